@@ -1,42 +1,35 @@
 //! Tensors, values, operator entries and the reference interpreter.
+//!
+//! The modules in the order of their dependencies; each uses only those above it:
+//!
+//! | module | contents |
+//! | --- | --- |
+//! | [`memory`] | allocation that fails with an error |
+//! | `simd`, [`threads`] | vector registers and threads for large loops |
+//! | [`error`] | all errors |
+//! | [`scalar`] | Python numbers, type promotion |
+//! | [`shape`] | sizes and strides |
+//! | [`program`] | tensor programs as data: expressions, loop nests, views, gathers |
+//! | [`tensor`] | storages, strided tensors, access to elements |
+//! | [`value`] | values of running programs; their conversion from and to constants, and to text |
+//! | [`eval`] | evaluation of programs on tensors |
+//! | [`operator`] | entries of operators, the registry, calls |
+//! | [`interp`] | the interpreter of graphs |
 #![cfg_attr(
     not(feature = "fast"),
     allow(dead_code, reason = "some accesses to elements are for fast evaluation alone")
 )]
 
-mod access;
-pub mod args;
-pub mod build;
-pub mod call;
-pub mod element;
-pub mod elements;
+pub mod error;
 pub mod eval;
-pub mod export;
-pub mod expr;
-pub mod format;
-pub mod gather;
-mod gradients;
-pub mod import;
-mod instance_of;
 pub mod interp;
-pub mod lanes;
-pub mod layout;
-pub mod marks;
 pub mod memory;
-pub mod op;
-pub mod pointwise;
-mod prepared;
-pub mod promote;
-pub mod python_repr;
-pub mod registry;
+pub mod operator;
+pub mod program;
 pub mod scalar;
-mod signature;
+pub mod shape;
 mod simd;
-pub mod storage;
-pub mod structured;
-pub mod sym;
 pub mod tensor;
-mod tensor_error;
 #[cfg(feature = "threads")]
 pub mod threads;
 #[cfg(not(feature = "threads"))]
@@ -44,11 +37,15 @@ pub mod threads;
 pub mod threads;
 pub mod value;
 
-pub use instance_of::is_instance;
-pub use op::{Form, OpError, Operator, Semantics, Variant};
-pub use registry::Registry;
-pub use scalar::Scalar;
-pub use signature::Signature;
-pub use storage::Storage;
-pub use tensor::{Tensor, TensorError};
-pub use value::Value;
+pub use error::{OpError, TensorError};
+pub use operator::op::{Form, Operator, Semantics, Variant};
+pub use operator::registry::{self, Registry};
+pub use operator::signature::Signature;
+pub use operator::{args, build, call, op, pointwise};
+pub use program::{expr, gather, structured, sym};
+pub use scalar::{Scalar, promote};
+pub use shape::layout;
+pub use tensor::storage::Storage;
+pub use tensor::{Tensor, element, elements, lanes, marks, storage};
+pub use value::instance_of::is_instance;
+pub use value::{Value, export, format, import, python_repr};

@@ -1,7 +1,6 @@
 //! Checked allocation: every buffer whose size a program computes is allocated here, and a request that the system refuses is an error
 //! with PyTorch's text, not the end of the process. So is one that a budget has no room for; the budget says that it was it.
 
-use crate::TensorError;
 use bytemuck::Zeroable;
 use thiserror::Error;
 
@@ -21,12 +20,6 @@ fn room<T>(len: usize) -> Result<usize, OutOfMemory> {
     match frazil_limits::check_memory(bytes) {
         Ok(()) => Ok(bytes),
         Err(_) => Err(OutOfMemory { bytes }),
-    }
-}
-
-impl From<OutOfMemory> for TensorError {
-    fn from(error: OutOfMemory) -> TensorError {
-        TensorError::OutOfMemory(error)
     }
 }
 

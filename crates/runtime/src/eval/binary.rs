@@ -1,9 +1,9 @@
 //! Functions of two arguments over lanes.
 
 use super::complex;
-use crate::expr::BinaryOp;
-use crate::lanes::{Lane, Lanes, wrap_integers};
+use crate::program::expr::BinaryOp;
 use crate::simd::vectorised;
+use crate::tensor::lanes::{Lane, Lanes, wrap_integers};
 use frazil_ir::DType;
 use num_complex::Complex;
 

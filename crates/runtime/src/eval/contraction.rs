@@ -6,20 +6,22 @@
 //! packed first; where there are too few rows or columns for that to pay, [`Long`] multiplies without. Matrix products, linear
 //! layers, and convolutions of any rank, stride, dilation and grouping (whose packing is the well-known im2col) all come here.
 
-use super::EvalError;
 use super::direct::Long;
 use super::gemm::{GemmFloat, Matrix, gemm};
 use super::nest::Nest;
 use super::structured::finish_pass;
-use crate::access::{Reader, Walk};
-use crate::element::{Element, with_element};
-use crate::expr::{BinaryOp, Expr, ExprOp};
-use crate::lanes::{CHUNK, Lane, LaneKind, Lanes};
-use crate::layout::contiguous_strides;
+use crate::error::EvalError;
+use crate::error::TensorError;
 use crate::memory::{self, OutOfMemory};
-use crate::storage::AlignedBytes;
-use crate::structured::{Combine, Dims, Structured};
-use crate::tensor::{Tensor, TensorError};
+use crate::program::expr::{BinaryOp, Expr, ExprOp};
+use crate::program::structured::{Combine, Structured};
+use crate::shape::Dims;
+use crate::shape::layout::contiguous_strides;
+use crate::tensor::Tensor;
+use crate::tensor::access::{Reader, Walk};
+use crate::tensor::element::{Element, with_element};
+use crate::tensor::lanes::{CHUNK, Lane, LaneKind, Lanes};
+use crate::tensor::storage::AlignedBytes;
 use crate::threads::parallel;
 use frazil_ir::DType;
 use rayon::prelude::*;

@@ -4,10 +4,10 @@
 //! to the results right away, a run of elements at a time, straight from where the operand has them.
 
 use super::gemm::{GemmFloat, Matrix};
-use crate::access::{Reader, Run, Walk};
-use crate::lanes::Lane;
+use crate::shape::Dims;
 use crate::simd::vectorised;
-use crate::structured::Dims;
+use crate::tensor::access::{Reader, Run, Walk};
+use crate::tensor::lanes::Lane;
 
 /// More rows than this share the cost of packing.
 const MAX_FEW: usize = 3;

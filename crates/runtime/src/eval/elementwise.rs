@@ -5,13 +5,15 @@
 
 use super::staged::{SMALL, Staging};
 use super::structured::{PARALLEL_THRESHOLD, store};
-use super::{EvalError, ExprEval, LaneSource};
-use crate::access::{OperandBytes, Reader, Walk};
-use crate::expr::{Expr, ExprOp};
-use crate::lanes::{CHUNK, Lanes};
-use crate::layout;
-use crate::structured::{Dims, TensorId};
+use super::{ExprEval, LaneSource};
+use crate::error::EvalError;
+use crate::program::expr::{Expr, ExprOp};
+use crate::program::structured::TensorId;
+use crate::shape::Dims;
+use crate::shape::layout;
 use crate::tensor::Tensor;
+use crate::tensor::access::{OperandBytes, Reader, Walk};
+use crate::tensor::lanes::{CHUNK, Lanes};
 use frazil_ir::DType;
 use smallvec::SmallVec;
 

@@ -1,10 +1,12 @@
 //! Running [`Gather`]s.
 
-use super::EvalError;
-use crate::gather::{Coordinate, Gather};
+use crate::error::EvalError;
+use crate::error::TensorError;
 use crate::memory;
-use crate::structured::{Affine, Dims};
-use crate::tensor::{Tensor, TensorError};
+use crate::program::gather::{Coordinate, Gather};
+use crate::program::structured::Affine;
+use crate::shape::Dims;
+use crate::tensor::Tensor;
 use frazil_ir::contiguous_strides;
 
 /// A tensor of integers that names places along one dimension: each value is worth `stride` elements.

@@ -27,25 +27,4 @@ pub(crate) use staged::Staging;
 pub use structured::eval_structured;
 pub(crate) use tape::Tape;
 
-use thiserror::Error;
-
-/// Why an evaluation failed.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum EvalError {
-    /// An integer was divided by zero.
-    #[error("ZeroDivisionError")]
-    DivisionByZero,
-    /// The expression applies a function to a dtype on which it is not defined.
-    #[error("{0} is not defined on this dtype")]
-    Undefined(String),
-    /// An index names no element.
-    #[error("{0}")]
-    OutOfRange(String),
-    /// The program does not fit its arguments, or is inconsistent. A bug of the entry that made it.
-    #[error("malformed tensor program: {0}")]
-    Malformed(&'static str),
-    /// A result could not be made.
-    #[error(transparent)]
-    Tensor(#[from] crate::TensorError),
-}
+pub use crate::error::EvalError;

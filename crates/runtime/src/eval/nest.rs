@@ -1,10 +1,11 @@
 //! A loop nest bound to its operands, with adjacent loops merged where every operand allows it.
 
-use super::EvalError;
-use crate::access::{OperandBytes, Reader};
-use crate::expr::{Expr, ExprOp};
-use crate::structured::{Dims, Iteration, Structured};
+use crate::error::EvalError;
+use crate::program::expr::{Expr, ExprOp};
+use crate::program::structured::{Iteration, Structured};
+use crate::shape::Dims;
 use crate::tensor::Tensor;
+use crate::tensor::access::{OperandBytes, Reader};
 
 /// [`Structured`] with its accesses composed with its operands' strides.
 pub(super) struct Nest<'a> {
@@ -39,7 +40,7 @@ impl<'a> Nest<'a> {
                 "reduction loops and a combining function come together",
             ));
         }
-        let bind = |a: &crate::structured::Access| {
+        let bind = |a: &crate::program::structured::Access| {
             let t = a.tensor as usize;
             let (tensor, bytes) = tensors
                 .get(t)

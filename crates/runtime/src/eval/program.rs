@@ -1,10 +1,13 @@
 //! Running [`Program`]s.
 
+use super::eval_structured;
 use super::gather::eval_gather;
-use super::{EvalError, eval_structured};
+use crate::error::EvalError;
+use crate::error::TensorError;
 use crate::memory;
-use crate::structured::{Affine, Dims, Program, Step, TensorId, TensorShape, ViewKind, ViewMap};
-use crate::tensor::{Tensor, TensorError};
+use crate::program::structured::{Affine, Program, Step, TensorId, ViewKind, ViewMap};
+use crate::shape::{Dims, TensorShape};
+use crate::tensor::Tensor;
 use smallvec::SmallVec;
 
 /// Runs `program` on `args` and gives its outputs. Outputs of view steps alias the argument that they view where its strides

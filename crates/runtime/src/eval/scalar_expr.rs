@@ -1,10 +1,11 @@
 //! Vectorised interpretation of [`Expr`]: each operation runs over a chunk of elements before the next one starts.
 
 use super::binary::{self, Fault};
-use super::{EvalError, complex, unary};
-use crate::expr::{Expr, ExprOp, Number};
-use crate::lanes::{Lane, LaneKind, Lanes};
+use super::{complex, unary};
+use crate::error::EvalError;
+use crate::program::expr::{Expr, ExprOp, Number};
 use crate::simd::vectorised;
+use crate::tensor::lanes::{Lane, LaneKind, Lanes};
 use frazil_ir::DType;
 use std::borrow::Cow;
 
@@ -195,7 +196,7 @@ fn fused(a: &Lanes, b: &Lanes, c: &Lanes, out: &mut Lanes) -> Result<(), EvalErr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::expr::{BinaryOp, UnaryOp};
+    use crate::program::expr::{BinaryOp, UnaryOp};
     use num_complex::Complex;
 
     fn run(expr: &Expr, inputs: &[Lanes]) -> Result<Lanes, EvalError> {

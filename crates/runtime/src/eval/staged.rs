@@ -1,8 +1,8 @@
 //! The elements of a call's small operands, read into registers.
 
-use crate::element::{Element, with_element};
-use crate::lanes::{Lane, Lanes};
 use crate::tensor::Tensor;
+use crate::tensor::element::{Element, with_element};
+use crate::tensor::lanes::{Lane, Lanes};
 use smallvec::SmallVec;
 
 /// Operands of more elements are not staged, nor registers for more kept: there is one set of them for each operator of a graph.

@@ -3,15 +3,18 @@
 #[cfg(feature = "fast")]
 use super::contraction;
 use super::nest::Nest;
-use super::{EvalError, ExprEval, LaneSource};
-use crate::access::{OperandBytes, Walk};
-use crate::element::{Element, with_element};
-use crate::expr::{BinaryOp, Expr};
-use crate::lanes::{CHUNK, Lane, LaneKind, Lanes};
+use super::{ExprEval, LaneSource};
+use crate::error::EvalError;
+use crate::error::TensorError;
+use crate::program::expr::{BinaryOp, Expr};
+use crate::program::structured::{Combine, Structured};
+use crate::shape::Dims;
 use crate::simd::vectorised;
-use crate::storage::AlignedBytes;
-use crate::structured::{Combine, Dims, Structured};
-use crate::tensor::{Tensor, TensorError};
+use crate::tensor::Tensor;
+use crate::tensor::access::{OperandBytes, Walk};
+use crate::tensor::element::{Element, with_element};
+use crate::tensor::lanes::{CHUNK, Lane, LaneKind, Lanes};
+use crate::tensor::storage::AlignedBytes;
 use crate::threads::each_chunk;
 use frazil_ir::DType;
 use num_complex::Complex;
@@ -475,7 +478,7 @@ pub(super) fn fold(
 
 fn load_dense(bytes: &[u8], dtype: DType, out: &mut Lanes) {
     with_element!(dtype, T => {
-        let raw = crate::element::elements::<<T as Element>::Raw>(bytes);
+        let raw = crate::tensor::element::elements::<<T as Element>::Raw>(bytes);
         let lanes = <T as Element>::Lane::of_mut(out);
         lanes.clear();
         vectorised(

@@ -6,15 +6,17 @@
 use super::scalar_expr::fill as constant;
 use super::staged::{SMALL, Staging};
 use super::structured::{coordinates, fold, initial, store, wide_dtype};
-use super::{EvalError, ExprEval, LaneSource};
-use crate::access::{Reader, Walk};
-use crate::expr::{Expr, Number};
-use crate::lanes::{Lane, Lanes};
-use crate::layout;
-use crate::structured::{
-    Access, Combine, Dims, OutOfBounds, Program, Step, Structured, TensorId, TensorShape, ViewKind, ViewMap,
+use super::{ExprEval, LaneSource};
+use crate::error::EvalError;
+use crate::program::expr::{Expr, Number};
+use crate::program::structured::{
+    Access, Combine, OutOfBounds, Program, Step, Structured, TensorId, ViewKind, ViewMap,
 };
+use crate::shape::layout;
+use crate::shape::{Dims, TensorShape};
 use crate::tensor::Tensor;
+use crate::tensor::access::{Reader, Walk};
+use crate::tensor::lanes::{Lane, Lanes};
 use frazil_ir::DType;
 use smallvec::{SmallVec, smallvec};
 
@@ -375,8 +377,8 @@ fn read<'l>(reads: Option<&Reads>, operand: &impl Fn(TensorId) -> Option<&'l Lan
 mod tests {
     use super::*;
     use crate::eval::eval_program;
-    use crate::expr::{BinaryOp, ExprOp};
-    use crate::structured::{Affine, Iteration};
+    use crate::program::expr::{BinaryOp, ExprOp};
+    use crate::program::structured::{Affine, Iteration};
 
     fn shape(dtype: DType, sizes: &[i64]) -> TensorShape {
         TensorShape {

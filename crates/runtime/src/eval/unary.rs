@@ -1,9 +1,9 @@
 //! Functions of one argument over lanes.
 
 use super::{complex, special};
-use crate::expr::UnaryOp;
-use crate::lanes::{Lane, Lanes, wrap_integers};
+use crate::program::expr::UnaryOp;
 use crate::simd::vectorised;
+use crate::tensor::lanes::{Lane, Lanes, wrap_integers};
 use frazil_ir::DType;
 use num_complex::Complex;
 

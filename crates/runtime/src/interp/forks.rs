@@ -5,7 +5,8 @@
 //! being done, and forks that wait for forks cannot use up the threads.
 
 use super::run::Run;
-use super::{ExecError, Interpreter, lock};
+use super::{Interpreter, lock};
+use crate::error::ExecError;
 use crate::value::{FutureValue, Value};
 use frazil_ir::Graph;
 use frazil_limits::{Budget, Latch};

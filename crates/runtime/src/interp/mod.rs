@@ -18,19 +18,18 @@
 //! assert_eq!(results[0].as_int(), Some(3));
 //! ```
 
-mod error;
 mod forks;
 mod plan;
 mod run;
 pub mod state;
 
-use crate::call::invoke;
-use crate::export::{ExportError, Exporter};
-use crate::import::Importer;
-use crate::op::{Operator, Results, Semantics};
-use crate::registry::Registry;
-use crate::signature::Signature;
-use crate::tensor::TensorError;
+use crate::error::TensorError;
+use crate::operator::call::invoke;
+use crate::operator::op::{Operator, Results, Semantics};
+use crate::operator::registry::Registry;
+use crate::operator::signature::Signature;
+use crate::value::export::{ExportError, Exporter};
+use crate::value::import::Importer;
 use crate::value::{ObjectValue, Value};
 use frazil_ir::{FunctionId, Graph, Module, SymbolId, TypeId, symbols};
 use plan::{Plan, Planner};
@@ -39,7 +38,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-pub use error::{ErrorKind, ExecError, MissingOperator};
+pub use crate::error::{ErrorKind, ExecError, MissingOperator};
 
 /// Where the program's prints and warnings go.
 pub trait Output: Send + Sync {

@@ -1,11 +1,11 @@
 //! A graph made ready to run: operators resolved, values numbered as slots of a frame.
 
-use super::MissingOperator;
 use super::run::MAX_BLOCKS;
-use crate::import::Importer;
-use crate::op::Operator;
-use crate::registry::{Lookup, Registry};
+use crate::error::MissingOperator;
+use crate::operator::op::Operator;
+use crate::operator::registry::{Lookup, Registry};
 use crate::value::Value;
+use crate::value::import::Importer;
 use cranelift_entity::EntityRef;
 use frazil_ir::{AttributeValue, BlockId, Constant, Graph, Module, NodeId, SymbolId, TypeKind, ValueId, symbols};
 use smallvec::SmallVec;

@@ -2,11 +2,12 @@
 
 use super::forks::{self, Forks};
 use super::plan::{Action, BlockPlan, Plan, Step};
-use super::{ErrorKind, ExecError, FunctionPlan, Interpreter};
-use crate::call::{composite_arguments, invoke, write_results};
-use crate::instance_of::is_instance;
-use crate::op::{Operator, Results, Semantics};
-use crate::registry::Lookup;
+use super::{FunctionPlan, Interpreter};
+use crate::error::{ErrorKind, ExecError};
+use crate::operator::call::{composite_arguments, invoke, write_results};
+use crate::operator::op::{Operator, Results, Semantics};
+use crate::operator::registry::Lookup;
+use crate::value::instance_of::is_instance;
 use crate::value::{ObjectValue, Value};
 use frazil_ir::{FunctionId, Graph, Module, TypeId, symbols, types};
 use smallvec::SmallVec;
@@ -204,7 +205,7 @@ impl Frame<'_> {
             Action::Print => {
                 let inputs = self.inputs(step);
                 let ctx = self.graph.ctx();
-                let words: Vec<String> = inputs.iter().map(|v| crate::format::str_of(ctx, v)).collect();
+                let words: Vec<String> = inputs.iter().map(|v| crate::value::format::str_of(ctx, v)).collect();
                 self.run.interpreter.output.print(&words.join(" "));
                 return Ok(());
             }

@@ -3,10 +3,11 @@
 //! An archive holds what `__getstate__` gave, and PyTorch calls `__setstate__` with it while it loads. Modules carry it as
 //! [`Module::state`]; [`restore`] makes attributes of it, and [`store`] is the way back. Both run the program, for a bounded number of steps.
 
-use super::{ErrorKind, ExecError, Interpreter, lock};
-use crate::export::{ExportError, Exporter};
-use crate::registry::Registry;
-use crate::tensor::TensorError;
+use super::{Interpreter, lock};
+use crate::error::TensorError;
+use crate::error::{ErrorKind, ExecError};
+use crate::operator::registry::Registry;
+use crate::value::export::{ExportError, Exporter};
 use crate::value::{ObjectValue, Value};
 use frazil_ir::types::{TypeStyle, display_type, is_subtype};
 use frazil_ir::{Constant, FunctionId, Module, ObjectId, TypeId, TypeKind, types};

@@ -1,0 +1,540 @@
+//! Building [`Program`]s: the vocabulary in which operator entries are written.
+
+use crate::error::OpError;
+use crate::operator::args::Args;
+use crate::program::expr::Expr;
+use crate::program::gather::{Coordinate, Gather};
+use crate::program::structured::{
+    Access, Affine, Combine, Iteration, OutOfBounds, Program, Step, Structured, TensorId, ViewKind, ViewMap,
+};
+use crate::program::sym::{Formula, Sym};
+use crate::scalar::promote::compute_dtype;
+use crate::shape::layout;
+use crate::shape::{Dims, TensorShape};
+use crate::tensor::Tensor;
+use frazil_ir::DType;
+
+/// The coefficient for a loop of `extent` that moves by `step`. One element has no next one: a step beyond all memory must not overflow in
+/// products with strides.
+pub fn step_of(step: i64, extent: i64) -> i64 {
+    if extent <= 1 { step.min(1 << 24) } else { step }
+}
+
+/// A program under construction. Tensors are numbered; every step gives a new one.
+pub struct ProgramBuilder {
+    arguments: Vec<TensorShape>,
+    steps: Vec<Step>,
+    shapes: Vec<TensorShape>,
+}
+
+/// A reduction: what [`ProgramBuilder::reduce`] is told beyond the operand and the dimensions.
+#[derive(Clone, Copy)]
+pub struct Fold {
+    /// How values are joined.
+    pub combine: Combine,
+    /// The dtype of the accumulator.
+    pub accumulate: DType,
+    /// The dtype of the result.
+    pub output: DType,
+}
+
+impl ProgramBuilder {
+    /// A program over the tensors of a call.
+    pub fn new(args: &Args<'_>) -> ProgramBuilder {
+        ProgramBuilder::over(args.shapes().to_vec())
+    }
+
+    /// A program over tensors of these shapes.
+    pub fn over(arguments: Vec<TensorShape>) -> ProgramBuilder {
+        ProgramBuilder {
+            shapes: arguments.clone(),
+            arguments,
+            steps: Vec::new(),
+        }
+    }
+
+    /// The program with these results.
+    pub fn finish(self, outputs: &[TensorId]) -> Result<Program, OpError> {
+        Ok(Program {
+            arguments: self.arguments,
+            steps: self.steps,
+            outputs: outputs.into(),
+        })
+    }
+
+    /// The shape of tensor `t`; a zero-dimensional `Float` for a number that no tensor has.
+    pub fn shape(&self, t: TensorId) -> TensorShape {
+        let unknown = || TensorShape {
+            dtype: DType::Float,
+            sizes: Dims::new(),
+        };
+        self.shapes.get(t as usize).cloned().unwrap_or_else(unknown)
+    }
+
+    /// The sizes of tensor `t`.
+    pub fn sizes(&self, t: TensorId) -> Dims {
+        self.shape(t).sizes
+    }
+
+    /// The dtype of tensor `t`.
+    pub fn dtype(&self, t: TensorId) -> DType {
+        self.shape(t).dtype
+    }
+
+    /// The rank of tensor `t`.
+    pub fn rank(&self, t: TensorId) -> usize {
+        self.shape(t).sizes.len()
+    }
+
+    fn push(&mut self, step: Step, output: TensorShape) -> TensorId {
+        self.steps.push(step);
+        self.shapes.push(output);
+        (self.shapes.len() - 1) as TensorId
+    }
+
+    /// Appends a loop nest.
+    pub fn compute(&mut self, s: Structured) -> TensorId {
+        let output = s.output.clone();
+        self.push(Step::Compute(Box::new(s)), output)
+    }
+
+    /// Appends a read at places that tensors name.
+    pub fn gather(&mut self, g: Gather) -> TensorId {
+        let output = g.output.clone();
+        self.push(Step::Gather(Box::new(g)), output)
+    }
+
+    /// The access that reads tensor `t` broadcast to loops `0..sizes.len()` of a domain of `rank` loops.
+    pub fn broadcast_access(&self, t: TensorId, parallel: usize, rank: usize) -> Access {
+        let sizes = self.sizes(t);
+        let lead = parallel.saturating_sub(sizes.len());
+        let map = |(d, &size): (usize, &i64)| match size {
+            1 => Affine::constant(rank, 0),
+            _ => Affine::index(rank, lead + d),
+        };
+        Access {
+            tensor: t,
+            map: sizes.iter().enumerate().map(map).collect(),
+            out_of_bounds: OutOfBounds::Never,
+        }
+    }
+
+    /// `body` over the broadcast of `inputs`, whose elements are its inputs in order; the result has `body`'s dtype.
+    pub fn pointwise(&mut self, inputs: &[TensorId], body: Expr) -> Result<TensorId, OpError> {
+        let mut sizes = Dims::new();
+        for &t in inputs {
+            let shape = self.shape(t);
+            sizes = layout::broadcast(&sizes, &shape.sizes).ok_or_else(|| broadcast_error(&sizes, &shape.sizes))?;
+        }
+        self.pointwise_to(inputs, &sizes, body)
+    }
+
+    /// [`ProgramBuilder::pointwise`] with given result sizes, to which every input broadcasts.
+    pub fn pointwise_to(&mut self, inputs: &[TensorId], sizes: &[i64], body: Expr) -> Result<TensorId, OpError> {
+        let rank = sizes.len();
+        let dtype = body.dtype().unwrap_or(DType::Float);
+        let s = Structured {
+            domain: sizes.into(),
+            iterations: smallvec::smallvec![Iteration::Parallel; rank],
+            inputs: inputs.iter().map(|&t| self.broadcast_access(t, rank, rank)).collect(),
+            body,
+            combine: None,
+            accumulate: dtype,
+            finish: None,
+            finish_inputs: Default::default(),
+            output: TensorShape {
+                dtype,
+                sizes: sizes.into(),
+            },
+        };
+        Ok(self.compute(s))
+    }
+
+    /// A formula over the broadcast of `inputs`, each in its own dtype widened for computation; the result is rounded to `dtype`.
+    pub fn map(
+        &mut self,
+        inputs: &[TensorId],
+        dtype: DType,
+        formula: impl for<'f> FnOnce(&'f Formula, &[Sym<'f>]) -> Sym<'f>,
+    ) -> Result<TensorId, OpError> {
+        let dtypes: Vec<DType> = inputs.iter().map(|&t| self.dtype(t)).collect();
+        let body = Formula::build(dtype, |f| {
+            let syms: Vec<Sym<'_>> = dtypes
+                .iter()
+                .enumerate()
+                .map(|(n, &d)| f.input(n, d).cast(compute_dtype(d)))
+                .collect();
+            formula(f, &syms)
+        });
+        self.pointwise(inputs, body)
+    }
+
+    /// `t` converted to `dtype`; `t` itself when it has that dtype.
+    pub fn cast(&mut self, t: TensorId, dtype: DType) -> Result<TensorId, OpError> {
+        if self.dtype(t) == dtype {
+            Ok(t)
+        } else {
+            self.map(&[t], dtype, |_, x| x[0])
+        }
+    }
+
+    /// A new tensor of `sizes` filled with a number, which has to be in the range of `dtype`.
+    pub fn fill(&mut self, dtype: DType, sizes: &[i64], value: crate::scalar::Scalar) -> Result<TensorId, OpError> {
+        Tensor::byte_size(dtype, sizes)?;
+        let value = value.checked_fill(dtype, sizes)?;
+        let body = Formula::build(dtype, |f| f.number(value, dtype));
+        self.pointwise_to(&[], sizes, body)
+    }
+
+    /// Folds `formula` of `inputs` (of equal sizes, or broadcasting) over `dims`; `finish` is applied to the accumulator.
+    ///
+    /// The formula sees each input widened for computation, and its loops' coordinates by `Formula::index`: the kept
+    /// dimensions first, then `dims` in order.
+    pub fn reduce(
+        &mut self,
+        inputs: &[TensorId],
+        dims: &[usize],
+        keepdim: bool,
+        fold: Fold,
+        formula: impl for<'f> FnOnce(&'f Formula, &[Sym<'f>]) -> Sym<'f>,
+        finish: Option<fn(Sym<'_>) -> Sym<'_>>,
+    ) -> Result<TensorId, OpError> {
+        let finish = finish.map(|g| Formula::build(fold.output, |f| g(f.input(0, fold.accumulate))));
+        self.reduce_with(inputs, dims, keepdim, fold, formula, finish)
+    }
+
+    /// [`ProgramBuilder::reduce`] with the finish as an expression, whose input 0 is the accumulator.
+    pub fn reduce_with(
+        &mut self,
+        inputs: &[TensorId],
+        dims: &[usize],
+        keepdim: bool,
+        fold: Fold,
+        formula: impl for<'f> FnOnce(&'f Formula, &[Sym<'f>]) -> Sym<'f>,
+        finish: Option<Expr>,
+    ) -> Result<TensorId, OpError> {
+        let mut sizes = Dims::new();
+        for &t in inputs {
+            let other = self.sizes(t);
+            sizes = layout::broadcast(&sizes, &other).ok_or_else(|| broadcast_error(&sizes, &other))?;
+        }
+        let rank = sizes.len();
+        let kept: Vec<usize> = (0..rank).filter(|d| !dims.contains(d)).collect();
+        let reduced: Vec<usize> = dims.iter().copied().filter(|&d| d < rank).collect();
+        // A tensor without dimensions has one element to fold: a loop of extent 1.
+        let extra = usize::from(reduced.is_empty());
+        let loops = rank + extra;
+        let mut domain: Dims = kept.iter().chain(&reduced).map(|&d| sizes[d]).collect();
+        domain.extend(std::iter::repeat_n(1, extra));
+        let loop_of = |d: usize| match kept.iter().position(|&k| k == d) {
+            Some(i) => i,
+            None => kept.len() + reduced.iter().position(|&r| r == d).unwrap_or(0),
+        };
+        let access = |&t: &TensorId| {
+            let own = self.sizes(t);
+            let lead = rank - own.len();
+            let map = |(d, &size): (usize, &i64)| match size {
+                1 => Affine::constant(loops, 0),
+                _ => Affine::index(loops, loop_of(lead + d)),
+            };
+            Access {
+                tensor: t,
+                map: own.iter().enumerate().map(map).collect(),
+                out_of_bounds: OutOfBounds::Never,
+            }
+        };
+        let dtypes: Vec<DType> = inputs.iter().map(|&t| self.dtype(t)).collect();
+        let body = Formula::build(fold.accumulate, |f| {
+            let syms: Vec<Sym<'_>> = dtypes
+                .iter()
+                .enumerate()
+                .map(|(n, &d)| f.input(n, d).cast(compute_dtype(d)))
+                .collect();
+            formula(f, &syms)
+        });
+        let mut iterations = smallvec::smallvec![Iteration::Parallel; kept.len()];
+        iterations.resize(loops, Iteration::Reduction);
+        let s = Structured {
+            domain,
+            iterations,
+            inputs: inputs.iter().map(access).collect(),
+            body,
+            combine: Some(fold.combine),
+            accumulate: fold.accumulate,
+            finish,
+            finish_inputs: Default::default(),
+            output: TensorShape {
+                dtype: fold.output,
+                sizes: kept.iter().map(|&d| sizes[d]).collect(),
+            },
+        };
+        let out = self.compute(s);
+        if !keepdim || rank == 0 {
+            return Ok(out);
+        }
+        let with_ones: Dims = (0..rank)
+            .map(|d| if dims.contains(&d) { 1 } else { sizes[d] })
+            .collect();
+        self.reshape(out, &with_ones)
+    }
+
+    /// The elements of `t` in row-major order under new sizes of the same product.
+    pub fn reshape(&mut self, t: TensorId, sizes: &[i64]) -> Result<TensorId, OpError> {
+        if self.shape(t).sizes.as_slice() == sizes {
+            return Ok(t);
+        }
+        if layout::checked_numel(sizes) != layout::checked_numel(&self.shape(t).sizes) {
+            let numel = self.shape(t).numel();
+            return Err(OpError::raised(format!(
+                "shape '{sizes:?}' is invalid for input of size {numel}"
+            )));
+        }
+        let output = TensorShape {
+            dtype: self.dtype(t),
+            sizes: sizes.into(),
+        };
+        Ok(self.push(
+            Step::View(ViewMap {
+                tensor: t,
+                kind: ViewKind::Reshape,
+                output: output.clone(),
+            }),
+            output,
+        ))
+    }
+
+    /// The view whose element at an index is the element of `t` at the coordinates that `map` gives, one a dimension of `t`.
+    pub fn view(&mut self, t: TensorId, sizes: &[i64], map: Vec<Affine>) -> TensorId {
+        let output = TensorShape {
+            dtype: self.dtype(t),
+            sizes: sizes.into(),
+        };
+        self.push(
+            Step::View(ViewMap {
+                tensor: t,
+                kind: ViewKind::Affine(map),
+                output: output.clone(),
+            }),
+            output,
+        )
+    }
+
+    /// Dimension `i` of the result is dimension `order[i]` of `t`.
+    pub fn permute(&mut self, t: TensorId, order: &[usize]) -> TensorId {
+        let sizes = self.sizes(t);
+        let rank = sizes.len();
+        let new: Dims = order.iter().map(|&d| sizes[d]).collect();
+        let map = (0..rank)
+            .map(|d| Affine::index(rank, order.iter().position(|&o| o == d).unwrap_or(0)))
+            .collect();
+        self.view(t, &new, map)
+    }
+
+    /// `t` repeated along broadcast dimensions.
+    pub fn expand(&mut self, t: TensorId, sizes: &[i64]) -> Result<TensorId, OpError> {
+        let old = self.sizes(t);
+        let rank = sizes.len();
+        let expands = rank >= old.len()
+            && old
+                .iter()
+                .rev()
+                .zip(sizes.iter().rev())
+                .all(|(&o, &n)| o == n || o == 1);
+        if !expands {
+            return Err(OpError::raised(format!(
+                "The expanded size of the tensor ({sizes:?}) must match the existing size ({:?}) at non-singleton dimensions",
+                old.as_slice()
+            )));
+        }
+        let mut map = self.broadcast_access(t, rank, rank).map.into_vec();
+        // A dimension that stays keeps its index even where its extent is 1.
+        for (own, affine) in map.iter_mut().enumerate() {
+            let d = rank - old.len() + own;
+            if sizes[d] == 1 {
+                *affine = Affine::index(rank, d);
+            }
+        }
+        Ok(self.view(t, sizes, map))
+    }
+
+    /// `t` with a dimension of extent 1 put in at `dim`.
+    pub fn unsqueeze(&mut self, t: TensorId, dim: usize) -> TensorId {
+        let mut sizes = self.sizes(t);
+        let rank = sizes.len();
+        let dim = dim.min(rank);
+        sizes.insert(dim, 1);
+        let map = (0..rank)
+            .map(|d| Affine::index(rank + 1, if d < dim { d } else { d + 1 }))
+            .collect();
+        self.view(t, &sizes, map)
+    }
+
+    /// `t` without the dimensions `dims`, which have extent 1.
+    pub fn squeeze(&mut self, t: TensorId, dims: &[usize]) -> TensorId {
+        let old = self.sizes(t);
+        let kept: Vec<usize> = (0..old.len()).filter(|d| !dims.contains(d)).collect();
+        let sizes: Dims = kept.iter().map(|&d| old[d]).collect();
+        let map = (0..old.len())
+            .map(|d| match kept.iter().position(|&k| k == d) {
+                Some(i) => Affine::index(kept.len(), i),
+                None => Affine::constant(kept.len(), 0),
+            })
+            .collect();
+        self.view(t, &sizes, map)
+    }
+
+    /// `t` at `index` of dimension `dim`, which disappears.
+    pub fn select(&mut self, t: TensorId, dim: usize, index: i64) -> TensorId {
+        let mut sizes = self.sizes(t);
+        let rank = sizes.len();
+        sizes.remove(dim);
+        let map = (0..rank)
+            .map(|d| match d.cmp(&dim) {
+                std::cmp::Ordering::Less => Affine::index(rank - 1, d),
+                std::cmp::Ordering::Equal => Affine::constant(rank - 1, index),
+                std::cmp::Ordering::Greater => Affine::index(rank - 1, d - 1),
+            })
+            .collect();
+        self.view(t, &sizes, map)
+    }
+
+    /// `length` elements of `t` along `dim` from `start`, every `step`-th.
+    pub fn slice(&mut self, t: TensorId, dim: usize, start: i64, length: i64, step: i64) -> TensorId {
+        let mut sizes = self.sizes(t);
+        let rank = sizes.len();
+        sizes[dim] = length;
+        let mut map: Vec<Affine> = (0..rank).map(|d| Affine::index(rank, d)).collect();
+        map[dim].coefficients[dim] = step_of(step, length);
+        map[dim].offset = start;
+        // An empty slice reads nothing: keep the view inside the storage.
+        if length == 0 {
+            map[dim].offset = 0;
+        }
+        self.view(t, &sizes, map)
+    }
+
+    /// A contraction: `out[p] = finish(Σ_r in0 · in1)` over a domain whose first `parallel` loops are the output's dimensions.
+    /// Products and sums are made in `accumulate`; the result has dtype `output`.
+    pub fn contract(
+        &mut self,
+        domain: &[i64],
+        parallel: usize,
+        operands: [Access; 2],
+        (accumulate, output): (DType, DType),
+        finish: Option<(Expr, Vec<Access>)>,
+    ) -> TensorId {
+        let dtypes = [self.dtype(operands[0].tensor), self.dtype(operands[1].tensor)];
+        let body = Formula::build(accumulate, |f| {
+            f.input(0, dtypes[0]).cast(accumulate) * f.input(1, dtypes[1]).cast(accumulate)
+        });
+        let mut iterations = smallvec::smallvec![Iteration::Parallel; parallel];
+        iterations.resize(domain.len(), Iteration::Reduction);
+        let (finish, finish_inputs) = match finish {
+            Some((e, inputs)) => (Some(e), inputs.into()),
+            None => (None, Default::default()),
+        };
+        self.compute(Structured {
+            domain: domain.into(),
+            iterations,
+            inputs: operands.into_iter().collect(),
+            body,
+            combine: Some(Combine::Add),
+            accumulate,
+            finish,
+            finish_inputs,
+            output: TensorShape {
+                dtype: output,
+                sizes: domain.get(..parallel).unwrap_or(&[]).into(),
+            },
+        })
+    }
+}
+
+impl ProgramBuilder {
+    /// The coordinate that is the element of index tensor `t`, whose dimensions are the result's from `first` on, broadcast; the result
+    /// has `rank` dimensions.
+    pub fn index_coordinate(&self, t: TensorId, first: usize, rank: usize) -> Coordinate {
+        let map = |(d, &size): (usize, &i64)| match size {
+            1 => Affine::constant(rank, 0),
+            _ => Affine::index(rank, first + d),
+        };
+        Coordinate::Value {
+            tensor: t,
+            map: self.sizes(t).iter().enumerate().map(map).collect(),
+        }
+    }
+}
+
+impl Program {
+    /// The shape of every tensor of the program, arguments first.
+    pub fn shapes(&self) -> Vec<TensorShape> {
+        let steps = self.steps.iter().map(|s| match s {
+            Step::Compute(s) => s.output.clone(),
+            Step::View(v) => v.output.clone(),
+            Step::Gather(g) => g.output.clone(),
+        });
+        self.arguments.iter().cloned().chain(steps).collect()
+    }
+
+    /// The same program with new tensors for results.
+    pub(crate) fn copied(self) -> Result<Program, OpError> {
+        let mut p = ProgramBuilder {
+            shapes: self.shapes(),
+            arguments: self.arguments,
+            steps: self.steps,
+        };
+        let copy = |p: &mut ProgramBuilder, t| {
+            let dtype = p.dtype(t);
+            p.map(&[t], dtype, |_, x| x[0])
+        };
+        let outputs = self
+            .outputs
+            .iter()
+            .map(|&t| copy(&mut p, t))
+            .collect::<Result<Vec<_>, _>>()?;
+        p.finish(&outputs)
+    }
+
+    /// dtype and sizes of each result: shape and dtype inference.
+    pub fn output_shapes(&self) -> Vec<TensorShape> {
+        let shapes = self.shapes();
+        self.outputs
+            .iter()
+            .filter_map(|&t| shapes.get(t as usize).cloned())
+            .collect()
+    }
+
+    /// The argument that tensor `t` is, or views through view steps only; `None` for what is computed.
+    pub fn viewed_argument(&self, t: TensorId) -> Option<TensorId> {
+        let mut t = t as usize;
+        loop {
+            let Some(step) = t.checked_sub(self.arguments.len()) else {
+                return Some(t as TensorId);
+            };
+            match self.steps.get(step) {
+                Some(Step::View(v)) => t = v.tensor as usize,
+                _ => return None,
+            }
+        }
+    }
+}
+
+/// PyTorch's words for shapes that do not broadcast.
+pub fn broadcast_error(a: &[i64], b: &[i64]) -> OpError {
+    let rank = a.len().max(b.len());
+    let at = |s: &[i64], d: usize| {
+        (d + s.len())
+            .checked_sub(rank)
+            .and_then(|i| s.get(i).copied())
+            .unwrap_or(1)
+    };
+    for d in (0..rank).rev() {
+        let (x, y) = (at(a, d), at(b, d));
+        if x != y && x != 1 && y != 1 {
+            return OpError::raised(format!(
+                "The size of tensor a ({x}) must match the size of tensor b ({y}) at non-singleton dimension {d}"
+            ));
+        }
+    }
+    OpError::raised(format!("sizes {a:?} and {b:?} do not broadcast"))
+}

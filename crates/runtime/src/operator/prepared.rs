@@ -1,0 +1,401 @@
+//! What operators keep from call to call: programs for the sizes, and expressions for the dtypes, that they were last given.
+//!
+//! Making a program costs some microseconds, which is more than small tensors take to compute. Programs say nothing of strides and elements, so that one
+//! serves all calls with equal dtypes, sizes and plain values; a pointwise expression serves all sizes.
+
+use crate::error::EvalError;
+use crate::error::OpError;
+use crate::eval::{Elementwise, Staging, Tape, eval_outputs, eval_view};
+use crate::operator::args::Args;
+use crate::operator::call::{args_of, given};
+use crate::operator::op::{Operator, Results, Semantics};
+use crate::program::structured::{Program, Step, ViewKind, ViewMap};
+use crate::shape::Dims;
+use crate::tensor::Tensor;
+use crate::value::{TensorCell, Value};
+use frazil_ir::{Context, DType, Device};
+use smallvec::SmallVec;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Calls of so many kinds are kept.
+const KEPT: usize = 4;
+
+/// The tensors of a call in the program's numbering.
+pub(crate) type Tensors = SmallVec<[Tensor; 3]>;
+
+/// What an operator keeps. A call takes what it finds and puts it back, so that threads never share registers; what was not used for longest goes
+/// first.
+#[derive(Default)]
+#[expect(clippy::vec_box, reason = "entries are large, and go in and out with every call")]
+pub(crate) struct Prepared(Mutex<Vec<Box<Entry>>>);
+
+/// What calls of one kind need.
+struct Entry {
+    kind: SmallVec<[Kind; 4]>,
+    made: Made,
+}
+
+enum Made {
+    Elementwise(Elementwise),
+    Program {
+        program: Program,
+        /// What serves dense operands where there are few elements.
+        tape: Option<Box<Tape>>,
+    },
+}
+
+/// What became of a small call.
+pub(crate) enum Small {
+    /// The result is in the variable that it was to be written to.
+    Written,
+    Results(Results),
+}
+
+/// An argument that is looked at.
+pub(crate) enum Seen<'a> {
+    Tensor(&'a TensorCell),
+    Other(&'a Value),
+}
+
+impl Seen<'_> {
+    /// A value of its own.
+    pub(crate) fn to_value(&self) -> Value {
+        match self {
+            Seen::Tensor(cell) => Value::Tensor(TensorCell::clone(cell)),
+            Seen::Other(value) => Value::clone(value),
+        }
+    }
+}
+
+/// What can be looked at as an argument.
+pub(crate) trait Look {
+    fn look(&self) -> Seen<'_>;
+}
+
+impl Look for Value {
+    fn look(&self) -> Seen<'_> {
+        match self {
+            Value::Tensor(cell) => Seen::Tensor(cell),
+            other => Seen::Other(other),
+        }
+    }
+}
+
+/// What an entry can know of an argument.
+enum Kind {
+    None,
+    Bool(bool),
+    Int(i64),
+    /// By its bits: zeros have signs.
+    Float(u64),
+    Complex(u64, u64),
+    Str(Arc<str>),
+    Device(Device),
+    /// A tensor whose sizes have no part in what was made, only their number.
+    OfRank(DType, usize),
+    OfSizes(DType, Dims),
+    List(Vec<Kind>),
+    Opaque,
+}
+
+/// The tensors among `values`, lists element by element: those that [`args_of`] numbers.
+pub(crate) fn tensors_of(values: &[Value]) -> Tensors {
+    fn collect(value: &Value, tensors: &mut Tensors) {
+        match value {
+            Value::Tensor(cell) => tensors.push(cell.get()),
+            Value::List(list) => list.with(|items| items.iter().for_each(|v| collect(v, tensors))),
+            Value::Tuple(tuple) => tuple.items.iter().for_each(|v| collect(v, tensors)),
+            _ => {}
+        }
+    }
+    let mut tensors = Tensors::new();
+    values.iter().for_each(|v| collect(v, &mut tensors));
+    tensors
+}
+
+/// The functional results of `op` where it was called so before, and its tensors are small and dense, so that nothing else is to be looked at; `None`
+/// where that is not so. A result that `target` is to have is written there at once, if it is as dense and of that dtype and those sizes.
+pub(crate) fn run_small(
+    ctx: &Context,
+    op: &Operator,
+    args: &[impl Look],
+    target: Option<&TensorCell>,
+) -> Result<Option<Small>, OpError> {
+    // So little is computed that the lock may be held; a thread that finds it taken makes its own.
+    let Ok(mut kept) = op.prepared.0.try_lock() else {
+        return Ok(None);
+    };
+    for entry in kept.iter_mut().rev() {
+        if let Some(small) = entry.run_small(ctx, op, args, target)? {
+            return Ok(Some(small));
+        }
+    }
+    Ok(None)
+}
+
+/// The functional results of `op`, whose semantics is no kernel or composite. `tensors` are [`tensors_of`] `values`.
+pub(crate) fn run(ctx: &Context, op: &Operator, values: &[Value], tensors: &[Tensor]) -> Result<Results, OpError> {
+    let mut entry = match op.prepared.take(|entry| entry.serves(values, tensors)) {
+        Some(entry) => entry,
+        None => Box::new(Entry::new(ctx, op, values)?),
+    };
+    let results = entry.run(ctx, op, values, tensors);
+    op.prepared.put(entry);
+    if let Some(results) = results? {
+        return Ok(results);
+    }
+    let program = program(op, &args_of(ctx, &op.schema, values).0)?;
+    results_of(ctx, op, &program, values, tensors)
+}
+
+impl Prepared {
+    fn take(&self, serves: impl Fn(&Entry) -> bool) -> Option<Box<Entry>> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = kept.iter().rposition(|entry| serves(entry))?;
+        Some(kept.remove(at))
+    }
+
+    fn put(&self, entry: Box<Entry>) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() == KEPT {
+            kept.remove(0);
+        }
+        kept.push(entry);
+    }
+}
+
+impl Entry {
+    fn new(ctx: &Context, op: &Operator, values: &[Value]) -> Result<Entry, OpError> {
+        let (args, cells) = args_of(ctx, &op.schema, values);
+        let elementwise = match &op.semantics {
+            Semantics::Pointwise(entry) if !op.copies => {
+                let (inputs, body) = entry.parts(&args)?;
+                Elementwise::new(body, &inputs)?
+            }
+            _ => None,
+        };
+        let with_sizes = elementwise.is_none();
+        let made = match elementwise {
+            Some(elementwise) => Made::Elementwise(elementwise),
+            None => {
+                let program = program(op, &args)?;
+                let tape = Tape::new(&program)?.map(Box::new);
+                Made::Program { program, tape }
+            }
+        };
+        let mut cells = cells.iter();
+        let kind = values.iter().map(|v| Kind::of(v, with_sizes, &mut cells)).collect();
+        Ok(Entry { kind, made })
+    }
+
+    fn serves(&self, values: &[Value], tensors: &[Tensor]) -> bool {
+        let mut tensors = tensors.iter();
+        self.kind.len() == values.len() && self.kind.iter().zip(values).all(|(k, v)| k.covers(v, &mut tensors))
+    }
+
+    fn run_small(
+        &mut self,
+        ctx: &Context,
+        op: &Operator,
+        args: &[impl Look],
+        target: Option<&TensorCell>,
+    ) -> Result<Option<Small>, OpError> {
+        if self.kind.len() != args.len() {
+            return Ok(None);
+        }
+        match &mut self.made {
+            Made::Elementwise(elementwise) => {
+                let mut sizes = Dims::new();
+                if !stage_broadcast(&self.kind, &mut elementwise.staging, args, &mut sizes) {
+                    return Ok(None);
+                }
+                let dtype = elementwise.dtype();
+                let written = target.and_then(|cell| {
+                    cell.with(|t| match t.dtype() == dtype && t.sizes() == sizes.as_slice() {
+                        true => t.write_dense(|target| elementwise.run_staged(target)),
+                        false => None,
+                    })
+                });
+                if written.transpose()?.is_some() {
+                    return Ok(Some(Small::Written));
+                }
+                let out = Tensor::computed(dtype, &sizes, |target| elementwise.run_staged(target))?;
+                Ok(Some(Small::Results(smallvec::smallvec![Value::from(out)])))
+            }
+            Made::Program {
+                program,
+                tape: Some(tape),
+            } => {
+                if !stage(&self.kind, &mut tape.staging, args) {
+                    return Ok(None);
+                }
+                let results = given(ctx, &op.schema, program, &[], tape.run()?);
+                Ok(Some(Small::Results(results)))
+            }
+            Made::Program { program, tape: None } => {
+                let view = affine_view(program).and_then(|view| view_of(&self.kind, view, args));
+                let results = |view: Tensor| Small::Results(given(ctx, &op.schema, program, &[], [view]));
+                Ok(view.transpose()?.map(results))
+            }
+        }
+    }
+
+    /// `None` where only a program knows.
+    fn run(
+        &mut self,
+        ctx: &Context,
+        op: &Operator,
+        values: &[Value],
+        tensors: &[Tensor],
+    ) -> Result<Option<Results>, OpError> {
+        match &mut self.made {
+            Made::Elementwise(e) => Ok(e.run(tensors)?.map(|out| smallvec::smallvec![Value::from(out)])),
+            Made::Program { program, tape } => {
+                // Results are not to depend on which way was found first.
+                if let Some(tape) = tape
+                    && tensors.iter().enumerate().all(|(at, t)| tape.staging.stage(at, t))
+                {
+                    return Ok(Some(given(ctx, &op.schema, program, &[], tape.run()?)));
+                }
+                results_of(ctx, op, program, values, tensors).map(Some)
+            }
+        }
+    }
+}
+
+/// Reads the tensors of a call that `kinds` say it is, if they are small and dense. Else false. Tensors in lists are left to the general way.
+fn stage(kinds: &[Kind], staging: &mut Staging, args: &[impl Look]) -> bool {
+    let mut tensors = 0..;
+    kinds.iter().zip(args).all(|(kind, arg)| match (kind, arg.look()) {
+        (Kind::OfSizes(dtype, sizes), Seen::Tensor(cell)) => cell.with(|t| {
+            let is_so = t.dtype() == *dtype && t.sizes() == sizes.as_slice();
+            is_so && tensors.next().is_some_and(|at| staging.stage(at, t))
+        }),
+        (kind, Seen::Other(value)) => kind.covers(value, &mut std::iter::empty()),
+        _ => false,
+    })
+}
+
+/// [`stage`] for a pointwise call: the sizes to which the tensors broadcast have to be those of each that has not one element.
+fn stage_broadcast(kinds: &[Kind], staging: &mut Staging, args: &[impl Look], sizes: &mut Dims) -> bool {
+    let (mut tensors, mut count) = (0.., None);
+    let staged = kinds.iter().zip(args).all(|(kind, arg)| match (kind, arg.look()) {
+        (Kind::OfRank(dtype, rank), Seen::Tensor(cell)) => cell.with(|t| {
+            if t.dtype() != *dtype || t.dim() != *rank {
+                return false;
+            }
+            let numel = t.numel();
+            if count.is_none() || (count == Some(1) && *rank >= sizes.len()) {
+                count = Some(numel);
+                *sizes = Dims::from_slice(t.sizes());
+            } else if t.sizes() != sizes.as_slice() && (numel != 1 || *rank > sizes.len()) {
+                return false;
+            }
+            tensors.next().is_some_and(|at| staging.stage(at, t))
+        }),
+        (kind, Seen::Other(value)) => kind.covers(value, &mut std::iter::empty()),
+        _ => false,
+    });
+    staged && count.is_some()
+}
+
+/// The view that a program is, if it is nothing else, and one that never has to copy.
+fn affine_view(program: &Program) -> Option<&ViewMap> {
+    match (program.steps.as_slice(), program.outputs.as_slice()) {
+        ([Step::View(view)], [1]) if view.tensor == 0 && matches!(view.kind, ViewKind::Affine(_)) => Some(view),
+        _ => None,
+    }
+}
+
+/// The view, if the call is one that `kinds` say.
+fn view_of(kinds: &[Kind], view: &ViewMap, args: &[impl Look]) -> Option<Result<Tensor, EvalError>> {
+    let mut result = None;
+    let is_so = kinds.iter().zip(args).all(|(kind, arg)| match (kind, arg.look()) {
+        (Kind::OfSizes(dtype, sizes), Seen::Tensor(cell)) => cell.with(|t| {
+            let is_so = t.dtype() == *dtype && t.sizes() == sizes.as_slice();
+            if is_so {
+                result = Some(eval_view(view, t));
+            }
+            is_so
+        }),
+        (kind, Seen::Other(value)) => kind.covers(value, &mut std::iter::empty()),
+        _ => false,
+    });
+    result.filter(|_| is_so)
+}
+
+impl Kind {
+    /// `tensors` gives the tensors of `value`, and goes on to what follows them.
+    fn of<'t>(value: &Value, with_sizes: bool, tensors: &mut impl Iterator<Item = &'t TensorCell>) -> Kind {
+        match value {
+            Value::None => Kind::None,
+            Value::Bool(b) => Kind::Bool(*b),
+            Value::Int(i) => Kind::Int(*i),
+            Value::Float(f) => Kind::Float(f.to_bits()),
+            Value::Complex(c) => Kind::Complex(c.re.to_bits(), c.im.to_bits()),
+            Value::Str(s) => Kind::Str(s.clone()),
+            Value::Device(d) => Kind::Device(*d),
+            Value::Tensor(_) => match tensors.next().map(TensorCell::get) {
+                Some(t) if with_sizes => Kind::OfSizes(t.dtype(), t.sizes().into()),
+                Some(t) => Kind::OfRank(t.dtype(), t.dim()),
+                None => Kind::Opaque,
+            },
+            Value::List(l) => {
+                Kind::List(l.with(|items| items.iter().map(|v| Kind::of(v, with_sizes, tensors)).collect()))
+            }
+            Value::Tuple(t) => Kind::List(t.items.iter().map(|v| Kind::of(v, with_sizes, tensors)).collect()),
+            Value::Dict(_) | Value::Object(_) | Value::Enum(_) | Value::Future(_) | Value::Function(_) => Kind::Opaque,
+        }
+    }
+
+    /// True when what was made for an argument of this kind serves `value`, whose tensors `tensors` gives.
+    fn covers<'t>(&self, value: &Value, tensors: &mut impl Iterator<Item = &'t Tensor>) -> bool {
+        match (self, value) {
+            (Kind::None, Value::None) => true,
+            (Kind::Bool(a), Value::Bool(b)) => a == b,
+            (Kind::Int(a), Value::Int(b)) => a == b,
+            (Kind::Float(a), Value::Float(b)) => *a == b.to_bits(),
+            (Kind::Complex(re, im), Value::Complex(c)) => *re == c.re.to_bits() && *im == c.im.to_bits(),
+            (Kind::Str(a), Value::Str(b)) => a == b,
+            (Kind::Device(a), Value::Device(b)) => a == b,
+            (Kind::OfRank(dtype, rank), Value::Tensor(_)) => {
+                tensors.next().is_some_and(|t| t.dtype() == *dtype && t.dim() == *rank)
+            }
+            (Kind::OfSizes(dtype, sizes), Value::Tensor(_)) => tensors
+                .next()
+                .is_some_and(|t| t.dtype() == *dtype && t.sizes() == sizes.as_slice()),
+            (Kind::List(kinds), Value::List(l)) => l.with(|items| cover_all(kinds, items, tensors)),
+            (Kind::List(kinds), Value::Tuple(t)) => cover_all(kinds, &t.items, tensors),
+            (
+                Kind::Opaque,
+                Value::Dict(_) | Value::Object(_) | Value::Enum(_) | Value::Future(_) | Value::Function(_),
+            ) => true,
+            _ => false,
+        }
+    }
+}
+
+fn cover_all<'t>(kinds: &[Kind], values: &[Value], tensors: &mut impl Iterator<Item = &'t Tensor>) -> bool {
+    kinds.len() == values.len() && kinds.iter().zip(values).all(|(k, v)| k.covers(v, tensors))
+}
+
+fn program(op: &Operator, args: &Args<'_>) -> Result<Program, OpError> {
+    op.program(args)?
+        .ok_or_else(|| OpError::Unsupported("an operator without a program".into()))
+}
+
+fn results_of(
+    ctx: &Context,
+    op: &Operator,
+    program: &Program,
+    values: &[Value],
+    tensors: &[Tensor],
+) -> Result<Results, OpError> {
+    let outputs = eval_outputs(program, tensors)?;
+    // Only results that are arguments ask for the variables; a view of an argument as it stands is a variable of its own.
+    let cells = match op.gives_itself && program.outputs.iter().any(|&id| (id as usize) < tensors.len()) {
+        true => args_of(ctx, &op.schema, values).1,
+        false => Vec::new(),
+    };
+    Ok(given(ctx, &op.schema, program, &cells, outputs))
+}

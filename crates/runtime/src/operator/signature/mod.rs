@@ -1,0 +1,306 @@
+//! Signatures of methods: arguments of a call are checked and converted as PyTorch does with what comes from Python.
+
+mod convert;
+
+use crate::error::ExecError;
+use crate::error::OpError;
+use crate::value::Value;
+use crate::value::import::Importer;
+use crate::value::python_repr::repr;
+use convert::{Converter, Mismatch};
+use frazil_ir::schema::{Argument, FunctionSchema, TypeHint};
+use frazil_ir::types::{TypeStyle, display_type};
+use frazil_ir::{Constant, Context, FunctionId, Module, ObjectId, TypeId, TypeKind};
+use std::borrow::Cow;
+use std::fmt::{self, Write};
+use std::sync::Arc;
+
+/// What a method of a module takes.
+pub struct Signature {
+    module: Arc<Module>,
+    function: FunctionId,
+    /// The values that each argument (without self) takes as they are.
+    plain: Vec<Plain>,
+    /// Whether it is a function by itself, whose `self` only serves to make it a method.
+    is_function: bool,
+}
+
+/// The class whose methods are functions. Other classes of modules have attributes, if only `training`.
+const FUNCTIONS: &str = "__torch__.Functions";
+
+/// A quick test of values, which decides without looking at types.
+#[derive(Clone, Copy)]
+enum Plain {
+    Tensor,
+    Int,
+    Float,
+    Bool,
+    Str,
+    /// Every value needs a look at its type.
+    Other,
+}
+
+impl Plain {
+    fn of(kind: TypeKind) -> Plain {
+        match kind {
+            TypeKind::Tensor(_) => Plain::Tensor,
+            TypeKind::Int => Plain::Int,
+            TypeKind::Float => Plain::Float,
+            TypeKind::Bool => Plain::Bool,
+            TypeKind::Str => Plain::Str,
+            _ => Plain::Other,
+        }
+    }
+
+    fn takes(self, value: &Value) -> bool {
+        matches!(
+            (self, value),
+            (Plain::Tensor, Value::Tensor(_))
+                | (Plain::Int, Value::Int(_))
+                | (Plain::Float, Value::Float(_))
+                | (Plain::Bool, Value::Bool(_))
+                | (Plain::Str, Value::Str(_))
+        )
+    }
+}
+
+impl Signature {
+    /// The signature of the method at a dotted path (`forward`, or `encoder.forward` of a submodule); `None` where there is no such method.
+    pub fn of_method(module: &Arc<Module>, path: &str) -> Option<Signature> {
+        let (receiver, function) = module.method_at(path)?;
+        Some(Signature::of_function(module, receiver, function))
+    }
+
+    /// The signature of a method that is called on object `receiver`.
+    pub fn of_function(module: &Arc<Module>, receiver: ObjectId, function: FunctionId) -> Signature {
+        let arguments = &module.unit.function(function).schema.arguments;
+        let plain = arguments.iter().skip(1);
+        let plain = plain.map(|a| Plain::of(module.ctx().type_kind(a.ty))).collect();
+        let class = module.class_of(receiver);
+        let is_function = class.is_some_and(|c| c.attributes.is_empty() && module.ctx().name(c.name) == FUNCTIONS);
+        Signature {
+            module: Arc::clone(module),
+            function,
+            plain,
+            is_function,
+        }
+    }
+
+    /// The complete arguments (without self) of a call with these by position and by name: converted where PyTorch converts, and with
+    /// the defaults of those that are missing.
+    ///
+    /// # Errors
+    /// Those that PyTorch raises, in its words: when an argument has another type, is unknown, given twice or missing, or there are too many.
+    pub fn bind<'a>(&self, args: &'a [Value], named: &[(&str, Value)]) -> Result<Cow<'a, [Value]>, ExecError> {
+        let fits = || args.iter().zip(&self.plain).all(|(value, plain)| plain.takes(value));
+        if named.is_empty() && args.len() == self.plain.len() && fits() {
+            return Ok(Cow::Borrowed(args));
+        }
+        self.bind_each(args, named).map(Cow::Owned)
+    }
+
+    fn schema(&self) -> &FunctionSchema {
+        &self.module.unit.function(self.function).schema
+    }
+
+    fn ctx(&self) -> &Context {
+        self.module.ctx()
+    }
+
+    /// How many arguments of the schema the caller does not know of.
+    fn hidden(&self) -> usize {
+        usize::from(self.is_function)
+    }
+
+    /// A type as declarations have it.
+    fn declared_type(&self, ty: TypeId) -> String {
+        display_type(self.ctx(), ty, TypeStyle::Declared).to_string()
+    }
+
+    /// The method's name without its class.
+    fn name(&self) -> &str {
+        let name = self.ctx().name(self.schema().name);
+        name.rsplit('.').next().unwrap_or(name)
+    }
+
+    fn bind_each(&self, args: &[Value], named: &[(&str, Value)]) -> Result<Vec<Value>, ExecError> {
+        let all = &self.schema().arguments;
+        // A method's own object is one of those that are counted.
+        let (count, most) = (1 + args.len() + named.len() - self.hidden(), all.len() - self.hidden());
+        if count > most {
+            return Err(self.raised(format!(
+                "{}() expected at most {most} argument(s) but received {count} argument(s). Declaration: {}",
+                self.name(),
+                self.declaration()
+            )));
+        }
+        let mut out = Vec::with_capacity(self.plain.len());
+        let mut used = 0;
+        for (position, argument) in all.iter().enumerate().skip(1) {
+            let name = self.ctx().name(argument.name);
+            let by_name = named.iter().find(|(n, _)| *n == name);
+            let value = match (args.get(position - 1), by_name, &argument.default) {
+                (Some(value), ..) => self.converted(position, argument, value)?,
+                (None, Some((_, value)), _) => {
+                    used += 1;
+                    self.converted(position, argument, value)?
+                }
+                (None, None, Some(default)) => self.default_value(default)?,
+                (None, None, None) => {
+                    return Err(self.raised(format!(
+                        "{}() is missing value for argument '{name}'. Declaration: {}",
+                        self.name(),
+                        self.declaration()
+                    )));
+                }
+            };
+            out.push(value);
+        }
+        match used == named.len() {
+            true => Ok(out),
+            false => Err(self.wrong_name(named)),
+        }
+    }
+
+    fn default_value(&self, default: &Constant) -> Result<Value, ExecError> {
+        let value = Importer::new().value(default, Some(&self.module));
+        Ok(value.map_err(OpError::from)?)
+    }
+
+    fn raised(&self, message: String) -> ExecError {
+        ExecError::raised("RuntimeError", message)
+    }
+
+    /// The error for names of which one is unknown, or stands for an argument that has a value already.
+    fn wrong_name(&self, named: &[(&str, Value)]) -> ExecError {
+        let ctx = self.ctx();
+        let arguments = &self.schema().arguments;
+        let unknown = named
+            .iter()
+            .find(|(n, _)| arguments.iter().skip(self.hidden()).all(|a| ctx.name(a.name) != *n));
+        let declaration = self.declaration();
+        if let Some((name, _)) = unknown {
+            let own = self.name();
+            return self.raised(format!(
+                "Unknown keyword argument '{name}' for operator '{own}'. Schema: {declaration}"
+            ));
+        }
+        let twice = arguments.iter().map(|a| ctx.name(a.name));
+        let twice = twice.into_iter().find(|a| named.iter().any(|(n, _)| n == a));
+        self.raised(format!(
+            "Argument '{}' specified both as positional and keyword argument. Schema: {declaration}",
+            twice.unwrap_or_default()
+        ))
+    }
+
+    fn converted(&self, position: usize, argument: &Argument, value: &Value) -> Result<Value, ExecError> {
+        let converter = Converter {
+            ctx: self.ctx(),
+            unit: &self.module.unit,
+        };
+        let mismatch = match converter.convert(value, argument.ty) {
+            Ok(None) => return Ok(value.clone()),
+            Ok(Some(converted)) => return Ok(converted),
+            Err(mismatch) => mismatch,
+        };
+        let ctx = self.ctx();
+        let details = match mismatch {
+            Mismatch::Type => String::new(),
+            Mismatch::Details(text) => format!("\nCast error details: {text}"),
+            Mismatch::Whole(text) => return Err(self.raised(text)),
+        };
+        let name = ctx.name(argument.name);
+        // Of an enumeration alone PyTorch writes another form than of one in a container.
+        let style = match ctx.type_kind(argument.ty) {
+            TypeKind::Enum(_) => TypeStyle::Declared,
+            _ => TypeStyle::Annotation,
+        };
+        let wanted = display_type(ctx, argument.ty, style);
+        let is_inferred = argument.hint == TypeHint::Inferred;
+        let mut text = format!(
+            "{}() Expected a value of type '{wanted}{}' for argument '{name}' but instead found type '{}'.\n",
+            self.name(),
+            if is_inferred { " (inferred)" } else { "" },
+            convert::python_type(ctx, value)
+        );
+        if is_inferred {
+            let _ = writeln!(
+                text,
+                "Inferred '{name}' to be of type 'Tensor' because it was not annotated with an explicit type."
+            );
+        }
+        let value = repr(ctx, value);
+        let declaration = self.declaration();
+        let _ = write!(
+            text,
+            "Position: {}\nValue: {value}\nDeclaration: {declaration}{details}",
+            position - self.hidden()
+        );
+        Err(self.raised(text))
+    }
+
+    /// The signature as PyTorch prints it: `forward(__torch__.Net self, Tensor x, int n=3) -> Tensor`.
+    pub fn declaration(&self) -> impl fmt::Display + '_ {
+        fmt::from_fn(|f| {
+            let (ctx, schema) = (self.ctx(), self.schema());
+            write!(f, "{}(", self.name())?;
+            let mut by_name_only = false;
+            for (i, argument) in schema.arguments.iter().skip(self.hidden()).enumerate() {
+                f.write_str(if i > 0 { ", " } else { "" })?;
+                if argument.keyword_only && !by_name_only {
+                    by_name_only = true;
+                    f.write_str("*, ")?;
+                }
+                write!(f, "{} {}", self.declared_type(argument.ty), ctx.name(argument.name))?;
+                if let Some(default) = &argument.default {
+                    f.write_str("=")?;
+                    self.write_default(f, default, argument.ty)?;
+                }
+            }
+            f.write_str(") -> ")?;
+            match schema.returns.as_slice() {
+                [one] => {
+                    let text = self.declared_type(one.ty);
+                    // Parentheses alone would stand for several results.
+                    match text.starts_with('(') {
+                        true => write!(f, "({text})"),
+                        false => f.write_str(&text),
+                    }
+                }
+                many => {
+                    let each: Vec<String> = many.iter().map(|r| self.declared_type(r.ty)).collect();
+                    write!(f, "({})", each.join(", "))
+                }
+            }
+        })
+    }
+
+    fn write_default(&self, f: &mut fmt::Formatter<'_>, default: &Constant, ty: TypeId) -> fmt::Result {
+        let kind = match self.ctx().type_kind(ty) {
+            TypeKind::Optional(inner) => self.ctx().type_kind(inner),
+            other => other,
+        };
+        match default {
+            Constant::Str(text) if kind == TypeKind::Str => {
+                let mut quoted = String::new();
+                frazil_ir::literal::quoted(text, false, &mut quoted);
+                f.write_str(&quoted)
+            }
+            Constant::List(list) if list.element == frazil_ir::types::INT && list.items.len() > 1 => {
+                let ints: Vec<_> = list.items.iter().map(Constant::as_int).collect();
+                match ints.iter().all(|i| Some(i) == ints.first()) {
+                    true => self.write_plain_default(f, list.items.first().unwrap_or(&Constant::None)),
+                    false => self.write_plain_default(f, default),
+                }
+            }
+            other => self.write_plain_default(f, other),
+        }
+    }
+
+    fn write_plain_default(&self, f: &mut fmt::Formatter<'_>, default: &Constant) -> fmt::Result {
+        match self.default_value(default) {
+            Ok(value) => f.write_str(&crate::value::format::str_of(self.ctx(), &value)),
+            Err(_) => f.write_str("..."),
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Scalar expressions written as formulas: `x / ((-x).exp() + 1.0)` builds an [`Expr`].
+
+use crate::program::expr::{BinaryOp, Expr, ExprId, ExprOp, UnaryOp};
+use crate::scalar::Scalar;
+use frazil_ir::DType;
+use std::cell::RefCell;
+use std::ops;
+
+/// An expression under construction.
+#[derive(Default)]
+pub struct Formula(RefCell<Expr>);
+
+/// An operation of a [`Formula`]. Arithmetic on it appends operations; numbers take the dtype of their partner.
+#[derive(Clone, Copy)]
+pub struct Sym<'f> {
+    formula: &'f Formula,
+    id: ExprId,
+}
+
+impl Formula {
+    /// An empty formula.
+    pub fn new() -> Formula {
+        Formula::default()
+    }
+
+    fn push(&self, op: ExprOp, dtype: DType) -> Sym<'_> {
+        Sym {
+            formula: self,
+            id: self.0.borrow_mut().push(op, dtype),
+        }
+    }
+
+    /// Input number `n`.
+    pub fn input(&self, n: usize, dtype: DType) -> Sym<'_> {
+        self.push(ExprOp::Input(n as u32), dtype)
+    }
+
+    /// The coordinate along loop `n`, a `Long`.
+    pub fn index(&self, n: usize) -> Sym<'_> {
+        self.push(ExprOp::Index(n as u32), DType::Long)
+    }
+
+    /// A constant of dtype `dtype`.
+    pub fn float(&self, value: f64, dtype: DType) -> Sym<'_> {
+        Sym {
+            formula: self,
+            id: self.0.borrow_mut().float(value, dtype),
+        }
+    }
+
+    /// A constant of dtype `dtype`.
+    pub fn int(&self, value: i64, dtype: DType) -> Sym<'_> {
+        Sym {
+            formula: self,
+            id: self.0.borrow_mut().int(value, dtype),
+        }
+    }
+
+    /// A constant of dtype `dtype`; of a complex number the real part, unless the dtype is complex.
+    pub fn number(&self, value: Scalar, dtype: DType) -> Sym<'_> {
+        match value {
+            Scalar::Complex(c) if dtype.is_complex() && c.im != 0.0 => {
+                self.float(c.re, dtype).plus_imaginary(self.float(c.im, dtype))
+            }
+            Scalar::Int(i) => self.int(i, dtype),
+            Scalar::Bool(b) => self.int(i64::from(b), dtype),
+            other => self.float(other.as_f64(), dtype),
+        }
+    }
+
+    /// The expression whose result is what `build` gives, converted to `dtype`.
+    pub fn build(dtype: DType, build: impl FnOnce(&Formula) -> Sym<'_>) -> Expr {
+        let formula = Formula::new();
+        let id = build(&formula).cast(dtype).id;
+        formula.0.into_inner().finish(id)
+    }
+
+    /// Takes the expression out, with result `id` (an id of a [`Sym`] of this formula).
+    pub(crate) fn finish(self, id: ExprId) -> Expr {
+        self.0.into_inner().finish(id)
+    }
+}
+
+impl<'f> Sym<'f> {
+    /// The operation's number.
+    pub(crate) fn id(self) -> ExprId {
+        self.id
+    }
+
+    /// The dtype of this operation.
+    pub fn dtype(self) -> DType {
+        self.formula.0.borrow().node(self.id).dtype
+    }
+
+    /// `op(self)`
+    pub fn unary(self, op: UnaryOp) -> Sym<'f> {
+        Sym {
+            id: self.formula.0.borrow_mut().unary(op, self.id),
+            ..self
+        }
+    }
+
+    /// `op(self, other)`
+    pub fn binary(self, op: BinaryOp, other: impl Operand<'f>) -> Sym<'f> {
+        let other = other.sym(self);
+        Sym {
+            id: self.formula.0.borrow_mut().binary(op, self.id, other.id),
+            ..self
+        }
+    }
+
+    /// Converted to `dtype`.
+    pub fn cast(self, dtype: DType) -> Sym<'f> {
+        Sym {
+            id: self.formula.0.borrow_mut().cast(self.id, dtype),
+            ..self
+        }
+    }
+
+    /// A number in this operation's dtype.
+    pub fn constant(self, value: f64) -> Sym<'f> {
+        self.formula.float(value, self.dtype())
+    }
+
+    /// `self + i * imaginary`, both complex: expressions have no complex constants, but i is the root of -1.
+    pub fn plus_imaginary(self, imaginary: Sym<'f>) -> Sym<'f> {
+        self + imaginary * self.constant(-1.0).sqrt()
+    }
+
+    /// A number in this operation's dtype; see [`Formula::number`].
+    pub fn number(self, value: Scalar) -> Sym<'f> {
+        self.formula.number(value, self.dtype())
+    }
+
+    /// `if self { then } else { other }`; `then`'s dtype is the result's.
+    pub fn select(self, then: Sym<'f>, other: impl Operand<'f>) -> Sym<'f> {
+        let other = other.sym(then);
+        Sym {
+            id: self.formula.0.borrow_mut().select(self.id, then.id, other.id),
+            ..self
+        }
+    }
+
+    /// self * b + c, rounded once.
+    pub fn fma(self, b: impl Operand<'f>, c: impl Operand<'f>) -> Sym<'f> {
+        let (b, c) = (b.sym(self), c.sym(self));
+        self.formula.push(ExprOp::Fma(self.id, b.id, c.id), self.dtype())
+    }
+
+    /// Logical negation; a number is first asked whether it differs from zero.
+    pub fn negated(self) -> Sym<'f> {
+        self.cast(DType::Bool).unary(UnaryOp::Not)
+    }
+
+    /// Between `low` and `high`.
+    pub fn clamp(self, low: impl Operand<'f>, high: impl Operand<'f>) -> Sym<'f> {
+        self.maximum(low).minimum(high)
+    }
+
+    /// 1 / (1 + e^-x)
+    pub fn sigmoid(self) -> Sym<'f> {
+        let one = self.constant(1.0);
+        one / (one + (-self).exp())
+    }
+
+    /// log(1 + e^x) without overflow.
+    pub fn softplus(self) -> Sym<'f> {
+        self.maximum(0.0) + (-self.abs()).exp().log1p()
+    }
+}
+
+macro_rules! unary_methods {
+    ($($name:ident = $op:ident: $doc:literal;)*) => {
+        impl<'f> Sym<'f> {$(
+            #[doc = $doc]
+            pub fn $name(self) -> Sym<'f> { self.unary(UnaryOp::$op) }
+        )*}
+    };
+}
+unary_methods! {
+    abs = Abs: "|x|";
+    exp = Exp: "e^x";
+    expm1 = Expm1: "e^x - 1";
+    log = Log: "ln x";
+    log1p = Log1p: "ln(1 + x)";
+    sqrt = Sqrt: "√x";
+    rsqrt = Rsqrt: "1/√x";
+    tanh = Tanh: "tanh x";
+    sin = Sin: "sin x";
+    cos = Cos: "cos x";
+    tan = Tan: "tan x";
+    erf = Erf: "erf x";
+    erfc = Erfc: "1 - erf x";
+    floor = Floor: "⌊x⌋";
+    ceil = Ceil: "⌈x⌉";
+    round = Round: "Half to even.";
+    trunc = Trunc: "Towards zero.";
+    sign = Sign: "-1, 0 or 1.";
+    is_nan = IsNan: "True where NaN.";
+    is_inf = IsInf: "True where infinite.";
+}
+
+macro_rules! binary_methods {
+    ($($name:ident = $op:ident: $doc:literal;)*) => {
+        impl<'f> Sym<'f> {$(
+            #[doc = $doc]
+            pub fn $name(self, other: impl Operand<'f>) -> Sym<'f> { self.binary(BinaryOp::$op, other) }
+        )*}
+    };
+}
+binary_methods! {
+    maximum = Maximum: "The larger; NaN wins.";
+    minimum = Minimum: "The smaller; NaN wins.";
+    pow = Pow: "self to the power other.";
+    and = And: "Bitwise and.";
+    or = Or: "Bitwise or.";
+    xor = Xor: "Bitwise exclusive or.";
+    eq = Eq: "Equal.";
+    ne = Ne: "Not equal.";
+    lt = Lt: "Less.";
+    le = Le: "Less or equal.";
+    gt = Gt: "Greater.";
+    ge = Ge: "Greater or equal.";
+}
+
+/// What may stand on the right of an operation: another operation, or a number that takes its partner's dtype.
+pub trait Operand<'f> {
+    /// As an operation beside `partner`.
+    fn sym(self, partner: Sym<'f>) -> Sym<'f>;
+}
+
+impl<'f> Operand<'f> for Sym<'f> {
+    fn sym(self, _: Sym<'f>) -> Sym<'f> {
+        self
+    }
+}
+
+impl<'f> Operand<'f> for f64 {
+    fn sym(self, partner: Sym<'f>) -> Sym<'f> {
+        partner.constant(self)
+    }
+}
+
+macro_rules! operators {
+    ($($trait:ident::$method:ident = $op:ident;)*) => {$(
+        impl<'f, T: Operand<'f>> ops::$trait<T> for Sym<'f> {
+            type Output = Sym<'f>;
+            fn $method(self, other: T) -> Sym<'f> { self.binary(BinaryOp::$op, other) }
+        }
+    )*};
+}
+operators! {
+    Add::add = Add;
+    Sub::sub = Sub;
+    Mul::mul = Mul;
+    Div::div = Div;
+}
+
+impl<'f> ops::Neg for Sym<'f> {
+    type Output = Sym<'f>;
+    fn neg(self) -> Sym<'f> {
+        self.unary(UnaryOp::Neg)
+    }
+}

@@ -1,0 +1,75 @@
+//! Combining a written value with the element that is stored.
+
+/// How a written value is combined with the stored element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Join {
+    /// It takes its place; of several the last one stays.
+    Replace,
+    /// Sum.
+    Add,
+    /// Product.
+    Mul,
+    /// The larger; NaN wins.
+    Max,
+    /// The smaller; NaN wins.
+    Min,
+}
+
+/// Lanes that values can be joined in.
+pub trait Joinable: Copy {
+    /// `join` of both.
+    fn join(a: Self, b: Self, join: Join) -> Self;
+}
+
+macro_rules! joinable_float {
+    ($t:ty) => {
+        impl Joinable for $t {
+            fn join(a: $t, b: $t, join: Join) -> $t {
+                match join {
+                    Join::Replace => b,
+                    Join::Add => a + b,
+                    Join::Mul => a * b,
+                    Join::Max => {
+                        if a.is_nan() || a > b {
+                            a
+                        } else {
+                            b
+                        }
+                    }
+                    Join::Min => {
+                        if a.is_nan() || a < b {
+                            a
+                        } else {
+                            b
+                        }
+                    }
+                }
+            }
+        }
+    };
+}
+joinable_float!(f32);
+joinable_float!(f64);
+
+impl Joinable for i64 {
+    fn join(a: i64, b: i64, join: Join) -> i64 {
+        match join {
+            Join::Replace => b,
+            Join::Add => a.wrapping_add(b),
+            Join::Mul => a.wrapping_mul(b),
+            Join::Max => a.max(b),
+            Join::Min => a.min(b),
+        }
+    }
+}
+
+impl Joinable for num_complex::Complex<f64> {
+    fn join(a: Self, b: Self, join: Join) -> Self {
+        match join {
+            Join::Add => a + b,
+            Join::Mul => a * b,
+            // Complex numbers have no order.
+            Join::Replace | Join::Max | Join::Min => b,
+        }
+    }
+}

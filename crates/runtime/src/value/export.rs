@@ -1,0 +1,311 @@
+//! From the values of running programs back to the constants of modules, identities kept: the inverse of [`import`](crate::value::import).
+
+use crate::error::TensorError;
+use crate::tensor::Tensor;
+use crate::tensor::storage::{SharedBytes, Storage};
+use crate::value::import::Importer;
+use crate::value::{ObjectValue, TensorCell, Value};
+use frazil_ir::nesting::{MAX_NESTING, with_stack};
+use frazil_ir::{
+    Constant, DictConstant, EnumConstant, ListConstant, Module, Object, ObjectId, TensorData, TupleConstant, types,
+};
+use std::collections::HashMap;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// Why a value has no constant.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ExportError {
+    /// A future: it belongs to the program that runs.
+    #[error("a future cannot be kept beyond the program that made it")]
+    Future,
+    /// An object where there is no module to put it into.
+    #[error("an object of class instances needs a module to live in")]
+    Object,
+    /// Containers in containers, too deep, or in a circle.
+    #[error("containers are nested more than {MAX_NESTING} deep")]
+    Depth,
+    /// A tensor that reaches outside of its storage.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+}
+
+/// Turns values into constants. What is one tensor, storage, list or dictionary becomes one constant, across all calls of the
+/// same exporter. Bytes are shared and not copied: later writes of the program do not show.
+#[derive(Default)]
+pub struct Exporter {
+    storages: HashMap<usize, Arc<frazil_ir::Storage>>,
+    /// What has been exported, by the address of its identity.
+    done: HashMap<usize, Constant>,
+    /// The constants that variables were made of, by the address of the variable.
+    origins: HashMap<usize, Arc<TensorData>>,
+    /// Whether values are those of a program, whose own tensors never require gradients.
+    of_program: bool,
+    objects: HashMap<ObjectId, ObjectValue>,
+    /// The numbers of objects, by the address of their identity.
+    numbers: HashMap<usize, ObjectId>,
+    /// Objects that are not in the module yet as they are now, in the order of their numbers.
+    pending: Vec<ObjectId>,
+    /// The number that the next object without one gets.
+    next_object: u32,
+    /// Keeps what the addresses above name alive, so that no address is used twice.
+    alive: Vec<Value>,
+}
+
+impl Exporter {
+    /// An exporter that has seen nothing.
+    pub fn new() -> Exporter {
+        Exporter::default()
+    }
+
+    /// The constant of a value without objects.
+    ///
+    /// # Errors
+    /// When there is a future or an object in it, or it is nested too deep.
+    pub fn constant(&mut self, value: &Value) -> Result<Constant, ExportError> {
+        self.export(value, false, 0)
+    }
+
+    /// An exporter for values of a program that runs on what `importer` made of `module`. Objects keep their numbers, those that the program made
+    /// get the next ones; a tensor that nobody has written to is the very constant that it was.
+    pub fn of_module(module: &Module, importer: &Importer) -> Exporter {
+        let mut exporter = Exporter {
+            next_object: module.object_count() as u32,
+            of_program: true,
+            ..Exporter::default()
+        };
+        for (cell, data) in importer.tensors() {
+            exporter.origins.insert(cell.address(), data.clone());
+            exporter.alive.push(Value::Tensor(cell.clone()));
+        }
+        for (id, object) in importer.objects() {
+            exporter.add_object(id, object);
+        }
+        // A table without order gave them.
+        exporter.pending.sort_unstable();
+        exporter
+    }
+
+    /// The constant of a value that may hold objects, which [`objects`](Self::objects) then brings into the module.
+    ///
+    /// # Errors
+    /// When there is a future in it, or it is nested too deep.
+    pub fn value(&mut self, value: &Value) -> Result<Constant, ExportError> {
+        self.export(value, true, 0)
+    }
+
+    /// The object with a number.
+    pub fn find_object(&self, id: ObjectId) -> Option<&ObjectValue> {
+        self.objects.get(&id)
+    }
+
+    /// The number of an object.
+    pub fn object(&mut self, object: &ObjectValue) -> ObjectId {
+        if let Some(&id) = self.numbers.get(&object.address()) {
+            return id;
+        }
+        let id = ObjectId::from_u32(self.next_object);
+        self.next_object += 1;
+        self.add_object(id, object);
+        id
+    }
+
+    fn add_object(&mut self, id: ObjectId, object: &ObjectValue) {
+        self.numbers.insert(object.address(), id);
+        self.objects.insert(id, object.clone());
+        self.pending.push(id);
+    }
+
+    /// Brings the objects, those that the importer made and those that they reach, into `module` as they are now: each once, at the first call after
+    /// it was met.
+    ///
+    /// # Errors
+    /// As [`value`](Self::value).
+    pub fn objects(&mut self, module: &mut Module) -> Result<(), ExportError> {
+        let mut done = 0;
+        while let Some(&id) = self.pending.get(done) {
+            done += 1;
+            let Some(object) = self.objects.get(&id).cloned() else {
+                continue;
+            };
+            let values = object.slots();
+            let slots = values.iter().map(|v| self.value(v)).collect::<Result<_, _>>()?;
+            let class = object.class();
+            if (id.as_u32() as usize) < module.object_count() {
+                module.object_mut(id).slots = slots;
+            } else {
+                module.add_object(Object { class, slots });
+            }
+        }
+        self.pending.clear();
+        Ok(())
+    }
+
+    fn export(&mut self, value: &Value, objects: bool, depth: usize) -> Result<Constant, ExportError> {
+        if depth >= MAX_NESTING {
+            return Err(ExportError::Depth);
+        }
+        let address = match value {
+            Value::Tensor(t) => Some(t.address()),
+            Value::List(l) => Some(l.address()),
+            Value::Dict(d) => Some(d.address()),
+            _ => None,
+        };
+        if let Some(done) = address.and_then(|a| self.done.get(&a)) {
+            return Ok(done.clone());
+        }
+        let constant = match value {
+            Value::None => Constant::None,
+            Value::Bool(b) => Constant::Bool(*b),
+            Value::Int(i) => Constant::Int(*i),
+            Value::Float(f) => Constant::Float(*f),
+            Value::Complex(c) => Constant::Complex(*c),
+            Value::Str(s) => Constant::Str(s.clone()),
+            Value::Device(d) => Constant::Device(*d),
+            Value::Function(name) => Constant::Function(*name),
+            Value::Future(_) => return Err(ExportError::Future),
+            Value::Object(_) if !objects => return Err(ExportError::Object),
+            Value::Object(o) => Constant::Object(self.object(o)),
+            Value::Tensor(t) => Constant::Tensor(self.variable(t)?),
+            Value::List(l) => Constant::List(Arc::new(ListConstant {
+                element: l.element,
+                items: self.all(&l.items(), objects, depth)?,
+            })),
+            Value::Tuple(t) => Constant::Tuple(Arc::new(TupleConstant {
+                // A plain tuple is typed by the attribute that holds it.
+                ty: t.ty.unwrap_or(types::ANY_TUPLE),
+                items: self.all(&t.items, objects, depth)?,
+            })),
+            Value::Dict(d) => {
+                let entries: Vec<(Value, Value)> =
+                    d.with(|e| e.iter().map(|(k, v)| (k.0.clone(), v.clone())).collect());
+                let mut exported = Vec::with_capacity(entries.len());
+                for (k, v) in &entries {
+                    let key = self.export(k, objects, depth + 1)?;
+                    exported.push((key, with_stack(|| self.export(v, objects, depth + 1))?));
+                }
+                Constant::Dict(Arc::new(DictConstant {
+                    key: d.key,
+                    value: d.value,
+                    entries: exported,
+                }))
+            }
+            Value::Enum(e) => Constant::Enum(Arc::new(EnumConstant {
+                class: e.class,
+                name: e.name.clone(),
+                value: self.export(&e.value, objects, depth + 1)?,
+            })),
+        };
+        if let Some(address) = address {
+            self.done.insert(address, constant.clone());
+            self.alive.push(value.clone());
+        }
+        Ok(constant)
+    }
+
+    fn all(&mut self, items: &[Value], objects: bool, depth: usize) -> Result<Vec<Constant>, ExportError> {
+        let mut export = |v| with_stack(|| self.export(v, objects, depth + 1));
+        items.iter().map(&mut export).collect()
+    }
+
+    /// The constant for a variable: the one that it was made of, if that still says what it is. What tensors of programs have no notion of (whether
+    /// they are trained, how they are quantised) stays as it was.
+    fn variable(&mut self, variable: &TensorCell) -> Result<Arc<TensorData>, TensorError> {
+        let tensor = variable.get();
+        let Some(origin) = self.origins.get(&variable.address()).cloned() else {
+            let mut data = self.tensor(&tensor)?;
+            data.requires_grad &= !self.of_program;
+            return Ok(Arc::new(data));
+        };
+        let is_written = tensor.storage().bytes().as_ptr() != origin.storage.bytes().as_ptr();
+        if !is_written {
+            let shared = Arc::as_ptr(tensor.storage()) as usize;
+            self.storages.entry(shared).or_insert_with(|| origin.storage.clone());
+        }
+        let is_same = tensor.marks().is_none()
+            && tensor.dtype() == origin.dtype
+            && tensor.offset() == origin.offset
+            && tensor.sizes() == origin.sizes.as_slice()
+            && tensor.strides() == origin.strides.as_slice();
+        if is_same && !is_written {
+            return Ok(origin);
+        }
+        let mut data = self.tensor(&tensor)?;
+        data.requires_grad = origin.requires_grad;
+        data.encoding = origin.encoding.clone().filter(|_| data.dtype == origin.dtype);
+        Ok(Arc::new(data))
+    }
+
+    /// The constant for a tensor, over the bytes that its storage has now.
+    ///
+    /// # Errors
+    /// When it does not fit its storage.
+    pub fn tensor(&mut self, t: &Tensor) -> Result<TensorData, TensorError> {
+        let requires_grad = t.requires_grad();
+        let t = &t.resolved()?;
+        let storage = self
+            .storages
+            .entry(Arc::as_ptr(t.storage()) as usize)
+            .or_insert_with(|| {
+                self.alive.push(t.clone().into());
+                Arc::new(frazil_ir::Storage::new(
+                    share_bytes(t.storage()),
+                    frazil_ir::Device::CPU,
+                ))
+            })
+            .clone();
+        let mut data = TensorData::new(t.dtype(), t.sizes(), t.strides(), t.offset(), storage)
+            .map_err(|_| TensorError::Mismatch(t.sizes().to_vec()))?;
+        data.requires_grad = requires_grad;
+        Ok(data)
+    }
+}
+
+/// The bytes that a storage has now, shared: a later write to it copies.
+pub fn share_bytes(storage: &Storage) -> SharedBytes {
+    Arc::new(storage.bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::import::Importer;
+    use crate::value::{ListValue, TensorCell};
+
+    #[test]
+    fn identities_survive_the_way_out_and_back() {
+        let base = Tensor::from_f32(&[1.0, 2.0, 3.0, 4.0], &[4]).unwrap();
+        let whole = Value::Tensor(TensorCell::new(base.clone()));
+        let half = Value::Tensor(TensorCell::new(base.as_strided(&[2], &[2], 1).unwrap()));
+        let list = Value::List(ListValue::new(types::TENSOR, vec![whole.clone(), half, whole]));
+        let constant = Exporter::new().constant(&list).unwrap();
+        let items = constant.items().unwrap();
+        let tensors: Vec<_> = items.iter().filter_map(Constant::as_tensor).collect();
+        assert!(Arc::ptr_eq(tensors[0], tensors[2]));
+        assert!(tensors[0].shares_storage(tensors[1]));
+
+        let back = Importer::new().value(&constant, None).unwrap();
+        let back: Vec<Tensor> = back.items().unwrap().iter().filter_map(Value::as_tensor).collect();
+        assert_eq!(back[1].to_vec::<f32>(), [2.0, 4.0]);
+        back[0]
+            .copy_(&Tensor::zeros(frazil_ir::DType::Float, &[4]).unwrap())
+            .unwrap();
+        assert_eq!(
+            back[1].to_vec::<f32>(),
+            [0.0, 0.0],
+            "a view sees what is written to its base"
+        );
+        assert_eq!(base.to_vec::<f32>(), [1.0, 2.0, 3.0, 4.0], "the source does not");
+    }
+
+    #[test]
+    fn a_list_in_itself_is_an_error() {
+        let list = ListValue::new(types::ANY, Vec::new());
+        list.change(|items| items.push(Value::List(list.clone())));
+        assert!(matches!(
+            Exporter::new().constant(&Value::List(list)),
+            Err(ExportError::Depth)
+        ));
+    }
+}
