@@ -9,7 +9,7 @@
 
 use crate::AliasDb;
 use crate::dce::DeadCodeElimination;
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::peephole::Peephole;
 use crate::registry::PassInfo;
 use crate::support;

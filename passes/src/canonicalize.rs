@@ -7,7 +7,7 @@
 //!
 //! **Not done.** What loops carry keeps its order: PyTorch numbers it too, but a loop's operands are what people look for.
 
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
 use crate::support;
 use crate::support::retype::all_values;

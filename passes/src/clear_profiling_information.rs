@@ -4,7 +4,7 @@
 //!
 //! **Sound**: less is said, and nothing else changes.
 
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support::retype::retype;
 use frazil_ir::{Graph, types};

@@ -5,7 +5,7 @@
 //!
 //! **Sound**: less is said, and nothing else changes.
 
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
 use crate::support::retype::{map_tensors, retype};
 use frazil_ir::{Graph, TensorType, TypeKind};

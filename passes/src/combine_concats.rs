@@ -7,7 +7,7 @@
 //! have rounded them otherwise. PyTorch leaves the last condition out.
 
 use crate::AliasDb;
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support;
 use crate::support::rewrite::{built_list, int};

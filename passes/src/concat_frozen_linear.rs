@@ -11,7 +11,7 @@
 //! PyTorch does this on CUDA only, asks for a bias, and leaves the slices as they are, so that a `view` of one may fail.
 
 use crate::alias_db::{AliasDb, Side};
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support::constants::insert_constant;
 use crate::support::{self, fold};

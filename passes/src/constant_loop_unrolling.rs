@@ -3,7 +3,7 @@
 //! As [`loop-unrolling`](crate::loop_unrolling), for loops whose length is a constant only, and bodies of any size.
 
 use crate::loop_unrolling::unroll_all;
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support;
 use frazil_ir::Graph;

@@ -6,7 +6,7 @@
 //! anything in them, and not both leave the graph. PyTorch merges those too, after which a write to one is seen in the other.
 
 use crate::cse::hash_constant;
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support;
 use crate::support::constants::has_own_identity;

@@ -13,7 +13,7 @@
 //! **One exception** with `like-pytorch`, which is the default in pipelines and which freezing does without: a list or dictionary of numbers, truth values or
 //! strings is folded although it leaves the graph. PyTorch folds tensors that leave it too; its caller may then change the constant itself.
 
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
 use crate::support::constants::{insert_constant, is_immutable, typed};
 use crate::support::effects::{self, Effect};

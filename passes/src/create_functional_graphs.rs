@@ -12,7 +12,7 @@
 
 use crate::AliasDb;
 use crate::constant_pooling::ConstantPooling;
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support::effects::{Effect, effect};
 use crate::support::outline::outline;

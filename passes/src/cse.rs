@@ -8,7 +8,7 @@
 //!
 //! PyTorch differs in not looking into containers: it merges two reads of a list between which an element of it is written. Here they stay.
 
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support::constants::has_own_identity;
 use crate::support::effects::Effect;

@@ -12,7 +12,7 @@
 //! changes the program.
 
 use crate::alias_db::PendingWrites;
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
 use crate::support::effects::Effect;
 use crate::{AliasDb, support};

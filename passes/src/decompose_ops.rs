@@ -6,7 +6,7 @@
 //! **Sound** as it stands: `aten::addmm` wants one dtype, and broadcasts as the addition does. PyTorch also takes batch and layer norms on GPUs apart.
 
 use crate::constant_propagation::ConstantPropagation;
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support;
 use crate::support::rewrite::clean_up;

@@ -9,7 +9,7 @@
 
 use crate::AliasDb;
 use crate::combine_concats::{Concatenation, is_cat};
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support;
 use frazil_ir::{Graph, NodeId, ValueId};

@@ -6,7 +6,7 @@
 //! compare identities. Results that are returned, stored, viewed or written stay detached, so that a tensor that leaves the graph never carries gradients
 //! that it would not have carried.
 
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support::{self, effects};
 use frazil_ir::schema::Catalogue;

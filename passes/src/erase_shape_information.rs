@@ -4,7 +4,7 @@
 //!
 //! **Sound**: less is said, and nothing else changes.
 
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support;
 use crate::support::retype::{all_values, map_tensors, retype};

@@ -8,7 +8,7 @@
 //!
 //! PyTorch does not compare ranks, and leaves an un-batched result without its new dimension.
 
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support::{self, fold};
 use frazil_ir::Graph;

@@ -13,7 +13,7 @@
 //!
 //! PyTorch differs in computing in the weight's own dtype, and in leaving grouped transposed convolutions alone.
 
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support::{self, fold};
 use frazil_ir::Graph;

@@ -4,7 +4,7 @@
 //!
 //! **Sound when** the conditions of [`fold_frozen_conv_add_or_sub`](crate::fold_frozen_conv_add_or_sub) hold. Division with a rounding mode is left alone.
 
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support::{self, fold};
 use frazil_ir::Graph;

@@ -9,7 +9,7 @@
 //! PyTorch asks neither for the rank nor for a single use nor for the absence of writes, and gives wrong results in those cases. As in PyTorch, and as
 //! behind convolutions, an input that the batch norm would have refused for its shape goes through.
 
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support::rank::rank;
 use crate::support::{self, fold};

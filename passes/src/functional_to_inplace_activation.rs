@@ -5,7 +5,7 @@
 //! **Sound when** the operand is new (its node makes it, in the same block, and nothing shares its memory) and has no other use, and the in-place form gives
 //! the dtype that the functional one does: for those that promote integers, types have to say that the dtypes are equal.
 
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::remove_tensor_mutation::is_new;
 use crate::support;

@@ -5,7 +5,7 @@
 //! **Sound when** nobody else uses the sum; see [patterns](crate::rewrite_patterns) for when a match is replaced. **Not done** is a relu of a sum that
 //! was written in place, since who else holds that tensor would see the relu too.
 
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::rewrite_patterns::{PatternRewriter, Rule, parse_rules};
 use frazil_ir::Graph;

@@ -7,7 +7,7 @@
 //! the matrices, the product or the other operand. PyTorch does not look at the dtype of operands of higher rank, nor at writes.
 
 use crate::AliasDb;
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support;
 use frazil_ir::{Builder, Graph, NodeId, TensorType, TypeKind, ValueId};

@@ -10,7 +10,7 @@
 //! PyTorch makes `cudnn_convolution_add_relu` of it, on CUDA only.
 
 use crate::AliasDb;
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support::{self, fold};
 use frazil_ir::{Graph, NodeId};

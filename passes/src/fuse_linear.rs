@@ -6,7 +6,7 @@
 //! **Sound when** the factors of the addition are 1 and the second matrix is an `aten::t`; see [patterns](crate::rewrite_patterns) for when a match is
 //! replaced.
 
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::rewrite_patterns::{Match, PatternRewriter, Rule, RuleError};
 use crate::support::rewrite::{Replacement, rewrite_nodes};

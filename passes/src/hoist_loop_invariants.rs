@@ -11,7 +11,7 @@
 //!
 //! PyTorch has no such pass for its graphs (its fuser does it on loop nests).
 
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support::constants::is_immutable;
 use crate::support::effects::{self, Effect};

@@ -8,7 +8,7 @@
 //! called through an interface are left alone (which class implements it is a property of the module, see `freeze`), as are functions that the
 //! compilation unit does not have. Recursion is an error.
 
-use crate::manager::{AnyPass, ModulePass, PassContext, PassError};
+use crate::pass::{AnyPass, ModulePass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support;
 use frazil_ir::{

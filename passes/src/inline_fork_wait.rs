@@ -5,7 +5,7 @@
 //! **Sound when** the body runs to its end where it is forked, which is one of the orders that a fork may run in; an exception is then raised there and not at
 //! the wait. Forks whose future is used by anything but `aten::wait` stay.
 
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support;
 use crate::support::outline::copy_subgraph;

@@ -4,7 +4,7 @@
 //!
 //! **Sound when** the group takes and gives as many values as the node has operands and outputs; others stay.
 
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support;
 use crate::support::outline::inline_subgraph;

@@ -3,7 +3,7 @@
 //! As [`remove-tensor-mutation`](crate::remove_tensor_mutation), for activations alone: passes that a write would stop can then work on them.
 
 use crate::functional_to_inplace_activation::ACTIVATIONS;
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::remove_tensor_mutation::remove_where;
 use frazil_ir::{Graph, NodeId};

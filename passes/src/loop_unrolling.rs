@@ -10,7 +10,7 @@
 //!
 //! PyTorch differs in making one copy of the body of a loop of negative length; here as there is none.
 
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support;
 use crate::support::rewrite::{clean_up, int};

@@ -7,7 +7,7 @@
 //! that does not know tuples (a list of tuples, an attribute), or an index that is no constant.
 
 use crate::lower_simple_tuples::take_apart;
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support::constants::insert_constant;
 use crate::support::rewrite::built_by;

@@ -4,7 +4,7 @@
 //!
 //! **Sound** since tuples do not change. An index that is no constant, or out of bounds, stays.
 
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support;
 use crate::support::rewrite::{Replacement, built_by, clean_up, element_index, int, replace};

@@ -5,7 +5,7 @@
 //!
 //! **Sound when** the operator of the new name has an overload that takes these operands; without one the node stays.
 
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support;
 use frazil_ir::schema::Catalogue;

@@ -9,7 +9,8 @@
 use crate::dce::DeadCodeElimination;
 use crate::freeze::{FreezeOptions, freeze_with, methods_of};
 use crate::fuse_frozen_conv_add_relu::FuseFrozenConvAddRelu;
-use crate::manager::{AnyPass, GraphPass, ModulePass, PassContext, PassError, PassManager, Report};
+use crate::manager::{PassManager, Report};
+use crate::pass::{AnyPass, GraphPass, ModulePass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support::operators::Operators;
 use crate::transpose_frozen_linear::TransposeFrozenLinear;

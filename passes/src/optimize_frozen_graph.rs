@@ -11,7 +11,7 @@ use crate::fold_frozen_conv_add_or_sub::FoldFrozenConvAddOrSub;
 use crate::fold_frozen_conv_bn::FoldFrozenConvBatchNorm;
 use crate::fold_frozen_conv_mul_or_div::FoldFrozenConvMulOrDiv;
 use crate::fold_frozen_linear_bn::FoldFrozenLinearBatchNorm;
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
 use crate::remove_dropout::RemoveDropout;
 use frazil_ir::Graph;

@@ -12,7 +12,7 @@
 //! PyTorch peels loops with profiling nodes in them, inside its executor only.
 
 use crate::loop_unrolling::MAX_NODES;
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
 use crate::support;
 use crate::support::rewrite::int;

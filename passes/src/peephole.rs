@@ -20,7 +20,7 @@
 //! and which freezing does without.
 
 use crate::dce::DeadCodeElimination;
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::peephole_alias_sensitive::PeepholeAliasSensitive;
 use crate::peephole_dict_idioms::PeepholeDictIdioms;
 use crate::peephole_list_idioms::PeepholeListIdioms;

@@ -11,7 +11,7 @@
 //! would be promoted by `x + 0`; with `like-pytorch=false` such operations stay.
 
 use crate::AliasDb;
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
 use crate::support;
 use crate::support::rewrite::{Replacement, replace};

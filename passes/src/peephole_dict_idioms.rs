@@ -6,7 +6,7 @@
 //! that is missing is left to raise; NaN is a key like no other, and stays.
 
 use crate::AliasDb;
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support;
 use crate::support::rewrite::{Replacement, built_by, rewrite_nodes};

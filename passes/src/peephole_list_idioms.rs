@@ -7,7 +7,7 @@
 //! **Sound when** nobody writes to the lists. An index out of bounds is left to raise, a list that is unpacked into another number of values too.
 
 use crate::AliasDb;
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
 use crate::support;
 use crate::support::refine::{Known, Subject, walk};

@@ -12,7 +12,7 @@
 //! **Sound** for any use: values of these types have no identity, and integers wrap around. With `like-pytorch` integers are also taken to fit into
 //! floats, so that `int(a / 1)` is `a`. PyTorch differs in taking `x == x` to be true for floats, of which NaN is one.
 
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
 use crate::support;
 use crate::support::rewrite::{Replacement, int, replace};

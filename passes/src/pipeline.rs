@@ -9,7 +9,7 @@
 //! parentheses behind them ([`STEPS`]): `methods{only=forward}(inline,dce)` on each function before the next, `repeat{max=10}(peephole,cse)`
 //! until it changes nothing.
 
-use crate::manager::AnyPass;
+use crate::pass::AnyPass;
 use crate::registry::{
     OptionInfo, OptionKind, OptionValue, PassInfo, PassOptions, PassRegistry, RegisteredPass, Unused,
 };

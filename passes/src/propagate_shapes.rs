@@ -9,7 +9,7 @@
 //!
 //! PyTorch runs the operators on tensors of the sizes that it knows, and has a table of its own for symbolic ones.
 
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support;
 use crate::support::operators::{Operators, ShapeOperand};

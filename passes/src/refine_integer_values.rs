@@ -5,7 +5,7 @@
 //!
 //! **Sound** because values do not change: what was compared is what is used. See [`crate::support::refine`].
 
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support;
 use crate::support::refine::{Facts, Known, Subject, walk};

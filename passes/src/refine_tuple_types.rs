@@ -4,7 +4,7 @@
 //!
 //! **Sound** since tuples do not change. The tuple keeps its name and its fields' names.
 
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support;
 use frazil_ir::types::is_subtype;

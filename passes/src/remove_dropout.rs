@@ -3,7 +3,7 @@
 //! A dropout whose `train` is the constant false gives its operand itself, in-place form included; so it is replaced by that. **Sound** for any use,
 //! writes and identity included, since eager PyTorch returns the same tensor. A dropout that trains, or whose `train` is not constant, stays.
 
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support;
 use frazil_ir::{Constant, Graph};

@@ -6,7 +6,7 @@
 
 use crate::constant_pooling::ConstantPooling;
 use crate::constant_propagation::ConstantPropagation;
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support;
 use frazil_ir::{BlockId, Builder, Graph, NodeId, symbols};

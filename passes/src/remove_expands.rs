@@ -4,7 +4,7 @@
 //!
 //! **Sound** by that mark alone, which is the word of who made the graph.
 
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support;
 use crate::support::rewrite::{Replacement, rewrite_nodes};

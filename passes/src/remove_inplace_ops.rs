@@ -11,7 +11,7 @@
 //! operators. Here the write stays where it would be missed.
 
 use crate::AliasDb;
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::remove_tensor_mutation::{Functional, functional_form, is_inplace, is_new, make_functional};
 use crate::support;

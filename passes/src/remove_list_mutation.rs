@@ -5,7 +5,7 @@
 //! **Sound when** both stand in one block and nothing in between uses the list, so that nobody has seen it as it was. Building a list reads nothing but
 //! its elements' names, so it can move to the write. An index out of bounds is left to raise.
 
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support;
 use crate::support::rewrite::{built_list, element_index, int, unused_between};

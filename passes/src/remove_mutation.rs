@@ -2,7 +2,7 @@
 //!
 //! First [lists](crate::remove_list_mutation), then [tensors](crate::remove_tensor_mutation).
 
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::remove_list_mutation::RemoveListMutation;
 use crate::remove_tensor_mutation::RemoveTensorMutation;

@@ -13,7 +13,7 @@
 //! PyTorch leaves the last condition out, and computes `x.add_(y)` of float32 and float64 in float64.
 
 use crate::AliasDb;
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support;
 use crate::support::effects::{self, Effect};

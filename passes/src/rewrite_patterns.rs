@@ -22,7 +22,7 @@
 //! may have conditions of its own in Rust.
 
 use crate::AliasDb;
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
 use crate::support;
 use frazil_ir::schema::Catalogue;

@@ -7,7 +7,7 @@
 //!
 //! PyTorch does not look at the weight's rank, and fails on a vector.
 
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support::constants::insert_constant;
 use crate::support::{self, fold};

@@ -7,7 +7,7 @@
 //! `use-variadic-stack`, and those with `remove-list-mutation-and-` before them, are passes of their own.
 
 use crate::AliasDb;
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
 use crate::remove_list_mutation::RemoveListMutation;
 use crate::support;

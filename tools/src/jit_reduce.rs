@@ -6,7 +6,7 @@ use crate::streams::tell;
 use crate::{Failure, print_failure, tracing_to_stderr};
 use clap::Parser;
 use frazil::ir::{FunctionId, Graph, Module};
-use frazil::passes::manager::LastRewrite;
+use frazil::passes::pass::LastRewrite;
 use frazil::{Loaded, Session};
 use frazil::{PassOptions, write_atomically};
 use frazil_syntax::TemporaryFolder;

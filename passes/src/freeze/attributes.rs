@@ -5,7 +5,7 @@ use super::values::{Folder, identities};
 use super::{Freeze, FreezeError, Method, is_training, overlaps};
 use crate::AliasDb;
 use crate::inline;
-use crate::manager::{PassContext, PassError};
+use crate::pass::{PassContext, PassError};
 use crate::support::constants::insert_constant;
 use crate::support::subgraphs_and_self;
 use frazil_ir::schema::Catalogue;

@@ -5,7 +5,7 @@ use super::preserve::Preserved;
 use super::values::{holds_no_constant, identities};
 use super::{Freeze, Method, methods_of};
 use crate::AliasDb;
-use crate::manager::PassContext;
+use crate::pass::PassContext;
 use crate::support::operators::Operators;
 use frazil_ir::{Constant, FunctionId, Graph, Module, NodeId, ObjectId, SymbolId, TypeKind, symbols};
 use std::collections::HashSet;

@@ -7,7 +7,7 @@ use super::Method;
 use super::attributes::{Attributes, accesses};
 use super::preserve::Preserved;
 use super::reclass::{Left, NewClasses};
-use crate::manager::PassError;
+use crate::pass::PassError;
 use crate::support;
 use frazil_ir::{
     AttributeValue, CompilationUnit, Constant, Function, FunctionId, Graph, Module, Object, ObjectId, SymbolId, TypeId,

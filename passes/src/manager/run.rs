@@ -1,8 +1,8 @@
 //! Running a pipeline: over functions in parallel, nested, watched.
 
-use super::context::{CachedAliasDb, Fuel, PassContext};
 use super::workers::Workers;
-use super::{AnyPass, Entry, IrRef, PassError, PassManager, Report, Step, Timing};
+use super::{Entry, IrRef, PassManager, Report, Step, Timing};
+use crate::pass::{AnyPass, CachedAliasDb, Fuel, PassContext, PassError};
 use crate::support;
 use crate::support::operators::Operators;
 use frazil_ir::{FunctionId, Graph, Module};

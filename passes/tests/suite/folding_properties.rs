@@ -5,7 +5,7 @@ use crate::common;
 
 use common::{Dice, number, registry};
 use frazil_ir::{Builder, Constant, DType, Graph, TensorData, symbols, types};
-use frazil_passes::manager::{AnyPass, GraphPass, PassContext, PassError};
+use frazil_passes::pass::{AnyPass, GraphPass, PassContext, PassError};
 use frazil_passes::{PassManager, PassRegistry};
 use frazil_runtime::interp::Interpreter;
 use frazil_runtime::{Registry, Tensor, Value};

@@ -6,7 +6,7 @@ use crate::common;
 use common::module::random_module;
 use common::{Dice, exact_passes, number, registry};
 use frazil_ir::{Builder, Constant, Module, symbols};
-use frazil_passes::{FreezeError, FreezeOptions, PassManager, PassRegistry, freeze_module, manager::PassError};
+use frazil_passes::{FreezeError, FreezeOptions, PassManager, PassRegistry, freeze_module, pass::PassError};
 use frazil_runtime::interp::Interpreter;
 use frazil_runtime::{Registry, Tensor, Value};
 use frazil_syntax::{NoTensors, parse_module, print_module_to_string};

@@ -2,7 +2,7 @@
 //! interpreter gave before, and leave valid graphs. A pass that does not is found.
 
 use frazil_ir::Graph;
-use frazil_passes::manager::{AnyPass, GraphPass, PassContext, PassError};
+use frazil_passes::pass::{AnyPass, GraphPass, PassContext, PassError};
 use frazil_passes::{PassManager, PassRegistry};
 use frazil_runtime::interp::Interpreter;
 use frazil_runtime::{Registry, Tensor, Value};

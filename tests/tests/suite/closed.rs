@@ -4,7 +4,7 @@
 use frazil::ir::{Context, Module};
 use frazil::{Loaded, SaveOptions, Session};
 use frazil_passes::PassManager;
-use frazil_passes::manager::PassError;
+use frazil_passes::pass::PassError;
 use frazil_recorded::workspace::{archives, root};
 use frazil_syntax::{NoTensors, parse_graph, parse_module, print_graph, print_module_to_string, render};
 use frazil_torchscript::archive::{Archive, Limits, SharedBytes};

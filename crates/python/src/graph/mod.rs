@@ -16,7 +16,7 @@ use crate::instance::Instance;
 use crate::interrupt::without_gil;
 use frazil::ir::{Constant, Graph as Ir};
 use frazil::passes::PassManager;
-use frazil::passes::manager::PassContext;
+use frazil::passes::pass::PassContext;
 use frazil::passes::rewrite_patterns::{PatternRewriter, Rule};
 use frazil::{Model, PassOptions};
 use pyo3::prelude::*;

@@ -7,8 +7,8 @@ mod submodules;
 
 use frazil_ir::{Constant, Context, DType, Encoding, Module, ObjectId, TensorData, TupleConstant};
 use frazil_passes::freeze::{Freeze, Keeper, kept_attributes};
-use frazil_passes::manager::{ModulePass, PassContext};
 use frazil_passes::optimize_for_inference::optimize_module_for_inference;
+use frazil_passes::pass::{ModulePass, PassContext};
 use frazil_passes::{FreezeOptions, freeze_module};
 use frazil_runtime::interp::Interpreter;
 use frazil_runtime::{Registry, Tensor, Value};

@@ -64,7 +64,7 @@ impl Fuel {
     }
 
     /// Says where the last rewrite was done, unless that is known.
-    pub(super) fn locate_last(&self, pass: &str, function: &str) {
+    pub(crate) fn locate_last(&self, pass: &str, function: &str) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(last) = last.as_mut().filter(|last| last.pass.is_empty()) {
             last.pass = pass.to_owned();
@@ -84,20 +84,20 @@ impl Fuel {
 }
 
 /// An analysis of a graph at a revision, kept between the passes over one function.
-pub(super) type CachedAliasDb = Option<(u64, Arc<AliasDb>)>;
+pub(crate) type CachedAliasDb = Option<(u64, Arc<AliasDb>)>;
 
 /// What passes see besides the graph: operators, analyses, counters.
 pub struct PassContext<'a> {
     /// Schemas and evaluation of operators.
     pub operators: &'a dyn Operators,
     /// Numbers that the pass counts, by name: "nodes removed".
-    pub(super) statistics: IndexMap<&'static str, u64>,
+    pub(crate) statistics: IndexMap<&'static str, u64>,
     /// Whether what is known of the graph is kept: false while the graph at work may be any.
-    pub(super) keeps_analyses: bool,
-    pub(super) alias_db: CachedAliasDb,
+    pub(crate) keeps_analyses: bool,
+    pub(crate) alias_db: CachedAliasDb,
     /// What has been learnt of the operators.
     overloads: Overloads,
-    pub(super) fuel: Option<&'a Fuel>,
+    pub(crate) fuel: Option<&'a Fuel>,
 }
 
 impl<'a> PassContext<'a> {
