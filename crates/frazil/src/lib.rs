@@ -27,63 +27,30 @@
 //! - [`eager`] has tensors with every operator as a method. [`trace`] records operations on them as graphs and modules.
 //! - Without the feature `codegen`, LLVM is not needed, and everything but native code works.
 
-mod alias_text;
-mod aliases;
-mod backing;
-mod code;
-#[cfg(feature = "codegen")]
-mod code_cache;
-#[cfg(feature = "codegen")]
-mod compiled;
-#[cfg(feature = "codegen")]
-mod compiler;
-#[cfg(feature = "codegen")]
-mod course;
-#[cfg(feature = "codegen")]
-mod describe;
 pub mod eager;
-mod edit;
 mod engine;
 mod error;
-mod error_class;
-mod hooks;
-mod instance;
-mod limited;
-mod loaded;
-mod map_location;
 mod model;
-mod module_calls;
-#[cfg(feature = "codegen")]
-mod native;
-mod once;
-#[cfg(feature = "codegen")]
-mod partition;
-#[cfg(feature = "codegen")]
-mod parts;
-#[cfg(feature = "codegen")]
-mod port_names;
-#[cfg(feature = "codegen")]
-mod record;
 mod script_module;
 mod session;
-mod session_builder;
-mod setters;
-mod text;
+mod source_trace;
+mod support;
 pub mod trace;
 
-pub use aliases::Aliases;
+pub use engine::Engine;
+pub use engine::hooks::{CallArguments, Hook, HookId, HookOptions, PreHook};
 #[cfg(feature = "codegen")]
-pub use compiled::{CompileOptions, CompiledMethod, Emit, InputSpec, NativePlan};
-pub use engine::{CallError, Engine, EngineKind, EngineOptions};
-pub use error::{Error, Result};
-pub use error_class::ErrorClass;
+pub use engine::native::compiled::{CompiledMethod, Emit, NativePlan};
+#[cfg(feature = "codegen")]
+pub use engine::options::InputSpec;
+pub use engine::options::{CompileOptions, EngineKind, EngineOptions};
+pub use error::{CallError, Error, ErrorClass, Result};
 #[cfg(feature = "codegen")]
 pub use frazil_codegen::plan::Port;
 #[cfg(feature = "codegen")]
 pub use frazil_codegen::profile::{Profile, Row as ProfileRow};
-pub use hooks::{CallArguments, Hook, HookId, HookOptions, PreHook};
-pub use limited::interruptible;
-pub use loaded::{Graphs, Loaded};
+pub use model::aliases::Aliases;
+pub use model::loaded::{Graphs, Loaded};
 pub use model::{FreezeOptions, Model, PassOptions, pipeline_of_reproducer};
 pub use script_module::{
     Checkpoint, ConstMap, Conversion, IncompatibleKeys, LoadStateDictOptions, LoadingState, MemberOptions,
@@ -91,7 +58,8 @@ pub use script_module::{
     parse_device, read_checkpoint, read_safetensors, tensor_type, write_checkpoint, write_safetensors,
 };
 pub use session::Session;
-pub use session_builder::SessionBuilder;
+pub use session::builder::SessionBuilder;
+pub use support::limited::interruptible;
 
 pub use frazil_ir as ir;
 pub use frazil_limits::{Exceeded, Limits, LimitsError};

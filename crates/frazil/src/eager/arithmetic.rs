@@ -1,7 +1,7 @@
 //! The operators of Rust on tensors. They give results, as shapes may not fit: `((&x * 2.0)? + &y)?`.
 
 use super::{Arg, Var, known};
-use crate::Result;
+use crate::error::Result;
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Rem, Sub};
 
 macro_rules! binary {

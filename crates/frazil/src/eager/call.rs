@@ -2,7 +2,7 @@
 
 use super::bind::{Family, NoMatch, Positional};
 use super::{Arg, Ops, Var};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use frazil_ir::TypeId;
 use frazil_runtime::call::{Given, invoke_given, values_of};
 use frazil_runtime::op::Results;

@@ -1,7 +1,7 @@
 //! Slices and arrays in and out, without copying.
 
 use super::{Ops, Var};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use bytemuck::Pod;
 use frazil_runtime::element::Element;
 use frazil_runtime::storage::{Bytes, SharedBytes, Storage};

@@ -1,7 +1,7 @@
 //! Indexing as Python has it: `x[1, ..., 2:, None, mask]` is `x.at((1, Index::Ellipsis, 2.., Index::NewAxis, &mask))`.
 
 use super::{Arg, Var};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use frazil_ir::DType;
 use frazil_runtime::Value;
 use std::ops::{Range, RangeFrom, RangeFull, RangeTo};

@@ -30,19 +30,23 @@ mod bind;
 mod call;
 mod elements;
 mod index;
+pub(crate) mod outputs;
+pub(crate) mod recorder;
+pub(crate) mod warning;
 
 pub use arg::Arg;
 pub use call::OpCall;
 pub use elements::Elements;
 pub use index::Index;
 
-use crate::trace::Recorder;
-use crate::{Result, Session};
+use crate::error::Result;
+use crate::session::Session;
 use bind::Family;
 use frazil_ir::DType;
 use frazil_runtime::interp::Interpreter;
 use frazil_runtime::value::TensorCell;
 use frazil_runtime::{Registry, Scalar, Tensor, Value};
+use recorder::Recorder;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};

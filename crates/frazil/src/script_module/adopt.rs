@@ -3,7 +3,8 @@
 use super::ScriptModule;
 use super::instances::{give_own_class, settle_types_above};
 use super::renaming::{Renaming, methods};
-use crate::{Error, Model, Result};
+use crate::error::{Error, Result};
+use crate::model::Model;
 use frazil_ir::{
     AttributeKind, Constant, DictConstant, ListConstant, Module, Object, ObjectId, SymbolId, TupleConstant, TypeKind,
 };

@@ -2,7 +2,8 @@
 
 use super::instances::give_own_class;
 use super::registered::check_name;
-use crate::{Error, Model, Result};
+use crate::error::{Error, Result};
+use crate::model::Model;
 use frazil_ir::types::{TypeStyle, display_type, is_subtype};
 use frazil_ir::{AttributeKind, Constant, ObjectId, TypeId, types};
 use frazil_runtime::export::Exporter;

@@ -1,9 +1,10 @@
 //! State dictionaries in files that `torch.save` writes and `torch.load` reads.
 
 use super::StateDict;
-use crate::{Error, Result, write_atomically};
+use crate::error::{Error, Result};
 use frazil_runtime::export::Exporter;
 use frazil_runtime::import::Importer;
+use frazil_syntax::write_atomically;
 use frazil_torchscript::archive::SharedBytes;
 use frazil_torchscript::{LoadError, SaveError, save_checkpoint};
 use std::io::{BufWriter, Write as _};

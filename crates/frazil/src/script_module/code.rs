@@ -1,7 +1,7 @@
 //! Graphs and source of a module's methods.
 
 use super::ScriptModule;
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use frazil_ir::{Function, FunctionId, Graph, ObjectId};
 use frazil_runtime::import::Importer;
 use frazil_runtime::{Signature, Value};

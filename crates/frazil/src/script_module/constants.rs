@@ -1,7 +1,7 @@
 //! Constants of classes (`Final`, `__constants__`): read as attributes, and never set.
 
 use super::ScriptModule;
-use crate::Error;
+use crate::error::Error;
 use frazil_ir::Constant;
 use frazil_runtime::format::str_of;
 use frazil_runtime::import::Importer;
@@ -23,7 +23,7 @@ impl<'m> ScriptModule<'m> {
     ///
     /// # Errors
     /// When a tensor does not fit its storage.
-    pub fn constants(self) -> crate::Result<Vec<(&'m str, frazil_runtime::Value)>> {
+    pub fn constants(self) -> crate::error::Result<Vec<(&'m str, frazil_runtime::Value)>> {
         let mut importer = Importer::new();
         let constants = self.class().into_iter().flat_map(|class| &class.constants);
         constants

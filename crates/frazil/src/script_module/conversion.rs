@@ -1,6 +1,6 @@
 //! What modules are converted to: devices, dtypes and memory formats, with the names and errors of `torch.nn.Module.to`.
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use frazil_ir::{DType, Device, DeviceKind, TensorData};
 use frazil_runtime::Tensor;
 use frazil_runtime::layout::channels_last_strides;

@@ -3,7 +3,8 @@
 use super::conversion::{check_device, tensor_type};
 use super::rewrite::replace_tensors;
 use super::{Conversion, ScriptModuleMut};
-use crate::{Error, Model, Result};
+use crate::error::{Error, Result};
+use crate::model::Model;
 use frazil_ir::{AttributeKind, Constant, DType, Device, DeviceKind, ObjectId, Storage, TensorData};
 use frazil_runtime::export::Exporter;
 use frazil_runtime::import::Importer;

@@ -3,7 +3,7 @@
 //! The objects that hold it get classes of their own too, and the graphs of all their methods get the new types, which are followed from the method's
 //! receiver on. What hands such an object on in another way is refused.
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use frazil_ir::types::is_subtype;
 use frazil_ir::{
     Constant, Function, FunctionId, Graph, Module, NodeId, ObjectId, SymbolId, TypeId, TypeKind, ValueId, mangled_name,

@@ -1,8 +1,8 @@
 //! Walking modules: submodules, parameters and buffers by name.
 
 use super::{ScriptModule, join, tensors};
-use crate::setters::setters;
-use crate::{Error, Result};
+use crate::error::{Error, Result};
+use crate::support::setters::setters;
 use frazil_ir::{AttributeKind, ClassKind, Constant, ObjectId, TensorData};
 use frazil_runtime::import::Importer;
 use frazil_runtime::{Tensor, Value};

@@ -12,6 +12,7 @@ mod conversion;
 mod convert;
 mod instances;
 mod load_state;
+mod map_location;
 mod members;
 mod registered;
 mod renaming;
@@ -40,7 +41,9 @@ pub use submodule::ScriptModuleMut;
 pub use tensor_file::{read_safetensors, write_safetensors};
 pub use tensor_info::TensorInfo;
 
-use crate::{Error, Model, Result, Session};
+use crate::error::{Error, Result};
+use crate::model::Model;
+use crate::session::Session;
 use frazil_ir::{AttributeKind, ClassDef, ClassKind, Constant, Module, ObjectId, TensorData};
 use frazil_runtime::import::Importer;
 use frazil_runtime::{Tensor, Value};

@@ -2,7 +2,7 @@
 
 use super::attributes::export;
 use super::{ScriptModule, ScriptModuleMut};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use frazil_ir::{AttributeKind, Constant, TensorData, TypeId, types};
 use frazil_runtime::export::Exporter;
 use frazil_runtime::{Tensor, Value};

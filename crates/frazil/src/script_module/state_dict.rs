@@ -1,8 +1,9 @@
 //! State dictionaries: the tensors of a module by name.
 
 use super::ScriptModule;
-use crate::setters::setters;
-use crate::{Model, Result};
+use crate::error::Result;
+use crate::model::Model;
+use crate::support::setters::setters;
 use frazil_ir::{AttributeKind, Constant, ObjectId};
 use frazil_runtime::Tensor;
 use frazil_runtime::import::Importer;

@@ -4,7 +4,8 @@
 //! snapshots of a model have its hooks; what is frozen, or made by passes, has none.
 
 use super::{IncompatibleKeys, ScriptModule, ScriptModuleMut, StateDict, StateDictOptions};
-use crate::{Model, Result};
+use crate::error::Result;
+use crate::model::Model;
 use frazil_ir::ObjectId;
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! Modules and submodules of a model, to be changed.
 
 use super::ScriptModule;
-use crate::{Model, Result};
+use crate::error::Result;
+use crate::model::Model;
 use frazil_ir::{Constant, ObjectId};
 use frazil_runtime::Value;
 

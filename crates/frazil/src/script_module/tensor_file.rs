@@ -1,8 +1,9 @@
 //! State dictionaries in `.safetensors` files.
 
 use super::StateDict;
-use crate::{Error, Result, write_atomically};
+use crate::error::{Error, Result};
 use frazil_runtime::Tensor;
+use frazil_syntax::write_atomically;
 use frazil_syntax::{from_safetensors, to_safetensors};
 use safetensors::tensor::{SafeTensors, TensorView};
 use std::io::Write as _;

@@ -1,7 +1,7 @@
 //! What tensors are, without their elements.
 
 use super::ScriptModule;
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use frazil_ir::{Constant, DType, Device};
 
 /// What a tensor of a module is, without its elements, which those of the device `meta` do not have.

@@ -1,6 +1,7 @@
 //! What `torch.jit.ScriptModule` has and a module without Python, autograd and other devices cannot have: methods of those names that say why.
 
-use crate::{Error, Model, Result};
+use crate::error::{Error, Result};
+use crate::model::Model;
 
 const PYTHON: &str = "it is for Python's classes; source is loaded whole";
 const NO_AUTOGRAD: &str = "there is no autograd";

@@ -22,17 +22,19 @@ mod check;
 mod closeness;
 mod module;
 mod ndiff;
-mod recorder;
-mod source;
 
-pub use check::TracingCheckError;
+pub use crate::eager::outputs::Outputs;
+pub use crate::eager::warning::{TracerWarning, WarningKind};
+pub use crate::error::TracingCheckError;
 pub use module::{Parameters, Scope};
-pub(crate) use recorder::Recorder;
-pub(crate) use source::record;
 
+use crate::eager::recorder::Recorder;
 use crate::eager::{Ops, Var};
-use crate::setters::setters;
-use crate::{Error, Graphs, Loaded, Model, PassOptions, Result, Session};
+use crate::error::{Error, Result};
+use crate::model::loaded::{Graphs, Loaded};
+use crate::model::{Model, PassOptions};
+use crate::session::Session;
+use crate::support::setters::setters;
 use frazil_ir::schema::{Argument, FunctionSchema};
 use frazil_ir::{CompilationUnit, Function, Graph, TypeId, symbols};
 use frazil_runtime::interp::Interpreter;
@@ -90,118 +92,6 @@ impl Default for TraceOptions {
         }
     }
 }
-
-/// What a tracer warns of.
-///
-/// See [`TracerWarning`] for an example.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum WarningKind {
-    /// A value left the trace: a branch or a number may depend on it.
-    Value,
-    /// A write to memory that other tensors refer to is recorded out of place.
-    SharedWrite,
-    /// The trace and the function give different results, or the trace gives different ones each time.
-    Different,
-    /// There are random operators.
-    Random,
-}
-
-/// Something about a trace that may be wrong.
-///
-/// ```
-/// # use frazil::{Session, Tensor, eager::Var, trace::{TraceOptions, WarningKind}};
-/// # let session = Session::new();
-/// let function = |x: &[Var]| if x[0].is_true()? { x[0].neg().call() } else { x[0].abs().call() };
-/// let trace = session.trace(function, &[Tensor::from_f32(&[1.0], &[1])?], &TraceOptions::default())?;
-/// assert_eq!(trace.warnings[0].kind, WarningKind::Value);
-/// assert!(trace.warnings[0].text.starts_with("a tensor becomes a boolean"));
-/// # Ok::<(), frazil::Error>(())
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TracerWarning {
-    /// What kind of thing.
-    pub kind: WarningKind,
-    /// Where it is in the traced program: `src/main.rs:10`. Empty when it is about the whole.
-    pub place: String,
-    /// What it is.
-    pub text: String,
-}
-
-impl fmt::Display for TracerWarning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.place.is_empty() {
-            write!(f, "{}: ", self.place)?;
-        }
-        f.write_str(&self.text)
-    }
-}
-
-/// What a traced function gives.
-///
-/// ```
-/// # use frazil::{Session, Tensor, eager::Var, trace::TraceOptions};
-/// # let session = Session::new();
-/// let function = |x: &[Var]| Ok((x[0].neg().call()?, x[0].exp().call()?)); // tuples, vectors and variables become `Outputs`
-/// let trace = session.trace(function, &[Tensor::from_f32(&[0.0], &[1])?], &TraceOptions::default())?;
-/// assert!(trace.graph("forward")?.to_string().contains("prim::TupleConstruct(%0, %1)"));
-/// # Ok::<(), frazil::Error>(())
-/// ```
-#[derive(Clone, Debug)]
-pub enum Outputs {
-    /// A tensor.
-    Tensor(Var),
-    /// A tuple.
-    Tuple(Vec<Outputs>),
-    /// A list; see [`TraceOptions::strict`].
-    List(Vec<Outputs>),
-    /// A dictionary; see [`TraceOptions::strict`].
-    Dict(Vec<(String, Outputs)>),
-}
-
-impl Outputs {
-    /// The tensors in order.
-    fn tensors(&self) -> Vec<Var> {
-        match self {
-            Outputs::Tensor(var) => vec![var.clone()],
-            Outputs::Tuple(items) | Outputs::List(items) => items.iter().flat_map(Outputs::tensors).collect(),
-            Outputs::Dict(entries) => entries.iter().flat_map(|(_, item)| item.tensors()).collect(),
-        }
-    }
-
-    fn has_containers(&self) -> bool {
-        match self {
-            Outputs::Tensor(_) => false,
-            Outputs::Tuple(items) => items.iter().any(Outputs::has_containers),
-            Outputs::List(_) | Outputs::Dict(_) => true,
-        }
-    }
-}
-
-impl From<Var> for Outputs {
-    fn from(var: Var) -> Outputs {
-        Outputs::Tensor(var)
-    }
-}
-
-impl From<Vec<Var>> for Outputs {
-    fn from(vars: Vec<Var>) -> Outputs {
-        Outputs::List(vars.into_iter().map(Outputs::Tensor).collect())
-    }
-}
-
-macro_rules! tuples {
-    ($($($name:ident)*;)*) => {$(
-        impl<$($name: Into<Outputs>),*> From<($($name,)*)> for Outputs {
-            #[allow(non_snake_case, reason = "a type and its value share the name")]
-            fn from(($($name,)*): ($($name,)*)) -> Outputs {
-                Outputs::Tuple(vec![$($name.into()),*])
-            }
-        }
-    )*};
-}
-
-tuples! { A B; A B C; A B C D; A B C D E; }
 
 /// A function of a module's parameters and of tensors.
 ///

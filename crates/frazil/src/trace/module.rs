@@ -2,8 +2,10 @@
 
 use super::function_of;
 use crate::eager::{Ops, Var};
+use crate::error::{Error, Result};
+use crate::model::Model;
 use crate::script_module::join;
-use crate::{Error, Model, Result, Session};
+use crate::session::Session;
 use frazil_ir::{
     AttributeKind, ClassDef, ClassKind, CompilationUnit, Constant, Context, Graph, Module, Object, SymbolId, TypeId,
     types,

@@ -1,0 +1,440 @@
+//! Noting the calls of a traced function as nodes of a graph.
+
+use super::Arg;
+use super::outputs::Outputs;
+use super::warning::{TracerWarning, WarningKind};
+use crate::error::Result;
+use crate::source_trace::operands::{type_of, wrapped_number};
+use frazil_ir::{
+    Builder, Constant, Context, DType, Device, Dim, Function, Graph, InsertPoint, SourceRange, SymbolId, TensorType,
+    TypeId, TypeKind, ValueId, ValueName, symbols, types,
+};
+use frazil_runtime::export::Exporter;
+use frazil_runtime::value::TensorCell;
+use frazil_runtime::{Operator, Value, Variant};
+use indexmap::IndexMap;
+use std::collections::HashMap;
+use std::panic::Location;
+use std::sync::Arc;
+
+/// A graph that grows with every call.
+pub(crate) struct Recorder {
+    ctx: Arc<Context>,
+    graph: Graph,
+    /// The value that each variable is now, by the variable's address; the variable is kept so that no address is used twice.
+    values: HashMap<usize, (ValueId, TensorCell)>,
+    /// Names that values have.
+    names: HashMap<String, ValueId>,
+    /// One more than the last number that was given to a name's words, as PyTorch counts.
+    numbers: HashMap<String, Option<u32>>,
+    /// Dotted paths of parameters and buffers, by the address of their variable.
+    attributes: HashMap<usize, String>,
+    /// Submodules that have been asked for, by path; the root's is "".
+    objects: HashMap<String, ValueId>,
+    /// Classes of the root and of submodules, by path.
+    classes: HashMap<String, TypeId>,
+    exporter: Exporter,
+    /// Functions that are called and not traced through, by name.
+    pub functions: IndexMap<SymbolId, Function>,
+    pub warnings: Vec<TracerWarning>,
+    /// Record in-place operators as the ones that give new tensors.
+    force_outplace: bool,
+    /// Where calls stand, if that is not where Rust says: a file and a line, or nowhere.
+    place: Option<Option<(String, u32)>>,
+    failure: Option<frazil_runtime::export::ExportError>,
+}
+
+impl Recorder {
+    /// A recorder of a function with these inputs; of a method, where there are classes.
+    pub fn new(ctx: &Arc<Context>, classes: HashMap<String, TypeId>, force_outplace: bool) -> Recorder {
+        let mut graph = Graph::new(Arc::clone(ctx));
+        let mut objects = HashMap::new();
+        if let Some(&root) = classes.get("") {
+            let this = graph.add_input(root);
+            graph.name_value(this, "self");
+            objects.insert(String::new(), this);
+        }
+        Recorder {
+            ctx: Arc::clone(ctx),
+            graph,
+            values: HashMap::new(),
+            names: HashMap::new(),
+            numbers: HashMap::new(),
+            attributes: HashMap::new(),
+            objects,
+            classes,
+            exporter: Exporter::new(),
+            functions: IndexMap::new(),
+            warnings: Vec::new(),
+            force_outplace,
+            place: None,
+            failure: None,
+        }
+    }
+
+    /// A variable that is an input of the graph.
+    pub fn input(&mut self, cell: &TensorCell, name: &str) {
+        let value = self.graph.add_input(type_of(&self.ctx, &cell.get()));
+        self.name_value(value, name);
+        self.define(cell, value);
+    }
+
+    /// A variable that is an attribute of the module.
+    pub fn attribute(&mut self, cell: &TensorCell, path: &str) {
+        self.attributes.insert(cell.address(), path.to_owned());
+    }
+
+    /// Names what a variable is now.
+    pub fn name(&mut self, cell: &TensorCell, name: &str) {
+        if let Some((value, _)) = self.values.get(&cell.address()) {
+            self.name_value(*value, name);
+        }
+    }
+
+    /// Names a value. As in PyTorch a value that has the name already gets a numbered one, and numbers leave gaps.
+    fn name_value(&mut self, value: ValueId, name: &str) {
+        if let Some(old) = self.names.insert(name.to_owned(), value).filter(|&old| old != value) {
+            let (base, number) = ValueName::split(name);
+            let last = self.numbers.entry(base.to_owned()).or_default();
+            let mut number = number
+                .unwrap_or(1)
+                .max(last.map_or(1, |last: u32| last.saturating_add(1)));
+            while self.names.contains_key(&format!("{base}.{number}")) && number < u32::MAX {
+                number += 1;
+            }
+            *last = Some(number.saturating_add(1));
+            let replaced = format!("{base}.{number}");
+            self.graph.name_value(old, &replaced);
+            self.names.insert(replaced, old);
+        }
+        self.graph.name_value(value, name);
+    }
+
+    /// Ends the graph with these results.
+    pub fn finish(&mut self, outputs: &Outputs) -> Result<Graph> {
+        let result = self.output(outputs);
+        let root = self.graph.root();
+        self.graph.set_results(root, &[result]);
+        match self.failure.take() {
+            Some(error) => Err(error.into()),
+            None => Ok(self.graph.clone()),
+        }
+    }
+
+    fn output(&mut self, outputs: &Outputs) -> ValueId {
+        match outputs {
+            Outputs::Tensor(var) => self.tensor(var.cell(), None),
+            Outputs::Tuple(items) => {
+                let items: Vec<_> = items.iter().map(|item| self.output(item)).collect();
+                self.builder(None).tuple(&items)
+            }
+            Outputs::List(items) => {
+                let items: Vec<_> = items.iter().map(|item| self.output(item)).collect();
+                let element = items.first().map_or(types::TENSOR, |&item| self.graph.ty(item));
+                let plain = if self.ctx.is_tensor(element) {
+                    types::TENSOR
+                } else {
+                    element
+                };
+                self.builder(None).list(plain, &items)
+            }
+            Outputs::Dict(entries) => {
+                let mut operands = Vec::new();
+                for (key, item) in entries {
+                    operands.push(self.builder(None).constant(key.as_str()));
+                    operands.push(self.output(item));
+                }
+                let ty = self.ctx.dict_of(types::STR, types::TENSOR);
+                self.builder(None).op(symbols::PRIM_DICT_CONSTRUCT, &operands, ty)
+            }
+        }
+    }
+
+    /// Notes that a tensor's elements leave the trace.
+    pub fn leaves(&mut self, _cell: &TensorCell, kind: &str, place: &Location<'_>) {
+        self.warn(
+            WarningKind::Value,
+            place,
+            format!(
+                "a tensor becomes a {kind}: the graph does not know where it comes from, has it as a constant, and may be wrong for other inputs"
+            ),
+        );
+    }
+
+    fn warn(&mut self, kind: WarningKind, place: &Location<'_>, text: String) {
+        let place = match &self.place {
+            None => format!("{}:{}", place.file(), place.line()),
+            Some(None) => String::new(),
+            Some(Some((file, line))) => format!("{file}:{line}"),
+        };
+        self.warnings.push(TracerWarning { kind, place, text });
+    }
+
+    /// The extent of a dimension as a tensor.
+    pub fn size(&mut self, of: &TensorCell, dim: i64, size: &TensorCell, place: &Location<'_>) {
+        let range = self.range(place);
+        let tensor = self.tensor(of, range);
+        let ty = self.ctx.type_of_kind(TypeKind::Tensor(TensorType {
+            dtype: Some(DType::Long),
+            device: Some(Device::CPU),
+            sizes: Some(self.ctx.dim_list(&[] as &[Dim])),
+            strides: Some(self.ctx.dim_list(&[])),
+            ..TensorType::ANY
+        }));
+        let (kind, convert) = (self.ctx.symbol("aten::size"), self.ctx.symbol("prim::NumToTensor"));
+        let mut builder = self.builder(range);
+        let dim = builder.constant(dim);
+        let number = builder.op(kind, &[tensor, dim], types::INT);
+        builder.set_range(None);
+        let value = builder.op(convert, &[number], ty);
+        self.define(size, value);
+    }
+
+    /// The operands of a call that is about to run: all arguments of the schema.
+    pub fn operands(
+        &mut self,
+        operator: &Operator,
+        given: &[Option<Arg<'_>>],
+        values: &[Value],
+        place: &Location<'_>,
+    ) -> Result<Vec<ValueId>> {
+        let range = self.range(place);
+        let schema = Arc::clone(operator.schema());
+        let wrapped = wrapped_number(&self.ctx, &schema, values);
+        let mut operands = Vec::new();
+        for (i, formal) in schema.arguments.iter().enumerate() {
+            let value = values.get(i).unwrap_or(&Value::None);
+            operands.push(match (&wrapped, i) {
+                (Some(number), 1) => self.tensor(&TensorCell::new(number.clone()), range),
+                _ => self.operand(formal.ty, given.get(i).and_then(Option::as_ref), value, range),
+            });
+        }
+        if self.force_outplace {
+            self.warn_of_shared_write(values, schema.name, place);
+        }
+        match self.failure.take() {
+            Some(error) => Err(error.into()),
+            None => Ok(operands),
+        }
+    }
+
+    fn operand(&mut self, ty: TypeId, given: Option<&Arg<'_>>, value: &Value, range: Option<SourceRange>) -> ValueId {
+        match (given, value) {
+            (Some(_), Value::Tensor(cell)) => self.tensor(cell, range),
+            (Some(Arg::List(items)), Value::List(list)) => {
+                let pairs: Vec<_> = items.iter().zip(list.items()).collect();
+                let items: Vec<_> = pairs
+                    .into_iter()
+                    .map(|(arg, v)| self.operand(list.element, Some(arg), &v, range))
+                    .collect();
+                self.builder(None).list(list.element, &items)
+            }
+            (_, Value::List(list)) => {
+                let items = list.items();
+                let items: Vec<_> = items
+                    .iter()
+                    .map(|v| self.operand(list.element, given, v, range))
+                    .collect();
+                self.builder(None).list(list.element, &items)
+            }
+            (Some(arg), number) => {
+                let known = arg.as_cell().and_then(|cell| self.values.get(&cell.address()));
+                let Some(&(tensor, _)) = known else {
+                    return self.plain(number, range);
+                };
+                let (kind, ty) = match number {
+                    Value::Int(_) if !self.is_number(ty) => ("aten::Int", types::INT),
+                    Value::Float(_) if !self.is_number(ty) => ("aten::Float", types::FLOAT),
+                    Value::Bool(_) if !self.is_number(ty) => ("aten::Bool", types::BOOL),
+                    _ => ("aten::ScalarImplicit", self.ctx.type_of_kind(TypeKind::Number)),
+                };
+                let kind = self.ctx.symbol(kind);
+                self.builder(None).op(kind, &[tensor], ty)
+            }
+            _ => self.plain(value, range),
+        }
+    }
+
+    fn is_number(&self, ty: TypeId) -> bool {
+        match self.ctx.type_kind(ty) {
+            TypeKind::Number => true,
+            TypeKind::Optional(element) => self.is_number(element),
+            _ => false,
+        }
+    }
+
+    fn plain(&mut self, value: &Value, range: Option<SourceRange>) -> ValueId {
+        let constant = self.exporter.constant(value).unwrap_or_else(|error| {
+            self.failure.get_or_insert(error);
+            Constant::None
+        });
+        // As PyTorch: what is left out has no place.
+        let range = range.filter(|_| !matches!(constant, Constant::None));
+        self.builder(range).constant(constant)
+    }
+
+    /// The value that a variable is now: what was recorded, an attribute, or else a constant.
+    fn tensor(&mut self, cell: &TensorCell, range: Option<SourceRange>) -> ValueId {
+        if let Some((value, _)) = self.values.get(&cell.address()) {
+            return *value;
+        }
+        let value = match self.attributes.get(&cell.address()).cloned() {
+            Some(path) => self.get_attribute(&path),
+            None => self.plain(&Value::Tensor(cell.clone()), range),
+        };
+        self.define(cell, value);
+        value
+    }
+
+    fn get_attribute(&mut self, path: &str) -> ValueId {
+        let (owner, name) = path.rsplit_once('.').unwrap_or(("", path));
+        let object = self.object(owner);
+        let name = self.ctx.symbol(name);
+        self.builder(None).get_attr(object, name, types::TENSOR)
+    }
+
+    /// The submodule at a path, got from its nearest owner that has been got.
+    fn object(&mut self, path: &str) -> ValueId {
+        let mut known = path;
+        while !self.objects.contains_key(known) && !known.is_empty() {
+            known = known.rsplit_once('.').map_or("", |(owner, _)| owner);
+        }
+        let mut at = known.to_owned();
+        // The root is there from the beginning: there are attributes only where there is one.
+        let mut object = self.objects.get(known).copied().unwrap_or_else(|| self.plain_none());
+        for name in path[known.len()..].split('.').filter(|name| !name.is_empty()) {
+            at = crate::script_module::join(&at, name);
+            let ty = self.classes.get(&at).copied().unwrap_or(types::ANY);
+            let name = self.ctx.symbol(name);
+            object = self.builder(None).get_attr(object, name, ty);
+            self.objects.insert(at.clone(), object);
+        }
+        object
+    }
+
+    fn plain_none(&mut self) -> ValueId {
+        self.builder(None).constant(Constant::None)
+    }
+
+    /// Notes a call that has run.
+    pub fn call(&mut self, operator: &Operator, operands: &[ValueId], results: &[Value], place: &Location<'_>) {
+        let is_traced = |v: &Value| matches!(v, Value::Tensor(_) | Value::List(_));
+        if !results.is_empty() && !results.iter().any(is_traced) {
+            return;
+        }
+        let name = operator.schema().name;
+        let out_of_place = self
+            .ctx
+            .name(name)
+            .strip_suffix('_')
+            .filter(|_| self.force_outplace && operator.variant() == Variant::InPlace);
+        let kind = out_of_place.map_or(name, |name| self.ctx.symbol(name));
+        let range = self.range(place);
+        self.results(kind, operands, results, range);
+    }
+
+    /// A call of a function that is not traced through.
+    pub fn call_function(&mut self, function: &Function, args: &[TensorCell], results: &[Value], place: &Location<'_>) {
+        let range = self.range(place);
+        let ty = self.ctx.type_of_kind(TypeKind::Function(function.name));
+        let mut operands = vec![
+            self.builder(range)
+                .constant_typed(Constant::Function(function.name), ty),
+        ];
+        for arg in args {
+            operands.push(self.tensor(arg, range));
+        }
+        self.functions.insert(function.name, function.clone());
+        self.results(symbols::PRIM_CALL_FUNCTION, &operands, results, range);
+    }
+
+    fn results(&mut self, kind: SymbolId, operands: &[ValueId], results: &[Value], range: Option<SourceRange>) {
+        let ctx = Arc::clone(&self.ctx);
+        let types: Vec<TypeId> = results.iter().map(|v| type_of_value(&ctx, v)).collect();
+        let node = self.builder(range).node(kind, operands, &types);
+        let outputs = self.graph.node_outputs(node).to_vec();
+        for (value, output) in results.iter().zip(outputs) {
+            match value {
+                Value::Tensor(cell) => self.define(cell, output),
+                Value::List(list) => {
+                    let items = list.items();
+                    let types: Vec<TypeId> = items.iter().map(|v| type_of_value(&ctx, v)).collect();
+                    let unpack = self.builder(None).node(symbols::PRIM_LIST_UNPACK, &[output], &types);
+                    let outputs = self.graph.node_outputs(unpack).to_vec();
+                    for (item, output) in items.iter().zip(outputs) {
+                        if let Value::Tensor(cell) = item {
+                            self.define(cell, output);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Warns when an in-place operator, which the graph may have out of place, writes to memory that other variables refer to. As in PyTorch, those
+    /// count that are still there, and the written one itself.
+    fn warn_of_shared_write(&mut self, values: &[Value], operator: SymbolId, place: &Location<'_>) {
+        let ctx = Arc::clone(&self.ctx);
+        let name = ctx.name(operator).rsplit(':').next().unwrap_or_default();
+        if !name.ends_with('_') || name.ends_with("__") {
+            return;
+        }
+        let Some(target) = values.first().and_then(Value::as_tensor) else {
+            return;
+        };
+        let refers = |(_, cell): &&(ValueId, TensorCell)| cell.is_shared() && cell.get().shares_storage(&target);
+        let references = self.values.values().filter(refers).count();
+        if references > 1 {
+            let assignment = if name == "copy_" {
+                " (possibly due to an assignment)"
+            } else {
+                ""
+            };
+            self.warn(
+                WarningKind::SharedWrite,
+                place,
+                format!(
+                    "There are {references} live references to the data region being modified when tracing in-place operator {name}{assignment}. The graph may \
+                     have a new tensor in place of the written one, and then the other references do not have the change"
+                ),
+            );
+        }
+    }
+
+    fn define(&mut self, cell: &TensorCell, value: ValueId) {
+        self.values.insert(cell.address(), (value, cell.clone()));
+    }
+
+    fn builder(&mut self, range: Option<SourceRange>) -> Builder<'_> {
+        let root = self.graph.root();
+        let mut builder = Builder::new(&mut self.graph, InsertPoint::End(root));
+        builder.set_range(range);
+        builder
+    }
+
+    fn range(&self, place: &Location<'_>) -> Option<SourceRange> {
+        let (file, line) = match &self.place {
+            None => (place.file(), place.line()),
+            Some(place) => place.as_ref().map(|(file, line)| (file.as_str(), *line))?,
+        };
+        Some(SourceRange {
+            file: self.ctx.symbol(file),
+            line,
+            column: 0,
+            length: 0,
+        })
+    }
+
+    /// Says where the calls that follow stand.
+    pub fn set_place(&mut self, place: Option<(&str, u32)>) {
+        self.place = Some(place.map(|(file, line)| (file.to_owned(), line)));
+    }
+}
+
+fn type_of_value(ctx: &Context, value: &Value) -> TypeId {
+    match value {
+        Value::Tensor(cell) => type_of(ctx, &cell.get()),
+        other => other.ty(ctx),
+    }
+}

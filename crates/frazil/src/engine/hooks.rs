@@ -1,0 +1,345 @@
+//! Hooks: Rust functions that run before and after `forward` when a module of an engine is called, as `Module.register_forward_pre_hook` and
+//! `register_forward_hook` have it.
+//!
+//! Hooks of all modules run first, then those that an archive holds, which are methods of its module.
+
+use crate::error::CallError;
+use crate::error::Error;
+use crate::session::Session;
+use crate::support::setters::setters;
+use frazil_ir::ObjectId;
+use frazil_runtime::Value;
+use frazil_runtime::python_repr::repr;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
+use tracing::warn;
+
+/// The arguments of a call.
+///
+/// See [`Engine::register_forward_pre_hook_with`](crate::Engine::register_forward_pre_hook_with) for an example.
+#[derive(Clone, Debug, Default)]
+pub struct CallArguments {
+    /// The dotted path by which the module is called; empty for the engine's own. What hooks return of it is ignored.
+    pub module: String,
+    /// By position.
+    pub args: Vec<Value>,
+    /// By name, in the order of the call.
+    pub kwargs: Vec<(String, Value)>,
+}
+
+impl CallArguments {
+    pub(crate) fn new(module: &str, args: &[Value], named: &[(&str, Value)]) -> CallArguments {
+        CallArguments {
+            module: module.to_owned(),
+            args: args.to_vec(),
+            kwargs: named
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), value.clone()))
+                .collect(),
+        }
+    }
+
+    /// The positional arguments that a pre-hook of PyTorch returns without `with_kwargs`: those of a tuple, or one value. `None` leaves them as they are.
+    ///
+    /// ```
+    /// use frazil::{CallArguments, Value};
+    ///
+    /// assert!(CallArguments::positional(&Value::None).is_none());
+    /// assert_eq!(CallArguments::positional(&Value::Int(1)).map(|args| args.len()), Some(1));
+    /// assert_eq!(CallArguments::positional(&Value::tuple(vec![])).map(|args| args.len()), Some(0));
+    /// ```
+    pub fn positional(result: &Value) -> Option<Vec<Value>> {
+        match result {
+            Value::None => None,
+            Value::Tuple(items) => Some(items.items.to_vec()),
+            value => Some(vec![value.clone()]),
+        }
+    }
+
+    /// The arguments that a pre-hook of PyTorch returns with `with_kwargs`: a tuple of positional arguments and a dictionary. `None` leaves them as they
+    /// are.
+    ///
+    /// ```
+    /// use frazil::{CallArguments, Session, Value};
+    ///
+    /// let session = Session::new();
+    /// assert!(CallArguments::with_kwargs(&session, &Value::None)?.is_none());
+    /// let refused = CallArguments::with_kwargs(&session, &Value::Int(3)).err().map(|e| e.to_string());
+    /// let text = "forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got 3.";
+    /// assert_eq!(refused.as_deref(), Some(text));
+    /// # Ok::<(), frazil::CallError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the value is anything else; the text is PyTorch's.
+    pub fn with_kwargs(session: &Session, result: &Value) -> Result<Option<CallArguments>, CallError> {
+        let (args, kwargs) = match result {
+            Value::None => return Ok(None),
+            Value::Tuple(pair) if pair.items.len() == 2 => (&pair.items[0], &pair.items[1]),
+            other => {
+                let text = repr(session.ctx(), other);
+                return Err(CallError::Raised(format!(
+                    "forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {text}."
+                )));
+            }
+        };
+        let no = |stars: &str, kind: &str, found: &Value| {
+            let text = repr(session.ctx(), found);
+            CallError::Raised(format!("forward() argument after {stars} must be {kind}, not {text}"))
+        };
+        let (Value::Tuple(_) | Value::List(_), Some(args)) = (args, args.items()) else {
+            return Err(no("*", "an iterable", args));
+        };
+        let Value::Dict(dict) = kwargs else {
+            return Err(no("**", "a mapping", kwargs));
+        };
+        let pairs: Option<Vec<_>> = dict.with(|entries| {
+            let pair =
+                |(key, value): (&frazil_runtime::value::Key, &Value)| Some((key.0.as_str()?.to_owned(), value.clone()));
+            entries.iter().map(pair).collect()
+        });
+        match pairs {
+            Some(kwargs) => Ok(Some(CallArguments {
+                args,
+                kwargs,
+                ..CallArguments::default()
+            })),
+            None => Err(CallError::Raised("keywords must be strings".to_owned())),
+        }
+    }
+}
+
+/// Gets the arguments of a call and may give others.
+///
+/// See [`Engine::register_forward_pre_hook_with`](crate::Engine::register_forward_pre_hook_with) for an example.
+pub type PreHook = Box<dyn FnMut(&CallArguments) -> Result<Option<CallArguments>, CallError> + Send>;
+
+/// Gets the arguments and the result of a call and may give another result.
+///
+/// See [`Engine::register_forward_hook_with`](crate::Engine::register_forward_hook_with) for an example.
+pub type Hook = Box<dyn FnMut(&CallArguments, &Value) -> Result<Option<Value>, CallError> + Send>;
+
+/// Which module a hook is for, and when it runs.
+///
+/// See [`Engine::register_forward_hook_with`](crate::Engine::register_forward_hook_with) for an example.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HookOptions {
+    /// Dotted path of the module; empty for the engine's own.
+    pub module: String,
+    /// Run the hook around every module that the caller calls, before that module's hooks, scripted ones included
+    /// (`torch.nn.modules.module.register_module_forward_hook`); `module` means nothing then.
+    pub all_modules: bool,
+    /// Run the hook before those that are there.
+    pub prepend: bool,
+    /// Run a forward hook even if the call raises. It gets `None` for a result that does not exist.
+    pub always_call: bool,
+}
+
+setters!(HookOptions {
+    module: String,
+    all_modules: bool,
+    prepend: bool,
+    always_call: bool,
+});
+
+/// A hook that was registered, to be removed again.
+///
+/// See [`Engine::register_forward_pre_hook`](crate::Engine::register_forward_pre_hook) for an example.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct HookId(u64);
+
+/// A module of an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Receiver {
+    /// The root, which is not read for this.
+    Root,
+    /// A submodule.
+    Object(ObjectId),
+    /// Every module: what is registered for it runs around all calls.
+    All,
+}
+
+/// A hook, which runs on one thread at a time.
+struct Turns<H> {
+    hook: Mutex<H>,
+    /// The thread that it runs on.
+    thread: Mutex<Option<ThreadId>>,
+}
+
+/// Marks a hook as not running when this is dropped.
+struct Ending<'t>(&'t Mutex<Option<ThreadId>>);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        *lock(self.0) = None;
+    }
+}
+
+impl<H> Turns<H> {
+    fn new(hook: H) -> Arc<Turns<H>> {
+        Arc::new(Turns {
+            hook: Mutex::new(hook),
+            thread: Mutex::new(None),
+        })
+    }
+
+    /// Lets `call` run the hook, after those threads that run it now.
+    fn run<R>(&self, call: impl FnOnce(&mut H) -> Result<R, CallError>) -> Result<R, CallError> {
+        let here = thread::current().id();
+        if *lock(&self.thread) == Some(here) {
+            let text = "a hook called, on another handle of the engine, the module that it runs for";
+            return Err(CallError::Failed(Error::Call(text.to_owned())));
+        }
+        let mut hook = lock(&self.hook);
+        *lock(&self.thread) = Some(here);
+        let _ending = Ending(&self.thread);
+        call(&mut hook)
+    }
+}
+
+#[derive(Clone)]
+struct After {
+    id: HookId,
+    always_call: bool,
+    hook: Arc<Turns<Hook>>,
+}
+
+/// The hooks of one module, in the order in which they run.
+#[derive(Default)]
+struct OfModule {
+    before: Vec<(HookId, Arc<Turns<PreHook>>)>,
+    after: Vec<After>,
+}
+
+#[derive(Default)]
+struct Table {
+    next: u64,
+    modules: HashMap<Receiver, OfModule>,
+}
+
+/// The hooks of an engine. None of its locks is held while a hook runs.
+#[derive(Default)]
+pub(crate) struct Hooks {
+    /// The number of hooks: most engines have none.
+    count: AtomicUsize,
+    table: Mutex<Table>,
+}
+
+impl Hooks {
+    /// Whether no hook runs around calls of `of`.
+    pub(crate) fn is_empty(&self, of: Receiver) -> bool {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return true;
+        }
+        let table = lock(&self.table);
+        [Receiver::All, of].iter().all(|of| {
+            let hooks = table.modules.get(of);
+            hooks.is_none_or(|hooks| hooks.before.is_empty() && hooks.after.is_empty())
+        })
+    }
+
+    /// The hooks that run after calls of `of` alone, in their order.
+    fn after_of(&self, of: Receiver) -> Vec<After> {
+        let table = lock(&self.table);
+        table
+            .modules
+            .get(&of)
+            .map(|hooks| hooks.after.clone())
+            .unwrap_or_default()
+    }
+
+    /// Lets `add` put a hook with a new number into the table.
+    fn add(&self, of: Receiver, add: impl FnOnce(&mut OfModule, HookId)) -> HookId {
+        let mut table = lock(&self.table);
+        table.next += 1;
+        let id = HookId(table.next);
+        add(table.modules.entry(of).or_default(), id);
+        self.count.fetch_add(1, Ordering::Release);
+        id
+    }
+
+    pub(crate) fn add_before(&self, of: Receiver, prepend: bool, hook: PreHook) -> HookId {
+        self.add(of, |hooks, id| {
+            insert(&mut hooks.before, prepend, (id, Turns::new(hook)))
+        })
+    }
+
+    pub(crate) fn add_after(&self, of: Receiver, options: &HookOptions, hook: Hook) -> HookId {
+        let (always_call, hook) = (options.always_call, Turns::new(hook));
+        self.add(of, |hooks, id| {
+            insert(&mut hooks.after, options.prepend, After { id, always_call, hook });
+        })
+    }
+
+    pub(crate) fn remove(&self, id: HookId) -> bool {
+        // What the hook holds is dropped without the lock.
+        let mut removed = OfModule::default();
+        let mut table = lock(&self.table);
+        for hooks in table.modules.values_mut() {
+            removed
+                .before
+                .extend(hooks.before.extract_if(.., |(other, _)| *other == id));
+            removed.after.extend(hooks.after.extract_if(.., |hook| hook.id == id));
+        }
+        let count = removed.before.len() + removed.after.len();
+        self.count.fetch_sub(count, Ordering::Release);
+        drop(table);
+        count > 0
+    }
+
+    /// Changes the arguments as the pre-hooks of `of` alone say; up to the one that fails.
+    pub(crate) fn before(&self, of: Receiver, call: &mut CallArguments) -> Result<(), CallError> {
+        let hooks = lock(&self.table).modules.get(&of).map(|hooks| hooks.before.clone());
+        for (_, hook) in hooks.unwrap_or_default() {
+            if let Some(new) = hook.run(|hook| hook(call))? {
+                call.args = new.args;
+                call.kwargs = new.kwargs;
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes the result as the forward hooks of `of` alone say, and counts those that were called.
+    pub(crate) fn after(
+        &self,
+        of: Receiver,
+        call: &CallArguments,
+        result: &mut Value,
+        called: &mut usize,
+    ) -> Result<(), CallError> {
+        for After { hook, .. } in self.after_of(of) {
+            *called += 1;
+            if let Some(new) = hook.run(|hook| hook(call, result))? {
+                *result = new;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the forward hooks with `always_call` after the first `called`, for a call that raised. Errors of theirs are logged.
+    pub(crate) fn always(&self, of: Receiver, call: &CallArguments, mut result: Value, called: usize) {
+        let hooks = [Receiver::All, of].into_iter().flat_map(|of| self.after_of(of));
+        for After { hook, .. } in hooks.skip(called).filter(|hook| hook.always_call) {
+            match hook.run(|hook| hook(call, &result)) {
+                Ok(Some(new)) => result = new,
+                Ok(None) => {}
+                Err(error) => warn!(
+                    target: "frazil::hooks",
+                    "a forward hook with `always_call` failed, which is silenced because the call failed before: {error}"
+                ),
+            }
+        }
+    }
+}
+
+fn insert<T>(hooks: &mut Vec<T>, prepend: bool, hook: T) {
+    let at = if prepend { 0 } else { hooks.len() };
+    hooks.insert(at, hook);
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

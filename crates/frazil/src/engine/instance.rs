@@ -1,0 +1,319 @@
+//! What an engine runs: a model that is read, frozen and made ready when it is needed.
+
+use crate::engine::hooks::{HookOptions, Receiver};
+use crate::engine::options::{EngineKind, EngineOptions};
+use crate::error::{Error, Result};
+use crate::model::{FreezeOptions, Model, PassOptions};
+use crate::script_module::join;
+use crate::session::Session;
+use crate::support::once::Once;
+use frazil_ir::{ObjectId, SymbolId};
+use frazil_passes::{FreezeError, PassError};
+use frazil_runtime::interp::{Delegate, Interpreter};
+use frazil_runtime::{Registry, Signature};
+use frazil_syntax::FileIdentity;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The model that an engine was made for.
+pub(crate) struct ModelSource {
+    session: Session,
+    /// The file that holds the very model, as long as it is what was read or will be read.
+    origin: Option<FileIdentity>,
+    /// Where it is.
+    path: PathBuf,
+    /// When it was read before.
+    given: Option<Model>,
+    /// Whether the model is put into evaluation mode.
+    pub(crate) eval: bool,
+    /// The model that methods are taken from, in evaluation mode if it is put into that.
+    read: Once<Model>,
+}
+
+impl ModelSource {
+    /// A model that has been read.
+    pub(crate) fn model(model: &Model) -> ModelSource {
+        ModelSource {
+            session: model.session().clone(),
+            origin: model.origin().cloned(),
+            path: PathBuf::new(),
+            given: Some(model.clone()),
+            eval: false,
+            read: Once::default(),
+        }
+    }
+
+    /// The archive at `path`, to be read when it is needed.
+    pub(crate) fn archive(session: &Session, path: &Path, origin: FileIdentity) -> ModelSource {
+        ModelSource {
+            session: session.clone(),
+            origin: Some(origin),
+            path: path.to_owned(),
+            given: None,
+            eval: false,
+            read: Once::default(),
+        }
+    }
+
+    pub(crate) fn origin(&self) -> Option<&FileIdentity> {
+        self.origin.as_ref()
+    }
+
+    /// The model, if it has been read.
+    pub(crate) fn known(&self) -> Option<&Model> {
+        self.read.get().or(self.given.as_ref())
+    }
+
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// The model, read now at the latest.
+    fn read(&self) -> Result<&Model> {
+        self.read.get_or_make(|| self.read_now())
+    }
+
+    fn read_now(&self) -> Result<Model> {
+        let mut model = match &self.given {
+            Some(model) => model.clone(),
+            None => {
+                let model = self.session.load(&self.path)?;
+                // Code that runs already was compiled from the file that was there.
+                if model.origin() != self.origin.as_ref() {
+                    let path = self.path.display();
+                    return Err(Error::Unsupported(format!(
+                        "{path} has changed since the engine was made"
+                    )));
+                }
+                model
+            }
+        };
+        if self.eval {
+            // Objects that restore themselves bring their own flag along.
+            model = model.restored_as_known()?;
+            model.eval();
+        }
+        Ok(model)
+    }
+}
+
+/// Makes a delegate for an interpreter with the operators of a registry.
+pub(crate) type MakeDelegate = Box<dyn Fn(&Arc<Registry>) -> Arc<dyn Delegate> + Send + Sync>;
+
+/// The model that runs. With a directory of compiled code it is read and frozen only when something has to be compiled or interpreted.
+pub(crate) struct Instance {
+    source: ModelSource,
+    options: EngineOptions,
+    /// Compiles subgraphs of methods that do not run natively as a whole.
+    subgraphs: Option<MakeDelegate>,
+    running: Once<Running>,
+}
+
+/// What calls through one handle have named so far.
+#[derive(Default)]
+pub(crate) struct Names {
+    /// Methods.
+    signatures: Vec<(String, Arc<Signature>)>,
+    /// Modules, by path.
+    called: Vec<(String, Arc<CalledModule>)>,
+}
+
+/// The methods that a call of a module runs before and after `forward`, in order: the hooks that were scripted with it.
+#[derive(Default)]
+pub(crate) struct OwnHooks {
+    pub(crate) before: Vec<String>,
+    pub(crate) after: Vec<String>,
+}
+
+impl OwnHooks {
+    /// Those of the module at `path`, by their paths.
+    pub(crate) fn of(model: &Model, object: ObjectId, path: &str) -> OwnHooks {
+        let module = model.module();
+        let names = |hooks: &[SymbolId]| hooks.iter().map(|&name| join(path, module.ctx().name(name))).collect();
+        let class = module.class_of(object);
+        OwnHooks {
+            before: class.map_or_else(Vec::new, |c| names(&c.forward_pre_hooks)),
+            after: class.map_or_else(Vec::new, |c| names(&c.forward_hooks)),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.before.is_empty() && self.after.is_empty()
+    }
+}
+
+/// A module that is called, in place of one of its methods.
+pub(crate) struct CalledModule {
+    pub(crate) receiver: Receiver,
+    pub(crate) path: String,
+    /// The path of its `forward`.
+    pub(crate) forward: String,
+    pub(crate) own: OwnHooks,
+}
+
+/// A model that has been made ready.
+pub(crate) struct Running {
+    /// Frozen, for native engines.
+    pub(crate) model: Model,
+    pub(crate) interpreter: Interpreter,
+}
+
+impl Instance {
+    /// `subgraphs` compiles parts of methods that do not run natively as a whole.
+    pub(crate) fn new(source: ModelSource, options: &EngineOptions, subgraphs: Option<MakeDelegate>) -> Instance {
+        Instance {
+            source,
+            options: options.clone(),
+            subgraphs,
+            running: Once::default(),
+        }
+    }
+
+    /// The module that hooks are for. The root is not read for this.
+    ///
+    /// # Errors
+    /// When there is no module of that path.
+    pub(crate) fn receiver(&self, options: &HookOptions) -> Result<Receiver> {
+        match options.module.as_str() {
+            _ if options.all_modules => Ok(Receiver::All),
+            "" => Ok(Receiver::Root),
+            path => {
+                let model = self.source.read()?;
+                Ok(receiver(model, model.root().get_submodule(path)?.id()))
+            }
+        }
+    }
+
+    pub(crate) fn source(&self) -> &ModelSource {
+        &self.source
+    }
+
+    /// The model as it was given, read now at the latest: the same methods of the same types as the one that runs.
+    pub(crate) fn model(&self) -> Result<&Model> {
+        self.source.read()
+    }
+
+    /// To be called before a result is given away.
+    ///
+    /// # Errors
+    /// When the archive that the model was read from could not be read as it was when that was loaded.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.source.known() {
+            Some(model) => model.backing().check(),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn running(&self) -> Result<&Running> {
+        self.running
+            .get_or_make(|| Running::new(self.source.read()?, &self.options, self.subgraphs.as_ref()))
+    }
+}
+
+impl Names {
+    /// What `method` takes. Reads the model.
+    ///
+    /// # Errors
+    /// When there is no such method, or its source does not compile.
+    pub(crate) fn signature(&mut self, instance: &Instance, method: &str) -> Result<Arc<Signature>> {
+        if let Some((_, known)) = self.signatures.iter().find(|(name, _)| name == method) {
+            return Ok(Arc::clone(known));
+        }
+        let model = instance.model()?;
+        let Some(signature) = Signature::of_method(model.module(), method).map(Arc::new) else {
+            return Err(model.no_method(method));
+        };
+        self.signatures.push((method.to_owned(), Arc::clone(&signature)));
+        Ok(signature)
+    }
+
+    /// The module that a call of `path` calls: the root for the empty path, or a submodule. `None` when a method has that path, or nothing. Reads the
+    /// model.
+    pub(crate) fn module_called(&mut self, instance: &Instance, path: &str) -> Result<Option<Arc<CalledModule>>> {
+        if self.signatures.iter().any(|(name, _)| name == path) {
+            return Ok(None);
+        }
+        if let Some((_, known)) = self.called.iter().find(|(name, _)| name == path) {
+            return Ok(Some(Arc::clone(known)));
+        }
+        let model = instance.model()?;
+        let Some(object) = module_at(model, path) else {
+            return Ok(None);
+        };
+        let module = Arc::new(CalledModule {
+            receiver: receiver(model, object),
+            path: path.to_owned(),
+            forward: join(path, "forward"),
+            own: OwnHooks::of(model, object, path),
+        });
+        self.called.push((path.to_owned(), Arc::clone(&module)));
+        Ok(Some(module))
+    }
+}
+
+impl Running {
+    fn new(model: &Model, options: &EngineOptions, subgraphs: Option<&MakeDelegate>) -> Result<Running> {
+        let model = match options.kind {
+            EngineKind::Interpreter => model.restored()?,
+            EngineKind::Native => freeze_for(model, options)?,
+        };
+        let registry = model.session().registry().clone();
+        let delegate = subgraphs.filter(|_| !options.strict).map(|make| make(&registry));
+        let interpreter = Interpreter::with_module(registry, model.module().clone())?.with_threads(options.threads);
+        let interpreter = match delegate {
+            Some(delegate) => interpreter.with_delegate(delegate),
+            None => interpreter,
+        };
+        Ok(Running { model, interpreter })
+    }
+}
+
+/// The model frozen with all that will be called; as it is when it has been frozen already. What cannot be frozen, a module in training mode and one that
+/// chooses its submodules at run time, is only inlined: its methods are compiled with attributes as inputs.
+fn freeze_for(model: &Model, options: &EngineOptions) -> Result<Model> {
+    let inlined = || {
+        Ok(model
+            .restored()?
+            .run_passes("inline,erase-shape-information,dce", &PassOptions::default())?
+            .0)
+    };
+    if frazil_passes::is_training(model.module()) {
+        return inlined();
+    }
+    let mut freeze = FreezeOptions::default();
+    freeze.freeze.preserve = kept(options);
+    for name in &mut freeze.freeze.preserve {
+        // A submodule that will be called is its `forward`, with its hooks; one that is preserved stays whole.
+        if !options.preserve.contains(name) && module_at(model, name).is_some() {
+            *name = join(name, "forward");
+        }
+    }
+    match model.freeze(&freeze) {
+        Err(Error::Pass(PassError::Freeze(FreezeError::ContainerIndex))) => inlined(),
+        other => other,
+    }
+}
+
+/// The names that freezing keeps, in order. It keeps `forward` anyway where there is one; where there is none, and nothing else is asked for, all methods.
+pub(crate) fn kept(options: &EngineOptions) -> Vec<String> {
+    let methods = options.methods.iter().filter(|name| *name != "forward");
+    let mut names: Vec<String> = methods.chain(&options.preserve).cloned().collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn receiver(model: &Model, object: ObjectId) -> Receiver {
+    match object == model.module().root {
+        true => Receiver::Root,
+        false => Receiver::Object(object),
+    }
+}
+
+/// The module at a dotted path, where no method has it.
+fn module_at(model: &Model, path: &str) -> Option<ObjectId> {
+    match model.module().method_at(path) {
+        Some(_) => None,
+        None => Some(model.root().get_submodule(path).ok()?.id()),
+    }
+}

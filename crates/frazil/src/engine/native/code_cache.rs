@@ -1,0 +1,277 @@
+//! Compiled methods on disk: what a process compiled, the next one maps, without freezing or compiling anything.
+//!
+//! A file's name is a hash of its key, which says all that the code depends on: the compiler (the file and state of the program or library that it is in), the archive
+//! (likewise), what freezing kept, the method, the arguments, and the processor. A method that calls kernels of this program,
+//! or whose result holds what JSON cannot tell, is not kept.
+//!
+//! The folder is the user's alone ([`PrivateFolder`]), and a file that is not as it was written is not there ([`Package::read`]).
+
+use crate::engine::native::signature::Argument;
+use frazil_codegen::{Package, ResultSpec};
+use frazil_ir::{Context, TypeId, TypeKind, types};
+use frazil_runtime::Value;
+use frazil_runtime::marks::Marks;
+use frazil_syntax::{FileIdentity, PrivateFolder};
+use serde::{Deserialize, Serialize};
+use std::hash::{Hash, Hasher};
+
+/// Where the compiled methods of one model are kept.
+pub(crate) struct CodeCache {
+    folder: PrivateFolder,
+    /// The part of the keys that all methods share.
+    prefix: String,
+}
+
+/// A result of a method in terms of its code's outputs.
+#[derive(Serialize, Deserialize)]
+enum Shape {
+    Tensor(u32),
+    None,
+    Bool(bool),
+    Int(i64),
+    /// Its bits.
+    Float(u64),
+    Str(String),
+    List(Element, Vec<Shape>),
+    Tuple(Vec<Shape>),
+    /// A NamedTuple, whose type is the declared one.
+    Named(Vec<Shape>),
+    Input(u32),
+    /// Number of the input, sizes, strides and offset.
+    View(u32, Vec<i64>, Vec<i64>, i64),
+}
+
+/// How many tensors the code of a method takes and returns.
+#[derive(Clone, Copy)]
+struct Counts {
+    inputs: usize,
+    outputs: usize,
+}
+
+/// The type of a list's elements.
+#[derive(Serialize, Deserialize)]
+enum Element {
+    Tensor,
+    Bool,
+    Int,
+    Float,
+    Str,
+    Optional(Box<Element>),
+    List(Box<Element>),
+    Tuple(Vec<Element>),
+    /// Something else, which the method's own type tells.
+    Declared,
+}
+
+impl CodeCache {
+    /// The methods, in `folder`, of the model that was loaded from `model` and is frozen keeping `preserve`. `None` where this code does
+    /// not know the file that it was loaded from.
+    pub fn new(folder: PrivateFolder, model: &FileIdentity, preserve: &[String], target: &str) -> Option<CodeCache> {
+        let program = FileIdentity::of_this_code()?;
+        let prefix = format!("{program:?}\n{model:?}\n{preserve:?}\n{target}");
+        Some(CodeCache { folder, prefix })
+    }
+
+    /// The key of a method, and the name of its file.
+    fn key(&self, method: &str, arguments: &[Argument]) -> (String, String) {
+        let key = format!("{}\n{method}\n{arguments:?}", self.prefix);
+        // Of one program only, so that the hash need not be the same in others; collisions are found by the key.
+        let mut hasher = std::hash::DefaultHasher::new();
+        key.hash(&mut hasher);
+        let name = format!("{:016x}.method", hasher.finish());
+        (key, name)
+    }
+
+    /// The code of `method` for such arguments, and what its results are, when it is there. `types` are those of the results; where they are not
+    /// known, code is not found whose results hold lists of what only the model says.
+    pub fn get(
+        &self,
+        method: &str,
+        arguments: &[Argument],
+        ctx: &Context,
+        types: Option<&[TypeId]>,
+    ) -> Option<(Package, Vec<ResultSpec>)> {
+        let (key, name) = self.key(method, arguments);
+        let (package, note) = Package::read(&self.folder, &name, &key)?;
+        let shapes: Vec<Shape> = serde_json::from_value(note).ok()?;
+        if types.is_some_and(|types| types.len() != shapes.len()) {
+            return None;
+        }
+        let declared = |i: usize| types.and_then(|types| types.get(i).copied());
+        let counts = Counts {
+            inputs: package.input_count(),
+            outputs: package.result_count(),
+        };
+        let results = shapes.iter().enumerate().map(|(i, s)| s.spec(ctx, declared(i), counts));
+        Some((package, results.collect::<Option<_>>()?))
+    }
+
+    /// Keeps the code of `method`. One that cannot be kept is no error: it is compiled again.
+    pub fn put(
+        &self,
+        method: &str,
+        arguments: &[Argument],
+        ctx: &Context,
+        types: &[TypeId],
+        package: &Package,
+        results: &[ResultSpec],
+    ) {
+        if results.len() != types.len() {
+            return;
+        }
+        let shapes: Option<Vec<Shape>> = results
+            .iter()
+            .zip(types)
+            .map(|(r, &ty)| Shape::of(r, ctx, ty))
+            .collect();
+        let Some(note) = shapes.and_then(|s| serde_json::to_value(s).ok()) else {
+            return;
+        };
+        let (key, name) = self.key(method, arguments);
+        self.folder.keep(&name, |file| package.write(&key, note, file));
+    }
+}
+
+impl Shape {
+    /// `None` for what is not kept: other values, and lists of another type than the program says.
+    fn of(result: &ResultSpec, ctx: &Context, ty: TypeId) -> Option<Shape> {
+        let parts = parts(ctx, ty);
+        Some(match (result, parts) {
+            (ResultSpec::Tensor(i), _) => Shape::Tensor(*i),
+            (ResultSpec::Value(Value::None), _) => Shape::None,
+            (ResultSpec::Value(Value::Bool(b)), _) => Shape::Bool(*b),
+            (ResultSpec::Value(Value::Int(i)), _) => Shape::Int(*i),
+            (ResultSpec::Value(Value::Float(f)), _) => Shape::Float(f.to_bits()),
+            (ResultSpec::Value(Value::Str(s)), _) => Shape::Str(s.to_string()),
+            (ResultSpec::List(element, items), Parts::List(declared)) if *element == declared => Shape::List(
+                Element::of(ctx, declared).unwrap_or(Element::Declared),
+                items
+                    .iter()
+                    .map(|r| Shape::of(r, ctx, declared))
+                    .collect::<Option<_>>()?,
+            ),
+            (ResultSpec::Tuple(named, items), Parts::Tuple(types)) if items.len() == types.len() => {
+                let items = items.iter().zip(types).map(|(r, ty)| Shape::of(r, ctx, ty));
+                let items = items.collect::<Option<_>>()?;
+                match named {
+                    Some(named) if named_tuple(ctx, ty) == Some(*named) => Shape::Named(items),
+                    Some(_) => return None,
+                    None => Shape::Tuple(items),
+                }
+            }
+            (ResultSpec::Input(n), _) => Shape::Input(*n),
+            (ResultSpec::View(n, sizes, strides, offset, marks), _) if *marks == Marks::default() => {
+                Shape::View(*n, sizes.clone(), strides.clone(), *offset)
+            }
+            _ => return None,
+        })
+    }
+
+    /// `ty` is the declared type, where that is known.
+    fn spec(&self, ctx: &Context, ty: Option<TypeId>, counts: Counts) -> Option<ResultSpec> {
+        let value = |v: Value| Some(ResultSpec::Value(v));
+        let parts = ty.map_or(Parts::None, |ty| parts(ctx, ty));
+        match self {
+            Shape::Tensor(i) => ((*i as usize) < counts.outputs).then_some(ResultSpec::Tensor(*i)),
+            Shape::Input(n) => ((*n as usize) < counts.inputs).then_some(ResultSpec::Input(*n)),
+            Shape::View(n, sizes, strides, offset) => ((*n as usize) < counts.inputs)
+                .then(|| ResultSpec::View(*n, sizes.clone(), strides.clone(), *offset, Marks::default())),
+            Shape::None => value(Value::None),
+            Shape::Bool(b) => value(Value::Bool(*b)),
+            Shape::Int(i) => value(Value::Int(*i)),
+            Shape::Float(bits) => value(Value::Float(f64::from_bits(*bits))),
+            Shape::Str(s) => value(Value::Str(s.as_str().into())),
+            Shape::List(element, items) => {
+                let declared = match parts {
+                    Parts::List(declared) => Some(declared),
+                    _ => None,
+                };
+                let element = element.id(ctx).or(declared)?;
+                let items = items
+                    .iter()
+                    .map(|s| s.spec(ctx, declared, counts))
+                    .collect::<Option<_>>()?;
+                Some(ResultSpec::List(element, items))
+            }
+            Shape::Tuple(items) | Shape::Named(items) => {
+                let named = match self {
+                    // Only the model says how its fields are called.
+                    Shape::Named(_) => Some(named_tuple(ctx, ty?)?),
+                    _ => None,
+                };
+                let declared = match parts {
+                    Parts::Tuple(types) => types,
+                    _ => Vec::new(),
+                };
+                let items = items.iter().enumerate();
+                let items = items.map(|(i, s)| s.spec(ctx, declared.get(i).copied(), counts));
+                Some(ResultSpec::Tuple(named, items.collect::<Option<_>>()?))
+            }
+        }
+    }
+}
+
+/// The NamedTuple that a type is, optional or not.
+fn named_tuple(ctx: &Context, ty: TypeId) -> Option<TypeId> {
+    match ctx.type_kind(ty) {
+        TypeKind::Optional(inner) => named_tuple(ctx, inner),
+        TypeKind::NamedTuple(..) => Some(ty),
+        _ => None,
+    }
+}
+
+impl Element {
+    /// `None` for what is not told so.
+    fn of(ctx: &Context, ty: TypeId) -> Option<Element> {
+        let boxed = |ty| Some(Box::new(Element::of(ctx, ty)?));
+        Some(match ty {
+            types::TENSOR => Element::Tensor,
+            types::BOOL => Element::Bool,
+            types::INT => Element::Int,
+            types::FLOAT => Element::Float,
+            types::STR => Element::Str,
+            _ => match ctx.type_kind(ty) {
+                TypeKind::Optional(inner) => Element::Optional(boxed(inner)?),
+                TypeKind::List(inner) => Element::List(boxed(inner)?),
+                TypeKind::Tuple(items) => {
+                    let items = ctx.types(items).iter().map(|&ty| Element::of(ctx, ty));
+                    Element::Tuple(items.collect::<Option<_>>()?)
+                }
+                _ => return None,
+            },
+        })
+    }
+
+    fn id(&self, ctx: &Context) -> Option<TypeId> {
+        Some(match self {
+            Element::Tensor => types::TENSOR,
+            Element::Bool => types::BOOL,
+            Element::Int => types::INT,
+            Element::Float => types::FLOAT,
+            Element::Str => types::STR,
+            Element::Optional(inner) => ctx.optional_of(inner.id(ctx)?),
+            Element::List(inner) => ctx.list_of(inner.id(ctx)?),
+            Element::Tuple(items) => {
+                let items: Vec<TypeId> = items.iter().map(|e| e.id(ctx)).collect::<Option<_>>()?;
+                ctx.tuple_of(&items)
+            }
+            Element::Declared => return None,
+        })
+    }
+}
+
+/// What a type has parts of; an optional is what it may be.
+enum Parts {
+    List(TypeId),
+    Tuple(Vec<TypeId>),
+    None,
+}
+
+fn parts(ctx: &Context, ty: TypeId) -> Parts {
+    match ctx.type_kind(ty) {
+        TypeKind::Optional(inner) => parts(ctx, inner),
+        TypeKind::List(element) => Parts::List(element),
+        TypeKind::Tuple(types) | TypeKind::NamedTuple(_, _, types) => Parts::Tuple(ctx.types(types).to_vec()),
+        _ => Parts::None,
+    }
+}

@@ -1,0 +1,576 @@
+//! Native code for inputs of given shapes: plans of kernels, and compiled methods.
+
+use crate::engine::instance::OwnHooks;
+use crate::engine::native::compiler::Compiler;
+use crate::engine::native::port_names::name_ports;
+use crate::engine::native::signature::tensor_spec;
+use crate::engine::options::{CompileOptions, InputSpec};
+use crate::error::{Error, Result};
+use crate::model::Model;
+use crate::model::loaded::Loaded;
+use crate::support::backing::Backing;
+use crate::support::limited::within;
+use frazil_codegen::aot;
+use frazil_codegen::compile::RunError;
+use frazil_codegen::native::{Stage, host_target};
+use frazil_codegen::plan::{Plan, Port};
+use frazil_codegen::profile::Profile;
+use frazil_codegen::specialise::{self, ResultSpec, Specialised, specialise, specialise_aliasing};
+use frazil_codegen::target::Target;
+use frazil_codegen::tune::Tuning;
+use frazil_codegen::{Executable, LoadedCode, LowerError, LowerOptions, Package, lower};
+use frazil_ir::{Graph, TypeKind};
+use frazil_limits::{Limits, Phase};
+use frazil_runtime::marks::Marks;
+use frazil_runtime::storage::AlignedBytes;
+use frazil_runtime::value::{TensorCell, Value};
+use frazil_runtime::{Registry, Storage, Tensor};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tracing::info;
+
+impl CompileOptions {
+    pub(crate) fn target(&self) -> Target {
+        match self.target_cpu.as_str() {
+            "host" | "native" => host_target(),
+            cpu => Target::new(cpu, ""),
+        }
+    }
+}
+
+/// A stage on the way to native code.
+///
+/// See [`NativePlan`] for an example.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Emit {
+    /// Fused kernels, with their shapes and memory.
+    Kernels,
+    /// The kernels in MLIR.
+    Mlir,
+    /// The kernels in LLVM IR, after optimisation.
+    Llvm,
+    /// The kernels in assembler.
+    Asm,
+    /// One object file with all kernels.
+    Object,
+}
+
+/// The kernels of a method for inputs of given shapes, ready to be turned into machine code.
+///
+/// ```
+/// use frazil::{CompileOptions, Emit, InputSpec, ir::DType};
+///
+/// # let source = "def f(x): return (x + 1).relu() * 2\n";
+/// # let loaded = frazil::Session::new().script("f.py".as_ref(), source, &[])?;
+/// // of `def f(x): return (x + 1).relu() * 2`
+/// let plan = loaded.plan("f", &[InputSpec::new(DType::Float, &[8])], &CompileOptions::default())?;
+/// assert_eq!(plan.kernel_count(), (1, 1)); // fused
+/// assert_eq!(plan.workspace_bytes(), 0);
+/// assert!(String::from_utf8_lossy(&plan.emit(Emit::Mlir)?).contains("module"));
+/// # Ok::<(), frazil::Error>(())
+/// ```
+pub struct NativePlan {
+    plan: Plan,
+    /// What the results are in terms of the code's outputs.
+    pub(crate) results: Vec<ResultSpec>,
+    /// Whether the program emits warnings, which the code does not.
+    pub(crate) warns: bool,
+    target: Target,
+    /// What its constants are read from.
+    backing: Backing,
+    /// Limits for compiling it.
+    limits: Limits,
+}
+
+impl NativePlan {
+    pub(crate) fn new(
+        graph: &Graph,
+        inputs: &[specialise::InputSpec],
+        registry: &Registry,
+        compiler: &Compiler,
+    ) -> Result<Self, LowerError> {
+        NativePlan::of(specialise(graph, inputs, registry)?, compiler)
+    }
+
+    /// A plan for [`CompiledMethod::run_aliasing`]: inputs that the graph returns are not outputs of the code.
+    pub(crate) fn aliasing(
+        graph: &Graph,
+        inputs: &[specialise::InputSpec],
+        registry: &Registry,
+        compiler: &Compiler,
+    ) -> Result<Self, LowerError> {
+        NativePlan::of(specialise_aliasing(graph, inputs, registry)?, compiler)
+    }
+
+    pub(crate) fn of(specialised: Specialised, compiler: &Compiler) -> Result<Self, LowerError> {
+        let options = &compiler.options;
+        let target = options.target();
+        let mut lower_options = LowerOptions {
+            name: c_identifier(&options.name),
+            target: target.clone(),
+            fuse: options.fuse,
+            tuning: Tuning::default(),
+            threads: options.threads,
+        };
+        if let Some(file) = &options.tune {
+            match tuning(&specialised, &lower_options, compiler, file) {
+                Ok(found) => lower_options.tuning = found,
+                Err(e) => compiler.warn_untuned(&e),
+            }
+        }
+        let plan = lower(specialised.graph, &lower_options)?;
+        Ok(NativePlan {
+            plan,
+            results: specialised.results,
+            warns: !specialised.warnings.is_empty(),
+            target,
+            backing: Backing::default(),
+            limits: Limits::NONE,
+        })
+    }
+
+    /// The plan, whose inputs and outputs are called as in `graph`, from which it was made.
+    fn named(mut self, graph: &Graph) -> NativePlan {
+        name_ports(&mut self.plan, graph, &self.results);
+        self
+    }
+
+    /// The plan, which is compiled within `limits`.
+    fn within(mut self, limits: &Limits) -> NativePlan {
+        self.limits = *limits;
+        self
+    }
+
+    /// The plan, whose constants are read from `backing`.
+    fn reading(mut self, backing: &Backing) -> NativePlan {
+        self.backing = backing.clone();
+        self
+    }
+
+    /// Number of kernel calls of a run, and of distinct kernels among them.
+    ///
+    /// See [`NativePlan`] for an example.
+    pub fn kernel_count(&self) -> (usize, usize) {
+        self.plan.kernel_count()
+    }
+
+    /// Bytes of memory that a run needs besides inputs, outputs and weights.
+    ///
+    /// See [`NativePlan`] for an example.
+    pub fn workspace_bytes(&self) -> usize {
+        self.plan.workspace_bytes
+    }
+
+    /// The text or bytes of a stage.
+    ///
+    /// See [`NativePlan`] for an example.
+    ///
+    /// # Errors
+    /// When code generation fails.
+    pub fn emit(&self, kind: Emit) -> Result<Vec<u8>> {
+        let text = |stage| aot::stage_text(&self.plan, &self.target, stage).map(String::into_bytes);
+        let bytes = match kind {
+            Emit::Kernels => aot::kernels_text(&self.plan).into_bytes(),
+            Emit::Object => within(&self.limits, Phase::Compile, || {
+                Ok::<_, Error>(aot::object(&self.plan, &self.target)?)
+            })?,
+            Emit::Mlir => text(Stage::Mlir)?,
+            Emit::Llvm => text(Stage::Llvm)?,
+            Emit::Asm => text(Stage::Assembly)?,
+        };
+        self.backing.check()?;
+        Ok(bytes)
+    }
+
+    /// Writes a shared library, and its C header beside it.
+    ///
+    /// ```
+    /// # use frazil::{CompileOptions, InputSpec, ir::DType};
+    /// # let loaded = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?;
+    /// # let folder = tempfile::tempdir().map_err(|e| frazil::Error::Text(e.to_string()))?;
+    /// # let path = folder.path().join("libmodel.so");
+    /// let plan = loaded.plan("f", &[InputSpec::new(DType::Float, &[8])], &CompileOptions::default())?;
+    /// plan.write_library(&path)?; // `libmodel.so`
+    /// assert!(path.is_file() && path.with_extension("h").is_file());
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When code generation or linking fails, or a file cannot be written; nothing half-written stays.
+    pub fn write_library(&self, path: &Path) -> Result<()> {
+        // Packed before anything is written.
+        let _ = (self.plan.constants.bytes(), self.plan.preparation.sources.bytes());
+        self.backing.check()?;
+        within(&self.limits, Phase::Compile, || {
+            aot::write_library(&self.plan, &self.target, path)?;
+            Ok(())
+        })
+    }
+
+    /// Compiles the plan for this process, for as many threads and with the cache that `options` says.
+    ///
+    /// ```
+    /// # use frazil::{CompileOptions, InputSpec, Tensor, ir::DType};
+    /// # let loaded = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?;
+    /// let options = CompileOptions::default();
+    /// let plan = loaded.plan("f", &[InputSpec::new(DType::Float, &[2])], &options)?;
+    /// let result = plan.compile(&options)?.run(&[Tensor::from_f32(&[1.0, 2.0], &[2])?])?;
+    /// assert_eq!(result.as_tensor().map(|t| t.to_f64_vec()), Some(vec![2.0, 3.0]));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When code generation fails.
+    pub fn compile(self, options: &CompileOptions) -> Result<CompiledMethod> {
+        let _inside = frazil_rt::gate::enter()?;
+        self.compile_with(&Compiler::of(options))
+    }
+
+    /// As [`NativePlan::compile`].
+    fn compile_with(self, compiler: &Compiler) -> Result<CompiledMethod> {
+        self.code(compiler)?.instance()
+    }
+
+    /// The code in memory, for instances to be made of it.
+    pub(crate) fn code(self, compiler: &Compiler) -> Result<CompiledCode> {
+        let package = self.package(compiler)?;
+        let code = CompiledCode::new(package, self.results, compiler)?;
+        self.backing.check()?;
+        Ok(code)
+    }
+
+    /// The code, to be loaded or kept.
+    pub(crate) fn package(&self, compiler: &Compiler) -> Result<Package> {
+        within(&self.limits, Phase::Compile, || {
+            Ok(Package::new(&self.plan, &compiler.back_end(self.target.clone()))?)
+        })
+    }
+
+    pub(crate) fn into_results(self) -> Vec<ResultSpec> {
+        self.results
+    }
+}
+
+/// `package` with what would be computed before the first run, to be kept.
+pub(crate) fn prepared(package: Package, compiler: &Compiler) -> Result<Package> {
+    Ok(package.prepared(&compiler.back_end(compiler.options.target()))?)
+}
+
+/// What `file` knows, with what it did not know yet of the kernels of a graph.
+fn tuning(specialised: &Specialised, lowering: &LowerOptions, compiler: &Compiler, file: &Path) -> Result<Tuning> {
+    if lowering.target != host_target() {
+        return Err(Error::Unsupported(
+            "kernels for another processor cannot be measured".to_owned(),
+        ));
+    }
+    let known = Tuning::read(file).map_err(|e| Error::io("read", file, e))?;
+    let with_known = LowerOptions {
+        tuning: known.clone(),
+        ..lowering.clone()
+    };
+    let plan = lower(specialised.graph.clone(), &with_known)?;
+    let mut found = known.clone();
+    found.measure(&plan, &compiler.back_end(lowering.target.clone()))?;
+    if found != known {
+        found.write(file).map_err(|e| Error::io("write", file, e))?;
+        let (kernels, changed) = found.counts();
+        info!("{kernels} kernels measured, {changed} of them take another form than estimated");
+    }
+    Ok(found)
+}
+
+/// The code of a compiled method, which its instances share.
+pub(crate) struct CompiledCode {
+    code: LoadedCode,
+    results: Arc<[ResultSpec]>,
+}
+
+impl CompiledCode {
+    /// The method whose code `package` is.
+    pub(crate) fn new(package: Package, results: Vec<ResultSpec>, compiler: &Compiler) -> Result<CompiledCode> {
+        let code = package.link(&compiler.back_end(compiler.options.target()))?;
+        Ok(CompiledCode {
+            code,
+            results: results.into(),
+        })
+    }
+
+    /// An instance, for one thread at a time.
+    pub(crate) fn instance(&self) -> Result<CompiledMethod> {
+        Ok(CompiledMethod {
+            executable: self.code.instance()?,
+            results: Arc::clone(&self.results),
+        })
+    }
+}
+
+/// A compiled method, for inputs of the shapes that it was compiled for.
+///
+/// See [`Model::compile`] for an example.
+pub struct CompiledMethod {
+    executable: Executable,
+    results: Arc<[ResultSpec]>,
+}
+
+impl CompiledMethod {
+    /// The inputs: their names in the program, types of elements and sizes.
+    ///
+    /// ```
+    /// # use frazil::{CompileOptions, InputSpec, ir::DType};
+    /// # let source = "def f(image):\n    scores = image * 2\n    return scores\n";
+    /// # let loaded = frazil::Session::new().script("f.py".as_ref(), source, &[])?;
+    /// # let options = CompileOptions::default();
+    /// // of `def f(image): scores = image * 2; return scores`
+    /// let compiled = loaded.plan("f", &[InputSpec::new(DType::Float, &[2])], &options)?.compile(&options)?;
+    /// assert_eq!((compiled.inputs()[0].name.as_str(), compiled.outputs()[0].name.as_str()), ("image", "scores"));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    pub fn inputs(&self) -> &[Port] {
+        self.executable.inputs()
+    }
+
+    /// The tensors of the result, in order: their names in the program, types of elements and sizes.
+    ///
+    /// See [`inputs`](Self::inputs) for an example.
+    pub fn outputs(&self) -> &[Port] {
+        self.executable.results()
+    }
+
+    /// Runs the method on dense tensors of the shapes that it was compiled for, and gives its result.
+    ///
+    /// See [`Model::compile`] for an example.
+    ///
+    /// # Errors
+    /// When there are more or fewer inputs than it has, or one has another dtype or shape; and when the program raises an exception.
+    pub fn run(&mut self, inputs: &[Tensor]) -> Result<Value> {
+        let _inside = frazil_rt::gate::enter()?;
+        self.check(inputs)?;
+        Ok(single(self.run_all(inputs)?))
+    }
+
+    /// [`CompiledMethod::run`] on the tensors of `cells`, as they are in `inputs`. Results that are inputs, or views of dense inputs, share their memory.
+    pub(crate) fn run_aliasing(&mut self, inputs: &[Tensor], cells: &[TensorCell]) -> Result<Value> {
+        self.check(inputs)?;
+        let outputs = self.run_outputs(inputs)?;
+        let leaf = |spec: &ResultSpec| {
+            let output = |i: u32| outputs.get(i as usize).cloned();
+            leaf_value(spec, &output, cells)
+        };
+        Ok(single(self.results.iter().map(|r| r.value_with(&leaf)).collect()))
+    }
+
+    /// Fails where an input has another dtype or shape than the method was compiled for.
+    fn check(&self, inputs: &[Tensor]) -> Result<(), RunError> {
+        // Their number is checked with their sizes.
+        for (port, input) in self.executable.inputs().iter().zip(inputs) {
+            if (port.dtype, port.shape.as_slice()) != (input.dtype(), input.sizes()) {
+                return Err(RunError::Input {
+                    name: port.name.clone(),
+                    expected: format!("{} {:?}", port.dtype, port.shape),
+                    given: format!("{} {:?}", input.dtype(), input.sizes()),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// [`CompiledMethod::run`], giving the outputs of the graph one by one.
+    pub(crate) fn run_all(&mut self, inputs: &[Tensor]) -> Result<Vec<Value>> {
+        let outputs: Vec<Value> = self.run_outputs(inputs)?.into_iter().map(Value::from).collect();
+        Ok(self.results.iter().map(|r| r.value(&outputs)).collect())
+    }
+
+    /// Runs the method, and returns the outputs of its code.
+    fn run_outputs(&mut self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let buffers = self.with_bytes(inputs, |code, inputs| code.call(inputs))?;
+        let ports = self.executable.outputs();
+        let mut values = Vec::with_capacity(ports.len());
+        // The last outputs are those of checks, which no result mentions.
+        for (port, buffer) in ports.iter().zip(buffers) {
+            let strides = frazil_ir::contiguous_strides(&port.shape);
+            let tensor = Tensor::from_storage(Storage::from_owned(buffer), port.dtype, &port.shape, &strides, 0)?;
+            values.push(tensor);
+        }
+        Ok(values)
+    }
+
+    /// Runs the method for `time` and tells where the time goes.
+    ///
+    /// ```
+    /// # use {frazil::{CompileOptions, InputSpec, Tensor, ir::DType}, std::time::Duration};
+    /// # let mut model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;
+    /// # model.eval();
+    /// # let model = model.freeze(&frazil::FreezeOptions::default())?;
+    /// let mut forward = model.compile(&[InputSpec::new(DType::Float, &[2])], &CompileOptions::default())?;
+    /// let profile = forward.profile(&[Tensor::from_f32(&[1.0, 2.0], &[2])?], Duration::from_millis(1))?;
+    /// assert!(profile.runs > 0 && profile.rows.len() == 1); // one kernel
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`CompiledMethod::run`].
+    pub fn profile(&mut self, inputs: &[Tensor], time: Duration) -> Result<Profile> {
+        self.check(inputs)?;
+        self.with_bytes(inputs, |code, inputs| {
+            let mut buffers: Vec<_> = code
+                .outputs()
+                .iter()
+                .map(|p| AlignedBytes::zeroed(p.bytes()))
+                .collect::<Result<_, _>>()
+                .map_err(|e| RunError::Raised(e.to_string()))?;
+            let mut outputs: Vec<&mut [u8]> = buffers.iter_mut().map(AlignedBytes::as_mut_slice).collect();
+            code.profile(inputs, &mut outputs, time)
+        })
+    }
+
+    /// Lets `run` work on the inputs' bytes.
+    fn with_bytes<R>(
+        &mut self,
+        inputs: &[Tensor],
+        run: impl FnOnce(&mut Executable, &[&[u8]]) -> Result<R, RunError>,
+    ) -> Result<R> {
+        let dense = inputs.iter().map(Tensor::contiguous).collect::<Result<Vec<_>, _>>()?;
+        let snapshots: Vec<_> = dense.iter().map(|t| t.storage().bytes()).collect();
+        let bytes: Vec<&[u8]> = dense
+            .iter()
+            .zip(&snapshots)
+            .map(|(t, bytes)| {
+                let size = t.dtype().size();
+                // A tensor without elements may be anywhere.
+                let first = (t.offset() as usize).saturating_mul(size);
+                let end = first.saturating_add(t.numel() as usize * size);
+                bytes.get(first..end).unwrap_or_default()
+            })
+            .collect();
+        Ok(run(&mut self.executable, &bytes)?)
+    }
+}
+
+/// The result of a method with these outputs of its graph.
+fn single(mut results: Vec<Value>) -> Value {
+    match results.len() {
+        1 => results.remove(0),
+        _ => Value::tuple(results),
+    }
+}
+
+/// The tensor that a leaf of a result is: an output of the code, an input, or a view of one. Code numbers the elements of its inputs row by row: the view of
+/// an input that is not dense is one of a copy.
+pub(crate) fn leaf_value(spec: &ResultSpec, output: &dyn Fn(u32) -> Option<Tensor>, cells: &[TensorCell]) -> Value {
+    let view = |n: u32, sizes: &[i64], strides: &[i64], offset: i64, marks: Marks| {
+        let base = cells.get(n as usize)?.get().contiguous().ok()?;
+        let view = base.as_strided(sizes, strides, base.offset() + offset).ok()?;
+        Some(view.with_marks(view.marks().with(marks)))
+    };
+    match spec {
+        ResultSpec::Tensor(i) => output(*i).map(Value::from).unwrap_or_default(),
+        ResultSpec::Input(n) => cells.get(*n as usize).cloned().map(Value::Tensor).unwrap_or_default(),
+        ResultSpec::View(n, sizes, strides, offset, marks) => view(*n, sizes, strides, *offset, *marks)
+            .map(Value::from)
+            .unwrap_or_default(),
+        _ => Value::None,
+    }
+}
+
+/// Refuses `forward` of a module with hooks: a compiled method is that method alone, and who calls it means the module.
+fn has_no_hooks(model: &Model, method: &str) -> Result<()> {
+    let hooks = OwnHooks::of(model, model.module().root, "");
+    if method != "forward" || hooks.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<String> = hooks
+        .before
+        .iter()
+        .chain(&hooks.after)
+        .map(|hook| format!("`{hook}`"))
+        .collect();
+    Err(Error::Unsupported(format!(
+        "the module has hooks ({}), which compiled code of `forward` would leave out: an engine runs them, and a module that calls this one as its submodule \
+         compiles with them",
+        names.join(", ")
+    )))
+}
+
+/// Refuses a method that uses the attributes of a module that is not frozen: each of them would be an error of its own. Frozen modules have no training
+/// flag.
+fn is_frozen(model: &Model, method: &str) -> Result<()> {
+    let (graph, ctx) = (model.graph(method)?, model.session().ctx());
+    let is_object = |value| matches!(ctx.type_kind(graph.ty(value)), TypeKind::Class(_));
+    let uses_object = graph
+        .inputs()
+        .iter()
+        .any(|&v| is_object(v) && graph.uses(v).next().is_some());
+    match uses_object && model.root().has_attribute("training") {
+        false => Ok(()),
+        true => Err(Error::Unsupported(format!(
+            "{} is not frozen, and native code is made of frozen modules: freeze it first",
+            model.root().original_name()
+        ))),
+    }
+}
+
+impl Loaded {
+    /// The kernels of method `method` for tensor inputs of these shapes.
+    ///
+    /// See [`NativePlan`] for an example.
+    ///
+    /// # Errors
+    /// When there is no such method, it is `forward` of a module with hooks, the module is not frozen, or it cannot be compiled.
+    pub fn plan(&self, method: &str, inputs: &[InputSpec], options: &CompileOptions) -> Result<NativePlan> {
+        let _inside = frazil_rt::gate::enter()?;
+        if let Loaded::Model(model) = self {
+            has_no_hooks(model, method)?;
+            is_frozen(model, method)?;
+        }
+        let inputs: Vec<_> = inputs.iter().map(tensor_spec).collect();
+        let graph = self.graph(method)?;
+        let limits = self.session().limits();
+        let compiler = Compiler::of(options);
+        let plan = within(limits, Phase::Compile, || {
+            Ok::<_, Error>(NativePlan::new(graph, &inputs, self.session().registry(), &compiler)?)
+        })?;
+        let plan = plan.named(graph).within(limits);
+        Ok(match self {
+            Loaded::Model(model) => plan.reading(model.backing()),
+            Loaded::Graphs(_) => plan,
+        })
+    }
+}
+
+impl Model {
+    /// Compiles `forward`, which must not touch attributes any more ([`Model::freeze`] sees to that), for inputs of these shapes.
+    ///
+    /// ```
+    /// use frazil::{CompileOptions, FreezeOptions, InputSpec, Tensor, ir::DType};
+    ///
+    /// # let mut model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;
+    /// # model.eval();
+    /// let frozen = model.freeze(&FreezeOptions::default())?;
+    /// let mut forward = frozen.compile(&[InputSpec::new(DType::Float, &[2])], &CompileOptions::default())?;
+    /// let result = forward.run(&[Tensor::from_f32(&[1.0, 2.0], &[2])?])?;
+    /// assert_eq!(result.as_tensor().map(|t| t.to_f64_vec()), Some(vec![2.0, 3.0]));
+    /// assert!(forward.run(&[Tensor::from_f32(&[1.0], &[1])?]).is_err()); // compiled for two elements
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When it cannot be compiled, in which case the error lists every operator that is in the way; or the module has hooks or is not frozen.
+    pub fn compile(&self, inputs: &[InputSpec], options: &CompileOptions) -> Result<CompiledMethod> {
+        let _inside = frazil_rt::gate::enter()?;
+        let plan = Loaded::Model(self.clone()).plan("forward", inputs, options)?;
+        plan.compile(options)
+    }
+}
+
+/// `name` with everything that no C identifier has replaced by underscores.
+fn c_identifier(name: &str) -> String {
+    let mut out: String = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
+        .collect();
+    if out.is_empty() || out.starts_with(|c: char| c.is_ascii_digit()) {
+        out.insert(0, '_');
+    }
+    out
+}

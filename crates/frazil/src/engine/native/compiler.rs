@@ -1,0 +1,73 @@
+//! How native code is made, and where its kernels are kept.
+
+use crate::engine::options::CompileOptions;
+use crate::error::Error;
+use crate::support::limited::unexceeded;
+use frazil_codegen::Pools;
+use frazil_codegen::cache::ObjectCache;
+use frazil_codegen::target::Target;
+use frazil_syntax::PrivateFolder;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tracing::warn;
+
+/// Options, with the objects of kernels and the threads that compilations share. Clones share them too.
+#[derive(Clone)]
+pub(crate) struct Compiler {
+    pub(crate) options: CompileOptions,
+    objects: Option<ObjectCache>,
+    /// Threads for runs.
+    pools: Pools,
+    /// Whether there has been a warning that kernels are not tuned.
+    is_untuned: Arc<AtomicBool>,
+}
+
+impl Compiler {
+    /// One that keeps objects in the directory that `options` say.
+    pub(crate) fn of(options: &CompileOptions) -> Compiler {
+        let folder = options.cache_dir.as_ref().map(PrivateFolder::new);
+        Compiler::keeping_in(folder, options.clone())
+    }
+
+    /// One that keeps objects in `folder`, if there is one.
+    pub(crate) fn keeping_in(folder: Option<PrivateFolder>, options: CompileOptions) -> Compiler {
+        Compiler {
+            options,
+            objects: folder.map(ObjectCache::new),
+            pools: Pools::default(),
+            is_untuned: Arc::default(),
+        }
+    }
+
+    /// Says once why kernels are not tuned: a convenience that failed is no reason to have no code.
+    pub(crate) fn warn_untuned(&self, why: &Error) {
+        // Work that has to end says nothing about tuning.
+        if unexceeded().is_ok() && !self.is_untuned.swap(true, Ordering::Relaxed) {
+            warn!(target: "frazil::tune", "kernels are not tuned: {why}");
+        }
+    }
+
+    /// The same for code that has the name `name`.
+    pub(crate) fn named(&self, name: &str) -> Compiler {
+        let mut named = self.clone();
+        name.clone_into(&mut named.options.name);
+        named
+    }
+
+    /// The same with `objects`, unless it has some.
+    pub(crate) fn or_sharing(&self, objects: &ObjectCache) -> Compiler {
+        let mut sharing = self.clone();
+        sharing.objects.get_or_insert_with(|| objects.clone());
+        sharing
+    }
+
+    /// The options of the code generator for `target`.
+    pub(crate) fn back_end(&self, target: Target) -> frazil_codegen::CompileOptions {
+        frazil_codegen::CompileOptions {
+            target,
+            threads: self.options.threads,
+            cache: self.objects.clone(),
+            pools: self.pools.clone(),
+        }
+    }
+}

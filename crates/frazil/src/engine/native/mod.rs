@@ -1,0 +1,506 @@
+//! Native code for the methods of a model: what an engine compiles, keeps and calls.
+
+pub(crate) mod code_cache;
+pub(crate) mod compiled;
+pub(crate) mod compiler;
+mod partition;
+mod port_names;
+pub(crate) mod record;
+pub(crate) mod segments;
+mod signature;
+pub(crate) mod subgraphs;
+
+use crate::engine::instance::{Instance, MakeDelegate, OwnHooks, kept};
+use crate::engine::native::code_cache::CodeCache;
+use crate::engine::native::compiled::{CompiledCode, prepared};
+use crate::engine::native::compiled::{CompiledMethod, NativePlan};
+use crate::engine::native::compiler::Compiler;
+use crate::engine::native::record::Record;
+use crate::engine::native::segments::{Course, Ending, Method, Walk};
+use crate::engine::native::signature::{Argument, CallSignature, describe_all, describe_cells};
+use crate::engine::native::subgraphs::Subgraphs;
+use crate::engine::options::{CompileOptions, EngineKind, EngineOptions};
+use crate::error::{Error, Result};
+use crate::model::Model;
+use crate::support::limited::{unexceeded, within};
+use crate::support::once::Once;
+use frazil_codegen::compile::RunError;
+use frazil_codegen::profile::Profile;
+use frazil_codegen::specialise::{self, ResultSpec};
+use frazil_codegen::{LowerError, Package};
+use frazil_ir::{Graph, SymbolId, TypeId, TypeKind, symbols};
+use frazil_limits::{Exceeded, Phase};
+use frazil_runtime::value::Value;
+use frazil_syntax::{FileIdentity, PrivateFolder};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tracing::warn;
+
+/// A method and the keys of its arguments.
+type Key = (String, Vec<Argument>);
+
+/// Compilation state of one method for one call signature, shared by all handles.
+enum Made {
+    Compiled(CompiledCode),
+    /// The method runs in segments.
+    Course,
+    /// The method runs in the interpreter.
+    Interpreted,
+}
+
+/// What one handle has of a [`Made`].
+enum Entry {
+    Compiled(Box<CompiledMethod>),
+    Course,
+    Interpreted,
+}
+
+impl Made {
+    fn instance(&self) -> Result<Entry> {
+        Ok(match self {
+            Made::Compiled(code) => Entry::Compiled(Box::new(code.instance()?)),
+            Made::Course => Entry::Course,
+            Made::Interpreted => Entry::Interpreted,
+        })
+    }
+}
+
+/// Maximum number of call signatures for which segments are kept. With one more, all of them are discarded.
+const MAX_COURSES: usize = 64;
+
+/// Compiled methods by name and call signature, which all handles of an engine share. Each is made by the thread that needs it first; others that
+/// need it wait. No lock is held while code runs or is compiled.
+pub(crate) struct NativeCode {
+    compiler: Compiler,
+    strict: bool,
+    /// Maximum number of entries of one method.
+    specialisations: Option<usize>,
+    methods: Mutex<HashMap<Key, Arc<Once<Made>>>>,
+    /// Methods that run in segments, by name and call signature, state included.
+    courses: Mutex<HashMap<Key, Arc<Course>>>,
+    /// Compiled methods of earlier processes.
+    kept: Option<CodeCache>,
+    record: Arc<Record>,
+}
+
+/// What one handle has of a [`NativeCode`]: instances of the code that it has called. Calls that find one take no lock.
+#[derive(Default)]
+pub(crate) struct Handle {
+    entries: HashMap<Key, Entry>,
+    walks: HashMap<Key, Walk>,
+    /// The attributes that each method sets.
+    sets: HashMap<String, HashSet<(SymbolId, SymbolId)>>,
+}
+
+/// Why there is no code of an earlier process.
+enum NotKept {
+    Exceeded,
+    Missing,
+}
+
+impl From<Exceeded> for NotKept {
+    fn from(_: Exceeded) -> NotKept {
+        NotKept::Exceeded
+    }
+}
+
+impl NativeCode {
+    /// Native code of an engine with `options`. Code can be kept for other processes if `origin` identifies the archive of the model.
+    #[allow(clippy::unnecessary_wraps, reason = "without code generation there is none")]
+    pub(crate) fn new(origin: Option<&FileIdentity>, options: &EngineOptions) -> Result<NativeCode> {
+        let (folder, refusal) = usable_cache(options);
+        let compiler = Compiler::keeping_in(folder.clone(), compile_options(options));
+        let record: Arc<Record> = Arc::default();
+        let kept = folder.zip(origin).and_then(|(folder, origin)| {
+            let compile = &compiler.options;
+            let (target, threads) = (compile.target(), compile.threads);
+            let target = format!(
+                "{target:?} {} {:?} {threads} {} {:?}",
+                compile.fuse, compile.tune, options.eval, options.preserve
+            );
+            CodeCache::new(folder, origin, &kept(options), &target)
+        });
+        refusal.into_iter().for_each(|note| record.note(note));
+        Ok(NativeCode {
+            compiler,
+            strict: options.strict,
+            specialisations: options.specialisations,
+            methods: Mutex::default(),
+            courses: Mutex::default(),
+            kept,
+            record,
+        })
+    }
+
+    /// Makes the delegates that compile subgraphs of methods which the interpreter runs.
+    pub(crate) fn subgraphs(&self) -> MakeDelegate {
+        let (compiler, record) = (self.compiler.clone(), Arc::clone(&self.record));
+        Box::new(move |registry| {
+            let (compiler, record) = (compiler.clone(), Arc::clone(&record));
+            Arc::new(Subgraphs::new(Arc::clone(registry), compiler, record))
+        })
+    }
+
+    /// Notes on what was compiled, and on what was not.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        self.record.notes()
+    }
+
+    /// Time spent on making native code so far.
+    pub(crate) fn compile_time(&self) -> Duration {
+        self.record.compile_time()
+    }
+
+    /// Returns whether compiled methods of earlier processes can be used.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    /// Runs `method` natively on complete arguments. Returns `None` when the interpreter has to run it.
+    pub(crate) fn call(
+        &self,
+        handle: &mut Handle,
+        instance: &Instance,
+        method: &str,
+        args: &[Value],
+    ) -> Result<Option<Value>> {
+        let Some(((keys, specs, tensors), cells)) = describe_cells(args) else {
+            return self.interpreted(method, "an argument is neither a tensor nor a plain value");
+        };
+        let key = (method.to_owned(), keys);
+        if !handle.entries.contains_key(&key) {
+            let Some(slot) = self.slot(&key) else {
+                let most = self.specialisations.unwrap_or_default();
+                return self.interpreted(method, &format!("it has been compiled for {most} call signatures"));
+            };
+            let made = slot.get_or_make(|| self.make(instance, method, &key.1, &specs));
+            let entry = made.and_then(Made::instance);
+            if entry.is_err() {
+                self.forget(&key, slot);
+            }
+            handle.entries.insert(key.clone(), entry?);
+        }
+        match handle.entries.get_mut(&key) {
+            Some(Entry::Compiled(code)) => match code.run_aliasing(&tensors, &cells) {
+                // The interpreter raises it, with the place.
+                Err(Error::NativeRun(RunError::Raised(_))) => Ok(None),
+                result => result.map(Some),
+            },
+            Some(Entry::Course) => self.course(handle, instance, method, args),
+            _ => Ok(None),
+        }
+    }
+
+    /// Returns whether there is code for these arguments, in this process or in the cache directory, so that the model need not be read. Code is
+    /// kept for complete arguments of the right types: a call of it needs neither defaults nor conversions. A module with hooks of its own has
+    /// no code under the name `forward`.
+    pub(crate) fn finds(&self, handle: &mut Handle, instance: &Instance, method: &str, args: &[Value]) -> bool {
+        let is_unread = || instance.source().known().is_none();
+        // Code of which it is not known whether hooks belong around it is made of a model that has been read: perhaps just now.
+        is_unread() && self.find(handle, instance, method, args) && is_unread()
+    }
+
+    fn find(&self, handle: &mut Handle, instance: &Instance, method: &str, args: &[Value]) -> bool {
+        let Some((keys, ..)) = describe_all(args) else {
+            return false;
+        };
+        let key = (method.to_owned(), keys);
+        if handle.entries.contains_key(&key) {
+            return true;
+        }
+        let Some(slot) = self.slot(&key) else { return false };
+        let made = slot.get_or_make(|| {
+            let start = Instant::now();
+            let ctx = instance.source().session().ctx();
+            let found = self.kept.as_ref().and_then(|kept| kept.get(method, &key.1, ctx, None));
+            let (package, results) = found.ok_or(NotKept::Missing)?;
+            // What does not load is compiled again.
+            self.load(method, package, results, "found", start)
+                .map_err(|_| NotKept::Missing)
+        });
+        let entry = made.ok().and_then(|made| made.instance().ok());
+        match entry {
+            Some(entry) => handle.entries.insert(key, entry).is_none(),
+            None => {
+                self.forget(&key, slot);
+                false
+            }
+        }
+    }
+
+    /// The place of the code for `key`. Returns `None` when the method has been compiled for its maximum number of call signatures.
+    fn slot(&self, key: &Key) -> Option<Arc<Once<Made>>> {
+        let mut methods = lock(&self.methods);
+        if let Some(slot) = methods.get(key) {
+            return Some(Arc::clone(slot));
+        }
+        let count = || methods.keys().filter(|(name, _)| *name == key.0).count();
+        let is_full = self.specialisations.is_some_and(|most| count() >= most);
+        (!is_full).then(|| Arc::clone(methods.entry(key.clone()).or_default()))
+    }
+
+    /// Removes the place of `key` if nothing is in it, and no other thread is about to make something.
+    fn forget(&self, key: &Key, slot: Arc<Once<Made>>) {
+        let mut methods = lock(&self.methods);
+        // One of the references is the table's.
+        if slot.get().is_none() && Arc::strong_count(&slot) == 2 {
+            methods.remove(key);
+        }
+    }
+
+    /// Loads the code of `package`.
+    fn load(
+        &self,
+        method: &str,
+        package: Package,
+        results: Vec<ResultSpec>,
+        what: &str,
+        start: Instant,
+    ) -> Result<Made> {
+        let (calls, kernels) = package.kernel_count();
+        let workspace = package.workspace_bytes();
+        let code = CompiledCode::new(package, results, &self.compiler)?;
+        let time = start.elapsed();
+        self.record.add_time(time);
+        self.record.note(format!(
+            "{method}: {calls} kernel calls ({kernels} distinct), workspace {} KiB, {what} in {:.0} ms",
+            workspace / 1024,
+            time.as_secs_f64() * 1e3
+        ));
+        Ok(Made::Compiled(code))
+    }
+
+    /// Runs `method` in segments. Returns `None` when the interpreter has to run it.
+    fn course(&self, handle: &mut Handle, instance: &Instance, method: &str, args: &[Value]) -> Result<Option<Value>> {
+        let running = instance.running()?;
+        let module = running.model.module();
+        let graph = running.model.graph(method)?;
+        let sets = handle
+            .sets
+            .entry(method.to_owned())
+            .or_insert_with(|| attributes_set(graph));
+        let changes = |class, slot: usize| {
+            let attribute = module.unit.class(class).and_then(|c| c.attributes.get_index(slot));
+            attribute.is_some_and(|(name, _)| sets.contains(&(class, *name)))
+        };
+        let Some(signature) = CallSignature::new(
+            module.ctx(),
+            running.interpreter.receiver(method).as_ref(),
+            args,
+            &changes,
+        ) else {
+            return self.interpreted(method, "an attribute is neither a tensor nor a plain value");
+        };
+        let key = (method.to_owned(), signature.keys.clone());
+        let compiled = Method {
+            name: method,
+            graph,
+            module,
+            registry: running.model.session().registry(),
+            compiler: &self.compiler,
+            record: &self.record,
+            strict: self.strict,
+        };
+        match self.walk(handle, key).run(&compiled, &signature)? {
+            Ending::Returned(value) => Ok(Some(value)),
+            // The interpreter raises it, with the place.
+            Ending::Interpret => Ok(None),
+            Ending::Refused(why) => self.interpreted(method, &why),
+        }
+    }
+
+    /// The walk of `handle` for a method and call signature.
+    fn walk<'h>(&self, handle: &'h mut Handle, key: Key) -> &'h mut Walk {
+        if handle.walks.get(&key).is_none_or(Walk::is_over) {
+            if handle.walks.len() >= MAX_COURSES {
+                handle.walks.clear();
+            }
+            let mut courses = lock(&self.courses);
+            if courses.len() >= MAX_COURSES && !courses.contains_key(&key) {
+                courses.clear();
+            }
+            let course = courses.entry(key.clone()).or_default();
+            if course.is_full() {
+                *course = Arc::default();
+            }
+            handle.walks.insert(key.clone(), Walk::new(Arc::clone(course)));
+        }
+        handle.walks.entry(key).or_insert_with(|| Walk::new(Arc::default()))
+    }
+
+    /// Profiles `method`, which [`Cache::call`] has run natively on such arguments, for the duration `time`. Returns `None` when it is not
+    /// native.
+    pub(crate) fn profile(
+        &self,
+        handle: &mut Handle,
+        method: &str,
+        args: &[Value],
+        time: Duration,
+    ) -> Result<Option<Profile>> {
+        let Some((keys, _, tensors)) = describe_all(args) else {
+            return Ok(None);
+        };
+        let key = (method.to_owned(), keys);
+        let made = lock(&self.methods).get(&key).map(Arc::clone);
+        if !handle.entries.contains_key(&key)
+            && let Some(made) = made.as_ref().and_then(|slot| slot.get())
+        {
+            handle.entries.insert(key.clone(), made.instance()?);
+        }
+        match handle.entries.get_mut(&key) {
+            Some(Entry::Compiled(code)) => code.profile(&tensors, time).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn make(
+        &self,
+        instance: &Instance,
+        method: &str,
+        keys: &[Argument],
+        specs: &[specialise::InputSpec],
+    ) -> Result<Made> {
+        let limits = *instance.source().session().limits();
+        within(&limits, Phase::Compile, || {
+            let made = self.make_within(instance, method, keys, specs);
+            unexceeded()?;
+            made
+        })
+    }
+
+    fn make_within(
+        &self,
+        instance: &Instance,
+        method: &str,
+        keys: &[Argument],
+        specs: &[specialise::InputSpec],
+    ) -> Result<Made> {
+        let start = Instant::now();
+        let compiler = self.compiler.named(method);
+        let ctx = instance.source().session().ctx().clone();
+        let types = result_types(instance.model()?, method)?;
+        let kept_name = kept_name(instance.model()?, method);
+        let found = self.kept.as_ref();
+        let found = found.and_then(|kept| kept.get(kept_name, keys, &ctx, Some(&types)));
+        // An entry that does not load is compiled again and replaced.
+        if let Some((package, results)) = found
+            && let Ok(made) = self.load(method, package, results, "found", start)
+        {
+            return Ok(made);
+        }
+        let model = &instance.running()?.model;
+        let made = NativePlan::aliasing(model.graph(method)?, specs, model.session().registry(), &compiler);
+        let plan = match made {
+            Ok(plan) if plan.warns => return Ok(Made::Course),
+            Ok(plan) => plan,
+            // The interpreter raises it, with the place.
+            Err(LowerError::Raises { .. }) => return Ok(Made::Interpreted),
+            Err(LowerError::Unsupported(_)) => return Ok(Made::Course),
+            Err(error) => return self.not_compiled(method, &error.to_string()),
+        };
+        let package = match plan.package(&compiler) {
+            Ok(package) => package,
+            // A scalar function without native code, for one.
+            Err(error) => return self.not_compiled(method, &error.to_string()),
+        };
+        // With the plan go the weights that have been packed for the code.
+        let results = plan.into_results();
+        let package = match &self.kept {
+            Some(kept) => match prepared(package, &compiler) {
+                Ok(package) => {
+                    // Zeros must not be kept.
+                    instance.check()?;
+                    unexceeded()?;
+                    kept.put(kept_name, keys, &ctx, &types, &package, &results);
+                    package
+                }
+                Err(error) => return self.not_compiled(method, &error.to_string()),
+            },
+            None => package,
+        };
+        match self.load(method, package, results, "compiled", start) {
+            Ok(made) => Ok(made),
+            Err(error) => self.not_compiled(method, &error.to_string()),
+        }
+    }
+
+    fn not_compiled(&self, method: &str, why: &str) -> Result<Made> {
+        unexceeded()?;
+        self.interpreted(method, why)?;
+        Ok(Made::Interpreted)
+    }
+
+    fn interpreted(&self, method: &str, why: &str) -> Result<Option<Value>> {
+        if self.strict {
+            return Err(Error::Unsupported(format!(
+                "method `{method}` cannot be compiled: {why}"
+            )));
+        }
+        self.record
+            .note_once(format!("{method}: runs in the interpreter: {why}"));
+        Ok(None)
+    }
+}
+
+/// Returns the name under which code of `method` is kept. Code that is kept as `forward` runs for calls of the module, before the model is
+/// read. So `forward` of a module with hooks of its own has another name.
+fn kept_name<'m>(model: &Model, method: &'m str) -> &'m str {
+    match method {
+        "forward" if !OwnHooks::of(model, model.module().root, "").is_empty() => "forward without hooks",
+        _ => method,
+    }
+}
+
+/// Returns the attributes that a graph sets, as pairs of class and name.
+fn attributes_set(graph: &Graph) -> HashSet<(SymbolId, SymbolId)> {
+    let nodes = graph.nodes_recursive(graph.root()).into_iter();
+    let sets = nodes.filter(|&n| graph.kind(n) == symbols::PRIM_SET_ATTR);
+    let attribute = |node| {
+        let TypeKind::Class(class) = graph.ctx().type_kind(graph.ty(graph.operand(node, 0)?)) else {
+            return None;
+        };
+        Some((class, graph.attribute_symbol(node, symbols::ATTR_NAME)?))
+    };
+    sets.filter_map(attribute).collect()
+}
+
+/// Returns the result types of `method`.
+fn result_types(model: &Model, method: &str) -> Result<Vec<TypeId>> {
+    let graph = model.graph(method)?;
+    Ok(graph.outputs().map(|v| graph.ty(v)).collect())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether an engine with these options reads and freezes its model only when it has to.
+pub(crate) fn reads_late(options: &EngineOptions) -> bool {
+    options.kind == EngineKind::Native && options.cache_dir.is_some()
+}
+
+/// The folder in which code is kept, and why there is none if it cannot be used: there is one warning, and everything is compiled. Whoever keeps something in
+/// it gets a clone, so that there is one warning too where that fails later.
+fn usable_cache(options: &EngineOptions) -> (Option<PrivateFolder>, Option<String>) {
+    let Some(folder) = options.cache_dir.as_ref().map(PrivateFolder::new) else {
+        return (None, None);
+    };
+    match folder.prepare() {
+        Ok(()) => (Some(folder), None),
+        Err(e) => {
+            let refusal = format!("no code is kept in {}: {e}", folder.path().display());
+            warn!(target: "frazil::cache", "{refusal}");
+            (None, Some(refusal))
+        }
+    }
+}
+
+fn compile_options(options: &EngineOptions) -> CompileOptions {
+    CompileOptions::default()
+        .target_cpu(options.target_cpu.clone())
+        .threads(options.threads)
+        .cache_dir(options.cache_dir.clone())
+        .fuse(options.fuse)
+        .tune(options.tune.clone())
+}

@@ -1,0 +1,439 @@
+//! Segmented execution: methods that run natively in segments, with graph breaks between them.
+//!
+//! A graph break is an operator whose result (a bool, a scalar, the shape of a tensor) depends on the elements of its operands. A segment is
+//! compiled when a run first reaches it. Its key is the results of the graph breaks before it: bools and scalars by value, tensors by shape.
+//! Loops and conditions on elements thus become a tree of compiled segments, and a run follows one path in it. Side effects (on attributes
+//! and on the caller's tensors) are committed at the end of the run, so that the interpreter can run the method instead until then.
+
+use crate::engine::native::compiled::{CompiledCode, leaf_value};
+use crate::engine::native::compiled::{CompiledMethod, NativePlan};
+use crate::engine::native::compiler::Compiler;
+use crate::engine::native::record::Record;
+use crate::engine::native::signature::{Argument, CallSignature, describe_cells};
+use crate::error::{Error, Result};
+use crate::support::limited::unexceeded;
+use crate::support::once::Once;
+use frazil_codegen::LowerError;
+use frazil_codegen::cache::ObjectCache;
+use frazil_codegen::compile::RunError;
+use frazil_codegen::host::HostCall;
+use frazil_codegen::specialise::{InputSpec, Next, ResultSpec, Specialised, Start, stretch};
+use frazil_ir::{Graph, Module};
+use frazil_runtime::structured::TensorId;
+use frazil_runtime::value::{TensorCell, Value};
+use frazil_runtime::{Registry, Tensor};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
+
+/// Maximum number of segments in one run.
+const MAX_STRETCHES: usize = 512;
+/// Number of segments after which a method is left to the interpreter, unless the engine is strict: its control flow depends on values that
+/// hardly ever repeat.
+const PATIENCE: usize = 64;
+/// Maximum number of segments that are kept for one method and call signature. With more, the next run discards all of them.
+const MAX_KEPT: usize = 2 * MAX_STRETCHES;
+
+/// The method to run.
+pub(crate) struct Method<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its graph, frozen.
+    pub graph: &'a Graph,
+    /// The module that the graph belongs to.
+    pub module: &'a Module,
+    /// The operators.
+    pub registry: &'a Registry,
+    /// How it is compiled.
+    pub compiler: &'a Compiler,
+    /// Where it is noted what was compiled.
+    pub record: &'a Record,
+    /// Whether the interpreter must not run the method when it has more than `PATIENCE` segments.
+    pub strict: bool,
+}
+
+/// The outcome of a run.
+pub(crate) enum Ending {
+    /// The method returned this value.
+    Returned(Value),
+    /// The interpreter has to run the method: it raises, or its tensors share memory in a way that matters.
+    Interpret,
+    /// The method cannot be compiled, for this reason.
+    Refused(String),
+}
+
+/// The compiled segments of a method for one call signature, which all handles of an engine share. No lock is held while code runs or is compiled.
+#[derive(Default)]
+pub(crate) struct Course {
+    segments: Mutex<Vec<Arc<Segment>>>,
+    /// Their kernels: most iterations of a loop share them.
+    objects: ObjectCache,
+    /// The first segment.
+    first: Once<Found>,
+    /// The reason why the method is no longer run natively.
+    given_up: OnceLock<String>,
+}
+
+/// The index of a segment, or the reason why there is none.
+type Found = std::result::Result<usize, Obstacle>;
+
+#[derive(Clone)]
+enum Obstacle {
+    Raises,
+    Unsupported(String),
+}
+
+/// A compiled segment.
+struct Segment {
+    /// `None` when the segment computes nothing.
+    code: Option<CompiledCode>,
+    /// The input tensors of the code.
+    takes: Vec<TensorId>,
+    /// The output tensors of the code.
+    gives: Vec<TensorId>,
+    /// All inputs so far: arguments, state, and results of graph breaks.
+    inputs: Vec<TensorId>,
+    /// End of the stable prefix: ids from here on denote other tensors in later segments.
+    settled: TensorId,
+    then: Then,
+    /// The next segments, by the results of the graph break.
+    after: Mutex<HashMap<Vec<Argument>, Arc<Once<Found>>>>,
+}
+
+/// What one handle has of a course: instances of the segments that its runs have reached, and the ways between them.
+pub(crate) struct Walk {
+    course: Arc<Course>,
+    /// By the indices of the segments.
+    stages: Vec<Option<Stage>>,
+    first: Option<Found>,
+}
+
+/// An instance of a segment.
+struct Stage {
+    segment: Arc<Segment>,
+    code: Option<CompiledMethod>,
+    after: HashMap<Vec<Argument>, Found>,
+}
+
+enum Then {
+    Return(Box<Return>),
+    Call(Box<HostCall>),
+}
+
+/// See [`Next::Return`].
+struct Return {
+    results: Vec<ResultSpec>,
+    outputs: Vec<TensorId>,
+    writes: Vec<(u32, u32)>,
+    sets: Vec<(u32, u32, ResultSpec)>,
+    warnings: Vec<String>,
+}
+
+impl Course {
+    fn segments(&self) -> MutexGuard<'_, Vec<Arc<Segment>>> {
+        lock(&self.segments)
+    }
+
+    /// Returns whether there are so many segments that all of them are to be discarded.
+    pub(crate) fn is_full(&self) -> bool {
+        self.segments().len() > MAX_KEPT
+    }
+
+    /// Compiles the segment that follows the graph breaks with the results `answers`. The tensors `known` have been computed.
+    ///
+    /// # Errors
+    /// When a limit is exceeded, which says nothing about the segment.
+    fn add(
+        &self,
+        method: &Method<'_>,
+        signature: &CallSignature,
+        answers: &[Vec<InputSpec>],
+        known: &BTreeSet<TensorId>,
+    ) -> Result<Found> {
+        let limit = if method.strict { MAX_STRETCHES } else { PATIENCE };
+        let count = if method.strict {
+            answers.len()
+        } else {
+            self.segments().len()
+        };
+        if count >= limit {
+            let why = format!("its control flow depends on tensor elements: more than {limit} segments");
+            if !method.strict {
+                let _ = self.given_up.set(why.clone());
+            }
+            return Ok(Err(Obstacle::Unsupported(why)));
+        }
+        let begin = Instant::now();
+        let compiled = Segment::new(method, signature, answers, known, &self.objects);
+        unexceeded()?;
+        let (segment, kernels) = match compiled {
+            Ok(compiled) => compiled,
+            Err(Error::Lower(LowerError::Raises { .. })) => return Ok(Err(Obstacle::Raises)),
+            Err(other) => return Ok(Err(Obstacle::Unsupported(other.to_string()))),
+        };
+        let until = match &segment.then {
+            Then::Return(_) => "its end".to_owned(),
+            Then::Call(call) => call.name(),
+        };
+        let time = begin.elapsed();
+        let mut segments = self.segments();
+        method.record.add_time(time);
+        method.record.note(format!(
+            "{}: segment {} up to {until}: {kernels} kernel calls, compiled in {:.0} ms",
+            method.name,
+            segments.len(),
+            time.as_secs_f64() * 1e3
+        ));
+        segments.push(Arc::new(segment));
+        Ok(Ok(segments.len() - 1))
+    }
+}
+
+impl Walk {
+    pub(crate) fn new(course: Arc<Course>) -> Walk {
+        Walk {
+            course,
+            stages: Vec::new(),
+            first: None,
+        }
+    }
+
+    /// Returns whether the course has been discarded, so that the next run needs a new one.
+    pub(crate) fn is_over(&self) -> bool {
+        self.stages.len() > MAX_KEPT
+    }
+
+    /// The instance of a segment.
+    fn stage(&mut self, at: usize) -> Result<&mut Stage> {
+        if self.stages.len() <= at {
+            self.stages.resize_with(at + 1, || None);
+        }
+        let missing = || Error::Unsupported(format!("there is no segment {at}"));
+        let slot = self.stages.get_mut(at).ok_or_else(missing)?;
+        match slot {
+            Some(stage) => Ok(stage),
+            None => {
+                let segment = self.course.segments().get(at).map(Arc::clone).ok_or_else(missing)?;
+                Ok(slot.insert(Stage {
+                    code: segment.code.as_ref().map(CompiledCode::instance).transpose()?,
+                    segment,
+                    after: HashMap::new(),
+                }))
+            }
+        }
+    }
+
+    /// Runs the method, and adds a note for each segment that it compiles.
+    ///
+    /// # Errors
+    /// When the inputs do not fit the compiled code, and when a limit is exceeded.
+    pub(crate) fn run(&mut self, method: &Method<'_>, signature: &CallSignature) -> Result<Ending> {
+        let course = Arc::clone(&self.course);
+        if let Some(why) = course.given_up.get() {
+            return Ok(Ending::Refused(why.clone()));
+        }
+        let mut known: HashMap<TensorId, Tensor> = HashMap::new();
+        let mut cells = signature.cells.clone();
+        let mut given_tensors: Vec<Tensor> = Vec::new();
+        let mut answers: Vec<Vec<InputSpec>> = Vec::new();
+        let mut next = match &self.first {
+            Some(found) => found.clone(),
+            None => {
+                let make = || course.add(method, signature, &answers, &BTreeSet::new());
+                let found = course.first.get_or_make(make)?;
+                self.first.insert(found.clone()).clone()
+            }
+        };
+        loop {
+            frazil_limits::check()?;
+            let at = match next {
+                Ok(at) => at,
+                Err(Obstacle::Raises) => return Ok(Ending::Interpret),
+                Err(Obstacle::Unsupported(why)) => return Ok(Ending::Refused(why)),
+            };
+            let stage = self.stage(at)?;
+            let segment = &*stage.segment;
+            let tensors = signature.tensors.iter().chain(&given_tensors);
+            for (id, tensor) in segment.inputs.iter().zip(tensors) {
+                known.entry(*id).or_insert_with(|| tensor.clone());
+            }
+            if let Some(code) = &mut stage.code {
+                let inputs: Vec<Tensor> = segment.takes.iter().filter_map(|id| known.get(id).cloned()).collect();
+                match code.run_all(&inputs) {
+                    Ok(outputs) => {
+                        let outputs = outputs.iter().filter_map(Value::as_tensor);
+                        known.extend(segment.gives.iter().copied().zip(outputs));
+                    }
+                    Err(Error::NativeRun(RunError::Raised(_))) => return Ok(Ending::Interpret),
+                    Err(error) => return Err(error),
+                }
+            }
+            let call = match &segment.then {
+                Then::Return(end) => return end.value(signature, &cells, &known),
+                Then::Call(call) => call,
+            };
+            let inputs: Vec<Value> = call
+                .inputs
+                .iter()
+                .map(|id| known.get(id).cloned().map(Value::from).unwrap_or_default())
+                .collect();
+            let Ok(given) = call.values(&inputs) else {
+                return Ok(Ending::Interpret);
+            };
+            known.retain(|&id, _| id < segment.settled);
+            let Some(((keys, specs, more), more_cells)) = describe_cells(&given) else {
+                let why = format!("{} gives what native code does not take", call.name());
+                return Ok(Ending::Refused(why));
+            };
+            cells.extend(more_cells);
+            given_tensors.extend(more);
+            answers.push(specs);
+            next = match stage.after.get(&keys) {
+                Some(found) => found.clone(),
+                None => {
+                    let after = Arc::clone(lock(&segment.after).entry(keys.clone()).or_default());
+                    let given: BTreeSet<TensorId> = known.keys().copied().collect();
+                    let found = after.get_or_make(|| course.add(method, signature, &answers, &given))?;
+                    stage.after.insert(keys, found.clone());
+                    found.clone()
+                }
+            };
+        }
+    }
+}
+
+impl Segment {
+    /// Compiles a segment. Returns it with the number of its kernel calls.
+    fn new(
+        method: &Method<'_>,
+        signature: &CallSignature,
+        answers: &[Vec<InputSpec>],
+        known: &BTreeSet<TensorId>,
+        objects: &ObjectCache,
+    ) -> Result<(Segment, usize)> {
+        let start = Start {
+            objects: &signature.objects,
+            module: Some(method.module),
+        };
+        let found = stretch(method.graph, &signature.specs, answers, &start, method.registry)?;
+        let graph = found.graph;
+        let mut given = known.clone();
+        given.extend(&graph.inputs);
+        let (then, mut wanted) = match found.next {
+            Next::Call(call) => {
+                let mut wanted: BTreeSet<TensorId> = call.inputs.iter().copied().collect();
+                wanted.extend(found.live.iter().filter(|&&id| graph.as_constant(id).is_none()));
+                (Then::Call(call), wanted)
+            }
+            Next::Return {
+                results,
+                writes,
+                sets,
+                warnings,
+            } => {
+                let outputs = graph.outputs.clone();
+                let wanted = outputs.iter().copied().collect();
+                let end = Return {
+                    results,
+                    outputs,
+                    writes,
+                    sets,
+                    warnings,
+                };
+                (Then::Return(Box::new(end)), wanted)
+            }
+        };
+        wanted.retain(|id| !given.contains(id));
+        let gives: Vec<TensorId> = wanted.into_iter().collect();
+        let checked = found.checks.iter().map(|(id, _)| *id);
+        let outputs: Vec<TensorId> = gives.iter().copied().chain(checked).collect();
+        let (mut part, takes) = graph.part(&given, &outputs);
+        part.checks = found.checks.into_iter().map(|(_, message)| message).collect();
+        let mut kernels = 0;
+        let code = if outputs.is_empty() {
+            None
+        } else {
+            let results = (0..gives.len() as u32).map(ResultSpec::Tensor).collect();
+            let compiler = method.compiler.named(method.name).or_sharing(objects);
+            let specialised = Specialised {
+                graph: part,
+                results,
+                warnings: Vec::new(),
+            };
+            let plan = NativePlan::of(specialised, &compiler)?;
+            kernels = plan.kernel_count().0;
+            Some(plan.code(&compiler)?)
+        };
+        let segment = Segment {
+            code,
+            takes,
+            gives,
+            inputs: graph.inputs,
+            settled: found.settled,
+            then,
+            after: Mutex::default(),
+        };
+        Ok((segment, kernels))
+    }
+}
+
+impl Return {
+    /// Commits the side effects of the method and returns its result.
+    fn value(
+        &self,
+        signature: &CallSignature,
+        cells: &[TensorCell],
+        known: &HashMap<TensorId, Tensor>,
+    ) -> Result<Ending> {
+        let own = &signature.cells;
+        let all = self.results.iter().chain(self.sets.iter().map(|(_, _, spec)| spec));
+        let is_dense = |n: u32| cells.get(n as usize).is_some_and(|c| c.get().is_contiguous());
+        if all.into_iter().any(|spec| !views(spec).into_iter().all(is_dense)) || !self.writes.is_empty() && overlap(own)
+        {
+            return Ok(Ending::Interpret);
+        }
+        let output = |i: u32| self.outputs.get(i as usize).and_then(|id| known.get(id)).cloned();
+        let leaf = |spec: &ResultSpec| leaf_value(spec, &output, cells);
+        let mut results: Vec<Value> = self.results.iter().map(|r| r.value_with(&leaf)).collect();
+        let set: Vec<Value> = self.sets.iter().map(|(_, _, spec)| spec.value_with(&leaf)).collect();
+        for (number, index) in &self.writes {
+            if let (Some(cell), Some(value)) = (own.get(*number as usize), output(*index)) {
+                cell.get().copy_(&value)?;
+            }
+        }
+        for ((object, slot, _), value) in self.sets.iter().zip(set) {
+            if let Some(object) = signature.state.get(*object as usize) {
+                object.set_slot(*slot as usize, value);
+            }
+        }
+        // As the interpreter does; not before, since the interpreter may have to run the method instead.
+        for text in &self.warnings {
+            tracing::warn!(target: "frazil::warn", "{text}");
+        }
+        Ok(Ending::Returned(match results.len() {
+            1 => results.remove(0),
+            _ => Value::tuple(results),
+        }))
+    }
+}
+
+/// Returns the inputs of which `spec` holds views.
+fn views(spec: &ResultSpec) -> Vec<u32> {
+    match spec {
+        ResultSpec::View(n, ..) => vec![*n],
+        ResultSpec::List(_, items) | ResultSpec::Tuple(_, items) => items.iter().flat_map(views).collect(),
+        ResultSpec::Dict(_, _, entries) => entries.iter().flat_map(|(_, v)| views(v)).collect(),
+        ResultSpec::Tensor(_) | ResultSpec::Number(_) | ResultSpec::Input(_) | ResultSpec::Value(_) => Vec::new(),
+    }
+}
+
+/// Returns whether two of the tensors share memory.
+fn overlap(cells: &[TensorCell]) -> bool {
+    let mut seen = BTreeSet::new();
+    let addresses = cells.iter().map(|c| Arc::as_ptr(c.get().storage()) as usize);
+    addresses.into_iter().any(|a| !seen.insert(a))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

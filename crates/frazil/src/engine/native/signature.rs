@@ -1,0 +1,192 @@
+//! Call signatures: the properties of arguments and state that native code is specialised on. Tensors count by shape, other values by value.
+
+use crate::engine::options::InputSpec;
+use frazil_codegen::specialise::{self, NumberKind, ObjectSpec};
+use frazil_ir::{Context, Device, SymbolId};
+use frazil_runtime::Tensor;
+use frazil_runtime::structured::TensorShape;
+use frazil_runtime::value::{Key, ObjectValue, TensorCell, Value};
+use std::sync::Arc;
+
+pub(crate) fn tensor_spec(spec: &InputSpec) -> specialise::InputSpec {
+    specialise::InputSpec::Tensor(TensorShape {
+        dtype: spec.dtype,
+        sizes: spec.sizes.as_slice().into(),
+    })
+}
+
+/// The part of a call signature that one argument makes: the shape of a tensor, any other value itself.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Argument {
+    None,
+    Bool(bool),
+    Int(i64),
+    Float(u64),
+    Str(Arc<str>),
+    Device(Device),
+    Tensor(InputSpec),
+    /// The tensor of this number again.
+    Same(u32),
+    /// The object of this number.
+    Object(u32),
+    /// A scalar that is an input of the compiled code.
+    Number(NumberKind),
+    List(Vec<Argument>),
+    Tuple(Vec<Argument>),
+    Dict(Vec<(Argument, Argument)>),
+}
+
+/// What has been met.
+#[derive(Default)]
+struct Found {
+    /// Variables of tensors.
+    cells: Vec<TensorCell>,
+    /// The tensors that were described. By the time that they are used, another thread may have set the variable to another tensor.
+    tensors: Vec<Tensor>,
+    /// Objects, where they may occur; tensors that occur twice are told from two tensors then too.
+    objects: Option<Vec<ObjectValue>>,
+}
+
+/// The key of `value`, and its specification. `None` for what native code does not take.
+fn describe(value: &Value, found: &mut Found) -> Option<(Argument, specialise::InputSpec)> {
+    let fixed = |key| Some((key, specialise::InputSpec::Value(value.clone())));
+    let mut each = |items: &[Value]| -> Option<(Vec<Argument>, Vec<specialise::InputSpec>)> {
+        let described: Option<Vec<_>> = items.iter().map(|v| describe(v, found)).collect();
+        Some(described?.into_iter().unzip())
+    };
+    match value {
+        Value::None => fixed(Argument::None),
+        Value::Bool(b) => fixed(Argument::Bool(*b)),
+        Value::Int(i) => fixed(Argument::Int(*i)),
+        Value::Float(f) => fixed(Argument::Float(f.to_bits())),
+        Value::Str(s) => fixed(Argument::Str(s.clone())),
+        Value::Device(d) => fixed(Argument::Device(*d)),
+        Value::Tensor(cell) => {
+            let again = found.cells.iter().position(|c| c.is(cell));
+            if let (Some(number), Some(_)) = (again, &found.objects) {
+                let number = number as u32;
+                return Some((Argument::Same(number), specialise::InputSpec::Same(number)));
+            }
+            let tensor = cell.get();
+            let spec = InputSpec::new(tensor.dtype(), tensor.sizes());
+            found.cells.push(cell.clone());
+            found.tensors.push(tensor);
+            let described = tensor_spec(&spec);
+            Some((Argument::Tensor(spec), described))
+        }
+        Value::Object(object) => {
+            let objects = found.objects.as_mut()?;
+            let number = objects.iter().position(|o| o.is(object)).unwrap_or(objects.len());
+            if number == objects.len() {
+                objects.push(object.clone());
+            }
+            let number = number as u32;
+            Some((Argument::Object(number), specialise::InputSpec::Object(number)))
+        }
+        Value::List(l) => {
+            let (keys, specs) = each(&l.items())?;
+            Some((Argument::List(keys), specialise::InputSpec::List(specs)))
+        }
+        Value::Tuple(t) => {
+            let (keys, specs) = each(&t.items)?;
+            Some((Argument::Tuple(keys), specialise::InputSpec::Tuple(specs)))
+        }
+        Value::Dict(d) => {
+            let entries: Vec<(Key, Value)> = d.with(|e| e.iter().map(|(k, v)| (k.clone(), v.clone())).collect());
+            let mut keys = Vec::with_capacity(entries.len());
+            let mut specs = Vec::with_capacity(entries.len());
+            for (key, value) in entries {
+                let (name, _) = describe(&key.0, &mut Found::default())?;
+                let (described, spec) = describe(&value, found)?;
+                keys.push((name, described));
+                specs.push((key, spec));
+            }
+            Some((Argument::Dict(keys), specialise::InputSpec::Dict(d.key, d.value, specs)))
+        }
+        _ => None,
+    }
+}
+
+/// Arguments: what code is specialised on, what they are to the compiler, and the tensors among them.
+pub(crate) type Described = (Vec<Argument>, Vec<specialise::InputSpec>, Vec<Tensor>);
+
+/// [`describe`]s all arguments.
+pub(crate) fn describe_all(args: &[Value]) -> Option<Described> {
+    let (described, _) = describe_cells(args)?;
+    Some(described)
+}
+
+/// [`describe_all`], with the tensors' variables.
+pub(crate) fn describe_cells(args: &[Value]) -> Option<(Described, Vec<TensorCell>)> {
+    let mut found = Found::default();
+    let described: Option<Vec<_>> = args.iter().map(|a| describe(a, &mut found)).collect();
+    let (keys, specs) = described?.into_iter().unzip();
+    Some(((keys, specs, found.tensors), found.cells))
+}
+
+/// [`describe`]s an attribute that holds a number as an input of the compiled code. Returns `None` for other values.
+fn describe_number(value: &Value, found: &mut Found) -> Option<(Argument, specialise::InputSpec)> {
+    let kind = NumberKind::of_value(value).filter(|k| *k != NumberKind::Bool)?;
+    let tensor = Tensor::scalar(kind.dtype(), value.as_scalar()?);
+    found.cells.push(TensorCell::new(tensor.clone()));
+    found.tensors.push(tensor);
+    Some((Argument::Number(kind), specialise::InputSpec::Number(kind)))
+}
+
+/// A call signature, with the tensors and objects of one call.
+pub(crate) struct CallSignature {
+    /// The properties of arguments and objects that code is specialised on.
+    pub keys: Vec<Argument>,
+    /// The arguments, as the compiler describes them.
+    pub specs: Vec<specialise::InputSpec>,
+    /// The objects, as the compiler describes them.
+    pub objects: Vec<ObjectSpec>,
+    /// The objects: the method's own, then those reachable from it and from the arguments.
+    pub state: Vec<ObjectValue>,
+    /// The variables of the tensors.
+    pub cells: Vec<TensorCell>,
+    /// The tensors.
+    pub tensors: Vec<Tensor>,
+}
+
+impl CallSignature {
+    /// Returns `None` when native code does not take one of the values. `changes` returns whether the method sets an attribute of a class: such
+    /// numbers are inputs of the code and not part of the signature, since they hardly ever repeat.
+    pub fn new(
+        ctx: &Context,
+        own: Option<&ObjectValue>,
+        args: &[Value],
+        changes: &dyn Fn(SymbolId, usize) -> bool,
+    ) -> Option<CallSignature> {
+        let mut found = Found {
+            objects: Some(own.cloned().into_iter().collect()),
+            ..Found::default()
+        };
+        let described: Option<Vec<_>> = args.iter().map(|a| describe(a, &mut found)).collect();
+        let (mut keys, specs): (Vec<_>, Vec<_>) = described?.into_iter().unzip();
+        let mut objects = Vec::new();
+        while let Some(object) = found.objects.as_ref()?.get(objects.len()).cloned() {
+            let slot = |(number, value): (usize, &Value)| {
+                let changes = changes(object.class(), number);
+                let as_number = changes.then(|| describe_number(value, &mut found)).flatten();
+                as_number.or_else(|| describe(value, &mut found))
+            };
+            let slots: Option<Vec<_>> = object.slots().iter().enumerate().map(slot).collect();
+            let (mut described, slots): (Vec<_>, Vec<_>) = slots?.into_iter().unzip();
+            described.push(Argument::Str(ctx.name(object.class()).into()));
+            keys.push(Argument::Tuple(described));
+            objects.push(ObjectSpec {
+                class: object.class(),
+                slots,
+            });
+        }
+        Some(CallSignature {
+            keys,
+            specs,
+            objects,
+            state: found.objects?,
+            cells: found.cells,
+            tensors: found.tensors,
+        })
+    }
+}

@@ -1,0 +1,135 @@
+//! Native code for parts of methods, called by the interpreter that runs the rest.
+
+use crate::engine::native::compiled::CompiledCode;
+use crate::engine::native::compiled::{CompiledMethod, NativePlan};
+use crate::engine::native::compiler::Compiler;
+use crate::engine::native::partition::partition;
+use crate::engine::native::record::Record;
+use crate::engine::native::signature::{Argument, describe_all};
+use crate::error::Result;
+use crate::support::limited::unexceeded;
+use crate::support::once::Once;
+use frazil_ir::Graph;
+use frazil_runtime::interp::Delegate;
+use frazil_runtime::{Registry, Value};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// Kinds of arguments for which a part is compiled; one that sees more runs in the interpreter from then on.
+const MAX_VARIANTS: usize = 16;
+
+/// The parts of a model's methods. Several threads may run one at the same time; no lock is held while code runs or is compiled.
+pub(crate) struct Subgraphs {
+    registry: Arc<Registry>,
+    compiler: Compiler,
+    record: Arc<Record>,
+    /// By the addresses of their graphs.
+    parts: Mutex<HashMap<usize, Part>>,
+}
+
+/// A part with what it was compiled to.
+struct Part {
+    /// Keeps the address, by which the part is known, from being used again.
+    _graph: Arc<Graph>,
+    variants: HashMap<Vec<Argument>, Arc<Variant>>,
+}
+
+/// The code of a part for one kind of arguments.
+#[derive(Default)]
+struct Variant {
+    /// `None` where the part cannot be compiled.
+    code: Once<Option<CompiledCode>>,
+    /// Instances that no run uses: as many as there were runs at the same time.
+    idle: Mutex<Vec<CompiledMethod>>,
+}
+
+impl Subgraphs {
+    pub(crate) fn new(registry: Arc<Registry>, compiler: Compiler, record: Arc<Record>) -> Subgraphs {
+        Subgraphs {
+            registry,
+            compiler,
+            record,
+            parts: Mutex::default(),
+        }
+    }
+
+    /// The code of a part; `None` where it cannot be compiled.
+    ///
+    /// # Errors
+    /// When a limit is exceeded, which says nothing about the part.
+    fn compile(&self, graph: &Graph, specs: &[frazil_codegen::InputSpec]) -> Result<Option<CompiledCode>> {
+        let start = Instant::now();
+        let compiler = self.compiler.named("part");
+        let place = graph
+            .first(graph.root())
+            .and_then(|n| {
+                graph
+                    .all_nodes()
+                    .into_iter()
+                    .chain([n])
+                    .find_map(|n| graph.source_range(n))
+            })
+            .map(|r| format!(" at {}", r.display(graph.ctx())));
+        let place = place.unwrap_or_default();
+        let compiled = NativePlan::new(graph, specs, &self.registry, &compiler)
+            .map_err(|e| e.to_string())
+            .and_then(|plan| {
+                let (calls, _) = plan.kernel_count();
+                plan.code(&compiler)
+                    .map(|code| (calls, code))
+                    .map_err(|e| e.to_string())
+            });
+        unexceeded()?;
+        let time = start.elapsed();
+        self.record.add_time(time);
+        match compiled {
+            Ok((calls, code)) => {
+                let ms = time.as_secs_f64() * 1e3;
+                self.record
+                    .note(format!("part{place}: {calls} kernel calls, compiled in {ms:.0} ms"));
+                Ok(Some(code))
+            }
+            Err(why) => {
+                self.record.note(format!("part{place}: runs in the interpreter: {why}"));
+                Ok(None)
+            }
+        }
+    }
+
+    /// The variant of a part for arguments of one kind, unless it has too many.
+    fn variant(&self, part: &Arc<Graph>, key: Vec<Argument>) -> Option<Arc<Variant>> {
+        let mut parts = lock(&self.parts);
+        let known = parts.entry(Arc::as_ptr(part) as usize).or_insert_with(|| Part {
+            _graph: part.clone(),
+            variants: HashMap::new(),
+        });
+        if let Some(variant) = known.variants.get(&key) {
+            return Some(Arc::clone(variant));
+        }
+        let has_room = known.variants.len() < MAX_VARIANTS;
+        has_room.then(|| Arc::clone(known.variants.entry(key).or_default()))
+    }
+}
+
+impl Delegate for Subgraphs {
+    fn partition(&self, graph: &Graph) -> Option<Graph> {
+        partition(graph, &self.registry)
+    }
+
+    fn run(&self, part: &Arc<Graph>, inputs: &[Value]) -> Option<Vec<Value>> {
+        let (key, specs, tensors) = describe_all(inputs)?;
+        let variant = self.variant(part, key)?;
+        let code = variant.code.get_or_make(|| self.compile(part, &specs)).ok()?.as_ref()?;
+        let idle = lock(&variant.idle).pop();
+        let mut method = idle.map_or_else(|| code.instance(), Ok).ok()?;
+        let results = method.run_all(&tensors);
+        lock(&variant.idle).push(method);
+        // What it raises, the interpreter raises with the place.
+        results.ok()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,173 @@
+//! Options of engines and of native code.
+
+use crate::support::setters::setters;
+#[cfg(feature = "codegen")]
+use frazil_ir::DType;
+use std::path::PathBuf;
+
+/// Which engine runs a model.
+///
+/// See [`EngineOptions`] for an example.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum EngineKind {
+    /// Freezes the model, unless it is in training mode, specialises each method on the shapes that it is called with, and compiles it.
+    #[default]
+    Native,
+    /// Runs the model as it is.
+    Interpreter,
+}
+
+/// How to run a model.
+///
+/// ```
+/// use frazil::{EngineKind, EngineOptions, Tensor};
+///
+/// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;
+/// let options = EngineOptions::default().kind(EngineKind::Interpreter).threads(2);
+/// let result = model.engine(&options)?.call("forward", &[Tensor::from_f32(&[1.0, 2.0], &[2])?.into()])?;
+/// assert_eq!(result.as_tensor().map(|t| t.to_f64_vec()), Some(vec![2.0, 3.0]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct EngineOptions {
+    /// Which engine.
+    pub kind: EngineKind,
+    /// Put the module into evaluation mode first, as [`Model::eval`] does. Without it a module in training mode runs as it is: not frozen, and with
+    /// PyTorch's training semantics (dropout, statistics of batch norms).
+    pub eval: bool,
+    /// Threads that a run may use.
+    pub threads: usize,
+    /// The processor that native code is made for, which has to be one whose instructions this machine has; see
+    /// [`crate::CompileOptions::target_cpu`].
+    pub target_cpu: String,
+    /// Fail where native code cannot be made of a whole method, instead of running it in the interpreter, which calls native code for the
+    /// parts of it that can be compiled.
+    pub strict: bool,
+    /// The methods that will be called, those of submodules by their dotted paths (`encoder.forward`), and submodules that will be called (`encoder`);
+    /// freezing keeps them.
+    pub methods: Vec<String>,
+    /// Further names that freezing keeps.
+    pub preserve: Vec<String>,
+    /// A directory in which native code is kept from one process to the next; it may be shared, and files in it may be deleted.
+    pub cache_dir: Option<PathBuf>,
+    /// Whether operators become one kernel where that saves passes over memory.
+    pub fuse: bool,
+    /// A file of which form of each kernel was measured to be the fastest; see [`crate::CompileOptions::tune`].
+    pub tune: Option<PathBuf>,
+    /// For how many combinations of shapes and plain values a method is compiled; calls with others run in the interpreter. `None` sets no bound.
+    pub specialisations: Option<usize>,
+}
+
+setters!(EngineOptions {
+    kind: EngineKind,
+    eval: bool,
+    threads: usize,
+    target_cpu: String,
+    strict: bool,
+    methods: Vec<String>,
+    preserve: Vec<String>,
+    cache_dir: Option<PathBuf>,
+    fuse: bool,
+    tune: Option<PathBuf>,
+    specialisations: Option<usize>,
+});
+
+impl Default for EngineOptions {
+    fn default() -> EngineOptions {
+        EngineOptions {
+            kind: EngineKind::default(),
+            eval: false,
+            threads: 1,
+            target_cpu: "host".to_owned(),
+            strict: false,
+            methods: vec!["forward".to_owned()],
+            preserve: Vec::new(),
+            cache_dir: None,
+            fuse: true,
+            tune: None,
+            specialisations: None,
+        }
+    }
+}
+
+/// How to make native code.
+///
+/// ```
+/// # use frazil::{CompileOptions, Emit, InputSpec, ir::DType};
+/// # let loaded = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?;
+/// let options = CompileOptions::default().target_cpu("x86-64-v3".to_owned()).name("plus_one".to_owned());
+/// let plan = loaded.plan("f", &[InputSpec::new(DType::Float, &[8])], &options)?;
+/// let assembler = plan.emit(Emit::Asm)?;
+/// assert!(String::from_utf8_lossy(&assembler).contains("plus_one"));
+/// # Ok::<(), frazil::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct CompileOptions {
+    /// `host`, an x86-64 level (`x86-64-v3`), or a processor that LLVM knows.
+    pub target_cpu: String,
+    /// Threads that a run may use.
+    pub threads: usize,
+    /// What the functions of a library are called: a C identifier.
+    pub name: String,
+    /// A directory in which code is kept from one process to the next.
+    pub cache_dir: Option<PathBuf>,
+    /// Whether operators become one kernel where that saves passes over memory.
+    pub fuse: bool,
+    /// A file of what was measured to be the fastest form of each kernel on this processor. What it does not know yet is measured, which takes a
+    /// second or so a kernel, and added. Without it the form is chosen by an estimate.
+    pub tune: Option<PathBuf>,
+}
+
+setters!(CompileOptions {
+    target_cpu: String,
+    threads: usize,
+    name: String,
+    cache_dir: Option<PathBuf>,
+    fuse: bool,
+    tune: Option<PathBuf>,
+});
+
+impl Default for CompileOptions {
+    fn default() -> CompileOptions {
+        CompileOptions {
+            target_cpu: "host".to_owned(),
+            threads: 1,
+            name: "model".to_owned(),
+            cache_dir: None,
+            fuse: true,
+            tune: None,
+        }
+    }
+}
+
+/// dtype and sizes of an input tensor.
+///
+/// See [`Model::compile`] for an example.
+#[cfg(feature = "codegen")]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct InputSpec {
+    /// Element type.
+    pub dtype: DType,
+    /// Extents.
+    pub sizes: Vec<i64>,
+}
+
+#[cfg(feature = "codegen")]
+impl InputSpec {
+    /// A dense tensor of these sizes.
+    ///
+    /// ```
+    /// use frazil::{InputSpec, ir::DType};
+    ///
+    /// let images = InputSpec::new(DType::Float, &[1, 3, 32, 32]);
+    /// assert_eq!(images.sizes.iter().product::<i64>(), 3072);
+    /// ```
+    pub fn new(dtype: DType, sizes: &[i64]) -> InputSpec {
+        InputSpec {
+            dtype,
+            sizes: sizes.to_vec(),
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Everything that can go wrong, for those who only want to report it.
+
+mod call;
+mod class;
+pub(crate) mod tracing_check;
+
+pub use call::CallError;
+pub use class::ErrorClass;
+pub use tracing_check::TracingCheckError;
+
+use frazil_limits::Exceeded;
+use frazil_passes::PassError;
+use frazil_runtime::interp::state::StateError;
+use frazil_runtime::interp::{ErrorKind, ExecError};
+use frazil_torchscript::LoadError;
+use std::path::{Path, PathBuf};
+
+/// Why an operation of this crate failed.
+///
+/// ```
+/// use frazil::{Error, Session};
+///
+/// let session = Session::new();
+/// assert!(matches!(session.load("nowhere.pt"), Err(Error::Io { .. })));
+/// let text = session.load_bytes("graph.ir".as_ref(), b"graph(%x : Tensor):\n  return (%y)\n".to_vec());
+/// assert!(matches!(text, Err(Error::Text(report)) if report.contains("%y")));
+/// ```
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file that cannot be read or written.
+    #[error("cannot {action} {path}: {source}", path = .path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why it failed.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Text with mistakes: the rendered report, with the lines that are wrong.
+    #[error("{0}")]
+    Text(String),
+    /// An archive that cannot be loaded.
+    #[error("{}", about(.path, .source))]
+    Load {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        source: LoadError,
+    },
+    /// A pass pipeline that is malformed.
+    #[error(transparent)]
+    Pipeline(#[from] frazil_passes::PipelineError),
+    /// A pass that failed.
+    #[error(transparent)]
+    Pass(#[from] PassError),
+    /// A graph that cannot be written as TorchScript.
+    #[error(transparent)]
+    Code(#[from] frazil_torchscript::code::CodeError),
+    /// A module file that cannot be written.
+    #[error(transparent)]
+    Write(#[from] frazil_syntax::WriteError),
+    /// A module that cannot be written as an archive.
+    #[error(transparent)]
+    Save(#[from] frazil_torchscript::SaveError),
+    /// A tensor that cannot be made.
+    #[error(transparent)]
+    Tensor(#[from] frazil_runtime::TensorError),
+    /// Objects that cannot be restored from what an archive holds of them, or of which it cannot be said what it should hold.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// A run that stopped for a reason that is not the program's.
+    #[error("{0}")]
+    Run(ExecError),
+    /// A graph that cannot be compiled.
+    #[cfg(feature = "codegen")]
+    #[error(transparent)]
+    Lower(#[from] frazil_codegen::LowerError),
+    /// Native code that could not be made.
+    #[cfg(feature = "codegen")]
+    #[error(transparent)]
+    Compile(#[from] frazil_codegen::native::CompileError),
+    /// Files of native code that could not be written.
+    #[cfg(feature = "codegen")]
+    #[error(transparent)]
+    EmitFile(#[from] frazil_codegen::aot::EmitFileError),
+    /// Native code was given other inputs than it was made for.
+    #[cfg(feature = "codegen")]
+    #[error(transparent)]
+    NativeRun(#[from] frazil_codegen::compile::RunError),
+    /// An attribute, parameter, buffer or submodule that is missing, or is not what it is used as.
+    #[error("{0}")]
+    Attribute(String),
+    /// A state dictionary that does not fit the module, or a file of one that is malformed.
+    #[error("{0}")]
+    StateDict(String),
+    /// An operator that was called with what it does not take, or gives something else than was asked for.
+    #[error("{0}")]
+    Call(String),
+    /// An operator that raised, or cannot compute this.
+    #[error(transparent)]
+    Operator(#[from] frazil_runtime::OpError),
+    /// A value that no module can hold.
+    #[error(transparent)]
+    Export(#[from] frazil_runtime::export::ExportError),
+    /// A trace that gives another graph, or other constants, for other inputs.
+    #[error(transparent)]
+    TracingCheck(#[from] TracingCheckError),
+    /// A graph that an edit left invalid.
+    #[error("the edited graph of `{method}` is invalid: {source}")]
+    Invalid {
+        /// The method.
+        method: String,
+        /// The errors of the verifier.
+        #[source]
+        source: frazil_ir::verify::VerifyError,
+    },
+    /// A limit of the session ([`Session::with_limits`](crate::Session::with_limits)) was exceeded.
+    #[error(transparent)]
+    Exceeded(Exceeded),
+    /// The work was interrupted ([`interruptible`](crate::interruptible)).
+    #[error("interrupted")]
+    Interrupted,
+    /// A method that is not there.
+    #[error("the module has no method `{0}`")]
+    NoSuchMethod(String),
+    /// A function that is not there.
+    #[error("there is no function `{0}`")]
+    NoSuchFunction(String),
+    /// Whatever an embedder's own operator, pass or edit fails with.
+    #[error(transparent)]
+    Other(Box<dyn std::error::Error + Send + Sync>),
+    /// Something of PyTorch's that has no counterpart here.
+    #[error("`{name}` has no counterpart here: {reason}")]
+    NoCounterpart {
+        /// PyTorch's name.
+        name: &'static str,
+        /// Why.
+        reason: &'static str,
+    },
+    /// A use that the thing at hand does not allow.
+    #[error("{0}")]
+    Unsupported(String),
+    /// A use in a process that was forked while another thread of its parent was using the compiler.
+    #[error(transparent)]
+    Forked(#[from] frazil_rt::gate::Torn),
+}
+
+/// The text of an error of loading with the path of the file, with which a place in the file itself already begins.
+fn about(path: &Path, source: &LoadError) -> String {
+    let (path, text) = (path.display().to_string(), source.to_string());
+    let begins = text.strip_prefix(&path).is_some_and(|rest| rest.starts_with(':'));
+    if begins { text } else { format!("{path}: {text}") }
+}
+
+impl From<Exceeded> for Error {
+    fn from(exceeded: Exceeded) -> Error {
+        match exceeded.is_interruption() {
+            true => Error::Interrupted,
+            false => Error::Exceeded(exceeded),
+        }
+    }
+}
+
+impl Error {
+    pub(crate) fn io(action: &'static str, path: &Path, source: std::io::Error) -> Error {
+        Error::Io {
+            action,
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    /// The limit that was exceeded, if that is what the error is about: one of the session, or what reading an archive may need.
+    ///
+    /// See [`Session::with_limits`](crate::Session::with_limits) for an example.
+    pub fn exceeded(&self) -> Option<&Exceeded> {
+        self.ended_by().filter(|exceeded| !exceeded.is_interruption())
+    }
+
+    /// Whether the work was interrupted.
+    pub(crate) fn is_interruption(&self) -> bool {
+        matches!(self, Error::Interrupted) || self.ended_by().is_some_and(Exceeded::is_interruption)
+    }
+
+    /// What ended the work, if that is what the error is about.
+    fn ended_by(&self) -> Option<&Exceeded> {
+        match self {
+            Error::Exceeded(exceeded)
+            | Error::Load {
+                source: LoadError::Exceeded(exceeded),
+                ..
+            } => Some(exceeded),
+            Error::Pass(error) => match error.root() {
+                PassError::Exceeded(exceeded) => Some(exceeded),
+                _ => None,
+            },
+            Error::Run(error) => match &error.kind {
+                ErrorKind::Exceeded(exceeded) => Some(exceeded),
+                _ => None,
+            },
+            #[cfg(feature = "codegen")]
+            Error::Lower(frazil_codegen::LowerError::Exceeded(exceeded))
+            | Error::Compile(frazil_codegen::native::CompileError::Exceeded(exceeded)) => Some(exceeded),
+            _ => None,
+        }
+    }
+
+    /// The places in source or text that the error is about, `file:line:column` each, the innermost first. Empty where none is known.
+    ///
+    /// ```
+    /// use frazil::Session;
+    ///
+    /// let places = |source: &str| match Session::new().script("f.py".as_ref(), source, &[]) {
+    ///     Ok(_) => Vec::new(),
+    ///     Err(e) => e.places(),
+    /// };
+    /// assert_eq!(places("def f(x):\n    return y\n"), ["f.py:2:12"]);
+    /// assert!(places("def f(x):\n    return x\n").is_empty());
+    /// ```
+    pub fn places(&self) -> Vec<String> {
+        match self {
+            Error::Run(e) => e.trace.clone(),
+            Error::Load {
+                source: LoadError::Source(e),
+                ..
+            } => vec![e.place()],
+            Error::Text(report) => report.lines().filter_map(reported_place).collect(),
+            #[cfg(feature = "codegen")]
+            Error::Lower(frazil_codegen::LowerError::Unsupported(all)) => {
+                all.iter().filter_map(|u| u.source.clone()).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// The place that a line of a rendered report names: `  --> file:line:column`, in colour or not.
+fn reported_place(line: &str) -> Option<String> {
+    // Colours are `ESC [ numbers m`.
+    let mut pieces = line.split('\u{1b}');
+    let mut plain = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        plain += piece.split_once('m').map_or("", |(_, text)| text);
+    }
+    plain.trim().strip_prefix("--> ").map(str::to_owned)
+}
+
+/// Results of this crate.
+///
+/// ```
+/// fn methods(source: &str) -> frazil::Result<usize> {
+///     let model = frazil::Session::new().script("f.py".as_ref(), source, &[])?.to_model("f")?;
+///     Ok(model.root().method_names().len())
+/// }
+/// assert_eq!(methods("def f(x): return x\n").ok(), Some(1));
+/// assert!(methods("def f(x): return y\n").is_err());
+/// ```
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[cfg(test)]
+mod tests {
+    use super::reported_place;
+
+    #[test]
+    fn places_are_found_in_colour_too() {
+        assert_eq!(reported_place(" --> a.ir:2:11").as_deref(), Some("a.ir:2:11"));
+        let coloured = " \u{1b}[1m\u{1b}[94m--> \u{1b}[0ma.ir:2:11";
+        assert_eq!(reported_place(coloured).as_deref(), Some("a.ir:2:11"));
+        assert_eq!(reported_place("2 |   return (%y)"), None);
+    }
+}

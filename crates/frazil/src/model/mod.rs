@@ -1,0 +1,557 @@
+//! Models: modules with their session, and what can be made of them.
+
+mod alias_text;
+pub(crate) mod aliases;
+mod code;
+mod edit;
+pub(crate) mod load;
+pub(crate) mod loaded;
+mod text;
+
+use crate::error::{Error, Result};
+use crate::script_module::StateHooks;
+use crate::session::Session;
+use crate::support::backing::Backing;
+use crate::support::limited::within;
+use crate::support::setters::setters;
+use frazil_ir::{FunctionId, Graph, Module, ObjectId};
+use frazil_limits::{Limits, Phase};
+use frazil_passes::PassManager;
+use frazil_passes::manager::{PrintOptions, Report};
+use frazil_runtime::interp::state;
+use frazil_syntax::FileIdentity;
+use frazil_syntax::write_atomically;
+use frazil_torchscript::{SaveError, SaveOptions};
+use std::io::{BufWriter, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub use frazil_passes::FreezeOptions;
+
+/// How a pipeline runs.
+///
+/// ```
+/// use frazil::PassOptions;
+///
+/// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;
+/// let options = PassOptions::default().verify_each(true).limit(Some(0)); // no rewrite is done
+/// let (unchanged, _) = model.run_passes("inline,dce", &options)?;
+/// assert_eq!(unchanged.graph("forward")?.all_nodes().len(), model.graph("forward")?.all_nodes().len());
+/// # Ok::<(), frazil::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct PassOptions {
+    /// Verify after every pass.
+    pub verify_each: bool,
+    /// What is printed to standard error between passes.
+    pub print: PrintOptions,
+    /// In what is printed, leave out the data of larger constants.
+    pub elide_constants_larger_than: Option<usize>,
+    /// Work on so many functions at a time.
+    pub threads: usize,
+    /// Stop rewriting after so many rewrites.
+    pub limit: Option<u64>,
+    /// Where to write what reproduces a failure: a text file that [`pipeline_of_reproducer`] knows.
+    pub reproducer: Option<PathBuf>,
+}
+
+setters!(PassOptions {
+    verify_each: bool,
+    print: PrintOptions,
+    elide_constants_larger_than: Option<usize>,
+    threads: usize,
+    limit: Option<u64>,
+    reproducer: Option<PathBuf>,
+});
+
+/// The pipeline that a reproducer's text asks for, if it is one: what stands behind `# pipeline: ` in it.
+///
+/// ```
+/// let text = "# pipeline: inline,dce\ngraph(%x : Tensor):\n  return (%x)\n";
+/// assert_eq!(frazil::pipeline_of_reproducer(text), Some("inline,dce"));
+/// ```
+pub fn pipeline_of_reproducer(text: &str) -> Option<&str> {
+    text.lines()
+        .find_map(|line| line.strip_prefix(text::PIPELINE_LINE))
+        .map(str::trim)
+}
+
+/// A TorchScript module, with the session that it belongs to.
+///
+/// Cloning is cheap enough to be done before every change: weights are shared.
+///
+/// ```
+/// # use frazil::ir::DType;
+/// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+/// # def forward(self, x): return self.fc(x)\n";
+/// # let mut model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+/// let before = model.clone();
+/// model.half()?;
+/// assert_eq!(model.root().get_parameter("fc.weight")?.dtype(), DType::Half);
+/// assert_eq!(before.root().get_parameter("fc.weight")?.dtype(), DType::Float);
+/// # Ok::<(), frazil::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Model {
+    session: Session,
+    module: Arc<Module>,
+    /// The archive that the module was read from, as long as it is what was read.
+    origin: Option<Arc<FileIdentity>>,
+    /// What its tensors, or those that they were computed from, are read from.
+    backing: Backing,
+    /// Hooks of state dictionaries.
+    state_hooks: Arc<StateHooks>,
+}
+
+impl Model {
+    /// A model over `module`.
+    ///
+    /// ```
+    /// use frazil::{Model, Session, ir::{CompilationUnit, Module}};
+    ///
+    /// let session = Session::new();
+    /// let class = session.ctx().symbol("__torch__.Empty");
+    /// let module = Module::new(session.ctx().clone(), CompilationUnit::default(), class, Vec::new());
+    /// assert_eq!(Model::new(session, module.clone())?.root().original_name(), "Empty");
+    /// assert!(Model::new(Session::new(), module).is_err());
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the module's names and types belong to the context of another session, where they mean something else.
+    pub fn new(session: Session, module: Module) -> Result<Model> {
+        if !Arc::ptr_eq(session.ctx(), module.ctx()) {
+            return Err(Error::Unsupported(
+                "the module belongs to another session: its names and types mean nothing to this one".into(),
+            ));
+        }
+        Ok(Model::of(session, module))
+    }
+
+    /// The same model with other limits: see [`Session::with_limits`].
+    ///
+    /// ```
+    /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;
+    /// let careful = model.with_limits(frazil::Limits::untrusted());
+    /// assert_eq!(careful.session().limits(), &frazil::Limits::untrusted());
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_limits(&self, limits: Limits) -> Model {
+        Model {
+            session: self.session.with_limits(limits),
+            ..self.clone()
+        }
+    }
+
+    /// A model over a module of the session's context.
+    pub(crate) fn of(session: Session, module: Module) -> Model {
+        Model {
+            session,
+            module: Arc::new(module),
+            origin: None,
+            backing: Backing::default(),
+            state_hooks: Arc::default(),
+        }
+    }
+
+    /// A model over `module`, which was made of this one's.
+    pub(crate) fn derived(&self, module: Module) -> Model {
+        Model {
+            backing: self.backing.clone(),
+            ..Model::of(self.session.clone(), module)
+        }
+    }
+
+    /// The hooks of state dictionaries, by objects of the module.
+    pub(crate) fn state_hooks(&self) -> &Arc<StateHooks> {
+        &self.state_hooks
+    }
+
+    pub(crate) fn state_hooks_mut(&mut self) -> &mut Arc<StateHooks> {
+        &mut self.state_hooks
+    }
+
+    /// The model, with the hooks of the one whose objects it has.
+    pub(crate) fn with_hooks_of(mut self, other: &Model) -> Model {
+        self.state_hooks = Arc::clone(&other.state_hooks);
+        self
+    }
+
+    /// What tensors of the module are read from.
+    pub(crate) fn backing(&self) -> &Backing {
+        &self.backing
+    }
+
+    /// The model, known to be what the file `origin` holds, and read from `backing` as far as it is not read yet.
+    pub(crate) fn read_from(mut self, origin: Option<FileIdentity>, backing: Backing) -> Model {
+        self.origin = origin.map(Arc::new);
+        self.backing = backing;
+        self
+    }
+
+    /// The file that holds the very module.
+    pub(crate) fn origin(&self) -> Option<&FileIdentity> {
+        self.origin.as_deref()
+    }
+
+    /// The session.
+    ///
+    /// See [`Session`] for an example.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// The module.
+    ///
+    /// ```
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// let module = model.module();
+    /// assert_eq!(module.ctx().name(module.object(module.root).class), "__torch__.Net");
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    pub fn module(&self) -> &Arc<Module> {
+        &self.module
+    }
+
+    /// The module, to be changed; other models that share it keep theirs.
+    pub(crate) fn module_mut(&mut self) -> &mut Module {
+        self.origin = None;
+        Arc::make_mut(&mut self.module)
+    }
+
+    /// The graph of method `name`; of a submodule's method by its dotted path: `encoder.forward`.
+    ///
+    /// ```
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// let graph = model.graph("forward")?;
+    /// assert!(graph.all_nodes().iter().any(|&node| graph.kind_name(node) == "prim::CallMethod"));
+    /// let linear = model.graph("fc.forward")?;
+    /// assert!(linear.all_nodes().iter().any(|&node| linear.kind_name(node) == "aten::linear"));
+    /// assert!(model.graph("backward").is_err());
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the module has no such method.
+    pub fn graph(&self, name: &str) -> Result<&Graph> {
+        Ok(&self.module.unit.function(self.method_at(name)?.1).graph)
+    }
+
+    /// The method at a dotted path, and the object that it is called on.
+    ///
+    /// # Errors
+    /// When there is no such method.
+    pub(crate) fn method_at(&self, path: &str) -> Result<(ObjectId, FunctionId)> {
+        self.module.method_at(path).ok_or_else(|| self.no_method(path))
+    }
+
+    /// The error for a method that does not exist, or whose source does not compile.
+    pub(crate) fn no_method(&self, path: &str) -> Error {
+        match self.module.unit.refused.get(path) {
+            Some(why) => Error::Unsupported(format!("`{path}` does not compile: {why}")),
+            None => Error::NoSuchMethod(path.to_owned()),
+        }
+    }
+
+    /// The model with the attributes that the `__setstate__` of its objects' classes make of what the archive holds of them. Reading an archive runs
+    /// none of its code; freezing and engines do this first, so that it has to be asked for only to look at attributes. A model without
+    /// such objects comes back as it is.
+    ///
+    /// ```
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// assert!(std::sync::Arc::ptr_eq(model.restored()?.module(), model.module())); // nothing to restore
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When a `__setstate__` raises, cannot be run, takes too long, or leaves attributes unset.
+    pub fn restored(&self) -> Result<Model> {
+        Ok(match state::restore(&self.module, self.session.registry())? {
+            Some(module) => self.derived(module),
+            None => self.clone(),
+        })
+    }
+
+    /// Like [`restored`](Self::restored) for what does not run: objects whose `__setstate__` needs operators without semantics stay as the archive has them.
+    pub(crate) fn restored_as_known(&self) -> Result<Model> {
+        Ok(match state::restore_known(&self.module, self.session.registry())? {
+            Some(module) => self.derived(module),
+            None => self.clone(),
+        })
+    }
+
+    /// The way back: what archives hold of objects whose class has a `__getstate__` is what that gives.
+    fn stored(&self) -> Result<Model> {
+        Ok(match state::store(&self.module, self.session.registry())? {
+            Some(module) => self.derived(module),
+            None => self.clone(),
+        })
+    }
+
+    /// A frozen copy, as `torch.jit.freeze` gives: attributes are constants, and the frozen graph is optimised. Objects restore themselves first
+    /// (see [`restored`](Self::restored)); those whose `__setstate__` uses operators that nothing gives semantics to are kept whole.
+    ///
+    /// ```
+    /// # use frazil::FreezeOptions;
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// let frozen = model.freeze(&FreezeOptions::default())?;
+    /// assert!(frozen.root().named_modules().len() == 1 && !frozen.root().has_attribute("fc"));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the module is in training mode, or cannot be frozen; see [`frazil_passes::FreezeError`]. And when a `__setstate__` raises, takes too long or leaves
+    /// attributes unset.
+    pub fn freeze(&self, options: &FreezeOptions) -> Result<Model> {
+        Ok(self.freeze_with_passes(options, "", &PassOptions::default())?.0)
+    }
+
+    /// [`Model::freeze`], and then the passes of a textual pipeline. `passes` says what is printed, verified and measured, of freezing as of the
+    /// pipeline.
+    ///
+    /// ```
+    /// # use frazil::{FreezeOptions, PassOptions};
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// let passes = PassOptions::default().verify_each(true);
+    /// let (frozen, report) = model.freeze_with_passes(&FreezeOptions::default(), "dce", &passes)?;
+    /// assert!(!frozen.root().has_attribute("fc") && report.timing.children.len() == 3);
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`freeze`](Self::freeze) and [`run_passes`](Self::run_passes).
+    pub fn freeze_with_passes(
+        &self,
+        options: &FreezeOptions,
+        pipeline: &str,
+        passes: &PassOptions,
+    ) -> Result<(Model, Report)> {
+        let _inside = frazil_rt::gate::enter()?;
+        let mut manager = manager(&self.session, pipeline, passes)?;
+        let (module, report) = within(self.session.limits(), Phase::Freeze, || {
+            let mut module = Module::clone(&self.restored_as_known()?.module);
+            let report = frazil_passes::freeze_with(&mut module, options, &mut manager, self.session.registry())?;
+            Ok::<_, Error>((module, report))
+        })?;
+        self.backing.check()?;
+        Ok((self.derived(module), report))
+    }
+
+    /// A copy that is optimised for running, as `torch.jit.optimize_for_inference` gives: frozen, unless it is so already, in evaluation mode, with nothing in
+    /// it that an archive cannot hold.
+    ///
+    /// ```
+    /// # use frazil::FreezeOptions;
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// let optimized = model.optimize_for_inference(&FreezeOptions::default())?;
+    /// assert!(!optimized.root().has_attribute("fc"));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the module cannot be frozen; see [`frazil_passes::FreezeError`].
+    pub fn optimize_for_inference(&self, options: &FreezeOptions) -> Result<Model> {
+        Ok(self
+            .optimize_for_inference_with_passes(options, "", &PassOptions::default())?
+            .0)
+    }
+
+    /// [`Model::optimize_for_inference`], and then the passes of a textual pipeline, as [`Model::freeze_with_passes`].
+    ///
+    /// # Errors
+    /// As [`optimize_for_inference`](Self::optimize_for_inference) and [`run_passes`](Self::run_passes).
+    pub fn optimize_for_inference_with_passes(
+        &self,
+        options: &FreezeOptions,
+        pipeline: &str,
+        passes: &PassOptions,
+    ) -> Result<(Model, Report)> {
+        let _inside = frazil_rt::gate::enter()?;
+        let mut manager = manager(&self.session, pipeline, passes)?;
+        let (module, report) = within(self.session.limits(), Phase::Freeze, || {
+            let mut module = Module::clone(&self.restored_as_known()?.module);
+            let registry = &**self.session.registry();
+            let report = frazil_passes::optimize_for_inference_with(&mut module, options, &mut manager, registry)?;
+            Ok::<_, Error>((module, report))
+        })?;
+        self.backing.check()?;
+        Ok((self.derived(module), report))
+    }
+
+    /// A copy after the passes of a textual pipeline, and what they have to tell.
+    ///
+    /// ```
+    /// # use frazil::PassOptions;
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// let (inlined, report) = model.run_passes("inline,dce", &PassOptions::default())?;
+    /// let graph = inlined.graph("forward")?;
+    /// assert!(graph.all_nodes().iter().any(|&node| graph.kind_name(node) == "aten::linear"));
+    /// assert!(report.timing.children.len() == 2 && model.run_passes("alien", &PassOptions::default()).is_err());
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the pipeline is malformed or a pass fails.
+    pub fn run_passes(&self, pipeline: &str, options: &PassOptions) -> Result<(Model, Report)> {
+        let manager = manager(&self.session, pipeline, options)?;
+        let model = match manager.reads_attributes() {
+            true => self.restored_as_known()?,
+            false => self.clone(),
+        };
+        let mut module = Module::clone(&model.module);
+        let report = manager.run(&mut module, &**self.session.registry())?;
+        self.backing.check()?;
+        Ok((self.derived(module), report))
+    }
+
+    /// Writes the model as a `.pt` archive, which [`Session::load`] and PyTorch read. As in PyTorch, the archive's top directory is called like the
+    /// file unless `options` say otherwise. Weights are written from where they lie, and are not copied in memory.
+    ///
+    /// ```
+    /// # use frazil::{SaveOptions, Session};
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// # let folder = tempfile::tempdir().map_err(|e| frazil::Error::Text(e.to_string()))?;
+    /// # let path = folder.path().join("net.pt");
+    /// model.save(&path, &SaveOptions::default())?;
+    /// assert_eq!(Session::new().load(&path)?.root().original_name(), "Net");
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the model has no form as an archive, see [`SaveError`], or the file cannot be written; what was at `path` stays then.
+    pub fn save(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<()> {
+        let path = path.as_ref();
+        let mut options = options.clone();
+        if options.top.is_empty() {
+            options.top = path
+                .file_stem()
+                .and_then(|stem| stem.to_str())
+                .unwrap_or_default()
+                .to_owned();
+        }
+        let stored = self.stored()?;
+        let written = write_atomically(path, |file| {
+            let mut out = stored.write_archive(BufWriter::new(file), &options)?;
+            out.flush()?;
+            let whole = self.backing.check();
+            whole.map_err(|e| SaveError::Io(std::io::Error::other(e)))
+        });
+        written.map_err(|error| match error {
+            SaveError::Io(source) => Error::io("write", path, source),
+            other => Error::Save(other),
+        })
+    }
+
+    /// Writes the model as a `.pt` archive to `out`.
+    ///
+    /// ```
+    /// # use frazil::SaveOptions;
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// let file = model.save_to(std::io::Cursor::new(Vec::new()), &SaveOptions::default())?;
+    /// assert_eq!(file.into_inner(), model.save_bytes(&SaveOptions::default())?);
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the model has no form as an archive, or `out` fails.
+    pub fn save_to<W: Write + Seek + Send>(&self, out: W, options: &SaveOptions) -> Result<W> {
+        let out = self.stored()?.write_archive(out, options)?;
+        self.backing.check()?;
+        Ok(out)
+    }
+
+    /// The model as a `.pt` archive in memory.
+    ///
+    /// ```
+    /// # use frazil::{SaveOptions, Session};
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// let archive = model.save_bytes(&SaveOptions::default())?;
+    /// let again = Session::new().load_bytes("net.pt".as_ref(), archive)?.to_model("forward")?;
+    /// assert_eq!(again.root().get_parameter("fc.weight")?.sizes(), [1, 2]);
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the model has no form as an archive.
+    pub fn save_bytes(&self, options: &SaveOptions) -> Result<Vec<u8>> {
+        let catalogue = self.session.registry().catalogue();
+        let bytes = frazil_torchscript::save_bytes(&self.stored()?.module, catalogue, options)?;
+        self.backing.check()?;
+        Ok(bytes)
+    }
+
+    fn write_archive<W: Write + Seek + Send>(&self, out: W, options: &SaveOptions) -> Result<W, SaveError> {
+        frazil_torchscript::save(&self.module, self.session.registry().catalogue(), out, options)
+    }
+
+    /// Adds the functions of a source text as methods (`ScriptModule.define`). Each has the module as its first argument, and may call the other
+    /// methods.
+    ///
+    /// ```
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let mut model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// model.define("def twice(self, x):\n    return self.forward(x) * 2\n")?;
+    /// assert_eq!(model.root().method_names(), ["forward", "twice"]);
+    /// assert!(model.define("def twice(self, x):\n    return x\n").is_err());
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the source has mistakes, or there is a method of that name; the model is unchanged then.
+    pub fn define(&mut self, source: &str) -> Result<()> {
+        let class = self.module.object(self.module.root).class;
+        let unit = self.module.unit.clone();
+        let file = "<define>";
+        let unit = self
+            .session
+            .with_source_options(|o| frazil_torchscript::define_methods(file, source, unit, class, o));
+        let unit = unit.map_err(|source| Error::Load {
+            path: file.into(),
+            source,
+        })?;
+        self.module_mut().unit = unit;
+        Ok(())
+    }
+}
+
+/// The passes of `pipeline`, to be run as `options` say.
+pub(crate) fn manager(session: &Session, pipeline: &str, options: &PassOptions) -> Result<PassManager> {
+    let mut manager = PassManager::from_pipeline(session.passes(), pipeline)?;
+    manager.verify_each(options.verify_each);
+    manager.threads(options.threads);
+    manager.limit(options.limit);
+    manager.limits(*session.limits());
+    if let Some(path) = &options.reproducer {
+        manager.reproduce(Box::new(text::ReproducerFile { path: path.clone() }));
+    }
+    manager.print_ir(
+        options.print.clone(),
+        Box::new(text::StderrPrinter {
+            elide: options.elide_constants_larger_than,
+        }),
+    );
+    Ok(manager)
+}

@@ -1,0 +1,94 @@
+//! The text form: printing graphs and modules, also between passes, and reproducers.
+
+use crate::error::Result;
+use crate::support::backing::Backing;
+use frazil_ir::{CompilationUnit, Context, Function, Graph, Module};
+use frazil_passes::PassError;
+use frazil_passes::manager::{IrPrinter, IrRef, Reproducer};
+use frazil_syntax::write_atomically;
+use frazil_syntax::{ModulePrintOptions, PrintOptions, WriteError};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The text of a module, with all its tensors.
+pub(crate) fn print_module(module: &Module, elide: Option<usize>) -> String {
+    let options = ModulePrintOptions {
+        elide_constants_larger_than: elide,
+        tensor_file: None,
+        tensor_checksum: None,
+    };
+    frazil_syntax::print_module_to_string(module, options)
+}
+
+fn print_graph(graph: &Graph, elide: Option<usize>) -> String {
+    let options = PrintOptions {
+        elide_constants_larger_than: elide,
+        ..PrintOptions::default()
+    };
+    frazil_syntax::print_graph_with(graph, options)
+}
+
+/// The text of functions without a module: a bare graph if it is one.
+pub(crate) fn print_unit(ctx: &Context, unit: &CompilationUnit, elide: Option<usize>) -> String {
+    let functions: Vec<&Function> = unit.functions().map(|(_, f)| f).collect();
+    match functions.as_slice() {
+        [only] => print_graph(&only.graph, elide),
+        many => many
+            .iter()
+            .map(|f| format!("# {}\n{}", ctx.name(f.name), print_graph(&f.graph, elide)))
+            .collect::<Vec<_>>()
+            .join("\n"),
+    }
+}
+
+/// Writes a module's text with its tensors, which are read from `backing`, beside it.
+pub(crate) fn write_module(module: &Module, backing: &Backing, path: &Path) -> Result<()> {
+    let written = frazil_syntax::write_module_if(module, path, || Ok(backing.check()?));
+    written.map_err(|e| match (e, backing.check()) {
+        (WriteError::Read { .. }, Err(changed)) => changed,
+        (e, _) => e.into(),
+    })
+}
+
+/// Prints IR between passes to standard error.
+pub(crate) struct StderrPrinter {
+    pub(crate) elide: Option<usize>,
+}
+
+impl IrPrinter for StderrPrinter {
+    fn print(&self, header: &str, ir: IrRef<'_>) {
+        let text = match ir {
+            IrRef::Module(module) => format!("// {header}\n{}", print_module(module, self.elide)),
+            IrRef::Graph("", graph) => format!("// {header}\n{}", print_graph(graph, self.elide)),
+            IrRef::Graph(name, graph) => format!("// {header} ({name})\n{}", print_graph(graph, self.elide)),
+        };
+        // Where standard error is closed or full, there is nowhere to say so.
+        let _ = writeln!(std::io::stderr().lock(), "{text}");
+    }
+}
+
+/// How the line of a reproducer starts that has the pipeline.
+pub(crate) const PIPELINE_LINE: &str = "# pipeline: ";
+
+/// Writes what reproduces a failure to a file: the IR with all its tensors, how to run it, and what happened.
+pub(crate) struct ReproducerFile {
+    pub(crate) path: PathBuf,
+}
+
+impl Reproducer for ReproducerFile {
+    fn write(&self, pipeline: &str, ir: IrRef<'_>, error: &PassError) {
+        let body = match ir {
+            IrRef::Module(module) => print_module(module, None),
+            IrRef::Graph(_, graph) => frazil_syntax::print_graph(graph),
+        };
+        let told: String = error.to_string().lines().map(|l| format!("#   {l}\n")).collect();
+        let version = env!("CARGO_PKG_VERSION");
+        let text = format!(
+            "# Reproduces a failure of frazil {version}:\n{told}# Run it with: jit-opt --run-reproducer THIS_FILE\n\
+             # RUN: jit-opt --run-reproducer %s\n{PIPELINE_LINE}{pipeline}\n{body}"
+        );
+        if let Err(e) = write_atomically(&self.path, |file| file.write_all(text.as_bytes())) {
+            tracing::error!("cannot write {}: {e}", self.path.display());
+        }
+    }
+}

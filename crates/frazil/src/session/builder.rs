@@ -1,0 +1,58 @@
+//! Sessions with operators and passes of an embedder.
+
+use crate::session::Session;
+use crate::session::standard_operators;
+use frazil_passes::{AnyPass, OptionInfo, PassInfo, PassOptions, PassRegistry};
+use frazil_runtime::Registry;
+use std::sync::Arc;
+
+/// A session in the making; see [`Session::builder`].
+pub struct SessionBuilder {
+    registry: Registry,
+    passes: PassRegistry,
+}
+
+impl SessionBuilder {
+    /// With the prim and aten dialects and the standard passes.
+    pub(crate) fn standard() -> SessionBuilder {
+        SessionBuilder {
+            registry: standard_operators(Arc::default()),
+            passes: PassRegistry::standard(),
+        }
+    }
+
+    /// Adds a dialect: `register` adds schemas and semantics. Semantics for an operator that is there replace those.
+    ///
+    /// # Errors
+    /// Those of `register`.
+    pub fn operators<E>(mut self, register: impl FnOnce(&mut Registry) -> Result<(), E>) -> Result<SessionBuilder, E> {
+        register(&mut self.registry)?;
+        Ok(self)
+    }
+
+    /// Adds a pass, replacing one of its name.
+    #[must_use]
+    pub fn pass(mut self, info: &'static PassInfo) -> SessionBuilder {
+        self.passes.add(info);
+        self
+    }
+
+    /// Adds a pass that `build` makes, which may have state; see [`PassRegistry::add_closure`].
+    #[must_use]
+    pub fn pass_closure(
+        mut self,
+        name: &'static str,
+        summary: &'static str,
+        options: &'static [OptionInfo],
+        build: impl Fn(&PassOptions) -> AnyPass + Send + Sync + 'static,
+    ) -> SessionBuilder {
+        self.passes.add_closure(name, summary, options, build);
+        self
+    }
+
+    /// The session.
+    #[must_use]
+    pub fn build(self) -> Session {
+        Session::with(self.registry, self.passes)
+    }
+}

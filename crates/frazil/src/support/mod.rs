@@ -1,0 +1,6 @@
+//! Limits of calls, values that are made once, setters of options, and the files behind tensors.
+
+pub(crate) mod backing;
+pub(crate) mod limited;
+pub(crate) mod once;
+pub(crate) mod setters;
