@@ -32,10 +32,10 @@ fn main() -> ExitCode {
         _ => EngineKind::Interpreter,
     });
     if let Some(target) = given("--target=") {
-        options.target_cpu = target;
+        options.compile.target_cpu = target;
     }
     if let Some(threads) = given("--threads=").and_then(|n| n.parse().ok()) {
-        options.threads = threads;
+        options.compile.threads = threads;
     }
     let fixtures = workspace::fixtures().join("operators");
     let named = |name: &str| filters.is_empty() || filters.iter().any(|f| name.contains(f.as_str()));

@@ -38,13 +38,8 @@ impl FrazilOptions {
 
     #[cfg(feature = "codegen")]
     pub(crate) fn compile(&self) -> frazil::CompileOptions {
-        frazil::CompileOptions::default()
-            .target_cpu(self.target_cpu.clone())
-            .threads(self.engine.threads)
-            .name(self.name.clone())
-            .cache_dir(self.engine.cache_dir.clone())
-            .fuse(self.engine.fuse)
-            .tune(self.engine.tune.clone())
+        let compile = self.engine.compile.clone();
+        compile.target_cpu(self.target_cpu.clone()).name(self.name.clone())
     }
 }
 
@@ -73,7 +68,7 @@ pub extern "C" fn frazil_options_set_threads(
     options: Option<&mut FrazilOptions>,
     threads: usize,
 ) -> Option<Box<FrazilError>> {
-    set(options, |o| o.engine.threads = threads.max(1))
+    set(options, |o| o.engine.compile.threads = threads.max(1))
 }
 
 /// Whether an engine puts the model into evaluation mode first: it does not unless set, and a model in training mode runs as it is.
@@ -111,7 +106,7 @@ pub extern "C" fn frazil_options_set_fusion(
     options: Option<&mut FrazilOptions>,
     fuse: bool,
 ) -> Option<Box<FrazilError>> {
-    set(options, |o| o.engine.fuse = fuse)
+    set(options, |o| o.engine.compile.fuse = fuse)
 }
 
 /// Maximum number of call signatures for which an engine compiles a method; it interprets others. Unlimited unless set.
@@ -202,7 +197,7 @@ pub unsafe extern "C" fn frazil_options_set_cache_dir(
     guarded(|| {
         let options = get_mut(options, "options")?;
         // SAFETY: the caller keeps the rules.
-        options.engine.cache_dir = Some(unsafe { text(path, "the path") }?.into());
+        options.engine.compile.cache_dir = Some(unsafe { text(path, "the path") }?.into());
         Ok(())
     })
 }
@@ -216,7 +211,7 @@ pub unsafe extern "C" fn frazil_options_set_tune(
     guarded(|| {
         let options = get_mut(options, "options")?;
         // SAFETY: the caller keeps the rules.
-        options.engine.tune = Some(unsafe { text(path, "the path") }?.into());
+        options.engine.compile.tune = Some(unsafe { text(path, "the path") }?.into());
         Ok(())
     })
 }

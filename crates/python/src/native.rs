@@ -77,14 +77,16 @@ impl ScriptModule {
         threads: Option<usize>,
         target_cpu: Option<&str>,
     ) -> PyResult<CompileOptions> {
-        let engine = self.instance.options(py)?.engine;
-        let target = target_cpu.map_or(engine.target_cpu, str::to_owned);
-        Ok(CompileOptions::default()
-            .name(name.to_owned())
-            .threads(threads.unwrap_or(engine.threads))
-            .target_cpu(target)
-            .fuse(engine.fuse)
-            .tune(engine.tune))
+        let mut compile = self.instance.options(py)?.engine.compile;
+        name.clone_into(&mut compile.name);
+        compile.cache_dir = None;
+        if let Some(threads) = threads {
+            compile.threads = threads;
+        }
+        if let Some(cpu) = target_cpu {
+            cpu.clone_into(&mut compile.target_cpu);
+        }
+        Ok(compile)
     }
 }
 

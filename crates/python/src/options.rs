@@ -84,12 +84,12 @@ impl Options {
                         }
                     }
                 }
-                "threads" => engine.threads = count(&name, &value)?,
-                "target_cpu" => engine.target_cpu = text(&name, &value)?,
+                "threads" => engine.compile.threads = count(&name, &value)?,
+                "target_cpu" => engine.compile.target_cpu = text(&name, &value)?,
                 "strict" => engine.strict = truth(&name, &value)?,
-                "fuse" => engine.fuse = truth(&name, &value)?,
-                "cache_dir" => engine.cache_dir = path(&name, &value)?,
-                "tune" => engine.tune = path(&name, &value)?,
+                "fuse" => engine.compile.fuse = truth(&name, &value)?,
+                "cache_dir" => engine.compile.cache_dir = path(&name, &value)?,
+                "tune" => engine.compile.tune = path(&name, &value)?,
                 "specialisations" if value.is_none() => engine.specialisations = None,
                 "specialisations" => engine.specialisations = Some(count(&name, &value)?),
                 "limits" if value.is_none() => options.limits = Limits::NONE,
@@ -111,20 +111,20 @@ impl Options {
     pub(crate) fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let engine = &self.engine;
         let out = PyDict::new(py);
-        out.set_item("cache_dir", engine.cache_dir.clone())?;
+        out.set_item("cache_dir", engine.compile.cache_dir.clone())?;
         let kind = match engine.kind {
             EngineKind::Native => "native",
             EngineKind::Interpreter => "interpreter",
         };
         out.set_item("engine", kind)?;
-        out.set_item("fuse", engine.fuse)?;
+        out.set_item("fuse", engine.compile.fuse)?;
         let limits = self.limits.to_string();
         out.set_item("limits", Some(limits).filter(|text| !text.is_empty() && text != "none"))?;
         out.set_item("specialisations", engine.specialisations)?;
         out.set_item("strict", engine.strict)?;
-        out.set_item("target_cpu", &engine.target_cpu)?;
-        out.set_item("threads", engine.threads)?;
-        out.set_item("tune", engine.tune.clone())?;
+        out.set_item("target_cpu", &engine.compile.target_cpu)?;
+        out.set_item("threads", engine.compile.threads)?;
+        out.set_item("tune", engine.compile.tune.clone())?;
         Ok(out)
     }
 }

@@ -259,7 +259,8 @@ impl Running {
         };
         let registry = model.session().registry().clone();
         let delegate = subgraphs.filter(|_| !options.strict).map(|make| make(&registry));
-        let interpreter = Interpreter::with_module(registry, model.module().clone())?.with_threads(options.threads);
+        let interpreter =
+            Interpreter::with_module(registry, model.module().clone())?.with_threads(options.compile.threads);
         let interpreter = match delegate {
             Some(delegate) => interpreter.with_delegate(delegate),
             None => interpreter,

@@ -36,11 +36,8 @@ pub struct EngineOptions {
     /// Put the module into evaluation mode first, as [`Model::eval`] does. Without it a module in training mode runs as it is: not frozen, and with
     /// PyTorch's training semantics (dropout, statistics of batch norms).
     pub eval: bool,
-    /// Threads that a run may use.
-    pub threads: usize,
-    /// The processor that native code is made for, which has to be one whose instructions this machine has; see
-    /// [`crate::CompileOptions::target_cpu`].
-    pub target_cpu: String,
+    /// How native code is made. Its processor has to be one whose instructions this machine has; its threads are those of the interpreter too.
+    pub compile: CompileOptions,
     /// Fail where native code cannot be made of a whole method, instead of running it in the interpreter, which calls native code for the
     /// parts of it that can be compiled.
     pub strict: bool,
@@ -49,12 +46,6 @@ pub struct EngineOptions {
     pub methods: Vec<String>,
     /// Further names that freezing keeps.
     pub preserve: Vec<String>,
-    /// A directory in which native code is kept from one process to the next; it may be shared, and files in it may be deleted.
-    pub cache_dir: Option<PathBuf>,
-    /// Whether operators become one kernel where that saves passes over memory.
-    pub fuse: bool,
-    /// A file of which form of each kernel was measured to be the fastest; see [`crate::CompileOptions::tune`].
-    pub tune: Option<PathBuf>,
     /// For how many combinations of shapes and plain values a method is compiled; calls with others run in the interpreter. `None` sets no bound.
     pub specialisations: Option<usize>,
 }
@@ -62,30 +53,46 @@ pub struct EngineOptions {
 setters!(EngineOptions {
     kind: EngineKind,
     eval: bool,
-    threads: usize,
-    target_cpu: String,
+    compile: CompileOptions,
     strict: bool,
     methods: Vec<String>,
     preserve: Vec<String>,
+    specialisations: Option<usize>,
+});
+
+/// Gives engine options the setters of options of native code.
+macro_rules! compile_setters {
+    ($($field:ident: $ty:ty,)*) => {
+        impl EngineOptions {$(
+            #[doc = concat!("The options with this [`CompileOptions::", stringify!($field), "`].")]
+            ///
+            /// See [`EngineOptions`] for an example.
+            #[must_use]
+            pub fn $field(mut self, $field: $ty) -> Self {
+                self.compile.$field = $field;
+                self
+            }
+        )*}
+    };
+}
+
+compile_setters! {
+    target_cpu: String,
+    threads: usize,
     cache_dir: Option<PathBuf>,
     fuse: bool,
     tune: Option<PathBuf>,
-    specialisations: Option<usize>,
-});
+}
 
 impl Default for EngineOptions {
     fn default() -> EngineOptions {
         EngineOptions {
             kind: EngineKind::default(),
             eval: false,
-            threads: 1,
-            target_cpu: "host".to_owned(),
+            compile: CompileOptions::default(),
             strict: false,
             methods: vec!["forward".to_owned()],
             preserve: Vec::new(),
-            cache_dir: None,
-            fuse: true,
-            tune: None,
             specialisations: None,
         }
     }
@@ -111,7 +118,7 @@ pub struct CompileOptions {
     pub threads: usize,
     /// What the functions of a library are called: a C identifier.
     pub name: String,
-    /// A directory in which code is kept from one process to the next.
+    /// A directory in which code is kept from one process to the next; it may be shared, and files in it may be deleted.
     pub cache_dir: Option<PathBuf>,
     /// Whether operators become one kernel where that saves passes over memory.
     pub fuse: bool,

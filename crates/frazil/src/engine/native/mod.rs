@@ -16,10 +16,10 @@ use crate::engine::native::compiled::{CompiledCode, prepared};
 use crate::engine::native::compiled::{CompiledMethod, NativePlan};
 use crate::engine::native::compiler::Compiler;
 use crate::engine::native::record::Record;
-use crate::engine::native::segments::{Course, Ending, Method, Walk};
+use crate::engine::native::segments::{Method, Outcome, SegmentTree, SegmentedRun};
 use crate::engine::native::signature::{Argument, CallSignature, describe_all, describe_cells};
 use crate::engine::native::subgraphs::Subgraphs;
-use crate::engine::options::{CompileOptions, EngineKind, EngineOptions};
+use crate::engine::options::{EngineKind, EngineOptions};
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::support::limited::{unexceeded, within};
@@ -44,7 +44,7 @@ type Key = (String, Vec<Argument>);
 enum Made {
     Compiled(CompiledCode),
     /// The method runs in segments.
-    Course,
+    Segmented,
     /// The method runs in the interpreter.
     Interpreted,
 }
@@ -52,7 +52,7 @@ enum Made {
 /// What one handle has of a [`Made`].
 enum Entry {
     Compiled(Box<CompiledMethod>),
-    Course,
+    Segmented,
     Interpreted,
 }
 
@@ -60,14 +60,14 @@ impl Made {
     fn instance(&self) -> Result<Entry> {
         Ok(match self {
             Made::Compiled(code) => Entry::Compiled(Box::new(code.instance()?)),
-            Made::Course => Entry::Course,
+            Made::Segmented => Entry::Segmented,
             Made::Interpreted => Entry::Interpreted,
         })
     }
 }
 
 /// Maximum number of call signatures for which segments are kept. With one more, all of them are discarded.
-const MAX_COURSES: usize = 64;
+const MAX_SEGMENT_TREES: usize = 64;
 
 /// Compiled methods by name and call signature, which all handles of an engine share. Each is made by the thread that needs it first; others that
 /// need it wait. No lock is held while code runs or is compiled.
@@ -78,7 +78,7 @@ pub(crate) struct NativeCode {
     specialisations: Option<usize>,
     methods: Mutex<HashMap<Key, Arc<Once<Made>>>>,
     /// Methods that run in segments, by name and call signature, state included.
-    courses: Mutex<HashMap<Key, Arc<Course>>>,
+    trees: Mutex<HashMap<Key, Arc<SegmentTree>>>,
     /// Compiled methods of earlier processes.
     kept: Option<CodeCache>,
     record: Arc<Record>,
@@ -88,7 +88,7 @@ pub(crate) struct NativeCode {
 #[derive(Default)]
 pub(crate) struct Handle {
     entries: HashMap<Key, Entry>,
-    walks: HashMap<Key, Walk>,
+    runs: HashMap<Key, SegmentedRun>,
     /// The attributes that each method sets.
     sets: HashMap<String, HashSet<(SymbolId, SymbolId)>>,
 }
@@ -110,7 +110,7 @@ impl NativeCode {
     #[allow(clippy::unnecessary_wraps, reason = "without code generation there is none")]
     pub(crate) fn new(origin: Option<&FileIdentity>, options: &EngineOptions) -> Result<NativeCode> {
         let (folder, refusal) = usable_cache(options);
-        let compiler = Compiler::keeping_in(folder.clone(), compile_options(options));
+        let compiler = Compiler::keeping_in(folder.clone(), options.compile.clone());
         let record: Arc<Record> = Arc::default();
         let kept = folder.zip(origin).and_then(|(folder, origin)| {
             let compile = &compiler.options;
@@ -127,7 +127,7 @@ impl NativeCode {
             strict: options.strict,
             specialisations: options.specialisations,
             methods: Mutex::default(),
-            courses: Mutex::default(),
+            trees: Mutex::default(),
             kept,
             record,
         })
@@ -187,7 +187,7 @@ impl NativeCode {
                 Err(Error::NativeRun(RunError::Raised(_))) => Ok(None),
                 result => result.map(Some),
             },
-            Some(Entry::Course) => self.course(handle, instance, method, args),
+            Some(Entry::Segmented) => self.run_segments(handle, instance, method, args),
             _ => Ok(None),
         }
     }
@@ -272,7 +272,13 @@ impl NativeCode {
     }
 
     /// Runs `method` in segments. Returns `None` when the interpreter has to run it.
-    fn course(&self, handle: &mut Handle, instance: &Instance, method: &str, args: &[Value]) -> Result<Option<Value>> {
+    fn run_segments(
+        &self,
+        handle: &mut Handle,
+        instance: &Instance,
+        method: &str,
+        args: &[Value],
+    ) -> Result<Option<Value>> {
         let running = instance.running()?;
         let module = running.model.module();
         let graph = running.model.graph(method)?;
@@ -302,31 +308,34 @@ impl NativeCode {
             record: &self.record,
             strict: self.strict,
         };
-        match self.walk(handle, key).run(&compiled, &signature)? {
-            Ending::Returned(value) => Ok(Some(value)),
+        match self.segmented_run(handle, key).run(&compiled, &signature)? {
+            Outcome::Returned(value) => Ok(Some(value)),
             // The interpreter raises it, with the place.
-            Ending::Interpret => Ok(None),
-            Ending::Refused(why) => self.interpreted(method, &why),
+            Outcome::Interpret => Ok(None),
+            Outcome::Refused(why) => self.interpreted(method, &why),
         }
     }
 
-    /// The walk of `handle` for a method and call signature.
-    fn walk<'h>(&self, handle: &'h mut Handle, key: Key) -> &'h mut Walk {
-        if handle.walks.get(&key).is_none_or(Walk::is_over) {
-            if handle.walks.len() >= MAX_COURSES {
-                handle.walks.clear();
+    /// The segmented run of `handle` for a method and call signature.
+    fn segmented_run<'h>(&self, handle: &'h mut Handle, key: Key) -> &'h mut SegmentedRun {
+        if handle.runs.get(&key).is_none_or(SegmentedRun::is_over) {
+            if handle.runs.len() >= MAX_SEGMENT_TREES {
+                handle.runs.clear();
             }
-            let mut courses = lock(&self.courses);
-            if courses.len() >= MAX_COURSES && !courses.contains_key(&key) {
-                courses.clear();
+            let mut trees = lock(&self.trees);
+            if trees.len() >= MAX_SEGMENT_TREES && !trees.contains_key(&key) {
+                trees.clear();
             }
-            let course = courses.entry(key.clone()).or_default();
-            if course.is_full() {
-                *course = Arc::default();
+            let tree = trees.entry(key.clone()).or_default();
+            if tree.is_full() {
+                *tree = Arc::default();
             }
-            handle.walks.insert(key.clone(), Walk::new(Arc::clone(course)));
+            handle.runs.insert(key.clone(), SegmentedRun::new(Arc::clone(tree)));
         }
-        handle.walks.entry(key).or_insert_with(|| Walk::new(Arc::default()))
+        handle
+            .runs
+            .entry(key)
+            .or_insert_with(|| SegmentedRun::new(Arc::default()))
     }
 
     /// Profiles `method`, which [`Cache::call`] has run natively on such arguments, for the duration `time`. Returns `None` when it is not
@@ -392,11 +401,11 @@ impl NativeCode {
         let model = &instance.running()?.model;
         let made = NativePlan::aliasing(model.graph(method)?, specs, model.session().registry(), &compiler);
         let plan = match made {
-            Ok(plan) if plan.warns => return Ok(Made::Course),
+            Ok(plan) if plan.warns => return Ok(Made::Segmented),
             Ok(plan) => plan,
             // The interpreter raises it, with the place.
             Err(LowerError::Raises { .. }) => return Ok(Made::Interpreted),
-            Err(LowerError::Unsupported(_)) => return Ok(Made::Course),
+            Err(LowerError::Unsupported(_)) => return Ok(Made::Segmented),
             Err(error) => return self.not_compiled(method, &error.to_string()),
         };
         let package = match plan.package(&compiler) {
@@ -477,13 +486,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Whether an engine with these options reads and freezes its model only when it has to.
 pub(crate) fn reads_late(options: &EngineOptions) -> bool {
-    options.kind == EngineKind::Native && options.cache_dir.is_some()
+    options.kind == EngineKind::Native && options.compile.cache_dir.is_some()
 }
 
 /// The folder in which code is kept, and why there is none if it cannot be used: there is one warning, and everything is compiled. Whoever keeps something in
 /// it gets a clone, so that there is one warning too where that fails later.
 fn usable_cache(options: &EngineOptions) -> (Option<PrivateFolder>, Option<String>) {
-    let Some(folder) = options.cache_dir.as_ref().map(PrivateFolder::new) else {
+    let Some(folder) = options.compile.cache_dir.as_ref().map(PrivateFolder::new) else {
         return (None, None);
     };
     match folder.prepare() {
@@ -494,13 +503,4 @@ fn usable_cache(options: &EngineOptions) -> (Option<PrivateFolder>, Option<Strin
             (None, Some(refusal))
         }
     }
-}
-
-fn compile_options(options: &EngineOptions) -> CompileOptions {
-    CompileOptions::default()
-        .target_cpu(options.target_cpu.clone())
-        .threads(options.threads)
-        .cache_dir(options.cache_dir.clone())
-        .fuse(options.fuse)
-        .tune(options.tune.clone())
 }

@@ -53,7 +53,7 @@ pub(crate) struct Method<'a> {
 }
 
 /// The outcome of a run.
-pub(crate) enum Ending {
+pub(crate) enum Outcome {
     /// The method returned this value.
     Returned(Value),
     /// The interpreter has to run the method: it raises, or its tensors share memory in a way that matters.
@@ -64,7 +64,7 @@ pub(crate) enum Ending {
 
 /// The compiled segments of a method for one call signature, which all handles of an engine share. No lock is held while code runs or is compiled.
 #[derive(Default)]
-pub(crate) struct Course {
+pub(crate) struct SegmentTree {
     segments: Mutex<Vec<Arc<Segment>>>,
     /// Their kernels: most iterations of a loop share them.
     objects: ObjectCache,
@@ -75,10 +75,10 @@ pub(crate) struct Course {
 }
 
 /// The index of a segment, or the reason why there is none.
-type Found = std::result::Result<usize, Obstacle>;
+type Found = std::result::Result<usize, Refusal>;
 
 #[derive(Clone)]
-enum Obstacle {
+enum Refusal {
     Raises,
     Unsupported(String),
 }
@@ -100,9 +100,9 @@ struct Segment {
     after: Mutex<HashMap<Vec<Argument>, Arc<Once<Found>>>>,
 }
 
-/// What one handle has of a course: instances of the segments that its runs have reached, and the ways between them.
-pub(crate) struct Walk {
-    course: Arc<Course>,
+/// What one handle has of a tree: instances of the segments that its runs have reached, and the ways between them.
+pub(crate) struct SegmentedRun {
+    tree: Arc<SegmentTree>,
     /// By the indices of the segments.
     stages: Vec<Option<Stage>>,
     first: Option<Found>,
@@ -129,7 +129,7 @@ struct Return {
     warnings: Vec<String>,
 }
 
-impl Course {
+impl SegmentTree {
     fn segments(&self) -> MutexGuard<'_, Vec<Arc<Segment>>> {
         lock(&self.segments)
     }
@@ -161,15 +161,15 @@ impl Course {
             if !method.strict {
                 let _ = self.given_up.set(why.clone());
             }
-            return Ok(Err(Obstacle::Unsupported(why)));
+            return Ok(Err(Refusal::Unsupported(why)));
         }
         let begin = Instant::now();
         let compiled = Segment::new(method, signature, answers, known, &self.objects);
         unexceeded()?;
         let (segment, kernels) = match compiled {
             Ok(compiled) => compiled,
-            Err(Error::Lower(LowerError::Raises { .. })) => return Ok(Err(Obstacle::Raises)),
-            Err(other) => return Ok(Err(Obstacle::Unsupported(other.to_string()))),
+            Err(Error::Lower(LowerError::Raises { .. })) => return Ok(Err(Refusal::Raises)),
+            Err(other) => return Ok(Err(Refusal::Unsupported(other.to_string()))),
         };
         let until = match &segment.then {
             Then::Return(_) => "its end".to_owned(),
@@ -189,16 +189,16 @@ impl Course {
     }
 }
 
-impl Walk {
-    pub(crate) fn new(course: Arc<Course>) -> Walk {
-        Walk {
-            course,
+impl SegmentedRun {
+    pub(crate) fn new(tree: Arc<SegmentTree>) -> SegmentedRun {
+        SegmentedRun {
+            tree,
             stages: Vec::new(),
             first: None,
         }
     }
 
-    /// Returns whether the course has been discarded, so that the next run needs a new one.
+    /// Returns whether the tree has been discarded, so that the next run needs a new one.
     pub(crate) fn is_over(&self) -> bool {
         self.stages.len() > MAX_KEPT
     }
@@ -213,7 +213,7 @@ impl Walk {
         match slot {
             Some(stage) => Ok(stage),
             None => {
-                let segment = self.course.segments().get(at).map(Arc::clone).ok_or_else(missing)?;
+                let segment = self.tree.segments().get(at).map(Arc::clone).ok_or_else(missing)?;
                 Ok(slot.insert(Stage {
                     code: segment.code.as_ref().map(CompiledCode::instance).transpose()?,
                     segment,
@@ -227,10 +227,10 @@ impl Walk {
     ///
     /// # Errors
     /// When the inputs do not fit the compiled code, and when a limit is exceeded.
-    pub(crate) fn run(&mut self, method: &Method<'_>, signature: &CallSignature) -> Result<Ending> {
-        let course = Arc::clone(&self.course);
-        if let Some(why) = course.given_up.get() {
-            return Ok(Ending::Refused(why.clone()));
+    pub(crate) fn run(&mut self, method: &Method<'_>, signature: &CallSignature) -> Result<Outcome> {
+        let tree = Arc::clone(&self.tree);
+        if let Some(why) = tree.given_up.get() {
+            return Ok(Outcome::Refused(why.clone()));
         }
         let mut known: HashMap<TensorId, Tensor> = HashMap::new();
         let mut cells = signature.cells.clone();
@@ -239,8 +239,8 @@ impl Walk {
         let mut next = match &self.first {
             Some(found) => found.clone(),
             None => {
-                let make = || course.add(method, signature, &answers, &BTreeSet::new());
-                let found = course.first.get_or_make(make)?;
+                let make = || tree.add(method, signature, &answers, &BTreeSet::new());
+                let found = tree.first.get_or_make(make)?;
                 self.first.insert(found.clone()).clone()
             }
         };
@@ -248,8 +248,8 @@ impl Walk {
             frazil_limits::check()?;
             let at = match next {
                 Ok(at) => at,
-                Err(Obstacle::Raises) => return Ok(Ending::Interpret),
-                Err(Obstacle::Unsupported(why)) => return Ok(Ending::Refused(why)),
+                Err(Refusal::Raises) => return Ok(Outcome::Interpret),
+                Err(Refusal::Unsupported(why)) => return Ok(Outcome::Refused(why)),
             };
             let stage = self.stage(at)?;
             let segment = &*stage.segment;
@@ -264,7 +264,7 @@ impl Walk {
                         let outputs = outputs.iter().filter_map(Value::as_tensor);
                         known.extend(segment.gives.iter().copied().zip(outputs));
                     }
-                    Err(Error::NativeRun(RunError::Raised(_))) => return Ok(Ending::Interpret),
+                    Err(Error::NativeRun(RunError::Raised(_))) => return Ok(Outcome::Interpret),
                     Err(error) => return Err(error),
                 }
             }
@@ -278,12 +278,12 @@ impl Walk {
                 .map(|id| known.get(id).cloned().map(Value::from).unwrap_or_default())
                 .collect();
             let Ok(given) = call.values(&inputs) else {
-                return Ok(Ending::Interpret);
+                return Ok(Outcome::Interpret);
             };
             known.retain(|&id, _| id < segment.settled);
             let Some(((keys, specs, more), more_cells)) = describe_cells(&given) else {
                 let why = format!("{} gives what native code does not take", call.name());
-                return Ok(Ending::Refused(why));
+                return Ok(Outcome::Refused(why));
             };
             cells.extend(more_cells);
             given_tensors.extend(more);
@@ -293,7 +293,7 @@ impl Walk {
                 None => {
                     let after = Arc::clone(lock(&segment.after).entry(keys.clone()).or_default());
                     let given: BTreeSet<TensorId> = known.keys().copied().collect();
-                    let found = after.get_or_make(|| course.add(method, signature, &answers, &given))?;
+                    let found = after.get_or_make(|| tree.add(method, signature, &answers, &given))?;
                     stage.after.insert(keys, found.clone());
                     found.clone()
                 }
@@ -384,13 +384,13 @@ impl Return {
         signature: &CallSignature,
         cells: &[TensorCell],
         known: &HashMap<TensorId, Tensor>,
-    ) -> Result<Ending> {
+    ) -> Result<Outcome> {
         let own = &signature.cells;
         let all = self.results.iter().chain(self.sets.iter().map(|(_, _, spec)| spec));
         let is_dense = |n: u32| cells.get(n as usize).is_some_and(|c| c.get().is_contiguous());
         if all.into_iter().any(|spec| !views(spec).into_iter().all(is_dense)) || !self.writes.is_empty() && overlap(own)
         {
-            return Ok(Ending::Interpret);
+            return Ok(Outcome::Interpret);
         }
         let output = |i: u32| self.outputs.get(i as usize).and_then(|id| known.get(id)).cloned();
         let leaf = |spec: &ResultSpec| leaf_value(spec, &output, cells);
@@ -410,7 +410,7 @@ impl Return {
         for text in &self.warnings {
             tracing::warn!(target: "frazil::warn", "{text}");
         }
-        Ok(Ending::Returned(match results.len() {
+        Ok(Outcome::Returned(match results.len() {
             1 => results.remove(0),
             _ => Value::tuple(results),
         }))

@@ -1,4 +1,4 @@
-//! Methods whose course depends on elements, or which keep state: native code gives what the interpreter gives, call after call.
+//! Methods whose control flow depends on elements, or which keep state: native code gives what the interpreter gives, call after call.
 #![cfg(feature = "codegen")]
 
 use frazil::ir::{DType, types};
