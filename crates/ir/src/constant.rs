@@ -1,6 +1,6 @@
 //! Constants: the immutable values that graphs, schemas and module attributes hold.
 
-use crate::nesting::with_stack;
+use crate::stack::with_stack;
 use crate::{Context, Device, SymbolId, TensorData, TypeId, types};
 use cranelift_entity::entity_impl;
 use num_complex::Complex64;

@@ -39,6 +39,7 @@ pub mod nesting;
 pub mod promotion;
 pub mod schema;
 pub mod source;
+mod stack;
 pub mod symbols;
 pub mod tensor;
 pub mod types;

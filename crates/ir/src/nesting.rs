@@ -1,17 +1,13 @@
-//! The bound on nesting, and stack for code that recurses over nested data.
+//! The bounds on nesting, and their checks.
 //!
 //! Types, values, blocks and source come from untrusted input, and readers, writers and passes recurse over most of them. [`MAX_NESTING`] bounds the depth, the same for
 //! all readers and writers: a reader refuses deeper input, and a writer refuses what the readers would refuse. [`with_stack`] provides the stack for that depth, so the
 //! stack of the caller's thread may be small.
 
+pub use crate::stack::{MAX_NESTING, with_stack};
 use crate::{AttributeValue, BlockId, Constant, Context, Graph, Module, NodeId, TypeId, types};
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// Deepest nesting, in levels: of a type, of a value, of the blocks of a graph, of brackets and of blocks in source, and of the objects of an archive.
-///
-/// A scalar or a type without parts is one level, a list of it two. Python stops at 1000 levels too (`sys.getrecursionlimit()`), so no deeper program was compiled by PyTorch.
-pub const MAX_NESTING: usize = 1000;
 
 /// Deepest nesting of graphs that nodes hold, such as the bodies of forks, in graphs.
 pub const MAX_GRAPHS: usize = 64;
@@ -19,30 +15,6 @@ pub const MAX_GRAPHS: usize = 64;
 /// Most values that a value may hold, with all that those hold: shared ones are counted at each place, since a small input can share containers so often that nobody could
 /// walk over all of it.
 pub const MAX_VALUES: u64 = 1 << 24;
-
-/// Bytes of stack that one level of a recursion may use, with all that it calls: the bytes that are left where [`with_stack`] stays on the current stack. Frames of the interpreter and of the
-/// parser of source are the largest, 9 KiB in debug builds.
-const LEVEL_BYTES: usize = 96 << 10;
-
-/// Bytes of a new stack. They take memory as they are used.
-const SEGMENT_BYTES: usize = 2 << 20;
-
-/// Carries out `work`, on a new stack if the current one is nearly used up. Functions that recurse over nested data call this at each level.
-///
-/// ```
-/// fn count(levels: u32) -> u32 {
-///     match levels {
-///         0 => 0,
-///         _ => frazil_ir::nesting::with_stack(|| 1 + count(levels - 1)),
-///     }
-/// }
-/// let thread = std::thread::Builder::new().stack_size(256 << 10);
-/// assert_eq!(thread.spawn(|| count(1_000_000)).unwrap().join().unwrap(), 1_000_000);
-/// ```
-#[inline]
-pub fn with_stack<T>(work: impl FnOnce() -> T) -> T {
-    stacker::maybe_grow(LEVEL_BYTES, SEGMENT_BYTES, work)
-}
 
 /// An error: data that is nested more deeply, or shared more often, than readers accept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

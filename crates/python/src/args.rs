@@ -2,11 +2,10 @@
 
 use crate::arrays::shown;
 use crate::errors::type_error;
-use crate::script_module::ScriptModule;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString};
 
-fn wrong(name: &str, expected: &str, given: &Bound<'_, PyAny>) -> PyErr {
+pub(crate) fn wrong(name: &str, expected: &str, given: &Bound<'_, PyAny>) -> PyErr {
     type_error(format!("`{name}`: expected {expected}, not {}", shown(given)))
 }
 
@@ -64,21 +63,4 @@ pub(crate) fn _extra_files<'py>(given: &Bound<'py, PyAny>) -> PyResult<Option<Bo
         Err(_) if given.is_none() => Ok(None),
         Err(_) => Err(wrong("_extra_files", "a dict", given)),
     }
-}
-
-fn script_module<'py>(name: &str, given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, ScriptModule>> {
-    let module = given.cast::<ScriptModule>();
-    module.cloned().map_err(|_| wrong(name, "a ScriptModule", given))
-}
-
-pub(crate) fn module<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, ScriptModule>> {
-    script_module("module", given)
-}
-
-pub(crate) fn m<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, ScriptModule>> {
-    script_module("m", given)
-}
-
-pub(crate) fn frozen<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, ScriptModule>> {
-    script_module("mod", given)
 }

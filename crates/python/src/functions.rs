@@ -4,6 +4,7 @@ use crate::args;
 use crate::arrays::{Kind, shown};
 use crate::errors::{OrRaise, type_error, unsupported, value_error};
 use crate::interrupt::without_gil;
+use crate::module_ref;
 use crate::options::Options;
 use crate::script_module::ScriptModule;
 use frazil::passes::freeze::Freeze;
@@ -167,7 +168,7 @@ pub(crate) fn save_options(files: Option<&Bound<'_, PyDict>>) -> PyResult<SaveOp
 #[pyo3(signature = (m, f, _extra_files = None))]
 pub(crate) fn save(
     py: Python<'_>,
-    #[pyo3(from_py_with = args::m)] m: Bound<'_, ScriptModule>,
+    #[pyo3(from_py_with = module_ref::m)] m: Bound<'_, ScriptModule>,
     f: &Bound<'_, PyAny>,
     #[pyo3(from_py_with = args::_extra_files)] _extra_files: Option<Bound<'_, PyDict>>,
 ) -> PyResult<()> {
@@ -286,7 +287,7 @@ pub(crate) fn freeze(
 #[pyo3(signature = (r#mod, optimize_numerics = true, preserved_methods = None))]
 pub(crate) fn run_frozen_optimizations(
     py: Python<'_>,
-    #[pyo3(from_py_with = args::frozen)] r#mod: Bound<'_, ScriptModule>,
+    #[pyo3(from_py_with = module_ref::frozen)] r#mod: Bound<'_, ScriptModule>,
     #[pyo3(from_py_with = args::optimize_numerics)] optimize_numerics: bool,
     preserved_methods: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {

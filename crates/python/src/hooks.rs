@@ -1,14 +1,15 @@
 //! Python functions that run before and after `forward`.
 
 use crate::arrays::Kind;
-use crate::instance::Instance;
-use crate::script_module::ScriptModule;
 use crate::value::Values;
 use frazil::{CallArguments, CallError, Engine, Error, HookOptions, Model, Value};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
+
+/// Returns the module that a hook was registered with.
+pub(crate) type GetModule = dyn for<'py> Fn(Python<'py>) -> PyResult<Bound<'py, PyAny>> + Send + Sync;
 
 /// A function that was registered.
 struct Hook {
@@ -16,7 +17,7 @@ struct Hook {
     /// Dotted path of the module whose calls run it.
     path: String,
     function: Arc<Py<PyAny>>,
-    module: Arc<WeakModule>,
+    module: Arc<GetModule>,
     is_pre: bool,
     with_kwargs: bool,
     always_call: bool,
@@ -39,12 +40,12 @@ pub(crate) struct Registration {
 
 impl HookList {
     /// Adds a hook, and returns what identifies it.
-    pub(crate) fn add(&mut self, path: String, function: Py<PyAny>, module: WeakModule, how: &Registration) -> u64 {
+    pub(crate) fn add(&mut self, path: String, function: Py<PyAny>, module: Box<GetModule>, how: &Registration) -> u64 {
         let hook = Hook {
             id: self.next,
             path,
             function: Arc::new(function),
-            module: Arc::new(module),
+            module: module.into(),
             is_pre: how.is_pre,
             with_kwargs: how.with_kwargs,
             always_call: how.always_call,
@@ -125,42 +126,10 @@ fn named<'py>(values: &Values<'_, 'py>, py: Python<'py>, call: &CallArguments) -
     Ok(out)
 }
 
-/// The module that a hook gets. It holds the hook, so the hook does not hold it.
-pub(crate) struct WeakModule {
-    /// A weak reference to the object of Python.
-    object: Py<PyAny>,
-    instance: Weak<Instance>,
-    path: String,
-}
-
-impl WeakModule {
-    pub(crate) fn new(module: &Bound<'_, ScriptModule>) -> PyResult<WeakModule> {
-        let object = module.py().import("weakref")?.call_method1("ref", (module,))?;
-        let own = module.get();
-        Ok(WeakModule {
-            object: object.unbind(),
-            instance: Arc::downgrade(&own.instance),
-            path: own.path.clone(),
-        })
-    }
-
-    /// The module; an equal one, if the object with which the hook was registered is gone.
-    pub(crate) fn get<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let object = self.object.bind(py).call0()?;
-        match self.instance.upgrade() {
-            Some(instance) if object.is_none() => {
-                let path = self.path.clone();
-                Ok(Bound::new(py, ScriptModule { instance, path })?.into_any())
-            }
-            _ => Ok(object),
-        }
-    }
-}
-
 /// How a hook is called.
 struct Caller {
     function: Arc<Py<PyAny>>,
-    module: Arc<WeakModule>,
+    module: Arc<GetModule>,
     model: Model,
     kind: Kind,
     with_kwargs: bool,
@@ -171,7 +140,7 @@ impl Caller {
     fn before(&self, py: Python<'_>, call: &CallArguments) -> PyResult<Option<CallArguments>> {
         let mut values = Values::new(py, &self.model, self.kind);
         let args = arguments(&values, py, call)?;
-        let (function, module) = (self.function.bind(py), self.module.get(py)?);
+        let (function, module) = (self.function.bind(py), (self.module)(py)?);
         if !self.with_kwargs {
             let result = function.call1((module, args))?;
             if result.is_none() {
@@ -206,7 +175,7 @@ impl Caller {
         let mut values = Values::new(py, &self.model, self.kind);
         let args = arguments(&values, py, call)?;
         let given = values.write(result.clone())?;
-        let (function, module) = (self.function.bind(py), self.module.get(py)?);
+        let (function, module) = (self.function.bind(py), (self.module)(py)?);
         let new = match self.with_kwargs {
             true => function.call1((module, args, named(&values, py, call)?, given))?,
             false => function.call1((module, args, given))?,

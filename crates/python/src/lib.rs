@@ -18,6 +18,7 @@ mod hooks;
 mod instance;
 mod interrupt;
 mod members;
+mod module_ref;
 #[cfg(feature = "codegen")]
 mod native;
 mod object;

@@ -5,6 +5,7 @@ use crate::arrays::{dtype_of, shown};
 use crate::errors::{OrRaise, type_error};
 use crate::functions::save_options;
 use crate::interrupt::without_gil;
+use crate::module_ref;
 use crate::script_module::{ScriptModule, join};
 use crate::value::{Values, read_tensor};
 use frazil::ir::Device;
@@ -324,7 +325,7 @@ impl ScriptModule {
         &self,
         py: Python<'_>,
         #[pyo3(from_py_with = args::name)] name: String,
-        #[pyo3(from_py_with = args::module)] module: Bound<'_, ScriptModule>,
+        #[pyo3(from_py_with = module_ref::module)] module: Bound<'_, ScriptModule>,
     ) -> PyResult<()> {
         let child = module.get().whole(py, "add")?;
         self.instance.change(py, |model| {
@@ -338,7 +339,7 @@ impl ScriptModule {
         &self,
         py: Python<'_>,
         #[pyo3(from_py_with = args::name)] name: String,
-        #[pyo3(from_py_with = args::module)] module: Bound<'_, ScriptModule>,
+        #[pyo3(from_py_with = module_ref::module)] module: Bound<'_, ScriptModule>,
     ) -> PyResult<()> {
         self.add_module(py, name, module)
     }
@@ -349,7 +350,7 @@ impl ScriptModule {
         &self,
         py: Python<'_>,
         #[pyo3(from_py_with = args::target)] target: String,
-        #[pyo3(from_py_with = args::module)] module: Bound<'_, ScriptModule>,
+        #[pyo3(from_py_with = module_ref::module)] module: Bound<'_, ScriptModule>,
         #[pyo3(from_py_with = args::strict)] strict: bool,
     ) -> PyResult<()> {
         let child = module.get().whole(py, "set")?;

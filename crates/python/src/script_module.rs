@@ -5,8 +5,9 @@ use crate::arrays::{Kind, shown};
 use crate::engine_call::{Call, call};
 use crate::errors::{OrRaise, attribute_error, exception, type_error};
 use crate::graph::Graph;
-use crate::hooks::{Registration, WeakModule};
+use crate::hooks::Registration;
 use crate::instance::Instance;
+use crate::module_ref::WeakModule;
 use crate::options::Options;
 use crate::value::Values;
 use frazil::{Loaded, Model, StateHookId, Value};
@@ -356,9 +357,9 @@ fn register(module: &Bound<'_, ScriptModule>, hook: Bound<'_, PyAny>, how: &Regi
     let own = module.get();
     let weak = WeakModule::new(module)?;
     let path = own.path.clone();
-    let id = own
-        .instance
-        .change_hooks(py, |hooks| hooks.add(path, hook.unbind(), weak, how))?;
+    let id = own.instance.change_hooks(py, |hooks| {
+        hooks.add(path, hook.unbind(), Box::new(move |py| weak.get(py)), how)
+    })?;
     Ok(HookHandle {
         instance: Arc::clone(&own.instance),
         id: HookId::Forward(id),

@@ -2,7 +2,7 @@
 
 use crate::arrays::{Kind, shown};
 use crate::errors::type_error;
-use crate::hooks::WeakModule;
+use crate::module_ref::WeakModule;
 use crate::script_module::{HookHandle, ScriptModule};
 use crate::value::{Values, read_tensor};
 use frazil::{Error, IncompatibleKeys, Model, ScriptModuleMut, StateDict, StateHookId, Value};

@@ -4,7 +4,7 @@
 //! NamedTuple its qualified name, and a tensor loses its refinement. [`TypeStyle::Ir`] does the same.
 
 use super::{Dim, TensorType, TypeKind};
-use crate::nesting::with_stack;
+use crate::stack::with_stack;
 use crate::{Context, DimsId, TypeId, types};
 use std::fmt;
 

@@ -2,7 +2,7 @@
 
 use super::{TensorType, TypeKind};
 use crate::context::{SymbolId, TypeId};
-use crate::nesting::with_stack;
+use crate::stack::with_stack;
 use crate::{Context, types};
 use smallvec::SmallVec;
 use std::collections::HashMap;

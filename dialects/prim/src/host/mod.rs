@@ -11,6 +11,7 @@ mod lists;
 mod math;
 mod profiling;
 mod queries;
+mod slices;
 mod strings;
 
 use frazil_runtime::Registry;

@@ -1,7 +1,7 @@
 //! Strings. TorchScript's are bytes: lengths, positions and classes of characters are those of bytes, and only ASCII letters have
 //! a case. A result that would cut a character apart is refused, since our strings are text.
 
-use super::lists::slice_indices;
+use super::slices::slice_indices;
 use frazil_ir::types;
 use frazil_runtime::format::{sign_and_digits, str_of};
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
