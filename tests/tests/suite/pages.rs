@@ -127,7 +127,7 @@ fn the_commands_of_the_pages_print_what_the_pages_say() {
 fn every_page_is_in_the_table_of_contents() {
     let summary = fs::read_to_string(workspace::root().join("docs/SUMMARY.md")).expect("the table of contents");
     for page in workspace::files("docs") {
-        let name = page.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+        let name = page.strip_prefix("docs").unwrap_or(&page).display().to_string();
         let is_listed = summary.contains(&format!("]({name})"));
         assert!(
             is_listed || name == "SUMMARY.md",
