@@ -1,4 +1,4 @@
-//! How the tools are linked: so that a process that compiles nothing starts quickly, and touches little of the compiler that it carries.
+//! Linker options of the tools: a process that compiles nothing starts quickly, and touches little of the linked compiler.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ fn main() {
     if target("OS") != "linux" {
         return;
     }
-    // At a fixed address: LLVM, which is linked in, has hundreds of thousands of addresses to mend otherwise, which took longer at each start
+    // At a fixed address: LLVM, which is linked in, otherwise needs hundreds of thousands of relocations, which took longer at each start
     // than everything else before the model is read.
     println!("cargo::rustc-link-arg-bins=-no-pie");
     if target("ARCH") == "x86_64" {

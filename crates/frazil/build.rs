@@ -1,19 +1,19 @@
-//! Writes the eager methods (`src/eager/methods.rs`): one for every operator of the catalogue that has to do with tensors, and one for every
-//! argument that such operators name. `operators.txt` is a link to the aten dialect's own list, which packaging turns into a file.
+//! Writes the eager methods (`src/eager/methods.rs`): one for each operator of the catalogue that takes or returns tensors, and one for each
+//! named argument of such operators. `operators.txt` is a link to the aten dialect's own list, which packaging turns into a file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// What stands in the catalogue's lines, and no more of it than methods need.
+/// The information in the catalogue's lines that methods need.
 struct Overload<'t> {
     line: &'t str,
-    /// Type, name, and whether it may be left out.
+    /// Type, name, and whether it may be omitted.
     arguments: Vec<(&'t str, &'t str, bool)>,
     returns: &'t str,
 }
 
-/// Operators that [`Var`] has by hand, as a tracer has to know of them.
+/// Operators that [`Var`] implements by hand, since a tracer handles them specially.
 const BY_HAND: [&str; 2] = ["item", "size"];
 
 /// Operators whose name means something else in Rust.
@@ -64,7 +64,7 @@ fn parse(line: &str) -> Option<(&str, Overload<'_>)> {
     ))
 }
 
-/// The arguments of a list: what commas outside of parentheses and brackets separate.
+/// Returns the arguments of a list, which are separated by commas outside of parentheses and brackets.
 fn split(list: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0;
     list.split(move |c| {
@@ -153,8 +153,7 @@ fn methods(operators: &BTreeMap<&str, Vec<Overload<'_>>>) -> String {
     )
 }
 
-/// The leading arguments that no overload can do without, by the names that the first of the shortest has for them. Overloads that write their results
-/// elsewhere have no say.
+/// Returns the leading arguments that every overload requires, with the names of the first of the shortest overloads. Out variants are ignored.
 fn required<'t>(overloads: &[&Overload<'t>]) -> Vec<&'t str> {
     let any_functional = overloads.iter().any(|o| !o.writes_out());
     let deciding = overloads.iter().filter(|o| !any_functional || !o.writes_out());
@@ -170,7 +169,7 @@ fn doc(out: &mut String, overloads: &[Overload<'_>]) {
     out.push_str("    /// ```\n");
 }
 
-/// `name` as Rust writes it.
+/// Returns `name` as a Rust identifier.
 fn identifier(name: &str) -> String {
     match name {
         "self" => "self_".to_owned(),

@@ -1,11 +1,11 @@
-//! Matrix products taken together: `batch-mm`.
+//! Batching of matmuls: `batch-mm`.
 //!
-//! - A tree of additions over four or more `aten::mm` becomes one `prim::MMTreeReduce`: the sum of products is the product of the concatenations. A transposed
-//!   product in the tree becomes the product of the transposed, the other way round.
-//! - Eight or more products with one common operand become one `prim::MMBatchSide` (`side`: 0 when it is the left one).
+//! - A tree of additions of four or more `aten::mm` becomes one `prim::MMTreeReduce`: the sum of matmuls is the matmul of the concatenations. A transposed
+//!   matmul in the tree becomes the matmul of the transposed operands in reverse order.
+//! - Eight or more matmuls with one common operand become one `prim::MMBatchSide` (`side`: 0 if it is the left one).
 //!
-//! **Sound when** nobody writes to the operands or results; inner sums of a tree have no other use, and their factors are 1; products that are put on a side do not
-//! depend on one another, and can be moved together. Sums are added in another order, as PyTorch does.
+//! **Sound when** the operands and results are not written; inner sums of a tree have no other use, and their factors are 1; matmuls with a common operand do
+//! not depend on each other, and can be moved together. As in PyTorch, the order of summation changes.
 
 use crate::AliasDb;
 use crate::dce::DeadCodeElimination;
@@ -17,7 +17,7 @@ use frazil_ir::schema::Catalogue;
 use frazil_ir::{BlockId, Builder, Constant, Graph, NodeId, ValueId, types};
 use std::collections::{HashMap, HashSet};
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "batch-mm",
     summary: "Merges a sum of matmuls, or matmuls with a common operand, into one node.",
@@ -40,12 +40,12 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(BatchMm),
 };
 
-/// Trees of fewer products stay.
+/// Minimum number of matmuls in a tree.
 const MIN_TREE: usize = 4;
-/// Fewer products with a common operand stay.
+/// Minimum number of matmuls with a common operand.
 const MIN_SIDE: usize = 8;
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BatchMm;
 
@@ -71,7 +71,7 @@ impl GraphPass for BatchMm {
             return Ok(());
         }
         cx.run(&DeadCodeElimination::default(), graph)?;
-        // Transposing products may have left transposes of transposes.
+        // Transposing matmuls may have left transposes of transposes.
         let peephole = Peephole {
             disable_shape_peepholes: true,
             like_pytorch: false,
@@ -84,11 +84,11 @@ fn is_mm(graph: &Graph, node: NodeId) -> bool {
     graph.kind_name(node) == "aten::mm" && graph.operand_count(node) == 2
 }
 
-/// A tree of additions over products.
+/// A tree of additions of matmuls.
 #[derive(Clone, Copy)]
 struct Tree {
     leaves: usize,
-    /// Part of no larger tree yet.
+    /// Whether it is not part of a larger tree yet.
     is_root: bool,
 }
 
@@ -113,7 +113,8 @@ fn reduce_trees(graph: &mut Graph, block: BlockId, db: &AliasDb, cx: &mut PassCo
             let (Some((l, left)), Some((r, right))) = (tree_of(0), tree_of(1)) else {
                 continue;
             };
-            // A sum that is used elsewhere has to be there; and one with a single use depends on no other part of the tree.
+            // A sum with other uses must be computed; a sum with a single use cannot depend on another part of the
+            // tree.
             let single = |n: NodeId| graph.output(n).is_some_and(|v| graph.single_use(v).is_some());
             if l == r || !left.is_root || !right.is_root || !single(l) || !single(r) {
                 continue;
@@ -150,7 +151,7 @@ fn reduce_trees(graph: &mut Graph, block: BlockId, db: &AliasDb, cx: &mut PassCo
     }
 }
 
-/// `a + b` of tensors, with the factor 1.
+/// Returns whether a node is `a + b` of tensors, with the factor 1.
 fn is_plain_sum(graph: &Graph, node: NodeId) -> bool {
     let factor = graph.operand(node, 2).and_then(|v| graph.constant(v));
     graph.kind_name(node) == "aten::add"
@@ -212,7 +213,7 @@ fn batch_sides(graph: &mut Graph, block: BlockId, db: &AliasDb, cx: &mut PassCon
     }
 }
 
-/// Products of `block` with `common` on `side` (and not on the other) none of which depends on another, in order.
+/// Returns the matmuls of `block` with `common` on `side` (and not on the other) that do not depend on each other, in order.
 fn independent(
     graph: &Graph,
     block: BlockId,
@@ -232,7 +233,8 @@ fn independent(
         return Vec::new();
     }
     let Some(&first) = all.first() else { return all };
-    // Everything is moved before the first: what does not get there stays out. Products write nothing, so that the moves do not hinder one another.
+    // All are moved before the first; those that cannot be moved are left out. Matmuls write nothing, so the moves do
+    // not interfere.
     let mut tried = graph.clone();
     all.retain(|n| *n == first || db.move_before_topologically_valid(&mut tried, *n, first, catalogue));
     all

@@ -1,19 +1,20 @@
-//! Names and order that depend on nothing but what a graph computes: `canonicalize`.
+//! Canonical names and order, which depend only on the computation of a graph: `canonicalize`.
 //!
-//! Values that have no name of their own are numbered anew in the order of the graph, and results of branches stand in the order in which they are first used.
-//! Two graphs that differ in nothing else come out as one text. With `keep-names=false` all names go.
+//! Unnamed values are renumbered in the order of the graph, and results of branches are sorted by their first uses. Two graphs that differ in nothing else
+//! become one text. With `keep-names=false` all names are removed.
 //!
-//! **Sound** for any graph: names mean nothing, and operands and results are moved together.
+//! **Sound** for any graph: names have no meaning, and operands and results are permuted together.
 //!
-//! **Not done.** What loops carry keeps its order: PyTorch numbers it too, but a loop's operands are what people look for.
+//! **Not done.** Carried values of loops keep their order: PyTorch sorts them too, but readers look for a loop's operands.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
 use crate::support;
+use crate::support::outputs::{order_of_uses, permute};
 use crate::support::retype::all_values;
-use frazil_ir::{Graph, NodeId, ValueId, symbols};
+use frazil_ir::{Graph, NodeId, symbols};
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "canonicalize",
     summary: "Renumbers values without names, and orders the results of branches by their use.",
@@ -48,10 +49,10 @@ pub static INFO: PassInfo = PassInfo {
     },
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug)]
 pub struct Canonicalize {
-    /// Keep names that are no numbers.
+    /// Keeps names that are not numbers.
     pub keep_names: bool,
 }
 
@@ -82,38 +83,10 @@ impl GraphPass for Canonicalize {
     }
 }
 
-/// Puts the results of a branch in the order of their first uses; those that nobody uses last.
+/// Sorts the results of a branch by their first uses; unused ones last.
 fn order_by_use(graph: &mut Graph, branch: NodeId, cx: &mut PassContext<'_>) {
-    let outputs = graph.node_outputs(branch).to_vec();
-    let mut order: Vec<usize> = (0..outputs.len()).collect();
-    order.sort_by(|&a, &b| first_use(graph, outputs[a], outputs[b]).then(a.cmp(&b)));
-    if order.is_sorted() || !cx.rewrite("branches ordered") {
-        return;
-    }
-    graph.permute_outputs(branch, &order);
-    for block in graph.node_blocks(branch).to_vec() {
-        let results: Vec<ValueId> = graph.results(block).collect();
-        let moved: Vec<ValueId> = order.iter().filter_map(|i| results.get(*i).copied()).collect();
-        graph.set_results(block, &moved);
-    }
-}
-
-/// Which of two values is used first.
-fn first_use(graph: &Graph, a: ValueId, b: ValueId) -> std::cmp::Ordering {
-    use std::cmp::Ordering;
-    let first = |v: ValueId| {
-        graph.uses(v).min_by(|x, y| {
-            let by_place = graph.compare(x.user, y.user).unwrap_or(Ordering::Equal);
-            by_place.then(x.index.cmp(&y.index))
-        })
-    };
-    match (first(a), first(b)) {
-        (Some(x), Some(y)) => {
-            let by_place = graph.compare(x.user, y.user).unwrap_or(Ordering::Equal);
-            by_place.then(x.index.cmp(&y.index))
-        }
-        (Some(_), None) => Ordering::Less,
-        (None, Some(_)) => Ordering::Greater,
-        (None, None) => Ordering::Equal,
+    let order = order_of_uses(graph, branch);
+    if !order.is_sorted() && cx.rewrite("branches ordered") {
+        permute(graph, branch, &order);
     }
 }

@@ -1,15 +1,16 @@
-//! Types without what profiling said: `clear-profiling-information`.
+//! Removal of profiling information from types: `clear-profiling-information`.
 //!
-//! The types of tensors become plain `Tensor`; those of lists and other containers stay. Bodies of forks stay, since profiling does not look into them.
+//! The types of tensors become plain `Tensor`; those of lists and other containers do not change. Bodies of forks are not changed, since profiling does not
+//! enter them.
 //!
-//! **Sound**: less is said, and nothing else changes.
+//! **Sound**: types become less precise, and nothing else changes.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support::retype::retype;
 use frazil_ir::{Graph, types};
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "clear-profiling-information",
     summary: "Removes shapes from the types of tensors, but not from those of lists of tensors.",
@@ -25,7 +26,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(ClearProfilingInformation),
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClearProfilingInformation;
 

@@ -1,16 +1,16 @@
-//! Types without what is known of gradients: `clear-undefinedness`.
+//! Removal of undefinedness from types: `clear-undefinedness`.
 //!
-//! Tensor types lose whether the tensor is the undefined one; with `only-undefined=false`, which is PyTorch's way, everything else as well. Lists of tensors
-//! too; other containers stay.
+//! Tensor types lose the property of being undefined; with `only-undefined=false`, as in PyTorch, all other properties too. Lists of tensors are included;
+//! other containers are not.
 //!
-//! **Sound**: less is said, and nothing else changes.
+//! **Sound**: types become less precise, and nothing else changes.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
 use crate::support::retype::{map_tensors, retype};
 use frazil_ir::{Graph, TensorType, TypeKind};
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "clear-undefinedness",
     summary: "Removes from tensor types whether the tensor is undefined.",
@@ -35,10 +35,10 @@ pub static INFO: PassInfo = PassInfo {
     },
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClearUndefinedness {
-    /// Leave everything else in the types.
+    /// Keeps the other properties in the types.
     pub only_undefined: bool,
 }
 

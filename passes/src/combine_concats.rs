@@ -1,10 +1,10 @@
-//! Concatenations of concatenations: `combine-concats`.
+//! Flattening of nested concatenations: `combine-concats`.
 //!
-//! A concatenation that is only an element of another along the same dimension is left out: its elements stand in its place.
+//! A concatenation that is only an element of another along the same dimension is replaced by its elements.
 //!
-//! **Sound when** both lists are built in the graph and nobody writes to them, to the tensors in them, or to the inner result; the inner result has
-//! no other use, the dimension is one constant in both (from the same end), and the types say that all tensors are of one dtype: the inner concatenation may
-//! have rounded them otherwise. PyTorch leaves the last condition out.
+//! **Sound when** both lists are built in the graph; they, the tensors in them, and the inner result are not written; the inner result has no other use, the
+//! dimension is the same constant in both (from the same end), and all tensors have one dtype by their types: otherwise the inner concatenation may have
+//! rounded them. PyTorch does not check the last condition.
 
 use crate::AliasDb;
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
@@ -13,7 +13,7 @@ use crate::support;
 use crate::support::rewrite::{built_list, int};
 use frazil_ir::{Builder, DType, Graph, NodeId, TypeKind, ValueId, symbols};
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "combine-concats",
     summary: "Merges nested concatenations.",
@@ -35,7 +35,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(CombineConcats),
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CombineConcats;
 
@@ -47,7 +47,7 @@ impl GraphPass for CombineConcats {
             return Ok(());
         }
         let db = cx.alias_db(graph);
-        // Inner ones stand first, and are whole by the time that they are put into others.
+        // Inner concatenations come first, and are complete before they are inserted into others.
         for outer in cats {
             while let Some((inner, items)) = combined(graph, outer, &db) {
                 if !cx.rewrite("concatenations combined") {
@@ -56,7 +56,7 @@ impl GraphPass for CombineConcats {
                 Concatenation::put(graph, outer, &items);
                 let list = graph.operand(inner, 0).and_then(|v| graph.defining_node(v));
                 for node in [Some(inner), list].into_iter().flatten() {
-                    // One that somebody else uses stays.
+                    // A list with other uses is kept.
                     graph.erase(node);
                 }
             }
@@ -69,9 +69,9 @@ pub(crate) fn is_cat(graph: &Graph, node: NodeId) -> bool {
     graph.kind_name(node) == "aten::cat"
 }
 
-/// What a concatenation is of: a list that the graph builds, and to which nobody writes, nor to what is in it.
+/// The operands of a concatenation: a list that the graph builds, and that is not written, and neither are its elements.
 pub(crate) struct Concatenation {
-    /// Along which dimension.
+    /// The dimension.
     pub(crate) dim: i64,
     /// The tensors.
     pub(crate) items: Vec<ValueId>,
@@ -86,7 +86,7 @@ impl Concatenation {
         (!written).then_some(Concatenation { dim, items })
     }
 
-    /// The one dtype that the types of all tensors say.
+    /// Returns the common dtype of all tensors by their types.
     pub(crate) fn dtype(&self, graph: &Graph) -> Option<DType> {
         let dtype = |v: &ValueId| match graph.ctx().type_kind(graph.ty(*v)) {
             TypeKind::Tensor(ty) => ty.dtype,
@@ -96,20 +96,20 @@ impl Concatenation {
         self.items.iter().all(|v| dtype(v) == Some(first)).then_some(first)
     }
 
-    /// Makes `cat` a concatenation of `items`.
+    /// Replaces the elements of `cat` by `items`.
     pub(crate) fn put(graph: &mut Graph, cat: NodeId, items: &[ValueId]) {
         let Some(old) = graph.operand(cat, 0) else { return };
         let ty = graph.ty(old);
         let new = Builder::before(graph, cat).op(symbols::PRIM_LIST_CONSTRUCT, items, ty);
         graph.set_operand(cat, 0, new);
         if let Some(list) = graph.defining_node(old) {
-            // One that somebody else uses stays.
+            // A list with other uses is kept.
             graph.erase(list);
         }
     }
 }
 
-/// An element of `outer` that is itself a concatenation, and all elements with those of that one in its place.
+/// Finds an element of `outer` that is itself a concatenation. Returns its node, and all elements with those of that one in its place.
 fn combined(graph: &Graph, outer: NodeId, db: &AliasDb) -> Option<(NodeId, Vec<ValueId>)> {
     let whole = Concatenation::of(graph, outer, db)?;
     whole.items.iter().enumerate().find_map(|(i, item)| {

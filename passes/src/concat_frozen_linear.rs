@@ -1,14 +1,14 @@
-//! Making one linear of several on the same input: `concat-frozen-linear`.
+//! Merging of linears with the same input: `concat-frozen-linear`.
 //!
-//! Linears that read the same tensor become one whose weight has the rows of all of them; each result is a slice of its features. One large matrix
-//! product is faster than several small ones.
+//! Linears that read the same tensor become one whose weight has the rows of all of them; each result is a slice of its features. One large matmul
+//! is faster than several small ones.
 //!
-//! **Sound when** weights and biases are constants that nobody writes to, of different tensors (one linear that is called twice gains nothing), of one dtype and one number of columns, all with a bias or all without; the
-//! linears stand in one block; and each can move up to the first of them: nobody writes to the input in between. A slice is not contiguous as a linear's result
-//! is: where somebody may tell (it is returned, stored, viewed, or given to an operator that is not known to look at elements only) it is
-//! made so.
+//! **Sound when** weights and biases are constants that are not written, of different tensors (merging two calls of one linear saves nothing), with one dtype
+//! and one number of columns, all with a bias or all without; the linears are in one block; and each can move up to the first of them: the input is not written
+//! in between. Unlike a linear's result, a slice is not contiguous: if that may be observable (it is returned, stored, viewed, or passed to an operator that
+//! may depend on strides), a contiguous copy is made.
 //!
-//! PyTorch does this on CUDA only, asks for a bias, and leaves the slices as they are, so that a `view` of one may fail.
+//! PyTorch does this on CUDA only, requires a bias, and does not copy the slices, so that a `view` of one may fail.
 
 use crate::alias_db::{AliasDb, Side};
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
@@ -19,7 +19,7 @@ use frazil_ir::{BlockId, Builder, Constant, Graph, NodeId, TensorData, ValueId, 
 use indexmap::IndexMap;
 use std::sync::Arc;
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "concat-frozen-linear",
     summary: "Merges linears with constant weights that have the same input.",
@@ -29,11 +29,11 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(ConcatFrozenLinear),
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConcatFrozenLinear;
 
-/// Operators that look at elements only, whatever the strides of their operands, and give results of their own.
+/// Operators that only depend on elements, with any strides of their operands, and return new results.
 const ELEMENTS_ONLY: &[&str] = &[
     "aten::add",
     "aten::bmm",
@@ -54,7 +54,7 @@ const ELEMENTS_ONLY: &[&str] = &[
 impl GraphPass for ConcatFrozenLinear {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
-        // Kept true as linears become slices, which later linears may read.
+        // Kept valid as linears become slices, which later linears may read.
         let mut db = (*cx.alias_db(graph)).clone();
         for group in groups(graph, &db) {
             merge_compatible(graph, &group, &mut db, cx);
@@ -63,7 +63,7 @@ impl GraphPass for ConcatFrozenLinear {
     }
 }
 
-/// Linears with constant weights by block and input, in the order of the graph.
+/// Returns the linears with constant weights by block and input, in the order of the graph.
 fn groups(graph: &Graph, db: &AliasDb) -> Vec<Vec<NodeId>> {
     let mut groups: IndexMap<(BlockId, ValueId), Vec<NodeId>> = IndexMap::new();
     for node in graph.all_nodes() {
@@ -78,7 +78,7 @@ fn groups(graph: &Graph, db: &AliasDb) -> Vec<Vec<NodeId>> {
     groups.into_values().filter(|g| g.len() > 1).collect()
 }
 
-/// Merges those of `group` that go together.
+/// Merges the compatible linears of `group`.
 fn merge_compatible(graph: &mut Graph, group: &[NodeId], db: &mut AliasDb, cx: &mut PassContext<'_>) {
     let catalogue = cx.operators.catalogue();
     let mut left: Vec<NodeId> = group.to_vec();
@@ -86,7 +86,7 @@ fn merge_compatible(graph: &mut Graph, group: &[NodeId], db: &mut AliasDb, cx: &
         let Some(base) = fold::Layer::linear(graph, first, db) else {
             break;
         };
-        // A linear that is called twice is not computed twice in one product: each call stays on its own.
+        // Two calls of one linear are not computed in one matmul: each call stays separate.
         let mut weights = vec![graph.operand(first, 1)];
         let mut is_new = |node: &NodeId| {
             let weight = graph.operand(*node, 1);
@@ -108,13 +108,13 @@ fn merge_compatible(graph: &mut Graph, group: &[NodeId], db: &mut AliasDb, cx: &
         let (chosen, others): (Vec<NodeId>, Vec<NodeId>) = left.iter().partition(|n| fits(n));
         left = others;
         if chosen.len() > 1 && cx.may_rewrite() && merge(graph, &chosen, db).is_some() {
-            // There was fuel.
+            // Fuel was available.
             let _ = cx.rewrite("groups of linears merged");
         }
     }
 }
 
-/// Puts one linear where the first of `nodes` stands, and slices in their places. `None`, and nothing changed, when the weights cannot be joined.
+/// Inserts one linear at the first of `nodes`, and replaces all of them by slices. Returns `None`, without changes, if the weights cannot be joined.
 fn merge(graph: &mut Graph, nodes: &[NodeId], db: &mut AliasDb) -> Option<()> {
     let first = *nodes.first()?;
     let layers: Vec<fold::Layer> = nodes
@@ -146,7 +146,7 @@ fn merge(graph: &mut Graph, nodes: &[NodeId], db: &mut AliasDb) -> Option<()> {
         let output = graph.output(node)?;
         let ty = graph.ty(output);
         let strided = only_elements(graph, output);
-        // Where the first linear stands, so that what moved along with nobody stays behind its operands.
+        // At the place of the first linear, so that nodes that were not moved stay behind their operands.
         let mut builder = Builder::before(graph, first);
         builder.set_range(range);
         let stop = builder.constant(end);
@@ -154,7 +154,7 @@ fn merge(graph: &mut Graph, nodes: &[NodeId], db: &mut AliasDb) -> Option<()> {
         if !strided {
             result = builder.op(contiguous, &[result, contiguous_format], types::TENSOR);
         }
-        // Shapes that were known stay true, strides only of what is contiguous.
+        // Known shapes stay true, strides only of contiguous values.
         if !strided {
             graph.set_type(result, ty);
         }
@@ -168,7 +168,7 @@ fn merge(graph: &mut Graph, nodes: &[NodeId], db: &mut AliasDb) -> Option<()> {
     Some(())
 }
 
-/// True when both are constants of one tensor.
+/// Returns true if both are constants with one tensor.
 fn same_tensor(graph: &Graph, a: Option<ValueId>, b: Option<ValueId>) -> bool {
     let tensor = |value: Option<ValueId>| match value.and_then(|v| graph.constant(v)) {
         Some(Constant::Tensor(t)) => Some(t),
@@ -184,7 +184,7 @@ fn same_tensor(graph: &Graph, a: Option<ValueId>, b: Option<ValueId>) -> bool {
     }
 }
 
-/// True when every user of `value` looks at its elements, sizes or dtype only.
+/// Returns true if all users of `value` depend on its elements, sizes or dtype only.
 fn only_elements(graph: &Graph, value: ValueId) -> bool {
     graph.uses(value).all(|u| {
         let kind = graph.kind_name(u.user);
@@ -192,7 +192,7 @@ fn only_elements(graph: &Graph, value: ValueId) -> bool {
     })
 }
 
-/// The rows of all of these, one after the other; for vectors, their elements.
+/// Concatenates the rows of matrices, or the elements of vectors.
 fn join_rows<'a>(parts: impl Iterator<Item = &'a Arc<TensorData>>) -> Option<Arc<TensorData>> {
     let parts: Vec<_> = parts.collect();
     let first = *parts.first()?;

@@ -1,6 +1,6 @@
 //! Unrolling loops of constant length: `constant-loop-unrolling`.
 //!
-//! As [`loop-unrolling`](crate::loop_unrolling), for loops whose length is a constant only, and bodies of any size.
+//! Works like [`loop-unrolling`](crate::loop_unrolling), but only for loops whose length is a constant, and with bodies of any size.
 
 use crate::loop_unrolling::unroll_all;
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
@@ -8,7 +8,7 @@ use crate::registry::PassInfo;
 use crate::support;
 use frazil_ir::Graph;
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "constant-loop-unrolling",
     summary: "Unrolls loops of constant length.",
@@ -18,7 +18,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(ConstantLoopUnrolling),
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConstantLoopUnrolling;
 

@@ -1,9 +1,10 @@
 //! Constant pooling: `constant-pooling`.
 //!
-//! All constants move to the top of the graph, and equal ones become one. Tensors are equal when their dtype, sizes and bytes are.
+//! All constants move to the top of the graph, and equal ones are merged. Tensors are equal if their dtype, sizes and bytes are. Members of
+//! enumerations move, and are not merged: code can tell two of them apart by `is`.
 //!
-//! **Sound when** nobody can tell two constants apart: immutable ones always, tensors and lists only when nobody writes to them or to
-//! anything in them, and not both leave the graph. PyTorch merges those too, after which a write to one is seen in the other.
+//! **Sound when** the constants cannot be distinguished: immutable ones always, tensors and lists only if they and their contents are
+//! not written, and not both leave the graph. PyTorch merges those too, so that a write to one is visible in the other.
 
 use crate::cse::hash_constant;
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
@@ -14,7 +15,7 @@ use frazil_ir::{Constant, Graph, NodeId, TensorData, TypeId, symbols};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "constant-pooling",
     summary: "Moves constants to the top of the graph and merges equal ones.",
@@ -35,7 +36,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(ConstantPooling),
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConstantPooling;
 
@@ -52,13 +53,11 @@ impl GraphPass for ConstantPooling {
             let (Some(output), Some(value)) = (graph.output(node), graph.constant_of(node)) else {
                 continue;
             };
-            if has_own_identity(&value) {
-                continue;
-            }
+            let own = has_own_identity(&value);
             let mut hasher = DefaultHasher::new();
             hash_by_value(&value, &mut hasher);
             let same_key = known.entry((graph.ty(output), hasher.finish())).or_default();
-            let same = same_key.iter().copied().find(|&n| {
+            let same = same_key.iter().copied().filter(|_| !own).find(|&n| {
                 let (Some(other), Some(v)) = (graph.output(n), graph.constant_of(n)) else {
                     return false;
                 };
@@ -72,7 +71,7 @@ impl GraphPass for ConstantPooling {
                 }
                 None => {
                     same_key.push(node);
-                    // To the front, as PyTorch does: constants stand in the reverse order of their appearance.
+                    // To the front, as in PyTorch: constants are in the reverse order of their appearance.
                     if graph.first(root) != Some(node) {
                         graph.remove(node);
                         graph.prepend(root, node);
@@ -84,7 +83,7 @@ impl GraphPass for ConstantPooling {
     }
 }
 
-/// How many elements at each end of a tensor are hashed: enough to tell weights apart, and cheap for large ones.
+/// Number of elements at each end of a tensor that are hashed: enough to distinguish weights, and cheap for large ones.
 const HASHED_ELEMENTS: usize = 64;
 
 fn hash_by_value(constant: &Constant, hasher: &mut impl Hasher) {
@@ -179,6 +178,30 @@ mod tests {
             "pure::op(int a, int b, float c, bool d) -> int\npure::op2(Tensor a, Tensor b, Tensor c) -> int",
         );
         assert_eq!(constants(&g), 3 + 2);
+    }
+
+    #[test]
+    fn members_of_enumerations_move_and_do_not_merge() {
+        let ctx = Arc::new(Context::new());
+        let mut g = Graph::new(ctx.clone());
+        let root = g.root();
+        let class = ctx.symbol("Color");
+        let member = Constant::Enum(Arc::new(frazil_ir::EnumConstant {
+            class,
+            name: "RED".into(),
+            value: Constant::Int(1),
+        }));
+        let mut b = Builder::at_end(&mut g, root);
+        for _ in 0..2 {
+            b.node(ctx.symbol("pure::before"), &[], &[types::INT]);
+            b.constant(member.clone());
+        }
+        run(&mut g, "pure::before() -> int");
+        let kinds: Vec<_> = g.all_nodes().into_iter().map(|n| g.kind_name(n)).collect();
+        assert_eq!(
+            kinds,
+            ["prim::Constant", "prim::Constant", "pure::before", "pure::before"]
+        );
     }
 
     #[test]

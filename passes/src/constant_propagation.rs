@@ -1,17 +1,17 @@
 //! Constant propagation: `constant-propagation`.
 //!
-//! A node whose operands are constants is evaluated and replaced by what it gives; a branch on a constant by the side that is taken; a loop
-//! that does not run by what it starts with. Outputs of branches that are one value on both sides, and values that a loop carries
-//! unchanged, are replaced by that value.
+//! A node whose operands are constants is evaluated and replaced by its results; a branch on a constant by the taken side; a loop that does
+//! not run by its initial values. Outputs of branches that are one value on both sides, and values that a loop carries unchanged, are
+//! replaced by that value.
 //!
-//! **Sound when** the operator has no effect and draws no random numbers, nobody writes to its operands or results or to anything in them,
-//! and a result that is mutable (a tensor, a list) does not leave the graph, where every call has to give a new one. What fails on
-//! its operands is left to fail at run time.
+//! **Sound when** the operator has no effect and draws no random numbers, its operands and results and their contents are not written, and
+//! a mutable result (a tensor, a list) does not leave the graph, where every call must return a new one. A node whose evaluation fails is
+//! kept, and fails at run time.
 //!
-//! **Not done.** Nothing that takes more than `max-bytes` is made a constant.
+//! **Not done.** Results larger than `max-bytes` do not become constants.
 //!
-//! **One exception** with `like-pytorch`, which is the default in pipelines and which freezing does without: a list or dictionary of numbers, truth values or
-//! strings is folded although it leaves the graph. PyTorch folds tensors that leave it too; its caller may then change the constant itself.
+//! **One exception** with `like-pytorch`, which is the default in pipelines but not in freezing: a list or dictionary of numbers, bools or strings is folded
+//! although it leaves the graph. PyTorch also folds tensors that leave it, and its caller may then modify the constant itself.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
@@ -24,7 +24,7 @@ use frazil_ir::types::is_subtype;
 use frazil_ir::{BlockId, Constant, Graph, NodeId, TupleConstant, TypeKind, ValueId, symbols};
 use std::sync::Arc;
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "constant-propagation",
     summary: "Evaluates nodes whose operands are constants.",
@@ -69,7 +69,7 @@ pub static INFO: PassInfo = PassInfo {
     },
 };
 
-/// How the pass is named that evaluates only what gives immutable values.
+/// The declaration of the variant that only evaluates nodes with immutable results.
 pub static IMMUTABLE: PassInfo = PassInfo {
     name: "constant-propagation-immutable-types",
     summary: "Same as constant-propagation{immutable-only}.",
@@ -95,14 +95,14 @@ pub static IMMUTABLE: PassInfo = PassInfo {
 
 const STATISTIC: &str = "nodes folded";
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Debug)]
 pub struct ConstantPropagation {
-    /// Results above this size are left to be computed at run time.
+    /// Maximum size of folded results in bytes.
     pub max_bytes: usize,
-    /// Evaluate only what takes and gives values without identity, as PyTorch does with every graph that it compiles.
+    /// Evaluates only nodes whose operands and results have no identity, as PyTorch does for every graph that it compiles.
     pub immutable_only: bool,
-    /// Fold lists and dictionaries of numbers and strings also when they leave the graph.
+    /// Also folds lists and dictionaries of numbers and strings that leave the graph.
     pub like_pytorch: bool,
 }
 
@@ -140,7 +140,7 @@ impl GraphPass for ConstantPropagation {
                 symbols::PRIM_CONSTANT => false,
                 symbols::PRIM_IF => match splice_branch(graph, node, cx) {
                     Some(first) => {
-                        // What was spliced in is walked in its new place.
+                        // Inlined nodes are visited in their new place.
                         stack.push(Step::Nodes(first));
                         continue;
                     }
@@ -164,14 +164,14 @@ impl GraphPass for ConstantPropagation {
 }
 
 enum Step {
-    /// This node and those after it in its block.
+    /// Visits this node and those after it in its block.
     Nodes(Option<NodeId>),
-    /// A node all of whose blocks are done.
+    /// Handles a node after its blocks.
     Finish(NodeId),
 }
 
 impl ConstantPropagation {
-    /// Evaluates one node; true when it is gone.
+    /// Evaluates one node. Returns true if it was removed.
     fn fold(&self, graph: &mut Graph, node: NodeId, db: &AliasDb, cx: &mut PassContext<'_>) -> bool {
         if !graph.node_blocks(node).is_empty() || graph.node_outputs(node).is_empty() {
             return false;
@@ -216,7 +216,7 @@ impl ConstantPropagation {
             let is_none = self.immutable_only && matches!(constant, Constant::None);
             let new = insert_constant(graph, node, constant, graph.ty(output));
             if is_none {
-                // It stays one of the optional that it was, as source has it.
+                // The value keeps its optional type, as in source.
                 graph.set_type(new, graph.ty(output));
             }
             graph.replace_all_uses_with(output, new);
@@ -225,14 +225,14 @@ impl ConstantPropagation {
     }
 }
 
-/// Whether a node is a hash that another process, or another implementation, may compute differently: any but that of an integer.
+/// Returns whether a node is a hash that another process, or another implementation, may compute differently: any but that of an integer.
 fn is_hash_of_process(graph: &Graph, node: NodeId, operands: &[Constant]) -> bool {
     let is_number = |c: &Constant| matches!(c, Constant::Int(_) | Constant::Bool(_) | Constant::None);
     graph.ctx().name(graph.kind(node)) == "aten::hash" && !operands.iter().all(is_number)
 }
 
 impl ConstantPropagation {
-    /// Whether `node` takes and gives immutable values only, a number of them that its schema knows.
+    /// Returns whether `node` has immutable operands and results only, in the number that its schema specifies.
     fn is_plain(&self, graph: &Graph, node: NodeId, cx: &PassContext<'_>) -> bool {
         let mut values = graph.operands(node).chain(graph.node_outputs(node).iter().copied());
         let is_open = match cx.operators.catalogue().resolve(graph, node) {
@@ -243,7 +243,7 @@ impl ConstantPropagation {
     }
 }
 
-/// Building lists and tuples, and taking tuples apart, needs no operator's semantics.
+/// Evaluates construction of lists and tuples, and unpacking of tuples, which need no operator's semantics.
 fn structural(graph: &Graph, node: NodeId, operands: &[Constant]) -> Option<Vec<Constant>> {
     let ctx = graph.ctx();
     let ty = graph.node_outputs(node).first().map(|v| graph.ty(*v))?;
@@ -257,7 +257,7 @@ fn structural(graph: &Graph, node: NodeId, operands: &[Constant]) -> Option<Vec<
         }
         (symbols::PRIM_TUPLE_UNPACK | symbols::PRIM_LIST_UNPACK, _) => Some(operands.first()?.items()?.to_vec()),
         (symbols::PRIM_UNCHECKED_CAST, _) => {
-            // On a path that is never taken the value may be another than the cast says.
+            // On a path that is never taken, the value may have another type than the cast states.
             let value = operands.first()?;
             is_subtype(ctx, typed(ctx, value.clone(), ty).1, ty).then(|| vec![value.clone()])
         }
@@ -265,8 +265,7 @@ fn structural(graph: &Graph, node: NodeId, operands: &[Constant]) -> Option<Vec<
     }
 }
 
-/// Puts the side of a branch on a constant in the branch's place. Gives the first node to go on with, or `None` when the condition is
-/// not constant.
+/// Replaces a branch on a constant by the taken side. Returns the next node to visit, or `None` if the condition is not constant.
 fn splice_branch(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) -> Option<Option<NodeId>> {
     let condition = graph.constant(graph.operand(node, 0)?)?.as_bool()?;
     let taken = *graph.node_blocks(node).get(usize::from(!condition))?;
@@ -284,7 +283,7 @@ fn splice_branch(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) -> O
     Some(first.or(next))
 }
 
-/// Removes a loop that does not run; true when it is gone.
+/// Removes a loop that does not run. Returns true if it was removed.
 fn drop_idle_loop(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) -> bool {
     let constant = |i: usize| graph.operand(node, i).and_then(|v| graph.constant(v));
     let idle = constant(0).and_then(|c| c.as_int()).is_some_and(|n| n <= 0)
@@ -326,7 +325,7 @@ fn join_branches(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) {
     }
 }
 
-/// Replaces what a loop carries but never changes.
+/// Replaces carried values that a loop never changes.
 fn drop_invariants(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) {
     let &[body] = graph.node_blocks(node) else { return };
     for index in (0..graph.node_outputs(node).len()).rev() {

@@ -1,14 +1,13 @@
-//! The functional parts of a graph as graphs of their own: `create-functional-graphs`.
+//! Extraction of functional subgraphs: `create-functional-graphs`.
 //!
-//! Six or more nodes of one block that write nothing, and whose results nobody writes to and nothing outside may hold, become one
-//! `prim::FunctionalGraph`: a place where a compiler may do as it likes, since nobody can tell tensors from their copies there. Nodes are moved next to one another
-//! where nothing that stands between them is in the way. A branch or a loop is functional when all in it is; in one that is not, the parts of its
-//! blocks are taken.
+//! Six or more nodes of one block that write nothing, and whose results are not written and not held outside, become one `prim::FunctionalGraph`: inside of it
+//! a compiler may replace tensors by copies freely. Nodes are moved next to each other if the nodes in between do not prevent it. A branch or a loop is
+//! functional if all nodes in it are; otherwise its blocks are searched.
 //!
-//! **Sound when** a group runs once where its nodes ran, with the same operands: it holds no node that has effects or draws random numbers, and the moves are
-//! those that the alias analysis allows.
+//! **Sound when** a group runs once where its nodes ran, with the same operands: it contains no node that has effects or draws random numbers, and the alias
+//! analysis allows the moves.
 //!
-//! PyTorch's also takes nodes with effects and random ones, which it keeps in their order.
+//! PyTorch's pass also takes nodes with effects and random ones, which it keeps in their order.
 
 use crate::AliasDb;
 use crate::constant_pooling::ConstantPooling;
@@ -20,7 +19,7 @@ use frazil_ir::schema::Catalogue;
 use frazil_ir::{BlockId, Graph, NodeId, symbols};
 use std::collections::HashSet;
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "create-functional-graphs",
     summary: "Groups nodes without side effects whose values are not written.",
@@ -51,12 +50,12 @@ with prim::FunctionalGraph_0 = graph(%0 : Tensor):
     build: |_| AnyPass::graph(CreateFunctionalGraphs),
 };
 
-/// Fewer nodes, constants aside, stay.
+/// Minimum number of nodes in a group, without constants.
 const MIN_NODES: usize = 6;
-/// Nodes of one group are moved past so many that are not functional.
+/// Maximum number of nodes that are not functional past which nodes of one group are moved.
 const MAX_PASSED: usize = 256;
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CreateFunctionalGraphs;
 
@@ -83,8 +82,8 @@ impl GraphPass for CreateFunctionalGraphs {
     }
 }
 
-/// The nodes that are not functional: those that are not by themselves, and all around them. Groups that are there already are among them, so that they
-/// stay as they are.
+/// Returns the nodes that are not functional: those that are not by themselves, and all nodes around them. Existing groups are among them, so that they
+/// are not changed.
 fn not_functional(graph: &Graph, db: &AliasDb, catalogue: &Catalogue) -> HashSet<NodeId> {
     let mut other = HashSet::new();
     for node in graph.all_nodes() {
@@ -101,7 +100,7 @@ fn not_functional(graph: &Graph, db: &AliasDb, catalogue: &Catalogue) -> HashSet
     other
 }
 
-/// The outermost block, and those of nodes that are not functional.
+/// Returns the outermost block, and those of nodes that are not functional.
 fn open_blocks(graph: &Graph, other: &HashSet<NodeId>) -> Vec<BlockId> {
     let nodes = graph.all_nodes();
     let open = nodes.into_iter().filter(|n| other.contains(n));
@@ -110,7 +109,7 @@ fn open_blocks(graph: &Graph, other: &HashSet<NodeId>) -> Vec<BlockId> {
         .collect()
 }
 
-/// Moves functional nodes of `block` next to one another, and gives those that then follow each other, as long as they are enough.
+/// Moves functional nodes of `block` next to each other, and returns adjacent ones if they are enough.
 fn gather(
     graph: &mut Graph,
     block: BlockId,
@@ -119,7 +118,7 @@ fn gather(
     catalogue: &Catalogue,
 ) -> Vec<Vec<NodeId>> {
     let nodes: Vec<NodeId> = graph.nodes(block).collect();
-    // From the end: each goes down to the one that was found before it.
+    // From the end: each moves down to the one that was found before it.
     let (mut front, mut passed) = (None, 0);
     for &node in nodes.iter().rev() {
         if graph.kind(node) == symbols::PRIM_CONSTANT {
@@ -149,7 +148,7 @@ fn gather(
         .collect()
 }
 
-/// How many nodes these are with what is in them, constants aside; no more are counted than are asked for.
+/// Returns the number of these nodes with nested ones, without constants; counting stops at the required number.
 fn size(graph: &Graph, run: &[NodeId]) -> usize {
     let within = |n: &NodeId| graph.node_blocks(*n).to_vec();
     let all = run

@@ -1,12 +1,12 @@
 //! Common subexpression elimination: `cse`.
 //!
-//! A node that computes what an earlier node of the same or an enclosing block has computed is replaced by that one.
+//! A node that repeats the computation of an earlier node of the same or an enclosing block is replaced by that node.
 //!
-//! **Sound when** both are of one kind with equal operands, attributes and output types; neither has an effect nor draws random numbers;
-//! nobody writes to their operands or results, or to anything in them; and nobody can tell the two results apart as objects
-//! ([`AliasDb::safe_to_merge`]): two results that both leave the graph stay two.
+//! **Sound when** both have the same kind, operands, attributes and output types; neither has an effect nor draws random numbers; their
+//! operands and results and their contents are not written; and the two results cannot be distinguished as objects
+//! ([`AliasDb::safe_to_merge`]): two results that both leave the graph are not merged.
 //!
-//! PyTorch differs in not looking into containers: it merges two reads of a list between which an element of it is written. Here they stay.
+//! PyTorch ignores contents of containers: it merges two reads of a list with a write to an element in between. Here they are not merged.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
@@ -20,7 +20,7 @@ use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::{BuildHasher, Hash, Hasher};
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "cse",
     summary: "Merges nodes that compute the same value (common subexpression elimination).",
@@ -39,12 +39,12 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(CommonSubexpressionElimination),
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CommonSubexpressionElimination;
 
-/// Nodes that compute the same are told apart by what becomes of their results, which is a matter of each of them: if an earlier one cannot be
-/// merged with, it is as good as never that one of many others can.
+/// Maximum number of equal nodes that are tried. Whether nodes can be merged depends on the uses of their results: if an earlier one cannot be
+/// merged with, it is unlikely that one of many others can.
 const MAX_TRIED: usize = 8;
 
 impl GraphPass for CommonSubexpressionElimination {
@@ -52,12 +52,12 @@ impl GraphPass for CommonSubexpressionElimination {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         let db = cx.alias_db(graph);
         let mut known = Known::default();
-        // Scopes nest as blocks do: a block sees what stands before it in the blocks around it.
+        // Scopes nest as blocks do: in a block, the preceding nodes of enclosing blocks are visible.
         let mut frames = vec![(graph.first(graph.root()), Vec::<(u64, NodeId)>::new())];
         while let Some((next, _)) = frames.last_mut() {
             let Some(node) = *next else {
                 let done = frames.pop();
-                // What a block computes is not known behind it.
+                // Nodes in a block are not visible behind it.
                 for (hash, n) in done.into_iter().filter(|_| !frames.is_empty()).flat_map(|f| f.1).rev() {
                     known.forget(hash, n);
                 }
@@ -96,18 +96,18 @@ impl GraphPass for CommonSubexpressionElimination {
     }
 }
 
-/// Nodes that have been met.
+/// The visited nodes.
 #[derive(Default)]
 struct Known {
     hasher: DefaultHashBuilder,
-    /// Of those that compute the same, the last.
+    /// The last of each set of equal nodes.
     last: HashTable<(u64, NodeId)>,
-    /// The one before it.
+    /// The previous node of the same set.
     before: SecondaryMap<NodeId, PackedOption<NodeId>>,
 }
 
 impl Known {
-    /// Equal for nodes that compute the same.
+    /// Returns a hash that is equal for nodes with the same computation.
     fn hash(&self, graph: &Graph, node: NodeId) -> u64 {
         let mut hasher = self.hasher.build_hasher();
         hasher.write_u32(graph.kind(node).as_u32());
@@ -124,7 +124,7 @@ impl Known {
         hasher.finish()
     }
 
-    /// Those that compute the same as `node`, the last first.
+    /// Returns the nodes with the same computation as `node`, the last first.
     fn same(&self, graph: &Graph, node: NodeId, hash: u64) -> impl Iterator<Item = NodeId> {
         let last = self.last.find(hash, |(_, other)| same(graph, *other, node));
         std::iter::successors(last.map(|l| l.1), |n| self.before[*n].expand())
@@ -143,7 +143,7 @@ impl Known {
         }
     }
 
-    /// Takes out the one that was added last.
+    /// Removes the node that was added last.
     fn forget(&mut self, hash: u64, node: NodeId) {
         if let Ok(mut entry) = self.last.find_entry(hash, |l| l.1 == node) {
             match self.before[node].expand() {
@@ -156,7 +156,7 @@ impl Known {
     }
 }
 
-/// True when both compute the same.
+/// Returns true if both have the same computation.
 fn same(graph: &Graph, a: NodeId, b: NodeId) -> bool {
     let types = |n: NodeId| graph.node_outputs(n).iter().map(|v| graph.ty(*v));
     graph.kind(a) == graph.kind(b)
@@ -166,7 +166,7 @@ fn same(graph: &Graph, a: NodeId, b: NodeId) -> bool {
 }
 
 fn is_candidate(graph: &Graph, node: NodeId, db: &AliasDb, cx: &mut PassContext<'_>) -> bool {
-    // Two objects are two.
+    // Two objects have two identities.
     if graph.kind(node) == symbols::PRIM_CREATE_OBJECT || graph.constant_of(node).is_some_and(|c| has_own_identity(&c))
     {
         return false;
@@ -178,7 +178,7 @@ fn is_candidate(graph: &Graph, node: NodeId, db: &AliasDb, cx: &mut PassContext<
     no_graphs && cx.effect(graph, node) == Effect::Pure && !db.node_has_writers(graph, node)
 }
 
-/// Equal for constants that are [the same](Constant::same).
+/// Feeds a constant to a hasher, equally for constants that are [the same](Constant::same).
 pub(crate) fn hash_constant(constant: &Constant, hasher: &mut impl Hasher) {
     std::mem::discriminant(constant).hash(hasher);
     match constant {
@@ -207,7 +207,7 @@ fn same_attributes(graph: &Graph, a: NodeId, b: NodeId) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use frazil_ir::schema::Catalogue;
+    use frazil_ir::schema::{Catalogue, Determinism, Properties};
     use frazil_ir::{Builder, Context, types};
     use std::sync::Arc;
 
@@ -221,6 +221,11 @@ mod tests {
              aten::cat(Tensor[] tensors, int dim=0) -> Tensor\n\
              aten::dropout(Tensor input, float p, bool train) -> Tensor\n",
         );
+        let dropout = Properties {
+            determinism: Determinism::RandomIf("train"),
+            ..Properties::NONE
+        };
+        catalogue.add_properties(ctx.symbol("aten::dropout"), dropout);
         (ctx.clone(), catalogue, Graph::new(ctx))
     }
 
@@ -250,7 +255,7 @@ mod tests {
         let out = b.output(branch).unwrap();
         let sum = b.op(mul, &[first, out], types::TENSOR);
         b.add_result(root, sum);
-        // One outside, one in each branch (which do not see each other), the last.
+        // One outside, one in each branch (which are not visible to each other), the last.
         assert_eq!(left(&mut g, &c, "aten::mul"), 4);
     }
 

@@ -1,15 +1,15 @@
 //! Dead code elimination: `dce`.
 //!
-//! A node is live if it is seen from outside, writes to memory that a live node or somebody outside may read, or gives a value that a
-//! live node uses. Everything else goes, and with it the outputs of branches and loops that nobody uses.
+//! A node is live if it has visible effects, writes to memory that a live node or code outside may read, or has a result that a live
+//! node uses. All other nodes are removed, and so are unused outputs of branches and loops.
 //!
-//! **Sound when** a node's effects are known: one whose operator has no schema is live. A write is live when what it writes to may be known outside, may be
-//! reached from a result of the graph, or may be read by a live node; writes to memory that only dead nodes see are dead. Assignments to
-//! attributes of an instance that nobody sees go the same way.
+//! **Sound when** a node's effects are known: one whose operator has no schema is live. A write is live if the written memory may be known outside, may be
+//! reached from a result of the graph, or may be read by a live node; writes to memory that only dead nodes use are dead. The same applies to assignments
+//! to attributes of an instance that is not known outside.
 //!
-//! **Not done.** A loop that may not terminate is removed when nothing in it is live, as is an operator that might fail on its operands: PyTorch
-//! does so too. With `side-effects=true` nodes seen from outside are taken for dead as well unless they write; that is for measuring, and
-//! changes the program.
+//! **Not done.** As in PyTorch, a loop that may not terminate is removed if nothing in it is live, and so is an operator that might fail on its
+//! operands. With `side-effects=true`, nodes with visible effects are treated as dead too unless they write; that is for measuring, and changes
+//! the program.
 
 use crate::alias_db::PendingWrites;
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
@@ -19,7 +19,7 @@ use crate::{AliasDb, support};
 use frazil_ir::{AttributeValue, BlockId, Definition, Graph, NodeId, ValueId, symbols};
 use std::sync::Arc;
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "dce",
     summary: "Removes nodes whose results are unused and whose side effects cannot be observed.",
@@ -45,13 +45,13 @@ pub static INFO: PassInfo = PassInfo {
 
 const STATISTIC: &str = "nodes removed";
 
-/// What is dead is looked for again so often: a bound on the time that it takes.
+/// Maximum number of rounds, which bounds the time.
 const MAX_ROUNDS: usize = 8;
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Debug, Default)]
 pub struct DeadCodeElimination {
-    /// Take nodes with side effects for dead.
+    /// Treats nodes with side effects as dead.
     pub remove_side_effects: bool,
 }
 
@@ -69,7 +69,7 @@ impl GraphPass for DeadCodeElimination {
 }
 
 impl DeadCodeElimination {
-    /// Removes what is dead. True when that may have told memory apart that was taken for one before, so that more is dead now.
+    /// Removes dead nodes. Returns true if that may have separated memory that was treated as one before, so that more nodes are dead now.
     fn round(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> bool {
         let db = cx.alias_db(graph);
         let mut live = Liveness {
@@ -90,7 +90,7 @@ impl DeadCodeElimination {
     }
 }
 
-/// Operands of forks that the forked graph does not use.
+/// Removes operands of forks that the forked graph does not use.
 fn drop_unused_arguments(graph: &mut Graph) {
     let is_fork = |n: &NodeId| graph.kind(*n) == symbols::PRIM_FORK;
     let forks: Vec<NodeId> = graph.walk(graph.root()).filter(is_fork).collect();
@@ -116,11 +116,11 @@ fn drop_unused_arguments(graph: &mut Graph) {
 struct Liveness<'a> {
     graph: &'a Graph,
     db: &'a AliasDb,
-    /// By node. Return nodes are not marked; their operands are, one by one.
+    /// Liveness of nodes. Return nodes are not marked; their operands are marked individually.
     nodes: Vec<bool>,
     values: Vec<bool>,
     work: Vec<ValueId>,
-    /// Nodes that write to memory of which it is not known yet whether somebody reads it.
+    /// Nodes that write to memory for which no live read has been found yet.
     pending: PendingWrites,
 }
 
@@ -156,18 +156,18 @@ impl Liveness<'_> {
         }
     }
 
-    /// Marks a node, what it uses, and the nodes around it.
+    /// Marks a node, its operands, and the enclosing nodes.
     fn mark_node(&mut self, node: NodeId) {
         let mut inside = Vec::new();
         self.mark_upwards(node, Some(&mut inside));
-        // All that is in them is there already, the outermost first.
+        // All nested nodes have been added already, the outermost first.
         for inner in inside {
             self.mark_upwards(inner, None);
         }
     }
 
-    /// Marks a node, what it uses, and the nodes around it. Those in the blocks of operators that nobody knows, which are such an operator's own
-    /// business, go into `inside`.
+    /// Marks a node, its operands, and the enclosing nodes. Nodes in the blocks of unknown operators, which such an operator may use in any way,
+    /// are added to `inside`.
     fn mark_upwards(&mut self, node: NodeId, mut inside: Option<&mut Vec<NodeId>>) {
         let g = self.graph;
         let mut cursor = Some(node);
@@ -176,7 +176,7 @@ impl Liveness<'_> {
                 return;
             }
             match g.kind(n) {
-                // The trip count and the conditions; carried values one by one.
+                // The trip count and the conditions; carried values are marked individually.
                 symbols::PRIM_LOOP => {
                     g.operands(n).take(2).for_each(|v| self.mark_value(v));
                     let conditions = g.node_blocks(n).iter().filter_map(|b| g.results(*b).next());
@@ -200,7 +200,7 @@ impl Liveness<'_> {
         let g = self.graph;
         let mut needed = Vec::new();
         while let Some(value) = self.work.pop() {
-            // A write is needed once a live node may read what it writes to.
+            // A write is needed once a live node may read the written memory.
             self.pending.read(self.db, value, &mut needed);
             needed.drain(..).for_each(|node| self.mark_node(node));
             match g.definition(value) {
@@ -228,7 +228,7 @@ impl Liveness<'_> {
         }
     }
 
-    /// Carried value `index` of a loop: what it starts with and what the body passes on.
+    /// Marks carried value `index` of a loop: its initial value and the value that the body passes on.
     fn mark_carried(&mut self, node: NodeId, index: usize) {
         let g = self.graph;
         if let Some(initial) = g.operand(node, index + 2) {
@@ -246,13 +246,13 @@ impl Liveness<'_> {
     }
 }
 
-/// Erases what is not live.
+/// Erases nodes that are not live.
 fn sweep(graph: &mut Graph, all: &[NodeId], nodes: &[bool], values: &[bool], cx: &mut PassContext<'_>) {
     let is_live = |n: NodeId| nodes.get(n.as_u32() as usize).copied().unwrap_or(true);
     let value_live = |v: ValueId| values.get(v.as_u32() as usize).copied().unwrap_or(true);
     let dead = all.iter().filter(|n| !is_live(**n)).count() as u64;
     if cx.fuel_left().is_some_and(|left| left < dead) {
-        // Not enough for all: the last ones, which nobody uses; outputs of branches and loops stay.
+        // Not enough fuel for all: erases the last ones, which have no uses; outputs of branches and loops are kept.
         for &node in all.iter().rev().filter(|n| !is_live(**n)) {
             let used = graph.node_outputs(node).iter().any(|v| graph.has_uses(*v));
             if graph.is_alive(node) && !used && cx.rewrite(STATISTIC) {
@@ -261,7 +261,7 @@ fn sweep(graph: &mut Graph, all: &[NodeId], nodes: &[bool], values: &[bool], cx:
         }
         return;
     }
-    // Outputs of live branches and loops first: that frees what dead nodes give.
+    // Outputs of live branches and loops first, since they may be the only uses of dead nodes.
     for &node in all.iter().filter(|n| is_live(**n)) {
         let is_loop = match graph.kind(node) {
             symbols::PRIM_IF => false,
@@ -279,7 +279,7 @@ fn sweep(graph: &mut Graph, all: &[NodeId], nodes: &[bool], values: &[bool], cx:
             if value_live(output) || carried {
                 continue;
             }
-            // Uses that are left are by dead nodes or by block results that nobody needs.
+            // Remaining uses are by dead nodes or unused block results.
             for block in graph.node_blocks(node).to_vec() {
                 graph.remove_result(block, index + shift);
             }
@@ -288,14 +288,14 @@ fn sweep(graph: &mut Graph, all: &[NodeId], nodes: &[bool], values: &[bool], cx:
             }
         }
     }
-    // Backwards, and users before what they use: a dead node is used only by dead nodes behind it.
+    // In reverse order, users before their operands: a dead node is used only by dead nodes behind it.
     for &node in all.iter().rev() {
         if !is_live(node) && graph.is_alive(node) {
             // There is fuel for all.
             let _ = graph.erase(node) && cx.rewrite(STATISTIC);
         }
     }
-    // With their users gone, outputs and parameters that were marked above can go.
+    // Once their users are erased, outputs and parameters that were marked above can be removed.
     for &node in all.iter().filter(|n| is_live(**n)) {
         if !matches!(graph.kind(node), symbols::PRIM_IF | symbols::PRIM_LOOP) {
             continue;
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_are_kept_only_when_somebody_may_read() {
+    fn writes_are_kept_only_if_they_may_be_read() {
         let (ctx, c, mut g) = setting();
         let x = g.add_input(types::TENSOR);
         let root = g.root();
@@ -406,12 +406,12 @@ mod tests {
         assert_eq!(
             kinds(&g),
             ["aten::mul", "aten::relu_", "aten::relu_", "aten::mul"],
-            "the write to a temporary that nobody reads went"
+            "the write to a temporary without reads was removed"
         );
     }
 
     #[test]
-    fn loops_lose_what_nobody_carries_on() {
+    fn loops_lose_unused_carried_values() {
         let (ctx, c, mut g) = setting();
         let n = g.add_input(types::INT);
         let root = g.root();

@@ -1,9 +1,8 @@
-//! Operators that are made of others: `decompose-ops`.
+//! Decomposition of operators: `decompose-ops`.
 //!
-//! `aten::addmm` with factors 1 becomes a matrix product and an addition, which [batch-mm](crate::batch_mm) can take further. What has become constant
-//! is folded.
+//! `aten::addmm` with factors 1 becomes a matmul and an addition, which [batch-mm](crate::batch_mm) can process further. New constants are folded.
 //!
-//! **Sound** as it stands: `aten::addmm` wants one dtype, and broadcasts as the addition does. PyTorch also takes batch and layer norms on GPUs apart.
+//! **Sound** without conditions: `aten::addmm` requires one dtype, and broadcasts as the addition does. PyTorch also decomposes batch and layer norms on GPUs.
 
 use crate::constant_propagation::ConstantPropagation;
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
@@ -12,7 +11,7 @@ use crate::support;
 use crate::support::rewrite::clean_up;
 use frazil_ir::{Builder, Graph, NodeId};
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "decompose-ops",
     summary: "Decomposes aten::addmm.",
@@ -33,7 +32,7 @@ pub static INFO: PassInfo = PassInfo {
 
 const STATISTIC: &str = "operators decomposed";
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DecomposeOps;
 

@@ -1,11 +1,11 @@
 //! Concatenations that begin or end with another: `eliminate-concat-common-inputs`.
 //!
-//! `cat([a, b, c])` behind `ab = cat([a, b])` along the same dimension becomes `cat([ab, c])`, and so at the end.
+//! `cat([a, b, c])` after `ab = cat([a, b])` along the same dimension becomes `cat([ab, c])`, and so at the end.
 //!
-//! **Sound when** both lists are built in the graph, nobody writes to them, to the tensors in them, or to the first result, whose node runs before in every case; and
-//! the types say that all tensors are of one dtype: otherwise elements might be rounded twice.
+//! **Sound when** both lists are built in the graph; they, the tensors in them, and the first result are not written; the node of the first result always runs
+//! before; and all tensors have one dtype by their types: otherwise elements might be rounded twice.
 //!
-//! **Not done.** Common parts in the middle, as in PyTorch; empty ones; a part of one tensor, of which nothing is saved.
+//! **Not done.** As in PyTorch, common parts in the middle; also empty parts, and parts of one tensor, which save nothing.
 
 use crate::AliasDb;
 use crate::combine_concats::{Concatenation, is_cat};
@@ -14,7 +14,7 @@ use crate::registry::PassInfo;
 use crate::support;
 use frazil_ir::{Graph, NodeId, ValueId};
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "eliminate-concat-common-inputs",
     summary: "Reuses an earlier concatenation that is the beginning or end of another one.",
@@ -38,11 +38,11 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(EliminateConcatCommonInputs),
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EliminateConcatCommonInputs;
 
-/// So many concatenations before one are looked at.
+/// Maximum number of earlier concatenations that are compared.
 const MAX_EARLIER: usize = 64;
 
 impl GraphPass for EliminateConcatCommonInputs {
@@ -57,7 +57,7 @@ impl GraphPass for EliminateConcatCommonInputs {
             .collect();
         for (i, (node, cat)) in all.iter().enumerate() {
             let earlier = all[..i].iter().rev().take(MAX_EARLIER);
-            // The longest one saves most.
+            // The longest part saves most.
             let best = earlier
                 .filter_map(|(first, part)| {
                     with_part(graph, &db, cat, *first, part)
@@ -75,7 +75,7 @@ impl GraphPass for EliminateConcatCommonInputs {
     }
 }
 
-/// The elements of `cat` with the result of `first` for those that it begins or ends with.
+/// Returns the elements of `cat` with the result of `first` in place of the elements that it begins or ends with.
 fn with_part(
     graph: &Graph,
     db: &AliasDb,

@@ -1,10 +1,10 @@
-//! Removing operators that do nothing: `eliminate-no-ops`.
+//! Removal of operators without effect: `eliminate-no-ops`.
 //!
-//! `detach(x)` in a program that computes no gradients is `x` under another identity, so it goes where nobody asks for identities.
+//! `detach(x)` in a program that computes no gradients is `x` with another identity, so it is removed where identities are not observed.
 //!
 //! **Sound when** every user of the result only reads its elements: an operator with a schema that neither aliases nor writes that argument, and does not
-//! compare identities. Results that are returned, stored, viewed or written stay detached, so that a tensor that leaves the graph never carries gradients
-//! that it would not have carried.
+//! compare identities. Results that are returned, stored, viewed or written stay detached, so that tensors that leave the graph never carry additional
+//! gradients.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
@@ -12,7 +12,7 @@ use crate::support::{self, effects};
 use frazil_ir::schema::Catalogue;
 use frazil_ir::{Graph, ValueId};
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "eliminate-no-ops",
     summary: "Removes `detach` if only the elements of its result are read.",
@@ -29,7 +29,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(EliminateNoOps),
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EliminateNoOps;
 
@@ -53,7 +53,7 @@ impl GraphPass for EliminateNoOps {
     }
 }
 
-/// True when every user of `value` is an operator that looks at its elements and forgets it.
+/// Returns true if every user of `value` is an operator that only reads its elements.
 fn only_read(graph: &Graph, value: ValueId, catalogue: &Catalogue) -> bool {
     graph.uses(value).all(|u| {
         let identity = matches!(graph.kind_name(u.user), "aten::__is__" | "aten::__isnot__");

@@ -1,8 +1,8 @@
-//! Types without what is known of tensors: `erase-shape-information`.
+//! Removal of shapes from types: `erase-shape-information`.
 //!
-//! Every tensor type, also within lists, tuples, dictionaries and optionals, becomes plain `Tensor`. Bodies of forks are done too.
+//! Every tensor type, also within lists, tuples, dictionaries and optionals, becomes plain `Tensor`. Bodies of forks are included.
 //!
-//! **Sound**: less is said, and nothing else changes.
+//! **Sound**: types become less precise, and nothing else changes.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
@@ -10,7 +10,7 @@ use crate::support;
 use crate::support::retype::{all_values, map_tensors, retype};
 use frazil_ir::{Graph, TensorType};
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "erase-shape-information",
     summary: "Replaces all tensor types by `Tensor`.",
@@ -26,12 +26,12 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(EraseShapeInformation),
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EraseShapeInformation;
 
-/// Makes the types of all tensors but constants plain, in bodies of forks too: what a trace or a profile saw is not what every call gives. Types of constants
-/// stay; they hold for every call.
+/// Makes the types of all tensors but constants plain, including bodies of forks: shapes from a trace or a profile may not hold for every call. Types of
+/// constants always hold and are kept.
 pub(crate) fn erase_shapes_of_variables(graph: &mut Graph) -> Result<(), PassError> {
     support::for_each_subgraph(graph, erase_shapes_of_variables)?;
     let ctx = graph.ctx().clone();

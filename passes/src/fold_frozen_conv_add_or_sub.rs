@@ -1,19 +1,19 @@
 //! Folding additions into convolution: `fold-frozen-conv-add-or-sub`.
 //!
-//! `conv(x, w, b) + α·c` is `conv(x, w, b + α·c)`, and likewise with `-`, when `c` is a number or a tensor with one value a channel.
+//! `conv(x, w, b) + α·c` is `conv(x, w, b + α·c)`, and likewise with `-`, if `c` is a number or a tensor with one value per channel.
 //!
-//! **Sound when** `c` and `α` are constants that nobody writes to; `c` is 1 in every dimension but the channels'; it does not change the result's dtype; and the
-//! conditions of [`support::fold`] hold. A `c` with a batch dimension of its own gives that to a result that lacks it: where the rank of the convolution's
-//! input is not known, a test at run time sees to that.
+//! **Sound when** `c` and `α` are constants that are not written; `c` has size 1 in every dimension but the channels'; it does not change the result's dtype;
+//! and the conditions of [`support::fold`] hold. A `c` with a batch dimension adds this dimension to a result without one: if the rank of the convolution's
+//! input is not known, a test at run time handles this case.
 //!
-//! PyTorch does not compare ranks, and leaves an un-batched result without its new dimension.
+//! PyTorch does not compare ranks, and does not add the new dimension to an un-batched result.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support::{self, fold};
 use frazil_ir::Graph;
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "fold-frozen-conv-add-or-sub",
     summary: "Folds additions and subtractions of per-channel constants into the bias of the convolution before them.",
@@ -23,13 +23,14 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(FoldFrozenConvAddOrSub),
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FoldFrozenConvAddOrSub;
 
 impl GraphPass for FoldFrozenConvAddOrSub {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
+        let catalogue = cx.operators.catalogue();
         fold::each(
             graph,
             cx,
@@ -38,7 +39,7 @@ impl GraphPass for FoldFrozenConvAddOrSub {
             |graph, node, db| {
                 let producer = fold::sole_producer(graph, node, db)?;
                 let layer = fold::Layer::convolution(graph, producer, db)?;
-                let other = fold::per_channel(graph, node, &layer, db)?;
+                let other = fold::per_channel(graph, node, &layer, db, catalogue)?;
                 let alpha = match graph.operand(node, 2) {
                     Some(v) => graph.constant(v)?.as_float()?,
                     None => 1.0,

@@ -3,22 +3,21 @@
 //! `batch_norm(conv(x, w, b), γ, β, μ, σ²)` in evaluation mode is `conv(x, w', b')` with `w' = w·s`, `b' = (b - μ)·s + β`, `s = γ / √(σ² + ε)`
 //! for each output channel.
 //!
-//! **Sound when** `training` is the constant false; running statistics are there; they, γ, β, the weight and the bias are constants that nobody writes
-//! to, of the weight's dtype (or f32 beside a half-precision weight); the convolution's result is used by the batch norm alone, but for questions
-//! about its shape, in the same block, and nobody writes to it in between. The dtype stays the weight's. New weights are computed in f64 and
-//! rounded once.
+//! **Sound when** `training` is the constant false; running statistics exist; they, γ, β, the weight and the bias are constants that are not written,
+//! of the weight's dtype (or f32 with a half-precision weight); the convolution's result is used by the batch norm alone, except for queries of its
+//! shape, in the same block, and is not written in between. The dtype stays the weight's. New weights are computed in f64 and rounded once.
 //!
-//! **Assumed:** the input has a batch dimension. A batch norm over an un-batched convolution would run over rows instead of channels, which PyTorch
-//! admits only if there are as many of both.
+//! **Assumed:** the input has a batch dimension. A batch norm over an un-batched convolution would normalise rows instead of channels, which
+//! PyTorch accepts only if there are as many of both.
 //!
-//! PyTorch differs in computing in the weight's own dtype, and in leaving grouped transposed convolutions alone.
+//! PyTorch computes in the weight's own dtype, and does not fold into grouped transposed convolutions.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support::{self, fold};
 use frazil_ir::Graph;
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "fold-frozen-conv-bn",
     summary: "Folds batch norms in evaluation mode into the weights of the convolutions before them.",
@@ -28,7 +27,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(FoldFrozenConvBatchNorm),
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FoldFrozenConvBatchNorm;
 

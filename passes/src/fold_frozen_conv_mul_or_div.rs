@@ -1,15 +1,15 @@
 //! Folding multiplications into convolution: `fold-frozen-conv-mul-or-div`.
 //!
-//! `conv(x, w, b) · c` is `conv(x, w·c, b·c)` channel by channel, and likewise with true division.
+//! `conv(x, w, b) · c` is `conv(x, w·c, b·c)` for each channel, and likewise with true division.
 //!
-//! **Sound when** the conditions of [`fold_frozen_conv_add_or_sub`](crate::fold_frozen_conv_add_or_sub) hold. Division with a rounding mode is left alone.
+//! **Sound when** the conditions of [`fold_frozen_conv_add_or_sub`](crate::fold_frozen_conv_add_or_sub) hold. Division with a rounding mode is not folded.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support::{self, fold};
 use frazil_ir::Graph;
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "fold-frozen-conv-mul-or-div",
     summary: "Folds multiplications and divisions by per-channel constants into the weights of the convolution before them.",
@@ -19,13 +19,14 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(FoldFrozenConvMulOrDiv),
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FoldFrozenConvMulOrDiv;
 
 impl GraphPass for FoldFrozenConvMulOrDiv {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
+        let catalogue = cx.operators.catalogue();
         fold::each(
             graph,
             cx,
@@ -37,7 +38,7 @@ impl GraphPass for FoldFrozenConvMulOrDiv {
                 }
                 let producer = fold::sole_producer(graph, node, db)?;
                 let layer = fold::Layer::convolution(graph, producer, db)?;
-                let other = fold::per_channel(graph, node, &layer, db)?;
+                let other = fold::per_channel(graph, node, &layer, db, catalogue)?;
                 let divides = graph.kind_name(node) == "aten::div";
                 let scale: Vec<f64> = other
                     .values

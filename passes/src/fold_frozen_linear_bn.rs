@@ -1,13 +1,13 @@
 //! Folding batch norm into linear: `fold-frozen-linear-bn`.
 //!
-//! As [`fold_frozen_conv_bn`](crate::fold_frozen_conv_bn), for `aten::linear`.
+//! Works like [`fold_frozen_conv_bn`](crate::fold_frozen_conv_bn), for `aten::linear`.
 //!
-//! **Sound when**, besides those conditions, the linear's result is known to have two dimensions: a batch norm works along dimension 1, a linear's
-//! features are the last, and only then these are one. A result whose rank is not known is left alone, unless the batch norm does the same to all
-//! channels (one that was never trained): then it does not matter which dimension they are along.
+//! **Sound when**, besides those conditions, the linear's result is known to have two dimensions: a batch norm normalises along dimension 1, and a
+//! linear's features are the last dimension, which must be the same. A result of unknown rank is not folded, unless the batch norm is the same for
+//! all channels (one that was never trained), so that the dimension does not matter.
 //!
-//! PyTorch asks neither for the rank nor for a single use nor for the absence of writes, and gives wrong results in those cases. As in PyTorch, and as
-//! behind convolutions, an input that the batch norm would have refused for its shape goes through.
+//! PyTorch checks neither the rank nor for a single use nor for the absence of writes, and returns wrong results in those cases. As in PyTorch, and as
+//! behind convolutions, an input whose shape the batch norm would have refused is accepted.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
@@ -15,7 +15,7 @@ use crate::support::rank::rank;
 use crate::support::{self, fold};
 use frazil_ir::Graph;
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "fold-frozen-linear-bn",
     summary: "Folds batch norms in evaluation mode into the weights of the two-dimensional linears before them.",
@@ -25,13 +25,14 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(FoldFrozenLinearBatchNorm),
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FoldFrozenLinearBatchNorm;
 
 impl GraphPass for FoldFrozenLinearBatchNorm {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
+        let catalogue = cx.operators.catalogue();
         fold::each(
             graph,
             cx,
@@ -42,7 +43,7 @@ impl GraphPass for FoldFrozenLinearBatchNorm {
                 let layer = fold::Layer::linear(graph, producer, db)?;
                 let bn = fold::BatchNorm::constant(graph, node, &layer, db)?;
                 let input = graph.operand(node, 0)?;
-                if !bn.is_uniform() && rank(graph, input, db) != Some(2) {
+                if !bn.is_uniform() && rank(graph, input, db, catalogue) != Some(2) {
                     return None;
                 }
                 layer.rescale(graph, &bn.scale, &bn.shift, "_fused_bn")?;

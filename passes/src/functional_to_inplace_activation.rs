@@ -1,9 +1,9 @@
-//! Activations that write over their operand: `functional-to-inplace-activation`.
+//! In-place activations: `functional-to-inplace-activation`.
 //!
-//! An activation of a tensor that nothing else uses becomes its in-place form, which saves a tensor.
+//! An activation of a tensor without other uses becomes its in-place variant, which saves a tensor.
 //!
-//! **Sound when** the operand is new (its node makes it, in the same block, and nothing shares its memory) and has no other use, and the in-place form gives
-//! the dtype that the functional one does: for those that promote integers, types have to say that the dtypes are equal.
+//! **Sound when** the operand is new (its node creates it, in the same block, and nothing shares its memory) and has no other use, and the in-place variant
+//! has the same dtype as the functional one: for activations that promote integers, the types must state that the dtypes are equal.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
@@ -12,7 +12,7 @@ use crate::support;
 use frazil_ir::schema::Catalogue;
 use frazil_ir::{Graph, NodeId, SymbolId, TypeKind, ValueId};
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "functional-to-inplace-activation",
     summary: "Makes activations in-place if their operand has no other use.",
@@ -50,7 +50,7 @@ pub(crate) const ACTIVATIONS: &[(&str, bool)] = &[
     ("aten::silu", false),
 ];
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FunctionalToInplaceActivation;
 
@@ -80,7 +80,7 @@ impl GraphPass for FunctionalToInplaceActivation {
     }
 }
 
-/// The in-place form of an activation, and what it would write to.
+/// Returns the in-place variant of an activation, and the tensor that it would write.
 fn inplace_form(graph: &Graph, node: NodeId, catalogue: &Catalogue) -> Option<(SymbolId, ValueId)> {
     let (name, promotes) = ACTIVATIONS.iter().find(|(n, _)| *n == graph.kind_name(node))?;
     let operand = graph.operand(node, 0)?;

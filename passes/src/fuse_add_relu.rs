@@ -1,16 +1,16 @@
-//! Additions with a relu behind them: `fuse-add-relu`.
+//! Fusion of addition and relu: `fuse-add-relu`.
 //!
-//! `relu(a + b)` becomes `aten::_add_relu`, and the same in place and with an output.
+//! `relu(a + b)` becomes `aten::_add_relu`; likewise the in-place and out variants.
 //!
-//! **Sound when** nobody else uses the sum; see [patterns](crate::rewrite_patterns) for when a match is replaced. **Not done** is a relu of a sum that
-//! was written in place, since who else holds that tensor would see the relu too.
+//! **Sound when** the sum has no other use; see [patterns](crate::rewrite_patterns) for the conditions of replacing a match. **Not done:** a relu of a
+//! sum that was written in place, since the relu would be visible in other references to that tensor.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::rewrite_patterns::{PatternRewriter, Rule, parse_rules};
 use frazil_ir::Graph;
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "fuse-add-relu",
     summary: "Fuses an addition and the relu after it into aten::_add_relu.",
@@ -67,14 +67,14 @@ graph(%a, %b, %alpha, %out):
   return (%res)
 ";
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FuseAddRelu;
 
 impl GraphPass for FuseAddRelu {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         let rules = parse_rules(graph.ctx(), RULES).map_err(|e| PassError::Unsupported(e.to_string()))?;
-        // Only sums of two tensors have a fused form.
+        // Only sums of two tensors have a fused variant.
         let tensors = |rule: Rule| {
             rule.when(|g, m| {
                 let tensor = |name: &str| m.value(name).is_some_and(|v| g.ctx().is_tensor(g.ty(v)));

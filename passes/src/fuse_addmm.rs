@@ -1,10 +1,10 @@
-//! Matrix products with an addition behind them: `fuse-addmm`.
+//! Fusion of matmul and addition: `fuse-addmm`.
 //!
 //! `a + mm(x, y)` and `mm(x, y) + a` become `aten::addmm`.
 //!
-//! **Sound when** the factor of the addition is 1, the rank of the other operand and the dtype of the matrices are known from their types (`addmm` wants
-//! one dtype, an addition takes a number's place of another: of rank 0 it is converted, of higher rank it must be known to be the same), and nobody writes to
-//! the matrices, the product or the other operand. PyTorch does not look at the dtype of operands of higher rank, nor at writes.
+//! **Sound when** the factor of the addition is 1, the rank of the other operand and the dtype of the matrices are known from their types (`addmm` requires
+//! one dtype, while an addition promotes: an operand of rank 0 is converted, one of higher rank must be known to have the same dtype), and the matrices, the
+//! result of the matmul and the other operand are not written. PyTorch checks neither the dtype of operands of higher rank nor writes.
 
 use crate::AliasDb;
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
@@ -12,7 +12,7 @@ use crate::registry::PassInfo;
 use crate::support;
 use frazil_ir::{Builder, Graph, NodeId, TensorType, TypeKind, ValueId};
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "fuse-addmm",
     summary: "Fuses additions to a matmul into aten::addmm.",
@@ -33,7 +33,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(FuseAddmm),
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FuseAddmm;
 
@@ -57,7 +57,7 @@ impl GraphPass for FuseAddmm {
     }
 }
 
-/// The `aten::mm` that `node` adds, and what it adds it to.
+/// Returns the `aten::mm` that `node` adds to something, and the other operand.
 fn sum_with_product(graph: &Graph, node: NodeId, db: &AliasDb) -> Option<(NodeId, ValueId)> {
     if graph.kind_name(node) != "aten::add" || graph.operand_count(node) != 3 {
         return None;
@@ -78,7 +78,7 @@ fn sum_with_product(graph: &Graph, node: NodeId, db: &AliasDb) -> Option<(NodeId
     }
 }
 
-/// Whether `other` may be the first operand of `aten::addmm`, and if so whether it has to be converted.
+/// Returns whether `other` may be the first operand of `aten::addmm`, and if so whether it must be converted.
 fn fits(graph: &Graph, product: NodeId, other: ValueId) -> Option<bool> {
     let tensor = |v: ValueId| match graph.ctx().type_kind(graph.ty(v)) {
         TypeKind::Tensor(ty) => Some(ty),
@@ -90,7 +90,7 @@ fn fits(graph: &Graph, product: NodeId, other: ValueId) -> Option<bool> {
     let dtype = known(0).or(known(1))?;
     match (other.dtype == Some(dtype), rank) {
         (true, _) => Some(false),
-        // A number of a higher kind would raise the dtype of the sum.
+        // A number of a higher kind would promote the dtype of the sum.
         (false, 0) if dtype.is_floating_point() && !other.dtype.is_some_and(|d| d.is_complex()) => Some(true),
         _ => None,
     }

@@ -1,13 +1,12 @@
-//! Convolution, addition and relu in one piece of memory: `fuse-frozen-conv-add-relu`.
+//! In-place relu after convolution and addition: `fuse-frozen-conv-add-relu`.
 //!
-//! A relu behind a convolution with constant weights, or behind an addition to the result of one, works in place on what it is given, which nobody else
-//! has. Native code fuses the three anyhow; this is for those who run the graph operator by operator, in operators that every CPU build of
-//! PyTorch has.
+//! A relu after a convolution with constant weights, or after an addition to the result of one, becomes in-place, since its operand has no other users.
+//! Native code fuses the three anyway; this is for running the graph operator by operator, with operators that every CPU build of PyTorch has.
 //!
-//! **Sound when** the relu's operand is made by such a convolution or addition in the same block, is used by the relu alone, and nobody writes to it in
+//! **Sound when** the relu's operand is made by such a convolution or addition in the same block, is used by the relu alone, and is not written in
 //! between.
 //!
-//! PyTorch makes `cudnn_convolution_add_relu` of it, on CUDA only.
+//! PyTorch uses `cudnn_convolution_add_relu` instead, on CUDA only.
 
 use crate::AliasDb;
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
@@ -15,7 +14,7 @@ use crate::registry::PassInfo;
 use crate::support::{self, fold};
 use frazil_ir::{Graph, NodeId};
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "fuse-frozen-conv-add-relu",
     summary: "Makes a relu after a convolution, or after an addition to one, an in-place relu.",
@@ -25,7 +24,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(FuseFrozenConvAddRelu),
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FuseFrozenConvAddRelu;
 
@@ -51,7 +50,7 @@ impl GraphPass for FuseFrozenConvAddRelu {
     }
 }
 
-/// The node that gives operand 0 of `node` for it alone.
+/// Returns the node that makes operand 0 of `node`, if it has no other user.
 fn only_for(graph: &Graph, node: NodeId, db: &AliasDb) -> Option<NodeId> {
     graph.single_use(graph.operand(node, 0)?)?;
     fold::sole_producer(graph, node, db)

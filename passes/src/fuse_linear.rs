@@ -1,10 +1,10 @@
-//! Linear layers that are written out: `fuse-linear`.
+//! Recognition of linear layers: `fuse-linear`.
 //!
-//! `addmm(bias, x, w.t())`, `matmul(x, w.t())` with `add_` of a bias behind it, and `matmul(x, w.t())` alone become `aten::linear`; so does a call of
+//! `addmm(bias, x, w.t())`, `matmul(x, w.t())` followed by `add_` of a bias, and `matmul(x, w.t())` alone become `aten::linear`; so does a call of
 //! `torch.nn.functional.linear` that is not inlined.
 //!
-//! **Sound when** the factors of the addition are 1 and the second matrix is an `aten::t`; see [patterns](crate::rewrite_patterns) for when a match is
-//! replaced.
+//! **Sound when** the factors of the addition are 1 and the second matrix is an `aten::t`; see [patterns](crate::rewrite_patterns) for the conditions
+//! of replacing a match.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
@@ -13,7 +13,7 @@ use crate::support::rewrite::{Replacement, rewrite_nodes};
 use frazil_ir::{Constant, Context, Graph, NodeId, TypeKind, symbols};
 use std::sync::Arc;
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "fuse-linear",
     summary: "Fuses a matmul with transposed weights, and its bias, into aten::linear.",
@@ -31,7 +31,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(FuseLinear),
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FuseLinear;
 
@@ -100,7 +100,7 @@ fn rules(ctx: &Arc<Context>) -> Result<Vec<Rule>, RuleError> {
             .with_range_of("res"),
         rule(MATMUL_ADD)?
             .when(move |g, m| {
-                // A number is no bias.
+                // A number is not a bias.
                 let tensor = m.value("bias").is_some_and(|v| g.ctx().is_tensor(g.ty(v)));
                 tensor && transposed(g, m) && one(g, m, "alpha")
             })
@@ -110,7 +110,7 @@ fn rules(ctx: &Arc<Context>) -> Result<Vec<Rule>, RuleError> {
     ])
 }
 
-/// A call of PyTorch's own function.
+/// Handles a call of PyTorch's own function.
 fn functional_linear(graph: &Graph, node: NodeId) -> Option<Replacement> {
     let function = graph.operand(node, 0)?;
     if graph.kind(node) != symbols::PRIM_CALL_FUNCTION || graph.operand_count(node) != 4 {

@@ -1,13 +1,13 @@
-//! What every round of a loop computes alike, once before the loop: `hoist-loop-invariants`.
+//! Loop-invariant code motion: `hoist-loop-invariants`.
 //!
 //! **Sound when**
-//! - the node has no effect, draws no random numbers, holds no graph, and reads and gives nothing that anybody writes to;
-//! - all its operands are known before the loop, or hoisted themselves;
-//! - its results are immutable, or do not leave the graph: each round gives a new tensor or list, and somebody outside could tell;
-//! - it stands in the body itself, and the loop is known to run; or it cannot fail, such as a constant: a round that never comes raises no exception.
+//! - the node has no effect, draws no random numbers, contains no graph, and its operands and results are not written;
+//! - all its operands are defined before the loop, or hoisted themselves;
+//! - its results are immutable, or do not leave the graph: each iteration returns a new tensor or list, which is observable outside;
+//! - it is in the body itself, and the loop is known to run; or it cannot fail, such as a constant: an iteration that never runs raises no exception.
 //!
-//! **Not done.** An exception that the node raises may come before something that the first round would have done first, as PyTorch has it wherever it
-//! moves nodes. Nodes in branches stay, since their side may not be taken.
+//! **Not done.** An exception that the node raises may come before something that the first iteration would have done first, as in PyTorch wherever it
+//! moves nodes. Nodes in branches are not hoisted, since their side may not be taken.
 //!
 //! PyTorch has no such pass for its graphs (its fuser does it on loop nests).
 
@@ -19,7 +19,7 @@ use crate::support::rewrite::int;
 use crate::{AliasDb, support};
 use frazil_ir::{AttributeValue, BlockId, Graph, NodeId, ValueId, symbols};
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "hoist-loop-invariants",
     summary: "Moves loop-invariant nodes before the loop.",
@@ -47,7 +47,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(HoistLoopInvariants),
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HoistLoopInvariants;
 
@@ -63,7 +63,7 @@ impl GraphPass for HoistLoopInvariants {
             return Ok(());
         }
         let db = cx.alias_db(graph);
-        // Inner loops first: what leaves them may leave the outer ones too.
+        // Inner loops first: nodes that are hoisted out of them may be hoisted out of outer ones too.
         for node in loops.into_iter().rev() {
             let Some(&body) = graph.node_blocks(node).first() else {
                 continue;
@@ -82,14 +82,14 @@ impl GraphPass for HoistLoopInvariants {
     }
 }
 
-/// True for a loop that runs at least once.
+/// Returns true for a loop that runs at least once.
 fn is_entered(graph: &Graph, node: NodeId) -> bool {
     let length = graph.operand(node, 0).and_then(|v| int(graph, v));
     let starts = graph.operand(node, 1).and_then(|v| graph.constant(v));
     length.is_some_and(|n| n > 0) && starts.and_then(|c| c.as_bool()) == Some(true)
 }
 
-/// True for nodes that give a result whatever their operands are.
+/// Returns true for nodes that succeed for any operands.
 fn cannot_fail(graph: &Graph, node: NodeId) -> bool {
     matches!(
         graph.kind(node),

@@ -2,23 +2,24 @@
 //!
 //! Every `prim::CallFunction` of a known function and every `prim::CallMethod` on an object of a known class is replaced by a copy of the callee's
 //! graph. Callees are inlined first, so that each graph is copied in its final form; bodies of forks are inlined too. Value names and source
-//! ranges come along.
+//! ranges are copied too.
 //!
-//! **Sound when** the callee is the one that runs: the class of a receiver is its static type, and TorchScript's classes have no subclasses. Methods
-//! called through an interface are left alone (which class implements it is a property of the module, see `freeze`), as are functions that the
-//! compilation unit does not have. Recursion is an error.
+//! **Sound when** the callee is known statically: the class of a receiver is its static type, and TorchScript's classes have no subclasses. Methods
+//! called through an interface are not inlined (which class implements it is a property of the module, see `freeze`), and neither are functions that
+//! are not in the compilation unit. Recursion is an error.
 
 use crate::pass::{AnyPass, ModulePass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support;
+use crate::support::calls::{self, Call, NoMethod};
 use frazil_ir::{
-    Builder, CompilationUnit, Constant, Context, CopyMap, Definition, FunctionId, Graph, Module, NodeId, SourceRange,
-    TypeKind, ValueId, symbols,
+    Builder, CompilationUnit, Context, CopyMap, Definition, FunctionId, Graph, Module, NodeId, SourceRange, ValueId,
+    symbols,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "inline",
     summary: "Replaces calls of functions and methods by their bodies.",
@@ -29,10 +30,10 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::module(Inline),
 };
 
-/// A graph of more nodes than this is not made: calls that double at every level would otherwise fill any memory.
+/// Maximum number of nodes of a graph after inlining: calls that double at every level would otherwise exhaust memory.
 const MAX_NODES: usize = 20_000_000;
 
-/// Why calls cannot be inlined.
+/// The reason why calls cannot be inlined.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InlineError {
@@ -41,7 +42,7 @@ pub enum InlineError {
     Recursive {
         /// Qualified name.
         function: String,
-        /// Who calls whom.
+        /// The chain of calls.
         chain: Vec<String>,
     },
     /// A call does not fit its callee.
@@ -71,10 +72,10 @@ pub enum InlineError {
         /// Source place of the call.
         place: Option<String>,
     },
-    /// The result would be absurdly large.
+    /// The resulting graph would be too large.
     #[error("inlining makes a graph of more than {MAX_NODES} nodes")]
     TooLarge,
-    /// It would be larger than the budget allows.
+    /// The resulting graph would exceed the budget.
     #[error(transparent)]
     Exceeded(#[from] frazil_limits::Exceeded),
 }
@@ -83,7 +84,7 @@ fn at(place: &Option<String>) -> String {
     place.as_ref().map_or(String::new(), |p| format!(" at {p}"))
 }
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Inline;
 
@@ -94,7 +95,7 @@ impl ModulePass for Inline {
         Ok(())
     }
 
-    /// A graph without a module calls nothing that is known.
+    /// Does nothing: a graph without a module calls no known functions.
     fn run_on_graph(&self, _graph: &mut Graph, _cx: &mut PassContext<'_>) -> Result<(), PassError> {
         Ok(())
     }
@@ -102,7 +103,7 @@ impl ModulePass for Inline {
 
 const STATISTIC: &str = "calls inlined";
 
-/// Inlines all calls in `functions` and in what they call, as long as there is fuel.
+/// Inlines all calls in `functions` and in their callees, as long as there is fuel.
 ///
 /// # Errors
 /// Recursion, calls that do not fit, and results that are too large.
@@ -112,7 +113,7 @@ pub fn inline_functions(
     cx: &mut PassContext<'_>,
 ) -> Result<(), InlineError> {
     let mut state: HashMap<FunctionId, State> = HashMap::new();
-    // Depth first over who calls whom, on a stack of our own.
+    // Depth-first over the call graph, with an explicit stack.
     for &start in functions {
         let mut stack = vec![start];
         while let Some(&function) = stack.last() {
@@ -172,7 +173,7 @@ fn recursion(
     }
 }
 
-/// Functions that `function` calls, those of its forks included.
+/// Returns the functions that `function` calls, including calls in its forks.
 fn callees(unit: &CompilationUnit, function: FunctionId) -> Result<Vec<FunctionId>, InlineError> {
     let mut out = Vec::new();
     for graph in support::subgraphs_and_self(&unit.function(function).graph) {
@@ -185,46 +186,13 @@ fn callees(unit: &CompilationUnit, function: FunctionId) -> Result<Vec<FunctionI
     Ok(out)
 }
 
-pub(crate) struct Call {
-    pub(crate) callee: FunctionId,
-    /// Operands that are not arguments: the function value of a `prim::CallFunction`.
-    pub(crate) skip: usize,
-}
-
-/// The callee of `node`, if it is a call and the callee is known.
-pub(crate) fn resolve(unit: &CompilationUnit, graph: &Graph, node: NodeId) -> Result<Option<Call>, InlineError> {
-    let Some(first) = graph.operand(node, 0) else {
-        return Ok(None);
-    };
-    let ctx = graph.ctx();
-    match graph.kind(node) {
-        symbols::PRIM_CALL_FUNCTION => {
-            let name = match (graph.constant(first), ctx.type_kind(graph.ty(first))) {
-                (Some(Constant::Function(name)), _) | (_, TypeKind::Function(name)) => name,
-                _ => return Ok(None),
-            };
-            Ok(unit.find_function(name).map(|callee| Call { callee, skip: 1 }))
-        }
-        symbols::PRIM_CALL_METHOD => {
-            let TypeKind::Class(class) = ctx.type_kind(graph.ty(first)) else {
-                return Ok(None);
-            };
-            let Some(method) = graph.attribute_symbol(node, symbols::ATTR_NAME) else {
-                return Ok(None);
-            };
-            match unit.method(class, method) {
-                Some(callee) => Ok(Some(Call { callee, skip: 0 })),
-                // A class that C++ code registers: its methods are not ours to see.
-                None if unit.class(class).is_none() => Ok(None),
-                None => Err(InlineError::NoMethod {
-                    class: ctx.name(class).to_owned(),
-                    method: ctx.name(method).to_owned(),
-                    place: place(graph, node),
-                }),
-            }
-        }
-        _ => Ok(None),
-    }
+/// Returns the callee of `node`, as [`calls::resolve`] does.
+fn resolve(unit: &CompilationUnit, graph: &Graph, node: NodeId) -> Result<Option<Call>, InlineError> {
+    calls::resolve(unit, graph, node).map_err(|NoMethod { class, method }| InlineError::NoMethod {
+        class: graph.ctx().name(class).to_owned(),
+        method: graph.ctx().name(method).to_owned(),
+        place: place(graph, node),
+    })
 }
 
 fn place(graph: &Graph, node: NodeId) -> Option<String> {
@@ -233,7 +201,7 @@ fn place(graph: &Graph, node: NodeId) -> Option<String> {
     Some(range.display(ctx).to_string())
 }
 
-/// Inlines the calls of one function whose callees are inlined already.
+/// Inlines the calls of one function whose callees have been processed.
 fn inline_into(module: &mut Module, function: FunctionId, cx: &mut PassContext<'_>) -> Result<(), InlineError> {
     let empty = Graph::new(module.ctx().clone());
     let mut graph = std::mem::replace(&mut module.unit.function_mut(function).graph, empty);
@@ -243,7 +211,7 @@ fn inline_into(module: &mut Module, function: FunctionId, cx: &mut PassContext<'
     result.map(|_| ())
 }
 
-/// Inlines the calls in `graph`, whose callees call nothing any more unless fuel ran out. Gives how many went.
+/// Inlines the calls in `graph`, whose callees contain no calls unless fuel ran out. Returns the number of inlined calls.
 pub(crate) fn inline_graph(
     unit: &CompilationUnit,
     caller: &str,
@@ -284,7 +252,7 @@ pub(crate) fn inline_graph(
     Ok(calls)
 }
 
-/// Puts a copy of `callee` in the place of the call `node`.
+/// Replaces the call `node` by a copy of `callee`.
 fn splice_call(graph: &mut Graph, node: NodeId, callee: &Graph, arguments: &[ValueId]) {
     let mut map = CopyMap::default();
     for (&input, &argument) in callee.inputs().iter().zip(arguments) {
@@ -293,10 +261,10 @@ fn splice_call(graph: &mut Graph, node: NodeId, callee: &Graph, arguments: &[Val
     let results = Builder::before(graph, node).copy_block(callee, callee.root(), &mut map);
     let outputs = graph.node_outputs(node).to_vec();
     for ((output, result), inner) in outputs.into_iter().zip(results).zip(callee.outputs()) {
-        // The caller's name for the result says more than the callee's.
+        // The caller's name for the result is more informative than the callee's.
         if let Some(name) = graph.value_name(output) {
             graph.set_value_name(result, name);
-            // So it does for what the result will be once branches that are already decided are gone.
+            // The same applies to the value that remains after branches with known conditions are removed.
             for value in std::iter::successors(decided(callee, inner), |&value| decided(callee, value)) {
                 if let Some(value) = map.get(value) {
                     graph.set_value_name(value, name);
@@ -309,7 +277,7 @@ fn splice_call(graph: &mut Graph, node: NodeId, callee: &Graph, arguments: &[Val
         .operand(node, 0)
         .filter(|_| graph.kind(node) == symbols::PRIM_CALL_FUNCTION);
     graph.erase(node);
-    // The function's name, if this was its last call.
+    // The function value, if this was its last call.
     let constant = function_value
         .filter(|v| !graph.has_uses(*v))
         .and_then(|v| graph.defining_node(v))
@@ -319,7 +287,7 @@ fn splice_call(graph: &mut Graph, node: NodeId, callee: &Graph, arguments: &[Val
     }
 }
 
-/// If `value` comes from a `prim::If` on a constant, the value that the side taken gives it.
+/// Returns the value from the taken side, if `value` is a result of a `prim::If` on a constant.
 fn decided(graph: &Graph, value: ValueId) -> Option<ValueId> {
     let Definition::Output(node, index) = graph.definition(value) else {
         return None;
@@ -336,13 +304,14 @@ fn decided(graph: &Graph, value: ValueId) -> Option<ValueId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use frazil_ir::Constant;
     use frazil_ir::schema::{Catalogue, parse_schema};
     use frazil_ir::{AttributeKind, ClassDef, ClassKind, Function, types};
 
-    /// A method's name and what builds its body.
+    /// A method's name and a function that builds its body.
     type Method<'a> = (&'a str, &'a dyn Fn(&mut Builder<'_>));
 
-    /// A module `Net` with these methods.
+    /// Returns a module `Net` with these methods.
     fn module(methods: &[Method<'_>]) -> Module {
         let ctx = Arc::new(Context::new());
         let class = ctx.symbol("__torch__.Net");

@@ -1,9 +1,9 @@
-//! Forks as plain code: `inline-fork-wait`.
+//! Inlining of forks: `inline-fork-wait`.
 //!
-//! The body of a `prim::fork` stands in its place, and what waits for it uses its result.
+//! The body of a `prim::fork` replaces it, and the results replace those of the waits.
 //!
-//! **Sound when** the body runs to its end where it is forked, which is one of the orders that a fork may run in; an exception is then raised there and not at
-//! the wait. Forks whose future is used by anything but `aten::wait` stay.
+//! **Sound when** the body runs completely at the fork, which is one of the orders in which a fork may run; an exception is then raised there and not at the
+//! wait. Forks whose future is used by anything but `aten::wait` are kept.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
@@ -11,7 +11,7 @@ use crate::support;
 use crate::support::outline::copy_subgraph;
 use frazil_ir::{Graph, NodeId, symbols};
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "inline-fork-wait",
     summary: "Replaces forks by their bodies.",
@@ -31,7 +31,7 @@ with prim::fork_0 = graph(%a : Tensor):
     build: |_| AnyPass::graph(InlineForkWait),
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InlineForkWait;
 
@@ -47,7 +47,7 @@ impl GraphPass for InlineForkWait {
     }
 }
 
-/// True for a fork of one result that is only waited for.
+/// Returns true for a fork with one result that is only used by waits.
 fn is_waited_for(graph: &Graph, node: NodeId) -> bool {
     let body = graph.attribute(node, symbols::ATTR_SUBGRAPH).and_then(|a| a.as_graph());
     let (symbols::PRIM_FORK, Some(body), Some(future)) = (graph.kind(node), body, graph.output(node)) else {

@@ -1,8 +1,8 @@
-//! Functional graphs as plain code: `inline-functional-graphs`, the inverse of [`create-functional-graphs`](crate::create_functional_graphs).
+//! Inlining of functional graphs: `inline-functional-graphs`, the inverse of [`create-functional-graphs`](crate::create_functional_graphs).
 //!
-//! The nodes of a `prim::FunctionalGraph` stand in its place.
+//! The nodes of a `prim::FunctionalGraph` replace it.
 //!
-//! **Sound when** the group takes and gives as many values as the node has operands and outputs; others stay.
+//! **Sound when** the graph has as many inputs and outputs as the node has operands and outputs; others are kept.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
@@ -10,7 +10,7 @@ use crate::support;
 use crate::support::outline::inline_subgraph;
 use frazil_ir::{Graph, symbols};
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "inline-functional-graphs",
     summary: "Replaces functional graphs by their nodes.",
@@ -29,17 +29,17 @@ with prim::FunctionalGraph_0 = graph(%a : Tensor):
     build: |_| AnyPass::graph(InlineFunctionalGraphs),
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InlineFunctionalGraphs;
 
 impl GraphPass for InlineFunctionalGraphs {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
-        // Groups in groups first.
+        // Nested groups first.
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         for node in graph.all_nodes() {
             if graph.kind(node) == symbols::PRIM_FUNCTIONAL_GRAPH && cx.may_rewrite() && inline_subgraph(graph, node) {
-                // There was fuel.
+                // Fuel was available.
                 let _ = cx.rewrite("functional graphs inlined");
             }
         }

@@ -1,6 +1,6 @@
-//! Activations that give a new tensor: `inplace-to-functional-activation`.
+//! Functional activations: `inplace-to-functional-activation`.
 //!
-//! As [`remove-tensor-mutation`](crate::remove_tensor_mutation), for activations alone: passes that a write would stop can then work on them.
+//! Works like [`remove-tensor-mutation`](crate::remove_tensor_mutation), for activations alone, so that passes that writes prevent can process them.
 
 use crate::functional_to_inplace_activation::ACTIVATIONS;
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
@@ -8,7 +8,7 @@ use crate::registry::PassInfo;
 use crate::remove_tensor_mutation::remove_where;
 use frazil_ir::{Graph, NodeId};
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "inplace-to-functional-activation",
     summary: "Makes in-place activations functional if the written tensor cannot be observed.",
@@ -26,7 +26,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(InplaceToFunctionalActivation),
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InplaceToFunctionalActivation;
 

@@ -1,8 +1,8 @@
 //! Graph passes and the pass manager.
 //!
-//! One file a pass: its module documentation states what is rewritten, under which conditions that is sound, what is deliberately not
-//! done, and how PyTorch differs. [`PassRegistry`] knows the passes by name, [`pipeline`] parses textual pipelines, and a [`PassManager`]
-//! runs them with verification, printing, timing and statistics. Nothing is global.
+//! One file per pass: its module documentation states what is rewritten, under which conditions that is sound, what is deliberately not
+//! done, and how PyTorch differs. [`PassRegistry`] contains the passes by name, [`pipeline`] parses textual pipelines, and a
+//! [`PassManager`] runs them with verification, printing, timing and statistics. Nothing is global.
 //!
 //! ```
 //! use frazil_ir::{Builder, Context, Graph, schema::Catalogue, types};
@@ -25,7 +25,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Passes know operators only through [`Operators`]: schemas, and a way to evaluate a node on constants.
+//! Passes access operators only through [`Operators`]: schemas, and a way to evaluate a node on constants.
 #![forbid(unsafe_code)]
 
 pub mod alias_db;

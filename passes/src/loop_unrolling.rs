@@ -1,14 +1,14 @@
 //! Unrolling counted loops: `loop-unrolling`.
 //!
-//! A loop of constant length below 64 becomes that many copies of its body. Another one becomes a loop over 8 copies of the body at a time and a loop
-//! for what is left over.
+//! A loop of constant length below 64 becomes that many copies of its body. Another one becomes a loop over 8 copies of the body at a time, and a
+//! loop for the remaining iterations.
 //!
-//! **Sound** for loops that only count: both the condition at the start and the one that the body passes on are constantly true. The counter is carried
-//! along where the body uses it.
+//! **Sound** for loops that only count: both the initial condition and the one that the body passes on are the constant true. The counter becomes a
+//! carried value if the body uses it.
 //!
-//! **Not done.** Bodies of more than 32 nodes; and what would make the graph larger than [`MAX_NODES`].
+//! **Not done.** Bodies of more than 32 nodes, and loops whose unrolling would make the graph larger than [`MAX_NODES`].
 //!
-//! PyTorch differs in making one copy of the body of a loop of negative length; here as there is none.
+//! PyTorch makes one copy of the body of a loop of negative length; here there is none.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
@@ -17,7 +17,7 @@ use crate::support::rewrite::{clean_up, int};
 use crate::support::template::BlockTemplate;
 use frazil_ir::{BlockId, Builder, Graph, InsertPoint, NodeId, ValueId, symbols, types};
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "loop-unrolling",
     summary: "Unrolls counted loops: short loops of constant length completely, others by eight.",
@@ -39,18 +39,18 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(LoopUnrolling),
 };
 
-/// Copies of the body in a loop whose length is not known.
+/// Number of copies of the body in a loop of unknown length.
 const FACTOR: i64 = 8;
-/// Bodies above this are not unrolled.
+/// Maximum number of nodes of unrolled bodies.
 const MAX_BODY: usize = 32;
-/// Lengths from this on are not unrolled whole.
+/// Minimum length of loops that are not unrolled completely.
 pub(crate) const MAX_REPEATS: i64 = 64;
-/// A graph is not made larger than this: nested loops multiply.
+/// Maximum number of nodes of the graph after unrolling, since nested loops multiply.
 pub(crate) const MAX_NODES: usize = 4_000_000;
 
 const STATISTIC: &str = "loops unrolled";
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LoopUnrolling;
 
@@ -61,7 +61,7 @@ impl GraphPass for LoopUnrolling {
     }
 }
 
-/// Unrolls the counted loops that `wanted` picks by body and constant length, inner ones first, and removes what is left without use.
+/// Unrolls the counted loops for which `wanted`, which receives body and constant length, returns true, inner ones first, and removes unused nodes.
 ///
 /// # Errors
 /// None; the type is that of passes.
@@ -76,13 +76,13 @@ pub(crate) fn unroll_all(
         .into_iter()
         .filter(|n| is_counted(graph, *n))
         .collect();
-    // Backwards, so that inner loops come before those around them.
+    // In reverse order, so that inner loops come before those around them.
     for node in loops.into_iter().rev() {
         let Some(&body) = graph.node_blocks(node).first().filter(|_| graph.is_alive(node)) else {
             continue;
         };
         let length = graph.operand(node, 0).and_then(|v| int(graph, v));
-        // First what is cheap to tell: counting the bodies of nested loops takes the square of their depth.
+        // Cheap checks come first: counting the bodies of nested loops takes quadratic time in their depth.
         if !wanted(graph, body, length) {
             continue;
         }
@@ -102,7 +102,7 @@ pub(crate) fn unroll_all(
     clean_up(graph, cx, STATISTIC, before)
 }
 
-/// True for a loop that runs as many times as it says.
+/// Returns true for a loop that always runs as often as its trip count states.
 pub(crate) fn is_counted(graph: &Graph, node: NodeId) -> bool {
     let yes = |v: Option<ValueId>| v.and_then(|v| graph.constant(v)).and_then(|c| c.as_bool()) == Some(true);
     graph.kind(node) == symbols::PRIM_LOOP
@@ -140,9 +140,9 @@ fn unroll(graph: &mut Graph, node: NodeId, length: Option<i64>) {
     }
 }
 
-/// Puts `times` copies of `body` at `point`, each with the results of the one before. Gives the results of the last.
+/// Inserts `times` copies of `body` at `point`, each with the results of the previous one. Returns the results of the last.
 ///
-/// The counter, which nothing uses, is `counter` in all of them.
+/// The counter, which is unused, is `counter` in all of them.
 fn repeat(
     graph: &mut Graph,
     body: BlockId,
@@ -161,7 +161,7 @@ fn repeat(
     values
 }
 
-/// Makes the loop count in a value that it carries first.
+/// Replaces the loop's counter by an additional first carried value.
 fn carry_counter(graph: &mut Graph, node: NodeId, body: BlockId) {
     let ctx = graph.ctx().clone();
     let zero = Builder::before(graph, node).constant(0);
@@ -185,7 +185,7 @@ fn carry_counter(graph: &mut Graph, node: NodeId, body: BlockId) {
     graph.insert_operand(return_node, 1, next);
 }
 
-/// Makes the loop one over [`FACTOR`] copies of its body, followed by one for what is left over.
+/// Makes the loop one over [`FACTOR`] copies of its body, followed by one for the remaining iterations.
 fn split(graph: &mut Graph, node: NodeId, body: BlockId, count: ValueId) {
     let ctx = graph.ctx().clone();
     let mut b = Builder::before(graph, node);
@@ -195,7 +195,7 @@ fn split(graph: &mut Graph, node: NodeId, body: BlockId, count: ValueId) {
         &[count, factor],
         types::INT,
     );
-    // The second loop is the first as it was, behind it.
+    // The second loop is a copy of the original one, behind it.
     let outputs = graph.node_outputs(node).to_vec();
     let output_types: Vec<_> = outputs.iter().map(|v| graph.ty(*v)).collect();
     let parameter_types: Vec<_> = graph.parameters(body).iter().map(|v| graph.ty(*v)).collect();

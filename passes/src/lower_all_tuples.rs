@@ -1,10 +1,10 @@
-//! A graph without tuples: `lower-all-tuples`.
+//! Removal of all tuples: `lower-all-tuples`.
 //!
-//! Inputs and outputs of the graph, of branches and of loops that are tuples become one value for each element, at any depth; constant tuples are taken
-//! apart; unpacking, indexing and slicing give the elements themselves.
+//! Inputs and outputs of the graph, of branches and of loops that are tuples become one value for each element, at any depth; constant tuples are
+//! split; unpacking, indexing and slicing are replaced by the elements themselves.
 //!
-//! The graph's signature changes: a caller passes and gets the elements. **Fails**, as PyTorch does, when a tuple is left: one that an operator makes or takes
-//! that does not know tuples (a list of tuples, an attribute), or an index that is no constant.
+//! The graph's signature changes: callers pass and receive the elements. As in PyTorch, the pass **fails** if a tuple remains: one that an operator without
+//! support for tuples makes or uses (a list of tuples, an attribute), or an index that is not constant.
 
 use crate::lower_simple_tuples::take_apart;
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
@@ -13,7 +13,7 @@ use crate::support::constants::insert_constant;
 use crate::support::rewrite::built_by;
 use frazil_ir::{BlockId, Builder, Graph, NodeId, TypeId, TypeKind, ValueId, symbols};
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "lower-all-tuples",
     summary: "Replaces tuples by their elements, also in the inputs and outputs of the graph.",
@@ -33,13 +33,13 @@ pub static INFO: PassInfo = PassInfo {
 
 const STATISTIC: &str = "tuples lowered";
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LowerAllTuples;
 
 impl GraphPass for LowerAllTuples {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
-        // A body of a fork has a signature that its fork knows: those stay as they are.
+        // The signature of a fork's body must match its fork, so bodies are not changed.
         let root = graph.root();
         flatten_parameters(graph, root, cx);
         let mut open: Vec<Step> = vec![Step::Nodes(root, graph.first(root))];
@@ -67,9 +67,9 @@ impl GraphPass for LowerAllTuples {
 }
 
 enum Step {
-    /// The rest of a block, then its results.
+    /// Visits the rest of a block, then its results.
     Nodes(BlockId, Option<NodeId>),
-    /// A node whose blocks are done.
+    /// Handles a node after its blocks.
     Leave(NodeId),
 }
 
@@ -98,7 +98,7 @@ impl LowerAllTuples {
     }
 }
 
-/// Types of a tuple's elements.
+/// Returns the types of a tuple's elements.
 fn element_types(graph: &Graph, ty: TypeId) -> Option<Vec<TypeId>> {
     match graph.ctx().type_kind(ty) {
         TypeKind::Tuple(es) | TypeKind::NamedTuple(_, _, es) => Some(graph.ctx().types(es).to_vec()),
@@ -106,20 +106,20 @@ fn element_types(graph: &Graph, ty: TypeId) -> Option<Vec<TypeId>> {
     }
 }
 
-/// The elements of a tuple that is built in the graph.
+/// Returns the elements of a tuple that is built in the graph.
 fn built(graph: &Graph, value: ValueId) -> Option<Vec<ValueId>> {
     element_types(graph, graph.ty(value))?;
     let construct = built_by(graph, value, symbols::PRIM_TUPLE_CONSTRUCT)?;
     Some(graph.operands(construct).collect())
 }
 
-/// Moves the last `count` of `len` places to `index`.
+/// Returns the permutation of `len` indices that moves the last `count` to `index`.
 fn moved(len: usize, count: usize, index: usize) -> Vec<usize> {
     let stay = len - count;
     (0..index).chain(stay..len).chain(index..stay).collect()
 }
 
-/// Makes parameters that are tuples several, of which the tuple is built at the start of the block.
+/// Splits parameters that are tuples, and rebuilds the tuples at the start of the block.
 fn flatten_parameters(graph: &mut Graph, block: BlockId, cx: &mut PassContext<'_>) {
     let mut index = 0;
     while let Some(&parameter) = graph.parameters(block).get(index) {
@@ -143,7 +143,7 @@ fn flatten_parameter(graph: &mut Graph, block: BlockId, index: usize, types: &[T
     graph.remove_parameter(block, index + types.len());
 }
 
-/// The operands of a loop that are tuples, and its parameters with them.
+/// Splits operands of a loop that are tuples, together with its parameters.
 fn flatten_loop_operands(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) {
     let Some(&body) = graph.node_blocks(node).first() else {
         return;
@@ -180,9 +180,9 @@ fn replace_operand(graph: &mut Graph, node: NodeId, index: usize, items: &[Value
     graph.set_operands(node, &operands);
 }
 
-/// The results of a block that are tuples.
+/// Splits results of a block that are tuples.
 fn flatten_results(graph: &mut Graph, block: BlockId, cx: &mut PassContext<'_>) {
-    // Outputs of a node follow when all its blocks are done; both sides of a branch have to be of one form.
+    // Outputs of a node are split after all its blocks, so that both sides of a branch have the same structure.
     if let Some(owner) = graph.owner(block)
         && !matches!(graph.kind(owner), symbols::PRIM_IF | symbols::PRIM_LOOP)
     {
@@ -194,7 +194,7 @@ fn flatten_results(graph: &mut Graph, block: BlockId, cx: &mut PassContext<'_>) 
     }
 }
 
-/// The outputs of a branch or loop that are tuples, and the results of its blocks with them.
+/// Splits outputs of a branch or loop that are tuples, together with the results of its blocks.
 fn flatten_outputs(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) {
     let shift = match graph.kind(node) {
         symbols::PRIM_IF => 0,
@@ -202,7 +202,7 @@ fn flatten_outputs(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) {
         _ => return,
     };
     let blocks = graph.node_blocks(node).to_vec();
-    // Loops have lost the tuples among their parameters already: their results are flattened, then their outputs.
+    // Tuples among the parameters of loops have been split: now their results are, then their outputs.
     let mut index = 0;
     while let Some(&output) = graph.node_outputs(node).get(index) {
         let Some(types) = element_types(graph, graph.ty(output)) else {
@@ -257,7 +257,7 @@ fn take_constant_apart(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>
     let tuple = Builder::before(graph, node).op(symbols::PRIM_TUPLE_CONSTRUCT, &values, ty);
     graph.replace_all_uses_with(output, tuple);
     graph.erase(node);
-    // Tuples in the tuple.
+    // Nested tuples.
     for value in values {
         if let Some(n) = graph.defining_node(value) {
             take_constant_apart(graph, n, cx);
@@ -265,7 +265,7 @@ fn take_constant_apart(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>
     }
 }
 
-/// The kind of a node that a tuple is left at.
+/// Returns the kind of a node with a remaining tuple.
 fn left_over(graph: &Graph) -> Option<String> {
     let is_tuple = |v: &ValueId| element_types(graph, graph.ty(*v)).is_some();
     let nodes = graph.all_nodes();

@@ -1,8 +1,8 @@
-//! Tuples that are taken apart where they are built: `lower-simple-tuples`.
+//! Forwarding of tuple elements: `lower-simple-tuples`.
 //!
-//! Unpacking, indexing and slicing a tuple that a `prim::TupleConstruct` builds gives its elements. What is left without use goes.
+//! Unpacking, indexing and slicing a tuple that a `prim::TupleConstruct` builds is replaced by its elements. Unused nodes are removed.
 //!
-//! **Sound** since tuples do not change. An index that is no constant, or out of bounds, stays.
+//! **Sound** since tuples are immutable. An index that is not constant, or out of bounds, is kept.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
@@ -10,7 +10,7 @@ use crate::support;
 use crate::support::rewrite::{Replacement, built_by, clean_up, element_index, int, replace};
 use frazil_ir::{Builder, Graph, NodeId, ValueId, symbols};
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "lower-simple-tuples",
     summary: "Replaces reads of elements of tuples by the values that the tuples were built from.",
@@ -28,7 +28,7 @@ pub static INFO: PassInfo = PassInfo {
 
 const STATISTIC: &str = "tuple operations lowered";
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LowerSimpleTuples;
 
@@ -43,7 +43,7 @@ impl GraphPass for LowerSimpleTuples {
     }
 }
 
-/// Replaces `node` if it takes a tuple apart that is built in the graph; true when it is gone.
+/// Replaces `node` if it reads elements of a tuple that is built in the graph. Returns true if it was removed.
 pub(crate) fn take_apart(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) -> bool {
     let Some((values, is_slice)) = elements(graph, node) else {
         return false;
@@ -62,8 +62,8 @@ pub(crate) fn take_apart(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'
     true
 }
 
-/// The elements that `node` takes out of a tuple, and whether it makes a tuple of them.
-fn elements(graph: &Graph, node: NodeId) -> Option<(Vec<ValueId>, bool)> {
+/// Returns the elements that `node` reads from a tuple that is built in the graph, and whether it makes a tuple of them.
+pub fn elements(graph: &Graph, node: NodeId) -> Option<(Vec<ValueId>, bool)> {
     let kind = graph.kind(node);
     if !matches!(
         kind,

@@ -1,9 +1,9 @@
-//! One name for each operator: `normalize-ops`.
+//! Canonical operator names: `normalize-ops`.
 //!
-//! Operators that are other names of one another get the one that the other passes know: `aten::absolute` is `aten::abs`, in place too. `rsub(a, b)` is
-//! `b - a`, and `a is b` of truth values is `a == b`.
+//! Aliases of operators are replaced by the name that the other passes handle: `aten::absolute` becomes `aten::abs`, likewise in place. `rsub(a, b)`
+//! becomes `b - a`, and `a is b` of bools becomes `a == b`.
 //!
-//! **Sound when** the operator of the new name has an overload that takes these operands; without one the node stays.
+//! **Sound when** the operator of the new name has an overload for these operands; otherwise the node is kept.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
@@ -11,7 +11,7 @@ use crate::support;
 use frazil_ir::schema::Catalogue;
 use frazil_ir::{Graph, NodeId, SymbolId, TypeId, types};
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "normalize-ops",
     summary: "Replaces aliases of operators by one name.",
@@ -26,65 +26,6 @@ pub static INFO: PassInfo = PassInfo {
     options: &[],
     build: |_| AnyPass::graph(NormalizeOps),
 };
-
-/// Other names, and the name; both without `aten::`.
-const ALIASES: &[(&str, &str)] = &[
-    ("absolute", "abs"),
-    ("clip", "clamp"),
-    ("det", "linalg_det"),
-    ("matrix_power", "linalg_matrix_power"),
-    ("matrix_exp", "linalg_matrix_exp"),
-    ("ger", "outer"),
-    ("arccos", "acos"),
-    ("arcsin", "asin"),
-    ("arctan", "atan"),
-    ("arctan2", "atan2"),
-    ("arccosh", "acosh"),
-    ("arcsinh", "asinh"),
-    ("arctanh", "atanh"),
-    ("fix", "trunc"),
-    ("negative", "neg"),
-    ("subtract", "sub"),
-    ("greater_equal", "ge"),
-    ("greater", "gt"),
-    ("less_equal", "le"),
-    ("less", "lt"),
-    ("not_equal", "ne"),
-    ("divide", "div"),
-    ("multiply", "mul"),
-    ("linalg_matmul", "matmul"),
-    ("inverse", "linalg_inv"),
-    ("true_divide", "div"),
-    ("concat", "cat"),
-    ("concatenate", "cat"),
-    ("row_stack", "vstack"),
-    ("swapdims", "transpose"),
-    ("swapaxes", "transpose"),
-    ("moveaxis", "movedim"),
-    ("special_erf", "erf"),
-    ("special_erfc", "erfc"),
-    ("special_erfinv", "erfinv"),
-    ("special_expit", "sigmoid"),
-    ("special_exp2", "exp2"),
-    ("special_expm1", "expm1"),
-    ("special_logit", "logit"),
-    ("special_logsumexp", "logsumexp"),
-    ("special_round", "round"),
-    ("special_log1p", "log1p"),
-    ("special_sinc", "sinc"),
-    ("special_digamma", "digamma"),
-    ("special_psi", "digamma"),
-    ("special_i0", "i0"),
-    ("special_xlogy", "xlogy"),
-    ("special_log_softmax", "log_softmax"),
-    ("orgqr", "linalg_householder_product"),
-    ("special_multigammaln", "mvlgamma"),
-    ("special_polygamma", "polygamma"),
-    ("special_softmax", "softmax"),
-    ("special_gammainc", "igamma"),
-    ("special_gammaincc", "igammac"),
-    ("special_gammaln", "lgamma"),
-];
 
 /// See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
@@ -111,27 +52,23 @@ impl GraphPass for NormalizeOps {
     }
 }
 
-/// The kind that `node` should have, and whether its first two operands change places.
+/// Returns the canonical kind of `node`, and whether its first two operands are swapped.
 fn normal_form(graph: &Graph, node: NodeId, catalogue: &Catalogue) -> Option<(SymbolId, bool)> {
     let ctx = graph.ctx();
-    let name = graph.kind_name(node).strip_prefix("aten::")?;
     let mut operand_types: Vec<TypeId> = graph.operands(node).map(|v| graph.ty(v)).collect();
-    let truth_values = operand_types == [types::BOOL, types::BOOL];
-    let (new, swap) = match name {
-        "__is__" if truth_values => ("eq".to_owned(), false),
-        "__isnot__" if truth_values => ("ne".to_owned(), false),
-        "rsub" if operand_types.get(1).is_some_and(|ty| ctx.is_tensor(*ty)) => ("sub".to_owned(), true),
+    let are_bools = operand_types == [types::BOOL, types::BOOL];
+    let (kind, swap) = match graph.kind_name(node) {
+        "aten::__is__" if are_bools => (ctx.symbol("aten::eq"), false),
+        "aten::__isnot__" if are_bools => (ctx.symbol("aten::ne"), false),
+        "aten::rsub" if operand_types.get(1).is_some_and(|ty| ctx.is_tensor(*ty)) => (ctx.symbol("aten::sub"), true),
         _ => {
-            let functional = name.strip_suffix('_').unwrap_or(name);
-            let (_, new) = ALIASES.iter().find(|(other, _)| *other == functional)?;
-            let suffix = if functional == name { "" } else { "_" };
-            (format!("{new}{suffix}"), false)
+            let alias = catalogue.alias(graph.kind(node)).filter(|a| a.is_normalised())?;
+            (alias.operator, false)
         }
     };
     if swap {
         operand_types.swap(0, 1);
     }
-    let kind = ctx.symbol(&format!("aten::{new}"));
     catalogue.resolve_types(kind, &operand_types).found()?;
     Some((kind, swap))
 }

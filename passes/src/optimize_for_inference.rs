@@ -1,10 +1,10 @@
-//! What is worth doing to a frozen graph that only runs: `optimize-for-inference`.
+//! Optimisations of a frozen graph for inference: `optimize-for-inference`.
 //!
-//! In PyTorch's order: relus behind convolutions fuse; then the weights of linears are transposed beforehand. Each is a pass of its own with its own
+//! In PyTorch's order: relus after convolutions are fused; then the weights of linears are transposed. Each is a pass of its own with its own
 //! conditions.
 //!
-//! PyTorch converts to MKLDNN in between, and what it then saves cannot be loaded. Nothing here makes an operator or a constant that an archive cannot hold;
-//! layouts are the business of native code.
+//! PyTorch also converts to MKLDNN, and its result cannot be loaded after saving. Nothing here makes an operator or a constant that an archive cannot
+//! contain; native code chooses layouts.
 
 use crate::dce::DeadCodeElimination;
 use crate::freeze::{FreezeOptions, freeze_with, methods_of};
@@ -16,7 +16,7 @@ use crate::support::operators::Operators;
 use crate::transpose_frozen_linear::TransposeFrozenLinear;
 use frazil_ir::{Constant, Graph, Module, symbols};
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "optimize-for-inference",
     summary: "Fuses relus into convolutions and transposes the weights of linears, in a frozen graph.",
@@ -26,7 +26,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(OptimizeForInference),
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OptimizeForInference;
 
@@ -38,7 +38,7 @@ impl GraphPass for OptimizeForInference {
     }
 }
 
-/// The module with all its parts in evaluation mode.
+/// Returns the module with all its submodules in evaluation mode.
 fn evaluating(module: &Module) -> Module {
     let mut module = module.clone();
     let objects: Vec<_> = module.objects().map(|(id, _)| id).collect();
@@ -50,11 +50,10 @@ fn evaluating(module: &Module) -> Module {
     module
 }
 
-/// What `torch.jit.optimize_for_inference` does: freezes the module, unless it is frozen already, whatever mode it is in, and optimises the methods that are
-/// left.
+/// Optimises like `torch.jit.optimize_for_inference`: freezes the module in any mode, unless it is frozen already, and optimises the remaining methods.
 ///
 /// # Errors
-/// What freezing refuses, training mode aside.
+/// The errors of freezing, except for training mode.
 pub fn optimize_module_for_inference(
     module: &Module,
     options: &FreezeOptions,
@@ -65,10 +64,11 @@ pub fn optimize_module_for_inference(
     Ok(optimized)
 }
 
-/// [`optimize_module_for_inference`] in place, as the first passes of `manager`; see [`freeze_with`].
+/// Optimises in place as [`optimize_module_for_inference`] does, as the first passes of `manager`; see [`freeze_with`].
 ///
 /// # Errors
-/// As [`optimize_module_for_inference`], and those of the manager's further passes; the module may then be half rewritten.
+/// The errors of [`optimize_module_for_inference`], and those of the manager's further passes; the module may then be partially
+/// rewritten.
 pub fn optimize_for_inference_with(
     module: &mut Module,
     options: &FreezeOptions,
@@ -88,7 +88,7 @@ pub fn optimize_for_inference_with(
     freeze_with(module, options, manager, operators)
 }
 
-/// [`OptimizeForInference`] on the methods of the root.
+/// Runs [`OptimizeForInference`] on the methods of the root.
 struct OptimizeMethodsForInference;
 
 impl ModulePass for OptimizeMethodsForInference {

@@ -1,9 +1,9 @@
 //! The frozen-graph optimisations: `optimize-frozen-graph`.
 //!
-//! Removes dropouts that are switched off. Then, if numerics may change in the last bits, folds batch norms, additions and multiplications into convolutions and
-//! batch norms into linears until nothing more folds, and merges linears on one input. Each is a pass of its own with its own conditions; dead code goes last.
+//! Removes inactive dropouts. Then, if rounding may change, folds batch norms, additions and multiplications into convolutions and batch norms into linears
+//! until nothing more folds, and merges linears with one input. Each is a pass of its own with its own conditions; dead code is removed last.
 //!
-//! PyTorch merges linears first, on CUDA only; a batch norm behind one of them is then not folded.
+//! PyTorch merges linears first, on CUDA only; a batch norm after one of them is then not folded.
 
 use crate::concat_frozen_linear::ConcatFrozenLinear;
 use crate::dce::DeadCodeElimination;
@@ -16,7 +16,7 @@ use crate::registry::{OptionInfo, OptionKind, PassInfo};
 use crate::remove_dropout::RemoveDropout;
 use frazil_ir::Graph;
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "optimize-frozen-graph",
     summary: "Removes dropouts, and folds operators after convolutions and linears into their weights.",
@@ -35,10 +35,10 @@ pub static INFO: PassInfo = PassInfo {
     },
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug)]
 pub struct OptimizeFrozenGraph {
-    /// Run the foldings, which change results in their last bits.
+    /// Runs the foldings, which change the rounding of results.
     pub optimize_numerics: bool,
 }
 
@@ -46,7 +46,7 @@ impl GraphPass for OptimizeFrozenGraph {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         cx.run(&RemoveDropout, graph)?;
         if self.optimize_numerics {
-            // Every folding removes a node, so that this ends.
+            // Every folding removes a node, so this terminates.
             loop {
                 let revision = graph.revision();
                 cx.run(&FoldFrozenConvBatchNorm, graph)?;
@@ -57,7 +57,7 @@ impl GraphPass for OptimizeFrozenGraph {
                     break;
                 }
             }
-            // Last: a batch norm folds into a linear of its own only.
+            // Last: a batch norm can only be folded into a linear of its own.
             cx.run(&ConcatFrozenLinear, graph)?;
         }
         cx.run(&DeadCodeElimination::default(), graph)

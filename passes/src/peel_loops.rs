@@ -1,15 +1,15 @@
-//! The first rounds of loops by themselves: `peel-loops`.
+//! Loop peeling: `peel-loops`.
 //!
-//! A loop becomes two: one of at most `rounds` rounds, and one for those that are left, which starts with what the first gives and runs only if the first was not
-//! stopped. What holds of the first round alone (the types of what is carried, a branch on the counter) can then be used there; where the length is constant
-//! [`constant-loop-unrolling`](crate::constant_loop_unrolling) makes straight code of the first.
+//! A loop becomes two: one of at most `rounds` iterations, and one for the remaining iterations, which starts with the results of the first and runs only if
+//! the first was not stopped. Properties of the first iterations alone (the types of carried values, a branch on the counter) can then be used; for a constant
+//! length, [`constant-loop-unrolling`](crate::constant_loop_unrolling) unrolls the first loop.
 //!
-//! **Sound** for any loop: the rounds run in the same order, with the same counter, under the same conditions.
+//! **Sound** for any loop: the iterations run in the same order, with the same counter, under the same conditions.
 //!
-//! **Not done.** Loops that this pass has made; those whose constant length says that nothing would be left for the second; loops inside loops, of which the outer is peeled; bodies that
-//! would make the graph larger than the bound of [`loop-unrolling`](crate::loop_unrolling).
+//! **Not done.** Loops that this pass has made; loops of constant length whose second loop would not run; loops inside loops, of which the outer is peeled;
+//! bodies that would make the graph larger than the bound of [`loop-unrolling`](crate::loop_unrolling).
 //!
-//! PyTorch peels loops with profiling nodes in them, inside its executor only.
+//! PyTorch peels loops that contain profiling nodes, inside its executor only.
 
 use crate::loop_unrolling::MAX_NODES;
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
@@ -19,7 +19,7 @@ use crate::support::rewrite::int;
 use crate::support::template::BlockTemplate;
 use frazil_ir::{BlockId, Builder, Graph, InsertPoint, NodeId, ValueId, symbols, types};
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "peel-loops",
     summary: "Peels the first iterations off a loop, into a loop of their own.",
@@ -60,10 +60,10 @@ pub static INFO: PassInfo = PassInfo {
     },
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug)]
 pub struct PeelLoops {
-    /// How many rounds the first loop has at most; nothing is done for less than one.
+    /// Maximum number of iterations of the first loop; nothing is done for less than one.
     pub rounds: i64,
 }
 
@@ -88,7 +88,7 @@ impl GraphPass for PeelLoops {
 }
 
 impl PeelLoops {
-    /// The body of a loop, if the loop is to be peeled.
+    /// Returns the body of a loop, if the loop can be peeled.
     fn peelable(&self, graph: &Graph, node: NodeId) -> Option<BlockId> {
         if self.rounds < 1 || graph.kind(node) != symbols::PRIM_LOOP {
             return None;
@@ -107,7 +107,7 @@ impl PeelLoops {
         (fits && length.is_none_or(|n| n > self.rounds)).then_some(body)
     }
 
-    /// True for the lengths that [`peel`](Self::peel) makes: `min(n, rounds)`, and `n - min(n, rounds)`.
+    /// Returns true for the lengths that [`peel`](Self::peel) makes: `min(n, rounds)`, and `n - min(n, rounds)`.
     fn is_peeled(&self, graph: &Graph, length: ValueId) -> bool {
         let made_by = |v: ValueId, kind: &str| graph.defining_node(v).filter(|n| graph.kind_name(*n) == kind);
         let bounded = |v: ValueId| {
@@ -139,7 +139,7 @@ impl PeelLoops {
         let block = b.add_block(first);
         let counter = b.add_parameter(block, types::INT);
         let parameters: Vec<ValueId> = carried.iter().map(|ty| b.add_parameter(block, *ty)).collect();
-        // The condition is carried out of the loop, and not used in it.
+        // The condition is passed out of the loop, and not used in it.
         let given: Vec<ValueId> = std::iter::once(counter)
             .chain(parameters.iter().copied().take(initial.len()))
             .collect();

@@ -1,23 +1,22 @@
 //! Peephole rewrites: `peephole`.
 //!
-//! All small rewrites that types and operands give away, in PyTorch's order: those below, then [lists](crate::peephole_list_idioms),
-//! [dictionaries](crate::peephole_dict_idioms), [tensors](crate::peephole_alias_sensitive),
-//! [numbers, truth values and None](crate::peephole_non_tensor), and [concatenations](crate::combine_concats); what is without use then goes.
+//! All small rewrites that follow from types and operands, in PyTorch's order: those below, then [lists](crate::peephole_list_idioms),
+//! [dictionaries](crate::peephole_dict_idioms), [tensors](crate::peephole_alias_sensitive), [numbers, bools and
+//! None](crate::peephole_non_tensor), and [concatenations](crate::combine_concats); unused nodes are then removed.
 //!
 //! - `aten::dim`, `aten::size`, `prim::dtype`, `prim::device`, `prim::is_cuda`, `aten::is_floating_point` and `aten::is_complex` of a tensor whose type
-//!   says so are constants, as is the length of its sizes (unless `disable-shape-peepholes` is set);
-//! - `x.t().t()`, `x.type_as(y)` of one dtype and device, and `x.expand(x.size())` are `x`;
-//! - `aten::device` of constants is one;
-//! - unpacking or indexing a tuple that was just built gives its elements;
+//!   determines them become constants, and so does the length of its sizes (unless `disable-shape-peepholes` is set);
+//! - `x.t().t()`, `x.type_as(y)` of one dtype and device, and `x.expand(x.size())` become `x`;
+//! - `aten::device` of constants becomes one;
+//! - unpacking or indexing a tuple that was just built is replaced by its elements;
 //! - the rank of a convolution's result is that of its weight.
 //!
-//! **Sound** for any use: what a type says of a tensor is true for as long as nobody writes to it, so shapes are believed only of values without
-//! writers (in-place operators may resize), and a view is replaced by its base only where nobody can tell.
+//! **Sound** for any use: the properties in a tensor's type are true as long as the tensor is not written, so shapes are used only for values
+//! without writers (in-place operators may resize), and a view is replaced by its base only if the difference is not observable.
 //!
-//! **One exception**, which PyTorch makes too: a convolution whose input lacks the batch dimension gives a result of one dimension less. Where the rank
-//! decides only whether an exception is raised (the check of a batch norm behind a convolution) it is taken for granted: what ran without
-//! an exception gives the same results. PyTorch takes it for granted in every use; so does this pass with `like-pytorch`, which is the default in pipelines
-//! and which freezing does without.
+//! **One exception**, as in PyTorch: a convolution whose input has no batch dimension has a result with one dimension less. If the rank only decides
+//! whether an exception is raised (the check of a batch norm after a convolution), a batch dimension is assumed: runs without an exception have the same
+//! results. PyTorch assumes it for every use; so does this pass with `like-pytorch`, which is the default in pipelines but not in freezing.
 
 use crate::dce::DeadCodeElimination;
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
@@ -30,7 +29,7 @@ use crate::support::rewrite::{Replacement, built_by, element_index, int, rewrite
 use crate::{AliasDb, support};
 use frazil_ir::{Constant, Device, DeviceKind, Dim, Graph, NodeId, TensorType, TypeKind, ValueId, symbols};
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "peephole",
     summary: "Rewrites single nodes whose result follows from their types or operands.",
@@ -68,13 +67,13 @@ pub static INFO: PassInfo = PassInfo {
     },
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Debug, Default)]
 pub struct Peephole {
-    /// Do not believe the sizes and dtypes that tensor types say.
+    /// Ignores the sizes and dtypes in tensor types.
     pub disable_shape_peepholes: bool,
-    /// Take for granted what PyTorch does: inputs of convolutions are batches, tensors of unknown dtype hold no truth values, integers fit
-    /// into floats.
+    /// Makes PyTorch's assumptions: inputs of convolutions have a batch dimension, tensors of unknown dtype are not bool tensors, integers
+    /// are representable as floats.
     pub like_pytorch: bool,
 }
 
@@ -136,7 +135,7 @@ impl Peephole {
                     let (of, like) = (tensor_type(graph, operand(0)?)?, tensor_type(graph, operand(1)?)?);
                     let alike =
                         of.dtype.is_some() && of.device.is_some() && (of.dtype, of.device) == (like.dtype, like.device);
-                    // It gives its operand itself then, and not a copy.
+                    // The node then returns its operand itself, and not a copy.
                     alike.then_some(Replacement::Value(operand(0)?))
                 }
                 "aten::expand" if !self.disable_shape_peepholes => {
@@ -162,7 +161,7 @@ impl Peephole {
         }
     }
 
-    /// What the type of a tensor says of it.
+    /// Returns a property of a tensor that its type determines.
     fn property(&self, graph: &Graph, node: NodeId, db: &AliasDb) -> Option<Replacement> {
         let asks = graph.kind_name(node);
         if !matches!(
@@ -196,7 +195,7 @@ impl Peephole {
             ("aten::is_floating_point", 1) => Constant::Bool(ty.dtype?.is_floating_point()),
             ("aten::is_complex", 1) => Constant::Bool(ty.dtype?.is_complex()),
             ("aten::size", 1) => {
-                // Each call gives a new list, and a constant is one.
+                // Each call returns a new list, while a constant is one list.
                 let sizes = graph.output(node)?;
                 if db.has_writers(sizes) || db.escapes_scope(&[sizes]) {
                     return None;
@@ -215,7 +214,8 @@ impl Peephole {
         }))
     }
 
-    /// The rank of the result of the convolution that `value` is: when it only guards exceptions, or the input is known to be a batch.
+    /// Returns the rank of the result of the convolution that defines `value`, if the rank only guards exceptions, or if the input is known to have a batch
+    /// dimension.
     fn convolution_rank(&self, graph: &Graph, value: ValueId, dim: NodeId, db: &AliasDb) -> Option<i64> {
         let convolution = graph.defining_node(value)?;
         let rank = match graph.kind(convolution) {
@@ -238,7 +238,7 @@ fn tensor_type(graph: &Graph, value: ValueId) -> Option<TensorType> {
     }
 }
 
-/// The extents of a tensor whose type says all of them.
+/// Returns the sizes of a tensor, if its type has all of them.
 fn known_sizes(graph: &Graph, tensor: ValueId) -> Option<Vec<i64>> {
     let dims = graph.ctx().dims(tensor_type(graph, tensor)?.sizes?);
     let known = dims.iter().map(|d| match d {
@@ -248,7 +248,7 @@ fn known_sizes(graph: &Graph, tensor: ValueId) -> Option<Vec<i64>> {
     known.collect()
 }
 
-/// `torch.device("cuda", 1)`
+/// Folds `torch.device("cuda", 1)`.
 fn device(graph: &Graph, node: NodeId) -> Option<Replacement> {
     let constant = |i: usize| graph.operand(node, i).and_then(|v| graph.constant(v));
     let kind = constant(0)?;
@@ -261,10 +261,10 @@ fn device(graph: &Graph, node: NodeId) -> Option<Replacement> {
     Some(Replacement::Constant(Constant::Device(Device::parse(&text)?)))
 }
 
-/// How long a chain of comparisons may be to be followed.
+/// Maximum length of a chain of comparisons that is followed.
 const MAX_GUARD_DEPTH: usize = 8;
 
-/// True when `value` decides nothing but whether an exception is raised, or appears in its message.
+/// Returns true if `value` only decides whether an exception is raised, or appears in its message.
 fn only_guards(graph: &Graph, value: ValueId, depth: usize) -> bool {
     depth < MAX_GUARD_DEPTH
         && graph.uses(value).all(|u| {
@@ -310,7 +310,7 @@ fn is_comparison(graph: &Graph, node: NodeId) -> bool {
     comparison || graph.kind(node) == symbols::PRIM_CONSTANT
 }
 
-/// True when whoever runs `block` raises.
+/// Returns true if `block` always raises.
 fn raises(graph: &Graph, block: frazil_ir::BlockId) -> bool {
     graph
         .nodes(block)

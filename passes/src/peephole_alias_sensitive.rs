@@ -1,14 +1,14 @@
-//! Arithmetic on tensors that changes nothing: `peephole-alias-sensitive`.
+//! Removal of neutral arithmetic on tensors: `peephole-alias-sensitive`.
 //!
-//! `x + 0`, `x - 0`, `x * 1` and `x / 1` are `x`.
+//! `x + 0`, `x - 0`, `x * 1` and `x / 1` become `x`.
 //!
-//! **Sound when** nobody can tell the new tensor from the old ([`AliasDb::safe_to_change_aliasing`]): nobody writes to either, and not both are known
-//! outside; and when the dtype stays: with integer constants (and no division) for any tensor, otherwise only for a tensor whose type says that it is of
-//! floating point. What has been made one in this run is not asked about again, since the alias information does not know of it; run the pass
-//! twice for chains.
+//! **Sound when** the new tensor cannot be distinguished from the old one ([`AliasDb::safe_to_change_aliasing`]): neither is written, and not both are
+//! known outside; and if the dtype does not change: with integer constants (and no division) for any tensor, otherwise only for a tensor with a
+//! floating-point dtype in its type. Tensors that have been merged in this run are not considered again, since the alias information is not updated; run
+//! the pass twice for chains.
 //!
-//! **One exception**, which PyTorch makes too: where the type says nothing of the dtype it is taken for a number's, although a tensor of truth values
-//! would be promoted by `x + 0`; with `like-pytorch=false` such operations stay.
+//! **One exception**, as in PyTorch: a tensor of unknown dtype is assumed to be numeric, although a bool tensor would be promoted by `x + 0`; with
+//! `like-pytorch=false` such operations are kept.
 
 use crate::AliasDb;
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
@@ -17,7 +17,7 @@ use crate::support;
 use crate::support::rewrite::{Replacement, replace};
 use frazil_ir::{DType, Graph, NodeId, TypeKind, ValueId, types};
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "peephole-alias-sensitive",
     summary: "Removes additions of zero and multiplications by one where aliasing allows it.",
@@ -56,12 +56,12 @@ pub static INFO: PassInfo = PassInfo {
     },
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PeepholeAliasSensitive {
-    /// Do not believe the dtypes that tensor types say.
+    /// Ignores the dtypes in tensor types.
     pub disable_shape_peepholes: bool,
-    /// Take tensors of unknown dtype for numbers.
+    /// Assumes that tensors of unknown dtype are numeric.
     pub like_pytorch: bool,
 }
 
@@ -69,7 +69,7 @@ impl GraphPass for PeepholeAliasSensitive {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         let db = cx.alias_db(graph);
-        // What the alias information says of these, and of what they are views of, is no longer true.
+        // The alias information of these, and of the tensors that they are views of, becomes invalid.
         let mut stale = db.location_set();
         for node in graph.all_nodes() {
             if !graph.is_alive(node) {
@@ -97,7 +97,7 @@ fn is_safe(db: &AliasDb, stale: &crate::alias_db::LocationSet, input: ValueId, o
 }
 
 impl PeepholeAliasSensitive {
-    /// The operand that `node` gives back element by element.
+    /// Returns the operand whose elements are those of the result of `node`.
     fn unchanged(&self, graph: &Graph, node: NodeId) -> Option<ValueId> {
         let neutral = match graph.kind_name(node) {
             "aten::add" | "aten::sub" => 0.0,
@@ -116,13 +116,13 @@ impl PeepholeAliasSensitive {
             None => whole && self.like_pytorch,
         };
         let wanted: &[f64] = match graph.kind_name(node) {
-            // The other operand, and what it is multiplied by.
+            // The other operand, and its factor.
             "aten::add" | "aten::sub" => &[neutral, 1.0],
             _ => &[neutral],
         };
         let is = |v: &ValueId, n: f64| graph.constant(*v).and_then(|c| c.as_float()) == Some(n);
         let neutral = numbers.len() == wanted.len() && numbers.iter().zip(wanted).all(|(v, n)| is(v, *n));
-        // Minus zero plus zero is zero; nobody computes with the difference, and PyTorch has it so too.
+        // Minus zero plus zero is zero; PyTorch ignores this difference too.
         (keeps_dtype && neutral).then_some(tensor)
     }
 }

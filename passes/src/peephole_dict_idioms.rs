@@ -1,9 +1,9 @@
-//! Dictionaries that are built in the graph: `peephole-dict-idioms`.
+//! Folding of dictionaries that are built in the graph: `peephole-dict-idioms`.
 //!
-//! The value at a constant key, and the number of entries, of a dictionary that a `prim::DictConstruct` builds.
+//! Folds the value at a constant key, and the number of entries, of a dictionary that a `prim::DictConstruct` builds.
 //!
-//! **Sound when** nobody writes to the dictionary and its keys are constants of one kind (integers, floats, strings, truth values) that all differ. A key
-//! that is missing is left to raise; NaN is a key like no other, and stays.
+//! **Sound when** the dictionary is not written and its keys are distinct constants of one type (integers, floats, strings, bools). Access with a missing
+//! key is kept and raises; so are dictionaries with a NaN key, which equals no key.
 
 use crate::AliasDb;
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
@@ -13,7 +13,7 @@ use crate::support::rewrite::{Replacement, built_by, rewrite_nodes};
 use frazil_ir::{Constant, Graph, NodeId, ValueId, symbols};
 use std::collections::HashMap;
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "peephole-dict-idioms",
     summary: "Evaluates lengths, elements and similar operators on dictionaries that are built in the graph.",
@@ -34,7 +34,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(PeepholeDictIdioms),
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PeepholeDictIdioms;
 
@@ -82,7 +82,7 @@ fn rewrite(
     Some(Replacement::Value(*value))
 }
 
-/// Values by key, if all keys are known and differ.
+/// Returns the values by key, if all keys are known and distinct.
 fn entries(graph: &Graph, construct: NodeId) -> Option<HashMap<Key, ValueId>> {
     let operands: Vec<ValueId> = graph.operands(construct).collect();
     let mut entries = HashMap::new();

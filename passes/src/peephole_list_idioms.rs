@@ -1,10 +1,10 @@
-//! Lists that are built in the graph: `peephole-list-idioms`.
+//! Folding of lists that are built in the graph: `peephole-list-idioms`.
 //!
-//! The length of a list that a `prim::ListConstruct` builds, its elements, unpacking it, slices with constant bounds, and the sum of two such lists
-//! are what the construction says. With `refine-list-len=true` also the length of other lists where a comparison with a constant says it:
-//! behind `if len(x) != 4: raise` it is 4.
+//! Folds the length of a list that a `prim::ListConstruct` builds, its elements, unpacking, slices with constant bounds, and concatenations of two
+//! such lists. With `refine-list-len=true`, also folds the length of other lists where a comparison with a constant determines it: after `if len(x)
+//! != 4: raise` it is 4.
 //!
-//! **Sound when** nobody writes to the lists. An index out of bounds is left to raise, a list that is unpacked into another number of values too.
+//! **Sound when** the lists are not written. Access with an index out of bounds is kept and raises, and so does unpacking a list into another number of values.
 
 use crate::AliasDb;
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
@@ -17,7 +17,7 @@ use crate::support::rewrite::{
 use frazil_ir::{Constant, Graph, NodeId, ValueId, symbols};
 use std::collections::HashMap;
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "peephole-list-idioms",
     summary: "Evaluates lengths, elements and similar operators on lists that are built in the graph.",
@@ -44,10 +44,10 @@ pub static INFO: PassInfo = PassInfo {
     },
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PeepholeListIdioms {
-    /// Also use what comparisons say of the length of lists.
+    /// Also uses comparisons of the length of lists.
     pub refine_list_len: bool,
 }
 
@@ -83,7 +83,7 @@ fn rewrite(graph: &Graph, node: NodeId, db: &AliasDb) -> Option<Replacement> {
             Some(Replacement::Value(items[index]))
         }
         "prim::ListUnpack" => (graph.node_outputs(node).len() == items.len()).then_some(Replacement::Values(items)),
-        // The new list is not known to the analysis: one that is written has to wait for the next.
+        // The analysis does not contain the new list: accesses to one that is written are left to the next run.
         "aten::add" if graph.operand_count(node) == 2 && !outputs_written => {
             let second = built(graph.operand(node, 1)?)?;
             Some(Replacement::List(
@@ -104,7 +104,7 @@ fn rewrite(graph: &Graph, node: NodeId, db: &AliasDb) -> Option<Replacement> {
     }
 }
 
-/// Lists that nobody writes to and whose length is asked for more than once: the answers to one question may be used for another.
+/// Lists that are not written and whose length is used more than once: a comparison of one use may determine another.
 fn lists_asked(graph: &Graph, db: &AliasDb) -> HashMap<ValueId, usize> {
     let mut asked = HashMap::new();
     for node in graph.all_nodes() {
@@ -116,7 +116,7 @@ fn lists_asked(graph: &Graph, db: &AliasDb) -> HashMap<ValueId, usize> {
     asked
 }
 
-/// The list whose length `node` gives.
+/// Returns the list whose length `node` returns.
 fn length_of(graph: &Graph, node: NodeId) -> Option<ValueId> {
     let list = graph.operand(node, 0)?;
     (graph.kind_name(node) == "aten::len" && is_list(graph, graph.ty(list))).then_some(list)

@@ -1,16 +1,16 @@
-//! Numbers, truth values and None: `peephole-non-tensor`.
+//! Folding of numbers, bools and None: `peephole-non-tensor`.
 //!
-//! - `x is None` and `x is not None` are constants when the type of `x` is None's, or admits no None; what has None's type is a constant;
-//! - `prim::unchecked_cast` and unwrapping an optional go when the operand's type is already what is asked for;
-//! - a branch that gives true on one side and false on the other gives its condition; if that is all it does it goes, also for the opposite; an
-//!   output that is optional although neither side gives an optional loses that;
-//! - `not (not a)` is `a`;
-//! - conversions of a number to the type that it has, and of a number to a tensor and back, go;
-//! - `a == a` is true and `a != a` false for integers, truth values, strings and lists and dictionaries of them;
-//! - on integers, `a + 0`, `a - 0`, `a * 1` and `a // 1` are `a`, and constants of additions behind one another are added up.
+//! - `x is None` and `x is not None` become constants if the type of `x` is None's, or excludes None; values of None's type become constants;
+//! - `prim::unchecked_cast` and unwrapping an optional are removed if the operand already has the required type;
+//! - a branch with results true on one side and false on the other is replaced by its condition, or the opposite, and removed if it has no other nodes; an
+//!   output that is optional although neither side is gets the narrower type;
+//! - `not (not a)` becomes `a`;
+//! - conversions of a number to its own type, and of a number to a tensor and back, are removed;
+//! - `a == a` becomes true and `a != a` false for integers, bools, strings and lists and dictionaries of them;
+//! - on integers, `a + 0`, `a - 0`, `a * 1` and `a // 1` become `a`, and constants of consecutive additions are combined.
 //!
-//! **Sound** for any use: values of these types have no identity, and integers wrap around. With `like-pytorch` integers are also taken to fit into
-//! floats, so that `int(a / 1)` is `a`. PyTorch differs in taking `x == x` to be true for floats, of which NaN is one.
+//! **Sound** for any use: values of these types have no identity, and integers wrap around. With `like-pytorch`, integers are also assumed to be
+//! representable as floats, so that `int(a / 1)` becomes `a`. PyTorch assumes that `x == x` is true for floats, including NaN.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
@@ -19,7 +19,7 @@ use crate::support::rewrite::{Replacement, int, replace};
 use frazil_ir::types::{is_subtype, unify};
 use frazil_ir::{Builder, Constant, Context, Graph, NodeId, TypeId, TypeKind, ValueId, symbols, types};
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "peephole-non-tensor",
     summary: "Simplifies operations on numbers, bools and None.",
@@ -49,10 +49,10 @@ pub static INFO: PassInfo = PassInfo {
     },
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PeepholeNonTensor {
-    /// Take integers to fit into floats.
+    /// Assumes that integers are representable as floats.
     pub like_pytorch: bool,
 }
 
@@ -86,7 +86,7 @@ impl GraphPass for PeepholeNonTensor {
     }
 }
 
-/// What can only be None is None.
+/// Replaces values that can only be None by None.
 fn replace_nones(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) {
     if graph.kind(node) == symbols::PRIM_CONSTANT {
         return;
@@ -99,7 +99,7 @@ fn replace_nones(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) {
     }
 }
 
-/// Outputs of a branch that are its condition, or are never None.
+/// Simplifies outputs of a branch that are its condition, or are never None.
 fn simplify_branch(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) {
     let (&[then, other], Some(condition)) = (graph.node_blocks(node), graph.operand(node, 0)) else {
         return;
@@ -177,7 +177,7 @@ impl PeepholeNonTensor {
     }
 }
 
-/// Whether `a is b`, where one of them is None and the types settle it.
+/// Returns the value of `a is b`, if one of them is None and the types determine it.
 fn is_none(graph: &Graph, a: ValueId, b: ValueId) -> Option<bool> {
     let (a, b) = (graph.ty(a), graph.ty(b));
     let other = match (a == types::NONE, b == types::NONE) {
@@ -193,7 +193,7 @@ fn admits_none(ctx: &Context, ty: TypeId) -> bool {
     is_subtype(ctx, types::NONE, ty) || matches!(ctx.type_kind(ty), TypeKind::Any | TypeKind::Var(_))
 }
 
-/// True for types whose values equal themselves, and whose comparison cannot fail.
+/// Returns true for types whose values equal themselves, and whose comparison cannot fail.
 fn is_reflexive(ctx: &Context, ty: TypeId) -> bool {
     let plain = |ty: TypeId| {
         matches!(
@@ -208,12 +208,12 @@ fn is_reflexive(ctx: &Context, ty: TypeId) -> bool {
     }
 }
 
-/// A branch that gives the opposite of its condition and does nothing else.
+/// Replaces a branch whose only result is the opposite of its condition.
 fn opposite(graph: &Graph, node: NodeId) -> Option<Replacement> {
     graph.output(node).filter(|v| graph.has_uses(*v))?;
     let side = |i: usize| -> Option<bool> {
         let block = *graph.node_blocks(node).get(i)?;
-        // What else stands on the side has to be harmless: constants are.
+        // Other nodes on the side must have no effects: constants have none.
         let harmless = graph.nodes(block).all(|n| graph.kind(n) == symbols::PRIM_CONSTANT);
         let result = graph.results(block).next().filter(|_| harmless)?;
         graph.constant(result)?.as_bool()
@@ -222,21 +222,21 @@ fn opposite(graph: &Graph, node: NodeId) -> Option<Replacement> {
     (!side(0)? && side(1)?).then(|| Replacement::Operator("aten::__not__", vec![condition]))
 }
 
-/// `not not x`.
+/// Replaces `not not x`.
 fn negation(graph: &Graph, value: ValueId) -> Option<Replacement> {
     let inner = graph.defining_node(value)?;
     let twice = graph.kind_name(inner) == "aten::__not__";
     twice.then_some(Replacement::Value(graph.operand(inner, 0)?))
 }
 
-/// A conversion of a number to what it is, or back from the tensor that was made of it.
+/// Removes a conversion of a number to its own type, or back from a tensor made of it.
 fn conversion(graph: &Graph, node: NodeId) -> Option<Replacement> {
     if graph.operand_count(node) != 1 {
         return None;
     }
     let (from, to) = (graph.operand(node, 0)?, graph.output(node)?);
     if graph.ty(from) == graph.ty(to) && !graph.ctx().is_tensor(graph.ty(from)) {
-        // `ceil` and `floor` of floats are integers, so that a float never gets here.
+        // `ceil` and `floor` of floats are integers, so the operand is not a float.
         return (graph.ty(from) != types::FLOAT || graph.kind_name(node) == "aten::Float")
             .then_some(Replacement::Value(from));
     }
@@ -248,7 +248,7 @@ fn conversion(graph: &Graph, node: NodeId) -> Option<Replacement> {
 }
 
 impl PeepholeNonTensor {
-    /// An integer that was made a float, made an integer again.
+    /// Removes the conversion of an integer to a float and back.
     fn there_and_back(&self, graph: &Graph, node: NodeId) -> Option<Replacement> {
         let made = graph.defining_node(graph.operand(node, 0)?)?;
         let number = graph.operand(made, 0)?;
@@ -260,7 +260,7 @@ impl PeepholeNonTensor {
     }
 }
 
-/// Operands of arithmetic on two integers; the constant, if there is one, comes second where the order does not matter.
+/// Returns the operands of arithmetic on two integers; the constant, if there is one, is second if the operator is commutative.
 fn integers(graph: &Graph, node: NodeId) -> Option<(ValueId, i64)> {
     let (a, b) = (graph.operand(node, 0)?, graph.operand(node, 1)?);
     if graph.operand_count(node) != 2 || graph.ty(a) != types::INT || graph.ty(b) != types::INT {
@@ -274,7 +274,7 @@ fn integers(graph: &Graph, node: NodeId) -> Option<(ValueId, i64)> {
     }
 }
 
-/// Arithmetic with the number that changes nothing.
+/// Removes arithmetic with a neutral number.
 fn neutral(graph: &Graph, node: NodeId) -> Option<Replacement> {
     let (value, n) = integers(graph, node)?;
     let neutral = match graph.kind_name(node) {
@@ -288,7 +288,7 @@ fn neutral(graph: &Graph, node: NodeId) -> Option<Replacement> {
     (sum == 0).then_some(Replacement::Value(inner))
 }
 
-/// `(a + m) + n`: `a`, and what `node` has to add to it or, if it is a subtraction, to take from it.
+/// Returns, for `(a + m) + n`, `a` and the number that `node` must add or, if it is a subtraction, subtract.
 fn added_up(graph: &Graph, node: NodeId) -> Option<(ValueId, i64)> {
     let adds = |n: NodeId| match graph.kind_name(n) {
         "aten::add" => Some(true),
@@ -300,7 +300,7 @@ fn added_up(graph: &Graph, node: NodeId) -> Option<(ValueId, i64)> {
     let inner_node = graph.defining_node(sum)?;
     let inner = adds(inner_node)?;
     let (value, m) = integers(graph, inner_node)?;
-    // A subtraction from a constant is none of these: `integers` wants the constant second there.
+    // A subtraction from a constant does not match: `integers` requires the constant as second operand.
     Some((
         value,
         if outer == inner {

@@ -5,7 +5,7 @@
 //! pass     := name [ '{' { option } '}' ] [ '(' pipeline ')' ]
 //! option   := name [ '=' value ]            (separated by spaces; a boolean without a value is true)
 //! ```
-//! Names are in kebab case. A value runs to the next space or brace, so lists are written with commas. Two names run the pipeline in
+//! Names are in kebab case. A value ends at the next space or brace, so lists are written with commas. Two names run the pipeline in
 //! parentheses behind them ([`STEPS`]): `methods{only=forward}(inline,dce)` on each function before the next, `repeat{max=10}(peephole,cse)`
 //! until it changes nothing.
 
@@ -16,7 +16,7 @@ use crate::registry::{
 use std::fmt;
 use std::ops::Range;
 
-/// What runs a nested pipeline.
+/// Steps that run a nested pipeline.
 pub static STEPS: &[PassInfo] = &[
     PassInfo {
         name: "methods",
@@ -46,31 +46,31 @@ pub static STEPS: &[PassInfo] = &[
     },
 ];
 
-/// How deep pipelines may nest.
+/// Maximum nesting of pipelines.
 const MAX_NESTING: usize = 16;
 
-/// What is wrong with a pipeline text.
+/// The kind of an error in a pipeline text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PipelineErrorKind {
-    /// There is no pass of this name; the nearest one, if any is near.
+    /// There is no pass of this name; the second field is the most similar name, if any is similar.
     UnknownPass(String, Option<&'static str>),
-    /// The pass has no option of this name; the nearest one, if any is near.
+    /// The pass has no option of this name; the last field is the most similar name, if any is similar.
     UnknownOption(&'static str, String, Option<&'static str>),
-    /// The value is not what the option takes.
+    /// The value is not valid for the option.
     BadValue(&'static str, OptionKind),
-    /// Something else should stand here.
+    /// Something else was expected.
     Expected(&'static str),
 }
 
-/// A pipeline text that cannot be used, and where.
+/// An invalid pipeline text, with the place of the error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct PipelineError {
     /// The whole text.
     pub text: String,
-    /// The bytes in question.
+    /// The place of the error, in bytes.
     pub span: Range<usize>,
-    /// What is wrong.
+    /// The error.
     pub kind: PipelineErrorKind,
 }
 
@@ -98,10 +98,10 @@ impl fmt::Display for PipelineError {
     }
 }
 
-/// Bytes of a pipeline that a message shows on either side of the mistake.
+/// Number of bytes of a pipeline that a message shows on either side of the error.
 const MAX_CONTEXT: usize = 80;
 
-/// The part of `text` around `span` that a message shows, and the columns of the span in it.
+/// Returns the part of `text` around `span` for messages, and the columns of the span in it.
 fn excerpt(text: &str, span: &Range<usize>) -> (String, Range<usize>) {
     let end = span.end.min(span.start.saturating_add(MAX_CONTEXT));
     let from = text.floor_char_boundary(span.start.saturating_sub(MAX_CONTEXT));
@@ -119,23 +119,23 @@ fn excerpt(text: &str, span: &Range<usize>) -> (String, Range<usize>) {
     (format!("{before}{part}{after}"), columns)
 }
 
-/// A pass as a pipeline names it, with its options.
+/// A pass in a pipeline, with its options.
 #[derive(Clone, Debug)]
 pub struct PipelineEntry {
     /// The pass.
     pub info: RegisteredPass,
-    /// Its options, defaults filled in.
+    /// Its options, including defaults.
     pub options: PassOptions,
-    /// The pipeline in parentheses behind it, for those that run one.
+    /// The pipeline in parentheses behind it, for steps that run one.
     pub nested: Option<Vec<PipelineEntry>>,
-    /// The text that named it, for messages and reproducers.
+    /// Its text, for messages and reproducers.
     pub text: String,
 }
 
 /// Parses `text` against the passes of `registry`.
 ///
 /// # Errors
-/// The first thing that is wrong, with its place.
+/// The first error, with its place.
 pub fn parse_pipeline(registry: &PassRegistry, text: &str) -> Result<Vec<PipelineEntry>, PipelineError> {
     let mut parser = Parser {
         registry,
@@ -154,7 +154,7 @@ struct Parser<'a> {
     registry: &'a PassRegistry,
     text: &'a str,
     at: usize,
-    /// Parentheses around.
+    /// Number of open parentheses.
     depth: usize,
 }
 
@@ -168,7 +168,7 @@ impl<'a> Parser<'a> {
         self.at += rest.len() - rest.trim_start().len();
     }
 
-    /// Bytes up to the first character that `stop` wants, with their place.
+    /// Reads bytes up to the first character for which `stop` returns true, with their place.
     fn word(&mut self, stop: impl Fn(char) -> bool) -> (&'a str, Range<usize>) {
         let rest = self.rest();
         let len = rest.find(stop).unwrap_or(rest.len());
@@ -206,7 +206,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The pipeline in parentheses.
+    /// Reads the pipeline in parentheses.
     fn nested(&mut self) -> Result<Vec<PipelineEntry>, PipelineError> {
         self.skip_space();
         if !self.rest().starts_with('(') {
@@ -292,7 +292,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The candidate with the least edit distance, if that is near enough to be meant.
+/// Returns the candidate with the smallest edit distance, if it is small enough.
 pub(crate) fn nearest(name: &str, candidates: impl Iterator<Item = &'static str>) -> Option<&'static str> {
     candidates
         .map(|c| (edit_distance(name, c), c))

@@ -1,13 +1,13 @@
 //! Shape propagation: `propagate-shapes`.
 //!
-//! The types of tensors get the dtype and sizes that follow from those of the graph's inputs, read from the same operator entries that are
-//! interpreted and compiled. A size that is not known, or is a symbol, stands for any number: each gets a sample, twice and differently; what
-//! comes out alike both times is known, what comes out as a sample is that symbol, anything else is unknown.
+//! The types of tensors get the dtype and sizes that follow from those of the graph's inputs, by the operator entries that are also
+//! interpreted and compiled. An unknown or symbolic size may be any number: each gets two different samples, and the operators are evaluated
+//! twice; sizes that are the same both times are known, sizes that are a sample are that symbol, all others are unknown.
 //!
-//! **Sound** for values that nobody writes to (in-place operators may resize): others keep their types, as do the values that loops carry and
-//! what an operator gives whose entry has no program. Strides are only said of new tensors made from row-major ones.
+//! **Sound** for values that are not written (in-place operators may resize): others keep their types, and so do carried values of loops and
+//! results of operators whose entry has no program. Strides are set only for new tensors made from row-major ones.
 //!
-//! PyTorch runs the operators on tensors of the sizes that it knows, and has a table of its own for symbolic ones.
+//! PyTorch runs the operators on tensors of the known sizes, and has a separate table for symbolic ones.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
@@ -17,7 +17,7 @@ use frazil_ir::{BlockId, Context, Dim, Graph, NodeId, TensorType, TypeId, TypeKi
 use frazil_runtime::structured::{Dims, TensorShape};
 use std::collections::HashMap;
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "propagate-shapes",
     summary: "Infers dtypes and sizes from those of the inputs, and adds them to tensor types.",
@@ -27,7 +27,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(PropagateShapes),
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PropagateShapes;
 
@@ -35,7 +35,7 @@ impl GraphPass for PropagateShapes {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         let db = cx.alias_db(graph);
-        // Blocks in the order of execution, on a stack of our own.
+        // Blocks in the order of execution, with an explicit stack.
         let mut stack = vec![Step::Nodes(graph.first(graph.root()))];
         while let Some(step) = stack.pop() {
             let node = match step {
@@ -73,13 +73,13 @@ impl GraphPass for PropagateShapes {
 }
 
 enum Step {
-    /// This node and those behind it.
+    /// Visits this node and those behind it.
     Nodes(Option<NodeId>),
-    /// The outputs of a branch whose sides are done.
+    /// Sets the outputs of a branch after its sides.
     Join(NodeId),
 }
 
-/// Gives the outputs of a branch the types on which both sides agree.
+/// Sets the types of a branch's outputs to the properties that both sides have.
 fn join(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) {
     let sides: Vec<Vec<TypeId>> = graph
         .node_blocks(node)
@@ -97,7 +97,7 @@ fn join(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) {
     }
 }
 
-/// Gives a tensor the type that was found.
+/// Sets the type of a tensor to the inferred one.
 fn refine(graph: &mut Graph, value: ValueId, found: Option<TypeId>, cx: &mut PassContext<'_>) {
     let old = graph.ty(value);
     if let Some(new) = found.filter(|new| *new != old && graph.ctx().is_tensor(old))
@@ -107,16 +107,16 @@ fn refine(graph: &mut Graph, value: ValueId, found: Option<TypeId>, cx: &mut Pas
     }
 }
 
-/// The numbers that stand for sizes that are not known.
+/// The samples of unknown sizes.
 struct Samples {
-    /// The sample of each symbol; an unknown size is a symbol of its own, counted down from -1000000.
+    /// The sample of each symbol; an unknown size gets a symbol of its own, counted down from -1000000.
     numbers: HashMap<i64, i64>,
     anonymous: i64,
     next: i64,
     step: i64,
 }
 
-/// Symbols below this stand for a single unknown size.
+/// Symbols below this represent a single unknown size.
 const ANONYMOUS: i64 = -1_000_000;
 
 impl Samples {
@@ -157,14 +157,14 @@ fn tensor_type(ctx: &Context, ty: TypeId) -> Option<TensorType> {
     }
 }
 
-/// The sampled shape of a tensor whose dtype and rank are known.
+/// Returns the sampled shape of a tensor whose dtype and rank are known.
 fn sampled(ctx: &Context, ty: TypeId, samples: &mut Samples) -> Option<TensorShape> {
     let t = tensor_type(ctx, ty)?;
     let sizes: Dims = ctx.dims(t.sizes?).iter().map(|d| samples.of(*d)).collect();
     Some(TensorShape { dtype: t.dtype?, sizes })
 }
 
-/// An operand: a constant, a tensor, or a list that was just built of those.
+/// Returns an operand: a constant, a tensor, or a list of those that was just built.
 fn operand(graph: &Graph, value: ValueId, samples: &mut Samples) -> Option<ShapeOperand> {
     if let Some(constant) = graph.constant(value) {
         return Some(ShapeOperand::Constant(constant));
@@ -189,13 +189,13 @@ fn operand(graph: &Graph, value: ValueId, samples: &mut Samples) -> Option<Shape
         .map(ShapeOperand::List)
 }
 
-/// The types of the node's results.
+/// Infers the types of the node's results.
 fn inferred(graph: &Graph, node: NodeId, operators: &dyn Operators) -> Option<Vec<TypeId>> {
     let infer = |samples: &mut Samples| {
         let operands: Option<Vec<ShapeOperand>> = graph.operands(node).map(|v| operand(graph, v, samples)).collect();
         operators.infer(graph, node, &operands?)
     };
-    // Far apart, and no multiples of one another: what is computed from one is not taken for another.
+    // Far apart, and not multiples of each other, so that sizes computed from one are not mistaken for another.
     let (mut first, mut second) = (Samples::new(1009, 210), Samples::new(2003, 330));
     let a = infer(&mut first)?;
     let b = if first.numbers.is_empty() {

@@ -1,9 +1,9 @@
-//! Integers that comparisons give away: `refine-integer-values`.
+//! Folding of integers that are determined by comparisons: `refine-integer-values`.
 //!
-//! Where `x == 4` is known to hold (on the side of a branch that it chooses, or behind a branch whose other side raises when it does not), uses of
-//! `x` become the constant. A branch that gives `x` on one side, and on the other the constant that `x` is there, gives `x`.
+//! Where `x == 4` is known to hold (on the side of a branch that it selects, or after a branch whose other side raises), uses of `x` become the
+//! constant. A branch with result `x` on one side, and on the other the constant that `x` is there, is replaced by `x`.
 //!
-//! **Sound** because values do not change: what was compared is what is used. See [`crate::support::refine`].
+//! **Sound** because SSA values do not change: the compared value is the used one. See [`crate::support::refine`].
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
@@ -12,7 +12,7 @@ use crate::support::refine::{Facts, Known, Subject, walk};
 use crate::support::rewrite::{built_by, int};
 use frazil_ir::{Builder, Graph, InsertPoint, NodeId, ValueId, symbols, types};
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "refine-integer-values",
     summary: "Replaces integers by constants in branches where a comparison determines their value.",
@@ -43,7 +43,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(RefineIntegerValues),
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RefineIntegerValues;
 
@@ -105,7 +105,7 @@ impl Subject for Integers<'_, '_> {
                 let known = facts.get(&value).copied();
                 known.is_some() && known == int(graph, constant) && graph.dominates(value, node)
             };
-            // Where the constant stands, the value is that.
+            // On the side with the constant, the value equals it.
             let value = if alike(a, b, &sides[1]) {
                 a
             } else if alike(b, a, &sides[0]) {

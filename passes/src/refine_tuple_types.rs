@@ -1,8 +1,8 @@
-//! Types of tuples from those of their elements: `refine-tuple-types`.
+//! Refinement of tuple types by their elements: `refine-tuple-types`.
 //!
-//! A tuple that is built gets the types of what it is built of, where they say more than its own type does..
+//! A tuple gets the types of the values that it is built from, where these are more precise than its own type.
 //!
-//! **Sound** since tuples do not change. The tuple keeps its name and its fields' names.
+//! **Sound** since tuples are immutable. The tuple keeps its name and its fields' names.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
@@ -10,7 +10,7 @@ use crate::support;
 use frazil_ir::types::is_subtype;
 use frazil_ir::{Graph, NodeId, TypeId, TypeKind, symbols};
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "refine-tuple-types",
     summary: "Refines the types of tuples to those of their elements.",
@@ -26,14 +26,14 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(RefineTupleTypes),
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RefineTupleTypes;
 
 impl GraphPass for RefineTupleTypes {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
-        // Tuples in tuples stand before those that hold them.
+        // Nested tuples come before the tuples that contain them.
         for node in graph.all_nodes() {
             let Some(ty) = refined(graph, node) else { continue };
             let Some(output) = graph.output(node) else { continue };

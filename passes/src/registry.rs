@@ -1,4 +1,4 @@
-//! Passes by name: what each declares about itself, once, for pipelines, help texts and documents.
+//! Passes by name: each has one declaration for pipelines, help texts and documents.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use frazil_ir::Graph;
@@ -7,20 +7,20 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// What a pass declares about itself.
+/// The declaration of a pass.
 #[derive(Debug)]
 pub struct PassInfo {
     /// Its name in pipelines, in kebab case.
     pub name: &'static str,
-    /// One sentence.
+    /// One sentence for lists of passes.
     pub summary: &'static str,
     /// IR before it, as text.
     pub before: &'static str,
-    /// What it makes of that.
+    /// IR after it, as text.
     pub after: &'static str,
-    /// What can be set.
+    /// The options of the pass.
     pub options: &'static [OptionInfo],
-    /// Makes the pass from options that hold a value for each of `options`.
+    /// Makes the pass from options that contain a value for each of `options`.
     pub build: fn(&PassOptions) -> AnyPass,
 }
 
@@ -29,29 +29,29 @@ pub struct PassInfo {
 pub struct OptionInfo {
     /// Its name in pipelines, in kebab case.
     pub name: &'static str,
-    /// What it takes.
+    /// The type of its value.
     pub kind: OptionKind,
-    /// Its default, as it would be written.
+    /// Its default, as written in a pipeline.
     pub default: &'static str,
-    /// One sentence.
+    /// One sentence for help texts.
     pub doc: &'static str,
 }
 
-/// What an option takes.
+/// The type of an option's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionKind {
-    /// `true` or `false`
+    /// `true` or `false`.
     Bool,
     /// An integer.
     Int,
-    /// An integer from 1 on.
+    /// An integer of at least 1.
     Count,
     /// Texts with commas between them.
     List,
 }
 
 impl OptionKind {
-    /// For messages: "`true` or `false`".
+    /// Returns a description for messages: "`true` or `false`".
     pub fn describe(self) -> &'static str {
         match self {
             OptionKind::Bool => "`true` or `false`",
@@ -65,11 +65,11 @@ impl OptionKind {
 /// The value of an option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OptionValue {
-    /// A truth value.
+    /// A bool.
     Bool(bool),
     /// An integer.
     Int(i64),
-    /// Texts.
+    /// A list of texts.
     List(Vec<String>),
 }
 
@@ -98,17 +98,17 @@ impl PassOptions {
         self.0.insert(name, value);
     }
 
-    /// The value of `name`, if it is one that the pass declared.
+    /// Returns the value of `name`, if the pass declares it.
     pub fn get(&self, name: &str) -> Option<&OptionValue> {
         self.0.get(name)
     }
 
-    /// A truth value; false when the option is not there or of another kind.
+    /// Returns the value of a bool option; false if it does not exist or is of another type.
     pub fn bool(&self, name: &str) -> bool {
         matches!(self.get(name), Some(OptionValue::Bool(true)))
     }
 
-    /// An integer; 0 when the option is not there or of another kind.
+    /// Returns the value of an integer option; 0 if it does not exist or is of another type.
     pub fn int(&self, name: &str) -> i64 {
         match self.get(name) {
             Some(OptionValue::Int(i)) => *i,
@@ -116,7 +116,7 @@ impl PassOptions {
         }
     }
 
-    /// A list; empty when the option is not there or of another kind.
+    /// Returns the value of a list option; empty if it does not exist or is of another type.
     pub fn list(&self, name: &str) -> &[String] {
         match self.get(name) {
             Some(OptionValue::List(items)) => items,
@@ -126,7 +126,7 @@ impl PassOptions {
 }
 
 impl PassInfo {
-    /// The declared defaults.
+    /// Returns the declared defaults.
     pub fn default_options(&self) -> PassOptions {
         let mut options = PassOptions::default();
         for o in self.options {
@@ -138,15 +138,15 @@ impl PassInfo {
     }
 }
 
-/// A pass of a registry: its declaration, and what makes it.
+/// A pass of a registry: its declaration, and its constructor.
 #[derive(Clone)]
 pub struct RegisteredPass {
     info: Declaration,
-    /// Makes the pass in the place of [`PassInfo::build`].
+    /// Makes the pass in place of [`PassInfo::build`].
     closure: Option<BuildClosure>,
 }
 
-/// What makes a pass that has state.
+/// A constructor of a pass with state.
 type BuildClosure = Arc<dyn Fn(&PassOptions) -> AnyPass + Send + Sync>;
 
 #[derive(Clone)]
@@ -156,7 +156,7 @@ enum Declaration {
 }
 
 impl RegisteredPass {
-    /// Makes the pass from options that hold a value for each of [`PassInfo::options`].
+    /// Makes the pass from options that contain a value for each of [`PassInfo::options`].
     pub fn build(&self, options: &PassOptions) -> AnyPass {
         match &self.closure {
             Some(closure) => closure(options),
@@ -199,24 +199,24 @@ impl fmt::Debug for RegisteredPass {
     }
 }
 
-/// The passes that pipelines can name. An embedder adds its own.
+/// The passes that pipelines can refer to. An embedder adds its own.
 #[derive(Clone, Debug, Default)]
 pub struct PassRegistry {
     passes: IndexMap<&'static str, RegisteredPass>,
 }
 
 impl PassRegistry {
-    /// A registry without passes.
+    /// Returns a registry without passes.
     pub fn new() -> PassRegistry {
         PassRegistry::default()
     }
 
-    /// Adds a pass, replacing one of its name.
+    /// Adds a pass, which replaces an existing one of its name.
     pub fn add(&mut self, info: &'static PassInfo) {
         self.passes.insert(info.name, info.into());
     }
 
-    /// Adds a pass that `build` makes, which may have state: a table, a cost model, the settings of the compiler around it. Replaces a pass of
+    /// Adds a pass that `build` makes, which may have state: a table, a cost model, settings of the embedder. It replaces an existing pass of
     /// its name.
     ///
     /// ```
@@ -264,18 +264,18 @@ impl PassRegistry {
         self.passes.insert(name, pass);
     }
 
-    /// The pass called `name`.
+    /// Returns the pass called `name`.
     pub fn find(&self, name: &str) -> Option<&RegisteredPass> {
         self.passes.get(name)
     }
 
-    /// All passes in the order of their addition.
+    /// Returns all passes in the order of their addition.
     pub fn passes(&self) -> impl Iterator<Item = &RegisteredPass> {
         self.passes.values()
     }
 }
 
-/// The pass in declarations whose pass is made elsewhere: by a closure, or by the manager.
+/// A placeholder in declarations whose pass is made by a closure, or by the manager.
 pub(crate) struct Unused;
 
 impl GraphPass for Unused {

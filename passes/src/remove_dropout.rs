@@ -1,14 +1,15 @@
 //! Dropout removal: `remove-dropout`.
 //!
-//! A dropout whose `train` is the constant false gives its operand itself, in-place form included; so it is replaced by that. **Sound** for any use,
-//! writes and identity included, since eager PyTorch returns the same tensor. A dropout that trains, or whose `train` is not constant, stays.
+//! A dropout whose `train` is the constant false returns its operand itself, also in place; so it is replaced by the operand. **Sound** for any use,
+//! including writes and identity, since eager PyTorch returns the same tensor. A dropout in training mode, or whose `train` is not constant, is
+//! kept.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support;
 use frazil_ir::{Constant, Graph};
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "remove-dropout",
     summary: "Removes dropouts that are disabled.",
@@ -29,7 +30,7 @@ const DROPOUTS: &[&str] = &[
     "aten::feature_dropout_",
 ];
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RemoveDropout;
 

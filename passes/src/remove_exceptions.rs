@@ -1,8 +1,8 @@
-//! Programs that do not fail: `remove-exceptions`.
+//! Removal of exceptions: `remove-exceptions`.
 //!
 //! A branch one side of which raises takes the other side, whatever its condition is. Constants are propagated and pooled afterwards.
 //!
-//! **Sound** for runs that raise nothing: they give the same. Runs that would raise go on instead; that is what the pass is for.
+//! **Sound** for runs without exceptions, whose results do not change. Runs that would raise continue instead, which is the purpose of the pass.
 
 use crate::constant_pooling::ConstantPooling;
 use crate::constant_propagation::ConstantPropagation;
@@ -11,7 +11,7 @@ use crate::registry::PassInfo;
 use crate::support;
 use frazil_ir::{BlockId, Builder, Graph, NodeId, symbols};
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "remove-exceptions",
     summary: "Replaces conditionals with one branch that raises by the other branch.",
@@ -35,7 +35,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(RemoveExceptions),
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RemoveExceptions;
 
@@ -60,7 +60,7 @@ impl GraphPass for RemoveExceptions {
     }
 }
 
-/// The condition under which `node`, a branch, does not raise. None if both sides do, or neither.
+/// Returns the condition under which `node`, a branch, does not raise. `None` if both sides raise, or neither.
 fn taken_side(graph: &Graph, node: NodeId) -> Option<bool> {
     let &[then, other] = graph.node_blocks(node) else {
         return None;

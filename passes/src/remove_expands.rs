@@ -1,8 +1,8 @@
-//! Broadcasting that operators do by themselves: `remove-expands`.
+//! Removal of implicit broadcasts: `remove-expands`.
 //!
-//! An `aten::expand` that is marked as implicit gives its operand: whoever put it there did so for an operator that broadcasts.
+//! An `aten::expand` that is marked as implicit is replaced by its operand: it was inserted for an operator that broadcasts.
 //!
-//! **Sound** by that mark alone, which is the word of who made the graph.
+//! **Sound** if the mark is right, which the producer of the graph guarantees.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
@@ -10,7 +10,7 @@ use crate::support;
 use crate::support::rewrite::{Replacement, rewrite_nodes};
 use frazil_ir::Graph;
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "remove-expands",
     summary: "Removes expansions that are marked as implicit.",
@@ -31,7 +31,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(RemoveExpands),
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RemoveExpands;
 

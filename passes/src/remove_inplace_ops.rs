@@ -1,14 +1,14 @@
-//! In-place operators said functionally: `remove-inplace-ops`.
+//! Replacement of in-place operators: `remove-inplace-ops`.
 //!
-//! `y.add_(x)` becomes `y = y.add(x)`, with a conversion back where `x` may raise the dtype. Other than
-//! [`remove-tensor-mutation`](crate::remove_tensor_mutation), which wants that nobody has seen the tensor before it is written, this pass takes tensors that
-//! have been read: what was read stays as it was.
+//! `y.add_(x)` becomes `y = y.add(x)`, with a conversion back if `x` may promote the dtype. Unlike
+//! [`remove-tensor-mutation`](crate::remove_tensor_mutation), which requires that the tensor has no uses before the write, this pass handles tensors that
+//! have been read: earlier reads keep the old tensor.
 //!
-//! **Sound when** the tensor is new (its node makes it, in the block in which it is written) and none of its uses, at any depth, gives something that shares
-//! its memory, keeps it, or leaves with it; only results of the graph may be the tensor itself. Uses behind the write then get the new tensor.
+//! **Sound when** the tensor is new (its node makes it, in the block in which it is written) and none of its uses, at any depth, returns something that
+//! shares its memory, or stores it; only results of the graph may be the tensor itself. Uses after the write then get the new tensor.
 //!
-//! PyTorch's pass of this name serves exporters: it takes every tensor for one that nobody else knows, inputs of the graph and views included, and knows seven
-//! operators. Here the write stays where it would be missed.
+//! PyTorch's pass of this name serves exporters: it assumes that no tensor has other references, including inputs of the graph and views, and handles seven
+//! operators. Here a write is kept if it would be observable.
 
 use crate::AliasDb;
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
@@ -19,7 +19,7 @@ use frazil_ir::schema::Catalogue;
 use frazil_ir::{Attribute, AttributeValue, Graph, NodeId, ValueId, symbols};
 use std::collections::HashMap;
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "remove-inplace-ops",
     summary: "Replaces in-place operators on tensors that the graph creates, even if the tensor has been read before.",
@@ -41,7 +41,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(RemoveInplaceOps),
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RemoveInplaceOps;
 
@@ -78,11 +78,11 @@ impl GraphPass for RemoveInplaceOps {
 }
 
 struct Tensors {
-    /// Kept true as tensors are made: what is a view of one is not new.
+    /// Kept valid as tensors are made: a view of one is not new.
     db: AliasDb,
-    /// What a tensor that this pass has made was before.
+    /// The original tensor of each tensor that this pass has made.
     known_as: HashMap<ValueId, ValueId>,
-    /// Whether only its own names reach a tensor.
+    /// Whether a tensor is only reachable by its own names.
     alone: HashMap<ValueId, bool>,
 }
 
@@ -91,7 +91,7 @@ impl Tensors {
         self.known_as.get(&tensor).copied().unwrap_or(tensor)
     }
 
-    /// What `node` writes to, and its functional form, if nobody can tell the difference.
+    /// Returns the tensor that `node` writes, and its functional variant, if the difference is not observable.
     fn rewritable(&mut self, graph: &Graph, node: NodeId, catalogue: &Catalogue) -> Option<(ValueId, Functional)> {
         let tensor = graph.operand(node, 0)?;
         let functional = functional_form(graph, node, catalogue)?;
@@ -109,9 +109,9 @@ impl Tensors {
     }
 }
 
-/// True when every use of the tensor only reads it or writes to it, and none but a result of the graph keeps it.
+/// Returns true if every use of the tensor only reads it or writes to it, and none but a result of the graph stores it.
 fn stays_alone(graph: &Graph, tensor: ValueId, db: &AliasDb, catalogue: &Catalogue) -> bool {
-    // The result of a write is the tensor by another name.
+    // The result of a write is the same tensor.
     let mut names = vec![tensor];
     let mut next = 0;
     while let Some(&name) = names.get(next) {
@@ -134,7 +134,7 @@ fn stays_alone(graph: &Graph, tensor: ValueId, db: &AliasDb, catalogue: &Catalog
     true
 }
 
-/// True when nothing that `user` gives shares memory with the tensor, and nothing in it goes on using it.
+/// Returns true if no result of `user` shares memory with the tensor, and it does not keep using it.
 fn reads(graph: &Graph, user: NodeId, tensor: ValueId, db: &AliasDb) -> bool {
     let graphs = |a: &Attribute| matches!(a.value, AttributeValue::Graph(_) | AttributeValue::Graphs(_));
     graph.node_blocks(user).is_empty()

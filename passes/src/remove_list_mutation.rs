@@ -1,9 +1,9 @@
-//! Lists that are written right after they are built: `remove-list-mutation`.
+//! Folding of writes to new lists: `remove-list-mutation`.
 //!
 //! Appending to a list, inserting into it at a constant position, and setting an element of it become part of the `prim::ListConstruct` that builds it.
 //!
-//! **Sound when** both stand in one block and nothing in between uses the list, so that nobody has seen it as it was. Building a list reads nothing but
-//! its elements' names, so it can move to the write. An index out of bounds is left to raise.
+//! **Sound when** both are in one block and the list has no uses in between. Building a list depends only on its elements, so it can move to the write.
+//! An access with an index out of bounds is kept and raises.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
@@ -11,7 +11,7 @@ use crate::support;
 use crate::support::rewrite::{built_list, element_index, int, unused_between};
 use frazil_ir::{Graph, NodeId, ValueId};
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "remove-list-mutation",
     summary: "Builds lists with the elements that are added right after their construction.",
@@ -28,7 +28,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(RemoveListMutation),
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RemoveListMutation;
 
@@ -56,7 +56,7 @@ impl GraphPass for RemoveListMutation {
     }
 }
 
-/// The list that `node` writes to, the node that builds it, and the elements that it has afterwards.
+/// Returns the list that `node` writes to, the node that builds it, and the elements that it has afterwards.
 fn written(graph: &Graph, node: NodeId) -> Option<(ValueId, NodeId, Vec<ValueId>)> {
     let kind = graph.kind_name(node);
     if !matches!(kind, "aten::append" | "aten::insert" | "aten::_set_item") {

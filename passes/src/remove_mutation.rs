@@ -1,4 +1,4 @@
-//! Mutation that nobody else can see: `remove-mutation`.
+//! Removal of unobservable mutation: `remove-mutation`.
 //!
 //! First [lists](crate::remove_list_mutation), then [tensors](crate::remove_tensor_mutation).
 
@@ -8,7 +8,7 @@ use crate::remove_list_mutation::RemoveListMutation;
 use crate::remove_tensor_mutation::RemoveTensorMutation;
 use frazil_ir::Graph;
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "remove-mutation",
     summary: "Replaces writes to lists and tensors that the graph creates by new lists and tensors.",
@@ -33,7 +33,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(RemoveMutation),
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RemoveMutation;
 

@@ -1,16 +1,16 @@
-//! Tensors that are written right after they are made: `remove-tensor-mutation`.
+//! Folding of writes to new tensors: `remove-tensor-mutation`.
 //!
-//! An in-place operator on a tensor that nobody else has seen becomes its functional form, and everything behind it uses the new tensor.
+//! An in-place operator on a tensor without earlier uses becomes its functional variant, and later uses get the new tensor.
 //!
 //! **Sound when**
-//! - the tensor is new: its node has no blocks and no effects, is no constant, and its operands do not share memory with it; or it is the output of a
-//!   branch both sides of which give a tensor that is new and used nowhere else;
-//! - the write stands in the same block, and nothing in between uses the tensor;
-//! - the operator writes to its first operand only, gives it back, and has a functional form with the same arguments that gives a new tensor;
-//! - the dtype stays that of the tensor. Numbers cannot raise it (in place that is an error). Where another tensor might, or the functional form
-//!   compares, the result is converted back (`aten::type_as`), unless types say that it is not needed.
+//! - the tensor is new: its node has no blocks and no effects, is not a constant, and its operands do not share memory with it; or it is the output of a branch
+//!   both sides of which return a new tensor without other uses;
+//! - the write is in the same block, and the tensor has no uses in between;
+//! - the operator writes to its first operand only, returns it, and has a functional variant with the same arguments that returns a new tensor;
+//! - the dtype remains that of the tensor. Numbers cannot promote it (in place that is an error). If another tensor might, or if the functional variant
+//!   compares, the result is converted back (`aten::type_as`), unless types show that it is not necessary.
 //!
-//! PyTorch leaves the last condition out, and computes `x.add_(y)` of float32 and float64 in float64.
+//! PyTorch does not check the last condition, and computes `x.add_(y)` of float32 and float64 in float64.
 
 use crate::AliasDb;
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
@@ -22,7 +22,7 @@ use frazil_ir::schema::{Catalogue, FunctionSchema};
 use frazil_ir::{Builder, Graph, NodeId, SymbolId, TypeKind, ValueId, symbols, types};
 use std::collections::HashSet;
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "remove-tensor-mutation",
     summary: "Replaces writes to new tensors, before their first use, by new tensors.",
@@ -42,7 +42,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(RemoveTensorMutation),
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RemoveTensorMutation;
 
@@ -52,7 +52,7 @@ impl GraphPass for RemoveTensorMutation {
     }
 }
 
-/// Comparisons give truth values; in place they write them in the dtype of the tensor.
+/// Comparisons return bools; in place they write them in the dtype of the tensor.
 const COMPARISONS: &[&str] = &[
     "aten::eq",
     "aten::ne",
@@ -71,7 +71,7 @@ const COMPARISONS: &[&str] = &[
     "aten::logical_xor",
 ];
 
-/// Operators whose functional form gives something else than what they write.
+/// Operators whose functional variant returns something else than the in-place one writes.
 const NOT_FUNCTIONAL: &[&str] = &[
     "aten::requires_grad",
     "aten::set",
@@ -80,7 +80,7 @@ const NOT_FUNCTIONAL: &[&str] = &[
     "aten::rename",
 ];
 
-/// Removes the mutations by those nodes that `wanted` picks.
+/// Removes mutations by the nodes for which `wanted` returns true.
 ///
 /// # Errors
 /// None; the type is that of passes.
@@ -94,9 +94,9 @@ pub(crate) fn remove_where(
     if !nodes.iter().any(|n| is_inplace(graph, *n)) {
         return Ok(());
     }
-    // Kept true as tensors are made: what is a view of one is not new.
+    // Kept valid as tensors are made: a view of one is not new.
     let mut db = (*cx.alias_db(graph)).clone();
-    // Tensors that this pass has made, for which those stand that they were.
+    // Tensors that this pass has made, mapped to the tensors that they replace.
     let mut made: HashSet<ValueId> = HashSet::new();
     for node in nodes {
         if !is_inplace(graph, node) || !wanted(graph, node) {
@@ -119,13 +119,13 @@ pub(crate) fn remove_where(
     Ok(())
 }
 
-/// True for operators that are named as those that write to their first operand are.
+/// Returns true for operators with the naming convention of in-place operators.
 pub(crate) fn is_inplace(graph: &Graph, node: NodeId) -> bool {
     let name = graph.kind_name(node);
     name.ends_with('_') && !name.ends_with("__")
 }
 
-/// Puts `functional` in the place of `node`, which writes to `tensor`, and its result in the place of the tensor from there on. Gives the new tensor.
+/// Replaces `node`, which writes to `tensor`, by `functional`, and later uses of the tensor by its result. Returns the new tensor.
 pub(crate) fn make_functional(graph: &mut Graph, node: NodeId, functional: &Functional, tensor: ValueId) -> ValueId {
     let new = put(graph, node, functional, tensor);
     let uses: Vec<_> = graph.uses(tensor).collect();
@@ -141,7 +141,7 @@ pub(crate) fn make_functional(graph: &mut Graph, node: NodeId, functional: &Func
     new
 }
 
-/// True when nobody has seen `tensor` when `node` writes to it.
+/// Returns true if `tensor` has no uses before `node` writes to it.
 fn is_unseen(
     graph: &Graph,
     node: NodeId,
@@ -171,7 +171,7 @@ fn is_unseen(
     })
 }
 
-/// True when the node that gives `value` makes it anew.
+/// Returns true if the node that defines `value` creates it.
 pub(crate) fn is_new(graph: &Graph, value: ValueId, db: &AliasDb, catalogue: &Catalogue) -> bool {
     let Some(node) = graph.defining_node(value) else {
         return false;
@@ -191,19 +191,19 @@ pub(crate) fn is_new(graph: &Graph, value: ValueId, db: &AliasDb, catalogue: &Ca
             .any(|o| *o != value && db.may_contain_alias(*o, value))
 }
 
-/// How an in-place operator is said functionally.
+/// The functional variant of an in-place operator.
 pub(crate) enum Functional {
-    /// The operator of this name on the same operands, and whether its result has to be converted back to the tensor's dtype.
+    /// The operator of this name on the same operands, and whether its result must be converted back to the tensor's dtype.
     Same(SymbolId, bool),
-    /// Every element the second operand: `full_like`.
+    /// Every element becomes the second operand: `full_like`.
     Fill,
-    /// Every element zero: `zeros_like`.
+    /// Every element becomes zero: `zeros_like`.
     Zero,
-    /// Drawn from a normal distribution.
+    /// Every element is drawn from a normal distribution.
     Normal,
 }
 
-/// The functional form of an in-place operator: one with the same arguments that gives what the other writes.
+/// Returns the functional variant of an in-place operator: one with the same arguments that returns the written values.
 pub(crate) fn functional_form(graph: &Graph, node: NodeId, catalogue: &Catalogue) -> Option<Functional> {
     let schema = effects::schema(graph, node, catalogue)?;
     if !writes_first_only(&schema) || graph.node_outputs(node).len() != 1 {
@@ -239,7 +239,7 @@ fn writes_first_only(schema: &FunctionSchema) -> bool {
     })
 }
 
-/// True when another operand may be a tensor of a dtype that makes the result another than that of the first.
+/// Returns true if another operand may be a tensor whose dtype promotes the result beyond that of the first.
 fn may_promote(graph: &Graph, node: NodeId) -> bool {
     let dtype = |v: ValueId| match graph.ctx().type_kind(graph.ty(v)) {
         TypeKind::Tensor(ty) => ty.dtype,
@@ -249,7 +249,7 @@ fn may_promote(graph: &Graph, node: NodeId) -> bool {
         return true;
     };
     let name = graph.kind_name(node);
-    // These take their dtype from the first operand whatever the others are.
+    // The result dtype of these is always that of the first operand.
     if matches!(
         name,
         "aten::copy_" | "aten::masked_fill_" | "aten::index_fill_" | "aten::fill_"
@@ -266,7 +266,7 @@ fn may_promote(graph: &Graph, node: NodeId) -> bool {
     })
 }
 
-/// Puts the functional form before `node`. Gives the new tensor.
+/// Inserts the functional variant before `node`. Returns the new tensor.
 fn put(graph: &mut Graph, node: NodeId, functional: &Functional, tensor: ValueId) -> ValueId {
     let ctx = graph.ctx().clone();
     let ty = graph.output(node).map_or(types::TENSOR, |v| graph.ty(v));

@@ -1,7 +1,7 @@
-//! Rewriting by patterns: `rewrite-patterns`, and [`PatternRewriter`] for Rust.
+//! Pattern rewriting: `rewrite-patterns`, and [`PatternRewriter`] for Rust.
 //!
-//! A [`Rule`] is two graphs in the text form. Wherever nodes of the graph at work look like the nodes of the pattern (kinds, attributes, who uses
-//! whom), they are replaced by the nodes of the replacement, whose inputs are the pattern's by position, as are its outputs:
+//! A [`Rule`] is two graphs in the text form. Nodes of the processed graph that match the nodes of the pattern (kinds, attributes, uses) are
+//! replaced by the nodes of the replacement, whose inputs and outputs correspond to those of the pattern by position:
 //!
 //! ```text
 //! graph(%a, %b, %alpha):
@@ -13,13 +13,13 @@
 //!   %r = aten::_add_relu(%a, %b, %alpha)
 //!   return (%r)
 //! ```
-//! A file holds any number of rules with a line `---` between them; a rule is tried everywhere before the next, and what it makes is offered to it again only in
-//! the next run. That the replacement computes what the pattern computes is the word of who writes it.
+//! A file contains any number of rules, separated by a line `---`; a rule is tried everywhere before the next, and its results can be matched by it again only
+//! in the next run. The author of a rule guarantees that the replacement computes the same as the pattern.
 //!
-//! **Matches** stand in one block. What the pattern makes and does not give may not be used by anybody else; the pattern's types are not
-//! looked at, except that of a constant without a value. The replacement stands where the last node of the match stood. **Not replaced** is a
-//! match whose nodes cannot be moved there: somebody in between writes what they read, or reads what they write. (PyTorch does not ask.) A rule
-//! may have conditions of its own in Rust.
+//! **Matches** are within one block. Values inside the pattern that are not its outputs must have no other uses; the types in the pattern are
+//! ignored, except that of a constant without a value. The replacement is inserted at the last node of the match. **Not replaced** is a match
+//! whose nodes cannot be moved there: a node in between writes memory that they read, or reads memory that they write. (PyTorch does not check
+//! this.) A rule may have conditions of its own in Rust.
 
 use crate::AliasDb;
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
@@ -30,7 +30,7 @@ use frazil_ir::{AttributeValue, Builder, Context, CopyMap, Definition, Graph, No
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "rewrite-patterns",
     summary: "Replaces subgraphs by others, by the rules in a file.",
@@ -55,7 +55,7 @@ pub static INFO: PassInfo = PassInfo {
     },
 };
 
-/// The rules of files. See the [module documentation](self).
+/// The pass with the rules of files. See the [module documentation](self).
 #[derive(Clone, Debug, Default)]
 pub struct RewritePatterns {
     /// Their paths.
@@ -74,27 +74,27 @@ impl GraphPass for RewritePatterns {
     }
 }
 
-/// Why a rule cannot be used.
+/// The reason why a rule is invalid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RuleError {
-    /// Something in a file that is no rule.
+    /// A part of a file that is not a rule.
     #[error("expected a pattern, a line `=>`, and a replacement")]
     Form,
     /// A graph that does not parse.
     #[error("{0}")]
     Text(#[from] frazil_syntax::ParseError),
-    /// The pattern and the replacement have not the same numbers of inputs and outputs.
+    /// The pattern and the replacement have different numbers of inputs or outputs.
     #[error("the replacement has {0} inputs and {1} outputs where the pattern has {2} and {3}")]
     Signature(usize, usize, usize, usize),
-    /// A pattern of which nothing can be found.
+    /// A pattern that cannot match anything.
     #[error("the first output of a pattern has to be made by a node of it, and patterns have no blocks")]
     Pattern,
 }
 
 type Condition = Box<dyn Fn(&Graph, &Match) -> bool + Send + Sync>;
 
-/// A pattern and what replaces it.
+/// A pattern and its replacement.
 pub struct Rule {
     pattern: Graph,
     replacement: Graph,
@@ -103,7 +103,7 @@ pub struct Rule {
     range_of: Option<ValueId>,
 }
 
-/// Where a pattern was found.
+/// A match of a pattern.
 pub struct Match<'r> {
     pattern: &'r Graph,
     values: HashMap<ValueId, ValueId>,
@@ -112,7 +112,7 @@ pub struct Match<'r> {
 }
 
 impl Match<'_> {
-    /// The value of the graph that the pattern's value `name` (without `%`) stands for.
+    /// Returns the value of the graph that corresponds to the pattern's value `name` (without `%`).
     pub fn value(&self, name: &str) -> Option<ValueId> {
         let wanted = ValueName::new(self.pattern.ctx(), name);
         let named = |(v, _): &(&ValueId, &ValueId)| self.pattern.value_name(**v) == Some(wanted);
@@ -121,10 +121,10 @@ impl Match<'_> {
 }
 
 impl Rule {
-    /// The rule that replaces `pattern` by `replacement`.
+    /// Returns the rule that replaces `pattern` by `replacement`.
     ///
     /// # Errors
-    /// When one of them does not parse, or they do not fit together.
+    /// If one of them does not parse, or they do not fit together.
     pub fn new(ctx: &Arc<Context>, pattern: &str, replacement: &str) -> Result<Rule, RuleError> {
         let (pattern, replacement) = (parse(ctx, pattern)?, parse(ctx, replacement)?);
         let signature = |g: &Graph| (g.inputs().len(), g.outputs().len());
@@ -145,14 +145,14 @@ impl Rule {
         })
     }
 
-    /// Matches only where `condition` holds.
+    /// Restricts the rule to matches for which `condition` returns true.
     #[must_use]
     pub fn when(mut self, condition: impl Fn(&Graph, &Match) -> bool + Send + Sync + 'static) -> Rule {
         self.condition = Some(Box::new(condition));
         self
     }
 
-    /// New nodes get the source range of the node that makes the pattern's value `name`; without this, that of the last node.
+    /// Sets the source range of new nodes to that of the node that defines the pattern's value `name`; by default, that of the last node.
     #[must_use]
     pub fn with_range_of(mut self, name: &str) -> Rule {
         let wanted = ValueName::new(self.pattern.ctx(), name);
@@ -171,10 +171,10 @@ fn parse(ctx: &Arc<Context>, text: &str) -> Result<Graph, RuleError> {
     Ok(frazil_syntax::parse_graph(ctx, text)?.graph)
 }
 
-/// The rules that a text holds; see the [module documentation](self).
+/// Parses the rules in a text; see the [module documentation](self).
 ///
 /// # Errors
-/// The first rule that cannot be used.
+/// The first invalid rule.
 pub fn parse_rules(ctx: &Arc<Context>, text: &str) -> Result<Vec<Rule>, RuleError> {
     let parts = |text: &str, separator: &str| -> Vec<String> {
         let mut parts = vec![String::new()];
@@ -198,7 +198,7 @@ pub fn parse_rules(ctx: &Arc<Context>, text: &str) -> Result<Vec<Rule>, RuleErro
         .collect()
 }
 
-/// Rules, to be applied one after the other.
+/// Rules that are applied in sequence.
 #[derive(Default)]
 pub struct PatternRewriter {
     /// The rules.
@@ -206,7 +206,7 @@ pub struct PatternRewriter {
 }
 
 impl PatternRewriter {
-    /// Rewrites `graph`, the bodies of its forks included. Gives how many matches were replaced.
+    /// Rewrites `graph`, including the bodies of its forks. Returns the number of replaced matches.
     ///
     /// # Errors
     /// None; the type is that of passes.
@@ -251,7 +251,7 @@ fn apply(rule: &Rule, graph: &mut Graph, cx: &mut PassContext<'_>) -> usize {
         let Some(found) = find(rule, graph, anchor, node) else {
             continue;
         };
-        // What this rule has made is not known to the analysis.
+        // The analysis does not contain the results of this rule.
         if found.nodes.values().any(|n| made.contains(n)) {
             continue;
         }
@@ -270,7 +270,7 @@ fn apply(rule: &Rule, graph: &mut Graph, cx: &mut PassContext<'_>) -> usize {
     done
 }
 
-/// Matches the pattern with the node `at` for its anchor.
+/// Matches the pattern with the node `at` as its anchor.
 fn find<'r>(rule: &'r Rule, graph: &Graph, anchor: NodeId, at: NodeId) -> Option<Match<'r>> {
     let pattern = &rule.pattern;
     let block = graph.parent(at)?;
@@ -308,7 +308,7 @@ fn find<'r>(rule: &'r Rule, graph: &Graph, anchor: NodeId, at: NodeId) -> Option
             }
         }
     }
-    // All of the pattern, each node of the graph once, and nothing of it used outside but its outputs.
+    // All of the pattern, each node of the graph once, and no uses outside except of its outputs.
     let members: HashSet<NodeId> = found.nodes.values().copied().collect();
     if found.nodes.len() != pattern.all_nodes().len() || members.len() != found.nodes.len() {
         return None;
@@ -343,7 +343,7 @@ fn looks_like(pattern: &Graph, p: NodeId, graph: &Graph, n: NodeId) -> bool {
         && none
 }
 
-/// The last node of the match, if the others can be moved to it.
+/// Returns the last node of the match, if the others can be moved to it.
 fn place(graph: &Graph, found: &Match, db: &AliasDb, catalogue: &Catalogue) -> Option<NodeId> {
     let members: HashSet<NodeId> = found.nodes.values().copied().collect();
     let last = members
@@ -359,7 +359,7 @@ fn place(graph: &Graph, found: &Match, db: &AliasDb, catalogue: &Catalogue) -> O
             if n == last {
                 break;
             }
-            // An output of the match that is used before its last node would come too late.
+            // An output of the match that is used before its last node would be defined too late.
             let uses_member = graph.operands(n).any(|v| graph.defining_node(v) == Some(member));
             if !members.contains(&n) && (uses_member || db.conflict(graph, member, n, catalogue)) {
                 return None;
@@ -399,7 +399,7 @@ fn put(rule: &Rule, graph: &mut Graph, found: &Match, last: NodeId, made: &mut H
         let node = NodeId::from_u32(n as u32);
         graph.set_source_range(node, range);
         made.insert(node);
-        // Names are those of the rule, which mean nothing here.
+        // The names are those of the rule, which have no meaning here.
         for output in graph.node_outputs(node).to_vec() {
             graph.clear_value_name(output);
         }
@@ -414,7 +414,7 @@ fn put(rule: &Rule, graph: &mut Graph, found: &Match, last: NodeId, made: &mut H
         }
         graph.replace_all_uses_with(old, new);
     }
-    // Users before what they use.
+    // Users before their operands.
     let mut members: Vec<NodeId> = found.nodes.values().copied().collect();
     members.sort_by(|a, b| graph.compare(*b, *a).unwrap_or(std::cmp::Ordering::Equal));
     for node in members {

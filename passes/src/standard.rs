@@ -3,7 +3,7 @@
 use crate::registry::PassRegistry;
 
 impl PassRegistry {
-    /// A registry with the passes of this crate.
+    /// Returns a registry with the passes of this crate.
     pub fn standard() -> PassRegistry {
         let mut registry = PassRegistry::new();
         for info in [

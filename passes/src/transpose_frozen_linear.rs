@@ -1,11 +1,11 @@
-//! Transposing the weights of linears beforehand: `transpose-frozen-linear`.
+//! Transposition of the weights of linears: `transpose-frozen-linear`.
 //!
-//! `linear(x, w, b)` is `matmul(x, wᵀ) + b`, and `wᵀ` is computed here, contiguous, instead of in every call.
+//! `linear(x, w, b)` becomes `matmul(x, wᵀ) + b`, with a contiguous `wᵀ` that is computed here instead of in every call.
 //!
-//! **Sound when** weight and bias are constants that nobody writes to; the weight has two dimensions; the bias has one, of the weight's dtype, so that the
+//! **Sound when** weight and bias are constants that are not written; the weight has two dimensions; the bias has one, of the weight's dtype, so that the
 //! addition changes neither rank nor dtype.
 //!
-//! PyTorch does not look at the weight's rank, and fails on a vector.
+//! PyTorch does not check the weight's rank, and fails on a vector.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
@@ -14,7 +14,7 @@ use crate::support::{self, fold};
 use frazil_ir::{Builder, Constant, Graph, TensorData, types};
 use std::sync::Arc;
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "transpose-frozen-linear",
     summary: "Replaces linears with constant weights by matmuls with transposed weights.",
@@ -24,7 +24,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(TransposeFrozenLinear),
 };
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TransposeFrozenLinear;
 
@@ -62,7 +62,7 @@ impl GraphPass for TransposeFrozenLinear {
     }
 }
 
-/// A matrix with its dimensions exchanged, in row-major order.
+/// Returns a matrix with its dimensions exchanged, in row-major order.
 fn transpose(matrix: &TensorData) -> Option<TensorData> {
     let [rows, columns] = [0, 1].map(|d| matrix.sizes.get(d).and_then(|s| usize::try_from(*s).ok()));
     let (rows, columns, size) = (rows?, columns?, matrix.dtype.size());

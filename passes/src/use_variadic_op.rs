@@ -1,10 +1,10 @@
-//! Operators on lists without the list: `use-variadic-op`.
+//! Variadic operators in place of operators on lists: `use-variadic-op`.
 //!
 //! `aten::cat` and `aten::stack` of a list that is built in the graph become `prim::VarConcat` and `prim::VarStack` of its elements. With
-//! `remove-list-mutation=true`, lists are first [built with what is put into them](crate::remove_list_mutation), again until nothing changes.
+//! `remove-list-mutation=true`, [writes to new lists are folded](crate::remove_list_mutation) first, repeatedly until nothing changes.
 //!
-//! **Sound when** nobody writes to the list between its making and its use. The names that PyTorch has for the cases, `use-variadic-cat`,
-//! `use-variadic-stack`, and those with `remove-list-mutation-and-` before them, are passes of their own.
+//! **Sound when** the list is not written between its construction and its use. PyTorch's names of the variants, `use-variadic-cat`,
+//! `use-variadic-stack`, and those with the prefix `remove-list-mutation-and-`, are passes of their own.
 
 use crate::AliasDb;
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
@@ -37,7 +37,7 @@ const AFTER: &str = "graph(%x : Tensor, %y : Tensor):
   return (%z)
 ";
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "use-variadic-op",
     summary: "Replaces operators on a list by variadic operators on its elements.",
@@ -119,14 +119,14 @@ named!(
     true
 );
 
-/// See the [module documentation](self).
+/// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UseVariadicOp {
-    /// Change `aten::cat`.
+    /// Replaces `aten::cat`.
     pub cat: bool,
-    /// Change `aten::stack`.
+    /// Replaces `aten::stack`.
     pub stack: bool,
-    /// First build lists with what is put into them.
+    /// Folds writes to new lists first.
     pub remove_list_mutation: bool,
 }
 
@@ -177,7 +177,7 @@ impl UseVariadicOp {
     }
 }
 
-/// The list that `node` takes, if it is as it was built.
+/// Returns the node that builds the list operand of `node`, if the list has not been written.
 fn usable_list(graph: &Graph, node: NodeId, db: &AliasDb) -> Option<NodeId> {
     let (list, output) = (graph.operand(node, 0)?, graph.output(node)?);
     let construct = built_list(graph, list).filter(|n| graph.operand_count(*n) > 0)?;
@@ -186,7 +186,7 @@ fn usable_list(graph: &Graph, node: NodeId, db: &AliasDb) -> Option<NodeId> {
     (graph.operand_count(node) == 2 && graph.ctx().is_tensor(graph.ty(output)) && unwritten).then_some(construct)
 }
 
-/// True when nothing between writes to the list itself.
+/// Returns true if no node in between writes to the list itself.
 fn unwritten_between(graph: &Graph, from: NodeId, to: NodeId, list: ValueId, db: &AliasDb) -> bool {
     let mut cursor = graph.next(from);
     while let Some(n) = cursor.filter(|n| *n != to) {

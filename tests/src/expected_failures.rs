@@ -1,7 +1,7 @@
 //! The list of conformance cases that are expected to fail: `tests/conformance/expected-failures.txt`.
 //!
-//! Every case that is not listed has to pass on both engines. A line is `SUITE/CASE ENGINES REASON`, such as
-//! `ops/erf/003 interp,native bfloat16: PyTorch rounds intermediate results`. Lines that begin with `#` are comments.
+//! Every case that is not listed must pass on both engines. A line is `SUITE/CASE ENGINES REASON`, such as `ops/erf/003
+//! interp,native bfloat16: PyTorch rounds intermediate results`. Lines that begin with `#` are comments.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -50,18 +50,18 @@ impl ExpectedFailures {
     /// Reads a list from a file.
     ///
     /// # Errors
-    /// With the path, when the file cannot be read or parsed.
+    /// If the file cannot be read or parsed; the message contains the path.
     pub fn read(path: &Path) -> Result<Self, String> {
         let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
         Self::parse(&text).map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// The reason why `SUITE/CASE` is expected to fail on `engine`; `None` when it has to pass.
+    /// Returns the reason why `SUITE/CASE` is expected to fail on `engine`; `None` if it must pass.
     pub fn reason(&self, case: &str, engine: Engine) -> Option<&str> {
         self.reasons.get(&(case.to_owned(), engine)).map(String::as_str)
     }
 
-    /// The entries of `suite` that name none of its cases: typing mistakes, or cases that were removed.
+    /// Returns the entries of `suite` without a case: misspelt ones, or removed cases.
     pub fn unknown<'a>(&'a self, suite: &str, cases: &BTreeSet<&str>) -> BTreeSet<&'a str> {
         let names = self.reasons.keys().map(|(name, _)| name.as_str());
         names
@@ -72,7 +72,7 @@ impl ExpectedFailures {
             .collect()
     }
 
-    /// The entries whose suite is none of `suites`.
+    /// Returns the entries whose suite is not in `suites`.
     pub fn without_suite<'a>(&'a self, suites: &[&str]) -> BTreeSet<&'a str> {
         let names = self.reasons.keys().map(|(name, _)| name.as_str());
         names

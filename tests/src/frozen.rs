@@ -1,13 +1,13 @@
-//! Node kinds of frozen graphs, and the attributes of frozen modules, next to those that `torch.jit.freeze` leaves.
+//! Node kinds of frozen graphs, and the attributes of frozen modules, compared with those after `torch.jit.freeze`.
 //!
-//! `tests/conformance/frozen.txt` lists the models whose counts are compared. Below a model's name, indented, stands a line
-//! for each kind whose count differs: the kind, PyTorch's count, ours, and the reason. `attributes` is the number of tensors and submodules that are left.
+//! `tests/conformance/frozen.txt` lists the models whose counts are compared. Below a model's name is an indented line for each kind whose count differs:
+//! the kind, PyTorch's count, ours, and the reason. `attributes` is the number of remaining tensors and submodules.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value as Json;
 
-/// How often each node kind occurs.
+/// The number of nodes of each kind.
 pub type Kinds = BTreeMap<String, usize>;
 
 /// A model whose frozen graph is compared.
@@ -19,7 +19,7 @@ pub struct Entry {
     pub differences: Vec<(String, usize, usize)>,
 }
 
-/// The printed graph of the module's `forward`, without those of its forks.
+/// Returns the printed graph of the module's `forward`, without those of its forks.
 pub fn forward_of(text: &str) -> String {
     let root = text.lines().find_map(|line| line.strip_prefix("object<0> = "));
     let class = root.and_then(|rest| rest.split_whitespace().next()).unwrap_or_default();
@@ -33,7 +33,7 @@ pub fn forward_of(text: &str) -> String {
     own.collect::<Vec<_>>().join("\n")
 }
 
-/// The tensors and submodules among the attributes of a printed module, by their paths from its root.
+/// Returns the tensors and submodules among the attributes of a printed module, by their paths from its root.
 pub fn attributes_of_text(text: &str) -> BTreeSet<String> {
     let mut objects: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
     let mut object = None;
@@ -57,7 +57,7 @@ pub fn attributes_of_text(text: &str) -> BTreeSet<String> {
                 continue;
             }
             let below = format!("{path}.");
-            // An object that was seen before is in itself.
+            // An object that was visited before is in a cycle.
             if paths.insert(path) && is_object {
                 work.push((value, below));
             }
@@ -66,13 +66,13 @@ pub fn attributes_of_text(text: &str) -> BTreeSet<String> {
     paths
 }
 
-/// The member `"remaining_attributes"` of a `freeze.json`. `None` when there is none.
+/// Returns the member `"remaining_attributes"` of a `freeze.json`. `None` if there is none.
 pub fn attributes_of_json(json: &Json) -> Option<BTreeSet<String>> {
     let names = json.get("remaining_attributes")?.as_array()?;
     Some(names.iter().filter_map(Json::as_str).map(str::to_owned).collect())
 }
 
-/// Counts the nodes in a printed graph, nested blocks included.
+/// Counts the nodes in a printed graph, including nested blocks.
 pub fn kinds_of_text(text: &str) -> Kinds {
     let mut kinds = Kinds::new();
     for line in text.lines() {
@@ -83,7 +83,7 @@ pub fn kinds_of_text(text: &str) -> Kinds {
             _ => line,
         };
         let kind = node.split(['(', '[']).next().unwrap_or_default();
-        // Nodes that hold a graph are numbered after it.
+        // Nodes that contain a graph are numbered after it.
         let kind = if kind.starts_with("prim::fork_") {
             "prim::fork"
         } else {
@@ -101,13 +101,13 @@ pub fn kinds_of_text(text: &str) -> Kinds {
     kinds
 }
 
-/// The member `"kinds"` of a `freeze.json`. `None` when there is none.
+/// Returns the member `"kinds"` of a `freeze.json`. `None` if there is none.
 pub fn kinds_of_json(json: &Json) -> Option<Kinds> {
     let count = |(kind, count): (&String, &Json)| Some((kind.clone(), usize::try_from(count.as_u64()?).ok()?));
     json.get("kinds")?.as_object()?.iter().map(count).collect()
 }
 
-/// Parses the list; the error names the line.
+/// Parses the list; the error contains the line.
 pub fn parse(text: &str) -> Result<Vec<Entry>, String> {
     let mut entries: Vec<Entry> = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -143,7 +143,7 @@ pub fn parse(text: &str) -> Result<Vec<Entry>, String> {
     Ok(entries)
 }
 
-/// Which counts differ in a way that the entry does not list, and which listed differences are gone.
+/// Returns the counts that differ in an unlisted way, and the listed differences that no longer exist.
 pub fn unexplained(theirs: &Kinds, ours: &Kinds, entry: &Entry) -> Vec<String> {
     let listed = |kind: &str| entry.differences.iter().find(|(listed, _, _)| listed == kind);
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! What the integration tests share: running recorded cases through the tools, expected failures, and the pages of the docs.
+//! Functions that the integration tests share: running recorded cases with the tools, expected failures, and the pages of the docs.
 
 pub mod expected_failures;
 pub mod frozen;

@@ -1,12 +1,12 @@
-//! Pages of `docs` whose code a test holds too.
+//! Pages of `docs` whose code is also in a test.
 
 use frazil_recorded::workspace::root;
 use std::fs;
 
-/// The blocks of code of a page in the language `language`, without their fences.
+/// Returns the code blocks of a page in the language `language`, without their fences.
 ///
 /// # Panics
-/// When there is no such page.
+/// If there is no such page.
 pub fn blocks_of(page: &str, language: &str) -> Vec<String> {
     let text = fs::read_to_string(root().join(page)).expect("a page that can be read");
     let fence = format!("```{language}\n");
@@ -17,10 +17,10 @@ pub fn blocks_of(page: &str, language: &str) -> Vec<String> {
         .collect()
 }
 
-/// Checks that the page has `count` blocks of Rust, and that each of them stands in the test `file` as it is.
+/// Checks that the page has `count` blocks of Rust, and that the test `file` contains each of them literally.
 ///
 /// # Panics
-/// When it is not so.
+/// If it does not.
 pub fn assert_shown(page: &str, file: &str, count: usize) {
     let here = fs::read_to_string(root().join(file)).expect("the test's file");
     let blocks = blocks_of(page, "rust");

@@ -1,4 +1,4 @@
-//! Runs recorded cases the way a user does: through `jit-run`.
+//! Runs recorded cases as a user does: with `jit-run`.
 
 use std::fs;
 use std::fs::File;
@@ -15,7 +15,7 @@ use frazil_recorded::compare::{self, Mismatch};
 use frazil_recorded::tensors::Tensors;
 use frazil_recorded::value::Outcome;
 
-/// What executes a model.
+/// The engine that runs a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Engine {
     /// The reference interpreter.
@@ -28,7 +28,7 @@ impl Engine {
     /// Both of them.
     pub const ALL: [Self; 2] = [Self::Interp, Self::Native];
 
-    /// The name that `--engine` takes.
+    /// Returns the value of `--engine`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Interp => "interp",
@@ -36,27 +36,27 @@ impl Engine {
         }
     }
 
-    /// The engine of a name.
+    /// Returns the engine of a name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|engine| engine.name() == name)
     }
 }
 
-/// Why a case does not pass.
+/// The reason why a case does not pass.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The tool refused the model; the text sums up its message.
+    /// The tool refused the model, with a summary of its message.
     #[error("refused: {0}")]
     Refused(String),
-    /// The tool ended otherwise than with exit status 0 or 1: a panic, a signal, bad usage.
+    /// The tool ended with an exit status other than 0 or 1: a panic, a signal, bad usage.
     #[error("{status}: {message}")]
     Crashed {
-        /// How it ended.
+        /// The exit status.
         status: ExitStatus,
-        /// A summary of what it wrote to standard error.
+        /// A summary of its output to standard error.
         message: String,
     },
-    /// The tool took too long and was ended.
+    /// The tool was killed after a timeout.
     #[error("no result within {0:?}")]
     Timeout(Duration),
     /// The tool's results cannot be read.
@@ -65,12 +65,12 @@ pub enum Failure {
     /// A call's result differs.
     #[error("call {call}: {mismatch}")]
     Differs {
-        /// Which call.
+        /// Index of the call.
         call: usize,
-        /// Where and how.
+        /// The difference.
         mismatch: Mismatch,
     },
-    /// The machine did not cooperate.
+    /// An error of the system.
     #[error(transparent)]
     Io(#[from] std::io::Error),
 }
@@ -114,7 +114,7 @@ fn unreadable(what: String) -> RecordedError {
     }
 }
 
-/// Reads what `jit-run --out` wrote: the outcome of each call.
+/// Reads the output of `jit-run --out`: the outcome of each call.
 pub fn results(folder: &Path) -> Result<Vec<Outcome>, RecordedError> {
     let file = folder.join("results.json");
     if !file.exists() {
@@ -131,7 +131,7 @@ pub fn results(folder: &Path) -> Result<Vec<Outcome>, RecordedError> {
         .collect()
 }
 
-/// Writes the file to give to `--calls`: the case without its results, which are none of the tool's business.
+/// Writes the file for `--calls`: the case without its results, which the tool must not know.
 fn calls_file(case: &Case, folder: &Path) -> std::io::Result<PathBuf> {
     let mut json = case.json.clone();
     for call in json.get_mut("calls").and_then(Json::as_array_mut).into_iter().flatten() {
@@ -146,9 +146,9 @@ fn calls_file(case: &Case, folder: &Path) -> std::io::Result<PathBuf> {
     Ok(written)
 }
 
-/// Runs a command to its end or for `limit`; gives its status and a summary of what it wrote to standard error.
+/// Runs a command with a time limit; returns its status and a summary of its output to standard error.
 fn execute(mut command: Command, stderr: &Path, limit: Duration) -> Result<(ExitStatus, String), Failure> {
-    // To a file rather than a pipe, which nobody would empty while we wait.
+    // To a file rather than a pipe, which could fill up while we wait.
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -173,7 +173,7 @@ fn execute(mut command: Command, stderr: &Path, limit: Duration) -> Result<(Exit
     Ok((status, summary(&message)))
 }
 
-/// A message's first line; of one that announces a list, the list's first entry too, without its place.
+/// Returns a message's first line; for one that announces a list, also the list's first entry, without its place.
 fn summary(message: &str) -> String {
     let mut lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or_default();

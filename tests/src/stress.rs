@@ -1,7 +1,7 @@
-//! Many threads that load, freeze, compile and run models at once, and check every result against the recorded one.
+//! Many threads that load, freeze, compile and run models concurrently, and compare every result with the recorded one.
 //!
-//! What may go wrong between threads needs chances: sessions, models, the operators of eager programs and directories of compiled code are shared by some
-//! threads and made anew by others, in an order that differs from thread to thread.
+//! Sessions, models, the operators of eager programs and directories of compiled code are shared by some threads and made anew by others, in a random
+//! order for each thread, so that races become likely.
 
 use frazil::eager::Ops;
 use frazil::{CallError, EngineKind, EngineOptions, Model, Session, Tensor, Value};
@@ -17,27 +17,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What to do.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Folders of models: each folder in them that holds `model.pt`, `case.json` and `tensors.safetensors` is one.
+    /// Folders of models: each folder in them that contains `model.pt`, `case.json` and `tensors.safetensors` is one.
     pub models: Vec<PathBuf>,
-    /// How long threads begin something new.
+    /// The time during which threads start new rounds.
     pub time: Duration,
-    /// How many there are.
+    /// Number of threads.
     pub threads: usize,
-    /// Where the order of things starts.
+    /// Seed of the random order.
     pub seed: u64,
 }
 
-/// What was done.
+/// Summary of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// Rounds by what they did.
+    /// Number of rounds by kind.
     pub rounds: BTreeMap<String, usize>,
-    /// Results that were compared.
+    /// Number of compared results.
     pub results: usize,
-    /// What was wrong, the first of all threads; they stop then.
+    /// The first failure of all threads, which stops them.
     pub failure: Option<String>,
 }
 
@@ -46,16 +46,16 @@ struct Subject {
     case: Case,
     tensors: Tensors,
     tolerance: Tolerance,
-    /// The model of the session that threads share.
+    /// The model in the session that threads share.
     shared: Model,
 }
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Runs until the time is over or something is wrong.
+/// Runs until the time is over or something fails.
 ///
 /// # Errors
-/// When the models cannot be read.
+/// If the models cannot be read.
 pub fn run(options: &Options) -> Result<Report, Failure> {
     let session = Session::new();
     let mut subjects = Vec::new();
@@ -102,7 +102,7 @@ pub fn run(options: &Options) -> Result<Report, Failure> {
     Ok(report.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// One thing that a thread does: its name, and how many results were right.
+/// Runs one round: returns its name, and the number of correct results.
 fn round(subject: &Subject, ops: &Ops, cache: &Path, random: &mut Random) -> (&'static str, Result<usize, Failure>) {
     let threads = 1 + random.below(2);
     match random.below(6) {
@@ -132,7 +132,7 @@ fn round(subject: &Subject, ops: &Ops, cache: &Path, random: &mut Random) -> (&'
     }
 }
 
-/// Sums and products that are exact in floats.
+/// Checks sums and products that are exact in floats.
 fn eager(ops: &Ops, random: &mut Random) -> Result<usize, Failure> {
     for round in 0..64 {
         let n = 1 + random.below(300);
@@ -193,7 +193,7 @@ impl Subject {
             .preserve(preserve.map(str::to_owned).collect())
     }
 
-    /// All calls on a new engine of `model`.
+    /// Makes all calls on a new engine of `model`.
     fn calls(&self, model: &Model, options: &EngineOptions) -> Result<usize, Failure> {
         let mut engine = model.engine(options)?;
         let wanted = self.case.expected()?;
@@ -211,7 +211,7 @@ impl Subject {
     }
 }
 
-/// A small generator (xorshift): what it gives has to be different, not good.
+/// A small generator (xorshift), whose numbers need not be of high quality.
 struct Random(u64);
 
 impl Random {

@@ -1,6 +1,6 @@
-//! Recorded cases on both engines against what real PyTorch computed.
+//! Recorded cases on both engines compared with PyTorch's results.
 //!
-//! Every case has to pass on both engines, except for those that `tests/conformance/expected-failures.txt` lists with a reason; a listed case
+//! Every case must pass on both engines, except for those that `tests/conformance/expected-failures.txt` lists with a reason; a listed case
 //! that passes is a failure too. Cases of the large corpus run unless `FRAZIL_CORPUS` is `none`.
 //!
 //! Arguments: parts of case names to select; `--suite=fixtures|models|ops`, `--engine=interp|native`.
@@ -17,7 +17,7 @@ use frazil_recorded::workspace;
 use frazil_tests::expected_failures::ExpectedFailures;
 use frazil_tests::runner::{self, Engine, Failure};
 
-/// The longest that one case may take, on a slow machine with unoptimised code.
+/// Time limit for one case, on a slow machine with unoptimised code.
 const LIMIT: Duration = Duration::from_secs(120);
 
 struct Suite {
@@ -41,7 +41,7 @@ impl Options {
                 ("--engine", name) => {
                     options.engine = Some(Engine::from_name(name).ok_or(format!("no engine `{name}`"))?);
                 }
-                // What `cargo test` passes to every test.
+                // Arguments that `cargo test` passes to every test.
                 ("-q" | "--quiet" | "--nocapture" | "--no-capture" | "--test-threads", _) => {}
                 (other, _) if other.starts_with('-') => return Err(format!("no option `{other}`")),
                 _ => options.filters.push(argument),
@@ -166,7 +166,7 @@ fn run_suite(suite: &Suite, engine: Engine, expected: &ExpectedFailures, options
     tally.failed += unexpected;
 }
 
-/// Runs cases on all cores; gives why each failed, in their order.
+/// Runs cases on all cores; returns the failure of each, in their order.
 fn run_cases(cases: &[&Case], engine: Engine, label: &str) -> Vec<Option<Failure>> {
     let jit_run = workspace::tool("jit-run");
     let next = AtomicUsize::new(0);
@@ -179,7 +179,7 @@ fn run_cases(cases: &[&Case], engine: Engine, label: &str) -> Vec<Option<Failure
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(case) = cases.get(index) else { return };
                     if progress {
-                        // A lost progress line harms nobody.
+                        // A lost progress line is harmless.
                         let _ = write!(
                             io::stderr(),
                             "\r\x1b[K{label} {}/{} {}",

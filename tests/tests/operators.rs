@@ -1,9 +1,9 @@
 //! Operators in the interpreter, in this process: thousands of recorded cases in a minute.
 //!
-//! Runs the cases of `tests/fixtures/operators`, all of which have to pass, in the interpreter and natively, and of the folder that `FRAZIL_CASES`
-//! names (`tests/generate/fixtures/make_operators.py` makes such folders), whose differences are listed. Arguments: parts of case names, and
-//! `--engine=native`, which runs natively only: as they are, with inputs that are not aligned, and, comparing both engines, on inputs with
-//! NaN and infinities in them; with `--target=x86-64-v3` in the code of another processor, with `--threads=2` on several threads.
+//! Runs the cases of `tests/fixtures/operators`, all of which must pass, in the interpreter and natively, and of the folder in `FRAZIL_CASES`
+//! (`tests/generate/fixtures/make_operators.py` makes such folders), whose differences are listed. Arguments: parts of case names, and
+//! `--engine=native`, which runs natively only: as recorded, with unaligned inputs, and, comparing both engines, with inputs that contain NaN and
+//! infinities; with `--target=x86-64-v3` in the code for another processor, with `--threads=2` on several threads.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -75,7 +75,7 @@ fn main() -> ExitCode {
 struct Tally {
     passed: usize,
     failed: usize,
-    /// How many ran without the interpreter.
+    /// Number of cases that ran without the interpreter.
     whole: usize,
 }
 
@@ -85,24 +85,7 @@ const NOT_NATIVELY: &[(&str, &str)] = &[(
     "its loops ask for elements, and compiling them one answer after the other takes many minutes",
 )];
 
-/// Cases that have to fail natively, with the reason. One that passes has to be removed here.
-const FAIL_NATIVELY: (&[&str], &str) = (
-    &[
-        "linalg.ldl_solve/00001_strided",
-        "linalg.ldl_solve/00002_transposed",
-        "linalg.ldl_solve/00005_strided",
-        "linalg.ldl_solve/00006_transposed",
-        "max_pool2d_with_indices_backward/00002_channels_last",
-        "max_pool2d_with_indices_backward/00006_channels_last",
-        "max_pool2d_with_indices_backward/00010_channels_last",
-        "nn.functional.adaptive_max_pool2d/00002_channels_last",
-        "nn.functional.max_unpool2d/00002_channels_last",
-        "nn.functional.max_unpool2d.grad/00002_channels_last",
-    ],
-    "programs that ask for the strides of what a called operator gave: what runs without elements, or before the rest is compiled, is described by sizes",
-);
-
-/// Runs the cases below a folder whose names are `chosen` and prints, for each reason, the cases that fail for it.
+/// Runs the cases below a folder for which `chosen` returns true and prints, for each reason, the failing cases.
 fn run_folder(folder: &Path, chosen: &dyn Fn(&str) -> bool, options: &EngineOptions) -> Tally {
     let failure = || Tally {
         failed: 1,
@@ -116,7 +99,6 @@ fn run_folder(folder: &Path, chosen: &dyn Fn(&str) -> bool, options: &EngineOpti
         }
     };
     let native = options.kind == EngineKind::Native;
-    let own = folder == workspace::fixtures().join("operators");
     cases.retain(|c| chosen(&c.name) && !(native && NOT_NATIVELY.iter().any(|(name, _)| c.name.starts_with(name))));
     let session = Session::new();
     if let Err(mistake) = session.registry().check_composites() {
@@ -137,12 +119,6 @@ fn run_folder(folder: &Path, chosen: &dyn Fn(&str) -> bool, options: &EngineOpti
                         file = (case.folder.clone(), tensors);
                     }
                     let outcome = catch_unwind(AssertUnwindSafe(|| run(&session, case, &file.1, options)));
-                    let fails = native && own && FAIL_NATIVELY.0.contains(&case.name.as_str());
-                    let outcome = match outcome {
-                        Ok(Err(_)) if fails => Ok(Ok(false)),
-                        Ok(Ok(_)) if fails => Ok(Err("passes, and is listed to fail".to_owned())),
-                        other => other,
-                    };
                     let reason = match outcome {
                         Ok(Ok(native)) => {
                             whole.fetch_add(usize::from(native), Ordering::Relaxed);
@@ -169,11 +145,11 @@ fn run_folder(folder: &Path, chosen: &dyn Fn(&str) -> bool, options: &EngineOpti
     }
 }
 
-/// Runs a case's calls on one instance of its model: whether without the interpreter, or the reason why it does not pass.
+/// Runs a case's calls on one instance of its model. Returns whether it ran without the interpreter, or the reason why it fails.
 fn run(session: &Session, case: &Case, tensors: &Tensors, options: &EngineOptions) -> Result<bool, String> {
     let text = |e: &dyn std::fmt::Display| e.to_string();
     let mut model = session.load(&case.model).map_err(|e| text(&e))?;
-    // Freezing refuses training mode, in which a new module is.
+    // A new module is in training mode, which freezing refuses.
     model.eval();
     let method = |json: &Json| Some(json.get("method")?.as_str()?.to_owned());
     let own = method(&case.json).unwrap_or_else(|| "forward".to_owned());
@@ -194,7 +170,7 @@ fn run(session: &Session, case: &Case, tensors: &Tensors, options: &EngineOption
     let tolerance = case.tolerance().map_err(|e| text(&e))?;
     for (n, call) in calls().enumerate() {
         let want = Outcome::from_json(&call["result"], tensors).map_err(|e| text(&e))?;
-        // New ones for each call: it may change its arguments.
+        // New arguments for each call, which may change them.
         let args = || -> Result<Vec<Value>, String> {
             let args = call["args"].as_array().into_iter().flatten();
             args.map(|json| value_from_json(json, tensors).map_err(|e| text(&e)))
@@ -207,7 +183,7 @@ fn run(session: &Session, case: &Case, tensors: &Tensors, options: &EngineOption
         let got = outcome(&mut engine, &method, &args()?)?;
         compare::outcomes(&want, &got, tolerance).map_err(|mismatch| format!("call {n}: {mismatch}"))?;
         if native && n == 0 && matches!(want, Outcome::Value(_)) {
-            // What the model changes of itself, only the first call sees as it was.
+            // Changes of the module's own state: only the first call starts with the original.
             let got = outcome(&mut new(options.kind)?, &method, &changed(&unaligned)?)?;
             compare::outcomes(&want, &got, tolerance).map_err(|mismatch| format!("call {n}, unaligned: {mismatch}"))?;
             for step in SALT {
@@ -225,7 +201,7 @@ fn run(session: &Session, case: &Case, tensors: &Tensors, options: &EngineOption
     Ok(native && !engine.notes().iter().any(interpreted))
 }
 
-/// The outcome of a call of `method`.
+/// Returns the outcome of a call of `method`.
 fn outcome(engine: &mut Engine, method: &str, args: &[Value]) -> Result<Outcome, String> {
     match engine.call(method, args) {
         Ok(value) => Ok(Outcome::Value(value)),
@@ -234,10 +210,10 @@ fn outcome(engine: &mut Engine, method: &str, args: &[Value]) -> Result<Outcome,
     }
 }
 
-/// One in how many elements of inputs is made special: many, and so few that most results have to stay as they were.
+/// One in this number of elements of inputs is made special: many, and so few that most results keep their values.
 const SALT: [usize; 2] = [5, 211];
 
-/// A tensor of floats with every `step`th of its elements NaN, infinite, or the negative zero; `None` for other values.
+/// Returns a tensor of floats with every `step`th of its elements NaN, infinite, or the negative zero; `None` for other values.
 fn salt(value: &Value, step: usize) -> Option<Value> {
     let Value::Tensor(tensor) = value else {
         return None;
@@ -253,7 +229,7 @@ fn salt(value: &Value, step: usize) -> Option<Value> {
     };
     let width = element(0.0)?.len();
     let mut data = tensor.to_bytes().ok()?;
-    // Beginning where the size says.
+    // The first index depends on the size.
     let places = (data.len() / width % step..data.len() / width).step_by(step);
     for (place, x) in places.zip(special.into_iter().cycle()) {
         data[place * width..][..width].copy_from_slice(&element(x)?);
@@ -262,7 +238,7 @@ fn salt(value: &Value, step: usize) -> Option<Value> {
     Some(salted.ok()?.into())
 }
 
-/// The first two lines of a message: what and, where that is a list, its first entry without its place.
+/// Returns the first two lines of a message: for a list, its title and its first entry without its place.
 fn first_lines(message: &str) -> String {
     let mut lines = message.lines();
     let first = lines.next().unwrap_or_default();
@@ -270,7 +246,7 @@ fn first_lines(message: &str) -> String {
     format!("{first} {}", second.split(" at ").next().unwrap_or_default().trim())
 }
 
-/// The same, tensors one element further in memory than anything is aligned to.
+/// Returns the same value, with tensors one element beyond an aligned address.
 fn unaligned(value: Value) -> Result<Value, String> {
     let Value::Tensor(tensor) = &value else {
         return Ok(value);

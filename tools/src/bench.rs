@@ -1,33 +1,33 @@
-//! Latency: warm-up, then as many runs as fit a time.
+//! Latency: warm-up runs, then as many runs as fit into a given time.
 
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// What was measured.
+/// The results of a measurement.
 #[derive(Clone, Debug)]
 pub struct Measurement {
-    /// One duration a run.
+    /// One duration per run.
     pub runs: Vec<Duration>,
-    /// From the module in memory to code that can run.
+    /// Time from the module in memory to executable code.
     pub compile: Duration,
 }
 
-/// Runs before measuring.
+/// Number of runs before measuring.
 const WARM_UP: usize = 5;
-/// Measures at least so many runs,
+/// Minimum number of measured runs,
 const LEAST_RUNS: usize = 15;
-/// and goes on for so long.
+/// and minimum measuring time.
 const LEAST_TIME: Duration = Duration::from_millis(1500);
-/// However fast it is, more runs tell nothing new.
+/// Maximum number of runs, above which the results do not become more precise.
 const MOST_RUNS: usize = 20_000;
 
-/// Runs of a turn, before which one run brings back what others have driven out of the caches.
+/// Minimum number of measured runs of a turn, after one run that reloads the caches.
 const LEAST_RUNS_OF_A_TURN: usize = 3;
 
 /// Measures `run`.
 ///
 /// # Errors
-/// That of the first run that fails.
+/// The error of the first run that fails.
 pub fn measure<E>(compile: Duration, mut run: impl FnMut() -> Result<(), E>) -> Result<Measurement, E> {
     for _ in 0..WARM_UP {
         run()?;
@@ -36,10 +36,10 @@ pub fn measure<E>(compile: Duration, mut run: impl FnMut() -> Result<(), E>) -> 
     Ok(Measurement { runs, compile })
 }
 
-/// Measures `run` for `time`, as one of several sides that take turns.
+/// Measures `run` for `time`, alternating with other programs.
 ///
 /// # Errors
-/// That of the first run that fails.
+/// The error of the first run that fails.
 pub fn measure_turn<E>(
     compile: Duration,
     time: Duration,
@@ -62,7 +62,7 @@ fn timed<E>(least: usize, time: Duration, run: &mut impl FnMut() -> Result<(), E
 }
 
 impl Measurement {
-    /// The median run, in milliseconds.
+    /// Returns the median run, in milliseconds.
     pub fn median_ms(&self) -> f64 {
         let mut sorted = self.runs.clone();
         sorted.sort();
@@ -74,12 +74,12 @@ impl Measurement {
         }
     }
 
-    /// The fastest run, in milliseconds.
+    /// Returns the fastest run, in milliseconds.
     pub fn min_ms(&self) -> f64 {
         self.runs.iter().min().map_or(0.0, |d| ms(*d))
     }
 
-    /// One line of JSON.
+    /// Returns one line of JSON.
     pub fn json(&self) -> String {
         json!({
             "median_ms": round(self.median_ms()),
@@ -90,7 +90,7 @@ impl Measurement {
         .to_string()
     }
 
-    /// A line for people.
+    /// Returns a line of text.
     pub fn text(&self) -> String {
         format!(
             "median {:.3} ms, minimum {:.3} ms of {} runs; compiled in {:.0} ms; peak memory {:.0} MB",
@@ -111,7 +111,7 @@ fn round(x: f64) -> f64 {
     (x * 1e4).round() / 1e4
 }
 
-/// The most memory that this process has had, in MB; 0 where the system does not tell.
+/// Returns the peak memory of this process in MB; 0 if the system does not report it.
 fn peak_rss_mb() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));

@@ -4,9 +4,8 @@
 //! {"method": "forward", "calls": [{"args": [VALUE...], "kwargs": {NAME: VALUE...}}, ...]}
 //! ```
 //!
-//! `forward` stands for a call of the module, with its hooks, and the path of a submodule for a call of that one. Recorded cases also have keys for their results and origin; other keys, and keys that
-//! stand twice, are errors.
-//! [`frazil_recorded::value`] describes the values.
+//! `forward` means a call of the module, with its hooks, and the path of a submodule a call of the submodule. Recorded cases also have keys for their results
+//! and origin; other keys, and duplicate keys, are errors. [`frazil_recorded::value`] describes the values.
 
 use crate::unique_json;
 use frazil_recorded::RecordedError;
@@ -15,23 +14,23 @@ use serde::de::Error;
 use serde_json::{Map, Value as Json};
 use std::path::Path;
 
-/// A case as it stands in its file.
+/// A case as in its file.
 #[derive(Debug, Deserialize)]
 pub struct Case {
     /// The method of calls that do not name one.
     #[serde(default = "forward")]
     pub method: String,
-    /// Methods besides the called ones that freezing has to keep.
+    /// Additional methods that freezing must keep.
     #[serde(default)]
     pub preserve: Vec<String>,
-    /// What is called, in order.
+    /// The calls, in order.
     pub calls: Vec<CaseCall>,
 }
 
 /// One call of a case.
 #[derive(Debug, Deserialize)]
 pub struct CaseCall {
-    /// The method, where it is not the case's.
+    /// The method, if it differs from the case's.
     pub method: Option<String>,
     /// The arguments by position.
     pub args: Vec<Json>,
@@ -40,7 +39,7 @@ pub struct CaseCall {
     pub kwargs: Map<String, Json>,
 }
 
-/// The keys of a case: those of [`Case`], then what recorded cases tell those who compare results.
+/// The keys of a case: those of [`Case`], then those of recorded cases for comparing results.
 const CASE_KEYS: [&str; 20] = [
     "method",
     "preserve",
@@ -64,10 +63,10 @@ const CASE_KEYS: [&str; 20] = [
     "freeze_error",
 ];
 
-/// The keys of a call: those of [`CaseCall`], and what was recorded.
+/// The keys of a call: those of [`CaseCall`], and the recorded result.
 const CALL_KEYS: [&str; 4] = ["method", "args", "kwargs", "result"];
 
-/// Fails where an object has other keys, which are most likely misspelt.
+/// Fails if an object has other keys, which are probably misspelt.
 fn check_keys(json: &Json, known: &[&str]) -> Result<(), serde_json::Error> {
     let mut keys = json.as_object().into_iter().flat_map(Map::keys);
     match keys.find(|key| !known.contains(&key.as_str())) {
@@ -87,7 +86,7 @@ impl Case {
     /// Reads the case at `path`.
     ///
     /// # Errors
-    /// When the file cannot be read or is no case.
+    /// If the file cannot be read or is not a case.
     pub fn read(path: &Path) -> Result<Case, RecordedError> {
         let text = std::fs::read(path).map_err(|source| RecordedError::Read {
             path: path.into(),

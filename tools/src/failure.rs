@@ -1,4 +1,4 @@
-//! How the tools fail: a message on standard error, and an exit status.
+//! Failures of the tools: a message on standard error, and an exit status.
 
 use crate::streams::tell;
 use frazil_ir::{Diagnostic, Severity, Span};
@@ -6,55 +6,55 @@ use std::error::Error;
 use std::io::IsTerminal;
 use std::path::Path;
 
-/// Why a tool stops.
+/// The reason why a tool stops.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The command line asks for something that there is not: exit status 2.
+    /// The command line is invalid: exit status 2.
     #[error("{0}")]
     Usage(String),
-    /// The input is bad, or cannot be processed: exit status 1.
+    /// The input is invalid, or cannot be processed: exit status 1.
     #[error(transparent)]
     Frazil(#[from] frazil::Error),
-    /// A case, or its results.
+    /// A case, or its results, cannot be read.
     #[error(transparent)]
     Case(#[from] frazil_recorded::RecordedError),
-    /// A result that cannot be written.
+    /// A result cannot be written.
     #[error("the result of call {call} cannot be written: {error}; the results of the calls before it are")]
     Result {
-        /// The number of the call, from 0 on.
+        /// The number of the call, from 0.
         call: usize,
-        /// Why.
+        /// The reason.
         error: frazil_recorded::RecordedError,
     },
-    /// A file that cannot be read or written.
+    /// A file cannot be read or written.
     #[error("cannot {action} {path}: {source}")]
     Io {
         /// "read" or "write".
         action: &'static str,
         /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         #[source]
         source: std::io::Error,
     },
-    /// Anything else that is the input's fault.
+    /// Another error of the input.
     #[error("{0}")]
     Other(String),
 }
 
 impl Failure {
-    /// Bad usage.
+    /// Makes the failure for an invalid command line.
     pub fn usage(message: String) -> Failure {
         Failure::Usage(message)
     }
 
-    /// Native code from tools that were built without it.
+    /// Returns the failure of native code in tools that were built without it.
     #[cfg(not(feature = "codegen"))]
     pub(crate) fn without_codegen() -> Failure {
         Failure::usage("this program was built without code generation (Cargo's feature `codegen`)".into())
     }
 
-    /// A file that could not be read or written.
+    /// Returns a file that could not be read or written.
     pub fn io(action: &'static str, path: &Path, source: std::io::Error) -> Failure {
         Failure::Io {
             action,
@@ -64,10 +64,10 @@ impl Failure {
     }
 }
 
-/// Prints `failure` with its causes, and the lines of the text `input` that it names; gives the exit status.
+/// Prints `failure` with its causes, and the lines of the text `input` that it refers to; returns the exit status.
 pub fn print_failure(failure: &Failure, input: &Path) -> u8 {
     match failure {
-        // Text is shown with the lines that are wrong.
+        // Errors in text are shown with their lines.
         Failure::Frazil(frazil::Error::Text(report)) => tell(report),
         other => {
             let mut message = format!("error: {other}\n");
@@ -75,7 +75,7 @@ pub fn print_failure(failure: &Failure, input: &Path) -> u8 {
             let mut source = other.source();
             while let Some(cause) = source {
                 let text = cause.to_string();
-                // Transparent errors, and those that quote their cause, say it once.
+                // Transparent errors, and those that quote their cause, contain it already.
                 if !shown.contains(&text) {
                     message += &format!("  caused by: {text}\n");
                     shown = text;
@@ -91,10 +91,10 @@ pub fn print_failure(failure: &Failure, input: &Path) -> u8 {
     }
 }
 
-/// Lines beyond these are not shown.
+/// Maximum number of lines that are shown.
 const MAX_LINES: usize = 20;
 
-/// `message`, and behind it the lines of the `.ir` text `input` that it names as `input:line:column`, each with a caret.
+/// Returns `message`, followed by the lines of the `.ir` text `input` that it refers to as `input:line:column`, each with a caret.
 fn with_lines(message: &str, input: &Path) -> String {
     let name = input.display().to_string();
     let mut out = message.to_owned();
@@ -129,7 +129,7 @@ fn note(text: &str, span: Span) -> Diagnostic {
     note
 }
 
-/// The line and column at the start of `text`: `:3:16`.
+/// Returns the line and column at the start of `text`: `:3:16`.
 fn place(text: &str) -> Option<(usize, usize)> {
     let mut parts = text.strip_prefix(':')?.splitn(2, ':');
     let line = parts.next()?.parse().ok()?;
@@ -138,7 +138,7 @@ fn place(text: &str) -> Option<(usize, usize)> {
     Some((line, column[..digits].parse().ok()?))
 }
 
-/// The operator's name that stands at a line and column, both from 1.
+/// Returns the name of the operator at a line and column, both from 1.
 fn span_at(text: &str, line: usize, column: usize) -> Option<Span> {
     let before: usize = text
         .split_inclusive('\n')

@@ -117,7 +117,7 @@ struct Options {
     /// Measure variants of kernels on this processor, and use the fastest. Results are kept in INPUT.tune, and not measured again
     #[arg(long)]
     tune: bool,
-    /// Stop with an error where the input needs more than this: `untrusted` for the limits for input from strangers, and NAME=VALUE: memory (bytes, K, M, G),
+    /// Stop with an error where the input needs more than this: `untrusted` for the limits for untrusted input, and NAME=VALUE: memory (bytes, K, M, G),
     /// nodes, load-time, freeze-time, pass-time, compile-time, call-time (seconds), repetitions, elements
     #[arg(long, value_name = "LIMITS")]
     limits: Option<Limits>,
@@ -172,8 +172,8 @@ pub fn main() -> u8 {
     main_with(Session::new)
 }
 
-/// Runs the program with the caller's session: the tool of a compiler that is built on Frazil. `session` returns a session with its operators
-/// and passes.
+/// Runs the program with the caller's session, as the tool of a compiler that is built on Frazil. `session` returns a session with its
+/// operators and passes.
 pub fn main_with(session: impl Fn() -> Session) -> u8 {
     // Handled separately, since it needs no input.
     if std::env::args().skip(1).eq(["--list-passes"]) {
@@ -322,7 +322,7 @@ fn pass_options(options: &Options) -> PassOptions {
 
 fn write_ir(options: &Options, loaded: &Loaded) -> Result<(), Failure> {
     match options.output.as_deref().filter(|p| *p != Path::new("-")) {
-        // Without a limit the file can be read back: the data that is not in the text goes beside it.
+        // Without a limit the file can be read back: data that is not in the text is written beside it.
         Some(path) if loaded.is_model() && options.elide_constants_larger_than.is_none() => Ok(loaded.save_ir(path)?),
         _ => {
             let text = loaded.ir_text(options.elide_constants_larger_than);

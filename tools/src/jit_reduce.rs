@@ -56,8 +56,8 @@ pub fn main() -> u8 {
     main_with(Session::new)
 }
 
-/// Runs the program with the caller's session: the tool of a compiler that is built on Frazil. `session` returns a session with its operators
-/// and passes.
+/// Runs the program with the caller's session, as the tool of a compiler that is built on Frazil. `session` returns a session with its
+/// operators and passes.
 pub fn main_with(session: impl Fn() -> Session) -> u8 {
     let options: Options = match streams::arguments() {
         Ok(options) => options,
@@ -93,7 +93,7 @@ fn run(options: &Options, session: &Session) -> Result<(), Failure> {
         fails: &fails,
         runs: 0,
     };
-    // A body that became small frees attributes and methods, which may free others.
+    // A smaller body no longer uses some attributes and methods, which may make others unused.
     loop {
         let runs = search.runs;
         let text = loaded.ir_text(None);
@@ -112,14 +112,15 @@ fn run(options: &Options, session: &Session) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Finds the first rewrite of `pipeline` after which the command fails, and writes what it leaves.
+/// Finds the first rewrite of `pipeline` after which the command fails, and writes the result.
 fn bisect(
     options: &Options,
     loaded: &Loaded,
     pipeline: &str,
     fails: &dyn Fn(&str) -> Result<bool, Failure>,
 ) -> Result<(), Failure> {
-    // What the pipeline leaves after `rewrites` of them, whether the command fails on it, and the last rewrite if there were as many.
+    // The output of the pipeline after `rewrites` of them, whether the command fails on it, and the last rewrite if
+    // there were as many.
     let after = |rewrites: u64| -> Result<(String, bool, Option<LastRewrite>), Failure> {
         let mut loaded = loaded.clone();
         let limited = PassOptions::default().limit(Some(rewrites));
@@ -161,15 +162,15 @@ fn bisect(
     Ok(())
 }
 
-/// Nodes of all functions.
+/// Returns the number of nodes of all functions.
 fn nodes(loaded: &Loaded) -> usize {
     functions(loaded).iter().map(|(_, g)| g.all_nodes().len()).sum()
 }
 
-/// What the steps of the search share.
+/// State that the steps of the search share.
 struct Search<'o> {
     options: &'o Options,
-    /// True when the command fails on a text.
+    /// Returns true if the command fails on a text.
     fails: &'o dyn Fn(&str) -> Result<bool, Failure>,
     runs: usize,
 }
@@ -179,7 +180,7 @@ impl Search<'_> {
         self.options.max_runs.saturating_sub(self.runs)
     }
 
-    /// Writes what has been reached.
+    /// Writes the current result.
     fn write(&self, loaded: &Loaded) -> Result<(), Failure> {
         let text = loaded.ir_text(None);
         loaded.check_unchanged()?;
@@ -187,7 +188,7 @@ impl Search<'_> {
             .map_err(|e| Failure::io("write", &self.options.output, e))
     }
 
-    /// A test that asks the command about candidates, and keeps the first failure to do so.
+    /// Returns a test that runs the command on candidates, and stores the first error of doing so.
     fn asking<'a, S>(
         &'a self,
         failure: &'a mut Option<Failure>,
@@ -201,7 +202,7 @@ impl Search<'_> {
         }
     }
 
-    /// Makes a module's members few and small; graphs without a module stay as they are.
+    /// Reduces the members of a module; graphs without a module are returned unchanged.
     fn members(&mut self, loaded: Loaded) -> Result<Loaded, Failure> {
         let Loaded::Model(model) = &loaded else {
             return Ok(loaded);
@@ -221,7 +222,7 @@ impl Search<'_> {
         Ok(small)
     }
 
-    /// Makes the graphs small, one after the other.
+    /// Reduces the graphs in sequence.
     fn bodies(&mut self, mut loaded: Loaded) -> Result<Loaded, Failure> {
         for index in 0..functions(&loaded).len() {
             let Some(graph) = functions(&loaded).get(index).map(|(_, g)| (*g).clone()) else {
@@ -231,7 +232,7 @@ impl Search<'_> {
             let mut failure = None;
             let text = |g: &Graph| with_function(&before, index, g.clone()).ir_text(None);
             let mut ask = self.asking(&mut failure, text);
-            // A method's signature says what its callers give and get.
+            // A method's signature must match its callers.
             let fixed = matches!(before, Loaded::Model(_));
             let signature = |g: &Graph| (g.inputs().len(), g.outputs().len());
             let mut test = |g: &Graph| (!fixed || signature(g) == signature(&graph)) && ask(g);
@@ -248,7 +249,7 @@ impl Search<'_> {
     }
 }
 
-/// The graphs of what was read, with their numbers.
+/// Returns the graphs of the input, with their numbers.
 fn functions(loaded: &Loaded) -> Vec<(FunctionId, &Graph)> {
     let unit = match loaded {
         Loaded::Model(model) => &model.module().unit,
@@ -257,12 +258,12 @@ fn functions(loaded: &Loaded) -> Vec<(FunctionId, &Graph)> {
     unit.functions().map(|(id, f)| (id, &f.graph)).collect()
 }
 
-/// A model over `module`; `None` if it belongs to another session.
+/// Returns a model over `module`; `None` if it belongs to another session.
 fn with_module(session: &Session, module: Module) -> Option<Loaded> {
     frazil::Model::new(session.clone(), module).ok().map(Loaded::Model)
 }
 
-/// The same with another graph in the place of function number `index`.
+/// Returns the same with function number `index` replaced by another graph.
 fn with_function(loaded: &Loaded, index: usize, graph: Graph) -> Loaded {
     let Some(id) = functions(loaded).get(index).map(|(id, _)| *id) else {
         return loaded.clone();
@@ -298,7 +299,7 @@ fn command_fails(options: &Options, file: &Path) -> Result<bool, Failure> {
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|e| Failure::io("run", Path::new(program), e))?;
-    // Both are read beside, so that neither fills up.
+    // Both are read concurrently, so that neither fills up.
     let readers: Vec<_> = [
         child.stdout.take().map(|p| Box::new(p) as Box<dyn Read + Send>),
         child.stderr.take().map(|p| Box::new(p) as Box<dyn Read + Send>),
@@ -308,14 +309,14 @@ fn command_fails(options: &Options, file: &Path) -> Result<bool, Failure> {
     .map(|mut pipe| {
         std::thread::Builder::new().spawn(move || {
             let mut bytes = Vec::new();
-            // What cannot be read is not there.
+            // A stream that cannot be read counts as empty.
             let _ = pipe.read_to_end(&mut bytes);
             bytes
         })
     })
     .collect();
     if readers.iter().any(Result::is_err) {
-        // Nobody would empty a pipe, and the command could wait for that for ever.
+        // A pipe would not be read, and the command could block forever.
         let _ = child.kill();
         let _ = child.wait();
         let error = readers.into_iter().find_map(Result::err);

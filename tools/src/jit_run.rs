@@ -42,7 +42,7 @@ struct Options {
     /// native freezes the model and compiles it for the shapes of the inputs; interp runs it in the interpreter, as does FRAZIL_JIT=0 or PYTORCH_JIT=0 in the environment
     #[arg(long, value_enum, default_value_t = EngineName::Native)]
     engine: EngineName,
-    /// Stop with an error where the input needs more than this: `untrusted` for the limits for input from strangers, and NAME=VALUE: memory (bytes, K, M, G),
+    /// Stop with an error where the input needs more than this: `untrusted` for the limits for untrusted input, and NAME=VALUE: memory (bytes, K, M, G),
     /// nodes, load-time, freeze-time, pass-time, compile-time, call-time (seconds), repetitions, elements
     #[arg(long, value_name = "LIMITS")]
     limits: Option<Limits>,
@@ -104,7 +104,7 @@ enum EngineName {
     Interp,
 }
 
-/// What is called, and with what.
+/// A call: the callee and its arguments.
 struct Call {
     /// `None` for the module.
     method: Option<String>,
@@ -113,7 +113,7 @@ struct Call {
 }
 
 impl Call {
-    /// The method that has to be there for the call.
+    /// Returns the method that must exist for the call.
     fn method_name(&self) -> &str {
         self.method.as_deref().unwrap_or("forward")
     }
@@ -127,7 +127,7 @@ impl Call {
     }
 }
 
-/// How long `--profile` measures.
+/// Measuring time of `--profile`.
 #[cfg(feature = "codegen")]
 const PROFILE_TIME: Duration = Duration::from_millis(1000);
 
@@ -136,8 +136,8 @@ pub fn main() -> u8 {
     main_with(Session::new)
 }
 
-/// Runs the program with the caller's sessions: the tool of a compiler that is built on Frazil. `session` returns a session with its operators and
-/// passes; it is called once for each job.
+/// Runs the program with the caller's sessions, as the tool of a compiler that is built on Frazil. `session` returns a session with its operators
+/// and passes; it is called once for each job.
 pub fn main_with(session: impl Fn() -> Session) -> u8 {
     let options: Options = match streams::arguments() {
         Ok(options) => options,
@@ -156,7 +156,7 @@ pub fn main_with(session: impl Fn() -> Session) -> u8 {
     };
     match result {
         Ok(used) => {
-            // The process ends here: the system takes its memory back at once, faster than it is given back piece by piece.
+            // The process ends here: the system releases its memory at once, faster than dropping it piece by piece.
             std::mem::forget(used);
             0
         }
@@ -164,7 +164,7 @@ pub fn main_with(session: impl Fn() -> Session) -> u8 {
     }
 }
 
-/// Gives what it worked with.
+/// Runs the options on the model. Returns the engine, so that the caller decides when to drop it.
 fn run(options: &Options, session: &Session, model: &Path) -> Result<Engine, Failure> {
     let progress = Progress::new();
     match &options.calls {
@@ -173,8 +173,8 @@ fn run(options: &Options, session: &Session, model: &Path) -> Result<Engine, Fai
     }
 }
 
-/// Whether the environment says that nothing is to be compiled, for scripts that cannot change the arguments: by FRAZIL_JIT or, where that is not set, by the
-/// variable that PyTorch has for it, in the spellings that PyTorch takes for no.
+/// Returns whether the environment disables compilation, for scripts that cannot change the arguments: by FRAZIL_JIT or, if that is not set, by PyTorch's
+/// variable, with the values that PyTorch treats as false.
 fn native_code_is_off() -> bool {
     let value = |name| std::env::var(name).ok();
     match value("FRAZIL_JIT") {
@@ -220,13 +220,13 @@ fn run_case(
         let named = call.kwargs.iter();
         let named = named.map(|(name, a)| Ok((name.clone(), value_from_json(a, &tensors)?)));
         calls.push(Call {
-            // That is the module, with its hooks.
+            // `forward` means a call of the module, with its hooks.
             method: Some(method).filter(|m| *m != "forward").cloned(),
             args: args.collect::<Result<_, _>>()?,
             named: named.collect::<Result<_, RecordedError>>()?,
         });
     }
-    // What was taken out of it is copied.
+    // The arguments are copies.
     drop(tensors);
     let methods = calls.iter().map(|call| call.method_name().to_owned()).collect();
     let mut engine = session.engine(model, &engine_options(options, methods, case.preserve.clone()))?;
@@ -259,7 +259,7 @@ fn run_case(
             }
         };
         if outcome.is_err() {
-            // What was computed so far is written all the same.
+            // Results so far are still written.
             break;
         }
     }
@@ -321,10 +321,10 @@ fn run_inputs(options: &Options, session: &Session, model: &Path, progress: &Pro
     Ok(engine)
 }
 
-/// The method that runs when none is named: `None` for `forward`, or the only method.
+/// Returns the method that runs by default: `None` for `forward`, or the only method.
 ///
 /// # Errors
-/// When there are several, which are listed with their signatures.
+/// If there are several, which are listed with their signatures.
 fn entry(source: &Model, path: &Path) -> Result<Option<String>, Failure> {
     let names = source.root().method_names();
     match names.as_slice() {
@@ -344,7 +344,7 @@ fn entry(source: &Model, path: &Path) -> Result<Option<String>, Failure> {
     }
 }
 
-/// The tensors of a result, through tuples and lists.
+/// Returns the tensors of a result, through tuples and lists.
 fn tensors_of(value: &Value) -> Vec<frazil::Tensor> {
     match value.as_tensor() {
         Some(t) => vec![t],
@@ -379,7 +379,7 @@ fn bench(options: &Options, engine: &mut Engine, call: &Call, progress: &Progres
     Ok(())
 }
 
-/// Measures as often and as long as standard input says.
+/// Measures as often and as long as the lines of standard input require.
 fn turns(mut measure: impl FnMut(Duration) -> Result<Measurement, Failure>) -> Result<(), Failure> {
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|e| Failure::io("read", Path::new("standard input"), e))?;
@@ -448,7 +448,7 @@ fn serve(options: &Options, session: impl Fn() -> Session) -> Result<(), Failure
     for line in stdin.lines() {
         let line = line.map_err(|e| Failure::io("read", Path::new("standard input"), e))?;
         let result = match serde_json::from_str::<Job>(&line) {
-            // A session a job, so that nothing of one is left for the next.
+            // A session per job, so that no state is left for the next.
             Ok(job) => run_case(
                 options,
                 &session().with_limits(options.limits.unwrap_or_default()),

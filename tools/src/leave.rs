@@ -1,9 +1,8 @@
-//! How the tools end, and how they do not.
+//! Exit of the tools, and the limit on file sizes.
 
 use std::io::Write;
 
-/// Lets writes beyond the limit for the size of files (`ulimit -f`) fail with an error, which is reported as others are, and not end the process
-/// by a signal.
+/// Makes writes beyond the limit on file sizes (`ulimit -f`) fail with an error instead of ending the process by a signal.
 pub(crate) fn report_file_size() {
     #[cfg(target_os = "linux")]
     {
@@ -18,10 +17,10 @@ pub(crate) fn report_file_size() {
     }
 }
 
-/// Ends the process with exit status `status`: what stands in the buffer of standard output is written, and nothing else runs. The destructors of
-/// LLVM's static objects, which would, touch as much memory as a small model takes, and more time than a small model runs.
+/// Ends the process with exit status `status`: flushes standard output, and runs nothing else. The destructors of LLVM's static objects would
+/// touch as much memory as a small model needs, and take longer than a small model runs.
 pub fn leave(status: u8) -> ! {
-    // Nobody is left to be told.
+    // There is nowhere to report an error.
     let _ = std::io::stdout().flush();
     #[cfg(unix)]
     {

@@ -1,4 +1,4 @@
-//! The command-line tools `jit-opt`, `jit-run` and `jit-reduce`, and what they share.
+//! The command-line tools `jit-opt`, `jit-run` and `jit-reduce`, and shared functions.
 
 pub mod bench;
 pub mod case;
@@ -23,15 +23,15 @@ pub use leave::leave;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-/// The file beside `model` in which `--tune` keeps what it measures.
+/// Returns the file beside `model` in which `--tune` stores its measurements.
 pub(crate) fn tuning_file(model: &Path) -> PathBuf {
     let mut path = model.as_os_str().to_owned();
     path.push(".tune");
     path.into()
 }
 
-/// Sends traces to standard error as `FRAZIL_LOG` asks: `FRAZIL_LOG=frazil_passes=debug`. Without it, only errors, and why no code can be kept or kernels are
-/// not tuned. There are colours on a terminal only.
+/// Sends traces to standard error according to `FRAZIL_LOG`: `FRAZIL_LOG=frazil_passes=debug`. By default, only errors, and the reasons why no code can be
+/// stored or kernels are not tuned. Colours are used on a terminal only.
 pub fn tracing_to_stderr() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("FRAZIL_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("error,frazil::cache=warn,frazil::tune=warn"));

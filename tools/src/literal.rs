@@ -1,4 +1,4 @@
-//! Values on the command line, as in `--input '[1, 2]'`: the literals of Python, tensors of zeros or ones, and files.
+//! Values on the command line, as in `--input '[1, 2]'`: Python literals, tensors of zeros or ones, and files.
 
 use crate::Failure;
 use crate::npy::read_npy;
@@ -12,7 +12,7 @@ use ruff_python_ast::{DictItem, Expr, ExprCall, ExprNumberLiteral, Number, Opera
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// A value as it is written on the command line.
+/// A value on the command line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Literal {
     /// `None`, or `null`.
@@ -41,7 +41,7 @@ pub enum Literal {
     File(PathBuf),
 }
 
-/// Nested deeper, a literal is refused.
+/// Maximum nesting of a literal.
 const MAX_DEPTH: usize = 64;
 
 impl FromStr for Literal {
@@ -53,7 +53,7 @@ impl FromStr for Literal {
             let expression = ruff_python_parser::parse_expression(&python).map_err(|e| e.error.to_string())?;
             of_expression(expression.expr())
         });
-        // Whatever looks like nothing else is a path.
+        // Any other text is a path.
         let is_value = text.starts_with(['[', '(', '{', '"', '\''])
             || ["zeros:", "ones:", "tensor("]
                 .iter()
@@ -65,7 +65,7 @@ impl FromStr for Literal {
     }
 }
 
-/// The text with calls in the place of what Python does not read: `zeros:2x3` becomes `zeros("2x3")`, and `x.npy` becomes `file("x.npy")`.
+/// Rewrites forms that are not Python to calls: `zeros:2x3` becomes `zeros("2x3")`, and `x.npy` becomes `file("x.npy")`.
 fn as_python(text: &str) -> Result<String, String> {
     let (mut out, mut rest, mut depth) = (String::new(), text, 0usize);
     while let Some(c) = rest.chars().next() {
@@ -114,7 +114,7 @@ fn call(name: &str, argument: &str) -> String {
     format!("{name}(\"{}\")", argument.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// Bytes of the string literal that `text` starts with; all of it if the literal does not end.
+/// Returns the length in bytes of the string literal at the start of `text`; the whole length if the literal does not end.
 fn string_length(text: &str, quote: char) -> usize {
     let mut is_escaped = false;
     let end = text.char_indices().skip(1).find(|&(_, c)| {
@@ -223,7 +223,7 @@ fn of_call(call: &ExprCall) -> Result<Literal, String> {
     }
 }
 
-/// `float32` or `torch.float32`.
+/// Reads a dtype: `float32` or `torch.float32`.
 fn dtype_of(expression: &Expr) -> Result<DType, String> {
     let name = match expression {
         Expr::Name(name) => name.id.as_str(),
@@ -234,10 +234,10 @@ fn dtype_of(expression: &Expr) -> Result<DType, String> {
 }
 
 impl Literal {
-    /// The value.
+    /// Returns the value.
     ///
     /// # Errors
-    /// When a file cannot be read, or the elements of a tensor do not fit.
+    /// If a file cannot be read, or the elements of a tensor do not fit.
     pub fn value(&self) -> Result<Value, Failure> {
         let all = |items: &[Literal]| items.iter().map(Literal::value).collect::<Result<Vec<_>, _>>();
         let failed = |e: frazil_runtime::TensorError| Failure::Other(e.to_string());
@@ -272,7 +272,7 @@ impl Literal {
     }
 }
 
-/// The tensor of nested lists of numbers; as `torch.tensor` finds it, its dtype is that of its elements.
+/// Returns the tensor of nested lists of numbers; as in `torch.tensor`, its dtype is that of its elements.
 fn tensor(elements: &Literal, dtype: Option<DType>) -> Result<Tensor, Failure> {
     let mut sizes = Vec::new();
     let mut at = elements;
@@ -329,7 +329,7 @@ fn real(number: &Literal) -> f64 {
     }
 }
 
-/// Collects the numbers in row-major order; false when they do not have these sizes.
+/// Collects the numbers in row-major order. Returns false if they do not have these sizes.
 fn collect<'l>(elements: &'l Literal, sizes: &[i64], out: &mut Vec<&'l Literal>) -> bool {
     match (elements, sizes.split_first()) {
         (Literal::List(items), Some((&size, inner))) => {

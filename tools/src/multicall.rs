@@ -1,20 +1,20 @@
-//! One program that is every tool: which one it is depends on the name that it was started by.
+//! One program that contains all tools and selects one by the name with which it was started.
 //!
-//! Almost all of a tool's size is the compiler that is linked in, so one file with three names (hard or symbolic links) takes a third of the space.
-//! `make install` and the tests install it so. Cargo links one file for each name, all alike.
+//! Almost all of a tool's size is the linked compiler, so one file with three names (hard or symbolic links) takes a third of the space. `make
+//! install` and the tests install it in this way. Cargo links one identical file for each name.
 
 use crate::{jit_opt, jit_reduce, jit_run};
 use frazil::Session;
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// Runs the tool that the process was started as, by the first argument's file name; under any other name, the tool called `default`.
-/// Returns the exit status.
+/// Runs the tool with the name that the process was started with, by the first argument's file name; under any other name, the tool
+/// called `default`. Returns the exit status.
 pub fn main(default: &str) -> u8 {
     main_with(default, Session::new)
 }
 
-/// [`main`] with sessions of the caller's, which have its operators and passes.
+/// Runs a tool as [`main`] does, with the caller's sessions, which have its operators and passes.
 pub fn main_with(default: &str, session: impl Fn() -> Session) -> u8 {
     let started_as = std::env::args_os().next().unwrap_or_default();
     let name = Path::new(&started_as).file_stem().and_then(OsStr::to_str);

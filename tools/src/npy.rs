@@ -1,4 +1,4 @@
-//! Arrays of numpy: `.npy` files as tensors, and tensors as `.npy` files.
+//! NumPy arrays: `.npy` files as tensors, and tensors as `.npy` files.
 
 use crate::Failure;
 use frazil_ir::{DType, contiguous_strides};
@@ -6,7 +6,7 @@ use frazil_runtime::Tensor;
 use npyz::{NpyFile, Order};
 use std::path::Path;
 
-/// numpy's names of dtypes, without the byte order, and ours.
+/// NumPy's names of dtypes, without the byte order, and ours.
 const DTYPES: [(&str, DType); 11] = [
     ("f2", DType::Half),
     ("f4", DType::Float),
@@ -24,7 +24,7 @@ const DTYPES: [(&str, DType); 11] = [
 /// Reads the array in the file at `path`. As with `torch.from_numpy`, an array in Fortran order keeps its strides.
 ///
 /// # Errors
-/// When the file cannot be read, is no array, or has a dtype without counterpart.
+/// If the file cannot be read, is not an array, or has a dtype without counterpart.
 pub fn read_npy(path: &Path) -> Result<Tensor, Failure> {
     let bytes = std::fs::read(path).map_err(|e| Failure::io("read", path, e))?;
     let bad = |what: String| Failure::Other(format!("{}: {what}", path.display()));
@@ -46,7 +46,7 @@ pub fn read_npy(path: &Path) -> Result<Tensor, Failure> {
     let sizes: Vec<i64> = file.shape().iter().map(|&n| n as i64).collect();
     let elements = usize::try_from(file.len()).ok();
     let size = elements.and_then(|n| n.checked_mul(dtype.size()));
-    // The data is what follows the header; npyz has checked the header.
+    // The data follows the header; npyz has checked the header.
     let data = size.and_then(|size| bytes.get(bytes.len().checked_sub(size)?..));
     let data = data.ok_or_else(|| bad("the file is shorter than its shape says".into()))?;
     let swapped = (order == ">").then(|| swapped(*dtype, data));
@@ -63,7 +63,7 @@ pub fn read_npy(path: &Path) -> Result<Tensor, Failure> {
     }
 }
 
-/// Big-endian numbers as little-endian ones.
+/// Converts big-endian numbers to little-endian ones.
 fn swapped(dtype: DType, data: &[u8]) -> Vec<u8> {
     let number = match dtype.is_complex() {
         true => dtype.size() / 2,
@@ -80,10 +80,10 @@ fn fortran_strides(sizes: &[i64]) -> Vec<i64> {
     contiguous_strides(&reversed).iter().rev().copied().collect()
 }
 
-/// The bytes of a `.npy` file with the elements of `tensor`: as numpy does, in Fortran order where they are stored in it.
+/// Returns the bytes of a `.npy` file with the elements of `tensor`: as in NumPy, in Fortran order if they are stored in it.
 ///
 /// # Errors
-/// When the dtype has no counterpart in numpy.
+/// If the dtype has no counterpart in NumPy.
 pub fn npy_bytes(tensor: &Tensor) -> Result<Vec<u8>, Failure> {
     let dtype = tensor.dtype();
     let known = DTYPES.iter().find(|(_, known)| *known == dtype);
@@ -116,7 +116,7 @@ pub fn npy_bytes(tensor: &Tensor) -> Result<Vec<u8>, Failure> {
     };
     let is_fortran = if is_fortran { "True" } else { "False" };
     let mut header = format!("{{'descr': '{order}{name}', 'fortran_order': {is_fortran}, 'shape': {shape}, }}");
-    // The data begins at a multiple of 64.
+    // The data begins at a multiple of 64 bytes.
     const BEFORE: usize = 10;
     header += &" ".repeat(63 - (BEFORE + header.len()) % 64);
     header.push('\n');

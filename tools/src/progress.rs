@@ -1,17 +1,17 @@
-//! A line that says what is going on, on terminals only.
+//! A progress line, on terminals only.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::thread;
 use std::time::Duration;
 
-/// A spinner on standard error that appears when work takes a while, and nothing when standard error is no terminal.
+/// A spinner on standard error that appears when work takes long; it does nothing if standard error is not a terminal.
 pub struct Progress {
     bar: ProgressBar,
 }
 
 impl Progress {
-    /// A line that is not shown yet.
+    /// Returns a line that is not shown yet.
     pub fn new() -> Progress {
         let bar = if std::io::stderr().is_terminal() {
             ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
@@ -24,10 +24,10 @@ impl Progress {
         Progress { bar }
     }
 
-    /// Says what is being done now.
+    /// Sets the current stage.
     pub fn stage(&self, what: &'static str) {
         self.bar.set_message(what);
-        // The bar turns on a thread of its own, and panics where none can be started; who does not see it needs none.
+        // The spinner has its own thread, and panics if none can be started; it is only needed if it is visible.
         if !self.bar.is_hidden() && thread::Builder::new().spawn(|| ()).is_ok() {
             self.bar.enable_steady_tick(Duration::from_millis(120));
         }

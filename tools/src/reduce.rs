@@ -1,21 +1,21 @@
-//! Making a graph small while something keeps being true of it: delta debugging.
+//! Reduction of a graph while a test holds: delta debugging.
 //!
-//! Every step proposes graphs that are valid and smaller; those of which the test is true are kept. Whole runs of nodes, outputs and inputs are tried before
-//! parts of them, so that what does not matter goes in logarithmically many tests. Steps are repeated until none helps.
+//! Every step proposes smaller valid graphs; those for which the test is true are kept. Whole runs of nodes, outputs and inputs are tried before parts of
+//! them, so that irrelevant parts are removed with logarithmically many tests. Steps are repeated until none helps.
 
 use frazil::ir::{Builder, Constant, Graph, InsertPoint, NodeId, TypeKind, ValueId, symbols, types};
 
-/// What came of it.
+/// The result of a reduction.
 pub struct Reduction {
     /// The smallest graph that was found.
     pub graph: Graph,
-    /// How often the test was asked.
+    /// Number of tests.
     pub runs: usize,
 }
 
-/// What can be made small in steps.
+/// Something that can be reduced in steps.
 pub trait Candidate: Clone {
-    /// False for what no command should be given: it would fail for a reason of its own.
+    /// Returns false for candidates on which the command would fail for another reason.
     fn is_valid(&self) -> bool;
 }
 
@@ -25,18 +25,18 @@ impl Candidate for Graph {
     }
 }
 
-/// See the [module documentation](self).
+/// The search. See the [module documentation](self).
 pub struct Reducer<'t, S> {
     test: &'t mut dyn FnMut(&S) -> bool,
     pub(crate) runs: usize,
     max_runs: usize,
 }
 
-/// A change of something at one of its parts; false when it cannot be made.
+/// A change of a candidate at one of its parts. Returns false if it is impossible.
 type Change<'c, S, T> = &'c dyn Fn(&mut S, &T) -> bool;
 
 impl<'t, S> Reducer<'t, S> {
-    /// A reducer that keeps things of which `test` is true, and asks at most `max_runs` times.
+    /// Returns a reducer that keeps candidates for which `test` returns true, and runs at most `max_runs` tests.
     pub fn new(test: &'t mut dyn FnMut(&S) -> bool, max_runs: usize) -> Reducer<'t, S> {
         Reducer {
             test,
@@ -47,7 +47,7 @@ impl<'t, S> Reducer<'t, S> {
 }
 
 impl Reducer<'_, Graph> {
-    /// The smallest graph that is found from `graph`, of which the test is true.
+    /// Returns the smallest graph that is found from `graph` for which the test is true.
     pub fn reduce(mut self, graph: &Graph) -> Reduction {
         let mut best = graph.clone();
         loop {
@@ -85,7 +85,7 @@ impl<S: Candidate> Reducer<'_, S> {
         (self.test)(candidate)
     }
 
-    /// Applies `change` to ever smaller runs of what `list` gives, keeping what holds.
+    /// Applies `change` to ever smaller runs of the elements of `list`, keeping candidates for which the test is true.
     pub(crate) fn each<T>(&mut self, best: &mut S, list: &dyn Fn(&S) -> Vec<T>, change: Change<'_, S, T>) {
         let mut size = list(best).len();
         while size > 0 {
@@ -102,7 +102,7 @@ impl<S: Candidate> Reducer<'_, S> {
                     changed |= change(&mut candidate, item);
                 }
                 if changed && self.holds(&candidate) {
-                    // What follows has moved up, unless the change made something smaller in its place.
+                    // The following elements have moved up, unless the change left something smaller in its place.
                     if list(&candidate).len() >= items.len() {
                         start += size;
                     }
@@ -133,7 +133,7 @@ fn values(graph: &Graph) -> Vec<ValueId> {
     values
 }
 
-/// Deletes `node`. Who uses its outputs gets something of the same type: an operand of the node, an input of the graph, or a new one.
+/// Deletes `node`. Uses of its outputs are replaced by a value of the same type: an operand of the node, an input of the graph, or a new one.
 fn delete(graph: &mut Graph, node: &NodeId) -> bool {
     let node = *node;
     if !graph.is_alive(node) {
@@ -152,7 +152,7 @@ fn delete(graph: &mut Graph, node: &NodeId) -> bool {
     graph.erase(node)
 }
 
-/// Puts one side of a branch, or the body of a loop, in its place.
+/// Replaces a branch by one of its sides, or a loop by its body.
 fn flatten(graph: &mut Graph, node: &NodeId) -> bool {
     let node = *node;
     if !graph.is_alive(node) {
@@ -182,7 +182,7 @@ fn flatten(graph: &mut Graph, node: &NodeId) -> bool {
     graph.erase(node)
 }
 
-/// Removes outputs of a branch or loop that nobody uses, with what gives them.
+/// Removes unused outputs of a branch or loop, with the corresponding block results.
 fn drop_outputs(graph: &mut Graph, node: &NodeId) -> bool {
     let node = *node;
     let shift = match graph.kind(node) {
@@ -215,7 +215,7 @@ fn drop_outputs(graph: &mut Graph, node: &NodeId) -> bool {
     any
 }
 
-/// The simplest value of the kind that `constant` is, if it is not that itself.
+/// Returns the simplest value of the type of `constant`, if it is not that itself.
 pub(crate) fn simpler(constant: &Constant) -> Option<Constant> {
     Some(match constant {
         Constant::Int(n) if *n != 0 => Constant::Int(0),
@@ -226,7 +226,7 @@ pub(crate) fn simpler(constant: &Constant) -> Option<Constant> {
     })
 }
 
-/// Makes a constant the simplest of its type.
+/// Replaces a constant by the simplest of its type.
 fn simplify_constant(graph: &mut Graph, node: &NodeId) -> bool {
     let node = *node;
     if !graph.is_alive(node) || graph.kind(node) != symbols::PRIM_CONSTANT {
@@ -239,7 +239,7 @@ fn simplify_constant(graph: &mut Graph, node: &NodeId) -> bool {
     true
 }
 
-/// Makes a tensor's type plain.
+/// Removes the properties in a tensor's type.
 fn forget_type(graph: &mut Graph, value: &ValueId) -> bool {
     let value = *value;
     let known =

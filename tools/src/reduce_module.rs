@@ -1,7 +1,7 @@
-//! Making a module small: its methods, attributes and values, by the same search as [`reduce`](crate::reduce) makes graphs small.
+//! Reduction of a module: its methods, attributes and values, by the same search as [`reduce`](crate::reduce) uses for graphs.
 //!
-//! Only what nobody names goes: a method that a graph may call stays until the call is gone, and so does an attribute that is read or written. Objects
-//! that no attribute holds any more stay, with nothing in them.
+//! Only unused members are removed: a method that a graph may call is kept until the call is removed, and so is an attribute that is read or written.
+//! Objects that no attribute refers to any more are kept, without contents.
 
 use crate::reduce::{Candidate, Reducer, simpler};
 use frazil::ir::{AttributeValue, Constant, Graph, Module, ObjectId, SymbolId, TensorData, symbols};
@@ -18,7 +18,7 @@ impl Candidate for Module {
 type Member = (SymbolId, SymbolId);
 
 impl Reducer<'_, Module> {
-    /// The smallest module that is found from `module`, of which the test is true, and how often that was asked. Bodies of methods stay as they are.
+    /// Returns the smallest module that is found from `module` for which the test is true, and the number of tests. Bodies of methods are not changed.
     pub fn reduce_module(mut self, module: &Module) -> (Module, usize) {
         let mut best = module.clone();
         self.each(&mut best, &methods, &drop_method);
@@ -29,7 +29,7 @@ impl Reducer<'_, Module> {
     }
 }
 
-/// All graphs of the module, bodies of forks included.
+/// Returns all graphs of the module, including bodies of forks.
 fn graphs(module: &Module) -> Vec<&Graph> {
     let mut all: Vec<&Graph> = module.unit.functions().map(|(_, f)| &f.graph).collect();
     let mut next = 0;
@@ -48,7 +48,7 @@ fn graphs(module: &Module) -> Vec<&Graph> {
     all
 }
 
-/// The names by which graphs call methods, or read and write attributes, whosoever they are.
+/// Returns the names by which graphs call methods, or read and write attributes, of any class.
 fn named(module: &Module) -> HashSet<SymbolId> {
     let mut names = HashSet::new();
     for graph in graphs(module) {
@@ -93,7 +93,7 @@ fn drop_method(module: &mut Module, (class, method): &Member) -> bool {
     true
 }
 
-/// Functions that are no methods.
+/// Returns the functions that are not methods.
 fn functions(module: &Module) -> Vec<SymbolId> {
     let methods: HashSet<_> = module.unit.classes.values().flat_map(|c| c.methods.values()).collect();
     let free = module.unit.functions().filter(|(id, _)| !methods.contains(id));
@@ -154,7 +154,7 @@ fn slots(module: &Module) -> Vec<Slot> {
     module.objects().flat_map(of).collect()
 }
 
-/// Makes a value the simplest of its type: of a tensor one element is left.
+/// Replaces a value by the simplest of its type; a tensor by one with one element.
 fn simplify(module: &mut Module, (object, index): &Slot) -> bool {
     let Some(slot) = module.object_mut(*object).slots.get_mut(*index) else {
         return false;
@@ -170,7 +170,7 @@ fn simplify(module: &mut Module, (object, index): &Slot) -> bool {
     found
 }
 
-/// A tensor of the same dtype and rank with one element, zero; nothing for one that is as small.
+/// Returns a tensor of the same dtype and rank with one element, zero; `None` for one that is as small.
 fn one_element(tensor: &TensorData) -> Option<TensorData> {
     let sizes = vec![1; tensor.rank()];
     let larger = tensor.sizes.as_slice() != sizes.as_slice();

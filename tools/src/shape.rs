@@ -3,19 +3,19 @@
 use frazil_ir::DType;
 use std::str::FromStr;
 
-/// dtype and sizes of one input, as in `--input-shape=1x3x224x224:float32`. A scalar tensor is the empty text.
+/// dtype and sizes of one input, as in `--input-shape=1x3x224x224:float32`. The empty text means a 0-d tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputShape {
-    /// Element type; `float32` where none is given.
+    /// Element type; `float32` by default.
     pub dtype: DType,
-    /// Extents.
+    /// The sizes of the dimensions, in elements.
     pub sizes: Vec<i64>,
 }
 
 /// A shape that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeError {
-    /// A part that is no extent.
+    /// A part that is not a size.
     #[error("`{0}` is not an extent: expected sizes such as 1x3x224x224")]
     Extent(String),
     /// A dtype that is unknown.
@@ -26,7 +26,7 @@ pub enum ShapeError {
     TooLarge(String),
 }
 
-/// More than any machine's memory, and far from overflow.
+/// Larger than any machine's memory, and far from overflow.
 const MAX_ELEMENTS: i64 = 1 << 40;
 
 impl FromStr for InputShape {

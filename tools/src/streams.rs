@@ -1,4 +1,4 @@
-//! Writing to the standard streams, which may be closed or full, or have lost their reader, and to folders.
+//! Writing to folders and to the standard streams, which may be closed or full, or have lost their reader.
 
 use crate::{Failure, print_failure};
 use frazil_syntax::OutputFile;
@@ -6,10 +6,10 @@ use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
-/// The options that the process was given. What they ask for instead (`--help`), and what is wrong with them, is written here.
+/// Parses the options of the process. Help texts (`--help`) and errors are written here.
 ///
 /// # Errors
-/// The exit status, when there is nothing left to do.
+/// The exit status, if there is nothing left to do.
 pub fn arguments<O: clap::Parser>() -> Result<O, u8> {
     O::try_parse().map_err(|error| {
         if error.use_stderr() {
@@ -23,10 +23,10 @@ pub fn arguments<O: clap::Parser>() -> Result<O, u8> {
     })
 }
 
-/// Writes `bytes` to standard output. A reader that has seen enough (`jit-opt ... | head`) is no failure.
+/// Writes `bytes` to standard output. A reader that closes the pipe early (`jit-opt ... | head`) is not an error.
 ///
 /// # Errors
-/// When standard output cannot be written for another reason.
+/// If standard output cannot be written for another reason.
 pub fn print(bytes: &[u8]) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
@@ -43,17 +43,17 @@ pub fn print_line(line: impl Display) -> Result<(), Failure> {
     print(format!("{line}\n").as_bytes())
 }
 
-/// A folder that results are written to. Where a device is named instead, such as `/dev/null`, they go there.
+/// A folder for results. If the path is a device, such as `/dev/null`, they are written to it.
 pub struct OutputFolder<'p> {
     path: &'p Path,
     is_device: bool,
 }
 
 impl OutputFolder<'_> {
-    /// The folder, which is made where it is missing.
+    /// Opens the folder, which is made if it does not exist.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// If it cannot be made.
     pub fn create(path: &Path) -> Result<OutputFolder<'_>, Failure> {
         let is_device = std::fs::metadata(path).is_ok_and(|found| !found.is_dir() && !found.is_file());
         if !is_device {
@@ -62,18 +62,18 @@ impl OutputFolder<'_> {
         Ok(OutputFolder { path, is_device })
     }
 
-    /// Writes a file that is there whole or not at all.
+    /// Writes a file completely or not at all.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
         self.write_all(&[(name, bytes)])
     }
 
-    /// Writes files that belong together: all are written before any is put in its place.
+    /// Writes files that belong together: all are written before any is renamed.
     ///
     /// # Errors
-    /// When one cannot be written.
+    /// If one cannot be written.
     pub fn write_all(&self, files: &[(&str, &[u8])]) -> Result<(), Failure> {
         let mut written = Vec::new();
         for (name, bytes) in files {
@@ -97,7 +97,7 @@ impl OutputFolder<'_> {
     }
 }
 
-/// Writes to standard error; what cannot be written there is lost, since there is nowhere else to say so.
+/// Writes to standard error; failures are ignored, since they cannot be reported.
 pub fn tell(text: impl Display) {
     let _ = write!(std::io::stderr().lock(), "{text}");
 }

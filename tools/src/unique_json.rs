@@ -1,4 +1,4 @@
-//! JSON whose objects name each key once. `serde_json` keeps the last of several.
+//! JSON whose objects have unique keys. `serde_json` keeps the last of duplicates.
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value as Json};
@@ -7,7 +7,7 @@ use std::fmt;
 /// Reads JSON text.
 ///
 /// # Errors
-/// When `bytes` are no JSON, or an object has a key twice.
+/// If `bytes` are not JSON, or an object has a duplicate key.
 pub fn from_slice(bytes: &[u8]) -> Result<Json, serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = Unique.deserialize(&mut reader)?;

@@ -1,17 +1,17 @@
 //! Append-only interning into a bump arena.
 //!
-//! An [`Interner`] stores each distinct value once, hands out dense `u32` numbers for them, and gives references back without
+//! An [`Interner`] stores each distinct value once, hands out dense `u32` numbers for them, and returns references without
 //! taking a lock. Values are `Copy` data or slices and strings of such: nothing with a destructor lives in the arena, which the
-//! bounds of [`Internable`] make sure of at compile time.
+//! bounds of [`Internable`] enforce at compile time.
 //!
-//! This is the only crate below the code generator that contains `unsafe`: one lifetime extension, argued in `Table::push`.
+//! This is the only crate below the code generator that contains `unsafe`: one lifetime extension, whose soundness is argued in `Table::push`.
 
 use bumpalo::Bump;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::{BuildHasher, Hash};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// What can be stored in an [`Interner`]: `str`, and slices of `Copy` data.
+/// A type that can be stored in an [`Interner`]: `str`, and slices of `Copy` data.
 pub trait Internable: Hash + Eq {
     /// Copies `self` into `bump`.
     fn copy_into<'a>(&self, bump: &'a Bump) -> &'a Self;
@@ -31,7 +31,7 @@ impl<T: Copy + Hash + Eq> Internable for [T] {
 
 /// Entries in the first bucket of a [`Table`]; bucket `i` holds `FIRST << i`.
 const FIRST: u32 = 64;
-/// Enough buckets for every `u32` number.
+/// Number of buckets, enough for every `u32` number.
 const BUCKETS: usize = 27;
 
 /// A slot is written once and then only read.
@@ -50,7 +50,7 @@ impl<T: ?Sized> Table<T> {
         }
     }
 
-    /// Bucket and index in it of entry `id`.
+    /// Returns the bucket of entry `id` and its index in the bucket.
     fn position(id: u32) -> (usize, usize) {
         let n = u64::from(id) + u64::from(FIRST);
         let bucket = 63 - n.leading_zeros() - FIRST.trailing_zeros();
@@ -88,14 +88,15 @@ struct Writer {
 ///
 /// `Sync`: threads may intern and read at the same time. Reading takes no lock.
 pub struct Interner<T: ?Sized + 'static> {
-    // Declared before `writer`, so dropped before the arena that it points into (it has no destructor that would look).
+    // Declared before `writer`, so dropped before the arena that it points into (it has no destructor that would read
+    // it).
     table: Table<T>,
     hasher: DefaultHashBuilder,
     writer: Mutex<Writer>,
 }
 
 impl<T: ?Sized + Internable> Interner<T> {
-    /// An empty interner.
+    /// Returns an empty interner.
     pub fn new() -> Self {
         let writer = Writer {
             bump: Bump::new(),
@@ -109,7 +110,7 @@ impl<T: ?Sized + Internable> Interner<T> {
         }
     }
 
-    /// The number of `value`, which is copied into the arena when it is new.
+    /// Returns the number of `value`, which is copied into the arena if it is new.
     ///
     /// # Panics
     /// After 2³² - 2 distinct values.
@@ -132,7 +133,7 @@ impl<T: ?Sized + Internable> Interner<T> {
         id
     }
 
-    /// The number of `value` if it has been interned.
+    /// Returns the number of `value` if it has been interned.
     pub fn find(&self, value: &T) -> Option<u32> {
         let hash = self.hasher.hash_one(value);
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -142,17 +143,17 @@ impl<T: ?Sized + Internable> Interner<T> {
             .copied()
     }
 
-    /// The value with number `id`.
+    /// Returns the value with number `id`.
     pub fn get(&self, id: u32) -> Option<&T> {
         self.table.get(id)
     }
 
-    /// Number of distinct values.
+    /// Returns the number of distinct values.
     pub fn len(&self) -> usize {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner).len as usize
     }
 
-    /// True before the first value.
+    /// Returns true if no value has been interned.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -185,7 +186,7 @@ mod tests {
         let i = Interner::<[u32]>::new();
         let first = i.intern(&[7, 8]);
         let kept = i.get(first).unwrap();
-        // Miri is slow. So few grow the tables several times, too.
+        // Miri is slow, so it interns fewer values; these are enough to grow the tables several times.
         let count = if cfg!(miri) { 300 } else { 10_000 };
         for n in 0..count {
             assert_eq!(i.intern(&[n]), n + 1);

@@ -6,10 +6,10 @@ use frazil::Aliases;
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
 
-/// What may alias what in the graph of a method. Values are named as the graph's text names them, with or without the percent sign.
+/// Alias analysis of the graph of a method. Values are named as in the graph's text, with or without the percent sign.
 pub struct FrazilAliases(Aliases);
 
-/// Analyses the graph of a method, or the only graph where the model is one.
+/// Analyses the graph of a method, or the only graph of a model that is one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_aliases_new(
     model: Option<&FrazilModel>,
@@ -18,7 +18,7 @@ pub unsafe extern "C" fn frazil_aliases_new(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let model = get(model, "the model")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let method = unsafe { text(method, "the method") }?;
         give(out, || Ok(FrazilAliases(model.0.aliases(method)?)))
     })
@@ -30,7 +30,7 @@ pub extern "C" fn frazil_aliases_free(aliases: Option<Box<FrazilAliases>>) {
     drop(aliases);
 }
 
-/// A name that a value of the graph has.
+/// Checks that the graph has a value called `name`, and returns the name.
 fn known<'n>(aliases: &Aliases, name: &'n str) -> Result<&'n str, FrazilError> {
     match aliases.value(name) {
         Ok(_) => Ok(name),
@@ -38,10 +38,10 @@ fn known<'n>(aliases: &Aliases, name: &'n str) -> Result<&'n str, FrazilError> {
     }
 }
 
-/// Answers a question about two values.
+/// Evaluates a predicate on two values.
 ///
 /// # Safety
-/// The caller keeps the rules.
+/// The caller follows the rules.
 unsafe fn about_two(
     aliases: Option<&FrazilAliases>,
     names: [*const c_char; 2],
@@ -50,17 +50,17 @@ unsafe fn about_two(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let aliases = get(aliases, "the analysis")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let [a, b] = names.map(|name| unsafe { text(name, "the name of a value") });
         let (a, b) = (known(&aliases.0, a?)?, known(&aliases.0, b?)?);
         put(out, ask(&aliases.0, a, b)?)
     })
 }
 
-/// Answers a question about one value.
+/// Evaluates a predicate on one value.
 ///
 /// # Safety
-/// The caller keeps the rules.
+/// The caller follows the rules.
 unsafe fn about_one(
     aliases: Option<&FrazilAliases>,
     name: *const c_char,
@@ -69,13 +69,13 @@ unsafe fn about_one(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let aliases = get(aliases, "the analysis")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let name = unsafe { text(name, "the name of a value") }?;
         put(out, ask(&aliases.0, known(&aliases.0, name)?)?)
     })
 }
 
-/// Whether two values may be one object, or tensors on one storage.
+/// Returns whether two values may be one object, or tensors on one storage.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_aliases_may_alias(
     aliases: Option<&FrazilAliases>,
@@ -83,11 +83,11 @@ pub unsafe extern "C" fn frazil_aliases_may_alias(
     b: *const c_char,
     out: Option<&mut MaybeUninit<bool>>,
 ) -> Option<Box<FrazilError>> {
-    // SAFETY: the caller keeps the rules.
+    // SAFETY: the caller follows the rules.
     unsafe { about_two(aliases, [a, b], out, Aliases::may_alias) }
 }
 
-/// Whether some object may be reached from both values.
+/// Returns whether some object may be reached from both values.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_aliases_may_contain_alias(
     aliases: Option<&FrazilAliases>,
@@ -95,44 +95,44 @@ pub unsafe extern "C" fn frazil_aliases_may_contain_alias(
     b: *const c_char,
     out: Option<&mut MaybeUninit<bool>>,
 ) -> Option<Box<FrazilError>> {
-    // SAFETY: the caller keeps the rules.
+    // SAFETY: the caller follows the rules.
     unsafe { about_two(aliases, [a, b], out, Aliases::may_contain_alias) }
 }
 
-/// Whether some node may write to a value.
+/// Returns whether some node may write to a value.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_aliases_has_writers(
     aliases: Option<&FrazilAliases>,
     value: *const c_char,
     out: Option<&mut MaybeUninit<bool>>,
 ) -> Option<Box<FrazilError>> {
-    // SAFETY: the caller keeps the rules.
+    // SAFETY: the caller follows the rules.
     unsafe { about_one(aliases, value, out, Aliases::has_writers) }
 }
 
-/// Whether somebody outside of the graph may hold a value.
+/// Returns whether a value may be held outside of the graph.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_aliases_may_alias_wildcard(
     aliases: Option<&FrazilAliases>,
     value: *const c_char,
     out: Option<&mut MaybeUninit<bool>>,
 ) -> Option<Box<FrazilError>> {
-    // SAFETY: the caller keeps the rules.
+    // SAFETY: the caller follows the rules.
     unsafe { about_one(aliases, value, out, Aliases::may_alias_wildcard) }
 }
 
-/// Whether a value, or something in it, may be known outside once the graph has run.
+/// Returns whether a value, or something in it, may be reachable from outside once the graph has run.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_aliases_escapes(
     aliases: Option<&FrazilAliases>,
     value: *const c_char,
     out: Option<&mut MaybeUninit<bool>>,
 ) -> Option<Box<FrazilError>> {
-    // SAFETY: the caller keeps the rules.
+    // SAFETY: the caller follows the rules.
     unsafe { about_one(aliases, value, out, Aliases::escapes) }
 }
 
-/// The whole analysis of a model as text, in PyTorch's layout, and what keeps each attribute that freezing leaves.
+/// Returns the whole alias analysis of a model as text, in PyTorch's layout, and the reason why each attribute that freezing keeps is kept.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_model_alias_text(
     model: Option<&FrazilModel>,

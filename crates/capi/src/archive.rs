@@ -8,27 +8,27 @@ use std::ffi::c_char;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-/// Bytes that a function gave.
+/// Bytes that a function returned.
 pub struct FrazilBytes(pub(crate) Arc<[u8]>);
 
-/// A file that an archive carries beside the model.
+/// A file that an archive contains beside the model.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct FrazilExtraFile {
     /// Its name.
     pub name: *const c_char,
-    /// Its content.
+    /// The content of the file.
     pub data: *const u8,
     /// Number of bytes.
     pub len: usize,
 }
 
-/// How to write an archive with these files.
+/// Options for writing an archive with these files.
 ///
 /// # Safety
-/// The caller keeps the rules.
+/// The caller follows the rules.
 unsafe fn save_options(files: *const FrazilExtraFile, len: usize) -> Result<SaveOptions, FrazilError> {
-    // SAFETY: the caller keeps the rules.
+    // SAFETY: the caller follows the rules.
     let files = unsafe { array(files, len, "the files") }?;
     let mut extra_files = BTreeMap::new();
     for file in files {
@@ -52,13 +52,13 @@ pub unsafe extern "C" fn frazil_model_save_with(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let model = get(model, "the model")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let (path, options) = unsafe { (text(path, "the path")?, save_options(files, len)?) };
         Ok(model.to_model()?.save(path, &options)?)
     })
 }
 
-/// The model as a `.pt` archive in memory, with extra files.
+/// Returns the model as a `.pt` archive in memory, with extra files.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_model_save_bytes(
     model: Option<&FrazilModel>,
@@ -68,13 +68,13 @@ pub unsafe extern "C" fn frazil_model_save_bytes(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let model = get(model, "the model")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let options = unsafe { save_options(files, len) }?;
         give(out, || Ok(FrazilBytes(model.to_model()?.save_bytes(&options)?.into())))
     })
 }
 
-/// The extra files that a model was loaded with, in order.
+/// Returns the extra files that a model was loaded with, in order.
 fn extra_files(model: &FrazilModel) -> Vec<(&str, &Arc<[u8]>)> {
     match &model.0 {
         Loaded::Model(model) => {
@@ -85,7 +85,7 @@ fn extra_files(model: &FrazilModel) -> Vec<(&str, &Arc<[u8]>)> {
     }
 }
 
-/// How many extra files a model was loaded with.
+/// Returns the number of extra files that a model was loaded with.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_model_extra_file_count(
     model: Option<&FrazilModel>,
@@ -94,7 +94,7 @@ pub extern "C" fn frazil_model_extra_file_count(
     guarded(|| put(out, extra_files(get(model, "the model")?).len()))
 }
 
-/// The name of extra file number `index` of a model.
+/// Returns the name of extra file number `index` of a model.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_model_extra_file_name(
     model: Option<&FrazilModel>,
@@ -110,7 +110,7 @@ pub extern "C" fn frazil_model_extra_file_name(
     })
 }
 
-/// The content of an extra file of a model.
+/// Returns the content of an extra file of a model.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_model_extra_file(
     model: Option<&FrazilModel>,
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn frazil_model_extra_file(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let model = get(model, "the model")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let name = unsafe { text(name, "the name") }?;
         let files = extra_files(model);
         let found = files.iter().find(|(file, _)| *file == name);
@@ -128,13 +128,13 @@ pub unsafe extern "C" fn frazil_model_extra_file(
     })
 }
 
-/// The bytes, which live as long as their handle; NULL for NULL.
+/// Returns the bytes, which live as long as their handle; NULL for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_bytes_data(bytes: Option<&FrazilBytes>) -> *const u8 {
     bytes.map_or(std::ptr::null(), |bytes| bytes.0.as_ptr())
 }
 
-/// How many bytes there are; 0 for NULL.
+/// Returns the number of bytes that there are; 0 for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_bytes_len(bytes: Option<&FrazilBytes>) -> usize {
     bytes.map_or(0, |bytes| bytes.0.len())

@@ -8,7 +8,7 @@ use frazil::{Loaded, MemberOptions, Model, Value};
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
 
-/// Gives what `change` makes of the model, which itself stays as it is.
+/// Returns the model that `change` makes of `model`, which itself is not changed.
 pub(crate) fn changed(
     model: Option<&FrazilModel>,
     out: Option<&mut MaybeUninit<Option<Box<FrazilModel>>>>,
@@ -21,13 +21,13 @@ pub(crate) fn changed(
     })
 }
 
-/// A dictionary from names to values of one type.
+/// Returns a dictionary from names to values of one type.
 pub(crate) fn named(entries: impl IntoIterator<Item = (String, Value)>, ty: TypeId) -> FrazilValue {
     let entries = entries.into_iter().map(|(name, value)| (Key(Value::str(name)), value));
     FrazilValue(Value::Dict(DictValue::new(types::STR, ty, entries.collect())))
 }
 
-/// The attribute at a dotted path: `encoder.scale`.
+/// Returns the attribute at a dotted path: `encoder.scale`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_model_attribute(
     model: Option<&FrazilModel>,
@@ -36,13 +36,13 @@ pub unsafe extern "C" fn frazil_model_attribute(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let model = get(model, "the model")?.to_model()?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let path = unsafe { text(path, "the path") }?;
         give(out, || Ok(FrazilValue(model.root().attribute(path)?)))
     })
 }
 
-/// Whether there is an attribute at a dotted path.
+/// Returns whether there is an attribute at a dotted path.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_model_has_attribute(
     model: Option<&FrazilModel>,
@@ -51,13 +51,13 @@ pub unsafe extern "C" fn frazil_model_has_attribute(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let model = get(model, "the model")?.to_model()?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let path = unsafe { text(path, "the path") }?;
         put(out, model.root().has_attribute(path))
     })
 }
 
-/// The model with another value of the attribute at a dotted path, which has to be of the attribute's type.
+/// Returns the model with another value of the attribute at a dotted path, which must be of the attribute's type.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_model_set_attribute(
     model: Option<&FrazilModel>,
@@ -66,14 +66,14 @@ pub unsafe extern "C" fn frazil_model_set_attribute(
     out: Option<&mut MaybeUninit<Option<Box<FrazilModel>>>>,
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let path = unsafe { text(path, "the path") }?;
         let value = get(value, "the value")?;
         changed(model, out, |model| Ok(model.set_attribute(path, &value.0)?))
     })
 }
 
-/// The model with one more parameter.
+/// Returns the model with one more parameter.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_model_register_parameter(
     model: Option<&FrazilModel>,
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn frazil_model_register_parameter(
     out: Option<&mut MaybeUninit<Option<Box<FrazilModel>>>>,
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let name = unsafe { text(name, "the name") }?;
         let tensor = get(tensor, "the tensor")?;
         changed(model, out, |model| {
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn frazil_model_register_parameter(
     })
 }
 
-/// The model with one more buffer; one that is not persistent is kept out of state dictionaries.
+/// Returns the model with one more buffer; one that is not persistent is kept out of state dictionaries.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_model_register_buffer(
     model: Option<&FrazilModel>,
@@ -102,7 +102,7 @@ pub unsafe extern "C" fn frazil_model_register_buffer(
     out: Option<&mut MaybeUninit<Option<Box<FrazilModel>>>>,
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let name = unsafe { text(name, "the name") }?;
         let tensor = get(tensor, "the tensor")?;
         changed(model, out, |model| {
@@ -111,7 +111,7 @@ pub unsafe extern "C" fn frazil_model_register_buffer(
     })
 }
 
-/// The model with one more attribute, of the value's type.
+/// Returns the model with one more attribute, of the value's type.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_model_register_attribute(
     model: Option<&FrazilModel>,
@@ -120,14 +120,14 @@ pub unsafe extern "C" fn frazil_model_register_attribute(
     out: Option<&mut MaybeUninit<Option<Box<FrazilModel>>>>,
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let name = unsafe { text(name, "the name") }?;
         let value = get(value, "the value")?;
         changed(model, out, |model| Ok(model.register_attribute(name, &value.0)?))
     })
 }
 
-/// The model with another module at a dotted path, in place of the one that is there, if there is one. Both are of one session.
+/// Returns the model with another module at a dotted path, which replaces an existing one. Both modules belong to one session.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_model_set_submodule(
     model: Option<&FrazilModel>,
@@ -136,7 +136,7 @@ pub unsafe extern "C" fn frazil_model_set_submodule(
     out: Option<&mut MaybeUninit<Option<Box<FrazilModel>>>>,
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let path = unsafe { text(path, "the path") }?;
         let child = get(child, "the submodule")?.to_model()?;
         changed(model, out, |model| {
@@ -150,7 +150,7 @@ pub unsafe extern "C" fn frazil_model_set_submodule(
     })
 }
 
-/// The model with the functions of a source text as methods; each has the module as its first argument.
+/// Returns the model with the functions of a source text as methods; each has the module as its first argument.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_model_define(
     model: Option<&FrazilModel>,
@@ -158,18 +158,18 @@ pub unsafe extern "C" fn frazil_model_define(
     out: Option<&mut MaybeUninit<Option<Box<FrazilModel>>>>,
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let source = unsafe { text(source, "the source") }?;
         changed(model, out, |model| Ok(model.define(source)?))
     })
 }
 
-/// The members of a module, and without `recurse` none of its submodules'.
+/// Returns the options to list the members of a module; without `recurse`, members of submodules are left out.
 fn members(recurse: bool) -> MemberOptions {
     MemberOptions::default().recurse(recurse)
 }
 
-/// A dictionary of all attributes but submodules, by dotted path; without `recurse` only those of the module itself.
+/// Returns a dictionary of all attributes but submodules, by dotted path; without `recurse` only those of the module itself.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_model_named_attributes(
     model: Option<&FrazilModel>,
@@ -184,7 +184,7 @@ pub extern "C" fn frazil_model_named_attributes(
     })
 }
 
-/// A dictionary of parameters, by dotted path; without `recurse` only those of the module itself.
+/// Returns a dictionary of parameters, by dotted path; without `recurse` only those of the module itself.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_model_named_parameters(
     model: Option<&FrazilModel>,
@@ -198,7 +198,7 @@ pub extern "C" fn frazil_model_named_parameters(
     })
 }
 
-/// A dictionary of buffers, by dotted path; without `recurse` only those of the module itself.
+/// Returns a dictionary of buffers, by dotted path; without `recurse` only those of the module itself.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_model_named_buffers(
     model: Option<&FrazilModel>,
@@ -212,7 +212,7 @@ pub extern "C" fn frazil_model_named_buffers(
     })
 }
 
-/// A dictionary from the dotted path of each module to the name of its class; the path of the module itself is empty.
+/// Returns a dictionary from the dotted path of each module to the name of its class; the path of the module itself is empty.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_model_named_modules(
     model: Option<&FrazilModel>,

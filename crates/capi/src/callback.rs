@@ -1,8 +1,8 @@
-//! Functions of the caller's that the compiler calls.
+//! Functions of the caller that the compiler calls.
 
 use std::ffi::c_void;
 
-/// The argument of a caller's function, and the function that tells the caller when it is no longer needed.
+/// The context argument of a caller's function, and the function that releases it.
 pub(crate) struct Context {
     pub(crate) context: *mut c_void,
     release: Option<extern "C" fn(*mut c_void)>,
@@ -21,7 +21,7 @@ impl Context {
         }
     }
 
-    /// The context, which is released from now on.
+    /// Returns the context, whose release function is called when it is dropped.
     pub(crate) fn taken(mut self) -> Context {
         self.is_taken = true;
         self

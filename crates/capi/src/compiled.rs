@@ -24,12 +24,12 @@ pub struct FrazilCompiled {
 /// Names of inputs or outputs.
 struct Names(Vec<CString>);
 
-/// The shapes that an array of specifications stands for.
+/// Returns the shapes in an array of input specifications.
 ///
 /// # Safety
-/// The caller keeps the rules.
+/// The caller follows the rules.
 unsafe fn shapes(inputs: *const FrazilInputSpec, len: usize) -> Result<Vec<(DType, Vec<i64>)>, FrazilError> {
-    // SAFETY: the caller keeps the rules.
+    // SAFETY: the caller follows the rules.
     let inputs = unsafe { array(inputs, len, "the inputs") }?;
     let shape = |input: &FrazilInputSpec| {
         // SAFETY: as above.
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn frazil_model_compile(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let model = get(model, "the model")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let shapes = unsafe { shapes(inputs, len) }?;
         give(out, || compile(model, &shapes, options))
     })
@@ -95,7 +95,7 @@ pub const FRAZIL_STAGE_ASM: i32 = 3;
 /// Stage of native code: an object file.
 pub const FRAZIL_STAGE_OBJECT: i32 = 4;
 
-/// The text or bytes of a stage of native code for a method of a frozen model, on inputs of these shapes. `stage` is one of `FRAZIL_STAGE_`.
+/// Returns the text or bytes of a stage of native code for a method of a frozen model, for inputs of these shapes. `stage` is one of `FRAZIL_STAGE_`.
 #[unsafe(no_mangle)]
 #[allow(
     clippy::too_many_arguments,
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn frazil_model_emit(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let model = get(model, "the model")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let (method, shapes) = unsafe { (text(method, "the method")?, shapes(inputs, len)?) };
         if !(FRAZIL_STAGE_KERNELS..=FRAZIL_STAGE_OBJECT).contains(&stage) {
             return Err(FrazilError::argument(&format!("there is no such stage: {stage}")));
@@ -165,9 +165,9 @@ pub unsafe extern "C" fn frazil_model_write_library(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let model = get(model, "the model")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let (method, path) = unsafe { (text(method, "the method")?, text(path, "the path")?) };
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let shapes = unsafe { shapes(inputs, len) }?;
         write_library(model, method, &shapes, options, path)
     })
@@ -210,26 +210,26 @@ impl Names {
     }
 }
 
-/// How many inputs a compiled method takes; 0 for NULL.
+/// Returns the number of inputs that a compiled method takes; 0 for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_compiled_input_count(compiled: Option<&FrazilCompiled>) -> usize {
     compiled.map_or(0, |c| c.inputs.0.len())
 }
 
-/// The name that the program has for input number `index`, which lives as long as the compiled method; NULL when there is none.
+/// Returns the name that the program has for input number `index`, which lives as long as the compiled method; NULL when there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_compiled_input_name(compiled: Option<&FrazilCompiled>, index: usize) -> *const c_char {
     compiled.map_or(std::ptr::null(), |c| c.inputs.get(index))
 }
 
-/// How many tensors the result of a compiled method is made of; 0 for NULL.
+/// Returns the number of tensors that the result of a compiled method has; 0 for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_compiled_output_count(compiled: Option<&FrazilCompiled>) -> usize {
     compiled.map_or(0, |c| c.outputs.0.len())
 }
 
-/// The name that the program has for tensor number `index` of the result (a variable, a field, a key), which lives as long as the compiled method; NULL when
-/// there is none.
+/// Returns the name that the program has for tensor number `index` of the result (a variable, a field, a key), which lives as long as the compiled method;
+/// NULL when there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_compiled_output_name(compiled: Option<&FrazilCompiled>, index: usize) -> *const c_char {
     compiled.map_or(std::ptr::null(), |c| c.outputs.get(index))
@@ -241,7 +241,7 @@ pub extern "C" fn frazil_compiled_free(compiled: Option<Box<FrazilCompiled>>) {
     drop(compiled);
 }
 
-/// Runs a compiled method on tensors of the types of elements and the sizes that it was compiled for; others are an error.
+/// Runs a compiled method on tensors of the element types and sizes that it was compiled for; others are an error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_compiled_run(
     compiled: Option<&FrazilCompiled>,
@@ -251,7 +251,7 @@ pub unsafe extern "C" fn frazil_compiled_run(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let compiled = get(compiled, "the compiled method")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let inputs = unsafe { array(inputs, len, "the inputs") }?;
         let tensors: Option<Vec<_>> = inputs.iter().map(|t| t.map(|t| t.0.clone())).collect();
         let tensors = tensors.ok_or_else(|| null("an input"))?;

@@ -1,4 +1,4 @@
-//! What containers hold, in order: lists, tuples and dictionaries.
+//! Access to the items of containers, in order: lists, tuples and dictionaries.
 
 use crate::memory::{get, give, place, put};
 use crate::value::{common_type, values};
@@ -16,7 +16,7 @@ fn no_item(index: usize, count: usize) -> FrazilError {
     FrazilError::argument(&format!("there is no item {index}: there are {count}"))
 }
 
-/// The dictionary that a value is.
+/// Returns the dictionary in a value.
 fn dict(value: Option<&FrazilValue>) -> Result<&DictValue, FrazilError> {
     match &get(value, "the value")?.0 {
         Value::Dict(dict) => Ok(dict),
@@ -41,7 +41,7 @@ fn entry(dict: &DictValue, index: usize) -> Option<(Value, Value)> {
     })
 }
 
-/// How many items a list, tuple or dictionary has.
+/// Returns the number of items that a list, tuple or dictionary has.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_value_count(
     value: Option<&FrazilValue>,
@@ -50,7 +50,7 @@ pub extern "C" fn frazil_value_count(
     guarded(|| put(out, count(&get(value, "the value")?.0)?))
 }
 
-/// Item number `index` of a list, tuple or dictionary.
+/// Returns item number `index` of a list, tuple or dictionary.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_value_item(
     value: Option<&FrazilValue>,
@@ -73,8 +73,9 @@ pub extern "C" fn frazil_value_item(
     })
 }
 
-/// A dictionary with these keys and values, in this order. Keys are of one type: strings, integers, floats, complex numbers, bools or tensors. So are
-/// values, of which some may be `None`. Without entries it is one from strings to tensors. Of equal keys the last value counts.
+/// Returns a dictionary with these keys and values, in this order. Keys have one type: strings, integers, floats, complex numbers, bools or
+/// tensors. Values have one type too, and some may be `None`. Without entries the dictionary is one from strings to tensors. Of equal keys the last
+/// value counts.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_value_dict(
     session: Option<&FrazilSession>,
@@ -85,7 +86,7 @@ pub unsafe extern "C" fn frazil_value_dict(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let ctx = get(session, "the session")?.ctx();
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let (keys, items) = unsafe { (values(keys, len)?, values(items, len)?) };
         let is_key = |key: &Value| key.as_scalar().is_some() || matches!(key, Value::Str(_) | Value::Tensor(_));
         if !keys.iter().all(is_key) {
@@ -100,7 +101,7 @@ pub unsafe extern "C" fn frazil_value_dict(
     })
 }
 
-/// Key and value of entry number `index` of a dictionary, in the order in which they were added. Either place may be NULL.
+/// Returns the key and value of entry number `index` of a dictionary, in the order in which they were added. Either place may be NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_value_entry(
     value: Option<&FrazilValue>,
@@ -123,7 +124,7 @@ pub extern "C" fn frazil_value_entry(
     })
 }
 
-/// The value of a dictionary at a key. That there is none is an error of kind `FRAZIL_ERROR_KIND_ARGUMENT`; `frazil_value_has` asks.
+/// Returns the value of a dictionary at a key. A missing key is an error of kind `FRAZIL_ERROR_KIND_ARGUMENT`; `frazil_value_has` checks for it.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_value_get(
     value: Option<&FrazilValue>,
@@ -138,7 +139,7 @@ pub extern "C" fn frazil_value_get(
     })
 }
 
-/// Whether a dictionary has a key.
+/// Returns whether a dictionary has a key.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_value_has(
     value: Option<&FrazilValue>,

@@ -1,4 +1,4 @@
-//! Engines and compiled methods: running.
+//! Engines: creating them, calling methods, reading their state.
 
 use crate::hooks::HookIds;
 use crate::memory::{get, give, give_text, optional_text, put, text, texts};
@@ -10,7 +10,7 @@ use std::mem::MaybeUninit;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// An instance of a model: what a call changes, the next one sees.
+/// An instance of a model: changes that a call makes are visible to the next one.
 pub struct FrazilEngine {
     pub(crate) engine: Mutex<Engine>,
     hooks: Mutex<HookIds>,
@@ -24,17 +24,17 @@ impl FrazilEngine {
         }
     }
 
-    /// The numbers of the hooks, for a moment.
+    /// Locks the table of hook numbers.
     pub(crate) fn hook_ids(&self) -> MutexGuard<'_, HookIds> {
         self.hooks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What runs one call at a time, for this call: an error while another thread uses it.
+/// Locks an object that runs one call at a time, for this call. It is an error if another thread uses it.
 pub(crate) fn exclusively<'a, T>(mutex: &'a Mutex<T>, what: &str) -> Result<MutexGuard<'a, T>, FrazilError> {
     match mutex.try_lock() {
         Ok(guard) => Ok(guard),
-        // A bug ended a call; what it left can be used (see `guarded`).
+        // A bug ended an earlier call; the state that it left is usable (see `guarded`).
         Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
         Err(TryLockError::WouldBlock) => {
             let message = format!("{what} is in use by another thread: it runs one call at a time");
@@ -43,7 +43,7 @@ pub(crate) fn exclusively<'a, T>(mutex: &'a Mutex<T>, what: &str) -> Result<Mute
     }
 }
 
-/// An engine, which freezes the model and compiles each method for what it is called with, or interprets it where the options say so.
+/// Returns an engine, which freezes the model and compiles each method for the arguments of its calls, or interprets it if the options say so.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_engine_new(
     model: Option<&FrazilModel>,
@@ -57,8 +57,8 @@ pub extern "C" fn frazil_engine_new(
     })
 }
 
-/// An engine for the model in a file. With a `cache_dir` among the options, the file is read and the model frozen only when something is called that has not
-/// been compiled before.
+/// Returns an engine for the model in a file. With a `cache_dir` among the options, the file is read and the model frozen only when a method is called for
+/// which no compiled code is stored.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_engine_load(
     session: Option<&FrazilSession>,
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn frazil_engine_load(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let session = get(session, "the session")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let path = unsafe { text(path, "the path") }?;
         let options = options.cloned().unwrap_or_default().engine;
         give(out, || {
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn frazil_engine_load(
     })
 }
 
-/// The model with the state that calls of an engine have brought it to: its attributes as they are now.
+/// Returns the model with the current attributes of an engine, which its calls may have changed.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_engine_snapshot(
     engine: Option<&FrazilEngine>,
@@ -89,7 +89,7 @@ pub extern "C" fn frazil_engine_snapshot(
     })
 }
 
-/// The graph that runs when a method of an engine is called, as text: the frozen one, for engines that compile.
+/// Returns the graph that an engine runs for a method, as text: the frozen one, for engines that compile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_engine_graph(
     engine: Option<&FrazilEngine>,
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn frazil_engine_graph(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let mut engine = exclusively(&get(engine, "the engine")?.engine, "the engine")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let method = unsafe { text(method, "the method") }?;
         give_text(out, || Ok(frazil::print_graph(engine.graph_for(method)?)))
     })
@@ -110,8 +110,8 @@ pub extern "C" fn frazil_engine_free(engine: Option<Box<FrazilEngine>>) {
     drop(engine);
 }
 
-/// Calls a method. Arguments are checked and converted as PyTorch does with what comes from Python; those that are missing at the end take their
-/// defaults. No hooks run, not even for `forward`: `frazil_engine_call_module` calls the module. The path of a submodule without a method's name
+/// Calls a method. Arguments are checked and converted as PyTorch does for arguments from Python; missing ones at the end take their defaults.
+/// No hooks run, not even for `forward`: `frazil_engine_call_module` calls the module. The path of a submodule without a method's name
 /// (`encoder`) calls the submodule, with its hooks.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_engine_call(
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn frazil_engine_call(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let engine = get(engine, "the engine")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let (method, arguments) = unsafe { (text(method, "the method")?, values(arguments, len)?) };
         let mut engine = exclusively(&engine.engine, "the engine")?;
         give(out, || Ok(FrazilValue(engine.call(method, &arguments)?)))
@@ -140,7 +140,7 @@ pub unsafe extern "C" fn frazil_engine_call_module(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let engine = get(engine, "the engine")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let arguments = unsafe { values(arguments, len) }?;
         let mut engine = exclusively(&engine.engine, "the engine")?;
         give(out, || Ok(FrazilValue(engine.call_module(&arguments)?)))
@@ -161,7 +161,7 @@ pub unsafe extern "C" fn frazil_engine_call_named(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let engine = get(engine, "the engine")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let (method, arguments, names, named) = unsafe {
             let names = texts(names, named_len, "the names")?;
             let method = optional_text(method, "the method")?;
@@ -178,7 +178,7 @@ pub unsafe extern "C" fn frazil_engine_call_named(
     })
 }
 
-/// What an engine compiled, and what it did not and why: a line each.
+/// Returns a list of the methods that an engine compiled, and of those that it did not compile with the reasons: one line each.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_engine_notes(
     engine: Option<&FrazilEngine>,
@@ -192,7 +192,7 @@ pub extern "C" fn frazil_engine_notes(
     })
 }
 
-/// How many seconds an engine has spent on native code so far.
+/// Returns the number of seconds that an engine has spent on compiling so far.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_engine_compile_seconds(
     engine: Option<&FrazilEngine>,

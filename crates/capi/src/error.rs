@@ -1,4 +1,4 @@
-//! Errors as objects, and the border that no panic crosses.
+//! Errors as objects, and the boundary that no panic crosses.
 
 use crate::memory::c_string;
 use frazil::{CallError, Error, ErrorClass};
@@ -7,19 +7,19 @@ use std::ffi::{CStr, CString, c_char};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What kind of thing went wrong.
+/// The kind of an error.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrazilErrorKind {
     /// There is no error.
     None = 0,
-    /// The call itself is wrong: a pointer that is NULL, text that is no UTF-8, an index that names nothing.
+    /// The call itself is wrong: a NULL pointer, text that is not UTF-8, an index out of range.
     Argument = 1,
     /// A file could not be read or written.
     Io = 2,
     /// The input is malformed, or a call does not fit it: an unknown method, a tensor of another shape.
     Input = 3,
-    /// Something that is not there, or cannot be done with this model or in this build.
+    /// Not supported: unavailable for this model or in this build.
     Unsupported = 4,
     /// The program raised an exception.
     Raised = 5,
@@ -27,15 +27,15 @@ pub enum FrazilErrorKind {
     Failed = 6,
     /// A bug in the compiler.
     Internal = 7,
-    /// Another thread uses what runs one call at a time. Nothing has been run.
+    /// The object runs one call at a time, and another thread uses it. Nothing has been run.
     Busy = 8,
-    /// A limit of the session was exceeded, or what reading an archive of its size may need.
+    /// A limit of the session was exceeded, or the allowance for reading an archive of its size.
     Limit = 9,
     /// The work was interrupted.
     Interrupted = 10,
 }
 
-/// An error: a kind, a message, and the places in source or text that it is about.
+/// An error: a kind, a message, and the places in source or text that it refers to.
 #[derive(Debug)]
 pub struct FrazilError {
     kind: FrazilErrorKind,
@@ -56,7 +56,7 @@ impl FrazilError {
         FrazilError::new(FrazilErrorKind::Argument, message)
     }
 
-    /// The call does not fit the model.
+    /// Returns an error because the call does not fit the model.
     pub(crate) fn input(error: &impl ToString) -> FrazilError {
         FrazilError::new(FrazilErrorKind::Input, &error.to_string())
     }
@@ -81,7 +81,7 @@ impl fmt::Display for FrazilError {
     }
 }
 
-/// An error of a callback goes through the compiler as such, and comes out as it was.
+/// The error of a callback passes through the compiler and is returned to the caller unchanged.
 impl std::error::Error for FrazilError {}
 
 fn kind_of(class: ErrorClass) -> FrazilErrorKind {
@@ -133,8 +133,8 @@ impl From<FrazilError> for CallError {
     }
 }
 
-/// Does `work`, and gives its error to the caller; a panic becomes one too. What was lent to work that panicked is as it was left, which is
-/// safe: no unsafe code depends on its state.
+/// Runs `work` and converts its error for the caller; a panic is converted too. State that `work` modified before it panicked is kept,
+/// which is safe: no unsafe code depends on it.
 pub(crate) fn guarded(work: impl FnOnce() -> Result<(), FrazilError>) -> Option<Box<FrazilError>> {
     let inside = match gate::enter() {
         Ok(inside) => inside,
@@ -150,40 +150,40 @@ pub(crate) fn guarded(work: impl FnOnce() -> Result<(), FrazilError>) -> Option<
                 .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
                 .unwrap_or("no message");
             let message = format!("a bug in the compiler: {text}");
-            // Dropping what was thrown may panic as well.
+            // Dropping the payload of the panic may panic as well.
             std::mem::forget(payload);
             Some(Box::new(FrazilError::new(FrazilErrorKind::Internal, &message)))
         }
     }
 }
 
-/// The kind of an error; `FRAZIL_ERROR_KIND_NONE` for NULL.
+/// Returns the kind of an error; `FRAZIL_ERROR_KIND_NONE` for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_error_kind(error: Option<&FrazilError>) -> FrazilErrorKind {
     error.map_or(FrazilErrorKind::None, |error| error.kind)
 }
 
-/// The message of an error, which lives as long as the error; empty for NULL.
+/// Returns the message of an error, which lives as long as the error; empty for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_error_message(error: Option<&FrazilError>) -> *const c_char {
     error.map_or(c"".as_ptr(), |error| error.message.as_ptr())
 }
 
-/// How many places in source or text an error is about; 0 for NULL.
+/// Returns the number of places in source or text that an error refers to; 0 for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_error_place_count(error: Option<&FrazilError>) -> usize {
     error.map_or(0, |error| error.places.len())
 }
 
-/// Place number `index` that an error is about, `file:line:column`, the innermost call first. It lives as long as the error; NULL when there is none.
+/// Returns place number `index` that an error refers to, as `file:line:column`, the innermost call first. It lives as long as the error; NULL if there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_error_place(error: Option<&FrazilError>, index: usize) -> *const c_char {
     let place = error.and_then(|error| error.places.get(index));
     place.map_or(std::ptr::null(), |place| place.as_ptr())
 }
 
-/// A new error, for a callback that fails: with kind `FRAZIL_ERROR_KIND_RAISED` the program raises there. Who gets it frees it. Text that is NULL or no
-/// UTF-8 stands for no message.
+/// Returns a new error, for a callback that fails: with kind `FRAZIL_ERROR_KIND_RAISED`, the program raises there. The compiler frees an error that a
+/// callback returns. Text that is NULL or not UTF-8 means no message.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_error_new(kind: i32, message: *const c_char) -> Box<FrazilError> {
     let kind = match kind {
@@ -198,7 +198,7 @@ pub unsafe extern "C" fn frazil_error_new(kind: i32, message: *const c_char) -> 
     };
     let text = match message.is_null() {
         true => "",
-        // SAFETY: not NULL, and the caller keeps the rules.
+        // SAFETY: not NULL, and the caller follows the rules.
         false => unsafe { CStr::from_ptr(message) }.to_str().unwrap_or_default(),
     };
     Box::new(FrazilError::new(kind, text))

@@ -1,4 +1,4 @@
-//! Hooks: functions of the caller's that run before and after `forward` when the module of an engine is called.
+//! Hooks: functions of the caller that run before and after `forward` when the module of an engine is called.
 
 use crate::callback::Context;
 use crate::engine::exclusively;
@@ -9,9 +9,9 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 
-/// A function that gets the arguments of a call, a tuple, before `forward`. It may give other arguments: a tuple, or a single value, to be written to
-/// `replacement`, which is NULL when it is called. What it is given belongs to the compiler, what it gives belongs to the compiler from then on. It
-/// returns NULL or an error, which ends the call. It must not use the engine.
+/// A function that runs before `forward` and receives the arguments of the call as a tuple. It may replace them: it writes a tuple, or a single
+/// value, to `replacement`, which is NULL when the function is called. The arguments belong to the compiler, and so does the replacement once it is
+/// written. Returns NULL or an error, which ends the call. It must not use the engine.
 pub type FrazilPreHook = Option<
     unsafe extern "C" fn(
         context: *mut c_void,
@@ -20,7 +20,8 @@ pub type FrazilPreHook = Option<
     ) -> *mut FrazilError,
 >;
 
-/// A function that gets the arguments of a call, a tuple, and its result after `forward`. It may give another result, as `FrazilPreHook` gives arguments.
+/// A function that runs after `forward` and receives the arguments of the call, a tuple, and its result. It may replace the result as `FrazilPreHook` replaces
+/// arguments.
 pub type FrazilHook = Option<
     unsafe extern "C" fn(
         context: *mut c_void,
@@ -30,7 +31,7 @@ pub type FrazilHook = Option<
     ) -> *mut FrazilError,
 >;
 
-/// The hooks of an engine by the numbers that callers know.
+/// The hooks of an engine by their numbers in the C interface.
 #[derive(Default)]
 pub(crate) struct HookIds {
     next: u64,
@@ -45,12 +46,12 @@ impl HookIds {
     }
 }
 
-/// What a callback gave.
+/// Returns the replacement that a callback wrote, or its error.
 ///
 /// # Safety
-/// Both come from the callback, which keeps the rules: NULL, or handles that are nobody else's.
+/// Both come from the callback, which keeps the rules: NULL, or handles that nothing else owns.
 pub(crate) unsafe fn given(error: *mut FrazilError, value: *mut FrazilValue) -> Result<Option<Value>, FrazilError> {
-    // SAFETY: the caller keeps the rules.
+    // SAFETY: the caller follows the rules.
     let value = (!value.is_null()).then(|| unsafe { Box::from_raw(value) });
     match error.is_null() {
         true => Ok(value.map(|value| value.0)),
@@ -60,8 +61,8 @@ pub(crate) unsafe fn given(error: *mut FrazilError, value: *mut FrazilValue) -> 
 }
 
 /// Runs `hook` on the arguments of every later call of the module: `frazil_engine_call_module`, and not `frazil_engine_call`, not even of `forward`. The
-/// hook is called on the thread of the call. `release`, if that is not NULL, is called with `context` once the hook is removed or the engine freed.
-/// Gives a number for `frazil_engine_remove_hook`.
+/// hook is called on the thread of the call. Unless it is NULL, `release` is called with `context` once the hook is removed or the engine freed. Returns
+/// a number for `frazil_engine_remove_hook`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_engine_register_forward_pre_hook(
     engine: Option<&FrazilEngine>,
@@ -80,7 +81,7 @@ pub unsafe extern "C" fn frazil_engine_register_forward_pre_hook(
             let arguments = FrazilValue(Value::tuple(arguments.to_vec()));
             let mut replacement = std::ptr::null_mut();
             let context = &context;
-            // SAFETY: the caller gave a function that may be called so, and keeps the rules for what it gives.
+            // SAFETY: the caller passed a function that may be called this way, and follows the rules for its results.
             let given = unsafe {
                 let error = hook(context.context, &arguments, &mut replacement);
                 given(error, replacement)
@@ -115,7 +116,7 @@ pub unsafe extern "C" fn frazil_engine_register_forward_hook(
             let result = FrazilValue(result.clone());
             let mut replacement = std::ptr::null_mut();
             let context = &context;
-            // SAFETY: the caller gave a function that may be called so, and keeps the rules for what it gives.
+            // SAFETY: the caller passed a function that may be called this way, and follows the rules for its results.
             let given = unsafe {
                 let error = hook(context.context, &arguments, &result, &mut replacement);
                 given(error, replacement)
@@ -127,7 +128,7 @@ pub unsafe extern "C" fn frazil_engine_register_forward_hook(
     })
 }
 
-/// Removes a hook; gives false when there is none of that number, or it was removed before.
+/// Removes a hook. Returns false if there is none of that number, or it was removed before.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_engine_remove_hook(
     engine: Option<&FrazilEngine>,

@@ -1,18 +1,19 @@
-//! The C interface of the compiler: load, freeze, ask about aliases, compile, run.
+//! The C interface of the compiler: load, freeze, analyse aliases, compile, run.
 //!
-//! `include/frazil.h` is made of these declarations; `tests/header.rs` compares, and writes it with `FRAZIL_BLESS=1`. The page
-//! [docs/c-api.md](https://github.com/frazil-compiler/frazil/blob/main/docs/c-api.md) has a program that uses it.
+//! `include/frazil.h` is generated from these declarations; `tests/header.rs` compares it, and writes it with
+//! `FRAZIL_BLESS=1`. The page [docs/c-api.md](https://github.com/frazil-compiler/frazil/blob/main/docs/c-api.md) has a program
+//! that uses it.
 //!
 //! # Rules
 //!
-//! - Handles are opaque. What a function gives through its last argument belongs to the caller, who frees it with the function of its type;
-//!   nothing is freed by what it was made of, and everything may be freed in any order. `NULL` may be freed.
-//! - What can fail gives an error, which the caller frees, or `NULL`. With an error, no result is written.
-//! - Text is UTF-8 and ends with a zero byte. A pointer with a length points to so many elements; it may be `NULL` when that is 0.
-//! - Sessions, models, aliases, tensors and options may be used by several threads at once; options only as long as nobody sets them. An engine
-//!   and a compiled method run one call at a time: a call of another thread meanwhile is an error of kind `FRAZIL_ERROR_KIND_BUSY`.
-//! - A pointer that is `NULL` where that is not allowed is an error. Any other pointer must be what it is said to be: that is the caller's part.
-//! - A panic, which would be a bug, ends at this border as an error of kind `FRAZIL_ERROR_KIND_INTERNAL`.
+//! - Handles are opaque. The handle that a function returns through its last argument belongs to the caller, who frees it with the function of its type;
+//!   handles do not depend on each other, and may be freed in any order. `NULL` may be freed.
+//! - A function that can fail returns an error, which the caller frees, or `NULL`. With an error, no result is written.
+//! - Text is UTF-8 and ends with a zero byte. A pointer with a length points to that number of elements; it may be `NULL` if the length is 0.
+//! - Sessions, models, aliases, tensors and options may be used by several threads at once; options only while no thread sets them. An engine and a compiled
+//!   method run one call at a time: a concurrent call of another thread is an error of kind `FRAZIL_ERROR_KIND_BUSY`.
+//! - A `NULL` pointer where none is allowed is an error. The caller guarantees that any other pointer is valid and of the documented type.
+//! - A panic, which would be a bug, ends at this boundary as an error of kind `FRAZIL_ERROR_KIND_INTERNAL`.
 #![allow(
     clippy::missing_safety_doc,
     reason = "the rules of all functions stand above, and in the header"

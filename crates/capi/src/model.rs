@@ -8,14 +8,14 @@ use std::ffi::c_char;
 use std::mem::MaybeUninit;
 use std::path::Path;
 
-/// What models share: names and types, the operators, and the passes. Models keep what they need of it.
+/// State that models share: names and types, the operators, and the passes. Models keep the parts that they need.
 pub struct FrazilSession(Session);
 
-/// A module, or graphs that belong to none. No function changes one: what changes gives a new one, which shares the weights.
+/// A module, or graphs that belong to none. No function changes one: functions that change something return a new model, which shares the weights.
 pub struct FrazilModel(pub(crate) Loaded);
 
 impl FrazilModel {
-    /// Something that methods can be called of.
+    /// Returns the model as an object with methods to call.
     pub(crate) fn to_model(&self) -> Result<Model, FrazilError> {
         Ok(self.0.runnable()?)
     }
@@ -31,7 +31,7 @@ impl FrazilSession {
     }
 }
 
-/// A session with the operators of PyTorch and the standard passes.
+/// Returns a session with the operators of PyTorch and the standard passes.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_session_new(
     out: Option<&mut MaybeUninit<Option<Box<FrazilSession>>>>,
@@ -39,16 +39,17 @@ pub extern "C" fn frazil_session_new(
     guarded(|| give(out, || Ok(FrazilSession(Session::new()))))
 }
 
-/// A session whose models are read, transformed and run within limits, as text: `untrusted` for those for input from strangers, and `NAME=VALUE`, with commas
-/// between: `untrusted,memory=2G`. The names are `memory` (bytes, or with K, M or G), `nodes`, `load-time`, `freeze-time`, `pass-time`, `compile-time`,
-/// `call-time` (seconds), `repetitions` and `elements`. Where one is exceeded, the error's kind is `FRAZIL_ERROR_KIND_LIMIT`.
+/// Returns a session whose models are read, transformed and run within limits. These are given as text: `untrusted` for the limits for untrusted input,
+/// and `NAME=VALUE`, with commas between: `untrusted,memory=2G`. The names are `memory` (bytes, or with K, M or G), `nodes`, `load-time`,
+/// `freeze-time`, `pass-time`, `compile-time`, `call-time` (seconds), `repetitions` and `elements`. If one is exceeded, the error's kind is
+/// `FRAZIL_ERROR_KIND_LIMIT`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_session_new_with_limits(
     limits: *const c_char,
     out: Option<&mut MaybeUninit<Option<Box<FrazilSession>>>>,
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let limits = unsafe { text(limits, "the text of the limits") }?;
         let limits: Limits = limits
             .parse()
@@ -72,13 +73,14 @@ pub unsafe extern "C" fn frazil_model_load(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let session = get(session, "the session")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let path = unsafe { text(path, "the path") }?;
         give(out, || Ok(FrazilModel(session.0.load_any(Path::new(path))?)))
     })
 }
 
-/// Reads what `frazil_model_load` reads from memory. `name` is for messages, and its ending tells source (`.py`) from `.ir` text.
+/// Reads a `.pt` archive, `.ir` text or TorchScript source from memory. `name` is used in messages, and its extension distinguishes source (`.py`) from `.ir`
+/// text.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_model_load_bytes(
     session: Option<&FrazilSession>,
@@ -89,7 +91,7 @@ pub unsafe extern "C" fn frazil_model_load_bytes(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let session = get(session, "the session")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let (name, bytes) = unsafe { (text(name, "the name")?, array(bytes, len, "the bytes")?) };
         give(out, || {
             Ok(FrazilModel(session.0.load_bytes(Path::new(name), bytes.to_vec())?))
@@ -103,7 +105,7 @@ pub extern "C" fn frazil_model_free(model: Option<Box<FrazilModel>>) {
     drop(model);
 }
 
-/// The frozen form of a model, as `torch.jit.freeze` gives.
+/// Returns the frozen form of a model, as `torch.jit.freeze` returns it.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_model_freeze(
     model: Option<&FrazilModel>,
@@ -117,7 +119,7 @@ pub extern "C" fn frazil_model_freeze(
     })
 }
 
-/// The model in evaluation mode: the training flag of the module and of all below it is off. Functions and graphs have no mode.
+/// Returns the model in evaluation mode: the training flag of the module and of all below it is off. Functions and graphs have no mode.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_model_eval(
     model: Option<&FrazilModel>,
@@ -126,7 +128,7 @@ pub extern "C" fn frazil_model_eval(
     frazil_model_train(model, false, out)
 }
 
-/// The model in training mode, or in evaluation mode where `mode` is false. Functions and graphs have no mode.
+/// Returns the model in training mode, or in evaluation mode where `mode` is false. Functions and graphs have no mode.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_model_train(
     model: Option<&FrazilModel>,
@@ -142,7 +144,7 @@ pub extern "C" fn frazil_model_train(
     })
 }
 
-/// Whether a model is in training mode; functions and graphs are not.
+/// Returns whether a model is in training mode; functions and graphs are not.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_model_is_training(
     model: Option<&FrazilModel>,
@@ -157,7 +159,7 @@ pub extern "C" fn frazil_model_is_training(
     })
 }
 
-/// The form of a model that is best to run, as `torch.jit.optimize_for_inference` gives.
+/// Returns the model optimised for inference, as `torch.jit.optimize_for_inference` returns it.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_model_optimize_for_inference(
     model: Option<&FrazilModel>,
@@ -171,7 +173,7 @@ pub extern "C" fn frazil_model_optimize_for_inference(
     })
 }
 
-/// The model after the passes of a pipeline: `inline,constant-propagation,dce`.
+/// Returns the model after the passes of a pipeline: `inline,constant-propagation,dce`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_model_run_passes(
     model: Option<&FrazilModel>,
@@ -180,7 +182,7 @@ pub unsafe extern "C" fn frazil_model_run_passes(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let model = get(model, "the model")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let pipeline = unsafe { text(pipeline, "the pipeline") }?;
         give(out, || {
             let mut after = model.0.clone();
@@ -198,7 +200,7 @@ pub unsafe extern "C" fn frazil_model_save(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let model = get(model, "the model")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let path = unsafe { text(path, "the path") }?;
         Ok(model.to_model()?.save(path, &SaveOptions::default())?)
     })
@@ -212,13 +214,13 @@ pub unsafe extern "C" fn frazil_model_save_ir(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let model = Loaded::Model(get(model, "the model")?.to_model()?);
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let path = unsafe { text(path, "the path") }?;
         Ok(model.save_ir(Path::new(path))?)
     })
 }
 
-/// The graphs of the model as a picture, in the language of Graphviz.
+/// Returns the graphs of the model in the language of Graphviz.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_model_dot(
     model: Option<&FrazilModel>,
@@ -234,7 +236,7 @@ pub extern "C" fn frazil_model_dot(
     })
 }
 
-/// A module whose `forward` is the function of that name, or the only one, as PyTorch saves functions; a module as it is.
+/// Returns a module whose `forward` is the function of that name, or the only one, as PyTorch saves functions. Modules are returned unchanged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_model_function(
     model: Option<&FrazilModel>,
@@ -243,14 +245,14 @@ pub unsafe extern "C" fn frazil_model_function(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let model = get(model, "the model")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let name = unsafe { text(name, "the name") }?;
         give(out, || Ok(FrazilModel(Loaded::Model(model.0.to_model(name)?))))
     })
 }
 
-/// The model with the attributes that the `__setstate__` of its objects' classes make of what the archive holds of them. Engines and freezing do this by
-/// themselves.
+/// Returns the model after `__setstate__` of its objects' classes has restored their attributes from the archived state. Engines and freezing do
+/// this by themselves.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_model_restored(
     model: Option<&FrazilModel>,
@@ -262,7 +264,7 @@ pub extern "C" fn frazil_model_restored(
     })
 }
 
-/// The model as `.ir` text.
+/// Returns the model as `.ir` text.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_model_ir(
     model: Option<&FrazilModel>,
@@ -278,7 +280,7 @@ pub extern "C" fn frazil_model_ir(
     })
 }
 
-/// The model as TorchScript source: one method of it, or all where that is NULL.
+/// Returns the model as TorchScript source: one method of it, or all methods if `method` is NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_model_code(
     model: Option<&FrazilModel>,
@@ -287,13 +289,13 @@ pub unsafe extern "C" fn frazil_model_code(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let model = get(model, "the model")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let method = unsafe { optional_text(method, "the method") }?;
         give_text(out, || Ok(model.0.code(method, false)?))
     })
 }
 
-/// The source of one method, and the constants that it names `CONSTANTS.c0`, `CONSTANTS.c1`, ...: a dictionary from those names without `CONSTANTS.`
+/// Returns the source of one method, and the constants that it refers to as `CONSTANTS.c0`, `CONSTANTS.c1`, ...: a dictionary with the keys `c0`, `c1`, ...
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_model_code_with_constants(
     model: Option<&FrazilModel>,
@@ -303,10 +305,10 @@ pub unsafe extern "C" fn frazil_model_code_with_constants(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let model = get(model, "the model")?.to_model()?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let method = unsafe { text(method, "the method") }?;
         let out_constants = place(out_constants)?;
-        // Asked for its error, which says that there is no such method.
+        // Called for its error, which says that there is no such method.
         model.graph(method)?;
         let (code, constants) = model.root().code_with_constants(method)?;
         give_text(out_code, || Ok(code))?;
@@ -316,7 +318,7 @@ pub unsafe extern "C" fn frazil_model_code_with_constants(
     })
 }
 
-/// The graph of one method as text.
+/// Returns the graph of one method as text.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_model_graph(
     model: Option<&FrazilModel>,
@@ -325,7 +327,7 @@ pub unsafe extern "C" fn frazil_model_graph(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let model = get(model, "the model")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let method = unsafe { text(method, "the method") }?;
         give_text(out, || {
             let text = frazil::print_graph(model.0.graph(method)?);
@@ -335,7 +337,7 @@ pub unsafe extern "C" fn frazil_model_graph(
     })
 }
 
-/// The name of the Python class that a model is of; that of functions says so.
+/// Returns the name of the Python class of a model; for functions, a name that says so.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_model_class_name(
     model: Option<&FrazilModel>,
@@ -347,7 +349,7 @@ pub extern "C" fn frazil_model_class_name(
     })
 }
 
-/// How many methods a model has.
+/// Returns the number of methods that a model has.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_model_method_count(
     model: Option<&FrazilModel>,
@@ -359,7 +361,7 @@ pub extern "C" fn frazil_model_method_count(
     })
 }
 
-/// The name of method number `index` of a model.
+/// Returns the name of method number `index` of a model.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_model_method_name(
     model: Option<&FrazilModel>,

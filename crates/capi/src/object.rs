@@ -12,7 +12,7 @@ use std::ffi::c_char;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-/// The classes of a model, and the module that their constants may refer to.
+/// Returns the classes of a model, and the module that their constants may refer to.
 fn classes(model: &FrazilModel) -> (&Context, &CompilationUnit, Option<&Module>) {
     match &model.0 {
         Loaded::Model(model) => (model.session().ctx(), &model.module().unit, Some(model.module())),
@@ -20,7 +20,7 @@ fn classes(model: &FrazilModel) -> (&Context, &CompilationUnit, Option<&Module>)
     }
 }
 
-/// The class of a name, which is qualified (`__torch__.Point`) or its last part, where one class alone has that.
+/// Returns the class called `name`, which is qualified (`__torch__.Point`) or the last part of exactly one class's name.
 fn class_named<'m>(ctx: &Context, unit: &'m CompilationUnit, name: &str) -> Result<&'m ClassDef, FrazilError> {
     if let Some(class) = ctx.find_symbol(name).and_then(|name| unit.class(name)) {
         return Ok(class);
@@ -38,7 +38,7 @@ fn class_named<'m>(ctx: &Context, unit: &'m CompilationUnit, name: &str) -> Resu
     }
 }
 
-/// The class that an object is of.
+/// Returns the definition of the class of an object.
 fn class_of<'m>(ctx: &Context, unit: &'m CompilationUnit, class: SymbolId) -> Result<&'m ClassDef, FrazilError> {
     let found = unit.class(class);
     found.ok_or_else(|| FrazilError::input(&format!("the model has no class `{}`", ctx.name(class))))
@@ -51,7 +51,7 @@ fn object(value: Option<&FrazilValue>) -> Result<&ObjectValue, FrazilError> {
     }
 }
 
-/// The qualified name of the class that an object, a member of an enumeration or a named tuple is of.
+/// Returns the qualified name of the class of an object, a member of an enumeration or a named tuple.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_value_class(
     session: Option<&FrazilSession>,
@@ -74,7 +74,7 @@ pub extern "C" fn frazil_value_class(
     })
 }
 
-/// The name of field number `index` of a named tuple, whose items are those of tuples.
+/// Returns the name of field number `index` of a named tuple. Its items are accessed like those of tuples.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_value_field_name(
     session: Option<&FrazilSession>,
@@ -99,7 +99,7 @@ pub extern "C" fn frazil_value_field_name(
     })
 }
 
-/// How many attributes an object has; `model` is the one that it came from, or one that was made of that.
+/// Returns the number of attributes that an object has. `model` is the model that the object came from, or one derived from it.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_value_attribute_count(
     model: Option<&FrazilModel>,
@@ -112,7 +112,7 @@ pub extern "C" fn frazil_value_attribute_count(
     })
 }
 
-/// The name of attribute number `index` of an object.
+/// Returns the name of attribute number `index` of an object.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_value_attribute_name(
     model: Option<&FrazilModel>,
@@ -133,7 +133,7 @@ pub extern "C" fn frazil_value_attribute_name(
     })
 }
 
-/// The attribute of an object that has a name.
+/// Returns the attribute of an object with a given name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_value_attribute(
     model: Option<&FrazilModel>,
@@ -143,7 +143,7 @@ pub unsafe extern "C" fn frazil_value_attribute(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let (ctx, unit, _) = classes(get(model, "the model")?);
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let name = unsafe { text(name, "the name") }?;
         let object = object(value)?;
         let class = class_of(ctx, unit, object.class())?;
@@ -157,7 +157,7 @@ pub unsafe extern "C" fn frazil_value_attribute(
     })
 }
 
-/// A new object of a class of the model, with values for all of its attributes. Its `__init__` does not run.
+/// Returns a new object of a class of the model, with values for all of its attributes. Its `__init__` does not run.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_value_object(
     model: Option<&FrazilModel>,
@@ -169,7 +169,7 @@ pub unsafe extern "C" fn frazil_value_object(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let (ctx, unit, _) = classes(get(model, "the model")?);
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let (class, names, mut items) = unsafe {
             let class = text(class, "the class")?;
             (class, texts(names, len, "the names")?, values(items, len)?)
@@ -215,7 +215,7 @@ pub unsafe extern "C" fn frazil_value_object(
     })
 }
 
-/// A member of an enumeration of the model.
+/// Returns a member of an enumeration of the model.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_value_enum(
     model: Option<&FrazilModel>,
@@ -225,7 +225,7 @@ pub unsafe extern "C" fn frazil_value_enum(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let (ctx, unit, module) = classes(get(model, "the model")?);
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let (class, member) = unsafe { (text(class, "the class")?, text(member, "the member")?) };
         let class = class_named(ctx, unit, class)?;
         let constant = ctx
@@ -254,7 +254,7 @@ fn member(value: Option<&FrazilValue>) -> Result<&EnumMember, FrazilError> {
     }
 }
 
-/// The name of a member of an enumeration.
+/// Returns the name of a member of an enumeration.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_value_enum_name(
     value: Option<&FrazilValue>,
@@ -266,7 +266,7 @@ pub extern "C" fn frazil_value_enum_name(
     })
 }
 
-/// The value of a member of an enumeration.
+/// Returns the value of a member of an enumeration.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_value_enum_value(
     value: Option<&FrazilValue>,

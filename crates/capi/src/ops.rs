@@ -1,4 +1,4 @@
-//! Operators, to be called by name: on tensors as they are, and in traced functions, where calls are recorded.
+//! Operators that are called by name: on tensors, and in traced functions, where calls are recorded.
 
 use crate::memory::{get, give, null, optional_text, put, text, texts};
 use crate::value::values;
@@ -9,18 +9,18 @@ use frazil::{Loaded, Value};
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
 
-/// The operators of a session. In a traced function, those that record: the function gets them, and does not free them.
+/// The operators of a session. In a traced function they also record: the compiler passes them to the function, which does not free them.
 pub struct FrazilOps {
     pub(crate) ops: Ops,
     /// The parameters of a traced module.
     pub(crate) scope: Option<Scope>,
 }
 
-/// Lists and tuples may nest so deep in what traced functions give.
+/// Maximum nesting of lists and tuples in the results of traced functions.
 const MAX_DEPTH: usize = 64;
 
 impl FrazilOps {
-    /// What a traced function gives, of what it gave as a value.
+    /// Returns the results of a traced function, from the value that it returned.
     pub(crate) fn outputs(&self, value: &Value, depth: usize) -> Result<Outputs, FrazilError> {
         if depth > MAX_DEPTH {
             return Err(FrazilError::argument("the result of a traced function nests too deep"));
@@ -55,7 +55,7 @@ fn not_traced() -> FrazilError {
     FrazilError::argument("a traced function gives tensors, and tuples, lists and dictionaries by strings of them")
 }
 
-/// A value as an argument of an operator, whose schema decides what becomes of it.
+/// Returns a value as an argument of an operator; the operator's schema decides on its conversion.
 fn arg(value: &Value) -> Arg<'static> {
     match value {
         Value::List(list) => Arg::List(list.items().iter().map(arg).collect()),
@@ -71,7 +71,7 @@ fn of_outputs(outputs: &Outputs) -> Value {
     }
 }
 
-/// The operators of a session, to be called on tensors.
+/// Returns the operators of a session, to be called on tensors.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_ops_new(
     session: Option<&FrazilSession>,
@@ -89,9 +89,9 @@ pub extern "C" fn frazil_ops_free(ops: Option<Box<FrazilOps>>) {
     drop(ops);
 }
 
-/// Calls an operator by its name with namespace, `aten::add`, with arguments by position and `named_len` more by name. The overload is chosen by what is
-/// given, as in PyTorch; a type of elements is given as its number. A tensor that an in-place operator changes is changed for all values that share it. Of
-/// several results it gives a tuple, and of none `None`.
+/// Calls an operator by its name with namespace, `aten::add`, with arguments by position and `named_len` more by name. The overload is chosen by the
+/// arguments, as in PyTorch; element types are passed by their numbers. A tensor that an in-place operator changes is changed for all values that share
+/// it. Returns a tuple for several results, and `None` for none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_ops_call(
     ops: Option<&FrazilOps>,
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn frazil_ops_call(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let ops = get(ops, "the operators")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let (operator, arguments, names, named) = unsafe {
             let names = texts(names, named_len, "the names")?;
             let operator = text(operator, "the operator")?;
@@ -144,7 +144,7 @@ pub unsafe extern "C" fn frazil_ops_call_function(
         let Loaded::Graphs(functions) = &get(functions, "the functions")?.0 else {
             return Err(FrazilError::argument("the model is a module: functions are wanted"));
         };
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let (name, arguments) = unsafe { (text(name, "the name")?, values(arguments, len)?) };
         let vars = arguments
             .iter()
@@ -157,7 +157,7 @@ pub unsafe extern "C" fn frazil_ops_call_function(
     })
 }
 
-/// In a traced method, the parameter or buffer at a dotted path.
+/// Returns the parameter or buffer at a dotted path of a traced method.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_ops_parameter(
     ops: Option<&FrazilOps>,
@@ -166,7 +166,7 @@ pub unsafe extern "C" fn frazil_ops_parameter(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let ops = get(ops, "the operators")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let path = unsafe { text(path, "the path") }?;
         let scope = ops.scope.as_ref();
         let scope = scope.ok_or_else(|| FrazilError::argument("there are no parameters: no module is traced"))?;
@@ -174,8 +174,8 @@ pub unsafe extern "C" fn frazil_ops_parameter(
     })
 }
 
-/// Says where calls stand from now on in the graph that is being recorded, and in warnings: a line of a file of the caller's, or nowhere where that is NULL,
-/// as before the first such call.
+/// Sets the source location of the following calls, for the graph that is being recorded and for warnings: a line of a file of the caller, or none if the
+/// file is NULL, as before the first such call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_ops_set_place(
     ops: Option<&FrazilOps>,
@@ -184,14 +184,14 @@ pub unsafe extern "C" fn frazil_ops_set_place(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let ops = get(ops, "the operators")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let file = unsafe { optional_text(file, "the file") }?;
         ops.ops.set_place(file.map(|file| (file, line)));
         Ok(())
     })
 }
 
-/// Whether calls are recorded: in a traced function.
+/// Returns whether calls are recorded: in a traced function.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_ops_is_tracing(
     ops: Option<&FrazilOps>,
@@ -209,15 +209,15 @@ pub unsafe extern "C" fn frazil_ops_name(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let (ops, tensor) = (get(ops, "the operators")?, get(tensor, "the tensor")?);
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let name = unsafe { text(name, "the name") }?;
         let _ = ops.var(&tensor.0)?.named(name);
         Ok(())
     })
 }
 
-/// The size of a dimension, which counts from the end when it is negative, as a tensor without dimensions: a graph that is being recorded asks its own input
-/// for it, where the number from `frazil_tensor_size` would be a constant.
+/// Returns the size of a dimension, which counts from the end if it is negative, as a 0-d tensor. A graph that is being recorded computes it from its input,
+/// whereas the number from `frazil_tensor_size` is a constant in it.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_ops_size(
     ops: Option<&FrazilOps>,
@@ -232,7 +232,7 @@ pub extern "C" fn frazil_ops_size(
     })
 }
 
-/// The one element of a tensor, as a number or bool. A graph that is being recorded has it as a constant, of which a warning tells.
+/// Returns the only element of a tensor, as a number or bool. In a graph that is being recorded it is a constant, and a warning says so.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_ops_item(
     ops: Option<&FrazilOps>,

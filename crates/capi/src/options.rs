@@ -1,18 +1,18 @@
-//! Options: how to freeze, compile and run.
+//! Options for freezing, compiling and running.
 
 use crate::memory::{get_mut, text};
 use crate::{FrazilError, error::guarded};
 use frazil::{EngineKind, EngineOptions, FreezeOptions};
 use std::ffi::c_char;
 
-/// How to freeze, compile and run. New options are the usual ones; where a function takes options, NULL stands for those.
+/// Options for freezing, compiling and running. New options have the defaults; where a function takes options, NULL means the defaults.
 #[derive(Clone)]
 pub struct FrazilOptions {
     pub(crate) engine: EngineOptions,
     pub(crate) optimize_numerics: bool,
     pub(crate) target_cpu: String,
     pub(crate) name: String,
-    /// Whether methods were named: before that, `forward` is.
+    /// Whether methods have been added; until then, `forward` is kept.
     names_methods: bool,
 }
 
@@ -43,7 +43,7 @@ impl FrazilOptions {
     }
 }
 
-/// New options: native code for this machine, one thread.
+/// Returns new options with the defaults: native code for this machine, one thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_options_new() -> Box<FrazilOptions> {
     Box::default()
@@ -62,7 +62,7 @@ fn set(options: Option<&mut FrazilOptions>, change: impl FnOnce(&mut FrazilOptio
     })
 }
 
-/// Threads that a run may use: 1 unless set.
+/// Sets the number of threads that a run may use. Default: 1.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_options_set_threads(
     options: Option<&mut FrazilOptions>,
@@ -71,13 +71,13 @@ pub extern "C" fn frazil_options_set_threads(
     set(options, |o| o.engine.compile.threads = threads.max(1))
 }
 
-/// Whether an engine puts the model into evaluation mode first: it does not unless set, and a model in training mode runs as it is.
+/// Sets whether an engine puts the model into evaluation mode first. Default: false; a model in training mode runs as it is.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_options_set_eval(options: Option<&mut FrazilOptions>, eval: bool) -> Option<Box<FrazilError>> {
     set(options, |o| o.engine.eval = eval)
 }
 
-/// Whether an engine interprets the model as it is, instead of freezing and compiling it.
+/// Sets whether an engine interprets the model as it is, instead of freezing and compiling it. Default: false.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_options_set_interpret(
     options: Option<&mut FrazilOptions>,
@@ -91,7 +91,7 @@ pub extern "C" fn frazil_options_set_interpret(
     })
 }
 
-/// Whether it is an error when an engine cannot compile a method, instead of running it in the interpreter.
+/// Sets whether it is an error if an engine cannot compile a method; otherwise the interpreter runs the method. Default: false.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_options_set_strict(
     options: Option<&mut FrazilOptions>,
@@ -100,7 +100,7 @@ pub extern "C" fn frazil_options_set_strict(
     set(options, |o| o.engine.strict = strict)
 }
 
-/// Whether operators become one kernel where that saves passes over memory: they do unless set.
+/// Sets whether operators are fused into one kernel where that saves passes over memory. Default: true.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_options_set_fusion(
     options: Option<&mut FrazilOptions>,
@@ -109,7 +109,7 @@ pub extern "C" fn frazil_options_set_fusion(
     set(options, |o| o.engine.compile.fuse = fuse)
 }
 
-/// Maximum number of call signatures for which an engine compiles a method; it interprets others. Unlimited unless set.
+/// Sets the maximum number of call signatures for which an engine compiles a method; it interprets others. Default: unlimited.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_options_set_specialisations(
     options: Option<&mut FrazilOptions>,
@@ -118,7 +118,7 @@ pub extern "C" fn frazil_options_set_specialisations(
     set(options, |o| o.engine.specialisations = Some(most))
 }
 
-/// Whether freezing may fold what changes results by rounding, such as a batch norm into a convolution: it may unless set.
+/// Sets whether freezing may apply foldings that change the rounding of results, such as a batch norm into a convolution. Default: true.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_options_set_optimize_numerics(
     options: Option<&mut FrazilOptions>,
@@ -135,7 +135,7 @@ pub unsafe extern "C" fn frazil_options_add_method(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let options = get_mut(options, "options")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let method = unsafe { text(method, "the method") }?;
         if !std::mem::replace(&mut options.names_methods, true) {
             options.engine.methods.clear();
@@ -153,14 +153,14 @@ pub unsafe extern "C" fn frazil_options_preserve(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let options = get_mut(options, "options")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let name = unsafe { text(name, "the name") }?;
         options.engine.preserve.push(name.to_owned());
         Ok(())
     })
 }
 
-/// The processor that code is made for: `host`, an x86-64 level (`x86-64-v3`), or one that LLVM knows. Engines make it for the host.
+/// Sets the processor that code is compiled for: `host`, an x86-64 level (`x86-64-v3`), or a name that LLVM knows. Engines compile for the host only.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_options_set_target_cpu(
     options: Option<&mut FrazilOptions>,
@@ -168,13 +168,13 @@ pub unsafe extern "C" fn frazil_options_set_target_cpu(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let options = get_mut(options, "options")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         options.target_cpu = unsafe { text(cpu, "the processor") }?.to_owned();
         Ok(())
     })
 }
 
-/// What the functions of a library are called: a C identifier.
+/// Sets the prefix of the function names in a library: a C identifier.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_options_set_name(
     options: Option<&mut FrazilOptions>,
@@ -182,13 +182,13 @@ pub unsafe extern "C" fn frazil_options_set_name(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let options = get_mut(options, "options")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         options.name = unsafe { text(name, "the name") }?.to_owned();
         Ok(())
     })
 }
 
-/// A directory in which native code is kept from one process to the next.
+/// Sets a directory that stores native code across processes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_options_set_cache_dir(
     options: Option<&mut FrazilOptions>,
@@ -196,13 +196,14 @@ pub unsafe extern "C" fn frazil_options_set_cache_dir(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let options = get_mut(options, "options")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         options.engine.compile.cache_dir = Some(unsafe { text(path, "the path") }?.into());
         Ok(())
     })
 }
 
-/// A file of which form of each kernel was measured to be the fastest on this processor. What it does not know yet is measured, and added.
+/// Sets a file of tuning results: the kernel variants that were measured to be the fastest on this processor. Kernels that it does not contain yet are
+/// measured, and added.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_options_set_tune(
     options: Option<&mut FrazilOptions>,
@@ -210,7 +211,7 @@ pub unsafe extern "C" fn frazil_options_set_tune(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let options = get_mut(options, "options")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         options.engine.compile.tune = Some(unsafe { text(path, "the path") }?.into());
         Ok(())
     })

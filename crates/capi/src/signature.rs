@@ -1,4 +1,4 @@
-//! What methods take and give.
+//! Signatures: arguments and results of methods.
 
 use crate::memory::{c_string, get, give, put, text};
 use crate::{FrazilError, FrazilModel, FrazilValue, error::guarded};
@@ -47,7 +47,7 @@ impl FrazilSignature {
         };
         let arguments = schema.arguments.iter().skip(1).map(|a| port(ctx.name(a.name), a));
         let arguments = arguments.collect::<Result<_, _>>()?;
-        // Results of Python functions have no names: those of the returned variables serve.
+        // Results of Python functions have no names, so those of the returned variables are used.
         let returned: Vec<_> = graph.outputs().collect();
         let results = schema.returns.iter().enumerate().map(|(i, result)| {
             let variable = returned.get(i).and_then(|&value| graph.value_name(value));
@@ -65,7 +65,7 @@ impl FrazilSignature {
     }
 }
 
-/// The signature of a method; of a submodule's by its dotted path.
+/// Returns the signature of a method; the methods of submodules are named by dotted path.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_model_signature(
     model: Option<&FrazilModel>,
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn frazil_model_signature(
             Loaded::Model(model) => model.clone(),
             other => other.runnable()?,
         };
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let method = unsafe { text(method, "the method") }?;
         give(out, || FrazilSignature::of(&model, method))
     })
@@ -89,13 +89,13 @@ pub extern "C" fn frazil_signature_free(signature: Option<Box<FrazilSignature>>)
     drop(signature);
 }
 
-/// The signature as PyTorch prints it, which lives as long as the signature: `forward(__torch__.Net self, Tensor x, int n=3) -> Tensor`. NULL for NULL.
+/// Returns the signature as PyTorch prints it, which lives as long as the signature: `forward(__torch__.Net self, Tensor x, int n=3) -> Tensor`. NULL for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_signature_text(signature: Option<&FrazilSignature>) -> *const c_char {
     signature.map_or(std::ptr::null(), |s| s.declaration.as_ptr())
 }
 
-/// How many arguments the method takes; 0 for NULL.
+/// Returns the number of arguments that the method takes; 0 for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_signature_argument_count(signature: Option<&FrazilSignature>) -> usize {
     signature.map_or(0, |s| s.arguments.len())
@@ -109,31 +109,31 @@ fn result(signature: Option<&FrazilSignature>, index: usize) -> Option<&Port> {
     signature.and_then(|s| s.results.get(index))
 }
 
-/// The name of argument number `index`, which lives as long as the signature; NULL when there is none.
+/// Returns the name of argument number `index`, which lives as long as the signature; NULL when there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_signature_argument_name(signature: Option<&FrazilSignature>, index: usize) -> *const c_char {
     argument(signature, index).map_or(std::ptr::null(), |a| a.name.as_ptr())
 }
 
-/// The type of argument number `index`, as annotations write it: `Optional[List[int]]`. It lives as long as the signature; NULL when there is none.
+/// Returns the type of argument number `index`, as annotations write it: `Optional[List[int]]`. It lives as long as the signature; NULL when there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_signature_argument_type(signature: Option<&FrazilSignature>, index: usize) -> *const c_char {
     argument(signature, index).map_or(std::ptr::null(), |a| a.ty.as_ptr())
 }
 
-/// Whether argument number `index` may be given by name only.
+/// Returns whether argument number `index` may be given by name only.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_signature_argument_by_name_only(signature: Option<&FrazilSignature>, index: usize) -> bool {
     argument(signature, index).is_some_and(|a| a.by_name_only)
 }
 
-/// Whether argument number `index` may be left out.
+/// Returns whether argument number `index` may be left out.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_signature_argument_has_default(signature: Option<&FrazilSignature>, index: usize) -> bool {
     argument(signature, index).is_some_and(|a| a.default.is_some())
 }
 
-/// What argument number `index` is when it is left out.
+/// Returns the default of argument number `index`.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_signature_argument_default(
     signature: Option<&FrazilSignature>,
@@ -148,25 +148,25 @@ pub extern "C" fn frazil_signature_argument_default(
     })
 }
 
-/// How many results the method has; 0 for NULL.
+/// Returns the number of results that the method has; 0 for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_signature_result_count(signature: Option<&FrazilSignature>) -> usize {
     signature.map_or(0, |s| s.results.len())
 }
 
-/// The name of the variable that result number `index` is, which lives as long as the signature; empty when it has none, NULL when there is no such result.
+/// Returns the name of the variable in result number `index`, which lives as long as the signature; empty if it has none, NULL if there is no such result.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_signature_result_name(signature: Option<&FrazilSignature>, index: usize) -> *const c_char {
     result(signature, index).map_or(std::ptr::null(), |r| r.name.as_ptr())
 }
 
-/// The type of result number `index`, which lives as long as the signature; NULL when there is none.
+/// Returns the type of result number `index`, which lives as long as the signature; NULL when there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_signature_result_type(signature: Option<&FrazilSignature>, index: usize) -> *const c_char {
     result(signature, index).map_or(std::ptr::null(), |r| r.ty.as_ptr())
 }
 
-/// The position of the argument called `name`.
+/// Returns the position of the argument called `name`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_signature_find_argument(
     signature: Option<&FrazilSignature>,
@@ -175,7 +175,7 @@ pub unsafe extern "C" fn frazil_signature_find_argument(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let signature = get(signature, "the signature")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let name = unsafe { text(name, "the name") }?;
         let found = signature
             .arguments

@@ -10,7 +10,7 @@ use frazil::{Loaded, Model, StateDict, Value};
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
 
-/// The state dictionary that a value is.
+/// Returns the state dictionary in a value.
 fn state_of(value: Option<&FrazilValue>) -> Result<StateDict, FrazilError> {
     let wrong = || FrazilError::argument("a state dictionary has strings for keys and tensors for values");
     let Value::Dict(dict) = &get(value, "the state dictionary")?.0 else {
@@ -30,7 +30,7 @@ fn value_of(state: StateDict) -> FrazilValue {
     named(values, types::TENSOR)
 }
 
-/// The parameters and persistent buffers of a model, in order: a dictionary from dotted names to tensors.
+/// Returns the parameters and persistent buffers of a model, in order: a dictionary from dotted names to tensors.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_model_state_dict(
     model: Option<&FrazilModel>,
@@ -48,8 +48,9 @@ fn model_is_unchanged(model: Model) -> Result<(), FrazilError> {
     Ok(Loaded::Model(model).check_unchanged()?)
 }
 
-/// The model with the tensors of a state dictionary in place of its own, converted to their types of elements. Other sizes are an error and, with
-/// `strict`, so are names that are missing or unexpected, which are given as lists of strings where `missing` and `unexpected` are not NULL.
+/// Returns the model with the tensors of a state dictionary in place of its own, converted to the element types of the model. Other sizes are
+/// an error and, with `strict`, so are missing and unexpected names. These are returned as lists of strings if `missing` and `unexpected` are
+/// not NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_model_load_state_dict(
     model: Option<&FrazilModel>,
@@ -85,7 +86,7 @@ pub unsafe extern "C" fn frazil_read_safetensors(
     out: Option<&mut MaybeUninit<Option<Box<FrazilValue>>>>,
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let path = unsafe { text(path, "the path") }?;
         give(out, || Ok(value_of(frazil::read_safetensors(path)?)))
     })
@@ -99,13 +100,13 @@ pub unsafe extern "C" fn frazil_write_safetensors(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let state = state_of(state)?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let path = unsafe { text(path, "the path") }?;
         Ok(frazil::write_safetensors(&state, path)?)
     })
 }
 
-/// The model with its floating-point and complex parameters and buffers converted to a type of elements that is one of those: `Module.to`.
+/// Returns the model with its floating-point and complex parameters and buffers converted to an element type of one of these kinds: `Module.to`.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_model_to(
     model: Option<&FrazilModel>,
@@ -118,7 +119,7 @@ pub extern "C" fn frazil_model_to(
     })
 }
 
-/// The model with all parameters and buffers converted to a type of elements: `Module.type`.
+/// Returns the model with all parameters and buffers converted to an element type: `Module.type`.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_model_to_type(
     model: Option<&FrazilModel>,
@@ -131,7 +132,7 @@ pub extern "C" fn frazil_model_to_type(
     })
 }
 
-/// Gives the model with its floating-point parameters and buffers as `dtype`.
+/// Writes the model with its floating-point parameters and buffers converted to `dtype`.
 fn floats_as(
     model: Option<&FrazilModel>,
     dtype: DType,
@@ -150,7 +151,7 @@ fn floats_as(
     })
 }
 
-/// The model with its floating-point parameters and buffers as floats of 16 bits.
+/// Returns the model with its floating-point parameters and buffers converted to 16-bit floats.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_model_half(
     model: Option<&FrazilModel>,
@@ -159,7 +160,7 @@ pub extern "C" fn frazil_model_half(
     floats_as(model, DType::Half, out)
 }
 
-/// The model with its floating-point parameters and buffers as upper halves of floats of 32 bits.
+/// Returns the model with its floating-point parameters and buffers converted to bfloat16.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_model_bfloat16(
     model: Option<&FrazilModel>,
@@ -168,7 +169,7 @@ pub extern "C" fn frazil_model_bfloat16(
     floats_as(model, DType::BFloat16, out)
 }
 
-/// The model with its floating-point parameters and buffers as floats of 32 bits.
+/// Returns the model with its floating-point parameters and buffers converted to 32-bit floats.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_model_float(
     model: Option<&FrazilModel>,
@@ -177,7 +178,7 @@ pub extern "C" fn frazil_model_float(
     floats_as(model, DType::Float, out)
 }
 
-/// The model with its floating-point parameters and buffers as floats of 64 bits.
+/// Returns the model with its floating-point parameters and buffers converted to 64-bit floats.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_model_double(
     model: Option<&FrazilModel>,
@@ -186,7 +187,7 @@ pub extern "C" fn frazil_model_double(
     floats_as(model, DType::Double, out)
 }
 
-/// The model with its parameters marked as trained or not, which archives carry.
+/// Returns the model with the `requires_grad` flag of all parameters set or cleared. Archives store this flag.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_model_requires_grad(
     model: Option<&FrazilModel>,

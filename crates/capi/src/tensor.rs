@@ -10,45 +10,45 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Type of elements: unsigned integers of 8 bits. The numbers are PyTorch's.
+/// Element type: unsigned 8-bit integers. The numbers of element types are PyTorch's.
 pub const FRAZIL_DTYPE_UINT8: i32 = 0;
-/// Type of elements: integers of 8 bits.
+/// Element type: 8-bit integers.
 pub const FRAZIL_DTYPE_INT8: i32 = 1;
-/// Type of elements: integers of 16 bits.
+/// Element type: 16-bit integers.
 pub const FRAZIL_DTYPE_INT16: i32 = 2;
-/// Type of elements: integers of 32 bits.
+/// Element type: 32-bit integers.
 pub const FRAZIL_DTYPE_INT32: i32 = 3;
-/// Type of elements: integers of 64 bits.
+/// Element type: 64-bit integers.
 pub const FRAZIL_DTYPE_INT64: i32 = 4;
-/// Type of elements: floats of 16 bits.
+/// Element type: 16-bit floats.
 pub const FRAZIL_DTYPE_FLOAT16: i32 = 5;
-/// Type of elements: floats of 32 bits.
+/// Element type: 32-bit floats.
 pub const FRAZIL_DTYPE_FLOAT32: i32 = 6;
-/// Type of elements: floats of 64 bits.
+/// Element type: 64-bit floats.
 pub const FRAZIL_DTYPE_FLOAT64: i32 = 7;
-/// Type of elements: complex numbers of two floats of 16 bits.
+/// Element type: complex numbers of two 16-bit floats.
 pub const FRAZIL_DTYPE_COMPLEX32: i32 = 8;
-/// Type of elements: complex numbers of two floats of 32 bits.
+/// Element type: complex numbers of two 32-bit floats.
 pub const FRAZIL_DTYPE_COMPLEX64: i32 = 9;
-/// Type of elements: complex numbers of two floats of 64 bits.
+/// Element type: complex numbers of two 64-bit floats.
 pub const FRAZIL_DTYPE_COMPLEX128: i32 = 10;
-/// Type of elements: truth values, a byte each.
+/// Element type: bools, one byte each.
 pub const FRAZIL_DTYPE_BOOL: i32 = 11;
-/// Type of elements: the upper halves of floats of 32 bits.
+/// Element type: bfloat16, the upper 16 bits of 32-bit floats.
 pub const FRAZIL_DTYPE_BFLOAT16: i32 = 15;
 
 /// A tensor.
 pub struct FrazilTensor(pub(crate) Tensor);
 
-/// The type of elements and the sizes of an input.
+/// The element type and the sizes of an input.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct FrazilInputSpec {
-    /// Type of elements: one of `FRAZIL_DTYPE_`.
+    /// Element type: one of `FRAZIL_DTYPE_`.
     pub dtype: i32,
     /// Number of dimensions.
     pub rank: usize,
-    /// Their sizes.
+    /// The sizes of the dimensions, in elements.
     pub sizes: *const i64,
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn dtype_of(code: i32) -> Result<DType, FrazilError> {
     DType::from_code(code.into()).ok_or_else(|| FrazilError::argument(&format!("{code} is no type of elements")))
 }
 
-/// Bytes of a dense tensor of these sizes.
+/// Returns the number of bytes of a dense tensor of these sizes.
 fn byte_count(dtype: DType, sizes: &[i64]) -> Result<usize, FrazilError> {
     let count = sizes.iter().try_fold(1usize, |n, &size| {
         usize::try_from(size).ok().and_then(|size| n.checked_mul(size))
@@ -80,7 +80,7 @@ fn failed(error: impl ToString) -> FrazilError {
     FrazilError::new(FrazilErrorKind::Failed, &error.to_string())
 }
 
-/// A dense tensor with a copy of `len` bytes of elements.
+/// Returns a dense tensor with a copy of `len` bytes of elements.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_tensor_new(
     dtype: i32,
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn frazil_tensor_new(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let dtype = dtype_of(dtype)?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let (sizes, bytes) = unsafe { (array(sizes, rank, "sizes")?, array(data.cast::<u8>(), len, "the data")?) };
         check_bytes(dtype, sizes, len)?;
         give(out, || {
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn frazil_tensor_new(
     })
 }
 
-/// The elements that a tensor of these sizes and strides reaches, from the first element of the memory on, which is that at all indices 0.
+/// Checks that all elements of a tensor of these sizes and strides are in `len` bytes of memory, which begin with the element at index 0 in each dimension.
 fn check_strides(dtype: DType, sizes: &[i64], strides: &[i64], len: usize) -> Result<(), FrazilError> {
     byte_count(dtype, sizes)?;
     if sizes.contains(&0) {
@@ -124,8 +124,8 @@ fn check_strides(dtype: DType, sizes: &[i64], strides: &[i64], len: usize) -> Re
     }
 }
 
-/// A tensor with a copy of `len` bytes, of which its elements are those that the strides say, counted in elements: of a dimension of size `n` and stride
-/// `s` the elements `0`, `s`, ... `(n - 1) * s`.
+/// Returns a tensor with a copy of `len` bytes, whose elements are selected by the strides, counted in elements: a dimension of size `n` and stride `s`
+/// has the elements `0`, `s`, ... `(n - 1) * s`.
 #[unsafe(no_mangle)]
 #[allow(
     clippy::too_many_arguments,
@@ -142,7 +142,7 @@ pub unsafe extern "C" fn frazil_tensor_new_strided(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let dtype = dtype_of(dtype)?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let (sizes, strides, bytes) = unsafe {
             let bytes = array(data.cast::<u8>(), len, "the data")?;
             (array(sizes, rank, "sizes")?, array(strides, rank, "strides")?, bytes)
@@ -157,13 +157,13 @@ pub unsafe extern "C" fn frazil_tensor_new_strided(
     })
 }
 
-/// The caller's memory, and the function that tells the caller when it is no longer needed.
+/// The caller's memory, and the function that releases it.
 struct Foreign {
     data: *const u8,
     len: usize,
     release: Option<extern "C" fn(*mut c_void)>,
     context: *mut c_void,
-    /// Whether the tensor was made: before that, the memory stays the caller's.
+    /// Whether the tensor was made: before that, the memory is the caller's.
     is_taken: AtomicBool,
 }
 
@@ -183,19 +183,19 @@ impl Foreign {
         })
     }
 
-    /// A tensor over all of the memory, which is the tensor's from then on.
+    /// Returns a tensor over all of the memory, and transfers the memory to it.
     ///
     /// # Safety
-    /// The caller keeps the rules.
+    /// The caller follows the rules.
     unsafe fn tensor(
         self: Arc<Self>,
         dtype: DType,
         sizes: &[i64],
         strides: &[i64],
     ) -> Result<FrazilTensor, FrazilError> {
-        // SAFETY: the caller keeps the rules; asked for its errors.
+        // SAFETY: the caller follows the rules; called for its errors.
         unsafe { array(self.data, self.len, "the data") }?;
-        // Of complex numbers, the parts count.
+        // Alignment of complex numbers is that of their real and imaginary parts.
         if !self.data.addr().is_multiple_of(dtype.size().min(8)) {
             return Err(FrazilError::argument("the data is not aligned as its elements are"));
         }
@@ -206,14 +206,14 @@ impl Foreign {
     }
 }
 
-// SAFETY: the memory is only read, and stays as it is until `release`, which the caller lets any thread call.
+// SAFETY: the memory is only read, and not modified until `release`, which the caller allows on any thread.
 unsafe impl Send for Foreign {}
 // SAFETY: as above.
 unsafe impl Sync for Foreign {}
 
 impl AsRef<[u8]> for Foreign {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: it was an array when it was shared, and the caller leaves it alone until `release`.
+        // SAFETY: it was an array when it was shared, and the caller does not modify it until `release`.
         unsafe { array(self.data, self.len, "the data") }.unwrap_or_default()
     }
 }
@@ -228,9 +228,9 @@ impl Drop for Foreign {
     }
 }
 
-/// A dense tensor over the caller's memory, which is neither copied nor written: what changes the tensor copies first. The memory stays as it is
-/// until `release`, if that is not NULL, is called with `context`; that happens once, on any thread, when nobody uses it any more. With an error,
-/// `release` is not called.
+/// Returns a dense tensor over the caller's memory, which is neither copied nor written: operations that change the tensor copy it first. The
+/// caller does not modify the memory until `release`, unless that is NULL, is called with `context`; that happens once, on any thread, after the
+/// last use. With an error, `release` is not called.
 #[unsafe(no_mangle)]
 #[allow(
     clippy::too_many_arguments,
@@ -248,7 +248,7 @@ pub unsafe extern "C" fn frazil_tensor_share(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let dtype = dtype_of(dtype)?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let sizes = unsafe { array(sizes, rank, "sizes") }?;
         check_bytes(dtype, sizes, len)?;
         let foreign = Foreign::new(data, len, release, context);
@@ -258,7 +258,7 @@ pub unsafe extern "C" fn frazil_tensor_share(
     })
 }
 
-/// A tensor over the caller's memory as `frazil_tensor_share` makes it, with strides as `frazil_tensor_new_strided` has them.
+/// Returns a tensor over the caller's memory as by `frazil_tensor_share`, with strides as in `frazil_tensor_new_strided`.
 #[unsafe(no_mangle)]
 #[allow(
     clippy::too_many_arguments,
@@ -277,7 +277,7 @@ pub unsafe extern "C" fn frazil_tensor_share_strided(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let dtype = dtype_of(dtype)?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let (sizes, strides) = unsafe { (array(sizes, rank, "sizes")?, array(strides, rank, "strides")?) };
         check_strides(dtype, sizes, strides, len)?;
         let foreign = Foreign::new(data, len, release, context);
@@ -292,37 +292,37 @@ pub extern "C" fn frazil_tensor_free(tensor: Option<Box<FrazilTensor>>) {
     drop(tensor);
 }
 
-/// The type of a tensor's elements: one of `FRAZIL_DTYPE_`, or another number of PyTorch's; -1 for NULL.
+/// Returns the element type of a tensor: one of `FRAZIL_DTYPE_`, or another number of PyTorch's; -1 for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_tensor_dtype(tensor: Option<&FrazilTensor>) -> i32 {
     tensor.map_or(-1, |t| t.0.dtype() as i32)
 }
 
-/// The number of a tensor's dimensions; 0 for NULL.
+/// Returns the number of a tensor's dimensions; 0 for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_tensor_rank(tensor: Option<&FrazilTensor>) -> usize {
     tensor.map_or(0, |t| t.0.dim())
 }
 
-/// The size of dimension `index` of a tensor; -1 when there is none.
+/// Returns the size of dimension `index` of a tensor; -1 when there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_tensor_size(tensor: Option<&FrazilTensor>, index: usize) -> i64 {
     tensor.and_then(|t| t.0.sizes().get(index).copied()).unwrap_or(-1)
 }
 
-/// The stride of dimension `index` of a tensor, in elements; -1 when there is none.
+/// Returns the stride of dimension `index` of a tensor, in elements; -1 when there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_tensor_stride(tensor: Option<&FrazilTensor>, index: usize) -> i64 {
     tensor.and_then(|t| t.0.strides().get(index).copied()).unwrap_or(-1)
 }
 
-/// Whether a tensor's elements lie one behind the other, the last dimension fastest; false for NULL.
+/// Returns whether a tensor's elements are contiguous in memory, the last dimension fastest; false for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_tensor_is_contiguous(tensor: Option<&FrazilTensor>) -> bool {
     tensor.is_some_and(|t| t.0.is_contiguous())
 }
 
-/// A tensor with the same elements, converted to a type of elements.
+/// Returns a tensor with the same elements, converted to another element type.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_tensor_to(
     tensor: Option<&FrazilTensor>,
@@ -336,7 +336,7 @@ pub extern "C" fn frazil_tensor_to(
     })
 }
 
-/// The bytes of a tensor's elements.
+/// Returns the number of bytes of a tensor's elements.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_tensor_bytes(
     tensor: Option<&FrazilTensor>,
@@ -348,7 +348,7 @@ pub extern "C" fn frazil_tensor_bytes(
     })
 }
 
-/// Copies a tensor's elements, the last dimension fastest, to `len` bytes at `data`: exactly as many as there are.
+/// Copies a tensor's elements, the last dimension fastest, to `data`. `len` must be the exact number of bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_tensor_read(
     tensor: Option<&FrazilTensor>,
@@ -368,7 +368,7 @@ pub unsafe extern "C" fn frazil_tensor_read(
         let bytes = bytes
             .get(..len)
             .ok_or_else(|| failed("a tensor without its elements"))?;
-        // SAFETY: `bytes` has `len` bytes, and by the rules so has `data`, which is nothing of ours.
+        // SAFETY: `bytes` has `len` bytes; so has `data` by the rules, and it does not overlap memory of the library.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), data.cast::<u8>(), len) };
         Ok(())
     })

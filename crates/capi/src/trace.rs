@@ -1,4 +1,4 @@
-//! Tracing: what a function of the caller's does with tensors, as a graph.
+//! Tracing: records the calls that a function of the caller makes on tensors as a graph.
 
 use crate::hooks::given;
 use crate::memory::{array, c_string, get, get_mut, give, null, place, text};
@@ -9,9 +9,9 @@ use frazil::trace::{Method, MethodFn, Outputs, Parameters, Scope, Trace, TraceOp
 use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
 
-/// A function to be traced. It calls operators with `frazil_ops_call` of `ops`, which it does not free, on its `len` inputs, tensors that belong to the
-/// compiler, and on what these calls give. It writes its result to `result`: a tensor, or a tuple, list or dictionary of such, which belongs to the
-/// compiler from then on. It returns NULL or an error, which ends tracing. It runs several times, on the calling thread, when the trace is checked.
+/// A function to be traced. It is called with `len` input tensors, which belong to the compiler, and calls operators with `frazil_ops_call` of `ops`,
+/// which it does not free. It writes its result to `result`: a tensor, or a tuple, list or dictionary of tensors, which belongs to the compiler from
+/// then on. It returns NULL or an error, which ends tracing. It runs several times, on the calling thread, if the trace is checked.
 pub type FrazilTraceFunction = Option<
     unsafe extern "C" fn(
         context: *mut c_void,
@@ -28,9 +28,9 @@ pub type FrazilTraceFunction = Option<
 pub struct FrazilTraceMethod {
     /// Its name: `forward`.
     pub name: *const c_char,
-    /// What it does.
+    /// The function to trace.
     pub function: FrazilTraceFunction,
-    /// What that is called with.
+    /// The argument that the function is called with.
     pub context: *mut c_void,
     /// Example inputs.
     pub inputs: *const *const FrazilTensor,
@@ -38,14 +38,14 @@ pub struct FrazilTraceMethod {
     pub len: usize,
 }
 
-/// How to trace.
+/// Options for tracing.
 #[derive(Default)]
 pub struct FrazilTraceOptions(TraceOptions);
 
 /// The parameters and buffers of a module to be traced, by dotted path.
 pub struct FrazilParameters(Parameters);
 
-/// New options: the trace is checked on its example inputs.
+/// Returns new options: the trace is checked on its example inputs.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_trace_options_new() -> Box<FrazilTraceOptions> {
     Box::default()
@@ -72,13 +72,13 @@ pub unsafe extern "C" fn frazil_trace_options_add_name(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let options = get_mut(options, "options")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         options.0.names.push(unsafe { text(name, "the name") }?.to_owned());
         Ok(())
     })
 }
 
-/// Whether the trace is run, made again and compared: it is unless set.
+/// Sets whether the trace is run, made again and compared. Default: true.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_trace_options_set_check(
     options: Option<&mut FrazilTraceOptions>,
@@ -87,7 +87,7 @@ pub extern "C" fn frazil_trace_options_set_check(
     set(options, |o| o.check_trace = check)
 }
 
-/// Adds inputs of the first method to compare on, instead of the example ones.
+/// Adds inputs of the first method for the comparison, in place of the example inputs.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_trace_options_add_check_inputs(
     options: Option<&mut FrazilTraceOptions>,
@@ -96,13 +96,13 @@ pub unsafe extern "C" fn frazil_trace_options_add_check_inputs(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let options = get_mut(options, "options")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         options.0.check_inputs.push(unsafe { tensors(inputs, len) }?);
         Ok(())
     })
 }
 
-/// How far results may differ, relative to their size, when the trace is checked: 1e-5 unless set.
+/// Sets the relative tolerance of results when the trace is checked. Default: 1e-5.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_trace_options_set_tolerance(
     options: Option<&mut FrazilTraceOptions>,
@@ -111,7 +111,7 @@ pub extern "C" fn frazil_trace_options_set_tolerance(
     set(options, |o| o.check_tolerance = tolerance)
 }
 
-/// Whether lists and dictionaries are refused as results: they are unless set.
+/// Sets whether lists and dictionaries are refused as results. Default: true.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_trace_options_set_strict(
     options: Option<&mut FrazilTraceOptions>,
@@ -120,7 +120,7 @@ pub extern "C" fn frazil_trace_options_set_strict(
     set(options, |o| o.strict = strict)
 }
 
-/// Whether in-place operators are recorded as those that give new tensors.
+/// Sets whether in-place operators are recorded as the variants that return new tensors. Default: false.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_trace_options_set_force_outplace(
     options: Option<&mut FrazilTraceOptions>,
@@ -129,14 +129,14 @@ pub extern "C" fn frazil_trace_options_set_force_outplace(
     set(options, |o| o.force_outplace = force)
 }
 
-/// No parameters yet, of a module whose class is called `name`.
+/// Returns an empty set of parameters, of a module whose class is called `name`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_parameters_new(
     name: *const c_char,
     out: Option<&mut MaybeUninit<Option<Box<FrazilParameters>>>>,
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let name = unsafe { text(name, "the name") }?;
         give(out, || Ok(FrazilParameters(Parameters::new(name))))
     })
@@ -158,7 +158,7 @@ pub unsafe extern "C" fn frazil_parameters_add(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let parameters = &mut get_mut(parameters, "the parameters")?.0;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let path = unsafe { text(path, "the path") }?;
         let tensor = get(tensor, "the tensor")?.0.clone();
         match is_buffer {
@@ -178,26 +178,26 @@ pub unsafe extern "C" fn frazil_parameters_share(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let parameters = &mut get_mut(parameters, "the parameters")?.0;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let (path, other) = unsafe { (text(path, "the path")?, text(other, "the other path")?) };
         parameters.share(path, other)?;
         Ok(())
     })
 }
 
-/// The tensors of an array.
+/// Returns the tensors of an array.
 ///
 /// # Safety
-/// The caller keeps the rules.
+/// The caller follows the rules.
 unsafe fn tensors(first: *const *const FrazilTensor, len: usize) -> Result<Vec<Tensor>, FrazilError> {
-    // SAFETY: a handle that may be NULL is what an optional reference is.
+    // SAFETY: a handle that may be NULL has the layout of an optional reference.
     let each = unsafe { array(first.cast::<Option<&FrazilTensor>>(), len, "the inputs") }?;
     each.iter()
         .map(|tensor| Ok(get(*tensor, "an input")?.0.clone()))
         .collect()
 }
 
-/// A caller's function as the tracer calls it.
+/// A caller's function in the form that the tracer calls.
 #[derive(Clone, Copy)]
 struct Callback {
     function: FrazilTraceFunction,
@@ -215,7 +215,7 @@ impl Callback {
         let pointers: Vec<*const FrazilValue> = values.iter().map(std::ptr::from_ref).collect();
         let function = self.function.ok_or_else(|| null("the function"))?;
         let mut result = std::ptr::null_mut();
-        // SAFETY: the caller gave a function that may be called so, and keeps the rules for what it gives.
+        // SAFETY: the caller passed a function that may be called this way, and follows the rules for its results.
         let value = unsafe {
             let error = function(self.context, &ops, pointers.as_ptr(), pointers.len(), &mut result);
             given(error, result)
@@ -225,7 +225,7 @@ impl Callback {
     }
 }
 
-/// Gives the model and the warnings of a trace.
+/// Writes the model and the warnings of a trace.
 fn give_trace(
     trace: impl FnOnce() -> frazil::Result<Trace>,
     out_warnings: Option<&mut MaybeUninit<*mut c_char>>,
@@ -241,8 +241,8 @@ fn give_trace(
     Ok(())
 }
 
-/// Records what a function does with example inputs: `torch.jit.trace`. It is called `forward`. Warnings, a line each, go to `out_warnings`, unless that is
-/// NULL.
+/// Records the calls that a function makes on example inputs as the method `forward`: `torch.jit.trace`. Warnings, one line each, are written to
+/// `out_warnings`, unless that is NULL.
 #[unsafe(no_mangle)]
 #[allow(
     clippy::too_many_arguments,
@@ -264,7 +264,7 @@ pub unsafe extern "C" fn frazil_trace(
         if function.is_none() {
             return Err(null("the function"));
         }
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let inputs = unsafe { tensors(inputs, len) }?;
         if inputs.is_empty() {
             return Err(FrazilError::argument("a traced function has at least one input"));
@@ -278,8 +278,8 @@ pub unsafe extern "C" fn frazil_trace(
     })
 }
 
-/// Records what methods do with parameters and example inputs: `torch.jit.trace_module`. The parameters become attributes, in submodules by their dotted
-/// paths. Warnings as of `frazil_trace`.
+/// Records the calls that methods make on parameters and example inputs: `torch.jit.trace_module`. The parameters become attributes, in submodules by
+/// their dotted paths. Warnings are written as by `frazil_trace`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_trace_module(
     session: Option<&FrazilSession>,
@@ -293,7 +293,7 @@ pub unsafe extern "C" fn frazil_trace_module(
     guarded(|| {
         let session = get(session, "the session")?.session();
         let parameters = &get(parameters, "the parameters")?.0;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let methods = unsafe { array(methods, len, "the methods") }?;
         let options = options.map_or_else(TraceOptions::default, |o| o.0.clone());
         let mut functions: Vec<Box<MethodFn<'_>>> = Vec::with_capacity(len);

@@ -1,4 +1,4 @@
-//! Values: what methods take and give.
+//! Values: arguments and results of methods.
 
 use crate::memory::{array, get, give, give_text, place, put, text};
 use crate::{FrazilBytes, FrazilError, FrazilSession, FrazilTensor, error::guarded};
@@ -13,13 +13,13 @@ use std::ffi::c_char;
 use std::mem::MaybeUninit;
 use std::path::Path;
 
-/// What a value is.
+/// The kind of a value.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrazilValueKind {
     /// `None`.
     None = 0,
-    /// A truth value.
+    /// A bool.
     Bool = 1,
     /// An integer.
     Int = 2,
@@ -35,7 +35,7 @@ pub enum FrazilValueKind {
     Tuple = 7,
     /// A dictionary, whose items are tuples of a key and a value.
     Dict = 8,
-    /// Something else, which can be handed on.
+    /// Another kind of value, which can only be passed on.
     Other = 9,
     /// A complex number.
     Complex = 10,
@@ -50,7 +50,7 @@ pub enum FrazilValueKind {
 /// A value.
 pub struct FrazilValue(pub(crate) Value);
 
-/// `None`.
+/// Returns a `None` value.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_value_none(
     out: Option<&mut MaybeUninit<Option<Box<FrazilValue>>>>,
@@ -58,7 +58,7 @@ pub extern "C" fn frazil_value_none(
     guarded(|| give(out, || Ok(FrazilValue(Value::None))))
 }
 
-/// A truth value.
+/// Returns a bool.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_value_bool(
     value: bool,
@@ -67,7 +67,7 @@ pub extern "C" fn frazil_value_bool(
     guarded(|| give(out, || Ok(FrazilValue(Value::Bool(value)))))
 }
 
-/// An integer.
+/// Returns an integer.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_value_int(
     value: i64,
@@ -76,7 +76,7 @@ pub extern "C" fn frazil_value_int(
     guarded(|| give(out, || Ok(FrazilValue(Value::Int(value)))))
 }
 
-/// A float.
+/// Returns a float.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_value_float(
     value: f64,
@@ -85,7 +85,7 @@ pub extern "C" fn frazil_value_float(
     guarded(|| give(out, || Ok(FrazilValue(Value::Float(value)))))
 }
 
-/// A complex number.
+/// Returns a complex number.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_value_complex(
     re: f64,
@@ -95,34 +95,34 @@ pub extern "C" fn frazil_value_complex(
     guarded(|| give(out, || Ok(FrazilValue(Value::Complex(Complex64::new(re, im))))))
 }
 
-/// A device: `cpu`, `cuda:0`. Programs may name others than the host; none can be used.
+/// Returns a device: `cpu`, `cuda:0`. Programs may name devices other than the host, but cannot use them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_value_device(
     name: *const c_char,
     out: Option<&mut MaybeUninit<Option<Box<FrazilValue>>>>,
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let name = unsafe { text(name, "the name of the device") }?;
         let device = Device::parse(name).ok_or_else(|| FrazilError::argument(&format!("`{name}` is no device")));
         give(out, || Ok(FrazilValue(Value::Device(device?))))
     })
 }
 
-/// A string.
+/// Returns a string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_value_str(
     value: *const c_char,
     out: Option<&mut MaybeUninit<Option<Box<FrazilValue>>>>,
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let value = unsafe { text(value, "the string") }?;
         give(out, || Ok(FrazilValue(Value::str(value))))
     })
 }
 
-/// A string of `len` bytes, of which some may be zero.
+/// Returns a string of `len` bytes, of which some may be zero.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_value_str_of(
     data: *const u8,
@@ -130,14 +130,15 @@ pub unsafe extern "C" fn frazil_value_str_of(
     out: Option<&mut MaybeUninit<Option<Box<FrazilValue>>>>,
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let bytes = unsafe { array(data, len, "the string") }?;
         let text = std::str::from_utf8(bytes).map_err(|_| FrazilError::argument("the string is not UTF-8"))?;
         give(out, || Ok(FrazilValue(Value::str(text))))
     })
 }
 
-/// A value converted to a type that an annotation names (`List[int]`), as the arguments of methods are: an empty list becomes one of integers, a list a tuple.
+/// Returns a value converted to a type that an annotation names (`List[int]`), as the arguments of methods are: an empty list becomes one of integers, a list a
+/// tuple.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_value_convert(
     session: Option<&FrazilSession>,
@@ -148,9 +149,9 @@ pub unsafe extern "C" fn frazil_value_convert(
     guarded(|| {
         let session = get(session, "the session")?.session();
         let value = get(value, "the value")?;
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let ty = unsafe { text(ty, "the type") }?;
-        // Types are read by the compiler of source, as that of an argument: nothing else may stand in the text.
+        // Types are read by the compiler of source, as the type of an argument; the text may contain nothing else.
         if ty.is_empty() || !ty.chars().all(|c| c.is_ascii_alphanumeric() || "_.,[] ".contains(c)) {
             return Err(FrazilError::argument(&format!("`{ty}` is no type")));
         }
@@ -170,7 +171,7 @@ pub unsafe extern "C" fn frazil_value_convert(
     })
 }
 
-/// A tensor, whose memory the value shares.
+/// Returns a tensor, whose memory the value shares.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_value_tensor(
     tensor: Option<&FrazilTensor>,
@@ -182,12 +183,12 @@ pub extern "C" fn frazil_value_tensor(
     })
 }
 
-/// The values that an array of handles stands for.
+/// Returns the values behind an array of handles.
 ///
 /// # Safety
-/// The caller keeps the rules.
+/// The caller follows the rules.
 pub(crate) unsafe fn values(items: *const Option<&FrazilValue>, len: usize) -> Result<Vec<Value>, FrazilError> {
-    // SAFETY: the caller keeps the rules.
+    // SAFETY: the caller follows the rules.
     let items = unsafe { array(items, len, "the values") }?;
     items
         .iter()
@@ -195,7 +196,7 @@ pub(crate) unsafe fn values(items: *const Option<&FrazilValue>, len: usize) -> R
         .collect()
 }
 
-/// The type that all of `items` are of, which may be optional where some are `None`; `what` they are of a container.
+/// Returns the common type of `items`, which is optional if some are `None`. `what` describes the items in messages.
 pub(crate) fn common_type<'v>(
     ctx: &Context,
     items: impl IntoIterator<Item = &'v Value>,
@@ -209,7 +210,7 @@ pub(crate) fn common_type<'v>(
         .ok_or_else(|| FrazilError::argument(&format!("{what} are of one type")))
 }
 
-/// A list of values of one type, tensors where there is none. Some may be `None`: the others are optional then.
+/// Returns a list of values of one type; tensors for an empty list. Some may be `None`; the element type is optional then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_value_list(
     session: Option<&FrazilSession>,
@@ -219,14 +220,14 @@ pub unsafe extern "C" fn frazil_value_list(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let ctx = get(session, "the session")?.ctx();
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let items = unsafe { values(items, len) }?;
         let element = common_type(ctx, &items, types::TENSOR, "the items of a list")?;
         give(out, || Ok(FrazilValue(Value::List(ListValue::new(element, items)))))
     })
 }
 
-/// A tuple of values.
+/// Returns a tuple of values.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_value_tuple(
     items: *const Option<&FrazilValue>,
@@ -234,7 +235,7 @@ pub unsafe extern "C" fn frazil_value_tuple(
     out: Option<&mut MaybeUninit<Option<Box<FrazilValue>>>>,
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
-        // SAFETY: the caller keeps the rules.
+        // SAFETY: the caller follows the rules.
         let items = unsafe { values(items, len) }?;
         give(out, || Ok(FrazilValue(Value::tuple(items))))
     })
@@ -246,7 +247,7 @@ pub extern "C" fn frazil_value_free(value: Option<Box<FrazilValue>>) {
     drop(value);
 }
 
-/// What a value is; `FRAZIL_VALUE_KIND_NONE` for NULL.
+/// Returns the kind of a value; `FRAZIL_VALUE_KIND_NONE` for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_value_kind(value: Option<&FrazilValue>) -> FrazilValueKind {
     match value.map(|v| &v.0) {
@@ -271,7 +272,7 @@ fn wrong(what: &str) -> FrazilError {
     FrazilError::argument(&format!("the value is no {what}"))
 }
 
-/// The truth value that a value is.
+/// Returns the bool in a value.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_value_as_bool(
     value: Option<&FrazilValue>,
@@ -279,11 +280,11 @@ pub extern "C" fn frazil_value_as_bool(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let value = get(value, "the value")?;
-        put(out, value.0.as_bool().ok_or_else(|| wrong("truth value"))?)
+        put(out, value.0.as_bool().ok_or_else(|| wrong("bool"))?)
     })
 }
 
-/// The integer that a value is.
+/// Returns the integer in a value.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_value_as_int(
     value: Option<&FrazilValue>,
@@ -295,7 +296,7 @@ pub extern "C" fn frazil_value_as_int(
     })
 }
 
-/// The float that a value is.
+/// Returns the float in a value.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_value_as_float(
     value: Option<&FrazilValue>,
@@ -307,7 +308,7 @@ pub extern "C" fn frazil_value_as_float(
     })
 }
 
-/// The string that a value is, up to a zero byte in it.
+/// Returns the string in a value, up to its first zero byte.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_value_as_str(
     value: Option<&FrazilValue>,
@@ -319,7 +320,7 @@ pub extern "C" fn frazil_value_as_str(
     })
 }
 
-/// The bytes of the string that a value is, of which some may be zero.
+/// Returns the bytes of the string in a value, which may include zeros.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_value_as_str_bytes(
     value: Option<&FrazilValue>,
@@ -332,7 +333,7 @@ pub extern "C" fn frazil_value_as_str_bytes(
     })
 }
 
-/// The tensor that a value is, whose memory is shared.
+/// Returns the tensor in a value, whose memory is shared.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_value_as_tensor(
     value: Option<&FrazilValue>,
@@ -346,7 +347,7 @@ pub extern "C" fn frazil_value_as_tensor(
     })
 }
 
-/// The complex number that a value is.
+/// Returns the complex number in a value.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_value_as_complex(
     value: Option<&FrazilValue>,
@@ -364,7 +365,7 @@ pub extern "C" fn frazil_value_as_complex(
     })
 }
 
-/// The name of the device that a value is.
+/// Returns the name of the device in a value.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_value_as_device(
     value: Option<&FrazilValue>,
@@ -376,7 +377,7 @@ pub extern "C" fn frazil_value_as_device(
     })
 }
 
-/// The type of a value, as annotations write it: `List[Tensor]`.
+/// Returns the type of a value, as annotations write it: `List[Tensor]`.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_value_type(
     session: Option<&FrazilSession>,
@@ -391,7 +392,7 @@ pub extern "C" fn frazil_value_type(
     })
 }
 
-/// A value as Python prints it in containers: `[1, 2]`, `'text'`, `tensor([1.])`.
+/// Returns a value as Python prints it in containers: `[1, 2]`, `'text'`, `tensor([1.])`.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_value_repr(
     session: Option<&FrazilSession>,

@@ -264,7 +264,7 @@ static void values_of_every_kind(const FrazilSession *session) {
   ok(frazil_value_as_int(key, &n));
   CHECK(n == 42);
   bool truth;
-  CHECK(is_error(frazil_value_as_bool(key, &truth), FRAZIL_ERROR_KIND_ARGUMENT, "no truth value"));
+  CHECK(is_error(frazil_value_as_bool(key, &truth), FRAZIL_ERROR_KIND_ARGUMENT, "no bool"));
   CHECK(is_error(frazil_value_item(result, 2, &key), FRAZIL_ERROR_KIND_ARGUMENT, "there are 2"));
   frazil_value_free(key);
   frazil_value_free(pair);

@@ -1,4 +1,4 @@
-//! The C header is what the declarations say. `FRAZIL_BLESS=1` writes it.
+//! Compares the C header with the declarations. `FRAZIL_BLESS=1` writes it.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ fn the_header_is_that_of_the_declarations() {
     );
 }
 
-/// What the crate's documentation says, as a comment.
+/// Returns the crate's documentation as a comment.
 fn beginning(folder: &Path) -> String {
     let source = std::fs::read_to_string(folder.join("src/lib.rs")).expect("src/lib.rs");
     let lines = source.lines().map_while(|line| line.strip_prefix("//!"));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Runs `command`, which has to succeed, and gives what it printed.
+/// Runs `command`, which must succeed, and returns its output.
 fn run(command: &mut Command) -> String {
     let output = command.output().expect("a program that can be started");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -18,7 +18,7 @@ fn run(command: &mut Command) -> String {
     text(&output.stdout)
 }
 
-/// The folder in which cargo puts the library before it runs this test.
+/// Returns the folder in which cargo puts the library before it runs this test.
 fn library_folder() -> PathBuf {
     let test = std::env::current_exe().expect("the path of the test");
     test.parent().expect("a test stands in a folder").to_owned()
@@ -45,7 +45,7 @@ fn build(compiler: &str, arguments: &[&str], source: &str, program: &Path) {
         .arg(program));
 }
 
-/// A run of a program on the fixture, with PyTorch's input and result as files of `folder`.
+/// Returns the command that runs a program on the fixture, with PyTorch's input and result as files in `folder`.
 fn on_fixture(mut command: Command, folder: &Path) -> Command {
     let tensors = frazil::read_safetensors(fixture().join("tensors.safetensors")).expect("the tensors of the fixture");
     command.arg(fixture().join("model.pt"));
@@ -57,7 +57,7 @@ fn on_fixture(mut command: Command, folder: &Path) -> Command {
     command
 }
 
-/// A run of a program of the tests as it is: of native code, whose instructions valgrind does not all know.
+/// Returns the command that runs a test program without valgrind: valgrind does not know all instructions of native code.
 #[cfg(feature = "codegen")]
 fn plain(program: &Path) -> Command {
     let mut command = Command::new(program);
@@ -65,7 +65,7 @@ fn plain(program: &Path) -> Command {
     command
 }
 
-/// A folder with the library without debugging information: valgrind does not understand that of newer compilers, which libraries that hold LLVM have.
+/// Returns a folder with the library without debugging information: valgrind does not understand the format of newer compilers in libraries that contain LLVM.
 fn stripped_library() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
@@ -80,7 +80,7 @@ fn stripped_library() -> &'static Path {
     })
 }
 
-/// A run of a program of the tests under valgrind, where that is installed: there must be neither errors nor memory that is lost.
+/// Returns the command that runs a test program under valgrind, if that is installed: it fails on errors and leaked memory.
 fn checked(program: &Path) -> Command {
     let has_valgrind = Command::new("valgrind").arg("--version").output().is_ok();
     if !has_valgrind {
@@ -95,7 +95,7 @@ fn checked(program: &Path) -> Command {
     command
 }
 
-/// Compiles and runs a C program that needs nothing but a folder.
+/// Compiles and runs a C program whose only argument is a folder, if any.
 fn check_program(name: &str, takes_folder: bool) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let program = folder.path().join(name);
@@ -119,7 +119,7 @@ fn operators_and_tracing() {
     check_program("tracing", false);
 }
 
-/// The functions of the header that can fail, with the types of their parameters.
+/// Returns the functions of the header that can fail, with the types of their parameters.
 fn functions(header: &str) -> Vec<(String, Vec<String>)> {
     let lines = header.lines().filter(|line| !line.trim_start().starts_with("//"));
     let code: String = lines.flat_map(|line| [line.trim(), " "]).collect();
@@ -128,13 +128,13 @@ fn functions(header: &str) -> Vec<(String, Vec<String>)> {
         let declaration = &code[at + start.len() - "frazil_".len()..];
         let (name, rest) = declaration.split_once('(').expect("a function");
         let (parameters, _) = rest.split_once(");").expect("the end of a declaration");
-        // Those that are functions themselves have names for their types.
+        // Parameters that are functions themselves have names for their types.
         found.push((name.to_owned(), split_parameters(parameters)));
     }
     found
 }
 
-/// The parameters of a declaration, of which some are functions with parameters of their own.
+/// Returns the parameters of a declaration, of which some are functions with parameters of their own.
 fn split_parameters(text: &str) -> Vec<String> {
     let mut depth = 0;
     let split = |c: char| {
@@ -155,7 +155,7 @@ fn null_is_refused_everywhere() {
         if name == "frazil_error_new" {
             continue;
         }
-        // A length of 1 asks for the pointer before it.
+        // A length of 1 requires the pointer before it.
         let is_pointer = |ty: &str| ["*", "Hook ", "Function "].iter().any(|part| ty.contains(part));
         let arguments: Vec<&str> = types
             .iter()
@@ -230,13 +230,13 @@ fn a_c_program_loads_freezes_asks_compiles_and_runs() {
     let command = if slow { checked(&program) } else { plain(&program) };
     let printed = run(on_fixture(command, folder.path()).arg(folder.path()));
     assert_eq!(printed, "all is as it should be\n");
-    // What the program wrote is there: an archive that can be read, and a library with its header.
+    // The files that the program wrote exist: an archive that can be read, and a library with its header.
     let saved = frazil::Session::new().load(folder.path().join("frozen.pt"));
     assert!(saved.is_ok());
     assert!(folder.path().join("libnet.h").is_file() && folder.path().join("libnet.so").is_file());
 }
 
-/// Threads do not survive a fork: the child has to start its own.
+/// Threads do not survive a fork: the child must start its own.
 #[test]
 #[cfg(all(feature = "codegen", unix))]
 fn a_forked_process_compiles_and_runs() {
@@ -249,7 +249,7 @@ fn a_forked_process_compiles_and_runs() {
     );
 }
 
-/// Forks, signals, limits and closed streams of the program that the library is in.
+/// Forks, signals, limits and closed streams of the process that loads the library.
 #[test]
 #[cfg(all(feature = "codegen", target_os = "linux"))]
 fn the_library_is_a_guest_in_its_process() {
@@ -257,7 +257,7 @@ fn the_library_is_a_guest_in_its_process() {
     let program = folder.path().join("processes");
     build("cc", &["-std=gnu11"], "processes.c", &program);
     let is_checked = std::env::var_os("FRAZIL_VALGRIND").is_some();
-    // Under valgrind there is no time for more.
+    // More would take too long under valgrind.
     let all = if is_checked {
         &["few"][..]
     } else {
@@ -286,7 +286,7 @@ fn the_library_can_be_unloaded() {
     assert_eq!(run(&mut command), "all is as it should be\n");
 }
 
-/// The lines between a line of the page that is `begin` and the end of that block.
+/// Returns the lines between the line `begin` of the page and the end of that block.
 fn block<'p>(page: &'p str, begin: &str) -> &'p str {
     let (_, rest) = page.split_once(&format!("```{begin}\n")).expect(begin);
     rest.split_once("```").expect("the end of a block").0

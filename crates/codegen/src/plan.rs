@@ -54,7 +54,7 @@ impl Port {
 }
 
 /// dtypes by name, as data outside the process says them.
-mod dtype_name {
+pub(crate) mod dtype_name {
     use super::{DType, Deserialize};
     use serde::{Deserializer, Serializer, de::Error};
 

@@ -1,5 +1,5 @@
-//! Times of calls whose methods do nothing, through an engine and without its checks of arguments:
-//! `cargo run --release -p frazil --no-default-features --example call_times`.
+//! Measures calls of methods with empty bodies, through an engine with and without checking of arguments: `cargo run
+//! --release -p frazil --no-default-features --example call_times`.
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
 use frazil::runtime::interp::Interpreter;
@@ -17,7 +17,7 @@ const SOURCE: &str = "class Net(nn.Module):
         return None
 ";
 
-/// Nanoseconds that `run` takes: the least of many rounds.
+/// Nanoseconds that `run` takes: the minimum of many rounds.
 fn time<T>(mut run: impl FnMut() -> T) -> f64 {
     let rounds = (0..200).map(|_| {
         let start = Instant::now();

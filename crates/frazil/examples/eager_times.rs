@@ -1,5 +1,5 @@
-//! What an eager call costs on small tensors, for `tools/bench_eager.py`: for each line on standard input, the name of a call below, writes a line of
-//! JSON: nanoseconds of a call, and of the operator alone on arguments that are ready. Called without input it does nothing.
+//! Measures eager calls on small tensors, for `tools/bench_eager.py`: for each line on standard input, the name of a call below, writes a line of
+//! JSON: nanoseconds of a call, and of the operator alone on prepared arguments. Exits without input.
 
 #![allow(clippy::print_stdout, reason = "a program for a script to read")]
 

@@ -1,5 +1,5 @@
-//! Interrupts the first call of a model (freezing and compiling) at times spread over its duration, and prints how long it goes on after that:
-//! `cargo run --release -p frazil --example interruption_delay -- model.pt 1x3x224x224 [COUNT]`. A shape that begins with `i` is one of integers.
+//! Interrupts the first call of a model (freezing and compiling) at times spread over its duration, and prints the delay until it returns: `cargo
+//! run --release -p frazil --example interruption_delay -- model.pt 1x3x224x224 [COUNT]`. A shape that begins with `i` denotes an integer tensor.
 
 #![allow(clippy::print_stdout, reason = "this is a program")]
 

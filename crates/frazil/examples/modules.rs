@@ -1,9 +1,9 @@
-//! Modules that are built, changed, cast and traced here, for real PyTorch to load: `tools/check/round_trips.py` runs this.
+//! Builds, changes, casts and traces modules for PyTorch to load: `tools/check/round_trips.py` runs this.
 //!
 //! `modules write DIR` writes for each module `NAME.pt`, its state dictionary as `NAME.state.safetensors`, and `NAME.calls.safetensors` with the arguments
-//! and the results of calls: `forward.0`, `forward.1`, ..., `forward.result`. `modules read DIR` takes what PyTorch wrote beside it, `NAME.torch.safetensors`,
-//! another state dictionary, and `NAME.torch.pt`, the module that has it, with the results in `NAME.torch.calls.safetensors`: loads the dictionary into
-//! the module from here, and the archive, calls both, and prints what differs.
+//! and the results of calls: `forward.0`, `forward.1`, ..., `forward.result`. `modules read DIR` reads the files that PyTorch wrote beside it:
+//! `NAME.torch.safetensors`, another state dictionary, and `NAME.torch.pt`, the module that has it, with the results in `NAME.torch.calls.safetensors`: loads
+//! the dictionary into the module built here, loads the archive, calls both, and prints the differences.
 
 #![allow(clippy::print_stdout, reason = "a program for a script to read")]
 
@@ -85,7 +85,7 @@ fn script(session: &Session, source: &str) -> Result<Loaded, Failure> {
     Ok(session.load_bytes(Path::new("source.py"), source.into())?)
 }
 
-/// The module of a source, with weights that do not depend on a generator.
+/// Returns the module of a source, with weights that do not depend on a random generator.
 fn module(session: &Session, source: &str) -> Result<Model, Failure> {
     let mut model = script(session, source)?.model("changed")?.clone();
     let mut state = model.state_dict()?;
@@ -231,7 +231,7 @@ fn options() -> EngineOptions {
     EngineOptions::default().kind(EngineKind::Interpreter)
 }
 
-/// The tensors of a result in order.
+/// Returns the tensors of a result in order.
 fn tensors(value: &Value) -> Vec<Tensor> {
     match value {
         Value::Tensor(cell) => vec![cell.get()],
@@ -272,7 +272,7 @@ fn write(folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What differs between results of ours and of PyTorch's.
+/// Returns a description of the first difference between our results and PyTorch's.
 fn difference(ours: &StateDict, theirs: &StateDict) -> Option<String> {
     for (name, wanted) in theirs {
         let Some(t) = ours.get(name) else {

@@ -1,9 +1,9 @@
-//! How long passes and analyses take, for `tools/bench_passes.py`: for each line on standard input does what it says, once, with a fresh copy of
-//! the graph or module in the file named on the command line, and writes how long it took.
+//! Measures passes and analyses, for `tools/bench_passes.py`: for each line on standard input runs the named analysis or pipeline once, with a
+//! fresh copy of the graph or module in the file named on the command line, and writes its time.
 //!
-//! `alias-db` builds the analysis, `queries` asks it about every node (whether it may change places with the one before, whether its operands are
-//! written, alias one another, or escape); `freeze` freezes the module; anything else is a pass pipeline. The answer is a line of JSON: milliseconds
-//! of processor time, and nodes of the graph.
+//! `alias-db` builds the analysis, `queries` evaluates its predicates for every node (whether it may be swapped with the previous one, whether its
+//! operands are written, alias each other, or escape); `freeze` freezes the module; anything else is a pass pipeline. The answer is a line of JSON:
+//! milliseconds of processor time, and nodes of the graph.
 
 #![allow(clippy::print_stdout, reason = "a program for a script to read")]
 
@@ -34,7 +34,7 @@ fn main() -> Outcome<()> {
             (pipeline, false) => passes(&session, &graph, pipeline)?,
             (pipeline, true) => module_passes(&session, &path, pipeline)?,
         };
-        // Of a module the caller knows how many there will be.
+        // The number of nodes of a module is known to the caller.
         let (milliseconds, nodes) = (seconds * 1e3, if is_module { 0 } else { graph.node_capacity() });
         println!(r#"{{"ms": {milliseconds}, "nodes": {nodes}}}"#);
     }
@@ -88,7 +88,7 @@ fn queries(session: &Session, graph: &Graph) -> f64 {
     })
 }
 
-/// Seconds that the process spends on processors meanwhile: what else runs on the machine matters little to them.
+/// Returns the processor time of `work` in seconds, which hardly depends on other load of the machine.
 fn timed(work: impl FnOnce()) -> f64 {
     let seconds = || {
         let time = clock_gettime(ClockId::ProcessCPUTime);

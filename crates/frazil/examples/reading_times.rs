@@ -1,8 +1,8 @@
-//! How long reading takes, for `tools/bench_text.py`: for each line `parse`, `print` or `load` on standard input does that once with the
-//! file named on the command line, and writes how long it took.
+//! Measures reading and printing, for `tools/bench_text.py`: for each line `parse`, `print` or `load` on standard input does that once
+//! with the file named on the command line, and writes its time.
 //!
 //! `parse` reads graph text in memory, `print` prints the graph again, `load` reads an archive from disk. The answer is a line of JSON:
-//! milliseconds of processor time, nodes of the graph, and by how many bytes the peak of the process's memory stands above what the text takes.
+//! milliseconds of processor time, nodes of the graph, and the peak memory of the process minus the size of the text, in bytes.
 
 #![allow(clippy::print_stdout, reason = "a program for a script to read")]
 
@@ -62,13 +62,13 @@ fn load(path: &Path) -> Result<(f64, usize), Error> {
     Ok((time, nodes))
 }
 
-/// Seconds that the process has spent on processors: what else runs on the machine matters little to them.
+/// Returns the processor time of the process in seconds, which hardly depends on other load of the machine.
 fn seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// The most memory that this process has had, in bytes; 0 where the system does not tell.
+/// Returns the peak memory of this process in bytes; 0 if the system does not report it.
 fn peak_memory() -> std::io::Result<usize> {
     let status = std::fs::read_to_string("/proc/self/status").or_else(|e| match e.kind() {
         std::io::ErrorKind::NotFound => Ok(String::new()),

@@ -1,5 +1,5 @@
-//! Calls one model through handles of one engine, on one thread and on two, in turns, and prints calls a second, processor time, and their ratios (Linux):
-//! `cargo run --release -p frazil --example throughput -- model.pt 1x3x224x224 [SECONDS] [native|interpreter]`.
+//! Calls one model through handles of one engine, alternately on one thread and on two, and prints calls per second, processor time, and their ratios
+//! (Linux): `cargo run --release -p frazil --example throughput -- model.pt 1x3x224x224 [SECONDS] [native|interpreter]`.
 
 #![allow(clippy::print_stdout, reason = "this is a program")]
 
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 type Failure = Box<dyn std::error::Error>;
 
-/// Rounds, in each of which one thread and two are measured.
+/// Number of rounds; each measures one thread and two.
 const ROUNDS: usize = 5;
 
 fn main() -> Result<(), Failure> {
@@ -30,7 +30,7 @@ fn main() -> Result<(), Failure> {
         let [one, two] = [1, 2].map(|threads| measure(&engine, threads, &sizes, time));
         let (one, two) = (one?, two?);
         let ratio = two.rate / one.rate;
-        // On a machine that does something else too, the processor time says more.
+        // On a machine with other load, the processor time is more reliable.
         let cost = two.processor_time / one.processor_time;
         println!(
             "{:.1} calls/s on one thread, {:.1} on two: {ratio:.3}; processor time of a call {:.1} us and {:.1} us: {cost:.3}",
@@ -54,13 +54,13 @@ fn main() -> Result<(), Failure> {
 }
 
 struct Measured {
-    /// Calls a second.
+    /// Calls per second.
     rate: f64,
-    /// Seconds a call.
+    /// Processor time of a call in seconds.
     processor_time: f64,
 }
 
-/// Seconds that the current thread has run on a processor.
+/// Returns the processor time of the current thread in seconds.
 fn processor_time() -> Result<f64, String> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").map_err(|e| e.to_string())?;
     let nanoseconds: Option<f64> = text.split_whitespace().next().and_then(|word| word.parse().ok());
@@ -72,7 +72,7 @@ fn measure(engine: &Engine, threads: usize, sizes: &[i64], time: Duration) -> Re
     let all = std::thread::scope(|scope| {
         let run = |mut handle: Engine| {
             let input = [input.clone()];
-            // The first call makes the workspace.
+            // The first call allocates the workspace.
             handle.call("forward", &input).map_err(|e| e.to_string())?;
             let (start, mut calls, before) = (Instant::now(), 0, processor_time()?);
             while start.elapsed() < time {

@@ -4,7 +4,7 @@
 //! cargo run --release -p frazil --example traced_resnet -- resnet18.pt [--rounds 200]
 //! ```
 //!
-//! Prints the medians of runs that took turns, how many times faster the traced one is, and the largest difference of their results.
+//! Prints the medians of alternating runs, the speed-up of the traced one, and the largest difference of their results.
 
 #![allow(clippy::print_stdout, reason = "this is a program")]
 
@@ -16,7 +16,7 @@ use std::time::Instant;
 
 type Failure = Box<dyn std::error::Error>;
 
-/// Convolution and normalisation `n` of the module at `path`.
+/// Returns the convolution and normalisation `n` of the module at `path`.
 fn convolution(p: &Scope, x: &Var, path: &str, n: usize, stride: i64, padding: i64) -> frazil::Result<Var> {
     let weight = p.get(&format!("{path}conv{n}.weight"))?;
     let y = x.conv2d(weight).stride([stride; 2]).padding([padding; 2]).call()?;
@@ -57,7 +57,7 @@ fn resnet18(p: &Scope, x: &Var) -> frazil::Result<Var> {
     x.linear(p.get("fc.weight")?).bias(p.get("fc.bias")?).call()
 }
 
-/// The traced network with the weights of `model`.
+/// Returns the traced network with the weights of `model`.
 fn traced(session: &Session, model: &Model, input: &Tensor) -> Result<Model, Failure> {
     let mut parameters = Parameters::new("ResNet");
     for (name, tensor) in model.root().named_parameters(&frazil::MemberOptions::default())? {

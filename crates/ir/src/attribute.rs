@@ -1,4 +1,4 @@
-//! Attributes of nodes: what stands in brackets, as in `prim::Constant[value=1]()`.
+//! Attributes of nodes: the part in brackets, as in `prim::Constant[value=1]()`.
 
 use crate::{Constant, Graph, SymbolId, TypeId};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ pub struct Attribute {
     pub value: AttributeValue,
 }
 
-/// What an attribute holds. PyTorch has a kind for each of int, ints, float, ...; here they are all constants.
+/// The value of an attribute. PyTorch has a kind for each of int, ints, float, ...; here they are all constants.
 #[derive(Clone, Debug)]
 pub enum AttributeValue {
     /// A constant.
@@ -25,13 +25,13 @@ pub enum AttributeValue {
     Graph(Arc<Graph>),
     /// Graphs.
     Graphs(Vec<Arc<Graph>>),
-    /// A value that a text only mentions (`<Tensor>`, an elided large constant), kept as it was written. It prints back the same; whoever
+    /// A value that a text only mentions (`<Tensor>`, an elided large constant), kept as written. It is printed unchanged; code that
     /// needs the value itself must refuse.
     Elided(Arc<str>),
 }
 
 impl AttributeValue {
-    /// The constant, if it is one.
+    /// Returns the constant, if it is one.
     pub fn as_constant(&self) -> Option<&Constant> {
         match self {
             AttributeValue::Constant(c) => Some(c),
@@ -39,7 +39,7 @@ impl AttributeValue {
         }
     }
 
-    /// The graph, if it is one.
+    /// Returns the graph, if it is one.
     pub fn as_graph(&self) -> Option<&Arc<Graph>> {
         match self {
             AttributeValue::Graph(g) => Some(g),
@@ -47,7 +47,7 @@ impl AttributeValue {
         }
     }
 
-    /// True when both are the same: constants as [`Constant::same`] has it, types by id, graphs and elided values by identity.
+    /// Returns true if both are the same: constants as by [`Constant::same`], types by id, graphs and elided values by identity.
     pub fn same(&self, other: &AttributeValue) -> bool {
         match (self, other) {
             (AttributeValue::Constant(a), AttributeValue::Constant(b)) => a.same(b),
@@ -57,7 +57,7 @@ impl AttributeValue {
             (AttributeValue::Graphs(a), AttributeValue::Graphs(b)) => {
                 a.len() == b.len() && a.iter().zip(b).all(|(x, y)| Arc::ptr_eq(x, y))
             }
-            // What is not known is the same as nothing but itself.
+            // An unknown value is only the same as itself.
             (AttributeValue::Elided(a), AttributeValue::Elided(b)) => Arc::ptr_eq(a, b),
             _ => false,
         }

@@ -1,4 +1,4 @@
-//! Constants: the immutable values that graphs, schemas and module attributes hold.
+//! Constants: the immutable values in graphs, schemas and module attributes.
 
 use crate::stack::with_stack;
 use crate::{Context, Device, SymbolId, TensorData, TypeId, types};
@@ -12,8 +12,8 @@ use std::sync::Arc;
 pub struct ObjectId(u32);
 entity_impl!(ObjectId, "obj");
 
-/// An immutable value. Compound ones sit behind an `Arc`, whose identity is the value's: two attributes with the same `Arc` are
-/// one mutable list, tensor or dictionary of the program.
+/// An immutable value. Compound values are behind an `Arc`, whose identity is the value's: two attributes with the same `Arc`
+/// are one mutable list, tensor or dictionary of the program.
 #[derive(Clone, Debug)]
 pub enum Constant {
     /// `None`
@@ -42,7 +42,7 @@ pub enum Constant {
     Enum(Arc<EnumConstant>),
     /// A function, by qualified name.
     Function(SymbolId),
-    /// An object of the module that holds this constant.
+    /// An object of the module that contains this constant.
     Object(ObjectId),
 }
 
@@ -87,22 +87,22 @@ pub struct EnumConstant {
 }
 
 impl Constant {
-    /// A string.
+    /// Returns a string.
     pub fn str(text: impl AsRef<str>) -> Constant {
         Constant::Str(Arc::from(text.as_ref()))
     }
 
-    /// A list of integers.
+    /// Returns a list of integers.
     pub fn ints(values: impl IntoIterator<Item = i64>) -> Constant {
         Constant::list(types::INT, values.into_iter().map(Constant::Int).collect())
     }
 
-    /// A list.
+    /// Returns a list.
     pub fn list(element: TypeId, items: Vec<Constant>) -> Constant {
         Constant::List(Arc::new(ListConstant { element, items }))
     }
 
-    /// A plain tuple, typed by its elements.
+    /// Returns a plain tuple, typed by its elements.
     pub fn tuple(ctx: &Context, items: Vec<Constant>) -> Constant {
         let element_types: Vec<_> = items.iter().map(|c| c.ty(ctx)).collect();
         Constant::Tuple(Arc::new(TupleConstant {
@@ -111,7 +111,7 @@ impl Constant {
         }))
     }
 
-    /// The type that a `prim::Constant` with this value has. Objects are `Any`: their class is the module's to say.
+    /// Returns the type of a `prim::Constant` with this value. Objects are `Any`, since only the module knows their class.
     pub fn ty(&self, ctx: &Context) -> TypeId {
         match self {
             Constant::None => types::NONE,
@@ -131,7 +131,7 @@ impl Constant {
         }
     }
 
-    /// The integer, if it is one.
+    /// Returns the integer, if it is one.
     pub fn as_int(&self) -> Option<i64> {
         match self {
             Constant::Int(i) => Some(*i),
@@ -139,7 +139,7 @@ impl Constant {
         }
     }
 
-    /// The truth value, if it is one.
+    /// Returns the bool, if it is one.
     pub fn as_bool(&self) -> Option<bool> {
         match self {
             Constant::Bool(b) => Some(*b),
@@ -147,7 +147,7 @@ impl Constant {
         }
     }
 
-    /// The number as a double, if it is a real number.
+    /// Returns the number as a double, if it is a real number.
     pub fn as_float(&self) -> Option<f64> {
         match self {
             Constant::Int(i) => Some(*i as f64),
@@ -157,7 +157,7 @@ impl Constant {
         }
     }
 
-    /// The text, if it is a string.
+    /// Returns the text, if it is a string.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Constant::Str(s) => Some(s),
@@ -165,7 +165,7 @@ impl Constant {
         }
     }
 
-    /// The tensor, if it is one.
+    /// Returns the tensor, if it is one.
     pub fn as_tensor(&self) -> Option<&Arc<TensorData>> {
         match self {
             Constant::Tensor(t) => Some(t),
@@ -173,7 +173,7 @@ impl Constant {
         }
     }
 
-    /// The elements of a list or tuple.
+    /// Returns the elements of a list or tuple.
     pub fn items(&self) -> Option<&[Constant]> {
         match self {
             Constant::List(l) => Some(&l.items),
@@ -182,12 +182,12 @@ impl Constant {
         }
     }
 
-    /// The elements of a list or tuple of integers.
+    /// Returns the elements of a list or tuple of integers.
     pub fn as_ints(&self) -> Option<Vec<i64>> {
         self.items()?.iter().map(Constant::as_int).collect()
     }
 
-    /// Calls `each` with every object that this is or holds, in order; not with those that objects hold. What is held at several places is visited once.
+    /// Calls `each` with every object that this constant is or contains, in order; objects inside of objects are not visited. Shared objects are visited once.
     pub fn visit_objects(&self, each: &mut dyn FnMut(ObjectId)) {
         self.visit_unseen(&mut HashSet::new(), each);
     }
@@ -212,8 +212,8 @@ impl Constant {
         }
     }
 
-    /// True when both are the same value: scalars and strings by value (NaN equal to itself, 0.0 not to -0.0), tensors, lists and
-    /// dictionaries by identity, or by value when nothing in them can be told apart (no tensor, no object).
+    /// Returns true if both are the same value: scalars and strings by value (NaN equal to itself, 0.0 not to -0.0), tensors,
+    /// lists and dictionaries by identity, or by value if nothing in them has an identity (no tensor, no object).
     pub fn same(&self, other: &Constant) -> bool {
         match (self, other) {
             (Constant::None, Constant::None) => true,
@@ -252,7 +252,7 @@ fn same_items(a: &[Constant], b: &[Constant]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(x, y)| with_stack(|| x.same(y)))
 }
 
-/// Drops what a container held. Nested containers are dropped recursively.
+/// Drops the items of a container. Nested containers are dropped recursively.
 fn drop_items<T>(items: &mut Vec<T>) {
     if !items.is_empty() {
         with_stack(|| items.clear());

@@ -1,4 +1,4 @@
-//! The [`Context`]: names and types, each stored once and known by a number.
+//! The [`Context`]: names and types, each stored once and identified by a number.
 
 use crate::types::{Dim, TypeKind};
 use cranelift_entity::entity_impl;
@@ -11,7 +11,7 @@ pub struct SymbolId(u32);
 entity_impl!(SymbolId, "sym");
 
 impl SymbolId {
-    /// The symbol numbered `number`; for the constants of [`crate::symbols`].
+    /// Returns the symbol numbered `number`; for the constants of [`crate::symbols`].
     pub(crate) const fn new_const(number: u32) -> SymbolId {
         SymbolId(number)
     }
@@ -23,7 +23,7 @@ pub struct TypeId(u32);
 entity_impl!(TypeId, "type");
 
 impl TypeId {
-    /// The type numbered `number`; for the constants of [`crate::types`].
+    /// Returns the type numbered `number`; for the constants of [`crate::types`].
     pub(crate) const fn new_const(number: u32) -> TypeId {
         TypeId(number)
     }
@@ -44,18 +44,18 @@ entity_impl!(SymbolListId, "syms");
 pub struct DimsId(u32);
 entity_impl!(DimsId, "dims");
 
-/// A type as it is stored. Equal kinds have equal nesting.
+/// A type with derived properties. Equal kinds have equal nesting.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct InternedType {
     kind: TypeKind,
-    /// How many levels it has.
+    /// Nesting depth, in levels.
     nesting: u16,
 }
 
 /// Interned immutable data, shared by all graphs of a compilation.
 ///
-/// A context is append-only and `Sync`: threads that compile different graphs may intern at the same time. Ids of one context
-/// mean nothing in another. There is no global context; drop it and all its memory goes.
+/// A context is append-only and `Sync`: threads that compile different graphs may intern at the same time. Ids are valid in
+/// their own context only. There is no global context; dropping it frees all its memory.
 pub struct Context {
     symbols: Interner<str>,
     types: Interner<[InternedType]>,
@@ -65,7 +65,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// A context that knows the names in [`crate::symbols`] and the simple types in [`crate::types`] at their fixed numbers.
+    /// Returns a context with the names in [`crate::symbols`] and the simple types in [`crate::types`] at their fixed numbers.
     pub fn new() -> Context {
         let ctx = Context {
             symbols: Interner::new(),
@@ -83,28 +83,28 @@ impl Context {
         ctx
     }
 
-    /// The id of `name`.
+    /// Returns the id of `name`, which is interned if it is new.
     pub fn symbol(&self, name: &str) -> SymbolId {
         SymbolId(self.symbols.intern(name))
     }
 
-    /// The id of `name` if anything has asked for it before.
+    /// Returns the id of `name` if it has been interned.
     pub fn find_symbol(&self, name: &str) -> Option<SymbolId> {
         self.symbols.find(name).map(SymbolId)
     }
 
-    /// The name behind `id`; empty for an id of another context.
+    /// Returns the name behind `id`; empty for an id of another context.
     pub fn name(&self, id: SymbolId) -> &str {
         self.symbols.get(id.0).unwrap_or_default()
     }
 
-    /// The id of the type `kind`.
+    /// Returns the id of the type `kind`, which is interned if it is new.
     pub fn type_of_kind(&self, kind: TypeKind) -> TypeId {
         let nesting = self.nesting_of_kind(&kind);
         TypeId(self.types.intern(&[InternedType { kind, nesting }]))
     }
 
-    /// What the type `id` is; `Any` for an id of another context.
+    /// Returns the kind of the type `id`; `Any` for an id of another context.
     pub fn type_kind(&self, id: TypeId) -> TypeKind {
         self.types
             .get(id.0)
@@ -112,8 +112,8 @@ impl Context {
             .map_or(TypeKind::Any, |interned| interned.kind)
     }
 
-    /// How many levels the type `id` is nested: 1 for a type without parts, 2 for a list of such a type, and so on. Readers and writers refuse more
-    /// than [`MAX_NESTING`](crate::nesting::MAX_NESTING).
+    /// Returns the nesting depth of the type `id` in levels: 1 for a type without component types, 2 for a list of such a type, and so on. Readers
+    /// and writers refuse more than [`MAX_NESTING`](crate::nesting::MAX_NESTING).
     pub fn type_nesting(&self, id: TypeId) -> usize {
         let interned = self.types.get(id.0).and_then(|k| k.first());
         interned.map_or(1, |interned| interned.nesting.into())
@@ -136,32 +136,32 @@ impl Context {
         u16::try_from(parts + 1).unwrap_or(u16::MAX)
     }
 
-    /// The id of a list of types.
+    /// Returns the id of a list of types.
     pub fn type_list(&self, types: &[TypeId]) -> TypeListId {
         TypeListId(self.type_lists.intern(types))
     }
 
-    /// The types of a list.
+    /// Returns the types of a list.
     pub fn types(&self, id: TypeListId) -> &[TypeId] {
         self.type_lists.get(id.0).unwrap_or_default()
     }
 
-    /// The id of a list of names.
+    /// Returns the id of a list of names.
     pub fn symbol_list(&self, names: &[SymbolId]) -> SymbolListId {
         SymbolListId(self.symbol_lists.intern(names))
     }
 
-    /// The names of a list.
+    /// Returns the names of a list.
     pub fn symbols(&self, id: SymbolListId) -> &[SymbolId] {
         self.symbol_lists.get(id.0).unwrap_or_default()
     }
 
-    /// The id of a list of dimensions.
+    /// Returns the id of a list of dimensions.
     pub fn dim_list(&self, dims: &[Dim]) -> DimsId {
         DimsId(self.dims.intern(dims))
     }
 
-    /// The dimensions of a list.
+    /// Returns the dimensions of a list.
     pub fn dims(&self, id: DimsId) -> &[Dim] {
         self.dims.get(id.0).unwrap_or_default()
     }

@@ -1,36 +1,36 @@
-//! Messages to a user about a text: what is wrong, where, and what to do. Plain data; `frazil-syntax` renders it.
+//! Diagnostics about a text: what is wrong, where, and what to do. Plain data; `frazil-syntax` renders it.
 
 use crate::Span;
 use std::fmt;
 
-/// How bad it is.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// For information.
+    /// Information.
     Note,
-    /// Suspicious, yet processed.
+    /// Suspicious input, which is processed.
     Warning,
-    /// Nothing is produced.
+    /// An error: there is no result.
     Error,
 }
 
-/// A marked place and what is to be said about it.
+/// A marked place with a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// Where.
+    /// The place.
     pub span: Span,
-    /// What.
+    /// The message.
     pub message: String,
 }
 
 /// One message with its places. The first label is the primary one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// A stable code such as `unknown-value`, for tests and for looking up.
+    /// A stable code such as `unknown-value`, for tests and documentation.
     pub code: &'static str,
-    /// One sentence.
+    /// One sentence that describes the problem.
     pub message: String,
     /// Places in the text.
     pub labels: Vec<Label>,
@@ -39,7 +39,7 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// An error with one place.
+    /// Returns an error with one place.
     pub fn error(code: &'static str, message: impl Into<String>, span: Span, label: impl Into<String>) -> Diagnostic {
         Diagnostic {
             severity: Severity::Error,

@@ -5,7 +5,7 @@ use std::fmt;
 /// The element type of a tensor: PyTorch's `ScalarType`.
 ///
 /// The discriminants are the numbers that TorchScript uses for dtypes in graphs and archives
-/// (`aten::to(%x, 6, ...)` asks for `Float`), so they must not change.
+/// (`aten::to(%x, 6, ...)` converts to `Float`), so they must not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum DType {
@@ -33,11 +33,11 @@ pub enum DType {
     ComplexDouble = 10,
     /// `torch.bool`
     Bool = 11,
-    /// `torch.qint8`; carried, never computed with
+    /// `torch.qint8`; stored, not computed with
     QInt8 = 12,
-    /// `torch.quint8`; carried, never computed with
+    /// `torch.quint8`; stored, not computed with
     QUInt8 = 13,
-    /// `torch.qint32`; carried, never computed with
+    /// `torch.qint32`; stored, not computed with
     QInt32 = 14,
     /// `torch.bfloat16`
     BFloat16 = 15,
@@ -64,17 +64,17 @@ impl DType {
         DType::BFloat16,
     ];
 
-    /// The dtype with PyTorch's number `code`, as it stands in graphs (`dtype=6`).
+    /// Returns the dtype with PyTorch's number `code`, as in graphs (`dtype=6`).
     pub fn from_code(code: i64) -> Option<DType> {
         usize::try_from(code).ok().and_then(|i| Self::ALL.get(i).copied())
     }
 
-    /// PyTorch's number of this dtype.
+    /// Returns PyTorch's number of this dtype.
     pub fn code(self) -> i64 {
         self as i64
     }
 
-    /// The name that stands in printed tensor types: `Float(2, 3)`.
+    /// Returns the name in printed tensor types: `Float(2, 3)`.
     pub fn type_name(self) -> &'static str {
         match self {
             DType::Byte => "Byte",
@@ -96,7 +96,7 @@ impl DType {
         }
     }
 
-    /// The Python name without its module: `float32` for `torch.float32`.
+    /// Returns the Python name without its module: `float32` for `torch.float32`.
     pub fn python_name(self) -> &'static str {
         match self {
             DType::Byte => "uint8",
@@ -118,12 +118,12 @@ impl DType {
         }
     }
 
-    /// The dtype whose [`type_name`](Self::type_name) is `name`.
+    /// Returns the dtype whose [`type_name`](Self::type_name) is `name`.
     pub fn from_type_name(name: &str) -> Option<DType> {
         Self::ALL.into_iter().find(|d| d.type_name() == name)
     }
 
-    /// The dtype whose [`python_name`](Self::python_name) is `name`, aliases (`half`, `long`) included.
+    /// Returns the dtype whose [`python_name`](Self::python_name) is `name`, aliases (`half`, `long`) included.
     pub fn from_python_name(name: &str) -> Option<DType> {
         let name = match name {
             "half" => "float16",
@@ -139,7 +139,7 @@ impl DType {
         Self::ALL.into_iter().find(|d| d.python_name() == name)
     }
 
-    /// Bytes of one element.
+    /// Returns the bytes of one element.
     pub fn size(self) -> usize {
         match self {
             DType::Byte | DType::Char | DType::Bool | DType::QInt8 | DType::QUInt8 => 1,
@@ -150,17 +150,17 @@ impl DType {
         }
     }
 
-    /// True for the real floating-point dtypes.
+    /// Returns true for the real floating-point dtypes.
     pub fn is_floating_point(self) -> bool {
         matches!(self, DType::Half | DType::BFloat16 | DType::Float | DType::Double)
     }
 
-    /// True for the complex dtypes.
+    /// Returns true for the complex dtypes.
     pub fn is_complex(self) -> bool {
         matches!(self, DType::ComplexHalf | DType::ComplexFloat | DType::ComplexDouble)
     }
 
-    /// True for the integer dtypes; `Bool` and the quantised ones are none.
+    /// Returns true for the integer dtypes, without `Bool` and the quantised ones.
     pub fn is_integral(self) -> bool {
         matches!(
             self,
@@ -168,7 +168,7 @@ impl DType {
         )
     }
 
-    /// True for the quantised dtypes, which are carried as bytes only.
+    /// Returns true for the quantised dtypes, which are stored as bytes and not computed with.
     pub fn is_quantized(self) -> bool {
         matches!(self, DType::QInt8 | DType::QUInt8 | DType::QInt32)
     }
@@ -180,12 +180,12 @@ impl fmt::Display for DType {
     }
 }
 
-/// Where a tensor lives. Frazil computes on the CPU; other devices are carried so that archives stay as they were.
+/// The device of a tensor. Frazil computes on the CPU; other devices are stored so that archives can be written unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Device {
     /// The kind of device.
     pub kind: DeviceKind,
-    /// Its index (`cuda:1`), where one was given.
+    /// Its index (`cuda:1`), if it has one.
     pub index: Option<u16>,
 }
 

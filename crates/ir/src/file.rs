@@ -1,8 +1,8 @@
-//! Open files whose bytes are read when they are needed.
+//! Open files that are read on demand.
 //!
-//! A file is read and not mapped: whoever shortens a mapped file ends every process that touches the pages that were there, while a read only fails.
-//! Readers of tensors have no way to fail. So where a piece cannot be read, or the file is not what it was when it was opened, zeros take its place, and
-//! [`FileBytes::is_unchanged`] says so from then on: those who make use of results look there before they give them to anybody.
+//! A file is read and not mapped: truncating a mapped file ends every process that touches the missing pages, while a read only fails. Readers of
+//! tensors cannot return errors. So if a range cannot be read, or the file has changed since it was opened, zeros are returned, and
+//! [`FileBytes::is_unchanged`] returns false from then on. Callers must check it before they return results.
 
 use crate::Source;
 use std::borrow::Cow;
@@ -20,18 +20,18 @@ use tracing::error;
 pub struct FileBytes {
     file: File,
     path: PathBuf,
-    /// Bytes when it was opened.
+    /// Length in bytes when it was opened.
     length: usize,
-    /// When its content was changed last, at that time. Nothing is said about names and permissions: a file that is removed or renamed is still the same.
+    /// Time of the last change of its content when it was opened. Names and permissions do not matter: a file that is removed or renamed is still the same.
     modified: Option<SystemTime>,
     has_changed: AtomicBool,
 }
 
 impl FileBytes {
-    /// The bytes that `file` has now; `path` is for messages.
+    /// Takes an open file with its current length; `path` is used in messages.
     ///
     /// # Errors
-    /// When the system does not say what the file is.
+    /// If the system returns no metadata of the file.
     pub fn new(file: File, path: &Path) -> io::Result<FileBytes> {
         let found = file.metadata()?;
         Ok(FileBytes {
@@ -43,35 +43,35 @@ impl FileBytes {
         })
     }
 
-    /// The file.
+    /// Returns the file.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Where it was.
+    /// Returns the path that it was opened with.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Number of bytes.
+    /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// True when there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// Whether all bytes that were wanted so far could be read, as they were when the file was opened. A change is found by the file's size and by the time of
-    /// its last change, as fine as the file system keeps it.
+    /// Returns whether all reads so far returned the bytes that the file had when it was opened. A change is detected by the file's size and modification
+    /// time, with the resolution of the file system.
     pub fn is_unchanged(&self) -> bool {
         !self.has_changed.load(Ordering::Relaxed)
     }
 
-    /// Fills `bytes` with those at `at` and after it, or with zeros.
+    /// Fills `bytes` with the bytes of the file from offset `at`, or with zeros.
     pub fn fill(&self, bytes: &mut [u8], at: usize) {
-        // The comparison comes second: who writes to a file changes its time before its bytes.
+        // The comparison comes second: a writer changes the modification time before the bytes.
         let read = read_exact_at(&self.file, bytes, at as u64).and_then(|()| self.compare());
         if let Err(e) = read {
             bytes.fill(0);
@@ -81,14 +81,14 @@ impl FileBytes {
         }
     }
 
-    /// The bytes in `range`; `None` when it reaches beyond the end.
+    /// Returns the bytes in `range`; `None` if it exceeds the file.
     pub fn read(&self, range: Range<usize>) -> Option<Vec<u8>> {
         let mut bytes = vec![0; length_within(&range, self.length)?];
         self.fill(&mut bytes, range.start);
         Some(bytes)
     }
 
-    /// The bytes in `range`, the first at a multiple of [`ALIGNMENT`], as records of archives are stored. `None` as of [`FileBytes::read`].
+    /// Returns the bytes in `range`, in memory aligned to [`ALIGNMENT`], as records of archives are. `None` as by [`FileBytes::read`].
     fn read_aligned(&self, range: Range<usize>) -> Option<Aligned> {
         let length = length_within(&range, self.length)?;
         let mut bytes = vec![0; length.checked_add(ALIGNMENT)?];
@@ -100,7 +100,7 @@ impl FileBytes {
         })
     }
 
-    /// An error if the file is not what it was when it was opened.
+    /// Returns an error if the file has changed since it was opened.
     fn compare(&self) -> io::Result<()> {
         let found = self.file.metadata()?;
         match found.len() == self.length as u64 && found.modified().ok() == self.modified {
@@ -132,10 +132,10 @@ fn read_exact_at(file: &File, mut bytes: &mut [u8], mut at: u64) -> io::Result<(
     Ok(())
 }
 
-/// The bytes of kept records start at multiples of this many bytes, as in archives.
+/// Alignment of records that are kept in memory, in bytes, as in archives.
 const ALIGNMENT: usize = 64;
 
-/// Bytes in memory at a multiple of [`ALIGNMENT`].
+/// Bytes in memory, aligned to [`ALIGNMENT`].
 struct Aligned {
     bytes: Vec<u8>,
     range: Range<usize>,
@@ -147,16 +147,16 @@ impl AsRef<[u8]> for Aligned {
     }
 }
 
-/// A part of a file, which is read when it is needed: for a moment, or once and for all.
+/// A range of a file, which is read when it is needed: temporarily, or permanently.
 pub struct FileRecord {
     file: Arc<FileBytes>,
     range: Range<usize>,
-    /// All of the bytes, once somebody has needed them for longer than a moment.
+    /// All of the bytes, once they have been read permanently.
     kept: OnceLock<Option<Aligned>>,
 }
 
 impl FileRecord {
-    /// The bytes of `file` in `range`; `None` when it reaches beyond the end.
+    /// Returns the bytes of `file` in `range`; `None` if it exceeds the file.
     pub fn new(file: &Arc<FileBytes>, range: Range<usize>) -> Option<FileRecord> {
         length_within(&range, file.len())?;
         Some(FileRecord {
@@ -197,14 +197,14 @@ mod tests {
     use std::io::Write;
     use std::time::Duration;
 
-    /// A file of its own, which is removed in the end.
+    /// A temporary file, which is removed on drop.
     struct Scratch(PathBuf);
 
     impl Scratch {
         fn new(name: &str) -> Scratch {
             let path = std::env::temp_dir().join(format!("frazil-{name}-{}", std::process::id()));
             std::fs::write(&path, content()).unwrap();
-            // So that the next change has another time.
+            // Makes sure that the next change has another modification time.
             std::thread::sleep(Duration::from_millis(20));
             Scratch(path)
         }
@@ -213,7 +213,7 @@ mod tests {
             Arc::new(FileBytes::new(File::open(&self.0).unwrap(), &self.0).unwrap())
         }
 
-        /// Writes to the very file.
+        /// Overwrites the file in place.
         fn overwrite(&self, bytes: &[u8]) {
             let mut file = File::options().write(true).open(&self.0).unwrap();
             file.write_all(bytes).unwrap();
@@ -247,7 +247,7 @@ mod tests {
             assert_eq!(record.as_ref(), &all[100..300]);
             assert_eq!(record.as_ref().as_ptr().align_offset(ALIGNMENT), 0);
         }
-        // Other names and permissions are no other content.
+        // Changes of names and permissions do not change the content.
         std::fs::remove_file(&scratch.0).unwrap();
         assert_eq!(file.read(0..1000), Some(all));
         assert!(file.is_unchanged());
@@ -268,7 +268,7 @@ mod tests {
             let [early, late] = [0..500, 500..1000].map(|range| FileRecord::new(&file, range).unwrap());
             assert_eq!(early.as_ref(), &content()[..500]);
             change(&scratch);
-            // What is in memory stays right.
+            // Bytes in memory remain right.
             assert_eq!(early.as_ref(), &content()[..500]);
             assert!(file.is_unchanged(), "{name}");
             assert_eq!(late.as_ref(), [0; 500], "{name}");

@@ -1,4 +1,4 @@
-//! Subtyping with interfaces: which classes implement which interface depends on the definitions in a [`CompilationUnit`].
+//! Subtyping with interfaces: the definitions in a [`CompilationUnit`] determine which classes implement which interface.
 
 use crate::context::{SymbolId, TypeId};
 use crate::schema::FunctionSchema;

@@ -3,9 +3,9 @@
 //! - [`Context`] interns names and types; ids of one context are compared as integers.
 //! - [`Graph`] owns nodes, values and blocks and is edited through its methods, or built with a [`Builder`].
 //! - [`Module`] is a tree of objects with the [`CompilationUnit`] of their classes' methods.
-//! - [`schema::Catalogue`] knows the signatures of operators.
+//! - [`schema::Catalogue`] contains the signatures of operators.
 //!
-//! This crate knows no dialect, opens no files ([`FileBytes`] reads one that the caller has opened) and has no global state.
+//! This crate is independent of dialects, opens no files ([`FileBytes`] reads one that the caller has opened) and has no global state.
 //!
 //! ```
 //! use frazil_ir::{Builder, Context, Graph, symbols, types};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// A whole number. Graphs hold so many that the machinery of `write!` would be felt.
+/// Appends an integer. Graphs contain so many of them that the overhead of `write!` is measurable.
 pub fn integer(value: i64, out: &mut String) {
     if value < 0 {
         out.push('-');
@@ -21,7 +21,7 @@ pub fn integer(value: i64, out: &mut String) {
     out.push_str(std::str::from_utf8(&digits[at..]).unwrap_or_default());
 }
 
-/// `%.{precision}g`: the default form of a C++ stream.
+/// Appends a number as `%.{precision}g`: the default format of a C++ stream.
 pub fn general(value: f64, precision: usize, out: &mut String) {
     if let Some(word) = not_finite(value) {
         out.push_str(word);
@@ -40,7 +40,7 @@ pub fn general(value: f64, precision: usize, out: &mut String) {
     }
 }
 
-/// `%.4e`
+/// Appends a number as `%.4e`.
 pub fn scientific4(value: f64, out: &mut String) {
     if let Some(word) = not_finite(value) {
         out.push_str(word);
@@ -52,7 +52,7 @@ pub fn scientific4(value: f64, out: &mut String) {
     push_exponent(exponent.parse().unwrap_or(0), out);
 }
 
-/// `%.4f`
+/// Appends a number as `%.4f`.
 pub fn fixed4(value: f64, out: &mut String) {
     match not_finite(value) {
         Some(word) => out.push_str(word),
@@ -62,7 +62,7 @@ pub fn fixed4(value: f64, out: &mut String) {
     }
 }
 
-/// A power of ten, written out while it has few digits.
+/// Appends a power of ten, without exponent if it has few digits.
 pub fn scale(value: f64, out: &mut String) {
     let exponent = value.log10().round() as i32;
     if (-4..16).contains(&exponent) {
@@ -75,9 +75,9 @@ pub fn scale(value: f64, out: &mut String) {
     }
 }
 
-/// A double as PyTorch writes it in graphs and code: whole numbers end in a dot, others have 17 digits.
+/// Appends a double as PyTorch writes it in graphs and code: whole numbers end in a dot, others have 17 digits.
 pub fn double(value: f64, out: &mut String) {
-    // Beyond this PyTorch leaves the dot out.
+    // Above this limit PyTorch omits the dot.
     const WHOLE: f64 = 1e10;
     if value.is_finite() && value.abs() < WHOLE && value.trunc() == value {
         let sign = if value == 0.0 && value.is_sign_negative() {
@@ -89,25 +89,26 @@ pub fn double(value: f64, out: &mut String) {
         integer(value as i64, out);
         out.push('.');
     } else if (1e-3..1e3).contains(&value.abs()) && (value * 1024.0).trunc() == value * 1024.0 {
-        // Its decimals come to an end before the seventeenth digit, so that the shortest form is the exact one.
+        // It has fewer than 17 significant digits, so the shortest form is the exact one.
         let _ = write!(out, "{value}");
     } else {
         general(value, 17, out);
     }
 }
 
-/// A complex number as PyTorch writes it in graphs and code: both parts as a stream writes doubles, the imaginary one with its sign between.
+/// Appends a complex number as PyTorch writes it in graphs and code: real and imaginary part as a stream writes doubles, with the sign of the imaginary one
+/// between.
 pub fn complex(re: f64, im: f64, out: &mut String) {
     part(re, out);
-    // A negative zero loses its sign, NaN gets one.
+    // A negative zero loses its sign, and NaN gets one.
     out.push(if im >= 0.0 { '+' } else { '-' });
     part(im.abs(), out);
     out.push('j');
 }
 
-/// A double as PyTorch streams it: as [`double`] without its limit on whole numbers and without the sign of zero.
+/// Appends a double as PyTorch streams it: as [`double`] without its limit on whole numbers and without the sign of zero.
 fn part(value: f64, out: &mut String) {
-    // The whole numbers that 64 bits hold.
+    // The whole numbers of a 64-bit integer.
     const WHOLE: f64 = 9_223_372_036_854_775_808.0;
     if value.trunc() == value && (-WHOLE..WHOLE).contains(&value) {
         let _ = write!(out, "{}.", value as i64);
@@ -116,13 +117,13 @@ fn part(value: f64, out: &mut String) {
     }
 }
 
-/// What a NaN holds beside its sign.
+/// The payload bits of a NaN.
 const NAN_PAYLOAD: u64 = (1 << 52) - 1;
-/// That of the NaN which arithmetic gives.
+/// The payload of the NaN that arithmetic returns.
 const PLAIN_NAN: u64 = 1 << 51;
 
-/// A double that reads back as the same one, and never as an integer. NaNs that hold something else than the usual one do are
-/// written as C writes them: `nan(0x1)`.
+/// Appends a double so that it is read back as the same double, and never as an integer. NaNs with an unusual payload are
+/// written in C's notation: `nan(0x1)`.
 pub fn exact_double(value: f64, out: &mut String) {
     if let Some(word) = not_finite(value) {
         out.push_str(word);
@@ -144,7 +145,7 @@ pub fn exact_double(value: f64, out: &mut String) {
     }
 }
 
-/// The NaN that [`exact_double`] writes as `text`.
+/// Returns the NaN that [`exact_double`] writes as `text`.
 pub fn nan(text: &str) -> Option<f64> {
     let (sign, rest) = match text.strip_prefix('-') {
         Some(rest) => (1 << 63, rest),
@@ -158,8 +159,8 @@ pub fn nan(text: &str) -> Option<f64> {
     (1..=NAN_PAYLOAD).contains(&payload).then(|| f64::from_bits(bits))
 }
 
-/// Appends a string in quotes, escaped as PyTorch does. `raw` leaves non-ASCII characters as they are; PyTorch writes their bytes as octal
-/// numbers with *negative* digits (its bytes are signed), which come out as the characters below `0`.
+/// Appends a string in quotes, escaped as in PyTorch. `raw` keeps non-ASCII characters; PyTorch writes their bytes as octal numbers with
+/// *negative* digits (its bytes are signed), which appear as the characters below `0`.
 pub fn quoted(text: &str, raw: bool, out: &mut String) {
     out.push('"');
     for c in text.chars() {

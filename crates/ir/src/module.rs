@@ -22,7 +22,7 @@ pub struct Function {
     pub graph: Graph,
 }
 
-/// What an attribute of a module is to `nn.Module`.
+/// The role of an attribute in `nn.Module`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum AttributeKind {
     /// A plain attribute or a submodule.
@@ -37,13 +37,13 @@ pub enum AttributeKind {
 /// An attribute of a class.
 #[derive(Clone, Debug)]
 pub struct ClassAttribute {
-    /// Its type.
+    /// The type of the attribute.
     pub ty: TypeId,
     /// Parameter, buffer or neither.
     pub kind: AttributeKind,
 }
 
-/// What a nominal type is.
+/// The kind of a nominal type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ClassKind {
     /// An `nn.Module`.
@@ -54,9 +54,9 @@ pub enum ClassKind {
     Interface,
     /// An interface of modules.
     ModuleInterface,
-    /// An enumeration; `constants` holds its members.
+    /// An enumeration; its members are in `constants`.
     Enum,
-    /// A NamedTuple; `attributes` holds its fields.
+    /// A NamedTuple; its fields are in `attributes`.
     NamedTuple,
 }
 
@@ -65,7 +65,7 @@ pub enum ClassKind {
 pub struct ClassDef {
     /// Qualified name.
     pub name: SymbolId,
-    /// What it is.
+    /// The kind of the type.
     pub kind: ClassKind,
     /// Attributes in order; an [`Object`] has a slot for each.
     pub attributes: IndexMap<SymbolId, ClassAttribute>,
@@ -82,7 +82,7 @@ pub struct ClassDef {
 }
 
 impl ClassDef {
-    /// A definition without members.
+    /// Returns a definition without members.
     pub fn new(name: SymbolId, kind: ClassKind) -> ClassDef {
         ClassDef {
             name,
@@ -96,8 +96,8 @@ impl ClassDef {
         }
     }
 
-    /// The type of what objects restore themselves from, if they have a `__getstate__(self)` and a `__setstate__(self, state)`. With one of
-    /// them alone, archives hold their attributes.
+    /// Returns the type of the state from which objects restore themselves, if they have a `__getstate__(self)` and a `__setstate__(self,
+    /// state)`. If the class has only one of them, archives store the attributes of its objects.
     pub fn restored_from(&self, ctx: &Context, unit: &CompilationUnit) -> Option<TypeId> {
         self.methods.get(&ctx.find_symbol("__getstate__")?)?;
         let setstate = self.methods.get(&ctx.find_symbol("__setstate__")?)?;
@@ -110,7 +110,7 @@ impl ClassDef {
     }
 }
 
-/// `__torch__.a.B` as `__torch__.a.___torch_mangle_7.B`, with the first number for which `is_free` says that nothing has the name.
+/// Mangles a name: `__torch__.a.B` becomes `__torch__.a.___torch_mangle_7.B`, with the first number for which `is_free` returns true.
 ///
 /// ```
 /// let ctx = frazil_ir::Context::new();
@@ -137,16 +137,16 @@ pub fn mangled_name(ctx: &Context, name: SymbolId, is_free: impl Fn(SymbolId) ->
 pub struct CompilationUnit {
     /// Nominal types by qualified name.
     pub classes: IndexMap<SymbolId, ClassDef>,
-    /// What is known of the text that classes and functions were written in.
+    /// The source texts of classes and functions, as far as they are known.
     pub sources: SourceTexts,
-    /// Functions and classes of a source text that do not compile and that nothing needs, by simple name, with the error.
+    /// Functions and classes of a source text that do not compile and are not used, by simple name, with the error.
     pub refused: IndexMap<String, String>,
     functions: PrimaryMap<FunctionId, Function>,
     names: IndexMap<SymbolId, FunctionId>,
 }
 
 impl CompilationUnit {
-    /// A unit without members, for code that was written in these texts.
+    /// Returns a unit without members, for code with these source texts.
     pub fn of_sources(sources: SourceTexts) -> CompilationUnit {
         CompilationUnit {
             sources,
@@ -154,7 +154,7 @@ impl CompilationUnit {
         }
     }
 
-    /// The definition of class `name`.
+    /// Returns the definition of class `name`.
     pub fn class(&self, name: SymbolId) -> Option<&ClassDef> {
         self.classes.get(&name)
     }
@@ -175,32 +175,32 @@ impl CompilationUnit {
         }
     }
 
-    /// The function with qualified name `name`.
+    /// Returns the function with qualified name `name`.
     pub fn find_function(&self, name: SymbolId) -> Option<FunctionId> {
         self.names.get(&name).copied()
     }
 
-    /// The function `id`.
+    /// Returns the function `id`.
     pub fn function(&self, id: FunctionId) -> &Function {
         &self.functions[id]
     }
 
-    /// The function `id`, to be changed.
+    /// Returns the function `id`, for modification.
     pub fn function_mut(&mut self, id: FunctionId) -> &mut Function {
         &mut self.functions[id]
     }
 
-    /// All functions and methods in the order of their addition.
+    /// Returns all functions and methods in the order of their addition.
     pub fn functions(&self) -> impl Iterator<Item = (FunctionId, &Function)> + '_ {
         self.functions.iter()
     }
 
-    /// All functions and methods, to be changed.
+    /// Returns all functions and methods, for modification.
     pub fn functions_mut(&mut self) -> impl Iterator<Item = (FunctionId, &mut Function)> + '_ {
         self.functions.iter_mut()
     }
 
-    /// Drops every function that `keep` does not want, and their names in classes. Ids change: the answer maps old to new.
+    /// Drops every function for which `keep` returns false, and its name in classes. Ids change: the result maps old ones to new ones.
     pub fn retain_functions(&mut self, keep: impl Fn(FunctionId) -> bool) -> IndexMap<FunctionId, FunctionId> {
         let old = std::mem::take(&mut self.functions);
         let mut map = IndexMap::new();
@@ -222,7 +222,7 @@ impl CompilationUnit {
         map
     }
 
-    /// Method `method` of class `class`.
+    /// Returns method `method` of class `class`.
     pub fn method(&self, class: SymbolId, method: SymbolId) -> Option<FunctionId> {
         self.class(class)?.methods.get(&method).copied()
     }
@@ -233,32 +233,33 @@ impl CompilationUnit {
 pub struct Object {
     /// The class, by qualified name.
     pub class: SymbolId,
-    /// One value an attribute of the class, in its order.
+    /// One value for each attribute of the class, in the same order.
     pub slots: Vec<Constant>,
 }
 
-/// A module: an object with all that it reaches, and the code of their classes.
+/// A module: an object with all objects reachable from it, and the code of their classes.
 ///
-/// Identity is data: an object that is reached twice is one [`ObjectId`], a tensor one `Arc<TensorData>`, a storage one
-/// `Arc<Storage>`, a list one `Arc<ListConstant>`. A clone shares all of that and copies the graphs' tables.
+/// Identity is part of the data: an object that is reached by two paths is one [`ObjectId`], a tensor one
+/// `Arc<TensorData>`, a storage one `Arc<Storage>`, a list one `Arc<ListConstant>`. A clone shares all of these and
+/// copies the tables of the graphs.
 #[derive(Clone, Debug)]
 pub struct Module {
     ctx: Arc<Context>,
     /// Classes and functions.
     pub unit: CompilationUnit,
     objects: PrimaryMap<ObjectId, Object>,
-    /// What `__setstate__` is yet to be called with.
+    /// The pending arguments of `__setstate__`.
     states: IndexMap<ObjectId, Constant>,
-    /// The module itself.
+    /// The root object of the module.
     pub root: ObjectId,
-    /// Files that the archive carried beside (`extra/`), by name.
+    /// Extra files of the archive (`extra/`), by name.
     pub extra_files: IndexMap<String, Arc<[u8]>>,
-    /// Records of the archive that are carried and not looked into, by name: the inputs that a traced module was traced with.
+    /// Records of the archive that are stored without being interpreted, by name: the example inputs of a traced module.
     pub records: IndexMap<String, Arc<[u8]>>,
 }
 
 impl Module {
-    /// A module whose root is an object of `class` with these slots.
+    /// Returns a module whose root is an object of `class` with these slots.
     pub fn new(ctx: Arc<Context>, unit: CompilationUnit, class: SymbolId, slots: Vec<Constant>) -> Module {
         let mut objects = PrimaryMap::new();
         let root = objects.push(Object { class, slots });
@@ -273,7 +274,7 @@ impl Module {
         }
     }
 
-    /// The context that names and types live in.
+    /// Returns the context of names and types.
     pub fn ctx(&self) -> &Arc<Context> {
         &self.ctx
     }
@@ -283,28 +284,28 @@ impl Module {
         self.objects.push(object)
     }
 
-    /// The object `id`.
+    /// Returns the object `id`.
     pub fn object(&self, id: ObjectId) -> &Object {
         &self.objects[id]
     }
 
-    /// The object `id`, to be changed.
+    /// Returns the object `id`, for modification.
     pub fn object_mut(&mut self, id: ObjectId) -> &mut Object {
         &mut self.objects[id]
     }
 
-    /// The state that an object is yet to restore itself from with its `__setstate__`; its attributes are unset until then. Objects of
-    /// classes that C++ code registers have nothing else.
+    /// Returns the state with which `__setstate__` of an object is still to be called; its attributes are unset until then. Objects of
+    /// classes that C++ code registers have only such a state.
     pub fn state(&self, id: ObjectId) -> Option<&Constant> {
         self.states.get(&id)
     }
 
-    /// The objects that are yet to restore themselves, in the order in which that has to happen.
+    /// Returns the objects with a pending state, in the order in which they must be restored.
     pub fn states(&self) -> impl Iterator<Item = (ObjectId, &Constant)> + '_ {
         self.states.iter().map(|(id, state)| (*id, state))
     }
 
-    /// Says what object `id` is to be restored from; `None` when that has been done.
+    /// Sets the pending state of object `id`; `None` once it has been restored.
     pub fn set_state(&mut self, id: ObjectId, state: Option<Constant>) {
         match state {
             Some(state) => {
@@ -316,12 +317,12 @@ impl Module {
         }
     }
 
-    /// Puts the objects that are yet to restore themselves in the order in which the pickle of an archive restores them: each after those that
-    /// are reached through its state.
+    /// Sorts the objects with a pending state in the order in which unpickling an archive restores them: each after those that are reachable
+    /// from its state.
     pub fn order_states(&mut self) {
         let mut seen = EntitySet::new();
         let mut order = Vec::with_capacity(self.states.len());
-        // Objects to be entered and, once what they reach has been visited, left.
+        // Objects to be entered, and to be left once everything reachable from them has been visited.
         let mut work: Vec<(ObjectId, bool)> = self.objects.keys().rev().map(|id| (id, false)).collect();
         while let Some((id, leaves)) = work.pop() {
             if leaves {
@@ -343,28 +344,28 @@ impl Module {
         self.states = in_order.collect();
     }
 
-    /// All objects.
+    /// Returns all objects.
     pub fn objects(&self) -> impl Iterator<Item = (ObjectId, &Object)> + '_ {
         self.objects.iter()
     }
 
-    /// Number of objects; ids are below it.
+    /// Returns the number of objects; ids are below it.
     pub fn object_count(&self) -> usize {
         self.objects.len()
     }
 
-    /// The class of object `id`.
+    /// Returns the class of object `id`.
     pub fn class_of(&self, id: ObjectId) -> Option<&ClassDef> {
         self.unit.class(self.object(id).class)
     }
 
-    /// Attribute `name` of object `id`.
+    /// Returns attribute `name` of object `id`.
     pub fn attribute(&self, id: ObjectId, name: SymbolId) -> Option<&Constant> {
         let index = self.class_of(id)?.attributes.get_index_of(&name)?;
         self.object(id).slots.get(index)
     }
 
-    /// Sets attribute `name` of object `id`; false when its class has none of that name.
+    /// Sets attribute `name` of object `id`. Returns false if its class has none of that name.
     pub fn set_attribute(&mut self, id: ObjectId, name: SymbolId, value: Constant) -> bool {
         let Some(index) = self.class_of(id).and_then(|c| c.attributes.get_index_of(&name)) else {
             return false;
@@ -378,17 +379,17 @@ impl Module {
         }
     }
 
-    /// Method `name` of the root.
+    /// Returns method `name` of the root.
     pub fn method(&self, name: SymbolId) -> Option<FunctionId> {
         self.unit.method(self.object(self.root).class, name)
     }
 
-    /// The function behind [`method`](Self::method).
+    /// Returns the function of [`method`](Self::method).
     pub fn method_function(&self, name: SymbolId) -> Option<&Function> {
         self.method(name).map(|id| self.unit.function(id))
     }
 
-    /// The method at a dotted path, and the object that it is called on: `forward` of the root, `encoder.forward` of a submodule.
+    /// Returns the method at a dotted path, and the object on which it is called: `forward` of the root, `encoder.forward` of a submodule.
     pub fn method_at(&self, path: &str) -> Option<(ObjectId, FunctionId)> {
         let (owners, name) = path.rsplit_once('.').unwrap_or(("", path));
         let mut object = self.root;
@@ -417,7 +418,7 @@ mod tests {
         let mut module = Module::new(ctx, CompilationUnit::default(), class, vec![]);
         let [a, b, c] = [(); 3].map(|()| module.add_object(Object { class, slots: vec![] }));
         let held = |ids: &[ObjectId]| Constant::list(types::ANY, ids.iter().map(|id| Constant::Object(*id)).collect());
-        // `a` holds `c` and `b`, and `c` holds `a` again.
+        // `a` contains `c` and `b`, and `c` contains `a` again.
         module.set_state(a, Some(held(&[c, b])));
         module.set_state(b, Some(Constant::None));
         module.set_state(c, Some(held(&[a])));

@@ -1,4 +1,4 @@
-//! The names that values get in print.
+//! Assignment of unique names to values, for printing.
 
 use crate::{Graph, ValueId, ValueName, literal, symbols};
 use cranelift_entity::SecondaryMap;
@@ -9,11 +9,11 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 /// Names of values, unique within their graph.
 ///
-/// A value keeps the name it has. When several share one, all but the first get a suffix `.N` as PyTorch gives it: the name's own suffix is
-/// dropped, and numbers are tried upwards from it. So do names with characters that a text cannot have, which become `_`. Values without a name get numbers, from 0, that no other value has.
+/// A value keeps its name. If several values have the same name, all but the first get a suffix `.N` as in PyTorch: the name's own suffix is dropped, and
+/// numbers are tried upwards from it. Characters that a text cannot contain are replaced by `_`. Values without a name get unused numbers, from 0.
 pub struct Names<'g> {
     graph: &'g Graph,
-    /// The names of values that have none, or one that was taken.
+    /// The assigned names of values that have none, or one that was taken.
     given: SecondaryMap<ValueId, PackedOption<ValueName>>,
 }
 
@@ -72,7 +72,7 @@ impl<'g> Names<'g> {
         }
     }
 
-    /// The name of `value`, with its `%`.
+    /// Returns the name of `value`, with its `%`.
     pub fn show(&self, value: ValueId) -> String {
         let mut out = String::new();
         self.push(value, &mut out);
@@ -83,7 +83,7 @@ impl<'g> Names<'g> {
     pub fn push(&self, value: ValueId, out: &mut String) {
         out.push('%');
         let Some(name) = self.given[value].expand().or_else(|| self.graph.value_name(value)) else {
-            // A value that is not placed in the graph.
+            // The value is not placed in the graph.
             let _ = write!(out, "detached_{}", value.as_u32());
             return;
         };
@@ -99,17 +99,17 @@ impl<'g> Names<'g> {
     }
 }
 
-/// Bytes that names of values, attributes, classes and files' keys are made of. Bytes of non-ASCII characters are among them.
+/// Returns true for bytes of names of values, attributes, classes and keys of files. Bytes of non-ASCII characters are among them.
 pub const fn is_name_byte(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b == b'_' || b == b'.' || b == b'$' || b >= 0x80
 }
 
-/// True when a name can stand in a text without quotes.
+/// Returns true if a name can be written without quotes.
 pub fn is_plain_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(is_name_byte)
 }
 
-/// A hasher for short names: fast, and not proof against names that were chosen to collide, which cost time only.
+/// A fast hasher for short names. Chosen names may collide, which costs time only.
 #[derive(Default, Clone, Copy)]
 pub struct NameHasher(u64);
 
@@ -150,23 +150,23 @@ impl Hasher for NameHasher {
     }
 }
 
-/// False for a name that whoever built the graph chose, and that no text can have.
+/// Returns false for a name from the builder of the graph that a text cannot contain.
 fn is_readable(graph: &Graph, name: ValueName) -> bool {
     name.word() == symbols::EMPTY && name.number().is_some() || is_plain_name(graph.ctx().name(name.word()))
 }
 
-/// Names that values have.
+/// The set of assigned names.
 #[derive(Default)]
 struct Taken {
-    /// A bit for each small number that is a name.
+    /// A bit for each small number that is an assigned name.
     numbers: Vec<u64>,
     others: HashSet<ValueName, BuildHasherDefault<NameHasher>>,
-    /// Numbers below this go into `numbers`.
+    /// Numbers below this limit are in `numbers`.
     limit: u32,
 }
 
 impl Taken {
-    /// For `values` values: numbers far above that are stored one by one.
+    /// Returns a set for `values` values: numbers far above that are stored individually.
     fn new(values: usize) -> Taken {
         Taken {
             limit: u32::try_from(values.saturating_mul(4)).unwrap_or(u32::MAX),
@@ -181,7 +181,7 @@ impl Taken {
         Some((number as usize / 64, 1 << (number % 64)))
     }
 
-    /// False when it was taken before.
+    /// Adds a name. Returns false if it was in the set.
     fn insert(&mut self, name: ValueName) -> bool {
         let Some((index, bit)) = self.bit(name) else {
             return self.others.insert(name);
@@ -205,10 +205,10 @@ impl Taken {
     }
 }
 
-/// Every value of the graph in the order of the text.
+/// Returns all values of the graph in the order of the text.
 fn values_in_order(graph: &Graph) -> Vec<ValueId> {
     let mut out = graph.inputs().to_vec();
-    // Nodes still to be visited: the next node of each open block, and blocks of a node that wait for their turn.
+    // Nodes to be visited: the next node of each open block, and blocks of a node that have not been entered.
     let mut stack = vec![(graph.first(graph.root()), None)];
     while let Some((next, block)) = stack.pop() {
         if let Some(block) = block {

@@ -1,4 +1,4 @@
-//! The bounds on nesting, and their checks.
+//! The limits on nesting, and their checks.
 //!
 //! Types, values, blocks and source come from untrusted input, and readers, writers and passes recurse over most of them. [`MAX_NESTING`] bounds the depth, the same for
 //! all readers and writers: a reader refuses deeper input, and a writer refuses what the readers would refuse. [`with_stack`] provides the stack for that depth, so the
@@ -9,11 +9,11 @@ use crate::{AttributeValue, BlockId, Constant, Context, Graph, Module, NodeId, T
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Deepest nesting of graphs that nodes hold, such as the bodies of forks, in graphs.
+/// Maximum nesting of graphs in attributes of nodes, such as the bodies of forks.
 pub const MAX_GRAPHS: usize = 64;
 
-/// Most values that a value may hold, with all that those hold: shared ones are counted at each place, since a small input can share containers so often that nobody could
-/// walk over all of it.
+/// Maximum number of values in a value, counted recursively. Shared ones count at each place, since a small input can share containers so often that traversing
+/// it would not end.
 pub const MAX_VALUES: u64 = 1 << 24;
 
 /// An error: data that is nested more deeply, or shared more often, than readers accept.
@@ -22,7 +22,7 @@ pub const MAX_VALUES: u64 = 1 << 24;
 pub struct TooDeep {
     /// The function, class or attribute.
     pub place: String,
-    /// The kind of thing that is nested, and the limit.
+    /// The kind of the nested thing, and the limit.
     pub what: &'static str,
 }
 
@@ -37,7 +37,7 @@ const _: () = assert!(
 /// Size of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// Number of levels. Objects and members of enumerations are one level, whatever they hold.
+    /// Number of levels. Objects and members of enumerations are one level, whatever they contain.
     pub levels: usize,
     /// Number of values, itself included. Shared ones count at each place.
     pub values: u64,
@@ -47,9 +47,9 @@ impl Extent {
     /// The extent of a scalar.
     pub const SCALAR: Extent = Extent { levels: 1, values: 1 };
 
-    /// The extent of `constant`.
+    /// Returns the extent of `constant`.
     pub fn of(constant: &Constant) -> Extent {
-        // Containers are shared, and there may be very many paths to one.
+        // Containers are shared, and there may be exponentially many paths to one.
         Extent::of_shared(constant, &mut HashMap::new())
     }
 
@@ -80,7 +80,7 @@ impl Extent {
         extent
     }
 
-    /// The limit that is exceeded, as the readers state it.
+    /// Returns the description of the exceeded limit, in the words of the readers.
     pub fn excess(self) -> Option<&'static str> {
         if self.levels > MAX_NESTING {
             Some("values are nested more than 1000 levels deep")
@@ -92,7 +92,7 @@ impl Extent {
     }
 }
 
-/// Number of levels of blocks of `graph`; 1 without nodes that have blocks.
+/// Returns the nesting depth of the blocks of `graph` in levels; 1 if no node has blocks.
 pub fn of_blocks(graph: &Graph) -> usize {
     let mut deepest = 0;
     let mut pending: Vec<(BlockId, usize)> = vec![(graph.root(), 1)];
@@ -108,7 +108,7 @@ pub fn of_blocks(graph: &Graph) -> usize {
 /// Checks that nothing in `module` is nested more deeply than readers accept.
 ///
 /// # Errors
-/// The first place that is.
+/// The first place that is nested too deeply.
 pub fn check_module(module: &Module) -> Result<(), TooDeep> {
     let ctx = module.ctx();
     let value = |place: &dyn Fn() -> String, constant: &Constant| match Extent::of(constant).excess() {
@@ -152,10 +152,10 @@ pub fn check_module(module: &Module) -> Result<(), TooDeep> {
     Ok(())
 }
 
-/// Checks that nothing in `graph`, and in the graphs that its nodes hold, is nested more deeply than readers accept. `place` names it in the error.
+/// Checks that nothing in `graph`, and in the graphs in attributes of its nodes, is nested more deeply than readers accept. `place` names it in the error.
 ///
 /// # Errors
-/// When something is.
+/// If a type, a value or a block is nested too deeply.
 pub fn check_graph(graph: &Graph, place: &str) -> Result<(), TooDeep> {
     let mut pending = vec![(graph, 1)];
     while let Some((graph, depth)) = pending.pop() {
@@ -186,7 +186,7 @@ pub fn check_graph(graph: &Graph, place: &str) -> Result<(), TooDeep> {
     Ok(())
 }
 
-/// The type or value of `node` that is nested too deeply, if there is one; the nodes of its blocks are not looked at.
+/// Returns the type or value of `node` that is nested too deeply, if any; the nodes of its blocks are not checked.
 pub(crate) fn in_node(graph: &Graph, node: NodeId) -> Option<&'static str> {
     let is_deep = |ty: TypeId| graph.ctx().type_nesting(ty) > MAX_NESTING;
     let parameters = graph
@@ -208,7 +208,7 @@ pub(crate) fn in_node(graph: &Graph, node: NodeId) -> Option<&'static str> {
         })
 }
 
-/// The type that the text of a container states.
+/// Returns the type in the text of a container.
 fn constant_type(constant: &Constant) -> Option<TypeId> {
     match constant {
         Constant::List(list) => Some(list.element),
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
     use crate::{Builder, DictConstant, symbols};
 
-    /// `levels` lists, one in the other.
+    /// Returns `levels` nested lists.
     fn lists(levels: usize) -> Constant {
         let empty = Constant::list(types::ANY, Vec::new());
         (1..levels).fold(empty, |inner, _| Constant::list(types::ANY, vec![inner]))
@@ -243,7 +243,7 @@ mod tests {
         Extent::of(constant).levels
     }
 
-    /// Carries out `work` on the smallest stack that callers have to provide.
+    /// Runs `work` on the smallest stack that callers must provide.
     fn on_small_stack(work: impl FnOnce() + Send + 'static) {
         let thread = std::thread::Builder::new().stack_size(256 << 10);
         thread.spawn(work).unwrap().join().unwrap();
@@ -262,7 +262,7 @@ mod tests {
         let (key, value) = (types::INT, types::ANY);
         let dict = DictConstant { key, value, entries };
         assert_eq!(levels(&Constant::Dict(Arc::new(dict))), 4);
-        // Counting ends in time however many paths there are to the innermost.
+        // Counting terminates quickly with any number of paths to the innermost list.
         let twice = |inner: Constant| Constant::list(types::ANY, vec![inner.clone(), inner]);
         let shared = Extent::of(&(0..60).fold(lists(1), |inner, _| twice(inner)));
         assert_eq!((shared.levels, shared.values), (61, (1 << 61) - 1));

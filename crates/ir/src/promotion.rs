@@ -1,8 +1,8 @@
-//! Promotion of dtypes: the one that holds the values of two, and those of complex numbers and their parts.
+//! Promotion of dtypes: the common dtype of two, and the dtypes of complex numbers and their real and imaginary parts.
 
 use crate::DType;
 
-/// The dtype that values of both dtypes fit, by PyTorch's table (`torch.promote_types`).
+/// Returns the dtype that represents the values of both dtypes, by PyTorch's table (`torch.promote_types`).
 pub fn promote_types(a: DType, b: DType) -> DType {
     use DType::{BFloat16, Bool, Byte, ComplexDouble, ComplexFloat, ComplexHalf, Float, Half};
     if a == b {
@@ -12,7 +12,7 @@ pub fn promote_types(a: DType, b: DType) -> DType {
     match (a, b) {
         (Bool, x) | (x, Bool) => x,
         _ if a.is_complex() || b.is_complex() => {
-            // The complex dtype whose parts hold both.
+            // The complex dtype whose components represent both.
             match promote_types(real_of(a), real_of(b)) {
                 DType::Double => ComplexDouble,
                 Half if a == ComplexHalf || b == ComplexHalf => ComplexHalf,
@@ -60,7 +60,7 @@ fn unquantized(d: DType) -> DType {
     }
 }
 
-/// The dtype of a complex dtype's parts; a real dtype itself.
+/// Returns the dtype of the components of a complex dtype; a real dtype itself.
 pub fn real_of(d: DType) -> DType {
     match d {
         DType::ComplexHalf => DType::Half,
@@ -70,7 +70,7 @@ pub fn real_of(d: DType) -> DType {
     }
 }
 
-/// The complex dtype with parts of dtype `d` (integers: of the default float).
+/// Returns the complex dtype with components of dtype `d` (for integers: of the default float).
 pub fn complex_of(d: DType) -> DType {
     match d {
         DType::Half => DType::ComplexHalf,

@@ -1,4 +1,4 @@
-//! Places in source text: in the original Python (as archives record it), or in a file that we read.
+//! Places in source text: in the original Python (as recorded in archives), or in a file that we read.
 
 use crate::{Context, SymbolId};
 use cranelift_entity::packed_option::ReservedValue;
@@ -10,23 +10,23 @@ use std::sync::Arc;
 /// A place in a source file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SourceRange {
-    /// The file's name as recorded; [`OF_TEXT`](crate::symbols::OF_TEXT) for a text without a name.
+    /// The recorded name of the file; [`OF_TEXT`](crate::symbols::OF_TEXT) for a text without a name.
     pub file: SymbolId,
     /// Line, from 1.
     pub line: u32,
     /// Column in characters, from 0, as PyTorch prints it.
     pub column: u32,
-    /// Length in bytes of the code that begins there; 0 when nobody said. `.ir` text does not. [`SourceRange::IS_OF_TEXT`] for the place of a node
-    /// in the very text that its graph was read from: that is for messages, and never part of a text or archive.
+    /// Length in bytes of the code that begins there; 0 if unknown, as in `.ir` text. [`SourceRange::IS_OF_TEXT`] for the place of a node in the
+    /// text from which its graph was read: such places are for messages, and never written to a text or archive.
     pub length: u32,
 }
 
 impl SourceRange {
-    /// The length of places in the text that the graph was read from.
+    /// The special length of places in the text from which the graph was read.
     pub const IS_OF_TEXT: u32 = u32::MAX;
 
-    /// Writes `file.py:line:column`, PyTorch's form. The columns of a place in the text that the graph was read from count from 1, as those of
-    /// other messages about texts do.
+    /// Writes `file.py:line:column`, PyTorch's form. The columns of a place in the text from which the graph was read count from 1, as in
+    /// other messages about texts.
     pub fn display<'a>(&'a self, ctx: &'a Context) -> impl fmt::Display + 'a {
         let first = u32::from(self.is_of_text());
         fmt::from_fn(move |f| {
@@ -40,7 +40,7 @@ impl SourceRange {
         })
     }
 
-    /// True for a place in the text that the graph was read from.
+    /// Returns true for a place in the text from which the graph was read.
     pub fn is_of_text(&self) -> bool {
         self.length == SourceRange::IS_OF_TEXT
     }
@@ -61,7 +61,7 @@ impl ReservedValue for SourceRange {
     }
 }
 
-/// Texts of the original program, as archives carry them: most often a text for each function. Cheap to clone.
+/// Texts of the original program, as stored in archives: usually one per function. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct SourceTexts {
     files: Arc<IndexMap<SymbolId, SourceTextsOfFile>>,
@@ -69,7 +69,7 @@ pub struct SourceTexts {
 
 #[derive(Clone, Debug, Default)]
 struct SourceTextsOfFile {
-    /// By first line.
+    /// Pieces by their first line.
     pieces: BTreeMap<u32, Vec<SourceText>>,
     known: HashSet<(u32, Arc<str>)>,
 }
@@ -77,19 +77,19 @@ struct SourceTextsOfFile {
 /// A piece of the original program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceText {
-    /// The line of the file with which it begins, from 1.
+    /// The line of the file at which it begins, from 1.
     pub first_line: u32,
     /// The text, whole lines.
     pub text: Arc<str>,
-    /// Where each line begins.
+    /// Byte offset of each line.
     lines: Arc<[u32]>,
 }
 
-/// So many pieces before a place are looked at for one that holds it.
+/// Maximum number of pieces before a place that are searched for the one that contains it.
 const NEAREST: usize = 64;
 
 impl SourceTexts {
-    /// Adds a piece of `file`, unless it is known.
+    /// Adds a piece of `file`, unless it has been added before.
     pub fn add(&mut self, file: SymbolId, first_line: u32, text: Arc<str>) {
         let of_file = Arc::make_mut(&mut self.files).entry(file).or_default();
         if !of_file.known.insert((first_line, Arc::clone(&text))) {
@@ -104,7 +104,7 @@ impl SourceTexts {
         });
     }
 
-    /// A piece that holds the place where `range` begins, the one that begins nearest to it, and the byte of it where that is.
+    /// Returns the piece that contains the start of `range` and begins nearest to it, and the offset of the start in it, in bytes.
     pub fn find(&self, range: &SourceRange) -> Option<(&SourceText, usize)> {
         let before = self.files.get(&range.file)?.pieces.range(..=range.line).rev();
         before.flat_map(|(_, pieces)| pieces).take(NEAREST).find_map(|piece| {
@@ -130,7 +130,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// The bytes from `start` up to `end`.
+    /// Returns the bytes from `start` up to `end`.
     pub fn new(start: usize, end: usize) -> Span {
         let clamp = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         Span {
@@ -139,7 +139,7 @@ impl Span {
         }
     }
 
-    /// The span from the start of `self` to the end of `other`.
+    /// Returns the span from the start of `self` to the end of `other`.
     pub fn to(self, other: Span) -> Span {
         Span {
             start: self.start,

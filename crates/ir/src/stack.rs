@@ -1,18 +1,19 @@
-//! The deepest nesting of data, and stack for code that recurses over nested data.
+//! The maximum nesting of data, and stack for code that recurses over nested data.
 
 /// Deepest nesting, in levels: of a type, of a value, of the blocks of a graph, of brackets and of blocks in source, and of the objects of an archive.
 ///
-/// A scalar or a type without parts is one level, a list of it two. Python stops at 1000 levels too (`sys.getrecursionlimit()`), so no deeper program was compiled by PyTorch.
+/// A scalar or a type without component types is one level, a list of it two. Python's limit is 1000 levels too (`sys.getrecursionlimit()`), so PyTorch cannot
+/// have compiled a deeper program.
 pub const MAX_NESTING: usize = 1000;
 
-/// Bytes of stack that one level of a recursion may use, with all that it calls: the bytes that are left where [`with_stack`] stays on the current stack. Frames of the interpreter and of the
-/// parser of source are the largest, 9 KiB in debug builds.
+/// Bytes of stack that one level of a recursion may use, including all calls: the remaining stack below which [`with_stack`] allocates a new one. The largest
+/// frames are those of the interpreter and of the parser of source, 9 KiB in debug builds.
 const LEVEL_BYTES: usize = 96 << 10;
 
-/// Bytes of a new stack. They take memory as they are used.
+/// Bytes of a new stack. Pages take memory only when they are used.
 const SEGMENT_BYTES: usize = 2 << 20;
 
-/// Carries out `work`, on a new stack if the current one is nearly used up. Functions that recurse over nested data call this at each level.
+/// Runs `work`, on a new stack if the current one is nearly used up. Functions that recurse over nested data call this at each level.
 ///
 /// ```
 /// fn count(levels: u32) -> u32 {

@@ -1,4 +1,4 @@
-//! Names that the compiler itself speaks of, at fixed numbers: comparing a node's kind with one is an integer compare.
+//! Well-known names, at fixed numbers: comparing a node's kind with one is a comparison of integers.
 
 use crate::SymbolId;
 
@@ -50,6 +50,9 @@ well_known! {
     PRIM_DEVICE = "prim::device";
     PRIM_MODULE_CONTAINER_INDEX = "prim::ModuleContainerIndex";
     PRIM_DIFFERENTIABLE_GRAPH = "prim::DifferentiableGraph";
+    PRIM_NUM_TO_TENSOR = "prim::NumToTensor";
+    PRIM_ENTER = "prim::Enter";
+    PRIM_EXIT = "prim::Exit";
     PRIM_FUNCTIONAL_GRAPH = "prim::FunctionalGraph";
     // attributes of nodes
     ATTR_VALUE = "value";
@@ -60,7 +63,7 @@ well_known! {
     TRAINING = "training";
     FORWARD = "forward";
     SELF = "self";
-    // aten operators that generic code has to know
+    // aten operators that generic code handles
     ATEN_APPEND = "aten::append";
     ATEN_DROPOUT = "aten::dropout";
     ATEN_CONV1D = "aten::conv1d";
@@ -74,8 +77,14 @@ well_known! {
     OF_TEXT = "<text>";
 }
 
+/// Whether `kind` is a structural node: control flow, constants, containers, attributes, calls. These read no elements of tensors and write
+/// none.
+pub fn is_structural(kind: SymbolId) -> bool {
+    (Number::PRIM_PARAM as u32..=Number::PRIM_FUNCTIONAL_GRAPH as u32).contains(&kind.as_u32())
+}
+
 impl SymbolId {
-    /// The id that [`crate::Context::new`] gives to the name at `number` of the list above.
+    /// Returns the id that [`crate::Context::new`] assigns to the name at index `number` of the list above.
     const fn well_known(number: u32) -> SymbolId {
         SymbolId::new_const(number)
     }
@@ -89,5 +98,7 @@ mod tests {
         assert_eq!(ctx.name(super::PRIM_CONSTANT), "prim::Constant");
         assert_eq!(ctx.symbol("aten::format"), super::ATEN_FORMAT);
         assert_eq!(ctx.name(super::EMPTY), "");
+        assert!(super::is_structural(super::PRIM_IF) && super::is_structural(super::PRIM_FUNCTIONAL_GRAPH));
+        assert!(!super::is_structural(super::ATTR_VALUE) && !super::is_structural(super::EMPTY));
     }
 }

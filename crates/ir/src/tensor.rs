@@ -1,4 +1,4 @@
-//! Tensor constants: typed, strided windows on shared immutable bytes.
+//! Tensor constants: typed, strided views of shared immutable bytes.
 
 use crate::{DType, Device, DeviceKind};
 use smallvec::SmallVec;
@@ -10,10 +10,10 @@ use std::sync::Arc;
 /// Sizes or strides, in elements.
 pub type Shape = SmallVec<[i64; 5]>;
 
-/// Immutable bytes with an identity: two tensors alias exactly when they share one `Arc<Storage>`.
+/// Immutable bytes with an identity: two tensors alias if and only if they share one `Arc<Storage>`.
 ///
-/// The bytes are owned, or borrowed from something that is (an open archive); either way they are shared by clones of
-/// a module and by freezing, never copied.
+/// The bytes are owned, or borrowed from an owner (an open archive); clones of a module and freezing share them, and
+/// never copy them.
 #[derive(Clone)]
 pub struct Storage {
     bytes: Arc<dyn AsRef<[u8]> + Send + Sync>,
@@ -21,37 +21,37 @@ pub struct Storage {
     device: Device,
 }
 
-/// An owner of bytes that can bring them back: an open file, or something that computes them. Its memory need not be held all the time.
+/// An owner of bytes that can reproduce them: an open file, or a computation. Its memory need not be held permanently.
 ///
-/// [`AsRef`] gives all bytes, and keeps them; they are always the same.
+/// [`AsRef`] returns all bytes, and keeps them; they are always the same.
 pub trait Source: AsRef<[u8]> + Send + Sync {
-    /// Number of bytes.
+    /// Returns the number of bytes.
     fn len(&self) -> usize {
         self.as_ref().len()
     }
 
-    /// True when there are no bytes.
+    /// Returns true if there are no bytes.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The bytes in `range`, for a moment: what it takes to make them is not kept. `None` when they are not all there.
+    /// Returns the bytes in `range`, for temporary use: they are not kept in memory. `None` if the range exceeds the bytes.
     fn read(&self, range: Range<usize>) -> Option<Cow<'_, [u8]>> {
         self.as_ref().get(range).map(Cow::Borrowed)
     }
 
-    /// Says that nobody will read the bytes soon, so that memory that can be filled again may be given back.
+    /// Hints that the bytes will not be read soon, so that memory that can be filled again may be released.
     fn release(&self) {}
 }
 
 impl Storage {
-    /// A storage over `bytes`, which may be a `Vec<u8>`, an aligned buffer, or a part of a larger buffer.
+    /// Returns a storage over `bytes`, which may be a `Vec<u8>`, an aligned buffer, or a part of a larger buffer.
     pub fn new(bytes: Arc<dyn AsRef<[u8]> + Send + Sync>, device: Device) -> Storage {
         let source = None;
         Storage { bytes, source, device }
     }
 
-    /// A storage over the bytes of `source`.
+    /// Returns a storage over the bytes of `source`.
     pub fn of_source<S: Source + 'static>(source: Arc<S>, device: Device) -> Storage {
         Storage {
             bytes: source.clone(),
@@ -60,12 +60,12 @@ impl Storage {
         }
     }
 
-    /// The bytes, little-endian.
+    /// Returns the bytes, little-endian.
     pub fn bytes(&self) -> &[u8] {
         (*self.bytes).as_ref()
     }
 
-    /// Number of bytes. It is known without reading any.
+    /// Returns the number of bytes, which is known without reading any.
     pub fn len(&self) -> usize {
         match &self.source {
             Some(source) => source.len(),
@@ -73,12 +73,12 @@ impl Storage {
         }
     }
 
-    /// True when there are no bytes.
+    /// Returns true if there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The bytes in `range`, for a moment; see [`Source::read`]. `None` when they are not all there.
+    /// Returns the bytes in `range`, for temporary use; see [`Source::read`]. `None` if the range exceeds the bytes.
     pub fn read(&self, range: Range<usize>) -> Option<Cow<'_, [u8]>> {
         match &self.source {
             Some(source) => source.read(range),
@@ -86,25 +86,25 @@ impl Storage {
         }
     }
 
-    /// See [`Source::release`].
+    /// Releases memory that can be filled again; see [`Source::release`].
     pub fn release(&self) {
         if let Some(source) = &self.source {
             source.release();
         }
     }
 
-    /// The owner of the bytes, to be shared further.
+    /// Returns the owner of the bytes.
     pub fn owner(&self) -> &Arc<dyn AsRef<[u8]> + Send + Sync> {
         &self.bytes
     }
 
-    /// The same bytes as another storage, said to be on `device`.
+    /// Returns the same bytes as another storage, marked as being on `device`.
     #[must_use]
     pub fn with_device(&self, device: Device) -> Storage {
         Storage { device, ..self.clone() }
     }
 
-    /// The device that the archive says the bytes came from.
+    /// Returns the device of the bytes in the archive.
     pub fn device(&self) -> Device {
         self.device
     }
@@ -118,43 +118,43 @@ impl fmt::Debug for Storage {
 
 /// A tensor constant: element type, sizes, strides and an offset into a [`Storage`].
 ///
-/// Its identity is that of the `Arc` that holds it: two attributes with one `Arc<TensorData>` are one tensor.
+/// Its identity is that of its `Arc`: two attributes with one `Arc<TensorData>` are one tensor.
 #[derive(Clone, Debug)]
 pub struct TensorData {
     /// Element type.
     pub dtype: DType,
-    /// Extent of each dimension.
+    /// Size of each dimension, in elements.
     pub sizes: Shape,
-    /// Step of each dimension, in elements.
+    /// Stride of each dimension, in elements.
     pub strides: Shape,
     /// First element, in elements from the start of the storage.
     pub offset: i64,
     /// The bytes.
     pub storage: Arc<Storage>,
-    /// True for trainable parameters; carried for archives.
+    /// True for trainable parameters; stored for archives.
     pub requires_grad: bool,
-    /// What a tensor means that is not just its numbers: a quantised or a sparse one; carried for archives.
+    /// The encoding of a quantised or sparse tensor; stored for archives.
     pub encoding: Option<Arc<Encoding>>,
 }
 
-/// What a tensor means that is not just its numbers.
+/// The encoding of a tensor whose elements are not stored as plain numbers.
 ///
-/// The integers of a quantised tensor stand for `(integer - zero point) * scale`. A sparse tensor has its numbers in other tensors; itself it has sizes,
-/// and a storage without bytes on the device `meta` ([`TensorData::sparse`]).
+/// The integers of a quantised tensor represent `(integer - zero point) * scale`. The elements of a sparse tensor are in other tensors; the tensor
+/// itself has sizes, and a storage without bytes on the device `meta` ([`TensorData::sparse`]).
 #[derive(Clone, Debug)]
 pub enum Encoding {
     /// One scale for the whole tensor: `torch.per_tensor_affine`.
     PerTensor {
         /// The scale.
         scale: f64,
-        /// The integer that stands for zero.
+        /// The integer that represents zero.
         zero_point: i64,
     },
     /// A scale for each index of one dimension: `torch.per_channel_affine`.
     PerChannel {
-        /// One scale an index.
+        /// One scale per index.
         scales: Arc<TensorData>,
-        /// One zero point an index.
+        /// One zero point per index.
         zero_points: Arc<TensorData>,
         /// The dimension.
         axis: i64,
@@ -163,16 +163,16 @@ pub enum Encoding {
     },
     /// `torch.sparse_coo`.
     SparseCoo {
-        /// A column for each element that is there.
+        /// One column for each stored element.
         indices: Arc<TensorData>,
         /// The elements.
         values: Arc<TensorData>,
     },
     /// `torch.sparse_csr`.
     SparseCsr {
-        /// Where each row begins among the elements.
+        /// Start of each row among the elements.
         rows: Arc<TensorData>,
-        /// The column of each element that is there.
+        /// The column of each stored element.
         columns: Arc<TensorData>,
         /// The elements.
         values: Arc<TensorData>,
@@ -180,7 +180,7 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// The name of the quantisation scheme, or of the layout, in `torch`.
+    /// Returns the name of the quantisation scheme, or of the layout, in `torch`.
     pub fn name(&self) -> &'static str {
         match self {
             Encoding::PerTensor { .. } => "per_tensor_affine",
@@ -197,12 +197,12 @@ impl Encoding {
         }
     }
 
-    /// Whether the numbers are in other tensors.
+    /// Returns whether the elements are in other tensors.
     pub fn is_sparse(&self) -> bool {
         matches!(self, Encoding::SparseCoo { .. } | Encoding::SparseCsr { .. })
     }
 
-    /// The tensors that it speaks of.
+    /// Returns the tensors that it refers to.
     pub fn tensors(&self) -> SmallVec<[&Arc<TensorData>; 3]> {
         match self {
             Encoding::PerTensor { .. } => SmallVec::new(),
@@ -215,7 +215,7 @@ impl Encoding {
     }
 }
 
-/// Why a [`TensorData`] cannot be.
+/// The reason why a [`TensorData`] is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TensorError {
@@ -240,18 +240,18 @@ pub enum TensorError {
     /// The storage has fewer bytes than the tensor reaches.
     #[error("the tensor needs {needed} bytes of a storage of {available}")]
     Bounds {
-        /// Bytes that the last element ends at.
+        /// Bytes up to the end of the last element.
         needed: u64,
-        /// Bytes that there are.
+        /// Bytes of the storage.
         available: u64,
     },
 }
 
 impl TensorData {
-    /// A tensor over `storage`, checked to lie inside it.
+    /// Returns a tensor over `storage`, which is checked to contain all its elements.
     ///
     /// # Errors
-    /// When ranks differ, a number is negative or overflows, or the window leaves the storage.
+    /// If ranks differ, a number is negative or overflows, or an element is outside of the storage.
     pub fn new(
         dtype: DType,
         sizes: impl Into<Shape>,
@@ -310,19 +310,19 @@ impl TensorData {
         })
     }
 
-    /// A contiguous tensor over bytes of its own.
+    /// Returns a contiguous tensor over bytes of its own.
     ///
     /// # Errors
-    /// When `bytes` are fewer than `sizes` ask for.
+    /// If there are fewer `bytes` than `sizes` require.
     pub fn contiguous(dtype: DType, sizes: &[i64], bytes: Vec<u8>) -> Result<TensorData, TensorError> {
         let storage = Arc::new(Storage::new(Arc::new(bytes), Device::CPU));
         TensorData::new(dtype, sizes, contiguous_strides(sizes), 0, storage)
     }
 
-    /// A sparse tensor of these sizes, whose elements are of type `dtype`.
+    /// Returns a sparse tensor of these sizes, whose elements are of type `dtype`.
     ///
     /// # Errors
-    /// When a size is negative, or their product overflows.
+    /// If a size is negative, or their product overflows.
     pub fn sparse(dtype: DType, sizes: impl Into<Shape>, encoding: Encoding) -> Result<TensorData, TensorError> {
         let sizes = sizes.into();
         let device = Device {
@@ -336,12 +336,12 @@ impl TensorData {
         Ok(tensor)
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn numel(&self) -> i64 {
         self.sizes.iter().product()
     }
 
-    /// One past the last element that the tensor reaches, from the start of the storage.
+    /// Returns one past the last element of the tensor, in elements from the start of the storage.
     pub fn end(&self) -> i64 {
         if self.numel() == 0 {
             return self.offset;
@@ -355,12 +355,12 @@ impl TensorData {
         self.offset + last.sum::<i64>() + 1
     }
 
-    /// Number of dimensions.
+    /// Returns the number of dimensions.
     pub fn rank(&self) -> usize {
         self.sizes.len()
     }
 
-    /// True when the elements lie in row-major order without gaps; dimensions of extent 1 do not count.
+    /// Returns true if the elements are in row-major order without gaps; strides of dimensions of extent 1 are ignored.
     pub fn is_contiguous(&self) -> bool {
         let mut expected = 1;
         self.numel() == 0
@@ -371,7 +371,7 @@ impl TensorData {
             })
     }
 
-    /// The elements' bytes in row-major order, copied only when they are not contiguous.
+    /// Returns the elements' bytes in row-major order, copied only if they are not contiguous.
     pub fn to_bytes(&self) -> Cow<'_, [u8]> {
         if self.is_contiguous() {
             return self.dense_bytes(0..self.numel() as usize);
@@ -395,20 +395,20 @@ impl TensorData {
         out.into()
     }
 
-    /// The bytes of these elements, as they lie one after the other: row by row where the tensor is contiguous.
+    /// Returns the bytes of these elements in storage order, which is row-major if the tensor is contiguous.
     pub fn dense_bytes(&self, elements: Range<usize>) -> Cow<'_, [u8]> {
         let byte = |element: usize| (self.offset as usize + element) * self.dtype.size();
         let range = byte(elements.start)..byte(elements.end);
         self.storage.read(range).unwrap_or_default()
     }
 
-    /// True when both are windows on one storage that share at least its identity.
+    /// Returns true if both are views of storages with the same identity.
     pub fn shares_storage(&self, other: &TensorData) -> bool {
         Arc::ptr_eq(&self.storage, &other.storage)
     }
 }
 
-/// Row-major strides for `sizes`, with PyTorch's convention that an extent of 0 counts as 1.
+/// Returns the row-major strides for `sizes`, with PyTorch's convention that an extent of 0 counts as 1.
 pub fn contiguous_strides(sizes: &[i64]) -> Shape {
     let mut strides: Shape = smallvec::smallvec![1; sizes.len()];
     for i in (0..sizes.len().saturating_sub(1)).rev() {
@@ -441,7 +441,7 @@ mod tests {
         assert!(t(&[0, 100], &[100, 1], 99).is_ok(), "nothing is read");
     }
 
-    /// Numbers that are made when they are read.
+    /// A source that computes its numbers when they are read.
     struct Counted(std::sync::OnceLock<Vec<u8>>);
 
     impl AsRef<[u8]> for Counted {

@@ -1,4 +1,4 @@
-//! Budgets: the limits for one phase of the work, and the use of them so far.
+//! Budgets: the limits for one phase of the work, and their use so far.
 
 use crate::{Limits, memory};
 use std::cell::{Cell, RefCell};
@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// A part of the work on an input, most of which have a time limit of their own.
+/// A phase of the work on an input. Most have a time limit of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Reading an archive, text or source.
@@ -27,7 +27,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// The limit of its time: name and value.
+    /// Returns the time limit: name and value.
     fn time(self, limits: &Limits) -> Option<(&'static str, Duration)> {
         let (name, time) = match self {
             Phase::Load => ("load-time", limits.load_time),
@@ -53,7 +53,7 @@ struct Excess {
     found: Option<String>,
 }
 
-/// The name under which an interruption ends work, as if it were a limit.
+/// The name of an interruption, which ends work like an exceeded limit.
 const INTERRUPTION: &str = "interruption";
 
 impl fmt::Display for Excess {
@@ -70,51 +70,51 @@ impl fmt::Display for Excess {
 }
 
 impl Exceeded {
-    /// The limit's name, as in the text of [`Limits`]. `reading` for what reading an archive may need, which depends on its size.
+    /// Returns the limit's name, as in the text of [`Limits`]; `reading` for the allowance for reading an archive, which depends on its size.
     pub fn name(&self) -> &'static str {
         self.0.name
     }
 
-    /// Whether no limit was exceeded, but the work was interrupted ([`Budget::interruptible`]).
+    /// Returns whether no limit was exceeded, but the work was interrupted ([`Budget::interruptible`]).
     pub fn is_interruption(&self) -> bool {
         self.0.name == INTERRUPTION
     }
 
-    /// The limit's value.
+    /// Returns the limit's value.
     pub fn value(&self) -> &str {
         &self.0.value
     }
 
-    /// What would be too much, where that is known: "graphs of 1001 nodes".
+    /// Returns the amount that exceeds the limit, if it is known: "graphs of 1001 nodes".
     pub fn found(&self) -> Option<&str> {
         self.0.found.as_deref()
     }
 }
 
-/// What is left of the [`Limits`] for one phase of the work. Phases nest: a pass within freezing has to keep within both budgets.
+/// The remainder of the [`Limits`] for one phase of the work. Phases nest: a pass within freezing is subject to both budgets.
 #[derive(Clone)]
 pub struct Budget(Arc<Meter>);
 
 struct Meter {
     limits: Limits,
-    /// The end of the phase: the limit's name, its value, and when.
+    /// The deadline of the phase: the limit's name, its value, and the time.
     end: Option<(&'static str, Duration, Instant)>,
-    /// Bytes of private memory when the work began, where there is a limit for memory.
+    /// Bytes of private memory when the work began, if memory is limited.
     before: Option<u64>,
     /// Bytes that may be charged.
     allowance: Option<u64>,
     charged: AtomicU64,
-    /// How often it was asked.
+    /// Number of checks so far.
     asked: AtomicU64,
     exceeded: OnceLock<Exceeded>,
     interruption: Option<Interruption>,
     outer: Option<Budget>,
 }
 
-/// What says whether work is to be interrupted.
+/// A check of the caller that decides whether work is interrupted.
 struct Interruption {
     check: Box<dyn Fn() -> bool + Send + Sync>,
-    /// The thread that calls it; see [`here`].
+    /// The thread that calls the check; see [`here`].
     thread: usize,
     /// Whether it has returned true.
     is_interrupted: AtomicBool,
@@ -122,32 +122,32 @@ struct Interruption {
 
 thread_local! {
     static CURRENT: RefCell<Option<Budget>> = const { RefCell::new(None) };
-    /// Whether there is one: it needs no destructor, so that asking costs a load.
+    /// Whether there is one. It needs no destructor, so that a check costs one load.
     static HAS_ONE: Cell<bool> = const { Cell::new(false) };
     /// Whether this thread calls the check of an interruptible budget around it.
     static POLLS: Cell<bool> = const { Cell::new(false) };
-    /// When it does so the next time.
+    /// The time of the next call.
     static NEXT_POLL: Cell<Option<Instant>> = const { Cell::new(None) };
-    /// Its address tells living threads from each other.
+    /// Its address identifies the thread among the living ones.
     static HERE: u8 = const { 0 };
 }
 
-/// Time between two calls of the check of an interruptible budget, and after which a thread that waits looks at its budget. People notice delays from about 100 ms on; a call may need a lock that another
-/// thread holds for milliseconds (Python's).
+/// Time between two calls of the check of an interruptible budget, and after which a waiting thread checks its budget. Users notice delays of about 100 ms and
+/// more; a call may need a lock that another thread holds for milliseconds (Python's).
 pub const PAUSE: Duration = Duration::from_millis(20);
 
-/// One of so many checks looks at the clock, which takes longer than the rest of a check.
+/// One of this number of checks reads the clock, which takes longer than the rest of a check.
 const LOOK: u64 = 32;
 
-/// One of so many looks at the clock also asks the system how much memory there is, which takes some microseconds.
+/// One of this number of clock reads also queries the system for the memory in use, which takes some microseconds.
 const WEIGH: u64 = 8;
 
 impl Budget {
-    /// A budget that starts now, within that of the current thread if it has one.
+    /// Returns a budget that starts now, within that of the current thread if it has one.
     pub fn new(limits: &Limits, phase: Phase) -> Budget {
         let start = Instant::now();
         let outer = current();
-        // What an outer phase began with counts.
+        // Memory is counted from the start of an outer phase.
         let known = outer.as_ref().and_then(|outer| outer.0.before);
         Budget(Arc::new(Meter {
             limits: *limits,
@@ -164,10 +164,10 @@ impl Budget {
         }))
     }
 
-    /// A budget without limits, within that of the current thread, for work that ends soon after `check` has returned true.
+    /// Returns a budget without limits, within that of the current thread, for work that ends soon after `check` has returned true.
     ///
-    /// Only the current thread calls `check`: every 20 ms or so, where the work [`check`]s its budget or waits for other threads ([`Latch`](crate::Latch)).
-    /// Meanwhile the budget is not the thread's, so that `check` may do other work.
+    /// Only the current thread calls `check`: about every 20 ms, when the work [`check`]s its budget or waits for other threads ([`Latch`](crate::Latch)).
+    /// During the call the budget is not the thread's, so that `check` may do other work.
     pub fn interruptible(check: impl Fn() -> bool + Send + Sync + 'static) -> Budget {
         NEXT_POLL.set(None);
         Budget(Arc::new(Meter {
@@ -187,13 +187,13 @@ impl Budget {
         }))
     }
 
-    /// Whether the check of this very budget has returned true.
+    /// Returns whether the check of this budget itself has returned true.
     pub fn is_interrupted(&self) -> bool {
         let interruption = self.0.interruption.as_ref();
         interruption.is_some_and(|i| i.is_interrupted.load(Ordering::Relaxed))
     }
 
-    /// A budget without limits but that no more than `bytes` may be [charged](charge), within that of the current thread.
+    /// Returns a budget whose only limit is that at most `bytes` may be [charged](charge), within that of the current thread.
     pub fn with_allowance(bytes: u64) -> Budget {
         let mut budget = Budget::new(&Limits::NONE, Phase::Load);
         if let Some(meter) = Arc::get_mut(&mut budget.0) {
@@ -202,22 +202,22 @@ impl Budget {
         budget
     }
 
-    /// Makes it the current thread's until the guard is dropped.
+    /// Makes this the current thread's budget until the guard is dropped.
     pub fn enter(&self) -> Entered {
         Entered::new(Some(self.clone()))
     }
 
-    /// The current thread's, to be entered on another that does a part of the work.
+    /// Returns the current thread's budget, to be entered on another thread that does a part of the work.
     pub fn current() -> Option<Budget> {
         current()
     }
 
-    /// The limit that was exceeded first, of this budget or one around it.
+    /// Returns the limit that was exceeded first, of this budget or one around it.
     pub fn exceeded(&self) -> Option<&Exceeded> {
         self.chain().find_map(|meter| meter.exceeded.get())
     }
 
-    /// Its meter, and those of the budgets around it.
+    /// Returns the its meter, and those of the budgets around it.
     fn chain(&self) -> impl Iterator<Item = &Meter> {
         std::iter::successors(Some(&*self.0), |meter| meter.outer.as_ref().map(|outer| &*outer.0))
     }
@@ -249,10 +249,10 @@ impl Budget {
         Ok(())
     }
 
-    /// Checks time and memory at the end of the work, which may have asked long ago.
+    /// Checks time and memory at the end of the work, since the last check may be long ago.
     ///
     /// # Errors
-    /// When a limit of this budget, or of one around it, is exceeded, or was.
+    /// If a limit of this budget, or of one around it, is or was exceeded.
     pub fn finish(&self) -> Result<(), Exceeded> {
         match self.exceeded() {
             Some(exceeded) => Err(exceeded.clone()),
@@ -260,7 +260,7 @@ impl Budget {
         }
     }
 
-    /// Checks the memory that there is, with `more` bytes.
+    /// Checks the memory in use plus `more` bytes.
     fn weigh(&self, more: u64) -> Result<(), Exceeded> {
         let mut now = None;
         for meter in self.chain() {
@@ -302,19 +302,19 @@ impl Budget {
         Ok(())
     }
 
-    /// The least of a limit.
+    /// Returns the minimum of a limit over this budget and those around it.
     fn least(&self, limit: impl Fn(&Limits) -> Option<u64>) -> Option<u64> {
         self.chain().filter_map(|meter| limit(&meter.limits)).min()
     }
 }
 
 impl Meter {
-    /// The check that the current thread calls.
+    /// Returns the check that the current thread calls, if any.
     fn polled_here(&self) -> Option<&Interruption> {
         self.interruption.as_ref().filter(|i| i.thread == here())
     }
 
-    /// Records that a limit is exceeded; gives the one that was exceeded first.
+    /// Records that a limit is exceeded; returns the one that was exceeded first.
     fn exceed(&self, name: &'static str, value: String, found: Option<String>) -> Exceeded {
         self.exceeded
             .get_or_init(|| Exceeded(Box::new(Excess { name, value, found })))
@@ -330,11 +330,11 @@ impl fmt::Debug for Budget {
     }
 }
 
-/// While it lives, its budget is the current thread's.
+/// A guard during whose lifetime its budget is the current thread's.
 #[must_use = "the budget is left when this is dropped"]
 pub struct Entered {
     before: Option<Budget>,
-    /// It has to be dropped on the thread that entered.
+    /// It must be dropped on the thread that entered.
     of_this_thread: PhantomData<*const ()>,
 }
 
@@ -357,7 +357,7 @@ fn current() -> Option<Budget> {
     CURRENT.with(|current| current.borrow().clone())
 }
 
-/// Makes `budget` the current thread's; gives the one that was.
+/// Makes `budget` the current thread's; returns the previous one.
 fn set_current(budget: Option<Budget>) -> Option<Budget> {
     HAS_ONE.set(budget.is_some());
     let polls = |budget: &Budget| budget.chain().any(|meter| meter.polled_here().is_some());
@@ -365,12 +365,12 @@ fn set_current(budget: Option<Budget>) -> Option<Budget> {
     CURRENT.with(|current| current.replace(budget))
 }
 
-/// What tells the current thread from others.
+/// Identifies the current thread.
 fn here() -> usize {
     HERE.with(|byte| std::ptr::from_ref(byte).addr())
 }
 
-/// Whether the current thread calls the check of an interruptible budget around it.
+/// Returns whether the current thread calls the check of an interruptible budget around it.
 pub fn polls() -> bool {
     POLLS.get()
 }
@@ -388,7 +388,7 @@ fn poll() {
         Some(_) => {}
     }
     let Some(budget) = current() else { return };
-    // What the checks do is no part of the work.
+    // Work of the checks is not counted.
     let outside = Entered::new(None);
     for meter in budget.chain() {
         if let Some(interruption) = meter.polled_here()
@@ -403,7 +403,7 @@ fn poll() {
     NEXT_POLL.set(Some(Instant::now() + PAUSE));
 }
 
-/// What the current thread's budget says; fine where there is none.
+/// Calls `ask` with the current thread's budget; returns `none` if there is none.
 fn ask<R>(none: R, ask: impl FnOnce(&Budget) -> R) -> R {
     if !HAS_ONE.get() {
         return none;
@@ -414,28 +414,28 @@ fn ask<R>(none: R, ask: impl FnOnce(&Budget) -> R) -> R {
     })
 }
 
-/// Checks time and memory, now and then; for every step of work that may take long.
+/// Checks time and memory at intervals; to be called in every step of work that may take long.
 ///
 /// # Errors
-/// When the current thread's budget is exceeded.
+/// If the current thread's budget is exceeded.
 pub fn check() -> Result<(), Exceeded> {
     poll();
     ask(Ok(()), Budget::check)
 }
 
-/// Counts `bytes` of what reading makes, which is kept, and checks time and memory.
+/// Counts `bytes` that reading has allocated permanently, and checks time and memory.
 ///
 /// # Errors
-/// When the current thread's budget is exceeded.
+/// If the current thread's budget is exceeded.
 pub fn charge(bytes: usize) -> Result<(), Exceeded> {
     poll();
     ask(Ok(()), |budget| budget.charge(bytes as u64))
 }
 
-/// Counts `bytes` of what reading makes until what this gives is dropped, and checks time and memory.
+/// Counts `bytes` that reading has allocated until the result is dropped, and checks time and memory.
 ///
 /// # Errors
-/// When the current thread's budget is exceeded.
+/// If the current thread's budget is exceeded.
 pub fn hold(bytes: usize) -> Result<Held, Exceeded> {
     charge(bytes)?;
     Ok(Held {
@@ -444,7 +444,7 @@ pub fn hold(bytes: usize) -> Result<Held, Exceeded> {
     })
 }
 
-/// Bytes that are charged while it lives; see [`hold`].
+/// Bytes that are charged during its lifetime; see [`hold`].
 #[derive(Debug)]
 pub struct Held {
     budget: Option<Budget>,
@@ -459,12 +459,12 @@ impl Drop for Held {
     }
 }
 
-/// Checks that there may be one more allocation of `bytes`.
+/// Checks that another allocation of `bytes` is within the limit.
 ///
 /// # Errors
-/// When the current thread's budget is exceeded.
+/// If the current thread's budget is exceeded.
 pub fn check_memory(bytes: usize) -> Result<(), Exceeded> {
-    /// Smaller requests are seen when memory is weighed the next time.
+    /// Smaller requests are detected by the next check of memory.
     const MUCH: usize = 1 << 24;
     ask(Ok(()), |budget| match bytes {
         0..MUCH => Ok(()),
@@ -472,10 +472,10 @@ pub fn check_memory(bytes: usize) -> Result<(), Exceeded> {
     })
 }
 
-/// Checks that graphs may have `nodes` nodes together.
+/// Checks that the graphs of a module may have `nodes` nodes in total.
 ///
 /// # Errors
-/// When the current thread's budget is exceeded.
+/// If the current thread's budget is exceeded.
 pub fn check_nodes(nodes: usize) -> Result<(), Exceeded> {
     ask(Ok(()), |budget| {
         budget.check_count(
@@ -490,7 +490,7 @@ pub fn check_nodes(nodes: usize) -> Result<(), Exceeded> {
 /// Checks that a tensor may have `elements` elements.
 ///
 /// # Errors
-/// When the current thread's budget is exceeded.
+/// If the current thread's budget is exceeded.
 pub fn check_elements(elements: u64) -> Result<(), Exceeded> {
     ask(Ok(()), |budget| {
         let found = || format!("a tensor of {elements} elements");
@@ -498,22 +498,22 @@ pub fn check_elements(elements: u64) -> Result<(), Exceeded> {
     })
 }
 
-/// Checks that something may be repeated `times` times, `what`: "rounds of `repeat`".
+/// Checks that something may be repeated `times` times. `what` describes it in messages: "rounds of `repeat`".
 ///
 /// # Errors
-/// When the current thread's budget is exceeded.
+/// If the current thread's budget is exceeded.
 pub fn check_repetitions(times: u64, what: &str) -> Result<(), Exceeded> {
     ask(Ok(()), |budget| {
         budget.check_count("repetitions", |l| l.repetitions, times, || format!("{times} {what}"))
     })
 }
 
-/// How many nodes graphs may have together; none where that is not limited.
+/// Returns the maximum number of nodes of all graphs together; `None` if unlimited.
 pub fn most_nodes() -> Option<u64> {
     ask(None, |budget| budget.least(|l| l.nodes))
 }
 
-/// How often something may be repeated; none where that is not limited.
+/// Returns the maximum number of repetitions; `None` if unlimited.
 pub fn most_repetitions() -> Option<u64> {
     ask(None, |budget| budget.least(|l| l.repetitions))
 }
@@ -578,7 +578,7 @@ mod tests {
     fn what_reading_makes_is_charged_on_all_threads() {
         let budget = Budget::with_allowance(1000);
         let _entered = budget.enter();
-        // What is dropped counts no longer.
+        // Dropped memory is not counted any more.
         drop(hold(600).unwrap());
         assert!(charge(600).is_ok());
         std::thread::scope(|scope| {
@@ -600,7 +600,7 @@ mod tests {
         let (asked, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let (count, says) = (Arc::clone(&asked), Arc::clone(&stop));
         let budget = Budget::interruptible(move || {
-            // It may do work of its own.
+            // The check may do work with a budget of its own.
             let _entered = Budget::new(&Limits::NONE, Phase::Load).enter();
             assert!(check().is_ok());
             count.fetch_add(1, Ordering::Relaxed);
@@ -621,7 +621,7 @@ mod tests {
             let part = scope.spawn(move || {
                 let _finishing = finishing;
                 let _entered = current.as_ref().map(Budget::enter);
-                // This thread waits for what the other finds.
+                // This thread waits for the other's result.
                 loop {
                     std::thread::sleep(Duration::from_millis(1));
                     if let Err(exceeded) = check() {

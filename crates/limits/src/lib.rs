@@ -1,13 +1,13 @@
-//! Budgets for input from strangers: how much memory and time may go into reading, transforming and running it, and how large what comes of it may be.
+//! Budgets for untrusted input: how much memory and time reading, transforming and running it may take, and how large the results may be.
 //!
-//! [`Limits`] says how much is allowed. A [`Budget`] is what is left of it while one [`Phase`] of the work runs: it belongs to the threads that
-//! [entered](Budget::enter) it, and code that works on the input asks it from time to time with [`check`], [`check_nodes`] and their like. They cost next to
-//! nothing on a thread without a budget, and never fail there.
+//! [`Limits`] contains the limits. A [`Budget`] is the remainder while one [`Phase`] of the work runs: it belongs to the threads that
+//! [entered](Budget::enter) it, and code that works on the input checks it at intervals with [`check`], [`check_nodes`] and similar functions. On a thread
+//! without a budget, these are almost free and never fail.
 //!
-//! A budget may be [interruptible](Budget::interruptible): then a check of the caller's ends the work, as a limit that is exceeded does. A thread that
-//! waits for others does so on a [`Latch`], and calls the check meanwhile.
+//! A budget may be [interruptible](Budget::interruptible): then a check of the caller ends the work, like an exceeded limit. A thread that waits for
+//! others waits on a [`Latch`], which calls the check meanwhile.
 //!
-//! Where a limit is exceeded, every later check fails too, so that the work ends soon, and [`Budget::finish`] says which limit it was.
+//! Once a limit is exceeded, every later check fails too, so that the work ends soon, and [`Budget::finish`] returns the limit.
 //!
 //! ```
 //! use frazil_limits::{Budget, Limits, Phase, check_nodes};

@@ -1,14 +1,14 @@
-//! What is allowed, and how it is written.
+//! The limits, and their text form.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 use thiserror::Error;
 
-/// How much work on an input may need; `None` sets no limit. Bounds that keep every input from exhausting the machine hold without it.
+/// Limits on the work for an input; `None` means no limit. Fixed bounds that keep every input from exhausting the machine apply independently.
 ///
-/// As text it is a list: `untrusted` for all limits of [`Limits::untrusted`], and `NAME=VALUE`, where names are as below with `-` for `_`. Bytes may end in
-/// `K`, `M` or `G` (powers of 1024), times in `s` or `ms`; a number alone is one of seconds.
+/// The text form is a list: `untrusted` for all limits of [`Limits::untrusted`], and `NAME=VALUE`, where names are as below with `-` for `_`. Bytes may end
+/// in `K`, `M` or `G` (powers of 1024), times in `s` or `ms`; the default unit is seconds.
 ///
 /// ```
 /// use frazil_limits::Limits;
@@ -24,10 +24,10 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes by which the process may grow during one phase: its private memory, as the system counts it, so that what other threads of the process
-    /// allocate meanwhile counts too. Weights that are mapped or not read yet do not. A single request of more is refused before it is made.
+    /// Bytes by which the process may grow during one phase: its private memory, as the system counts it, including concurrent allocations of other
+    /// threads. Weights that are mapped or not read yet are not counted. A single request above the limit is refused before it is made.
     pub memory: Option<u64>,
-    /// Nodes of all graphs of a module together, after loading and after each pass.
+    /// Number of nodes of all graphs of a module together, after loading and after each pass.
     pub nodes: Option<u64>,
     /// Time for reading an archive, text or source.
     pub load_time: Option<Duration>,
@@ -35,30 +35,30 @@ pub struct Limits {
     pub freeze_time: Option<Duration>,
     /// Time for each other pass.
     pub pass_time: Option<Duration>,
-    /// Time for compiling a method for one combination of shapes.
+    /// Time for compiling a method for one call signature.
     pub compile_time: Option<Duration>,
-    /// Time for a call. It is looked at between operators in the interpreter, and between kernels in native code.
+    /// Time for a call, checked between operators in the interpreter and between kernels in native code.
     pub call_time: Option<Duration>,
-    /// Iterations that are unrolled of one loop, and rounds of the pipelines of `repeat`.
+    /// Iterations of one loop that are unrolled, and rounds of the pipelines of `repeat`.
     pub repetitions: Option<u64>,
-    /// Elements of a tensor that an operator gives.
+    /// Number of elements of an operator's result.
     pub elements: Option<u64>,
 }
 
-/// Text that is no [`Limits`].
+/// A syntax error in the text form of [`Limits`].
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum LimitsError {
-    /// A name that is none of a limit.
+    /// A name that is not the name of a limit.
     #[error("there is no limit `{0}`; there are: untrusted, {NAMES}")]
     Name(String),
-    /// A value that is no number with one of the units that the limit may have.
+    /// A value that is not a number with one of the limit's units.
     #[error("`{value}` is not {expected}, which `{name}` takes")]
     Value {
         /// The limit.
         name: String,
-        /// What it takes.
+        /// The expected form.
         expected: &'static str,
-        /// What stands there.
+        /// The given value.
         value: String,
     },
 }
@@ -79,7 +79,7 @@ impl Limits {
         elements: None,
     };
 
-    /// Limits for input from strangers. Published models stay far below them.
+    /// Limits for untrusted input. Published models stay far below them.
     #[must_use]
     pub const fn untrusted() -> Limits {
         Limits {

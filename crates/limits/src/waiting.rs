@@ -1,10 +1,10 @@
-//! Waiting for other threads without missing an interruption.
+//! Waiting for other threads with checks for interruption.
 
 use crate::budget::{PAUSE, check, polls};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, Thread};
 
-/// Threads that the current thread waits for.
+/// Counts the threads that the current thread waits for.
 ///
 /// ```
 /// use frazil_limits::Latch;
@@ -32,7 +32,7 @@ impl Default for Latch {
 }
 
 impl Latch {
-    /// A latch on which the current thread will wait.
+    /// Returns a latch on which the current thread will wait.
     pub fn new() -> Latch {
         Latch {
             running: AtomicUsize::new(0),
@@ -40,24 +40,24 @@ impl Latch {
         }
     }
 
-    /// What a thread that is waited for drops at its end.
+    /// Returns a guard that a thread drops at its end.
     pub fn finishing(&self) -> Finishing<'_> {
         self.running.fetch_add(1, Ordering::Relaxed);
         Finishing(self)
     }
 
-    /// Waits until all that [`finishing`](Latch::finishing) gave is dropped, and checks for an interruption meanwhile. Returns at once on a thread
-    /// that has nothing to check: it can wait for the threads themselves.
+    /// Waits until all guards from [`finishing`](Latch::finishing) are dropped, and checks for an interruption meanwhile. Returns at once on a
+    /// thread that has nothing to check: it can join the threads directly.
     pub fn wait(&self) {
         while polls() && self.running.load(Ordering::Acquire) > 0 {
-            // The others see what this finds.
+            // The other threads see the outcome of this check.
             let _ = check();
             thread::park_timeout(PAUSE);
         }
     }
 }
 
-/// A thread that is waited for; see [`Latch`].
+/// The guard of a thread that another waits for; see [`Latch`].
 pub struct Finishing<'l>(&'l Latch);
 
 impl Drop for Finishing<'_> {

@@ -12,7 +12,7 @@ pub(crate) fn wrong(name: &str, expected: &str, given: &Bound<'_, PyAny>) -> PyE
 fn truth(name: &str, given: &Bound<'_, PyAny>) -> PyResult<bool> {
     match given.cast::<PyBool>() {
         Ok(truth) => Ok(truth.is_true()),
-        // Those of NumPy.
+        // NumPy's types.
         Err(_) => given.extract().map_err(|_| wrong(name, "a bool", given)),
     }
 }
@@ -38,7 +38,7 @@ arguments! {
     text -> String: method name path prefix src target;
 }
 
-/// The optional name of what becomes the model.
+/// The optional name of the definition that becomes the model.
 pub(crate) fn optional_name(given: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     match given.is_none() {
         true => Ok(None),
@@ -46,7 +46,7 @@ pub(crate) fn optional_name(given: &Bound<'_, PyAny>) -> PyResult<Option<String>
     }
 }
 
-/// The most rewrites.
+/// The maximum number of rewrites.
 pub(crate) fn limit(given: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
     match given.is_none() {
         true => Ok(None),

@@ -1,4 +1,4 @@
-//! Arrays of Python (NumPy arrays, torch tensors, whatever has DLPack) as tensors, and tensors as arrays.
+//! Arrays of Python (NumPy arrays, torch tensors, objects with DLPack) as tensors, and tensors as arrays.
 //!
 //! Arguments share their memory with the caller's arrays where the layout allows it. A model that writes to an argument gets a copy
 //! ([`Storage`] copies on write), which is written back to the caller's array when the call returns.
@@ -20,7 +20,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
 use std::sync::Arc;
 
-/// The library that arrays belong to.
+/// The library of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Numpy,
@@ -44,13 +44,14 @@ fn torch(py: Python<'_>) -> PyResult<&'static Torch> {
     })
 }
 
-/// Whether an object is a torch tensor. torch is not imported for it.
+/// Whether an object is a torch tensor. This does not import torch.
 pub(crate) fn is_torch_tensor(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     static MODULES: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     static IMPORTED: PyOnceLock<()> = PyOnceLock::new();
     let py = object.py();
     if IMPORTED.get(py).is_none() {
-        // `sys.modules` is one dict for the life of the process: finding it takes longer than all else here.
+        // `sys.modules` is one dict for the life of the process, and looking it up would dominate the time of this
+        // function.
         let modules = MODULES.get_or_try_init(py, || PyResult::Ok(py.import("sys")?.getattr("modules")?.unbind()))?;
         if !modules.bind(py).contains(intern!(py, "torch"))? {
             return Ok(false);
@@ -63,7 +64,7 @@ pub(crate) fn is_torch_tensor(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// The arrays of one call.
 pub(crate) struct Arrays<'py> {
     py: Python<'py>,
-    /// The kind of results of calls without arrays among their arguments.
+    /// The kind of results of calls whose arguments contain no arrays.
     default: Kind,
     found: Option<Kind>,
     shared: SharedArrays<'py>,
@@ -107,7 +108,7 @@ fn dtype_of_descr(descr: &Bound<'_, PyArrayDescr>) -> PyResult<DType> {
         return Ok(dtype);
     }
     let name: String = descr.getattr(intern!(descr.py(), "name"))?.extract()?;
-    // The type of ml_dtypes, whose number is given out at run time.
+    // The type of ml_dtypes, whose number is assigned at run time.
     match name.as_str() {
         "bfloat16" => Ok(DType::BFloat16),
         _ => Err(type_error(format!(
@@ -116,7 +117,7 @@ fn dtype_of_descr(descr: &Bound<'_, PyArrayDescr>) -> PyResult<DType> {
     }
 }
 
-/// The dtype that a NumPy dtype, a torch dtype or a name means.
+/// The dtype of a NumPy dtype, a torch dtype or a name.
 pub(crate) fn dtype_of(object: &Bound<'_, PyAny>) -> PyResult<DType> {
     let text = object.str()?.to_string();
     let name = text.strip_prefix("torch.").unwrap_or(&text);
@@ -161,18 +162,18 @@ impl<'py> Arrays<'py> {
     }
 
     fn found(&mut self, kind: Kind) {
-        // One torch tensor makes the results torch tensors.
+        // If an argument is a torch tensor, results are torch tensors.
         if self.found != Some(Kind::Torch) {
             self.found = Some(kind);
         }
     }
 
-    /// The kind of the call's results: that of its arguments.
+    /// The kind of the call's results, which follows its arguments.
     pub(crate) fn kind(&self) -> Kind {
         self.found.unwrap_or(self.default)
     }
 
-    /// The tensor that an array is, if the object is one.
+    /// The tensor of an array, if the object is one.
     pub(crate) fn read(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Option<TensorCell>> {
         if let Some(known) = self.shared.find(object) {
             return Ok(Some(known.cell.clone()));
@@ -197,13 +198,13 @@ impl<'py> Arrays<'py> {
 
     fn read_torch(&mut self, object: &Bound<'py, PyAny>) -> PyResult<TensorCell> {
         let protocol = intern!(self.py, "__dlpack__");
-        // Exporting negatives gives the elements in memory, without an exception.
+        // Exporting tensors with the negative bit returns the elements in memory, without an exception.
         if !object.call_method0(intern!(self.py, "is_neg"))?.is_truthy()?
             && let Ok(capsule) = object.call_method0(protocol)
         {
             return self.read_capsule(object, &capsule, Kind::Torch, None);
         }
-        // Tensors that require gradients, and views whose elements are not those in memory (conjugates).
+        // Tensors that require gradients, and views whose elements differ from those in memory (conjugates).
         let detached = object.call_method0("detach")?;
         let plain = detached.call_method0("resolve_conj")?.call_method0("resolve_neg")?;
         check_device(&plain)?;
@@ -223,7 +224,7 @@ impl<'py> Arrays<'py> {
         let (imported, layout) = dlpack::import(capsule)?;
         let (data, len) = (imported.data, imported.len);
         let memory = Foreign::new(Owner::DLPack(imported), data, len);
-        // A producer of version 0 has no way to say that its memory is read-only.
+        // DLPack version 0 cannot mark memory as read-only.
         Ok(self.shared.add(Shared::new(object, kind, memory, &layout, true, copy)?))
     }
 
@@ -275,10 +276,10 @@ impl<'py> Arrays<'py> {
         Ok(self.shared.add(shared))
     }
 
-    /// Writes what the call changed in its arguments back to the caller's arrays.
+    /// Writes the call's changes of its arguments back to the caller's arrays.
     ///
     /// # Errors
-    /// `ValueError` when such an array is read-only.
+    /// `ValueError` if such an array is read-only.
     pub(crate) fn write_back(&self) -> PyResult<()> {
         self.shared.write_back()
     }
@@ -294,7 +295,7 @@ impl<'py> Arrays<'py> {
             let own = &shared.tensor;
             let is_whole = (own.dtype(), own.offset(), own.sizes(), own.strides())
                 == (tensor.dtype(), tensor.offset(), tensor.sizes(), tensor.strides());
-            // An object of another library is not what the caller expects of a result.
+            // The caller expects results of its own library.
             if is_whole && (kind == Kind::Torch || shared.object.is_instance_of::<PyUntypedArray>()) {
                 return Ok(Some(shared.object.clone()));
             }
@@ -316,7 +317,7 @@ impl<'py> Arrays<'py> {
         }
     }
 
-    /// An array of the call's kind with the elements of `tensor`. Memory is shared where it belongs to the tensor alone, or to an argument.
+    /// An array of the call's kind with the elements of `tensor`. Memory is shared if it belongs to the tensor alone, or to an argument.
     pub(crate) fn write(&self, tensor: Tensor) -> PyResult<Bound<'py, PyAny>> {
         let kind = self.kind();
         if let Some(view) = self.view_of_argument(&tensor, kind)? {
@@ -338,7 +339,7 @@ impl<'py> Arrays<'py> {
     }
 }
 
-/// The bytes of a tensor that nothing else holds, and its layout; else the tensor.
+/// The bytes and the layout of a tensor without other references; otherwise the tensor.
 fn owned(tensor: Tensor) -> Result<Result<(AlignedBytes, Tensor), Tensor>, TensorError> {
     let (dtype, sizes, strides) = (tensor.dtype(), tensor.sizes().to_vec(), tensor.strides().to_vec());
     let offset = tensor.offset();
@@ -352,7 +353,7 @@ fn owned(tensor: Tensor) -> Result<Result<(AlignedBytes, Tensor), Tensor>, Tenso
     })
 }
 
-/// A copy of the elements of a tensor, and its layout: that of the tensor where the elements fill the memory that they reach.
+/// A copy of the elements of a tensor, and its layout: that of the tensor if the elements are dense.
 fn copied(tensor: &Tensor) -> Result<(AlignedBytes, Tensor), TensorError> {
     let (dtype, sizes) = (tensor.dtype(), tensor.sizes());
     let count = tensor.numel() as usize * dtype.size();
@@ -376,7 +377,7 @@ struct Bytes {
 
 fn owned_numpy_array<'py>(py: Python<'py>, bytes: AlignedBytes, layout: &Tensor) -> PyResult<Bound<'py, PyAny>> {
     let owner = Bound::new(py, Bytes { bytes: bytes.into() })?;
-    // Short buffers lie in the owner itself, which does not move.
+    // Short buffers are stored in the owner itself, which does not move.
     let data = match owner.get().bytes.lock() {
         Ok(mut bytes) => bytes.as_mut_slice().as_mut_ptr(),
         Err(_) => return Err(value_error("the bytes of the array are lost")),
@@ -385,7 +386,7 @@ fn owned_numpy_array<'py>(py: Python<'py>, bytes: AlignedBytes, layout: &Tensor)
     numpy_array(py, layout, data, true, owner.as_any())
 }
 
-/// A NumPy array of the layout of `tensor` over the memory at `data`, which `owner` keeps.
+/// A NumPy array with the layout of `tensor` over the memory at `data`, which `owner` keeps alive.
 fn numpy_array<'py>(
     py: Python<'py>,
     tensor: &Tensor,
@@ -428,8 +429,8 @@ fn numpy_array<'py>(
         true => NPY_ARRAY_ALIGNED | NPY_ARRAY_WRITEABLE,
         false => NPY_ARRAY_ALIGNED,
     };
-    // SAFETY: `data` has the elements that sizes and strides reach, and `owner`, whose reference the array takes over, keeps them. The array takes over
-    // the reference to the dtype.
+    // SAFETY: `data` has the elements that sizes and strides reach, and `owner`, whose reference the array takes over, keeps them alive. The array
+    // takes over the reference to the dtype.
     unsafe {
         let class = npyffi::get_type_object(py, NpyTypes::PyArray_Type);
         let array = PY_ARRAY_API.PyArray_NewFromDescr(

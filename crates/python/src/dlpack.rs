@@ -1,6 +1,6 @@
 //! DLPack: tensors of other libraries without copying, in both directions.
 //!
-//! The layouts are those of version 0 of the format (`DLManagedTensor`), which every library exchanges when it is not asked for a newer one.
+//! The layouts are those of version 0 of the format (`DLManagedTensor`), which every library exchanges unless a newer one is requested.
 
 use crate::errors::{type_error, value_error};
 use frazil::Tensor;
@@ -11,7 +11,7 @@ use pyo3::types::{PyCapsule, PyCapsuleMethods};
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
 
-/// The name of a capsule that nobody has used yet.
+/// The name of an unused capsule.
 const FRESH: &CStr = c"dltensor";
 /// The name of a capsule whose tensor has an owner.
 const USED: &CStr = c"used_dltensor";
@@ -40,7 +40,7 @@ struct View {
     rank: i32,
     element: Element,
     sizes: *mut i64,
-    /// In elements; null for row-major tensors.
+    /// Strides in elements; null for row-major tensors.
     strides: *mut i64,
     byte_offset: u64,
 }
@@ -52,7 +52,7 @@ struct Managed {
     deleter: Option<unsafe extern "C" fn(*mut Managed)>,
 }
 
-/// DLPack's codes of kinds of elements, with the dtypes of each.
+/// DLPack's codes of element kinds, with the dtypes of each.
 const ELEMENTS: [(DType, u8); 13] = [
     (DType::Char, 0),
     (DType::Short, 0),
@@ -89,7 +89,7 @@ impl Element {
 /// A tensor of another library, released when dropped.
 pub(crate) struct Imported {
     managed: NonNull<Managed>,
-    /// The first byte and the number of bytes that the tensor reaches.
+    /// The first byte of the tensor.
     pub(crate) data: *mut u8,
     pub(crate) len: usize,
 }
@@ -102,7 +102,7 @@ unsafe impl Sync for Imported {}
 
 impl Drop for Imported {
     fn drop(&mut self) {
-        // SAFETY: `managed` came out of a capsule that was renamed, so that nobody else releases it.
+        // SAFETY: `managed` came out of a capsule that was renamed, so that nothing else releases it.
         unsafe {
             if let Some(deleter) = self.managed.as_ref().deleter {
                 deleter(self.managed.as_ptr());
@@ -118,7 +118,7 @@ pub(crate) struct Layout {
     pub(crate) strides: Vec<i64>,
 }
 
-/// Number of bytes from the first to the last element of a tensor, whose strides, in elements, are not negative. `None` where that overflows.
+/// Number of bytes from the first to the last element of a tensor, whose strides, in elements, are not negative. `None` on overflow.
 pub(crate) fn extent(dtype: DType, sizes: &[i64], strides: &[i64]) -> Option<usize> {
     if sizes.contains(&0) {
         return Some(0);
@@ -139,7 +139,7 @@ pub(crate) fn other_device(number: i32) -> PyErr {
 /// Takes the tensor out of a capsule that `__dlpack__` returned.
 ///
 /// # Errors
-/// `TypeError` when it is on another device or has elements of an unknown type; `ValueError` when the capsule has been used.
+/// `TypeError` if it is on another device or has elements of an unknown type; `ValueError` if the capsule has been used.
 pub(crate) fn import(capsule: &Bound<'_, PyAny>) -> PyResult<(Imported, Layout)> {
     let capsule = capsule.cast::<PyCapsule>()?;
     let managed = capsule
@@ -161,7 +161,7 @@ pub(crate) fn import(capsule: &Bound<'_, PyAny>) -> PyResult<(Imported, Layout)>
     let rank = usize::try_from(view.rank).unwrap_or(0);
     let numbers = |first: *mut i64| match rank {
         0 => Vec::new(),
-        // SAFETY: sizes and strides have one number a dimension.
+        // SAFETY: sizes and strides have one number per dimension.
         _ => unsafe { std::slice::from_raw_parts(first, rank) }.to_vec(),
     };
     let sizes = numbers(view.sizes);
@@ -199,7 +199,7 @@ unsafe extern "C" fn release(managed: *mut Managed) {
 }
 
 unsafe extern "C" fn release_unused(capsule: *mut pyo3::ffi::PyObject) {
-    // SAFETY: the capsule still has its first name, so that nobody took the tensor.
+    // SAFETY: the capsule still has its first name, so the tensor has not been taken out.
     unsafe {
         if pyo3::ffi::PyCapsule_IsValid(capsule, FRESH.as_ptr()) != 0 {
             let managed = pyo3::ffi::PyCapsule_GetPointer(capsule, FRESH.as_ptr());
@@ -210,7 +210,7 @@ unsafe extern "C" fn release_unused(capsule: *mut pyo3::ffi::PyObject) {
     }
 }
 
-/// A capsule with a tensor whose elements are `bytes`, laid out as `tensor` says, of which only the layout is used.
+/// A capsule with a tensor whose elements are `bytes`; only the layout of `tensor` is used.
 ///
 /// # Errors
 /// `TypeError` for quantised tensors.
@@ -238,7 +238,7 @@ pub(crate) fn export<'py>(py: Python<'py>, mut bytes: AlignedBytes, tensor: &Ten
     });
     exported.managed.view.sizes = exported.sizes.as_mut_ptr();
     exported.managed.view.strides = exported.strides.as_mut_ptr();
-    // Short buffers lie in the box itself.
+    // Short buffers are stored in the box itself.
     exported.managed.view.data = exported._bytes.as_mut_slice().as_mut_ptr().cast();
     let exported = Box::into_raw(exported);
     // SAFETY: the box was just made; the capsule gets a pointer into it, which `release` frees with the box.

@@ -24,7 +24,7 @@ pub(crate) enum Call<'a> {
 pub(crate) struct Arguments<'m, 'py> {
     pub(crate) positional: Vec<Value>,
     pub(crate) named: Vec<(String, Value)>,
-    /// Dropped last: memory of the caller that is still referred to then has been kept by the model.
+    /// Dropped last: memory of the caller that still has references then has been kept by the model.
     pub(crate) values: Values<'m, 'py>,
 }
 
@@ -65,7 +65,7 @@ fn by_name(named: &[(String, Value)]) -> Vec<(&str, Value)> {
         .collect()
 }
 
-/// Calls with arguments of Python, and returns the result for Python.
+/// Calls with Python arguments, and returns the result as a Python object.
 pub(crate) fn call<'py>(
     py: Python<'py>,
     instance: &Instance,
@@ -87,7 +87,7 @@ pub(crate) fn call<'py>(
             Some(path) => engine.call_with(path, positional, &named),
         }
     })?;
-    // What the model wrote before it raised stays written, as in PyTorch.
+    // Writes of the model before it raised are kept, as in PyTorch.
     arguments.values.arrays.write_back()?;
     match result {
         Ok(value) => {
@@ -111,7 +111,7 @@ fn about_argument(py: Python<'_>, error: &PyErr, what: &str) -> PyErr {
     }
 }
 
-/// The exception for a failed call: an `ArgumentError` where the arguments do not fit the method.
+/// The exception for a failed call: an `ArgumentError` if the arguments do not fit the method.
 pub(crate) fn failed(
     py: Python<'_>,
     model: &Model,

@@ -19,7 +19,7 @@ pub(crate) fn attribute_error(text: impl Into<String>) -> PyErr {
 
 /// An exception of class `name` of `frazil.errors`.
 pub(crate) fn exception(py: Python<'_>, name: &str, text: &str, places: &[String]) -> PyErr {
-    // A mistake of the caller is no exception of the model.
+    // An error of the caller is not an exception of the model.
     let text = match name {
         "ArgumentError" => text.strip_prefix("RuntimeError: ").unwrap_or(text),
         _ => text,
@@ -41,7 +41,7 @@ pub(crate) fn unsupported(py: Python<'_>, text: &str) -> PyErr {
 
 /// The exception for an error of the facade.
 pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
-    // That of a hook.
+    // The exception of a hook.
     if let Error::Other(other) = error
         && let Some(exception) = other.downcast_ref::<PyErr>()
     {
@@ -49,7 +49,7 @@ pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
     }
     if let Error::Io { path, source, .. } = error {
         let text = match source.raw_os_error() {
-            // `OSError` picks its subclass by the number.
+            // `OSError` chooses its subclass by the number.
             Some(number) => {
                 let text = source.to_string();
                 let text = text.split(" (os error").next().unwrap_or_default().to_owned();
@@ -67,7 +67,7 @@ pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
     }
 }
 
-/// The exception for a call that gave no result.
+/// The exception for a call that returned no result.
 pub(crate) fn call_failed(py: Python<'_>, error: &CallError) -> PyErr {
     match error {
         CallError::Raised(text) => exception(py, "RaisedError", text, &error.places()),
@@ -85,7 +85,7 @@ fn class_name(class: ErrorClass) -> &'static str {
     }
 }
 
-/// Results of the facade as results of functions that Python calls.
+/// Conversion of results of the facade to results of functions that Python calls.
 pub(crate) trait OrRaise<T> {
     /// The value, or the exception for the error.
     fn or_raise(self, py: Python<'_>) -> PyResult<T>;

@@ -22,7 +22,7 @@ pub(crate) fn session(py: Python<'_>) -> &'static Session {
     SESSION.get_or_init(py, Session::new)
 }
 
-/// The bytes that an object holds or can be read for; `None` for paths.
+/// The content of bytes or of a file object; `None` for paths.
 fn contents(file: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
     if let Ok(bytes) = file.cast::<PyBytes>() {
         return Ok(Some(bytes.as_bytes().to_vec()));
@@ -42,7 +42,7 @@ fn contents(file: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
     Ok(None)
 }
 
-/// The archive that a ``torch.jit.ScriptModule`` is saved as.
+/// The archive to which a ``torch.jit.ScriptModule`` is saved.
 fn of_torch_module(file: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
     let module = file.get_type().module()?.to_string();
     if !module.starts_with("torch.") && !module.starts_with("__torch__") && !file.hasattr("_save_to_state_dict")? {
@@ -122,7 +122,7 @@ pub(crate) fn load(
         for name in names {
             let found = model.module().extra_files.get(&name.extract::<String>()?);
             let contents = found.map_or(&[][..], |bytes| &bytes[..]);
-            // As PyTorch: text where it is text.
+            // As in PyTorch, text if the value is text.
             match std::str::from_utf8(contents) {
                 Ok(text) => files.set_item(name, PyString::new(py, text))?,
                 Err(_) => files.set_item(name, PyBytes::new(py, contents))?,
@@ -198,7 +198,7 @@ pub(crate) fn names(what: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<Ve
     }
 }
 
-/// The module that an argument is; ScriptModules of torch are loaded.
+/// The module of an argument; ScriptModules of torch are converted.
 pub(crate) fn module<'py>(what: &str, given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, ScriptModule>> {
     if let Ok(module) = given.cast::<ScriptModule>() {
         return Ok(module.clone());
@@ -222,7 +222,7 @@ fn freeze_options(preserve: Vec<String>, optimize_numerics: bool) -> FreezeOptio
         .optimize_numerics(optimize_numerics)
 }
 
-/// A model that was made of another.
+/// A model that was derived from another.
 fn derived(
     py: Python<'_>,
     from: &ScriptModule,
@@ -238,9 +238,9 @@ fn derived(
 /// Freezes a model: submodules, parameters and attributes become constants of its graphs, and the graphs are optimised.
 ///
 /// Args:
-///     mod: a model in evaluation mode. It stays as it is.
+///     mod: a model in evaluation mode. It is not changed.
 ///     preserved_attrs: attributes and methods to keep beside ``forward``, with dots for those of submodules. Attributes that are changed
-///         by methods that are kept are kept, too.
+///         by methods that are kept are kept too.
 ///     optimize_numerics: whether to optimise in ways that change the last bits of results, such as folding batch norms into convolutions.
 ///
 /// Returns:
@@ -315,7 +315,7 @@ pub(crate) fn run_frozen_optimizations(
 /// Freezes a model, if it is not frozen, and prepares it for inference.
 ///
 /// Args:
-///     mod: a model in evaluation mode, or a frozen one. It stays as it is.
+///     mod: a model in evaluation mode, or a frozen one. It is not changed.
 ///     other_methods: methods to keep and optimise beside ``forward``.
 ///
 /// Returns:
@@ -386,11 +386,11 @@ pub(crate) fn script(
 /// Runs a pipeline of passes on a model.
 ///
 /// Args:
-///     model: the model. It stays as it is.
+///     model: the model. It is not changed.
 ///     pipeline: names of passes with commas between them, as ``jit-opt`` takes them (``"inline,cse"``), or a list of such texts and of
 ///         functions, which get each :class:`Graph` in turn and may edit it.
 ///     verify_each: whether to verify the model after each pass.
-///     limit: the most rewrites that are made.
+///     limit: the maximum number of rewrites.
 ///
 /// Returns:
 ///     The new model.
@@ -451,7 +451,7 @@ pub(crate) fn enable_onednn_fusion(py: Python<'_>, #[pyo3(from_py_with = args::e
     session(py).enable_onednn_fusion(enabled);
 }
 
-/// Not available: each kind of arguments gets native code of its own (see the option ``specialisations``).
+/// Not available: each call signature gets native code of its own (see the option ``specialisations``).
 ///
 /// >>> import frazil
 /// >>> frazil.set_fusion_strategy([("STATIC", 2)])
@@ -467,7 +467,7 @@ pub(crate) fn set_fusion_strategy(py: Python<'_>, strategy: &Bound<'_, PyAny>) -
     ))
 }
 
-/// Not available: the option ``strict`` makes an error of what cannot be compiled.
+/// Not available: with the option ``strict``, a part that cannot be compiled is an error.
 ///
 /// >>> import frazil
 /// >>> frazil.strict_fusion()
@@ -482,7 +482,7 @@ pub(crate) fn strict_fusion(py: Python<'_>) -> PyResult<()> {
     ))
 }
 
-/// The value that ``enable_onednn_fusion`` set last.
+/// The last value set by ``enable_onednn_fusion``.
 ///
 /// >>> import frazil
 /// >>> frazil.enable_onednn_fusion(True)
@@ -493,7 +493,7 @@ pub(crate) fn onednn_fusion_enabled(py: Python<'_>) -> bool {
     session(py).onednn_fusion_enabled()
 }
 
-/// A device, as PyTorch names it.
+/// The device with PyTorch's name.
 pub(crate) fn device(name: &str, given: &Bound<'_, PyAny>) -> PyResult<frazil::ir::Device> {
     let text = given.str()?.to_string();
     frazil::parse_device(&text).map_err(|e| value_error(format!("`{name}`: {e}")))

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// Returns the module that a hook was registered with.
 pub(crate) type GetModule = dyn for<'py> Fn(Python<'py>) -> PyResult<Bound<'py, PyAny>> + Send + Sync;
 
-/// A function that was registered.
+/// A registered function.
 struct Hook {
     id: u64,
     /// Dotted path of the module whose calls run it.
@@ -30,7 +30,7 @@ pub(crate) struct HookList {
     next: u64,
 }
 
-/// How a hook is registered.
+/// Options of a registration.
 pub(crate) struct Registration {
     pub(crate) is_pre: bool,
     pub(crate) prepend: bool,
@@ -39,7 +39,7 @@ pub(crate) struct Registration {
 }
 
 impl HookList {
-    /// Adds a hook, and returns what identifies it.
+    /// Adds a hook, and returns its identity.
     pub(crate) fn add(&mut self, path: String, function: Py<PyAny>, module: Box<GetModule>, how: &Registration) -> u64 {
         let hook = Hook {
             id: self.next,
@@ -96,12 +96,12 @@ impl HookList {
     }
 }
 
-/// The exception of a hook as the error of the call, which becomes that exception again.
+/// The exception of a hook as the error of the call, which is converted back later.
 fn failed(error: PyErr) -> CallError {
     CallError::Failed(Error::Other(Box::new(error)))
 }
 
-/// The exception of a hook that an error carries.
+/// The exception of a hook in an error.
 pub(crate) fn exception_of(py: Python<'_>, error: &CallError) -> Option<PyErr> {
     match error {
         CallError::Failed(Error::Other(other)) => other.downcast_ref::<PyErr>().map(|error| error.clone_ref(py)),
@@ -126,7 +126,7 @@ fn named<'py>(values: &Values<'_, 'py>, py: Python<'py>, call: &CallArguments) -
     Ok(out)
 }
 
-/// How a hook is called.
+/// Calls a hook with the right arguments.
 struct Caller {
     function: Arc<Py<PyAny>>,
     module: Arc<GetModule>,
@@ -136,7 +136,7 @@ struct Caller {
 }
 
 impl Caller {
-    /// `hook(module, args)` or `hook(module, args, kwargs)`.
+    /// Calls `hook(module, args)` or `hook(module, args, kwargs)`.
     fn before(&self, py: Python<'_>, call: &CallArguments) -> PyResult<Option<CallArguments>> {
         let mut values = Values::new(py, &self.model, self.kind);
         let args = arguments(&values, py, call)?;
@@ -170,7 +170,7 @@ impl Caller {
         Ok(Some(new))
     }
 
-    /// `hook(module, args, result)` or `hook(module, args, kwargs, result)`.
+    /// Calls `hook(module, args, result)` or `hook(module, args, kwargs, result)`.
     fn after(&self, py: Python<'_>, call: &CallArguments, result: &Value) -> PyResult<Option<Value>> {
         let mut values = Values::new(py, &self.model, self.kind);
         let args = arguments(&values, py, call)?;

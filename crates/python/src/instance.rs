@@ -1,4 +1,4 @@
-//! A model with its state and its engines, shared by all handles of Python.
+//! A model with its state and its engines, shared by all Python handles.
 
 use crate::arrays::Kind;
 use crate::errors::OrRaise;
@@ -10,17 +10,17 @@ use frazil_rt::gate::Inside;
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A model that was loaded.
+/// A loaded model.
 pub(crate) struct Instance {
     state: Mutex<State>,
-    /// The kind of arrays of attributes and of results of calls without arrays.
+    /// The kind of arrays of attributes, and of results of calls without arrays.
     pub(crate) kind: Kind,
 }
 
 struct State {
     model: Arc<Model>,
     options: Options,
-    /// What is called beside the methods of the root: paths of submodules and of their methods.
+    /// Callees beside the methods of the root: paths of submodules and of their methods.
     paths: Vec<String>,
     hooks: HookList,
     engines: Option<Engines>,
@@ -37,8 +37,8 @@ struct Engines {
     is_dirty: bool,
 }
 
-/// The state of a model, locked. The thread is inside a call of the compiler meanwhile, so that a fork waits for it: no process is forked with a
-/// lock that another thread held.
+/// The locked state of a model. The thread is inside a call of the compiler meanwhile, so that a fork waits for it: no process is forked while
+/// another thread holds the lock.
 struct Locked<'a> {
     state: MutexGuard<'a, State>,
     _inside: Inside,
@@ -50,14 +50,14 @@ fn wait(state: &Mutex<State>) -> Result<Locked<'_>, frazil::Error> {
     Ok(Locked { state, _inside })
 }
 
-/// Locks without holding the interpreter while it waits: whoever holds the lock may need it.
+/// Locks the state. The GIL is released while waiting, since the thread that holds the lock may need it.
 fn lock<'a>(py: Python<'_>, state: &'a Mutex<State>) -> PyResult<Locked<'a>> {
     let _inside = frazil_rt::gate::enter().map_err(frazil::Error::from).or_raise(py)?;
     match state.try_lock() {
         Ok(state) => Ok(Locked { state, _inside }),
         Err(_) => {
             drop(_inside);
-            // The guard stays with this thread; only the waiting happens detached.
+            // The guard stays with this thread; only waiting is detached.
             struct OnThisThread<T>(T);
             // SAFETY: `detach` runs its closure on the same thread.
             unsafe impl<T> Send for OnThisThread<T> {}
@@ -86,19 +86,19 @@ impl Instance {
         Ok(lock(py, &self.state)?.state.options.clone())
     }
 
-    /// The model with its attributes as they are now.
+    /// The model with its current attributes.
     pub(crate) fn model(&self, py: Python<'_>) -> PyResult<Arc<Model>> {
         let state = &mut *lock(py, &self.state)?.state;
         state.read_back().or_raise(py)?;
         Ok(Arc::clone(&state.model))
     }
 
-    /// The model as it was before calls changed attributes: its classes and methods.
+    /// The model before calls changed attributes, for its classes and methods.
     pub(crate) fn definitions(&self, py: Python<'_>) -> PyResult<Arc<Model>> {
         Ok(Arc::clone(&lock(py, &self.state)?.state.model))
     }
 
-    /// Changes the model. Code that has been compiled is discarded.
+    /// Changes the model. Compiled code is discarded.
     pub(crate) fn change<R>(&self, py: Python<'_>, change: impl FnOnce(&mut Model) -> PyResult<R>) -> PyResult<R> {
         let state = &mut *lock(py, &self.state)?.state;
         state.read_back().or_raise(py)?;
@@ -117,7 +117,7 @@ impl Instance {
         Ok(change(&mut state.hooks))
     }
 
-    /// Lets `act` use an engine that no other thread uses, for calls of `path`. The interpreter is attached before and after, not while `act` runs.
+    /// Calls `act` with an engine that no other thread uses, for calls of `path`. The GIL is held before and after, but not while `act` runs.
     pub(crate) fn with_engine<R: Send>(
         &self,
         py: Python<'_>,
@@ -127,7 +127,7 @@ impl Instance {
         let idle = lock(py, &self.state)?.state.take(path);
         let (mut engine, version) = match idle {
             Some(taken) => taken,
-            // Freezing takes its time.
+            // Freezing may take long.
             None => {
                 let made = without_gil(py, || wait(&self.state)?.state.make(path))?;
                 made.or_raise(py)?
@@ -140,12 +140,12 @@ impl Instance {
 }
 
 impl State {
-    /// Whether the engines know the method or submodule at `path`.
+    /// Whether the engines support the method or submodule at `path`.
     fn knows(&self, path: Option<&str>) -> bool {
         path.is_none_or(|path| self.paths.iter().any(|known| known == path) || self.model.root().has_method(path))
     }
 
-    /// An engine that is idle.
+    /// Takes an idle engine.
     fn take(&mut self, path: Option<&str>) -> Option<(Engine, Arc<()>)> {
         let knows = self.knows(path);
         let engines = self.engines.as_mut().filter(|_| knows)?;
@@ -157,7 +157,7 @@ impl State {
         Some((engine, Arc::clone(&engines.version)))
     }
 
-    /// An engine, made where there is none.
+    /// Takes an engine, which is made if none is idle.
     fn make(&mut self, path: Option<&str>) -> frazil::Result<(Engine, Arc<()>)> {
         if !self.knows(path)
             && let Some(path) = path
@@ -198,7 +198,7 @@ impl State {
         }
     }
 
-    /// Copies to the model what calls changed.
+    /// Copies the changes that calls made to the model.
     fn read_back(&mut self) -> frazil::Result<()> {
         let Some(engines) = self.engines.as_mut().filter(|engines| engines.is_dirty) else {
             return Ok(());

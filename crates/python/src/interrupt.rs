@@ -1,13 +1,13 @@
-//! Long work without the interpreter attached, which Ctrl+C ends.
+//! Long work without the GIL, which Ctrl+C ends.
 
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Runs `work` with the interpreter detached, so that other threads of Python run meanwhile. On the main thread, handlers of signals run every 20
-/// milliseconds or so; when one raises, the work ends.
+/// Runs `work` without the GIL, so that other Python threads run meanwhile. On the main thread, handlers of signals run about every 20
+/// milliseconds; if one raises, the work ends.
 ///
 /// # Errors
-/// What a handler raised: `KeyboardInterrupt` after Ctrl+C.
+/// The exception of a handler: `KeyboardInterrupt` after Ctrl+C.
 pub(crate) fn without_gil<R: Send, E: From<frazil::Error> + Send>(
     py: Python<'_>,
     work: impl FnOnce() -> Result<R, E> + Send,

@@ -1,11 +1,10 @@
 //! The Python package `frazil`: the facade as an extension module.
 //!
-//! - `arrays`, `shared` and `dlpack` exchange arrays, `value` every other kind of value.
-//! - `instance` holds a model with its engines, `engine_call` makes one call, `hooks` calls functions of Python around it.
+//! - `arrays`, `shared` and `dlpack` exchange arrays, `value` other kinds of values.
+//! - `instance` holds a model with its engines, `engine_call` makes one call, `hooks` calls Python functions around it.
 //! - `script_module`, `members`, `state_hooks` and `unavailable` are the classes of modules, `object` that of objects, `graph` that of graphs.
-//! - `native` has what needs native code, `profile` the table of a profile, `interrupt` runs long work that Ctrl+C ends.
-//! - `functions` has the functions of the package, `args` their arguments, `options` the options of calls, `errors` the
-//!   exceptions.
+//! - `native` contains functions for native code, `profile` the table of a profile, `interrupt` runs long work that Ctrl+C ends.
+//! - `functions` contains the functions of the package, `args` their arguments, `options` the options of calls, `errors` the exceptions.
 
 mod args;
 mod arrays;

@@ -57,7 +57,7 @@ fn options(prefix: &str, recurse: bool, remove_duplicate: bool) -> MemberOptions
         .remove_duplicate(remove_duplicate)
 }
 
-/// An iterator over items, as PyTorch's generators.
+/// An iterator over items, like PyTorch's generators.
 fn iterator<'py, T: IntoPyObject<'py>>(py: Python<'py>, items: Vec<T>) -> PyResult<Bound<'py, PyAny>> {
     Ok(PyList::new(py, items)?.try_iter()?.into_any())
 }
@@ -151,7 +151,7 @@ impl ScriptModule {
         iterator(py, children)
     }
 
-    /// The module and all modules below it, with their names. Modules in the set ``memo`` are left out, and those that are listed are added to it.
+    /// The module and all modules below it, with their names. Modules in the set ``memo`` are left out, and the returned ones are added to it.
     #[pyo3(
         signature = (memo = None, prefix = String::new(), remove_duplicate = true),
         text_signature = "($self, memo=None, prefix='', remove_duplicate=True)"
@@ -306,7 +306,7 @@ impl ScriptModule {
     ) -> PyResult<Bound<'py, PyAny>> {
         let state = crate::state_hooks::read(state_dict)?;
         let options = LoadStateDictOptions::default().strict(strict).assign(assign);
-        // On a copy, since hooks may use the module.
+        // Works on a copy, since hooks may use the module.
         let mut loaded = Model::clone(&*self.instance.model(py)?);
         let keys = {
             let mut own = loaded.submodule_mut(&self.path).or_raise(py)?;
@@ -483,7 +483,7 @@ impl ScriptModule {
         ScriptModule::converted(slf, |module| module.to(conversion))
     }
 
-    /// Gives parameters and buffers new memory on a device, without copying elements.
+    /// Allocates new memory for parameters and buffers on a device, without copying elements.
     #[pyo3(signature = (*, device, recurse = true))]
     fn to_empty<'py>(
         slf: &Bound<'py, Self>,
@@ -527,12 +527,12 @@ impl ScriptModule {
         ScriptModule::converted(slf, |module| module.bfloat16())
     }
 
-    /// Moves the module to the host, where it is.
+    /// Moves the module to the host, which has no effect.
     fn cpu<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
         ScriptModule::converted(slf, |module| module.to(Device::CPU))
     }
 
-    /// Sets whether parameters require gradients, which archives keep.
+    /// Sets the ``requires_grad`` flag of parameters, which archives store.
     #[pyo3(signature = (requires_grad = true))]
     fn requires_grad_<'py>(
         slf: &Bound<'py, Self>,
@@ -547,12 +547,12 @@ impl ScriptModule {
         let _ = set_to_none;
     }
 
-    /// Does nothing: the memory of a model is shared with processes that are forked.
+    /// Does nothing: forked processes share the memory of a model.
     fn share_memory<'py>(slf: &Bound<'py, Self>) -> Bound<'py, Self> {
         slf.clone()
     }
 
-    /// Saves the model as an archive, which ``torch.jit.load`` loads, too.
+    /// Saves the model as an archive, which ``torch.jit.load`` can load too.
     #[pyo3(signature = (f, _extra_files = None))]
     fn save(
         slf: &Bound<'_, Self>,

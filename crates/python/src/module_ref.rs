@@ -1,4 +1,4 @@
-//! Modules as arguments, and references to modules that do not keep them.
+//! Modules as arguments, and weak references to modules.
 
 use crate::args::wrong;
 use crate::instance::Instance;
@@ -23,9 +23,9 @@ pub(crate) fn frozen<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Scri
     script_module("mod", given)
 }
 
-/// The module that a hook gets. It holds the hook, so the hook does not hold it.
+/// The module argument of a hook. The module owns the hook, so this is a weak reference.
 pub(crate) struct WeakModule {
-    /// A weak reference to the object of Python.
+    /// A weak reference to the Python object.
     object: Py<PyAny>,
     instance: Weak<Instance>,
     path: String,
@@ -42,7 +42,7 @@ impl WeakModule {
         })
     }
 
-    /// The module; an equal one, if the object with which the hook was registered is gone.
+    /// The module; an equal one, if the object with which the hook was registered has been deleted.
     pub(crate) fn get<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let object = self.object.bind(py).call0()?;
         match self.instance.upgrade() {

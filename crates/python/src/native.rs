@@ -1,4 +1,4 @@
-//! What needs native code: profiles and libraries.
+//! Functions for native code: profiles and libraries.
 
 use crate::arrays::{dtype_of, shown};
 use crate::engine_call::{Arguments, failed};
@@ -14,7 +14,7 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The dtype and shape of an input: those of an array, of a shape, whose elements are float32, or of a pair of a dtype and a shape.
+/// The dtype and shape of an input: those of an array, a shape (with dtype float32), or a pair of a dtype and a shape.
 fn input_spec(given: &Bound<'_, PyAny>) -> PyResult<InputSpec> {
     let wrong = || {
         type_error(format!(
@@ -54,7 +54,7 @@ impl ScriptModule {
         let limits = self.instance.options(py)?.limits;
         let plan = without_gil(py, || {
             let model = model.with_limits(limits);
-            // A frozen module has no such flag.
+            // A frozen module has no training flag.
             let frozen = match model.root().has_attribute("training") {
                 true => {
                     let freeze = Freeze {
@@ -155,10 +155,10 @@ impl ScriptModule {
         }
     }
 
-    /// Calls the module with these arguments for about ``seconds``, and returns where the time goes.
+    /// Calls the module with these arguments for about ``seconds``, and returns the time of each kernel.
     ///
     /// Raises:
-    ///     frazil.UnsupportedError: when the method does not run natively as a whole; ``notes`` say why.
+    ///     frazil.UnsupportedError: if the method does not run natively as a whole; ``notes`` contain the reason.
     #[pyo3(signature = (*args, method = "forward", seconds = 1.0))]
     fn profile<'py>(
         &self,

@@ -8,7 +8,7 @@ use frazil::ir::types::{TypeStyle, display_type};
 use frazil::runtime::value::ObjectValue;
 use pyo3::prelude::*;
 
-/// An object of a class that the model defines, as methods take and return it. Its attributes can be read and set.
+/// An object of a class that the model defines, as an argument or result of methods. Its attributes can be read and set.
 ///
 /// >>> import frazil
 /// >>> unit = frazil.script("""

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// The names of all options, for messages.
 const NAMES: &str = "cache_dir, engine, fuse, limits, specialisations, strict, target_cpu, threads, tune";
 
-/// How a model runs.
+/// Options for running a model.
 #[derive(Clone)]
 pub(crate) struct Options {
     pub(crate) engine: EngineOptions,
@@ -63,10 +63,10 @@ fn text(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
 }
 
 impl Options {
-    /// These options with those that `given` sets.
+    /// These options with those in `given` replaced.
     ///
     /// # Errors
-    /// `TypeError` for unknown names and values of other types, `ValueError` for values that an option does not take.
+    /// `TypeError` for unknown names and values of other types, `ValueError` for values that an option does not accept.
     pub(crate) fn with(&self, given: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
         let mut options = self.clone();
         for (name, value) in given.into_iter().flat_map(|given| given.iter()) {

@@ -1,11 +1,11 @@
-//! Profiles: where the time of a compiled method goes.
+//! Profiles: the time of each kernel of a compiled method.
 
 use crate::graph::escaped;
 use frazil::Profile;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-/// Where the time of a call goes, kernel by kernel, the slowest first. Notebooks show it as a table; ``str()`` is the same as text.
+/// The time of each kernel in a call, the slowest first. Notebooks show it as a table; ``str()`` is the same as text.
 #[pyclass(frozen, module = "frazil", name = "Profile")]
 pub(crate) struct ProfileTable(pub(crate) Profile);
 
@@ -23,14 +23,14 @@ impl ProfileTable {
         self.0.runs
     }
 
-    /// Seconds in kernels, mean of a run.
+    /// Seconds in kernels per run, on average.
     #[getter]
     fn total_seconds(&self) -> f64 {
         self.seconds()
     }
 
-    /// A dict for each kernel: ``kernel``, ``calls`` of it in a run, ``seconds`` of them, ``flops``, ``bytes`` that they read and write at
-    /// least, and ``operators`` that they compute.
+    /// One dict for each kernel: ``kernel``, ``calls`` of it in a run, their ``seconds``, ``flops``, the minimum of ``bytes`` that they
+    /// read and write, and the ``operators`` that they compute.
     #[getter]
     fn rows<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let row = |row: &frazil::ProfileRow| {

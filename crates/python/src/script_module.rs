@@ -1,4 +1,4 @@
-//! Modules: calling them, their methods and attributes, and what they are as text.
+//! Modules: calling them, their methods and attributes, and their text forms.
 
 use crate::args;
 use crate::arrays::{Kind, shown};
@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 /// A model, or a module in it (``torch.jit.ScriptModule``).
 ///
-/// ``load``, ``freeze`` and ``script`` return modules. A call runs ``forward``; other methods, attributes and submodules are attributes of
-/// Python. Modules of one model share its state.
+/// ``load``, ``freeze`` and ``script`` return modules. A call runs ``forward``; other methods, attributes and submodules are Python
+/// attributes. Modules of one model share its state.
 ///
 /// >>> import frazil, numpy
 /// >>> model = frazil.script("""
@@ -75,10 +75,10 @@ impl ScriptModule {
         }
     }
 
-    /// The module as a model of its own.
+    /// The module, which must be the whole model.
     ///
     /// # Errors
-    /// For submodules, which `done` is not done to.
+    /// For submodules, which do not support the operation `done`.
     pub(crate) fn whole(&self, py: Python<'_>, done: &str) -> PyResult<Model> {
         match self.path.is_empty() {
             true => Ok(Model::clone(&*self.instance.model(py)?)),
@@ -143,7 +143,7 @@ impl ScriptModule {
             let mut values = Values::new(py, model, self.instance.kind);
             let read = values.read(value)?;
             drop(values);
-            // The caller may go on changing the array.
+            // The caller may change the array later.
             let read = match read {
                 Value::Tensor(tensor) => Value::from(
                     tensor
@@ -167,7 +167,7 @@ impl ScriptModule {
                 class.attributes.get(&symbol).map(|attribute| attribute.ty)
             });
             let read = declared.map_or(read.clone(), |ty| Values::new(py, model, self.instance.kind).fitted(read, ty));
-            // It exists: the value is of another type.
+            // The attribute exists, but the value is of another type.
             let set = model.set_attribute(&path, &read);
             set.map_err(|error| exception(py, "ArgumentError", &error.to_string(), &[]))
         })
@@ -208,7 +208,7 @@ impl ScriptModule {
         hasher.finish()
     }
 
-    /// A copy with a state of its own. Weights are shared until one of the copies changes them.
+    /// A copy with its own state. Weights are shared until one of the copies changes them.
     fn __copy__(&self, py: Python<'_>) -> PyResult<ScriptModule> {
         let model = self.whole(py, "copy")?;
         Ok(ScriptModule::new(model, self.instance.options(py)?, self.instance.kind))
@@ -241,7 +241,7 @@ impl ScriptModule {
         Graph::of_method(py, &self.instance, &join(&self.path, "forward"))
     }
 
-    /// The graph of ``forward`` with the bodies of the methods and functions that it calls in place of the calls.
+    /// The graph of ``forward`` with calls of methods and functions inlined.
     #[getter]
     fn inlined_graph(&self, py: Python<'_>) -> PyResult<Graph> {
         self.graph(py)?.inlined(py)
@@ -253,7 +253,7 @@ impl ScriptModule {
         code_of(py, &self.instance, &join(&self.path, "forward"))
     }
 
-    /// TorchScript source of ``forward``, and the constants that it names, by name.
+    /// TorchScript source of ``forward``, and the constants that it refers to, by name.
     #[getter]
     fn code_with_constants<'py>(&self, py: Python<'py>) -> PyResult<(String, Bound<'py, PyDict>)> {
         code_with_constants(py, &self.instance, &join(&self.path, "forward"))
@@ -276,7 +276,7 @@ impl ScriptModule {
         Ok(Graph::loose(&*self.instance.definitions(py)?, graph))
     }
 
-    /// The aliases of the values of ``forward``, as text.
+    /// The alias analysis of ``forward``, as text.
     #[pyo3(signature = (method = "forward".to_owned()), text_signature = "($self, method='forward')")]
     fn dump_alias_db(&self, py: Python<'_>, #[pyo3(from_py_with = args::method)] method: String) -> PyResult<String> {
         let graph = Graph::of_method(py, &self.instance, &join(&self.path, &method))?;
@@ -289,7 +289,7 @@ impl ScriptModule {
         self.instance.options(py)?.to_dict(py)
     }
 
-    /// The same model with other options, and a state of its own.
+    /// The same model with other options, and its own state.
     #[pyo3(signature = (**options))]
     fn with_options(&self, py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<ScriptModule> {
         let model = self.whole(py, "set options of")?;
@@ -297,7 +297,7 @@ impl ScriptModule {
         Ok(ScriptModule::new(model, options, self.instance.kind))
     }
 
-    /// What has been compiled so far, and what has not been and why: a line each.
+    /// The methods that have been compiled, and those that have not with the reasons, one line each.
     #[getter]
     fn notes(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let notes = self
@@ -399,7 +399,7 @@ impl HookHandle {
 
 #[pymethods]
 impl HookHandle {
-    /// Removes the hook. Nothing happens when it has been removed before.
+    /// Removes the hook. Does nothing if it has been removed before.
     fn remove(&self, py: Python<'_>) -> PyResult<()> {
         match self.id {
             HookId::Forward(id) => self.instance.change_hooks(py, |hooks| hooks.remove(id)).map(drop),
@@ -444,7 +444,7 @@ impl ScriptMethod {
         Graph::of_method(py, &self.instance, &self.path)
     }
 
-    /// The graph of the method with the bodies of what it calls in place of the calls.
+    /// The graph of the method with calls of methods and functions inlined.
     #[getter]
     fn inlined_graph(&self, py: Python<'_>) -> PyResult<Graph> {
         self.graph(py)?.inlined(py)
@@ -456,7 +456,7 @@ impl ScriptMethod {
         code_of(py, &self.instance, &self.path)
     }
 
-    /// TorchScript source of the method, and the constants that it names, by name.
+    /// TorchScript source of the method, and the constants that it refers to, by name.
     #[getter]
     fn code_with_constants<'py>(&self, py: Python<'py>) -> PyResult<(String, Bound<'py, PyDict>)> {
         code_with_constants(py, &self.instance, &self.path)

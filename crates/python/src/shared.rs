@@ -13,7 +13,7 @@ use numpy::prelude::*;
 use pyo3::prelude::*;
 use std::sync::{Arc, OnceLock};
 
-/// The owner of memory that is not ours.
+/// The owner of external memory.
 pub(crate) enum Owner {
     Array(#[expect(dead_code, reason = "it is only kept")] Py<PyAny>),
     DLPack(#[expect(dead_code, reason = "it is only kept")] Imported),
@@ -26,18 +26,18 @@ pub(crate) struct Foreign {
     _owner: Owner,
     data: *const u8,
     len: usize,
-    /// A copy, once the call has returned and the model has kept the memory: the caller may change the array.
+    /// A copy, once the call has returned and the model has kept a reference to the memory: the caller may change the array.
     kept: OnceLock<AlignedBytes>,
 }
 
-// SAFETY: the owner keeps the bytes; it is released with the interpreter attached, or later. As everywhere in NumPy, who writes to an array while a
-// call reads it gets a mixture.
+// SAFETY: the owner keeps the bytes alive; it is released with the GIL held, or later. As everywhere in NumPy, a concurrent write to an array may
+// be partly visible.
 unsafe impl Send for Foreign {}
 // SAFETY: as above.
 unsafe impl Sync for Foreign {}
 
 impl Foreign {
-    /// The `len` bytes from `data` on, which `owner` keeps.
+    /// The `len` bytes from `data` on, which `owner` keeps alive.
     pub(crate) fn new(owner: Owner, data: *const u8, len: usize) -> Arc<Foreign> {
         Arc::new(Foreign {
             _owner: owner,
@@ -47,7 +47,7 @@ impl Foreign {
         })
     }
 
-    /// Makes a copy of the bytes, which is what those who hold this get from now on.
+    /// Copies the bytes; later reads return the copy.
     fn keep(&self) {
         if self.kept.get().is_none()
             && let Ok(kept) = AlignedBytes::copied(self.borrowed())
@@ -79,21 +79,21 @@ pub(crate) struct Shared<'py> {
     /// The argument itself.
     pub(crate) object: Bound<'py, PyAny>,
     pub(crate) kind: Kind,
-    /// What the call gets; arrays with common memory have tensors of one storage.
+    /// The argument of the call; arrays with common memory have tensors of one storage.
     pub(crate) cell: TensorCell,
-    /// The tensor as it was before the call.
+    /// The tensor before the call.
     pub(crate) tensor: Tensor,
     memory: Arc<Foreign>,
     /// The memory of all arrays that overlap this one.
     union: Option<Arc<Foreign>>,
     pub(crate) is_writable: bool,
-    /// The copy that the memory belongs to, where the array's layout has no tensor.
+    /// The copy that owns the memory, if the array's layout cannot be a tensor.
     copy: Option<Bound<'py, PyAny>>,
 }
 
 impl<'py> Shared<'py> {
     /// # Errors
-    /// When the tensor would reach beyond the memory.
+    /// If the tensor would exceed the memory.
     pub(crate) fn new(
         object: &Bound<'py, PyAny>,
         kind: Kind,
@@ -131,7 +131,7 @@ impl<'py> Shared<'py> {
         self.start() - self.offset()
     }
 
-    /// The place of the first element in the storage, in bytes.
+    /// Offset of the first element in the storage, in bytes.
     fn offset(&self) -> usize {
         self.tensor.offset() as usize * self.tensor.dtype().size()
     }
@@ -141,7 +141,7 @@ impl<'py> Shared<'py> {
         !is_copy && self.start() < other.end() && other.start() < self.end()
     }
 
-    /// Whether the elements fill the memory that they reach.
+    /// Whether the elements fill their range of memory without gaps.
     fn is_dense(&self) -> bool {
         self.tensor.numel() as usize * self.tensor.dtype().size() == self.memory.len
     }
@@ -160,7 +160,7 @@ impl<'py> Shared<'py> {
         offsets
     }
 
-    /// Writes what a call changed to the array; false where it is read-only.
+    /// Writes changes by a call to the array. Returns false if it is read-only.
     fn write_back(&self) -> PyResult<bool> {
         let len = self.memory.len;
         let bytes = self.tensor.storage().bytes();
@@ -170,12 +170,13 @@ impl<'py> Shared<'py> {
         if new.as_ptr() == self.memory.data || len == 0 {
             return Ok(true);
         }
-        // What the model cloned of the array before it wrote to it has the old elements. Its storage does not refer to the memory any more.
+        // Clones that the model made of the array before it wrote to it keep the old elements. The storage does not
+        // refer to the memory any more.
         if Arc::strong_count(&self.memory) > 1 {
             self.memory.keep();
             self.union.iter().for_each(|union| union.keep());
         }
-        // Only elements are written: another thread may write to what lies between them.
+        // Only elements are written, since another thread may write between them.
         let (offsets, count) = match self.is_dense() {
             true => (vec![0], len),
             false => (self.element_offsets(), self.tensor.dtype().size()),
@@ -186,8 +187,8 @@ impl<'py> Shared<'py> {
                 continue;
             };
             let old = self.memory.data.wrapping_add(offset).cast_mut();
-            // SAFETY: the array has `len` bytes from `data` on, `offset + count` is not more, and no reference of Rust looks at them: the storage has a
-            // copy.
+            // SAFETY: the array has `len` bytes from `data` on, `offset + count` is not more, and there are no Rust references to them: the storage has
+            // a copy.
             unsafe {
                 if may_write {
                     std::ptr::copy_nonoverlapping(new.as_ptr(), old, count);
@@ -242,13 +243,13 @@ impl<'py> SharedArrays<'py> {
         cell
     }
 
-    /// Writes what the call changed in its arguments back to the caller's arrays.
+    /// Writes the call's changes of its arguments back to the caller's arrays.
     ///
     /// # Errors
-    /// `ValueError` when such an array is read-only.
+    /// `ValueError` if such an array is read-only.
     pub(crate) fn write_back(&self) -> PyResult<()> {
         let mut is_done = true;
-        // Read-only arrays last: they may be views of others, which may be written to.
+        // Read-only arrays come last: they may be views of writable ones.
         for is_writable in [true, false] {
             for shared in self.0.iter().filter(|shared| shared.is_writable == is_writable) {
                 is_done &= shared.write_back()?;
@@ -260,7 +261,7 @@ impl<'py> SharedArrays<'py> {
         }
     }
 
-    /// The arguments of a kind whose memory `tensor`, of `len` bytes, is in, with the address of its first element.
+    /// The arguments of a kind that contain the memory of `tensor`, of `len` bytes, with the address of its first element.
     pub(crate) fn around(&self, tensor: &Tensor, len: usize, kind: Kind) -> Vec<(&Shared<'py>, usize)> {
         let offset = tensor.offset() as usize * tensor.dtype().size();
         let all = self.0.iter().map(|shared| (shared, shared.storage_start() + offset));
@@ -273,12 +274,12 @@ impl<'py> SharedArrays<'py> {
     }
 }
 
-/// Gives tensors whose memory overlaps one storage.
+/// Makes tensors whose memory overlaps share one storage.
 fn join(members: Vec<&mut Shared<'_>>) {
     let start = members.iter().map(|member| member.start()).min().unwrap_or_default();
     let end = members.iter().map(|member| member.end()).max().unwrap_or_default();
     let place = |member: &Shared<'_>| member.start() - start;
-    // Offsets are in elements: where they are not whole, the arrays stay apart.
+    // Offsets are in elements: if they are not whole numbers, the arrays are not joined.
     let is_whole = |member: &&mut Shared<'_>| place(member).is_multiple_of(member.tensor.dtype().size());
     if !members.iter().all(is_whole) {
         return;
@@ -305,11 +306,11 @@ impl Drop for SharedArrays<'_> {
             unions.extend(shared.union);
             memory.push(shared.memory);
         }
-        // Each once, so that there is one reference of ours.
+        // Each once, so that we hold one reference.
         unions.sort_by_key(Arc::as_ptr);
         unions.dedup_by(|a, b| Arc::ptr_eq(a, b));
         for mut memory in unions.into_iter().chain(memory) {
-            // Whatever still holds the memory belongs to the model, or to an object that it returned.
+            // Remaining references to the memory belong to the model, or to an object that it returned.
             if Arc::get_mut(&mut memory).is_none() {
                 memory.keep();
             }

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::sync::Arc;
 
-/// A function that was registered.
+/// A registered function.
 struct Hook {
     function: Py<PyAny>,
     module: WeakModule,
@@ -54,7 +54,7 @@ impl Hook {
     }
 }
 
-/// The state that a dict holds.
+/// The state in a dict.
 pub(crate) fn read(state_dict: &Bound<'_, PyAny>) -> PyResult<StateDict> {
     let items = state_dict
         .call_method0("items")
@@ -82,7 +82,7 @@ fn keys<'py>(py: Python<'py>, keys: &IncompatibleKeys) -> PyResult<(Bound<'py, P
     ))
 }
 
-/// Registers a hook with the model, and returns what removes it.
+/// Registers a hook with the model, and returns its handle.
 fn register(
     module: &Bound<'_, ScriptModule>,
     hook: &Bound<'_, PyAny>,

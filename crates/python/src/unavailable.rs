@@ -1,4 +1,4 @@
-//! What `torch.jit.ScriptModule` has and a module without Python, autograd and other devices cannot have: methods of those names that say why.
+//! Methods of `torch.jit.ScriptModule` that need Python classes, autograd or other devices: each raises an exception with the reason why it is unavailable.
 
 use crate::args;
 use crate::errors::{OrRaise, unsupported};
@@ -84,18 +84,18 @@ impl ScriptModule {
         self.refused(py, Model::register_full_backward_pre_hook)
     }
 
-    /// Not available: it is for classes of Python.
+    /// Not available: it applies to Python classes.
     fn get_extra_state(&self, py: Python<'_>) -> None {
         self.refused(py, Model::get_extra_state)
     }
 
-    /// Not available: it is for classes of Python.
+    /// Not available: it applies to Python classes.
     fn set_extra_state(&self, py: Python<'_>, state: &Bound<'_, PyAny>) -> None {
         let _ = state;
         self.refused(py, Model::set_extra_state)
     }
 
-    /// Not available: it is for classes of Python.
+    /// Not available: it applies to Python classes.
     #[pyo3(signature = (method_name, *args, **kwargs))]
     fn forward_magic_method(
         &self,
@@ -108,7 +108,7 @@ impl ScriptModule {
         self.refused(py, Model::forward_magic_method)
     }
 
-    /// Not available: calls compile native code when it is needed.
+    /// Not available: calls compile native code when needed.
     #[pyo3(signature = (*args, **kwargs))]
     fn compile(&self, py: Python<'_>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> None {
         let _ = (args, kwargs);
@@ -118,7 +118,7 @@ impl ScriptModule {
         ))
     }
 
-    /// Not available: ``notes`` says what has been compiled.
+    /// Not available: ``notes`` lists the compiled methods.
     #[pyo3(signature = (*args, **kwargs))]
     fn get_debug_state(&self, py: Python<'_>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> None {
         let _ = (args, kwargs);

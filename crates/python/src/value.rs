@@ -1,4 +1,4 @@
-//! Values of Python as values of TorchScript, and back.
+//! Conversion between Python values and TorchScript values.
 
 use crate::arrays::{Arrays, Kind, shown};
 use crate::errors::{OrRaise, exception, type_error, value_error};
@@ -18,7 +18,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 use std::sync::Arc;
 
-/// Containers in containers go no deeper, as in archives.
+/// Maximum nesting of containers, as in archives.
 const MAX_NESTING: usize = 1000;
 
 /// Conversions for one call of a model, or for one of its attributes.
@@ -29,7 +29,7 @@ pub(crate) struct Values<'m, 'py> {
 }
 
 impl<'m, 'py> Values<'m, 'py> {
-    /// `default` is the kind of arrays in results where no argument is one.
+    /// `default` is the kind of arrays in results if no argument is an array.
     pub(crate) fn new(py: Python<'py>, model: &'m Model, default: Kind) -> Values<'m, 'py> {
         Values {
             model,
@@ -42,10 +42,10 @@ impl<'m, 'py> Values<'m, 'py> {
         self.model.module().ctx()
     }
 
-    /// The value of an object of Python.
+    /// Converts a Python object to a value.
     ///
     /// # Errors
-    /// `TypeError` when TorchScript has no such values.
+    /// `TypeError` if TorchScript has no such values.
     pub(crate) fn read(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Value> {
         self.read_nested(object, MAX_NESTING)
     }
@@ -78,7 +78,7 @@ impl<'m, 'py> Values<'m, 'py> {
         self.read_other(object)
     }
 
-    /// Values that have no parts.
+    /// Converts values that are not containers.
     fn read_plain(&self, object: &Bound<'py, PyAny>) -> PyResult<Option<Value>> {
         Ok(Some(if object.is_none() {
             Value::None
@@ -89,7 +89,7 @@ impl<'m, 'py> Values<'m, 'py> {
         } else if let Ok(number) = object.cast::<PyFloat>() {
             Value::Float(number.value())
         } else if let Ok(text) = object.cast::<PyString>() {
-            // A member of an enumeration of strings is a string, too.
+            // A member of an enumeration of strings is a string too.
             match object.is_exact_instance_of::<PyString>() {
                 true => Value::str(text.to_str()?),
                 false => return Ok(None),
@@ -117,7 +117,7 @@ impl<'m, 'py> Values<'m, 'py> {
         Ok(Value::Dict(DictValue::new(key, value, entries)))
     }
 
-    /// Members of enumerations, devices and dtypes of torch, scalars of NumPy, subclasses of `int` and `str`.
+    /// Converts members of enumerations, devices and dtypes of torch, scalars of NumPy, and subclasses of `int` and `str`.
     fn read_other(&self, object: &Bound<'py, PyAny>) -> PyResult<Value> {
         if let Some(member) = self.read_member(object)? {
             return Ok(member);
@@ -141,7 +141,7 @@ impl<'m, 'py> Values<'m, 'py> {
             _ => {}
         }
         if object.cast::<PyType>().is_ok() && object.hasattr("dtype")? {
-            // A class of scalars of NumPy, as NumPy's functions take it for a dtype.
+            // A class of NumPy scalars, which NumPy's functions accept as a dtype.
             return Ok(Value::Int(crate::arrays::dtype_of(object)?.code()));
         }
         if let Ok(text) = object.cast::<PyString>() {
@@ -160,7 +160,7 @@ impl<'m, 'py> Values<'m, 'py> {
         ))
     }
 
-    /// The member of an enumeration of the model with the name of that of Python's.
+    /// The member of an enumeration of the model that corresponds to a Python member of the same name.
     fn read_member(&self, object: &Bound<'py, PyAny>) -> PyResult<Option<Value>> {
         static ENUM: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         if !object.is_instance(ENUM.import(self.py, "enum", "Enum")?)? {
@@ -198,7 +198,7 @@ impl<'m, 'py> Values<'m, 'py> {
         }))
     }
 
-    /// A value as one of a declared type, where PyTorch converts: numbers to wider ones, and empty containers.
+    /// Converts a value to a declared type as PyTorch does: numbers to wider ones, and empty containers.
     pub(crate) fn fitted(&self, value: Value, ty: TypeId) -> Value {
         let each = |items: Vec<Value>, ty: TypeId| items.into_iter().map(|item| self.fitted(item, ty)).collect();
         match (self.ctx().type_kind(ty), value) {
@@ -232,7 +232,7 @@ impl<'m, 'py> Values<'m, 'py> {
         }
     }
 
-    /// `Any` where there are no items: arguments get the type that is declared.
+    /// `Any` if there are no items: arguments get the declared type.
     fn common_type(&self, items: &[Value]) -> TypeId {
         let ctx = self.ctx();
         let mut each = items.iter().map(|item| item.ty(ctx));
@@ -241,10 +241,10 @@ impl<'m, 'py> Values<'m, 'py> {
             .unwrap_or(types::ANY)
     }
 
-    /// The object of Python for a value.
+    /// Converts a value to a Python object.
     ///
     /// # Errors
-    /// When there is none, such as for arrays of a dtype that the library of the arguments lacks.
+    /// If there is none, for example for arrays of a dtype that the library of the arguments lacks.
     pub(crate) fn write(&self, value: Value) -> PyResult<Bound<'py, PyAny>> {
         let py = self.py;
         Ok(match value {
@@ -305,7 +305,7 @@ impl<'m, 'py> Values<'m, 'py> {
         items.into_iter().map(|item| self.write(item)).collect()
     }
 
-    /// A device: one of torch where the arguments are torch's, else its name.
+    /// A device: a torch device if the arguments are torch tensors, else its name.
     fn write_device(&self, device: Device) -> PyResult<Bound<'py, PyAny>> {
         let name = device.to_string();
         match self.arrays.kind() {
@@ -332,7 +332,7 @@ impl<'m, 'py> Values<'m, 'py> {
         Ok(class)
     }
 
-    /// The member of the caller's own enumeration, if a member of it was an argument before; else of one that is made.
+    /// The member of the caller's own enumeration, if one of its members was an argument before; else of a new enumeration.
     fn write_member(&self, member: &EnumMember) -> PyResult<Bound<'py, PyAny>> {
         let name = self.ctx().name(member.class);
         let known = classes(self.py)?.bind(self.py);
@@ -360,7 +360,7 @@ impl<'m, 'py> Values<'m, 'py> {
     }
 }
 
-/// Classes of Python for nominal types, by qualified name (and fields).
+/// Python classes for nominal types, by qualified name (and fields).
 fn classes(py: Python<'_>) -> PyResult<&'static Py<PyDict>> {
     static CLASSES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
     Ok(CLASSES.get_or_init(py, || PyDict::new(py).unbind()))
@@ -381,7 +381,7 @@ pub(crate) fn read_tensor(object: &Bound<'_, PyAny>, what: &str) -> PyResult<fra
     let mut arrays = Arrays::new(py, Kind::Numpy);
     let tensor = arrays.read(object)?;
     let tensor = tensor.ok_or_else(|| type_error(format!("{what}: expected an array, not {}", shown(object))))?;
-    // The caller may go on changing the array.
+    // The caller may change the array later.
     let kept = tensor.get().deep_copy_preserving_strides();
     kept.map_err(frazil::Error::from).or_raise(py)
 }

@@ -146,8 +146,7 @@ def test_layouts(model, array, shares):
         assert np.shares_memory(same, array) is shares
     sizes, strides, offset, contiguous = model.sizes(array)
     assert sizes == list(array.shape) and offset == 0
-    # Native code takes all arguments as dense (docs/differences.md).
-    if shares and not has_native_engine:
+    if shares:
         walked = [i for i, size in enumerate(array.shape) if size > 1]
         assert [strides[i] for i in walked] == [array.strides[i] // 4 for i in walked]
         assert contiguous == array.flags.c_contiguous

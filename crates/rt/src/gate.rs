@@ -1,8 +1,8 @@
-//! A gate around calls of the compiler, so that a fork does not copy a lock that another thread holds, or data that it is changing.
+//! A gate around calls of the compiler: a fork must copy neither a lock that another thread holds nor data that it is changing.
 //!
-//! `fork` copies the calling thread only. Locks that other threads hold stay locked in the child, and nobody releases them there. So `fork` waits,
-//! for at most [`PATIENCE`], until no other thread is inside a call, and new calls wait until `fork` has returned. Where that takes longer, calls
-//! are refused in the child.
+//! `fork` copies the calling thread only. Locks that other threads hold are never released in the child. So `fork` waits, for at most
+//! [`PATIENCE`], until no other thread is inside a call, and new calls wait until `fork` has returned. If that takes longer, calls are refused in
+//! the child.
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -14,25 +14,25 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(3);
 /// The longest time that a call waits for a `fork`, which includes the time for copying the tables of pages.
 const FORK_TIME: Duration = Duration::from_secs(10);
-/// Time between two looks.
+/// Time between two polls.
 const PAUSE: Duration = Duration::from_micros(100);
 
 /// Threads that are inside calls.
 static INSIDE: AtomicU32 = AtomicU32::new(0);
-/// Calls of `fork` that have begun and not ended.
+/// Calls of `fork` that have started and not returned.
 static FORKING: AtomicU32 = AtomicU32::new(0);
 /// Whether this process was forked while another thread was inside a call.
 static IS_TORN: AtomicBool = AtomicBool::new(false);
 static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// Calls that the current thread is inside of: callbacks make calls of their own.
+    /// Nesting depth of calls on the current thread: callbacks make calls of their own.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
-    /// Whether the `fork` that the current thread is calling had to give up waiting.
+    /// Whether the `fork` that the current thread is calling timed out.
     static GAVE_UP: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Why a call is refused.
+/// The error of a refused call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Torn;
 
@@ -47,10 +47,10 @@ impl std::fmt::Display for Torn {
 
 impl std::error::Error for Torn {}
 
-/// A call of the compiler; it ends when this is dropped.
+/// A guard for a call of the compiler, which ends when the guard is dropped.
 #[derive(Debug)]
 pub struct Inside {
-    /// It ends on the thread that began it.
+    /// It must be dropped on the thread that made it.
     _thread: std::marker::PhantomData<*mut ()>,
 }
 
@@ -68,7 +68,7 @@ pub fn enter() -> Result<Inside, Torn> {
         let mut start = None;
         loop {
             INSIDE.fetch_add(1, Ordering::SeqCst);
-            // A callback on a thread of a call that `fork` waits for must not wait for `fork` without end.
+            // A callback on a thread of a call that `fork` waits for must not wait for `fork` forever.
             let waits =
                 FORKING.load(Ordering::SeqCst) > 0 && start.get_or_insert_with(Instant::now).elapsed() < FORK_TIME;
             if !waits {
@@ -94,7 +94,7 @@ impl Drop for Inside {
     }
 }
 
-/// Threads inside calls that are the current one: 0 or 1.
+/// Returns 1 if the current thread is inside a call, else 0.
 fn own() -> u32 {
     u32::from(DEPTH.get() > 0)
 }
@@ -121,7 +121,7 @@ extern "C" fn after_fork_in_child() {
     }
 }
 
-/// Registers the handlers, once a process.
+/// Registers the handlers, once per process.
 fn register() {
     // SAFETY: the C library's own declaration.
     unsafe extern "C" {
@@ -134,7 +134,8 @@ fn register() {
     if IS_REGISTERED.load(Ordering::Relaxed) || IS_REGISTERED.swap(true, Ordering::SeqCst) {
         return;
     }
-    // SAFETY: the handlers touch atomics and cells only. Where there is no memory for the registration, forks are as they would be without it.
+    // SAFETY: the handlers access atomics and cells only. If registration fails for lack of memory, forks are not
+    // protected.
     unsafe { pthread_atfork(Some(before_fork), Some(after_fork_in_parent), Some(after_fork_in_child)) };
 }
 
@@ -149,9 +150,9 @@ mod tests {
         fn _exit(status: c_int) -> !;
     }
 
-    /// Forks, and gives what `work` gives in the child.
+    /// Forks, runs `work` in the child, and returns its result.
     fn in_child(work: impl FnOnce() -> c_int) -> c_int {
-        // SAFETY: the child only does `work`, which takes no locks.
+        // SAFETY: the child only runs `work`, which takes no locks.
         let child = unsafe { fork() };
         if child == 0 {
             let status = work();
@@ -196,7 +197,7 @@ mod tests {
         };
         assert_eq!(during(Duration::from_millis(300)), 1);
         assert_eq!(during(PATIENCE + Duration::from_secs(2)), 2);
-        // The parent is as it was.
+        // The parent is not affected.
         assert_eq!(status(), 1);
         assert_eq!(INSIDE.load(Ordering::SeqCst), 0);
     }

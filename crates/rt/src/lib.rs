@@ -1,8 +1,8 @@
-//! The tiny runtime of compiled functions: runs their steps, on one thread, on the caller's threads, or on its own.
+//! The runtime of compiled functions: runs their steps on one thread, on the caller's threads, or on its own.
 //!
-//! It stands on `core` and the C library alone, so that one object file of it (`standalone.rs`) can be linked into every
-//! compiled library.
-//! In process the compiler uses the same code as an ordinary crate, and [`gate`], which is for calls of the compiler only.
+//! It depends on `core` and the C library alone, so that one object file of it (`standalone.rs`) can be linked into every
+//! compiled library. In process, the compiler uses the same code as an ordinary crate, and [`gate`], which is for calls of
+//! the compiler only.
 
 pub mod gate;
 mod origin;

@@ -4,12 +4,12 @@ use crate::sys;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// Identifies the process in which it was made. In a child that was forked from that process, [`Origin::is_here`] is false.
+/// Identifies the process in which it was made. In a child that was forked from that process, [`Origin::is_here`] returns false.
 ///
-/// The mark is a page that Linux clears in every child (since 4.14). Process ids are compared where there is no such page: they may be
+/// The mark is a page that Linux clears in every child (since 4.14). Without such a page, process ids are compared, which may be
 /// reused, and differ between namespaces.
 pub struct Origin {
-    /// 1 in the process that made it; null where the system refused the page.
+    /// 1 in the process that made it; null if the system refused the page.
     mark: *mut AtomicU32,
     process: c_int,
 }
@@ -20,7 +20,7 @@ unsafe impl Send for Origin {}
 unsafe impl Sync for Origin {}
 
 impl Origin {
-    /// The current process.
+    /// Identifies the current process.
     pub fn new() -> Origin {
         let mark = sys::page_cleared_by_fork().cast::<AtomicU32>();
         if !mark.is_null() {
@@ -52,7 +52,7 @@ impl Default for Origin {
 impl Drop for Origin {
     fn drop(&mut self) {
         if !self.mark.is_null() {
-            // SAFETY: `new` mapped the page, and nobody uses it any more.
+            // SAFETY: `new` mapped the page, and there are no other uses.
             unsafe { sys::unmap_page(self.mark.cast()) };
         }
     }

@@ -8,56 +8,56 @@ use core::cell::{Cell, UnsafeCell};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicUsize, Ordering};
 
-/// Turns of the waiting loop before a thread goes to sleep: some tens of microseconds, longer than the gap between two runs.
+/// Iterations of the waiting loop before a thread sleeps: some tens of microseconds, longer than the gap between two runs.
 const SPINS: u32 = 4000;
-/// Turns after those in which a thread waits on while there is a run, giving way to whoever wants its processor: some milliseconds, longer than
-/// kernels that one thread does alone.
+/// Further iterations in which a thread waits during a run and yields its processor: some milliseconds, longer than kernels that run on one
+/// thread.
 const YIELDS: u32 = 20_000;
-/// Most threads that a pool has, the caller included.
+/// Maximum number of threads of a pool, including the caller.
 const MAX_THREADS: usize = 64;
 
-/// Threads that help one caller. They sleep when nothing has run for a moment, or a run leaves them nothing to do for long, and end when the pool is dropped.
+/// Threads that help one caller. They sleep if nothing has run for a moment, or if a run has no tasks for them for long, and end when the pool is dropped.
 ///
 /// Threads do not survive a fork. The first run in the child starts them anew.
 pub struct Pool {
     shared: *mut Shared,
-    /// Threads that should work, the caller included.
+    /// Number of working threads, including the caller.
     threads: usize,
-    /// The process that the threads belong to. Only the one caller touches it.
+    /// The process that the threads belong to. Only the caller accesses it.
     origin: Cell<Origin>,
 }
 
-// SAFETY: everything behind the pointer is atomic, or written by the caller only while no worker looks at it.
+// SAFETY: everything behind the pointer is atomic, or written by the caller only while no worker reads it.
 unsafe impl Send for Pool {}
 
 struct Shared {
-    /// Counts the loops; an odd number never occurs except [`STOP`].
+    /// Number of loops; the only odd value is [`STOP`].
     epoch: AtomicU32,
     sleepers: AtomicU32,
-    /// [`OPEN`] while workers may join the present loop, plus the number of workers inside. The caller waits for those only:
-    /// one that the system has not scheduled yet holds nobody up.
+    /// [`OPEN`] while workers may join the current loop, plus the number of workers inside. The caller waits for those only,
+    /// so a worker that the system has not scheduled yet causes no delay.
     state: AtomicU32,
     /// 1 while the caller sleeps on `state`.
     caller_sleeps: AtomicU32,
     /// The processor that the caller runs on while workers wake up.
     busy: AtomicI32,
-    /// Workers that have started, each of which takes its place from here.
+    /// Workers that have started; each takes its index from here.
     started: AtomicU32,
     job: UnsafeCell<Job>,
-    /// Number of workers, and their threads. Only the caller reads and writes them; they are atomic because they are written when workers already have a
-    /// reference to all of this.
+    /// Number of workers, and their threads. Only the caller accesses them; they are atomic because they are written when workers already have a
+    /// reference to this structure.
     workers: AtomicUsize,
     running: Running,
     threads: [AtomicUsize; MAX_THREADS],
-    /// How far each thread's part of the present loop has been taken.
+    /// The next task of each thread's part of the current loop.
     taken: [Cursor; MAX_THREADS],
 }
 
-/// Alone in its cache line.
+/// A counter in its own cache line.
 #[repr(align(64))]
 struct Cursor(AtomicI64);
 
-/// 1 during a run. Apart from what waiting threads look at, so that the caller need not fetch it from them.
+/// 1 during a run. In another cache line than the state that waiting threads read, so that the caller need not fetch it from them.
 #[repr(align(64))]
 struct Running(AtomicU32);
 
@@ -65,20 +65,20 @@ struct Running(AtomicU32);
 struct Job {
     task: Option<TaskFn>,
     argument: *mut c_void,
-    /// Parts of the loop: one a thread.
+    /// Number of parts of the loop: one per thread.
     parts: i64,
-    /// Tasks of each part, and how many parts have one more.
+    /// Tasks of each part, and the number of parts with one more.
     each: i64,
     more: i64,
-    /// Tasks that are taken at once.
+    /// Number of tasks that a thread takes at once.
     chunk: i64,
     /// Whether the last tasks of a part come first.
     backward: bool,
 }
 
 impl Job {
-    /// The task that part `part` begins with. The same part of loops of as many tasks is the same tasks, so that what a thread wrote in one
-    /// loop it finds in its cache in the next.
+    /// Returns the first task of part `part`. Loops with the same number of tasks are partitioned in the same way, so that a thread
+    /// finds its output of one loop in its cache in the next.
     fn first(&self, part: i64) -> i64 {
         part * self.each + part.min(self.more)
     }
@@ -88,8 +88,8 @@ const STOP: u32 = u32::MAX;
 const OPEN: u32 = 1 << 31;
 
 impl Pool {
-    /// A pool in which `threads` threads work, the caller being one of them; at most 64. `None` when memory is short. Threads that the
-    /// system refuses to start are done without.
+    /// Returns a pool of `threads` threads, including the caller; at most 64. `None` if memory is short. If the system refuses to
+    /// start a thread, the pool is smaller.
     pub fn new(threads: usize) -> Option<Pool> {
         let shared = sys::allocate(size_of::<Shared>()).cast::<Shared>();
         if shared.is_null() {
@@ -106,11 +106,11 @@ impl Pool {
 
     /// Returns whether the threads belong to the current process.
     fn is_here(&self) -> bool {
-        // SAFETY: the cell belongs to the one caller, and is not written meanwhile.
+        // SAFETY: only the caller accesses the cell, and it does not write it meanwhile.
         unsafe { (*self.origin.as_ptr()).is_here() }
     }
 
-    /// Number of threads that work, the caller included.
+    /// Returns the number of working threads, including the caller.
     pub fn threads(&self) -> usize {
         self.workers() + 1
     }
@@ -124,7 +124,7 @@ impl Pool {
         unsafe { &*self.shared }
     }
 
-    /// Says that loops follow each other until the result is dropped, so that it is worth staying awake for the next.
+    /// Begins a run of several loops, which ends when the result is dropped: threads stay awake between them.
     ///
     /// Only one thread calls this function at a time.
     pub fn begin_run(&self) -> Run<'_> {
@@ -138,21 +138,22 @@ impl Pool {
         Run { shared }
     }
 
-    /// Runs `task(argument, begin, end)` over `0..tasks` in disjoint ranges on all threads; where it goes `backward`, each thread takes the
-    /// last of its ranges first.
+    /// Runs `task(argument, begin, end)` over `0..tasks` in disjoint ranges on all threads; with `backward`, each thread starts with the
+    /// last of its ranges.
     ///
     /// # Safety
-    /// `task` may be called so on any thread; only one thread calls this function at a time, within [`Pool::begin_run`].
+    /// `task` may be called in this way on any thread; only one thread calls this function at a time, within
+    /// [`Pool::begin_run`].
     pub unsafe fn parallel_for(&self, tasks: i64, backward: bool, task: TaskFn, argument: *mut c_void) {
         let shared = self.shared();
         let workers = self.workers();
         if workers == 0 || tasks <= 1 {
-            // SAFETY: by the caller.
+            // SAFETY: by the contract of this function.
             unsafe { task(argument, 0, tasks) };
             return;
         }
         let threads = workers as i64 + 1;
-        // Several ranges a part, so that a thread that starts late or is interrupted is helped.
+        // Several ranges per part, so that others can help a thread that starts late or is interrupted.
         let each = tasks.checked_div(threads).unwrap_or(0);
         let job = Job {
             task: Some(task),
@@ -163,7 +164,7 @@ impl Pool {
             chunk: (each / 4).max(1),
             backward,
         };
-        // SAFETY: the last loop ended closed and without workers inside, so nobody reads the job.
+        // SAFETY: the last loop ended closed and without workers inside, so no thread reads the job.
         unsafe { *shared.job.get() = job };
         for (part, taken) in shared.taken.iter().take(threads as usize).enumerate() {
             taken.0.store(job.first(part as i64), Ordering::Relaxed);
@@ -205,7 +206,7 @@ impl Drop for Run<'_> {
     }
 }
 
-/// How long a thread has waited awake.
+/// The time that a thread has waited awake.
 #[derive(Default)]
 struct Waiting {
     spins: u32,
@@ -213,10 +214,10 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Lets a moment pass; false when it is time to sleep.
+    /// Waits for a moment. Returns false when the thread should sleep.
     ///
-    /// A thread that sleeps between two kernels comes late to the next: its processor has to be woken, and in a virtual machine a processor that
-    /// sleeps is given to others, for milliseconds where they want it.
+    /// A thread that sleeps between two kernels starts the next one late: its processor must be woken, and in a virtual machine an idle
+    /// processor is given to other machines, which may keep it for milliseconds.
     fn turn(&mut self, is_running: impl FnOnce() -> bool) -> bool {
         if self.spins < SPINS {
             self.spins += 1;
@@ -228,14 +229,14 @@ impl Waiting {
             sys::give_way();
             return self.yields < YIELDS;
         }
-        // A run that has just ended may be followed by another.
+        // Another run may follow the one that has just ended.
         let has_just_ended = self.yields > 0;
         *self = Waiting::default();
         has_just_ended
     }
 }
 
-/// Writes the state of a pool in which nothing has run to `shared`, and starts its threads.
+/// Initialises the state of a new pool in `shared`, and starts its threads.
 ///
 /// # Safety
 /// The memory is large enough and aligned, and no thread uses it.
@@ -249,7 +250,8 @@ unsafe fn start(shared: *mut Shared, threads: usize) {
         chunk: 1,
         backward: false,
     };
-    // SAFETY: by the caller; workers are started after the memory is initialised, and read neither `workers` nor `threads`.
+    // SAFETY: by the contract of this function; workers are started after the memory is initialised, and read neither
+    // `workers` nor `threads`.
     unsafe {
         shared.write(Shared {
             epoch: AtomicU32::new(0),
@@ -294,7 +296,7 @@ impl Drop for Pool {
     }
 }
 
-/// Does the tasks of part `own` that nobody has taken, then those of the other parts.
+/// Runs the remaining tasks of part `own`, then those of the other parts.
 fn work(shared: &Shared, job: Job, own: i64) {
     let Some(task) = job.task else { return };
     for part in (own..job.parts).chain(0..own) {
@@ -358,7 +360,7 @@ extern "C" fn worker(argument: *mut c_void) -> *mut c_void {
     }
 }
 
-/// Enters the present loop, unless it is closed.
+/// Enters the current loop, unless it is closed.
 fn join(shared: &Shared) -> bool {
     let mut state = shared.state.load(Ordering::Relaxed);
     while state & OPEN != 0 {
@@ -377,7 +379,7 @@ fn join(shared: &Shared) -> bool {
 mod tests {
     use super::*;
 
-    /// Turns until it is time to sleep.
+    /// Returns the number of iterations until the thread should sleep.
     fn turns(waiting: &mut Waiting, running: bool) -> u32 {
         let mut turns = 1;
         while waiting.turn(|| running) {
@@ -396,7 +398,7 @@ mod tests {
     }
 
     unsafe extern "C" fn count(argument: *mut c_void, begin: i64, end: i64) {
-        // SAFETY: the tests pass an array that has an element a task.
+        // SAFETY: the tests pass an array with one element per task.
         let counts = unsafe { core::slice::from_raw_parts(argument.cast::<AtomicU32>(), 1000) };
         for i in begin..end {
             counts[i as usize].fetch_add(1, Ordering::Relaxed);
@@ -410,7 +412,7 @@ mod tests {
         fn _exit(status: i32) -> !;
     }
 
-    /// The contents of `file` of every thread of this process that has a name of a pool.
+    /// Returns the contents of `file` for every thread of this process with the name of a pool's thread.
     fn of_threads(file: &str) -> Vec<String> {
         let tasks = std::fs::read_dir("/proc/self/task").unwrap();
         let folders = tasks.map(|entry| entry.unwrap().path());
@@ -425,12 +427,12 @@ mod tests {
             .collect()
     }
 
-    /// Other tests have pools as well, so there may be more threads than those of this one.
+    /// Other tests have pools too, so there may be more threads than those of this one.
     #[test]
     fn threads_have_names_and_leave_signals_to_the_host() {
         let pool = Pool::new(4).unwrap();
         let counts: Vec<AtomicU32> = (0..1000).map(|_| AtomicU32::new(0)).collect();
-        // Threads give themselves their names when they start.
+        // Threads set their names when they start.
         while pool.shared().started.load(Ordering::Relaxed) < 3 {
             std::thread::yield_now();
         }

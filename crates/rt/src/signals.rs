@@ -3,9 +3,8 @@
 use crate::sys::{self, SignalSet};
 use core::marker::PhantomData;
 
-/// While this exists, threads that the current thread starts are started with all signals blocked, except those that report a fault of the
-/// thread itself. So the handlers of the host process run on its own threads. When it is dropped, the current thread has its
-/// former mask again.
+/// A guard during whose lifetime threads that the current thread starts have all signals blocked, except those that report a fault of the
+/// thread itself. So the handlers of the host process run on its own threads. Dropping the guard restores the mask of the current thread.
 pub struct SignalsBlocked {
     former: SignalSet,
     /// A mask belongs to a thread.

@@ -13,7 +13,7 @@ use core::ffi::c_void;
 use pool::Pool;
 use steps::{Memory, ParallelFor, Runner, Step};
 
-/// Nothing here panics; the language wants the function where the standard library is not linked.
+/// Nothing here panics; the language requires the function without the standard library.
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     loop {
@@ -21,7 +21,7 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     }
 }
 
-/// `threads` threads that wait for work, the caller included. Null when memory is short.
+/// Makes a pool of `threads` threads, including the caller. Null if memory is short.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_rt_pool_new(threads: u64) -> *mut c_void {
     let Some(pool) = Pool::new(threads as usize) else {
@@ -36,14 +36,14 @@ pub extern "C" fn frazil_rt_pool_new(threads: u64) -> *mut c_void {
     memory.cast()
 }
 
-/// Ends what [`frazil_rt_pool_new`] gave.
+/// Frees a pool from [`frazil_rt_pool_new`].
 ///
 /// # Safety
-/// `pool` came from there, and nobody uses it.
+/// `pool` came from that function, and is not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_rt_pool_drop(pool: *mut c_void) {
     if !pool.is_null() {
-        // SAFETY: by the caller.
+        // SAFETY: by the contract of this function.
         unsafe {
             core::ptr::drop_in_place(pool.cast::<Pool>());
             sys::release(pool.cast());
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn frazil_rt_pool_drop(pool: *mut c_void) {
     }
 }
 
-/// Runs `count` steps: on `parallel_for` when there is one, else on `pool` when there is one, else on the calling thread.
+/// Runs `count` steps: on `parallel_for` if it is not null, else on `pool` if it is not null, else on the calling thread.
 ///
 /// # Safety
 /// As [`steps::run`].
@@ -64,7 +64,7 @@ pub unsafe extern "C" fn frazil_rt_run(
     parallel_for: Option<ParallelFor>,
     user: *mut c_void,
 ) {
-    // SAFETY: by the caller.
+    // SAFETY: by the contract of this function.
     unsafe {
         let steps = core::slice::from_raw_parts(steps, count as usize);
         let runner = match parallel_for {

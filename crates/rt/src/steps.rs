@@ -6,14 +6,14 @@ use core::ffi::c_void;
 /// A phase of a kernel: runs tasks `begin..end` on the buffers.
 pub type KernelFn = unsafe extern "C" fn(buffers: *const *mut u8, begin: i64, end: i64);
 
-/// A range of tasks with what they work on.
+/// A function that runs a range of tasks; `argument` is its context.
 pub type TaskFn = unsafe extern "C" fn(argument: *mut c_void, begin: i64, end: i64);
 
 /// The caller's parallel loop: calls `task(argument, begin, end)` on disjoint ranges that cover `0..tasks`, on any threads,
 /// and returns when all have returned.
 pub type ParallelFor = unsafe extern "C" fn(user: *mut c_void, tasks: i64, task: TaskFn, argument: *mut c_void);
 
-/// Which memory a [`BufferRef`] points into.
+/// The memory that a [`BufferRef`] points into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum BufferKind {
@@ -25,51 +25,52 @@ pub enum BufferKind {
     Workspace = 2,
     /// The constants.
     Constant = 3,
-    /// What was prepared when the code was loaded.
+    /// Data that was computed when the code was loaded.
     Prepared = 4,
 }
 
-/// Where a buffer lies.
+/// The location of a buffer.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct BufferRef {
-    /// Which memory.
+    /// The kind of memory.
     pub kind: BufferKind,
-    /// Which input or output.
+    /// Index of the input or output.
     pub index: u32,
-    /// Bytes from its start.
+    /// Offset from its start, in bytes.
     pub offset: u64,
 }
 
-/// Calls of a kernel that do its tasks backward: enough to begin where the last run ended, few enough to cost nothing.
+/// Number of kernel calls into which a step in reverse order is split on one thread: enough that a run begins where the last one ended, few enough that
+/// the calls cost nothing.
 const TURNS: i64 = 8;
 
-/// The order in which a thread takes the tasks of a step.
+/// The order in which a thread runs the tasks of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Order {
-    /// 1 when the last comes first, else 0.
+    /// 1 if the last task runs first, else 0.
     pub backward: u32,
-    /// 1 when runs with an odd number have it the other way round, else 0.
+    /// 1 if the order is reversed in runs with an odd number, else 0.
     pub turns: u32,
 }
 
 impl Order {
-    /// Whether the last task comes first in the run of this number.
+    /// Returns whether the last task runs first in the run with this number.
     fn is_backward(self, run: u64) -> bool {
         (u64::from(self.backward) ^ (u64::from(self.turns) & run)) & 1 == 1
     }
 }
 
-/// One phase of one call.
+/// One phase of one kernel call.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Step {
-    /// What runs.
+    /// The function.
     pub kernel: KernelFn,
     /// Number of its tasks.
     pub tasks: i64,
-    /// In which order they run.
+    /// The order of its tasks.
     pub order: Order,
     /// Its buffers.
     pub buffers: *const BufferRef,
@@ -89,15 +90,15 @@ pub struct Memory {
     pub workspace: *mut u8,
     /// The constants.
     pub constants: *const u8,
-    /// What was prepared when the code was loaded; written by the steps that prepare it only.
+    /// Data that was computed when the code was loaded; only the steps that compute it write it.
     pub prepared: *mut u8,
-    /// Room for the addresses of one step's buffers.
+    /// Memory for the addresses of one step's buffers.
     pub addresses: *mut *mut u8,
-    /// Number of the run: runs one after the other count up, at least modulo 2.
+    /// Number of the run: consecutive runs count up, at least modulo 2.
     pub run: u64,
 }
 
-/// Who runs the tasks of a step.
+/// The threads that run the tasks of a step.
 pub enum Runner<'a> {
     /// The calling thread.
     Serial,
@@ -107,7 +108,7 @@ pub enum Runner<'a> {
     Caller(ParallelFor, *mut c_void),
 }
 
-/// What a [`TaskFn`] is given.
+/// The argument of a [`TaskFn`].
 struct Job {
     kernel: KernelFn,
     addresses: *const *mut u8,
@@ -122,13 +123,13 @@ unsafe extern "C" fn run_job(argument: *mut c_void, begin: i64, end: i64) {
     }
 }
 
-/// Where `buffer` lies.
+/// Returns the address of `buffer`.
 ///
 /// # Safety
-/// `memory` holds what the buffer mentions, as for [`run`].
+/// `memory` has the memory that the buffer refers to, as for [`run`].
 pub unsafe fn address(buffer: &BufferRef, memory: &Memory) -> *mut u8 {
     let (index, offset) = (buffer.index as usize, buffer.offset as usize);
-    // SAFETY: by the caller.
+    // SAFETY: by the contract of this function.
     unsafe {
         match buffer.kind {
             BufferKind::Input => (*memory.inputs.add(index)).cast_mut().cast::<u8>().add(offset),
@@ -140,12 +141,12 @@ pub unsafe fn address(buffer: &BufferRef, memory: &Memory) -> *mut u8 {
     }
 }
 
-/// Runs `steps` one after the other.
+/// Runs `steps` in sequence.
 ///
 /// # Safety
-/// `memory` holds as many inputs and outputs as the steps mention, each as large as its description says; workspace, constants
-/// and `addresses` are as large as the plan says; workspace and constants are aligned to 64 bytes; the workspace and the
-/// outputs are used by nobody else meanwhile.
+/// `memory` has all inputs and outputs that the steps refer to, each of its declared size; workspace, constants and
+/// `addresses` have the sizes in the plan; workspace and constants are aligned to 64 bytes; the workspace and the outputs are
+/// not accessed otherwise meanwhile.
 pub unsafe fn run(steps: &[Step], memory: &Memory, runner: &Runner<'_>) {
     let _run = match runner {
         Runner::Pool(pool) => Some(pool.begin_run()),
@@ -153,13 +154,13 @@ pub unsafe fn run(steps: &[Step], memory: &Memory, runner: &Runner<'_>) {
     };
     for step in steps {
         for i in 0..step.buffer_count as usize {
-            // SAFETY: the step's table has `buffer_count` entries, and the memory is as the caller promises.
+            // SAFETY: the step's table has `buffer_count` entries, and the memory is as the caller guarantees.
             unsafe {
                 *memory.addresses.add(i) = address(&*step.buffers.add(i), memory);
             }
         }
         let backward = step.order.is_backward(memory.run);
-        // SAFETY: the buffers are resolved as the kernel wants them; tasks of a step are independent.
+        // SAFETY: the buffers are resolved as the kernel requires; tasks of a step are independent.
         unsafe {
             match runner {
                 _ if step.tasks <= 1 => (step.kernel)(memory.addresses, 0, step.tasks),
@@ -195,7 +196,7 @@ pub unsafe fn run(steps: &[Step], memory: &Memory, runner: &Runner<'_>) {
 mod tests {
     use super::*;
 
-    /// Writes the tasks' numbers to the list at the first buffer, behind its length.
+    /// Appends the tasks' numbers to the list in the first buffer, behind its length.
     unsafe extern "C" fn note(buffers: *const *mut u8, begin: i64, end: i64) {
         // SAFETY: the test passes a list of five numbers, of which the first counts the others.
         let list = unsafe { &mut *(*buffers).cast::<[i64; 5]>() };
@@ -230,7 +231,7 @@ mod tests {
                 addresses: addresses.as_mut_ptr(),
                 run,
             };
-            // SAFETY: the step mentions one buffer, the workspace, of the size that its kernel wants.
+            // SAFETY: the step refers to one buffer, the workspace, of the size that its kernel requires.
             unsafe { super::run(&[step], &memory, &Runner::Serial) };
             [list[1], list[2], list[3], list[4]]
         };

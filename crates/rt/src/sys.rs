@@ -1,4 +1,4 @@
-//! The few functions of the C library that the runtime uses.
+//! The functions of the C library that the runtime uses.
 
 use core::ffi::{c_int, c_long, c_void};
 use core::sync::atomic::AtomicU32;
@@ -58,7 +58,7 @@ pub fn futex_wait(word: &AtomicU32, expected: u32) {
     }
 }
 
-/// Wakes everybody who sleeps on `word`.
+/// Wakes all threads that sleep on `word`.
 pub fn futex_wake_all(word: &AtomicU32) {
     // SAFETY: the word is a live, aligned u32.
     unsafe {
@@ -66,7 +66,7 @@ pub fn futex_wake_all(word: &AtomicU32) {
     }
 }
 
-/// Starts a thread; `None` when the system refuses.
+/// Starts a thread; `None` if the system refuses.
 pub fn spawn(start: extern "C" fn(*mut c_void) -> *mut c_void, argument: *mut c_void) -> Option<Thread> {
     let mut thread = 0;
     // SAFETY: `thread` is writable; the argument is passed on untouched.
@@ -74,7 +74,7 @@ pub fn spawn(start: extern "C" fn(*mut c_void) -> *mut c_void, argument: *mut c_
     (status == 0).then_some(thread)
 }
 
-/// Gives the current thread the name `frazil-NUMBER`, at most 15 bytes, which is what Linux keeps.
+/// Names the current thread `frazil-NUMBER`, with at most 15 bytes, Linux's limit.
 pub fn name_thread(number: usize) {
     const SET_NAME: c_int = 15;
     let mut name = *b"frazil-\0\0\0\0\0";
@@ -95,17 +95,17 @@ pub fn name_thread(number: usize) {
     }
 }
 
-/// Words of a set of signals: 1024 bits, as the C libraries' own sets have.
+/// Words of a signal set: 1024 bits, as in the C libraries' own sets.
 const SIGNAL_WORDS: usize = 16;
 
-/// A set of signals, a bit each, as Linux's C libraries lay it out.
+/// A signal set, one bit per signal, in the layout of Linux's C libraries.
 pub type SignalSet = [u64; SIGNAL_WORDS];
 
-/// Signals that report what the thread itself did: SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS.
+/// Signals that report a fault of the thread itself: SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS.
 const OWN_SIGNALS: [u32; 7] = [4, 5, 6, 7, 8, 11, 31];
 const SET_MASK: c_int = 2;
 
-/// Blocks all signals of the current thread but [`OWN_SIGNALS`]; gives its former mask.
+/// Blocks all signals of the current thread but [`OWN_SIGNALS`]; returns its former mask.
 pub fn block_signals() -> SignalSet {
     let mut set = [u64::MAX; SIGNAL_WORDS];
     for signal in OWN_SIGNALS {
@@ -117,27 +117,27 @@ pub fn block_signals() -> SignalSet {
     former
 }
 
-/// Gives the current thread a mask.
+/// Sets the signal mask of the current thread.
 pub fn set_signals(set: &SignalSet) {
     // SAFETY: the set is as large as the largest of a C library.
     unsafe { pthread_sigmask(SET_MASK, set.as_ptr().cast(), core::ptr::null_mut()) };
 }
 
-/// The id of the current process.
+/// Returns the id of the current process.
 pub fn process() -> c_int {
     // SAFETY: the function has no requirements.
     unsafe { getpid() }
 }
 
-/// Bytes of a page, or of a part of one on machines with larger ones.
+/// Size of a page in bytes, or of a part of one on machines with larger pages.
 const PAGE: usize = 4096;
 
-/// A zeroed page that the system clears in forked processes; null where it cannot.
+/// Returns a zeroed page that the system clears in forked processes; null if it cannot.
 pub fn page_cleared_by_fork() -> *mut u8 {
     const READ_WRITE: c_int = 3;
     const PRIVATE_ANONYMOUS: c_int = 0x22;
     const WIPE_ON_FORK: c_int = 18;
-    // SAFETY: a new mapping at an address that the system chooses; nothing else knows it when it is removed.
+    // SAFETY: a new mapping at an address that the system chooses; nothing else uses it when it is removed.
     unsafe {
         let page = mmap(core::ptr::null_mut(), PAGE, READ_WRITE, PRIVATE_ANONYMOUS, -1, 0);
         if page.addr() == usize::MAX {
@@ -151,16 +151,16 @@ pub fn page_cleared_by_fork() -> *mut u8 {
     }
 }
 
-/// Removes what [`page_cleared_by_fork`] gave.
+/// Unmaps a page from [`page_cleared_by_fork`].
 ///
 /// # Safety
-/// Nobody uses it any more.
+/// The page is not used any more.
 pub unsafe fn unmap_page(page: *mut u8) {
-    // SAFETY: by the caller.
+    // SAFETY: by the contract of this function.
     unsafe { munmap(page.cast(), PAGE) };
 }
 
-/// Waits for the end of a thread that [`spawn`] started and nobody has joined.
+/// Waits for the end of a thread that [`spawn`] started and that has not been joined.
 pub fn join(thread: Thread) {
     // SAFETY: by this function's contract the thread is joinable.
     unsafe {
@@ -168,7 +168,7 @@ pub fn join(thread: Thread) {
     }
 }
 
-/// Lets other threads that want this processor have it first.
+/// Yields the processor to other threads.
 pub fn give_way() {
     // SAFETY: the function has no requirements.
     unsafe {
@@ -176,22 +176,22 @@ pub fn give_way() {
     }
 }
 
-/// The number of the processor that this thread runs on at the moment; negative when the system does not tell.
+/// Returns the number of the processor that this thread currently runs on; negative if the system does not report it.
 pub fn processor() -> i32 {
     if cfg!(miri) {
-        // Miri does not know this function.
+        // Miri does not support this function.
         return -1;
     }
     // SAFETY: the function has no requirements.
     unsafe { sched_getcpu() }
 }
 
-/// Moves this thread to another processor if it runs on `busy` and may run elsewhere. It may run where it could before.
+/// Moves this thread to another processor if it runs on `busy` and is allowed to run elsewhere. Its affinity is restored afterwards.
 ///
-/// Linux likes to wake a thread where its waker runs, above all in virtual machines, whose idle processors it takes for ones that the host
-/// has taken away. Both would share that processor until the next balancing, milliseconds later.
+/// Linux often wakes a thread on the processor of its waker, in particular in virtual machines, whose idle processors it considers
+/// preempted by the host. Both would share that processor until the next balancing, milliseconds later.
 pub fn leave_processor(busy: i32) {
-    // A negative number is none: the system did not tell.
+    // A negative number means that the system did not report it.
     let Ok(number) = usize::try_from(busy) else { return };
     if processor() != busy {
         return;
@@ -203,24 +203,24 @@ pub fn leave_processor(busy: i32) {
     }
     if others != [0; MASK_WORDS] && others != allowed {
         for mask in [others, allowed] {
-            // SAFETY: the mask is as large as is said; 0 is the calling thread.
+            // SAFETY: the mask has the given size; 0 is the calling thread.
             unsafe { sched_setaffinity(0, size_of_val(&mask), mask.as_ptr().cast()) };
         }
     }
 }
 
-/// Words of a set of processors: 1024, as many as the C library's own has.
+/// Words of a processor set: 1024 bits, as in the C library's own.
 const MASK_WORDS: usize = 16;
 
-/// The processors that this thread may run on, a bit each; `None` when the system does not tell.
+/// Returns the processors that this thread may run on, one bit each; `None` if the system does not report them.
 fn allowed_processors() -> Option<[u64; MASK_WORDS]> {
     let mut mask = [0; MASK_WORDS];
-    // SAFETY: the mask is as large as is said; 0 is the calling thread.
+    // SAFETY: the mask has the given size; 0 is the calling thread.
     let status = unsafe { sched_getaffinity(0, size_of_val(&mask), mask.as_mut_ptr().cast()) };
     (status == 0).then_some(mask)
 }
 
-/// `bytes` bytes at a 64-byte boundary; null when there is no memory.
+/// Allocates `bytes` bytes, aligned to 64 bytes; null if there is no memory.
 pub fn allocate(bytes: usize) -> *mut u8 {
     let mut out = core::ptr::null_mut();
     // SAFETY: `out` is writable, 64 is a power of two and a multiple of a pointer's size.
@@ -230,12 +230,12 @@ pub fn allocate(bytes: usize) -> *mut u8 {
     }
 }
 
-/// Gives back what [`allocate`] gave, or null.
+/// Releases memory from [`allocate`], or null.
 ///
 /// # Safety
-/// Nobody uses the memory any more.
+/// The memory is not used any more.
 pub unsafe fn release(pointer: *mut u8) {
-    // SAFETY: by the caller.
+    // SAFETY: by the contract of this function.
     unsafe { free(pointer.cast()) }
 }
 

@@ -38,6 +38,7 @@ pub mod threads;
 pub mod value;
 
 pub use error::{OpError, TensorError};
+pub use operator::entry::{self, Entry};
 pub use operator::op::{Form, Operator, Semantics, Variant};
 pub use operator::registry::{self, Registry};
 pub use operator::signature::Signature;
@@ -48,4 +49,4 @@ pub use shape::layout;
 pub use tensor::storage::Storage;
 pub use tensor::{Tensor, element, elements, lanes, marks, storage};
 pub use value::instance_of::is_instance;
-pub use value::{Value, export, format, import, python_repr};
+pub use value::{Value, export, format, import, number, python_repr};

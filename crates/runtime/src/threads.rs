@@ -1,6 +1,6 @@
 //! Threads for large loops: one pool a process, which is started when it is first needed.
 //!
-//! Threads do not survive a fork: in the child nobody would take up what is handed to a pool of its parent, and who waits for it would wait for ever.
+//! Threads do not survive a fork: in the child, no thread would run the tasks of a pool of its parent, and a wait for them would not end.
 //! So a pool serves the process that started it, and a child starts its own.
 
 use frazil_limits::{Budget, Latch};

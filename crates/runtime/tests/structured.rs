@@ -132,7 +132,7 @@ fn contraction(domain: &[i64], parallel: usize, inputs: Vec<Access>, dtype: DTyp
 }
 
 #[test]
-fn matrix_products_of_every_layout() {
+fn matmuls_of_every_layout() {
     let (b, m, n, k) = (3, 5, 7, 11);
     let index = |l| Affine::index(4, l);
     let s = contraction(

@@ -1,4 +1,4 @@
-//! Reading and writing graphs, by number of nodes.
+//! Benchmarks of reading and printing graphs, by number of nodes.
 
 #![allow(missing_docs, reason = "criterion's macros make public items")]
 
@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::hint::black_box;
 use std::sync::Arc;
 
-/// A graph as traced models have them: constants, views and operators with source ranges, some control flow.
+/// Returns a graph like those of traced models: constants, views and operators with source ranges, some control flow.
 fn text(nodes: usize) -> String {
     let mut out =
         String::from("graph(%x.1 : Float(8, 64, strides=[64, 1], requires_grad=0, device=cpu),\n      %c : bool):\n");

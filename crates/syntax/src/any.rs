@@ -1,4 +1,4 @@
-//! Telling the kinds of text apart.
+//! Detection of the kind of a text.
 
 use crate::diagnostics::ParseError;
 use crate::module::{TensorSource, parse_module_with};
@@ -7,16 +7,16 @@ use crate::parse::{ParseOptions, ParsedGraph, parse_graph_with};
 use frazil_ir::{Context, Module};
 use std::sync::Arc;
 
-/// What a text is.
+/// The kind of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextKind {
-    /// `graph(...)`
+    /// A graph: `graph(...)`.
     Graph,
     /// `frazil module 1`
     Module,
 }
 
-/// What a text holds.
+/// The content of a text.
 #[derive(Clone, Debug)]
 pub enum Parsed {
     /// A graph.
@@ -25,7 +25,7 @@ pub enum Parsed {
     Module(Box<Module>),
 }
 
-/// What kind of text this is, judging by its first word; `None` when it is neither (Python source, say).
+/// Detects the kind of a text by its first word; `None` if it is neither (for example Python source).
 ///
 /// ```
 /// # use frazil_syntax::{TextKind, sniff};
@@ -46,10 +46,10 @@ pub fn sniff(text: &str) -> Option<TextKind> {
     }
 }
 
-/// Reads a graph or a module. `tensors` gives the bytes of a module that do not stand in the text.
+/// Reads a graph or a module. `tensors` returns the bytes of a module that are not in the text.
 ///
 /// # Errors
-/// Everything that is wrong with the text, with places.
+/// All errors in the text, with places.
 pub fn parse_any(
     ctx: &Arc<Context>,
     text: &str,
@@ -58,7 +58,7 @@ pub fn parse_any(
 ) -> Result<Parsed, ParseError> {
     match sniff(text) {
         Some(TextKind::Module) => parse_module_with(ctx, text, tensors, options).map(|m| Parsed::Module(Box::new(m))),
-        // What is neither gets the graph parser's message.
+        // For other texts, the graph parser reports the error.
         Some(TextKind::Graph) | None => parse_graph_with(ctx, text, options).map(|g| Parsed::Graph(Box::new(g))),
     }
 }

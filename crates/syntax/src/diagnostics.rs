@@ -1,6 +1,6 @@
-//! Messages about a text: collecting them while parsing, and rendering them with caret lines.
+//! Diagnostics about a text: collecting them while parsing, and rendering them with caret lines.
 //!
-//! Codes are stable; tests and documents may name them:
+//! Codes are stable; tests and documents may refer to them:
 //!
 //! | code | meaning |
 //! | --- | --- |
@@ -20,7 +20,7 @@
 //! | `missing-return` | a graph or block without its results |
 //! | `stray-block` | a block that belongs to no node |
 //! | `python-operator` | a call into the Python interpreter (`^name`) |
-//! | `unknown-subgraph` | a `with` part that no node asks for, or a node without its part |
+//! | `unknown-subgraph` | a `with` part that no node refers to, or a node without its part |
 //! | `nesting-too-deep` | blocks, types or values nested beyond the limit |
 //! | `too-many-errors` | the rest of the text was not read |
 //! | `output-type` | an output's type contradicts the operator's schema |
@@ -34,10 +34,10 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use frazil_ir::{Diagnostic, Severity, Span};
 use std::fmt;
 
-/// A text that cannot be read: everything that is wrong with it.
+/// All errors in a text that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct ParseError {
-    /// In the order of the text; at least one is an error.
+    /// The diagnostics in the order of the text; at least one is an error.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -50,17 +50,17 @@ impl fmt::Display for ParseError {
     }
 }
 
-/// The diagnostic has been recorded; the caller recovers or gives up.
+/// The diagnostic has been recorded; the caller recovers or returns the error.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reported;
 
-/// A result whose error is on record already.
+/// A result whose error has been recorded.
 pub(crate) type Parsed<T> = Result<T, Reported>;
 
-/// Errors beyond this number are not looked for.
+/// Maximum number of recorded errors.
 const MAX_ERRORS: usize = 50;
 
-/// What has been found so far.
+/// The diagnostics found so far.
 #[derive(Default, Debug)]
 pub(crate) struct Sink {
     diagnostics: Vec<Diagnostic>,
@@ -99,12 +99,12 @@ impl Sink {
         self.report(Diagnostic::error(code, message, span, label))
     }
 
-    /// How many diagnostics are recorded.
+    /// Returns the number of recorded diagnostics.
     pub(crate) fn len(&self) -> usize {
         self.diagnostics.len()
     }
 
-    /// Says of the verifier's failures from diagnostic `first` on that they are in the function `name`.
+    /// Adds to the verifier's failures from diagnostic `first` on that they are in the function `name`.
     pub(crate) fn name_function(&mut self, first: usize, name: &str) {
         for diagnostic in self.diagnostics.iter_mut().skip(first) {
             if diagnostic.code == "invalid-graph"
@@ -115,7 +115,7 @@ impl Sink {
         }
     }
 
-    /// True once no more errors are recorded.
+    /// Returns true once no more errors are recorded.
     pub(crate) fn is_full(&self) -> bool {
         self.errors >= MAX_ERRORS
     }
@@ -124,7 +124,7 @@ impl Sink {
         self.errors > 0
     }
 
-    /// The warnings, if there was no error.
+    /// Returns the warnings, if there was no error.
     pub(crate) fn finish(mut self) -> Result<Vec<Diagnostic>, ParseError> {
         self.diagnostics
             .sort_by_key(|d| d.labels.first().map_or(0, |l| l.span.start));
@@ -138,7 +138,7 @@ impl Sink {
     }
 }
 
-/// Renders `diagnostics` about `text`, which was read from `name`, with the lines in question, carets and hints.
+/// Renders `diagnostics` about `text`, which was read from `name`, with the affected lines, carets and hints.
 ///
 /// ```
 /// # use frazil_syntax::{parse_graph, render};
@@ -168,7 +168,7 @@ fn render_one(renderer: &Renderer, name: &str, text: &str, diagnostic: &Diagnost
         Severity::Error => Level::ERROR,
     };
     let title = level.primary_title(diagnostic.message.as_str()).id(diagnostic.code);
-    // Only the lines in question are given to the renderer: it goes over all of what it gets.
+    // Only the affected lines are passed to the renderer, which processes all of its input.
     let spans: Vec<_> = diagnostic.labels.iter().map(|l| within(text, l.span)).collect();
     let mut parts: Vec<Group<'_>> = Vec::new();
     let snippet = {
@@ -199,7 +199,7 @@ fn render_one(renderer: &Renderer, name: &str, text: &str, diagnostic: &Diagnost
     renderer.render(&parts)
 }
 
-/// The span as byte positions of `text`, on character boundaries.
+/// Returns the span as byte positions of `text`, adjusted to character boundaries.
 fn within(text: &str, span: Span) -> std::ops::Range<usize> {
     let floor = |at: u32| {
         let mut at = (at as usize).min(text.len());

@@ -1,7 +1,7 @@
-//! Graphs as pictures, in Graphviz's DOT language.
+//! Graphs in Graphviz's DOT language.
 //!
-//! A node is a box with its kind and attributes, a value an edge from where it is defined to where it is used, a block a cluster inside the
-//! box of its node. Names, strings and kinds come from the input, so everything is quoted.
+//! A node is a box with its kind and attributes, a value an edge from its definition to its use, a block a cluster inside the box of its
+//! node. Names, strings and kinds come from the input, so everything is quoted.
 
 use crate::print::graph::MAX_INDENT;
 use crate::print::value::{self, Plain};
@@ -11,10 +11,10 @@ use frazil_ir::{AttributeValue, BlockId, Definition, Graph, NodeId, TypeId, Valu
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// Longest text of an attribute's value in a box.
+/// Maximum length of an attribute's value in a box, in characters.
 const MAX_VALUE: usize = 40;
 
-/// The graphs of a DOT file, one picture: each named graph is a cluster, graphs that nodes hold are clusters beside it.
+/// Prints graphs as one DOT file: each named graph is a cluster, and graphs in attributes of nodes are clusters beside it.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -50,10 +50,10 @@ pub fn print_dot<'g>(graphs: impl IntoIterator<Item = (&'g str, &'g Graph)>) -> 
 struct Picture<'g, 'o> {
     graph: &'g Graph,
     names: Names<'g>,
-    /// Keeps the ids of several graphs apart.
+    /// Distinguishes the ids of several graphs.
     number: usize,
     types: HashMap<TypeId, String>,
-    /// Graphs that nodes hold.
+    /// Graphs in attributes of nodes.
     inner: Vec<(String, &'g Graph)>,
     level: usize,
     out: &'o mut String,
@@ -134,7 +134,7 @@ impl<'g, 'o> Picture<'g, 'o> {
         self.line("}");
     }
 
-    /// The block's parameters, as a box of their own.
+    /// Prints the block's parameters, as a box of their own.
     fn block_start(&mut self, block: BlockId) {
         let parameters = self.graph.parameters(block);
         if parameters.is_empty() {
@@ -196,7 +196,7 @@ impl<'g, 'o> Picture<'g, 'o> {
         format!("g{}p{}", self.number, block.as_u32())
     }
 
-    /// `%x : Tensor`
+    /// Returns the text of a value with its type: `%x : Tensor`.
     fn typed(&mut self, v: ValueId) -> String {
         let mut text = String::new();
         self.names.push(v, &mut text);
@@ -209,7 +209,7 @@ impl<'g, 'o> Picture<'g, 'o> {
     }
 }
 
-/// A DOT string. Line ends become centred lines; other control characters, which Graphviz does not draw, are left out.
+/// Returns a quoted DOT string. Line ends become centred lines; other control characters, which Graphviz does not draw, are removed.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {

@@ -1,9 +1,9 @@
-//! The names that `.safetensors` files have for dtypes.
+//! The names of dtypes in `.safetensors` files.
 
 use frazil_ir::DType;
 use safetensors::Dtype;
 
-/// Dtypes that PyTorch and the format share.
+/// Dtypes that both PyTorch and the format have.
 const DTYPES: [(DType, Dtype); 11] = [
     (DType::Byte, Dtype::U8),
     (DType::Char, Dtype::I8),
@@ -18,14 +18,14 @@ const DTYPES: [(DType, Dtype); 11] = [
     (DType::Bool, Dtype::BOOL),
 ];
 
-/// The dtype that a `.safetensors` file means; `None` for those that PyTorch does not share.
+/// Returns the dtype for a dtype of `.safetensors` files; `None` for those that PyTorch does not have.
 ///
 /// See [`to_safetensors`] for an example.
 pub fn from_safetensors(dtype: Dtype) -> Option<DType> {
     DTYPES.iter().find(|(_, s)| *s == dtype).map(|(d, _)| *d)
 }
 
-/// How a `.safetensors` file names a dtype; `None` for those that the format has not.
+/// Returns the name of a dtype in `.safetensors` files; `None` for those that the format does not have.
 ///
 /// ```
 /// use frazil_ir::DType;

@@ -1,4 +1,4 @@
-//! Which file something came from, so exactly that what was made of it can be kept for the next time.
+//! The identity of files, so that data derived from a file is reused only for the same content.
 
 use std::fs::File;
 #[cfg(target_os = "linux")]
@@ -6,21 +6,21 @@ use std::path::PathBuf;
 #[cfg(unix)]
 use std::time::Duration;
 
-/// A file and its state: another number, size or time is another content.
+/// A file and its state: another inode number, size or time means other content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileIdentity {
     device: u64,
     inode: u64,
     size: u64,
-    /// Seconds and nanoseconds.
+    /// Modification time in seconds and nanoseconds.
     modified: (i64, i64),
-    /// When content, name or permissions changed last; programs cannot set this one.
+    /// Time of the last change of content, name or permissions; programs cannot set this one.
     changed: (i64, i64),
 }
 
 impl FileIdentity {
-    /// The identity of an open file. `None` where the system does not tell enough, and for files that were changed just now: within one tick
-    /// of the file system's clock they could change again and look the same.
+    /// Returns the identity of an open file. `None` if the system does not report enough, and for files that were changed just now: within
+    /// one tick of the file system's clock they could change again without a visible difference.
     #[cfg(unix)]
     pub fn of(file: &File) -> Option<FileIdentity> {
         use std::os::unix::fs::MetadataExt;
@@ -37,14 +37,14 @@ impl FileIdentity {
         })
     }
 
-    /// The identity of an open file: not known here.
+    /// Returns the identity of an open file, which is unknown on this system.
     #[cfg(not(unix))]
     pub fn of(_: &File) -> Option<FileIdentity> {
         None
     }
 
-    /// What `read`, which reads `file`, gives, and the identity of the very file that was read. `None` for one that changed meanwhile: what was read may be of
-    /// its old content, of its new one, or of both.
+    /// Runs `read`, which reads `file`, and returns its result with the identity of the file. `None` for a file that changed meanwhile, since the data may be
+    /// of its old or new content, or of both.
     pub fn while_reading<R>(file: &File, read: impl FnOnce() -> R) -> (Option<FileIdentity>, R) {
         let before = FileIdentity::of(file);
         let result = read();
@@ -52,8 +52,8 @@ impl FileIdentity {
         (before.filter(|before| Some(before) == after.as_ref()), result)
     }
 
-    /// The identity of the file that this very code was loaded from, a program or a library: what another build keeps is not for this one. `None` where it is
-    /// not known, or has been replaced since.
+    /// Returns the identity of the file that contains this code, a program or a library: code that another build stores must not be used. `None` if it is
+    /// unknown, or has been replaced since.
     #[cfg(target_os = "linux")]
     pub fn of_this_code() -> Option<FileIdentity> {
         let here = FileIdentity::of_this_code as fn() -> Option<FileIdentity> as usize;
@@ -61,25 +61,25 @@ impl FileIdentity {
         FileIdentity::of(&File::open(mapped_at(&maps, here)?).ok()?)
     }
 
-    /// The identity of the file that this code was loaded from: not known here, since it may be a library.
+    /// Returns the identity of the file that contains this code, which is unknown on this system, since it may be a library.
     #[cfg(not(target_os = "linux"))]
     pub fn of_this_code() -> Option<FileIdentity> {
         None
     }
 }
 
-/// Whether a file that changed at `changed` looks another one after a change at `now` or later.
+/// Returns whether a later change, at `now` or after it, would be visible for a file that changed at `changed`.
 #[cfg(unix)]
 fn is_settled(changed: Duration, now: Duration) -> bool {
-    /// Longer than any system's tick.
+    /// Longer than the tick of any system's clock.
     const TICK: Duration = Duration::from_millis(50);
-    /// As long as the longest tick of a file system that counts whole seconds.
+    /// The longest tick of file systems with a resolution of seconds.
     const COARSE_TICK: Duration = Duration::from_secs(2);
     let tick = if changed.subsec_nanos() == 0 { COARSE_TICK } else { TICK };
     now.checked_sub(changed).is_some_and(|age| age > tick)
 }
 
-/// The file that is mapped at `address` according to `maps`, which has the form of `/proc/self/maps`.
+/// Returns the file that is mapped at `address` according to `maps`, in the form of `/proc/self/maps`.
 #[cfg(target_os = "linux")]
 fn mapped_at(maps: &[u8], address: usize) -> Option<PathBuf> {
     use std::os::unix::ffi::OsStrExt;
@@ -88,11 +88,11 @@ fn mapped_at(maps: &[u8], address: usize) -> Option<PathBuf> {
         let parse = |text| usize::from_str_radix(text, 16).ok();
         Some((parse(start)?..parse(end)?).contains(&address))
     };
-    // Range, permissions, offset, device, inode; then, behind some spaces, the path.
+    // The fields of a line: range, permissions, offset, device, inode; then, after spaces, the path.
     let mut lines = maps.split(|&b| b == b'\n').map(|line| line.splitn(6, |&b| b == b' '));
     let rest = lines.find_map(|mut fields| contains(fields.next()?)?.then(|| fields.nth(4)))??;
     let path = rest.trim_ascii_start();
-    // One that is not there any more has this behind its name.
+    // A deleted file has this suffix.
     let is_there = path.starts_with(b"/") && !path.ends_with(b" (deleted)");
     is_there.then(|| PathBuf::from(std::ffi::OsStr::from_bytes(path)))
 }
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn this_code_is_found_in_its_own_file() {
         let program = File::open(std::env::current_exe().unwrap()).unwrap();
-        // It may have been built this very moment.
+        // The program may have been built just now.
         while FileIdentity::of(&program).is_none() {
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -144,7 +144,7 @@ mod tests {
         let file = File::open(&path).unwrap();
         let (known, text) = FileIdentity::while_reading(&file, || std::fs::read_to_string(&path).unwrap());
         assert!(known.is_some() && text == "old");
-        // Also where it looks settled again afterwards.
+        // Also if it looks settled again afterwards.
         for pause in [0, 100] {
             let (known, ()) = FileIdentity::while_reading(&file, || {
                 let mut same = File::options().write(true).open(&path).unwrap();

@@ -1,10 +1,10 @@
-//! The `.ir` text form: parser, printer and messages.
+//! The `.ir` text form: parser, printer and diagnostics.
 //!
 //! - [`parse_graph`] and [`print_graph`] read and write graphs as PyTorch prints them, byte for byte.
 //! - [`write_module`] and [`read_module`] write and read whole modules, without loss.
 //! - [`print_dot`] draws graphs.
-//! - [`parse_any`] tells a graph from a module.
-//! - [`render`] shows [diagnostics](frazil_ir::Diagnostic) with the lines they are about.
+//! - [`parse_any`] reads a graph or a module.
+//! - [`render`] shows [diagnostics](frazil_ir::Diagnostic) with the affected lines.
 #![deny(unsafe_code)]
 
 mod any;

@@ -1,4 +1,4 @@
-//! Output files that are there whole or not at all.
+//! Output files that are written completely or not at all.
 
 mod folder;
 pub(crate) mod temporary;
@@ -10,35 +10,35 @@ use std::io::{self, Seek};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// A file that is being written: under a temporary name until [`OutputFile::commit`], so that a failure leaves what was there before. One
-/// that is dropped instead leaves nothing.
+/// A file that is being written: under a temporary name until [`OutputFile::commit`], so that existing content survives a failure.
+/// Dropping it instead leaves no file.
 ///
-/// A symbolic link stays one: the file that it names is replaced. What is no regular file (a terminal, a pipe, `/dev/null`) is written to,
-/// not replaced: renaming a file over a device would take the device away from everybody.
+/// A symbolic link is kept, and its target is replaced. A path that is not a regular file (a terminal, a pipe, `/dev/null`) is written to,
+/// not replaced: renaming a file over a device would remove the device for all users.
 ///
-/// The folder may belong to somebody who changes names in it meanwhile. So the temporary file is written, and its permissions are set, through its open
-/// handle only, and a file of another user's has no say in the permissions of what replaces it.
+/// The folder may belong to a user who renames files in it meanwhile. So the temporary file is written, and its permissions are set, through its open
+/// handle only, and the permissions of another user's file are not copied.
 pub struct OutputFile {
     destination: Destination,
 }
 
-/// Where the bytes go.
+/// The destination of the bytes.
 enum Destination {
-    /// First to a temporary file beside `path`, which will have these permissions, or else those that new files get.
+    /// A temporary file beside `path`, which gets these permissions, or else those of new files.
     Regular {
         temporary: NamedTempFile,
         path: PathBuf,
         permissions: Option<Permissions>,
     },
-    /// First to a file without a name, then to what takes bytes but cannot be replaced.
+    /// A file without a name, whose bytes are copied to a path that cannot be replaced.
     Special { bytes: File, path: PathBuf },
 }
 
 impl OutputFile {
-    /// Starts to write what will be at `path`.
+    /// Starts to write a file at `path`.
     ///
     /// # Errors
-    /// When `path` is a folder, or its folder cannot be written to.
+    /// If `path` is a folder, or its folder cannot be written to.
     pub fn create(path: &Path) -> io::Result<OutputFile> {
         let found = match std::fs::metadata(path) {
             Ok(found) if found.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
@@ -59,11 +59,10 @@ impl OutputFile {
         OutputFile::regular(path, found)
     }
 
-    /// Starts to write what will be at `path`, under a name that the user has not chosen: a symbolic link that somebody has put there is replaced
-    /// and not followed.
+    /// Starts to write a file at `path`, a name that the user has not chosen: a planted symbolic link is replaced and not followed.
     ///
     /// # Errors
-    /// When something else than a file or a link is at `path`, or its folder cannot be written to.
+    /// If `path` is neither a file nor a link, or its folder cannot be written to.
     pub fn replacing(path: &Path) -> io::Result<OutputFile> {
         match std::fs::symlink_metadata(path) {
             Ok(found) if found.is_file() => OutputFile::regular(path.to_owned(), Some(found)),
@@ -74,7 +73,7 @@ impl OutputFile {
         }
     }
 
-    /// The file at `path` itself. It gets the permissions of the one that was `found` there, if that was the user's own.
+    /// Returns the regular file at `path`. It gets the permissions of the existing file `found`, if that belongs to the user.
     fn regular(path: PathBuf, found: Option<Metadata>) -> io::Result<OutputFile> {
         let temporary = temporary::create_in(match path.parent() {
             Some(folder) if folder != Path::new("") => folder,
@@ -90,12 +89,12 @@ impl OutputFile {
         })
     }
 
-    /// Whether a regular file will be at the path, rather than a device, a pipe or the like that takes the bytes.
+    /// Returns whether the path will be a regular file, rather than a device, a pipe or the like to which the bytes are written.
     pub fn is_file(&self) -> bool {
         matches!(self.destination, Destination::Regular { .. })
     }
 
-    /// The temporary file, which is not buffered.
+    /// Returns the temporary file, which is not buffered.
     pub fn file(&mut self) -> &mut File {
         match &mut self.destination {
             Destination::Regular { temporary, .. } => temporary.as_file_mut(),
@@ -103,10 +102,10 @@ impl OutputFile {
         }
     }
 
-    /// Puts what was written in its place.
+    /// Moves the written file to its path.
     ///
     /// # Errors
-    /// When it cannot be put there; a regular file is then what it was.
+    /// If it cannot be moved; an existing regular file is then unchanged.
     pub fn commit(self) -> io::Result<()> {
         match self.destination {
             Destination::Regular {
@@ -121,7 +120,7 @@ impl OutputFile {
             }
             Destination::Special { mut bytes, path } => {
                 let mut special = File::options().write(true).open(path)?;
-                // By another name meanwhile, of a file that nobody asked to be overwritten.
+                // A link that was made meanwhile would name a file that the user did not choose to overwrite.
                 if special.metadata()?.is_file() {
                     return Err(io::Error::other("it has become a regular file meanwhile"));
                 }
@@ -133,7 +132,7 @@ impl OutputFile {
     }
 }
 
-/// The permissions of the user's own file, without the bits that make a program run as its owner.
+/// Returns the permissions of the user's own file, without the setuid and setgid bits.
 #[cfg(unix)]
 fn own_permissions(found: &Metadata) -> Option<Permissions> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -146,10 +145,10 @@ fn own_permissions(found: &Metadata) -> Option<Permissions> {
     Some(found.permissions())
 }
 
-/// Writes a file at `path` as [`OutputFile`] does. `write` gets the temporary file; what fails there is passed on.
+/// Writes a file at `path` as [`OutputFile`] does. `write` receives the temporary file; its errors are passed on.
 ///
 /// # Errors
-/// Those of `write`, and when the file cannot be put in its place.
+/// The errors of `write`; also if the file cannot be moved to its path.
 pub fn write_atomically<E: From<io::Error>>(
     path: &Path,
     write: impl FnOnce(&mut File) -> Result<(), E>,
@@ -197,7 +196,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
 
-        // A link under a name that nobody chose may have been planted.
+        // A link at a name that the user did not choose may have been planted.
         let mut output = OutputFile::replacing(&link).unwrap();
         output.file().write_all(b"other").unwrap();
         output.commit().unwrap();
@@ -207,7 +206,7 @@ mod tests {
         assert!(OutputFile::replacing(folder.path()).is_err());
     }
 
-    /// As in a folder whose owner puts a link in the place of the temporary file while it is written.
+    /// Simulates an owner of the folder who replaces the temporary file with a link while it is written.
     #[cfg(unix)]
     #[test]
     fn a_planted_link_changes_no_other_file() {
@@ -235,7 +234,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
     }
 
-    /// Bits that let a program run as its owner are not for what takes its place, and another user's file decides nothing.
+    /// Setuid and setgid bits are not copied, and neither are the permissions of another user's file.
     #[cfg(unix)]
     #[test]
     fn permissions_are_taken_over_from_own_files_only() {
@@ -261,7 +260,7 @@ mod tests {
         assert_eq!(std::fs::metadata(&path).unwrap().uid(), 0);
     }
 
-    /// A pipe stands for the devices: what is written arrives there, and it is not replaced by a file.
+    /// A pipe represents devices: it receives the bytes, and is not replaced by a file.
     #[cfg(target_os = "linux")]
     #[test]
     fn what_is_no_regular_file_is_written_to() {

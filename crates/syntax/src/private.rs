@@ -1,16 +1,16 @@
-//! Folders and files that nobody but this user may have written, for what is believed when it is read again: machine code, above all.
+//! Private folders and files, which no other user can have written, for data that is trusted when it is read again: in particular machine code.
 //!
-//! A checksum finds what was damaged by accident. Against other users of the machine there are ownership and permissions:
+//! A checksum detects accidental damage. Ownership and permissions protect against other users of the machine:
 //!
-//! - A folder, and those that it lies in where they are missing, are created with mode 0700 and files with 0600, whatever the process's file mode mask is.
-//! - A folder, and a file in it, must be owned by the user that the process acts for, or by root, and be writable by nobody else. A folder of
-//!   root's is only read from by other users.
-//! - The folder is opened once for each access, without following a symbolic link, and files are reached through it. So none of the checks
-//!   can be passed by one file and the read be of another.
-//! - A file is opened without following a link and without waiting for a writer of a FIFO, and has to be a regular one.
-//! - A file is written under a random name that did not exist, and renamed: a link that was planted under its name is replaced, not followed.
+//! - A folder, and missing parent folders, are created with mode 0700 and files with 0600, independently of the process's file mode mask.
+//! - A folder, and a file in it, must be owned by the effective user of the process, or by root, and be writable by no other user. Other users only read from a
+//!   folder of root.
+//! - The folder is opened once for each access, without following a symbolic link, and files are accessed through it. So the checked file is always the one
+//!   that is read.
+//! - A file is opened without following a link and without waiting for a writer of a FIFO, and must be a regular one.
+//! - A file is written under a new random name, and renamed: a link that was planted under its name is replaced, not followed.
 //!
-//! Where a system has no such permissions, files are only written under another name and renamed.
+//! On systems without such permissions, files are only written under another name and renamed.
 
 use crate::output::temporary::{PREFIX, remove_leftovers};
 use std::fs::File;
@@ -20,21 +20,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tracing::warn;
 
-/// A folder of private files; see the [module's documentation](self). It need not exist before something is written.
+/// A folder of private files; see the [module's documentation](self). It is created on the first write.
 #[derive(Clone, Debug)]
 pub struct PrivateFolder {
     path: PathBuf,
-    /// Whether there has been a warning that something was not kept. Clones share it.
+    /// Whether there has been a warning that something could not be stored. Clones share it.
     has_failed: Arc<AtomicBool>,
-    /// Whether temporary files that killed processes left have been removed. Clones share it.
+    /// Whether leftovers of killed processes have been removed. Clones share it.
     is_tidied: Arc<AtomicBool>,
 }
 
 impl PrivateFolder {
-    /// The folder at `path`, which is not looked at yet.
+    /// Returns the folder at `path`, which is not accessed yet.
     pub fn new(path: impl Into<PathBuf>) -> PrivateFolder {
         let path: PathBuf = path.into();
-        // Without a slash or a dot at the end, for which the system would follow a link.
+        // Without a slash or a dot at the end, after which the system would follow a link.
         let path: PathBuf = match path.as_os_str().is_empty() {
             true => ".".into(),
             false => path.components().collect(),
@@ -46,15 +46,15 @@ impl PrivateFolder {
         }
     }
 
-    /// Where it is.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Creates the folder where there is none, and checks that it may be used.
+    /// Creates the folder if there is none, and checks that it may be used.
     ///
     /// # Errors
-    /// When it cannot be created, or others may have written to it; the message says what to do.
+    /// If it cannot be created, or others may have written to it; the message contains a remedy.
     pub fn prepare(&self) -> io::Result<()> {
         system::Folder::create(&self.path).map(drop)
     }
@@ -62,31 +62,31 @@ impl PrivateFolder {
     /// Opens the file `name` for reading.
     ///
     /// # Errors
-    /// When there is no such file, it is not a regular one, or others may have written to it or to the folder.
+    /// If there is no such file, if it is not a regular one, or if others may have written to it or to the folder.
     pub fn open(&self, name: &str) -> io::Result<File> {
         system::Folder::open(&self.path)?.read(plain(name)?)
     }
 
-    /// The contents of the file `name`.
+    /// Returns the contents of the file `name`.
     ///
     /// # Errors
-    /// As [`PrivateFolder::open`], and when it has more than `most` bytes.
+    /// As [`PrivateFolder::open`]; also if it has more than `most` bytes.
     pub fn read(&self, name: &str, most: u64) -> io::Result<Vec<u8>> {
         read_at_most(&self.open(name)?, most)
     }
 
-    /// Puts what `write` writes in the place of the file `name`; whoever has opened the present one keeps that. False, and nothing changes, when `write`
-    /// gives false, or another process deletes the folder meanwhile.
+    /// Replaces the file `name` by the output of `write`; processes that have opened the current one keep it. Returns false and changes nothing if
+    /// `write` returns false, or if another process deletes the folder meanwhile.
     ///
     /// # Errors
-    /// Those of `write` and of [`PrivateFolder::prepare`], and when the folder or the file cannot be written.
+    /// The errors of `write` and of [`PrivateFolder::prepare`]; also if the folder or the file cannot be written.
     pub fn write(&self, name: &str, write: impl FnOnce(&mut File) -> io::Result<bool>) -> io::Result<bool> {
         let name = plain(name)?;
         let (folder, temporary, mut file) = self.temporary()?;
         if !self.is_tidied.swap(true, Ordering::Relaxed) {
             remove_leftovers(&self.path, false);
         }
-        // The lock that tells the file from a leftover is held until it has its name.
+        // The lock that distinguishes the file from a leftover is held until it is renamed.
         let written = write(&mut file).and_then(|wanted| Ok(wanted && was_there(folder.rename(&temporary, name))?));
         drop(file);
         if !matches!(written, Ok(true)) {
@@ -95,13 +95,13 @@ impl PrivateFolder {
         written
     }
 
-    /// A new file in the folder, which is created if need be, as often as another process deletes it meanwhile.
+    /// Creates a temporary file in the folder, which is created if necessary, again if another process deletes it meanwhile.
     fn temporary(&self) -> io::Result<(system::Folder, String, File)> {
         let mut tries = 0;
         loop {
             let created = system::Folder::create(&self.path).and_then(|folder| {
                 if !folder.is_writable() {
-                    let text = "it belongs to root, and nobody else writes to it";
+                    let text = "it belongs to root, and no other user writes to it";
                     return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
                 }
                 let (name, file) = folder.temporary()?;
@@ -114,7 +114,7 @@ impl PrivateFolder {
         }
     }
 
-    /// Writes as [`PrivateFolder::write`] does what can be made anew: it may be missing. The first failure of this folder and its clones is a warning.
+    /// Writes a file as [`PrivateFolder::write`] does, if it is only a cache that may be missing. The first failure of this folder and its clones is a warning.
     pub fn keep(&self, name: &str, write: impl FnOnce(&mut File) -> io::Result<bool>) {
         if let Err(e) = self.write(name, write)
             && !self.has_failed.swap(true, Ordering::Relaxed)
@@ -125,15 +125,15 @@ impl PrivateFolder {
     }
 }
 
-/// Reads the regular file at `path`, which may be reached by links and be anybody's. What a FIFO or a device would send is not waited for.
+/// Reads the regular file at `path`, which may be reached by links and belong to any user. Does not wait for data of a FIFO or a device.
 ///
 /// # Errors
-/// When it cannot be read, is not a regular file, or has more than `most` bytes.
+/// If it cannot be read, is not a regular file, or has more than `most` bytes.
 pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     read_at_most(&system::open_regular(path)?, most)
 }
 
-/// False where there was no such file.
+/// Returns false if there was no such file.
 fn was_there(done: io::Result<()>) -> io::Result<bool> {
     match done {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -154,7 +154,7 @@ fn read_at_most(file: &File, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A name that stays in the folder.
+/// Checks that a name is inside of the folder.
 fn plain(name: &str) -> io::Result<&str> {
     let is_plain = Path::new(name).file_name().is_some_and(|only| only == name);
     is_plain
@@ -162,17 +162,17 @@ fn plain(name: &str) -> io::Result<&str> {
         .ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }
 
-/// A name that nobody can guess: the hash's keys are random.
+/// Returns a name that cannot be guessed, since the hash's keys are random.
 fn random_name() -> String {
     use std::hash::{BuildHasher, Hasher, RandomState};
     let number = || RandomState::new().build_hasher().finish();
     format!("{PREFIX}{:016x}{:016x}", number(), number())
 }
 
-/// How often a folder is created anew that others delete at the same time.
+/// Maximum number of times that a folder is created again while others delete it.
 const DELETIONS: usize = 1000;
 
-/// How many random names are tried.
+/// Maximum number of random names that are tried.
 const TRIES: usize = 16;
 
 #[cfg(unix)]
@@ -188,7 +188,7 @@ mod system {
 
     const FOLDER_MODE: u32 = 0o700;
     const FILE_MODE: u32 = 0o600;
-    /// Those of a group and of all others to write.
+    /// The write permissions of the group and of all others.
     const FOREIGN_WRITE: u32 = 0o022;
 
     /// An open folder that has been checked.
@@ -198,7 +198,7 @@ mod system {
     }
 
     impl Folder {
-        /// The folder at `path`, created if need be.
+        /// Opens the folder at `path`, which is created if necessary.
         pub fn create(path: &Path) -> io::Result<Folder> {
             match Folder::open(path) {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
@@ -208,7 +208,7 @@ mod system {
             Folder::open(path)
         }
 
-        /// The folder at `path`.
+        /// Opens the folder at `path`.
         pub fn open(path: &Path) -> io::Result<Folder> {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let fd = fs::open(path, flags, Mode::empty()).map_err(|e| {
@@ -234,7 +234,7 @@ mod system {
             Ok(file.into())
         }
 
-        /// A new file and its name.
+        /// Creates a file with a random name.
         pub fn temporary(&self) -> io::Result<(String, File)> {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let mode = Mode::from_raw_mode(FILE_MODE);
@@ -242,13 +242,13 @@ mod system {
                 let name = random_name();
                 match fs::openat(&self.fd, &name, flags, mode) {
                     Ok(file) => {
-                        // The mask may have taken some of it.
+                        // The mask may have removed some of the mode.
                         if let Err(e) = fs::fchmod(&file, mode) {
                             self.remove(&name);
                             return Err(e.into());
                         }
                         let file = not_standard(file.into())?;
-                        // Otherwise another process has deleted it, and perhaps the folder.
+                        // Otherwise another process has deleted it, and possibly the folder.
                         return match lock(&file) {
                             true => Ok((name, file)),
                             false => Err(io::ErrorKind::NotFound.into()),
@@ -266,12 +266,12 @@ mod system {
         }
 
         pub fn remove(&self, name: &str) {
-            // There is nothing to do about one that stays.
+            // A file that cannot be removed is left.
             let _ = fs::unlinkat(&self.fd, name, AtFlags::empty());
         }
     }
 
-    /// Makes a folder at `path`, and those that it lies in, each with [`FOLDER_MODE`].
+    /// Makes a folder at `path`, and its missing parents, each with [`FOLDER_MODE`].
     fn make(path: &Path) -> io::Result<()> {
         let mkdir = || fs::mkdir(path, Mode::from_raw_mode(FOLDER_MODE));
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -284,7 +284,7 @@ mod system {
         };
         match made {
             Ok(()) => open_up(path).inspect_err(|_| {
-                // Nobody could use it.
+                // Otherwise the folder could not be used.
                 let _ = std::fs::remove_dir(path);
             }),
             // Another process may have made it meanwhile.
@@ -293,7 +293,7 @@ mod system {
         }
     }
 
-    /// Gives a folder that was just made what the mask has taken of [`FOLDER_MODE`]. Without that it can perhaps not even be opened.
+    /// Restores the bits of [`FOLDER_MODE`] that the mask removed from a folder that was just made. Without them it may not even be possible to open it.
     fn open_up(path: &Path) -> io::Result<()> {
         let mode = Mode::from_raw_mode(FOLDER_MODE);
         #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -303,10 +303,10 @@ mod system {
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let fd = fs::open(path, flags, Mode::empty())?;
             let found = fs::fstat(&fd)?;
-            // One that was put in its place is nobody's business here.
+            // A folder that was put in its place must not be changed.
             let may_be_it = found.st_uid == user() && found.st_mode & 0o777 & !FOLDER_MODE == 0;
             if may_be_it && found.st_mode & 0o7777 != mode.as_raw_mode() {
-                // The system sets no mode through such a handle, but by its name.
+                // The system does not set modes through such a handle, but by its name.
                 let name = format!("/proc/self/fd/{}", fd.as_raw_fd());
                 std::fs::set_permissions(name, std::fs::Permissions::from_mode(FOLDER_MODE))?;
             }
@@ -342,7 +342,7 @@ mod system {
         }
     }
 
-    /// Whether only the user and root can have written to it.
+    /// Checks that only the user and root can have written to it.
     fn check(found: &Stat) -> io::Result<()> {
         let denied = |text: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
         let (user, owner, mode) = (user(), found.st_uid, found.st_mode & 0o7777);
@@ -367,7 +367,7 @@ mod system {
     use std::io;
     use std::path::{Path, PathBuf};
 
-    /// A folder that exists.
+    /// An existing folder.
     pub(super) struct Folder(PathBuf);
 
     impl Folder {
@@ -436,7 +436,7 @@ mod tests {
         String::from_utf8(folder.read("entry", 100).ok()?).ok()
     }
 
-    /// As a process leaves it that was killed while it wrote.
+    /// Simulates a process that was killed while it wrote.
     #[test]
     fn leftovers_of_dead_processes_are_removed_by_the_next() {
         let directory = tempfile::tempdir().unwrap();
@@ -446,7 +446,7 @@ mod tests {
         fs::write(path.join(".frazil-dead"), "half").unwrap();
         let other = PrivateFolder::new(&path);
         let written = other.write("entry", |file| {
-            // What another process writes now stays.
+            // Files that another process is writing are kept.
             assert!(put(&PrivateFolder::new(&path), "between").unwrap());
             file.write_all(b"new").map(|()| true)
         });
@@ -550,7 +550,7 @@ mod tests {
         put(&folder, "code").unwrap_err();
         assert_eq!(fs::read_dir(&path).unwrap().count(), 1);
 
-        // As the folder itself.
+        // The same for the folder itself.
         fs::remove_dir(&entry).unwrap();
         put(&folder, "code").unwrap();
         let link = parent.path().join("link");
@@ -589,7 +589,7 @@ mod tests {
         }
     }
 
-    /// Whatever the mask takes of modes: a child process has it, since it is the whole process's.
+    /// Runs with any mask in a child process, since the mask belongs to the whole process.
     #[test]
     fn masks_take_nothing() {
         const PARENT: &str = "FRAZIL_TEST_FOLDER";
@@ -604,7 +604,7 @@ mod tests {
             let (program, name) = (std::env::current_exe().unwrap(), "private::tests::masks_take_nothing");
             let mut shell = std::process::Command::new("sh");
             shell.args(["-c", &format!("umask {mask}; exec \"$@\""), "sh"]);
-            // Root may do everything whatever the modes are.
+            // Root is not restricted by modes.
             if rustix::process::geteuid().is_root() {
                 let is_there = std::process::Command::new("setpriv").arg("--version").output();
                 if is_there.is_err() {
@@ -635,7 +635,7 @@ mod tests {
         }
     }
 
-    /// Only root can give files away: nothing is tested for others.
+    /// Only root can change the owner of files: other users skip the test.
     #[test]
     fn files_of_others_are_not_read() {
         if !rustix::process::geteuid().is_root() {

@@ -1,18 +1,18 @@
-//! Bytes with a header that says what they are, how many, and what their checksum is.
+//! Bytes with a header that contains their kind, length, and checksum.
 //!
-//! The header: eight bytes that name kind and version; the number of bytes that follow the header, a little-endian `u64`; the CRC-32 of both and of
-//! those bytes, likewise; four zeros. CRC-32 finds every change of up to 32 neighbouring bits, and all but one in 2^32 of others.
+//! The header: eight bytes for kind and version; the number of bytes that follow the header, a little-endian `u64`; the CRC-32 of both and of those
+//! bytes, a little-endian `u32`; four zeros. CRC-32 detects every change of up to 32 adjacent bits, and all but one in 2^32 of others.
 
 use std::io::Read;
 
-/// Bytes of a header.
+/// Size of a header in bytes.
 pub const SEAL_BYTES: usize = 24;
 
 const KIND: std::ops::Range<usize> = 0..8;
 const LENGTH: std::ops::Range<usize> = 8..16;
 const CHECKSUM: std::ops::Range<usize> = 16..20;
 
-/// `parts` one after the other, behind a header.
+/// Concatenates `parts` behind a header.
 pub fn seal(kind: &[u8; 8], parts: &[&[u8]]) -> Vec<u8> {
     let length: usize = parts.iter().map(|p| p.len()).sum();
     let mut bytes = Vec::with_capacity(SEAL_BYTES + length);
@@ -27,15 +27,16 @@ pub fn seal(kind: &[u8; 8], parts: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
-/// How many bytes of this kind there are, header included, when `bytes` are the first ones.
+/// Returns the claimed number of bytes, including the header, of sealed bytes of this kind whose first ones are `bytes`.
 pub fn sealed_length(kind: &[u8; 8], bytes: &[u8]) -> Option<u64> {
     let length = u64::from_le_bytes(bytes.get(LENGTH)?.try_into().ok()?);
     let is_kind = bytes.get(KIND)? == kind;
     is_kind.then_some(length)?.checked_add(SEAL_BYTES as u64)
 }
 
-/// The bytes at the front of a file of `length` bytes that claim to be of this kind, header included, to be [`unseal`]ed. `None` when they are more
-/// than `most`, or more than there are. The claim is looked at first: memory is taken for no more than the file has, and a refusal ends nothing.
+/// Reads the bytes at the front of a file of `length` bytes that claim to be of this kind, including the header, for [`unseal`]. `None` if they are
+/// more than `most`, or more than the file has. The claim is checked first: memory is allocated for no more than the file has, and failed
+/// allocations do not abort.
 pub fn read_sealed(kind: &[u8; 8], file: &mut impl Read, length: u64, most: u64) -> Option<Vec<u8>> {
     let mut header = [0; SEAL_BYTES];
     file.read_exact(&mut header).ok()?;
@@ -47,7 +48,7 @@ pub fn read_sealed(kind: &[u8; 8], file: &mut impl Read, length: u64, most: u64)
     (bytes.len() as u64 == size).then_some(bytes)
 }
 
-/// What [`seal`] was given, in one piece; `None` when it is not all of that.
+/// Verifies bytes from [`seal`] and returns its concatenated arguments; `None` if they are damaged.
 pub fn unseal<'a>(kind: &[u8; 8], bytes: &'a [u8]) -> Option<&'a [u8]> {
     let is_whole = sealed_length(kind, bytes)? == bytes.len() as u64
         && bytes.get(CHECKSUM)? == checksum(bytes).to_le_bytes()
@@ -55,7 +56,7 @@ pub fn unseal<'a>(kind: &[u8; 8], bytes: &'a [u8]) -> Option<&'a [u8]> {
     is_whole.then_some(bytes.get(SEAL_BYTES..)?)
 }
 
-/// The checksum of all of `bytes` but its own place.
+/// Returns the checksum of all of `bytes` except the checksum itself.
 fn checksum(bytes: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(bytes.get(..CHECKSUM.start).unwrap_or_default());
@@ -78,7 +79,7 @@ mod tests {
         assert_eq!(read(&longer, 20, 1000), None);
         assert_eq!(read(&whole[..30], 1000, 1000), None);
         assert_eq!(read_sealed(b"KIND0002", &mut &whole[..], 1000, 1000), None);
-        // A file may be sparse, and as long as it says; what memory there is not is not an abort.
+        // A file may be sparse, and as long as claimed; a failed allocation must not abort.
         for claim in [1 << 40, 1 << 60, u64::MAX / 2, u64::MAX] {
             let mut lie = whole.clone();
             lie[LENGTH].copy_from_slice(&claim.to_le_bytes());

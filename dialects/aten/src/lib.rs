@@ -29,6 +29,9 @@ pub fn register(registry: &mut Registry) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use frazil_ir::schema::{Determinism, FunctionSchema};
+    use frazil_runtime::Entry;
+    use frazil_runtime::entry::Role;
     use std::sync::Arc;
 
     #[test]
@@ -46,33 +49,111 @@ mod tests {
         registry.check_composites().expect("sources compile");
     }
 
-    /// Entries are found by name; a misspelt one would never be used.
-    #[test]
-    fn every_entry_has_a_schema() {
+    fn full() -> Registry {
         let mut registry = Registry::new(Arc::new(frazil_ir::Context::new()));
         register(&mut registry);
-        // What passes make of tensor operators has its schemas there.
+        // Passes turn tensor operators into operators whose schemas are there.
         frazil_prim::register(&mut registry);
-        let known = |name: &str| {
-            let (operator, overload) = match name.rsplit_once('.') {
-                Some((operator, overload)) => (operator, Some(overload)),
-                None => (name, None),
-            };
-            let Some(symbol) = registry.ctx().find_symbol(operator) else {
-                return false;
-            };
-            match overload {
-                Some(overload) => registry.catalogue().get(symbol, overload).is_some(),
-                None => registry.catalogue().contains(symbol),
-            }
+        registry
+    }
+
+    /// The operator and the overload that a row is for.
+    fn parts(name: &str) -> (&str, Option<&str>) {
+        match name.split_once('.') {
+            Some((operator, overload)) => (operator, Some(overload)),
+            None => (name, None),
+        }
+    }
+
+    fn is_known(registry: &Registry, name: &str) -> bool {
+        let (operator, overload) = parts(name);
+        let Some(symbol) = registry.ctx().find_symbol(operator) else {
+            return false;
         };
-        let names = registry
-            .entries()
-            .map(|(n, _)| n)
-            .chain(registry.host_operators())
-            .chain(registry.composite_operators())
-            .chain(registry.alias_names());
-        let unknown: Vec<&str> = names.filter(|n| !known(n)).collect();
+        match overload {
+            Some(overload) => registry.catalogue().get(symbol, overload).is_some(),
+            None => registry.catalogue().contains(symbol),
+        }
+    }
+
+    /// Entries are found by name; a misspelt one would never be used.
+    #[test]
+    fn every_name_has_a_schema() {
+        let registry = full();
+        let aliases = registry.entries().flat_map(|(_, e)| e.alias_names());
+        let names = registry.entries().map(|(n, _)| n).chain(aliases.map(|(n, _)| *n));
+        let unknown: Vec<&str> = names.filter(|n| !is_known(&registry, n)).collect();
         assert!(unknown.is_empty(), "no schema for {unknown:?}");
+    }
+
+    /// What an entry states of its semantics is used only if there are semantics: in this row, in the operator's, or in source.
+    #[test]
+    fn every_fact_belongs_to_semantics() {
+        let registry = full();
+        let mut without = Vec::new();
+        for (name, entry) in registry.entries() {
+            if entry.traits() == Entry::new().traits() && !entry.is_eager() && entry.alias_names().is_empty() {
+                continue;
+            }
+            let (operator, overload) = parts(name);
+            let symbol = registry.ctx().symbol(operator);
+            let overloads = registry.catalogue().overloads(symbol);
+            let mut of_row = overloads.filter(|s| overload.is_none_or(|o| registry.ctx().name(s.overload) == o));
+            if !of_row.any(|schema| registry.operator_of(schema).is_some()) {
+                without.push(name);
+            }
+        }
+        assert!(without.is_empty(), "no semantics for {without:?}");
+    }
+
+    #[test]
+    fn names_within_facts_resolve() {
+        let registry = full();
+        for (name, entry) in registry.entries() {
+            let (operator, overload) = parts(name);
+            let traits = entry.traits();
+            if let Some(variant) = traits.tensor_variant {
+                let found = registry.find(variant.operator, variant.overload);
+                assert!(found.is_some(), "{name}: {variant:?}");
+            }
+            if let Some(variant) = traits.scalar_variant {
+                let [own, other] = [overload.unwrap_or_default(), variant.overload].map(|o| registry.find(operator, o));
+                let (own, other) = (own.expect("an overload"), other.expect("an overload"));
+                let [own, other] = [&own, &other].map(|op| &op.schema().arguments);
+                assert_eq!(own.len(), other.len(), "{name}");
+                assert_ne!(own[variant.position].ty, frazil_ir::types::TENSOR, "{name}");
+                assert_eq!(other[variant.position].ty, frazil_ir::types::TENSOR, "{name}");
+            }
+            if let Determinism::RandomIf(switch) = entry.properties().determinism {
+                let symbol = registry.ctx().symbol(operator);
+                let mut overloads = registry.catalogue().overloads(symbol);
+                let has = |s: &FunctionSchema| s.argument(registry.ctx().symbol(switch)).is_some();
+                assert!(overloads.any(|s| has(&s)), "{name} has no argument '{switch}'");
+            }
+        }
+        for role in [Role::Item, Role::TensorOf, Role::Select, Role::Index, Role::Stack] {
+            assert!(registry.with_role(role).is_some(), "{role:?}");
+        }
+    }
+
+    /// A second row for a name would replace what the first one states. Rows on values are in the other dialect.
+    #[test]
+    fn rows_are_unique() {
+        let mut names: Vec<&str> = tensor::rows().chain(composite::ENTRIES).map(|(n, _)| *n).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    /// An alias that is another operator's row too would hide the row that it stands for.
+    #[test]
+    fn aliases_are_no_rows_unless_their_arguments_differ() {
+        let registry = full();
+        let rows: Vec<&str> = registry.entries().map(|(n, _)| parts(n).0).collect();
+        let aliases = registry.entries().flat_map(|(_, e)| e.alias_names());
+        let both: Vec<&str> = aliases.map(|(n, _)| *n).filter(|n| rows.contains(n)).collect();
+        // Their arguments are called `axis0` and `axis1`.
+        assert_eq!(both, ["aten::swapaxes"]);
     }
 }

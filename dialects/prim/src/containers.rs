@@ -1,26 +1,27 @@
-//! Lists, tuples and dictionaries: making them and taking them apart.
+//! Lists, tuples and dictionaries: construction and unpacking.
 
 use frazil_ir::{TypeKind, types};
-use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::entry::{Entry, Row};
+use frazil_runtime::op::{Call, OpError, Results, one};
 use frazil_runtime::value::{DictValue, Key, ListValue, TupleValue, Value};
 use indexmap::IndexMap;
 
-pub(crate) const KERNELS: &[(&str, KernelFn)] = &[
-    ("prim::ListConstruct", list_construct),
-    ("prim::ListUnpack", unpack),
-    ("prim::TupleConstruct", tuple_construct),
-    ("prim::TupleUnpack", unpack),
-    ("prim::TupleIndex", tuple_index),
-    ("prim::TupleSlice", tuple_slice),
-    ("prim::DictConstruct", dict_construct),
-    ("prim::EnumName", enum_name),
-    ("prim::EnumValue.int", enum_value),
-    ("prim::EnumValue.float", enum_value),
-    ("prim::EnumValue.str", enum_value),
-    ("prim::unchecked_unwrap_optional", unchecked_unwrap),
+pub(crate) const ENTRIES: &[Row] = &[
+    ("prim::ListConstruct", Entry::kernel(list_construct).holds_elements()),
+    ("prim::ListUnpack", Entry::kernel(unpack).holds_elements()),
+    ("prim::TupleConstruct", Entry::kernel(tuple_construct).holds_elements()),
+    ("prim::TupleUnpack", Entry::kernel(unpack).holds_elements()),
+    ("prim::TupleIndex", Entry::kernel(tuple_index).holds_elements()),
+    ("prim::TupleSlice", Entry::kernel(tuple_slice)),
+    ("prim::DictConstruct", Entry::kernel(dict_construct)),
+    ("prim::EnumName", Entry::kernel(enum_name)),
+    ("prim::EnumValue.int", Entry::kernel(enum_value)),
+    ("prim::EnumValue.float", Entry::kernel(enum_value)),
+    ("prim::EnumValue.str", Entry::kernel(enum_value)),
+    ("prim::unchecked_unwrap_optional", Entry::kernel(unchecked_unwrap)),
 ];
 
-/// A new list; the node's type says of what.
+/// Makes a list; the node's type determines its element type.
 fn list_construct(call: &Call<'_>) -> Result<Results, OpError> {
     let element = match call.ctx.type_kind(call.output_type(0)) {
         TypeKind::List(e) => e,
@@ -30,7 +31,7 @@ fn list_construct(call: &Call<'_>) -> Result<Results, OpError> {
 }
 
 fn tuple_construct(call: &Call<'_>) -> Result<Results, OpError> {
-    // A NamedTuple's type has the fields' names; a plain tuple's type is that of its elements.
+    // A NamedTuple's type has the fields' names; a plain tuple's type consists of those of its elements.
     let ty = match call.ctx.type_kind(call.output_type(0)) {
         TypeKind::NamedTuple(..) => Some(call.output_type(0)),
         _ => None,
@@ -41,7 +42,7 @@ fn tuple_construct(call: &Call<'_>) -> Result<Results, OpError> {
     }))
 }
 
-/// The elements of a list or tuple, as many as the node has outputs.
+/// Returns the elements of a list or tuple; their number must be that of the node's outputs.
 fn unpack(call: &Call<'_>) -> Result<Results, OpError> {
     let items = call
         .arg(0)

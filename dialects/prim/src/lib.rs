@@ -1,11 +1,11 @@
 //! The prim dialect: constants, containers, attributes and queries.
 //!
-//! What needs the interpreter itself (control flow, calls, attributes of objects, exceptions) lives in
+//! Nodes that need the interpreter itself (control flow, calls, attributes of objects, exceptions) are in
 //! `frazil_runtime::interp`; everything here is a function on values.
 
 mod containers;
-mod host;
 mod numbers;
+mod on_values;
 mod queries;
 
 use frazil_runtime::Registry;
@@ -13,7 +13,7 @@ use frazil_runtime::Registry;
 /// The schemas of PyTorch's catalogue.
 const CATALOGUE: &str = include_str!("schemas.txt");
 
-/// Schemas of the operators that PyTorch checks by hand and whose catalogue has no line for them.
+/// Schemas of the operators that PyTorch checks by hand and that are not in its catalogue.
 const STRUCTURAL: &str = "\
 prim::Constant() -> ...
 prim::If(bool cond) -> ...
@@ -34,12 +34,10 @@ prim::DictConstruct(...) -> ...
 pub fn register(registry: &mut Registry) {
     registry.add_tested_schemas(CATALOGUE);
     registry.add_tested_schemas(STRUCTURAL);
-    host::register(registry);
-    registry.kernels(containers::KERNELS);
-    registry.kernels(queries::KERNELS);
-    registry.kernels(numbers::KERNELS);
-    registry.fixed_sizes(queries::FIXED_SIZES);
-    registry.pointwise("prim::abs", numbers::ABS);
+    on_values::register(registry);
+    for table in [containers::ENTRIES, numbers::ENTRIES, queries::ENTRIES] {
+        registry.register_all(table);
+    }
 }
 
 #[cfg(test)]

@@ -1,17 +1,18 @@
-//! Numbers as tensors, and tensors where the language has numbers.
+//! Numbers as tensors, and tensors in place of numbers.
 
 use frazil_ir::DType;
+use frazil_runtime::entry::{Entry, Row};
 use frazil_runtime::expr::UnaryOp;
-use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::op::{Call, OpError, Results, one};
 use frazil_runtime::pointwise::{Pointwise, Promotion};
 use frazil_runtime::{Scalar, Tensor};
 
-/// `abs(x)` of a tensor; that of numbers is a host operator.
+/// `abs(x)` of a tensor; the overloads on numbers are scalar operators.
 pub(crate) const ABS: Pointwise = Pointwise::new(&["x"], Promotion::Default, |b| b.x(0).unary(UnaryOp::Abs));
 
-pub(crate) const KERNELS: &[(&str, KernelFn)] = &[("prim::NumToTensor", to_tensor)];
+pub(crate) const ENTRIES: &[Row] = &[("prim::NumToTensor", Entry::kernel(to_tensor))];
 
-/// A zero-dimensional tensor; floats are `Double`, as numbers of Python are.
+/// Makes a 0-d tensor; floats become `Double`, as numbers of Python do.
 fn to_tensor(call: &Call<'_>) -> Result<Results, OpError> {
     let value = call.scalar(0)?;
     let dtype = match value {

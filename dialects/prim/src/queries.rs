@@ -1,74 +1,104 @@
-//! What is asked of a tensor or a device.
+//! Queries about a tensor or a device.
 
 use frazil_ir::Device;
+use frazil_ir::schema::Observes;
 use frazil_runtime::Tensor;
+use frazil_runtime::entry::{Entry, Row};
 use frazil_runtime::layout;
-use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::op::{Call, OpError, Results, one};
 use frazil_runtime::value::Value;
 
-/// Questions that a tensor's dtype answers.
-pub(crate) const FIXED_SIZES: &[&str] = &[
-    "prim::dtype",
-    "prim::device",
-    "prim::itemsize",
-    "prim::nbytes",
-    "aten::is_leaf",
-    "aten::_assert_async",
-];
-
-pub(crate) const KERNELS: &[(&str, KernelFn)] = &[
-    ("prim::dtype", |c| one(described(c)?.dtype().code())),
-    ("prim::device", |c| {
-        described(c).and_then(|_| one(Value::Device(Device::CPU)))
-    }),
+pub(crate) const ENTRIES: &[Row] = &[
+    // Without semantics.
+    ("prim::BailOut", Entry::new().has_effects()),
+    ("prim::PythonOp", Entry::new().has_effects()),
+    ("prim::TimePoint", Entry::new().external().has_effects()),
+    ("prim::awaitable_wait", Entry::new().has_effects()),
+    ("prim::rpc_async", Entry::new().has_effects()),
+    (
+        "prim::dtype",
+        Entry::kernel(|c| one(described(c)?.dtype().code())).fixed_sizes(),
+    ),
+    (
+        "prim::device",
+        Entry::kernel(|c| described(c).and_then(|_| one(Value::Device(Device::CPU)))).fixed_sizes(),
+    ),
     // torch.strided
-    ("prim::layout", |c| c.tensor(0).and_then(|_| one(0i64))),
-    ("prim::requires_grad", |c| described(c).and_then(|_| one(false))),
-    ("prim::grad", |c| c.tensor(0).and_then(|_| one(Value::None))),
-    ("prim::data", |c| one(c.arg(0).clone())),
-    ("prim::is_cpu", |c| c.tensor(0).and_then(|_| one(true))),
-    ("prim::is_cuda", no),
-    ("prim::is_ipu", no),
-    ("prim::is_maia", no),
-    ("prim::is_meta", no),
-    ("prim::is_mkldnn", no),
-    ("prim::is_mps", no),
-    ("prim::is_mtia", no),
-    ("prim::is_nested", |c| {
-        described(c).and_then(|_| one(matches!(c.arg(0), Value::Tuple(_))))
-    }),
-    ("prim::is_quantized", |c| one(c.tensor(0)?.dtype().is_quantized())),
-    ("prim::is_sparse", no),
-    ("prim::is_sparse_csr", no),
-    ("prim::is_vulkan", no),
-    ("prim::is_xla", no),
-    ("prim::is_xpu", no),
-    ("prim::itemsize", |c| one(c.tensor(0)?.dtype().size() as i64)),
-    ("prim::nbytes", |c| {
-        c.tensor(0).and_then(|t| one(t.numel() * t.dtype().size() as i64))
-    }),
-    ("aten::is_leaf", |c| c.tensor(0).and_then(|_| one(true))),
-    ("aten::is_distributed", no),
-    ("aten::is_pinned", no),
-    ("aten::retains_grad", no),
-    ("aten::_is_zerotensor", no),
-    ("aten::output_nr", |c| c.tensor(0).and_then(|_| one(0i64))),
-    ("aten::data", |c| one(c.tensor(0)?)),
-    ("aten::is_non_overlapping_and_dense", |c| {
-        let t = c.tensor(0)?;
-        one(layout::is_non_overlapping_and_dense(t.sizes(), t.strides()))
-    }),
-    ("aten::is_set_to", is_set_to),
-    ("aten::_local_scalar_dense", |c| one(Value::from(c.tensor(0)?.item()?))),
-    ("aten::_assert_async", |c| {
-        asserted(c, "Expected Tensor with single nonzero value, but got zero")
-    }),
-    ("aten::_assert_async.msg", |c| asserted(c, c.text(1)?)),
-    ("prim::type", device_type),
-    ("prim::index", device_index),
+    ("prim::layout", Entry::kernel(|c| c.tensor(0).and_then(|_| one(0i64)))),
+    (
+        "prim::requires_grad",
+        Entry::kernel(|c| described(c).and_then(|_| one(false))),
+    ),
+    (
+        "prim::grad",
+        Entry::kernel(|c| c.tensor(0).and_then(|_| one(Value::None))),
+    ),
+    ("prim::data", Entry::kernel(|c| one(c.arg(0).clone()))),
+    ("prim::is_cpu", Entry::kernel(|c| c.tensor(0).and_then(|_| one(true)))),
+    ("prim::is_cuda", Entry::kernel(no)),
+    ("prim::is_ipu", Entry::kernel(no)),
+    ("prim::is_maia", Entry::kernel(no)),
+    ("prim::is_meta", Entry::kernel(no)),
+    ("prim::is_mkldnn", Entry::kernel(no)),
+    ("prim::is_mps", Entry::kernel(no)),
+    ("prim::is_mtia", Entry::kernel(no)),
+    (
+        "prim::is_nested",
+        Entry::kernel(|c| described(c).and_then(|_| one(matches!(c.arg(0), Value::Tuple(_))))),
+    ),
+    (
+        "prim::is_quantized",
+        Entry::kernel(|c| one(c.tensor(0)?.dtype().is_quantized())),
+    ),
+    ("prim::is_sparse", Entry::kernel(no)),
+    ("prim::is_sparse_csr", Entry::kernel(no)),
+    ("prim::is_vulkan", Entry::kernel(no)),
+    ("prim::is_xla", Entry::kernel(no)),
+    ("prim::is_xpu", Entry::kernel(no)),
+    (
+        "prim::itemsize",
+        Entry::kernel(|c| one(c.tensor(0)?.dtype().size() as i64)).fixed_sizes(),
+    ),
+    (
+        "prim::nbytes",
+        Entry::kernel(|c| c.tensor(0).and_then(|t| one(t.numel() * t.dtype().size() as i64))).fixed_sizes(),
+    ),
+    (
+        "aten::is_leaf",
+        Entry::kernel(|c| c.tensor(0).and_then(|_| one(true))).fixed_sizes(),
+    ),
+    ("aten::is_distributed", Entry::kernel(no)),
+    ("aten::is_pinned", Entry::kernel(no)),
+    ("aten::retains_grad", Entry::kernel(no)),
+    ("aten::_is_zerotensor", Entry::kernel(no)),
+    (
+        "aten::output_nr",
+        Entry::kernel(|c| c.tensor(0).and_then(|_| one(0i64))),
+    ),
+    ("aten::data", Entry::kernel(|c| one(c.tensor(0)?))),
+    (
+        "aten::is_non_overlapping_and_dense",
+        Entry::kernel(|c| {
+            let t = c.tensor(0)?;
+            one(layout::is_non_overlapping_and_dense(t.sizes(), t.strides()))
+        })
+        .observes(Observes::Order),
+    ),
+    ("aten::is_set_to", Entry::kernel(is_set_to).observes(Observes::Storage)),
+    (
+        "aten::_local_scalar_dense",
+        Entry::kernel(|c| one(Value::from(c.tensor(0)?.item()?))),
+    ),
+    (
+        "aten::_assert_async",
+        Entry::kernel(|c| asserted(c, "Expected Tensor with single nonzero value, but got zero")).fixed_sizes(),
+    ),
+    ("aten::_assert_async.msg", Entry::kernel(|c| asserted(c, c.text(1)?))),
+    ("prim::type", Entry::kernel(device_type)),
+    ("prim::index", Entry::kernel(device_index)),
 ];
 
-/// The tensor that the argument is, or the padded one of a nested tensor: a pair of that and a mask.
+/// Returns the tensor argument, or the padded tensor of a nested one, which is a pair of it and a mask.
 pub(crate) fn described(call: &Call<'_>) -> Result<Tensor, OpError> {
     match call.arg(0) {
         Value::Tuple(pair) => match pair.items.first() {
@@ -79,7 +109,7 @@ pub(crate) fn described(call: &Call<'_>) -> Result<Tensor, OpError> {
     }
 }
 
-/// Raises `message` unless the tensor holds one element that is not zero. Nothing is known of a tensor without elements.
+/// Raises `message` unless the tensor has one element that is not zero. If its elements are unknown, nothing is checked.
 fn asserted(call: &Call<'_>, message: &str) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     if t.numel() != 1 {
@@ -99,13 +129,13 @@ fn asserted(call: &Call<'_>, message: &str) -> Result<Results, OpError> {
     }
 }
 
-/// A property that no dense CPU tensor has.
+/// Returns false: a property that no dense CPU tensor has.
 fn no(call: &Call<'_>) -> Result<Results, OpError> {
     call.tensor(0)?;
     one(false)
 }
 
-/// Whether both tensors are the same window on the same memory.
+/// Returns whether both tensors are the same view of the same memory.
 fn is_set_to(call: &Call<'_>) -> Result<Results, OpError> {
     let (a, b) = (call.tensor(0)?, call.tensor(1)?);
     one(a.shares_storage(&b) && (a.offset(), a.sizes(), a.strides()) == (b.offset(), b.sizes(), b.strides()))

@@ -1,7 +1,7 @@
 //! The analysis: one walk over the graph in its order.
 //!
-//! Values are SSA and each is analysed once. What a loop carries is given a location of its own beforehand, which is unified afterwards with
-//! whatever the body turned out to pass on, so that no second walk is needed.
+//! Values are SSA and each is analysed once. A carried value of a loop gets a location of its own first, which is unified afterwards with
+//! the values that the body passes on, so that no second walk is needed.
 
 mod operators;
 
@@ -9,44 +9,42 @@ use super::memory::{Kind, Location, Locations, Memory};
 use super::points::{PointsTo, Writes};
 use super::table::Table;
 use super::{AliasDb, NodeWrites};
-use crate::inline;
+use crate::support::calls;
 use crate::support::overloads::Overloads;
 use frazil_ir::schema::Catalogue;
 use frazil_ir::{BlockId, CompilationUnit, Graph, Module, NodeId, ObjectId, ValueId, symbols};
 use std::collections::HashMap;
 
-pub(crate) use operators::may_return_operand;
-
 /// Writes of a node with blocks are the sum of what is below; a sum of more than this is "anything".
 const MAX_WRITES: usize = 32;
 
-/// Calls and forks are followed into their graphs this deep; what is below is unknown.
+/// Maximum depth to which calls and forks are analysed; anything below may have any effect.
 const MAX_DEPTH: usize = 32;
 
-/// Graphs that are called from several places are analysed for each; all of them together up to so many nodes.
+/// Maximum number of nodes of called graphs, which are analysed once for each call.
 const MAX_CALLED_NODES: usize = 1 << 20;
 
 pub(super) struct Analysis<'g> {
     graph: &'g Graph,
     catalogue: &'g Catalogue,
-    /// Where callees are; none: calls are not followed.
+    /// The unit that contains callees; without one, calls are not followed.
     unit: Option<&'g CompilationUnit>,
-    /// How many graphs we are in.
+    /// Nesting depth of the analysed graph.
     depth: usize,
-    /// Nodes of called graphs that have been analysed.
+    /// Number of nodes of called graphs that have been analysed.
     called_nodes: usize,
     memory: Memory<'g>,
     points: PointsTo,
     writes: Writes,
-    /// What is known of operators.
+    /// Cached facts about operators.
     pub(super) overloads: Overloads,
-    /// What forked graphs write.
+    /// Writes of forked graphs.
     forked: NodeWrites,
-    /// Own locations of what loops carry, by the loop's node.
+    /// The locations of carried values, by the loop's node.
     carried: HashMap<NodeId, Vec<Locations>>,
 }
 
-/// What is known of one graph before unification is over.
+/// The result for one graph before unification is complete.
 struct Part {
     points: PointsTo,
     writes: Writes,
@@ -63,7 +61,7 @@ impl Part {
 struct Frame {
     block: BlockId,
     next: Option<NodeId>,
-    /// What its nodes write.
+    /// Writes of its nodes.
     writes: NodeWrites,
 }
 
@@ -89,13 +87,13 @@ impl<'g> Analysis<'g> {
         }
     }
 
-    /// Runs the analysis of the graph. Gives what has been learnt of operators too.
+    /// Runs the analysis of the graph. Also returns the cached facts about operators.
     pub(super) fn run(mut self) -> (AliasDb, Overloads) {
         let part = self.analyse(None);
         (part.finish(self.memory.into_table()), self.overloads)
     }
 
-    /// Analyses several methods, each of an object, in one memory: what one of them stores, the others may find.
+    /// Analyses several methods, each of an object, in one abstract memory: values that one of them stores are visible to the others.
     pub(super) fn run_methods(mut self, methods: &[(&'g Graph, ObjectId)]) -> Vec<AliasDb> {
         let mut parts = Vec::with_capacity(methods.len());
         for &(graph, this) in methods {
@@ -106,7 +104,7 @@ impl<'g> Analysis<'g> {
         parts.into_iter().map(|part| part.finish(table.clone())).collect()
     }
 
-    /// Analyses the graph at work; its first input is the object `this`, if that is given.
+    /// Analyses the current graph; its first input is the object `this`, if that is given.
     fn analyse(&mut self, this: Option<ObjectId>) -> Part {
         let graph = self.graph;
         self.points = PointsTo::new(graph.value_capacity());
@@ -128,7 +126,7 @@ impl<'g> Analysis<'g> {
         }
     }
 
-    /// Analyses a block with all that it holds. Gives what it writes.
+    /// Analyses a block with its nested blocks. Returns its writes.
     fn walk(&mut self, root: BlockId) -> NodeWrites {
         let g = self.graph;
         let mut frames = vec![Frame {
@@ -297,7 +295,7 @@ impl<'g> Analysis<'g> {
             }
             symbols::PRIM_LOOP => self.leave_loop(node),
             _ => {
-                // Blocks of an operator that nobody knows.
+                // Blocks of an unknown operator.
                 for &block in g.node_blocks(node) {
                     for v in g.results(block) {
                         let l = self.points(v);
@@ -392,7 +390,7 @@ impl<'g> Analysis<'g> {
         self.writes_to(node, &instances);
     }
 
-    /// Reading elements out of a container by position. Of a tuple that is built in this graph, the very elements are known.
+    /// Handles reading of elements by position. For a tuple that is built in this graph, the elements themselves are known.
     fn unpack(&mut self, node: NodeId) {
         let g = self.graph;
         let Some(container) = g.operand(node, 0) else {
@@ -430,7 +428,7 @@ impl<'g> Analysis<'g> {
         }
     }
 
-    /// Anything may happen to what the node can reach, and it may give anything that is known outside.
+    /// Handles an unknown node: it may write everything that it can reach, and may return anything that is known outside.
     fn unknown(&mut self, node: NodeId) {
         let g = self.graph;
         for i in 0..g.operand_count(node) {
@@ -448,7 +446,7 @@ impl<'g> Analysis<'g> {
         self.writes.entry(node).wildcards = true;
     }
 
-    /// The forked graph runs at some time between here and the wait: it is analysed here, and what it writes is written by both.
+    /// Handles a fork. The forked graph runs at some time between here and the wait: it is analysed here, and its writes count for both nodes.
     fn fork(&mut self, node: NodeId) {
         let g = self.graph;
         let body = g.attribute(node, symbols::ATTR_SUBGRAPH).and_then(|a| a.as_graph());
@@ -467,11 +465,11 @@ impl<'g> Analysis<'g> {
         }
     }
 
-    /// A call whose callee is known does what the callee's graph does with these arguments.
+    /// Handles a call: if the callee is known, the call has the effects of its graph on these arguments.
     fn call(&mut self, node: NodeId) {
         let g = self.graph;
         let callee = self.unit.and_then(|unit| {
-            let call = inline::resolve(unit, g, node).ok()??;
+            let call = calls::resolve(unit, g, node).ok()??;
             let body = &unit.function(call.callee).graph;
             (body.inputs().len() + call.skip == g.operand_count(node)).then_some((body, call.skip))
         });
@@ -481,7 +479,7 @@ impl<'g> Analysis<'g> {
         }
     }
 
-    /// A group of nodes does what they do.
+    /// Handles a group of nodes, which has the effects of its graph.
     fn functional_graph(&mut self, node: NodeId) {
         let g = self.graph;
         match g.attribute(node, symbols::ATTR_SUBGRAPH).and_then(|a| a.as_graph()) {
@@ -490,7 +488,7 @@ impl<'g> Analysis<'g> {
         }
     }
 
-    /// What `node` does by running `body`, as long as that is not too much to look at.
+    /// Applies the effects of running `body` to `node`, unless the graph is too large to analyse.
     fn body(&mut self, node: NodeId, body: &'g Graph, skip: usize) {
         let g = self.graph;
         if self.depth >= MAX_DEPTH || self.called_nodes + body.node_capacity() > MAX_CALLED_NODES {
@@ -508,7 +506,7 @@ impl<'g> Analysis<'g> {
         }
     }
 
-    /// Analyses `body` with the node's operands behind the first `skip` as its inputs. Gives what its outputs may be, and what it writes.
+    /// Analyses `body` with the node's operands after the first `skip` as its inputs. Returns the locations of its outputs, and its writes.
     fn subgraph(&mut self, node: NodeId, body: &'g Graph, skip: usize) -> (Vec<Locations>, NodeWrites) {
         let g = self.graph;
         let arguments: Vec<Locations> = (skip..g.operand_count(node)).map(|i| self.operand(node, i)).collect();
@@ -530,7 +528,7 @@ impl<'g> Analysis<'g> {
         (results, writes)
     }
 
-    /// By now the forked graph has written whatever it writes. Of a future that comes from outside nothing is known.
+    /// Handles a wait: all writes of the forked graph have happened. A future from outside is unknown.
     fn wait(&mut self, node: NodeId) {
         let g = self.graph;
         let (Some(future), Some(out)) = (g.operand(node, 0), g.output(node)) else {

@@ -1,16 +1,16 @@
-//! What locations hold. Most locations are tensors and hold nothing, so it stands in a table of its own.
+//! Contents of locations. Most locations are tensors without contents, so these are in a separate table.
 
 use super::memory::{Kind, Location};
 use cranelift_entity::entity_impl;
 use frazil_ir::{ObjectId, SymbolId};
 use smallvec::SmallVec;
 
-/// What a container may hold of one kind.
+/// The possible elements of one kind in a container.
 #[derive(Clone, Debug)]
 pub(super) enum Cell {
-    /// Nobody has read it yet.
+    /// The elements have not been read.
     Open(SmallVec<[Location; 2]>),
-    /// Somebody has; everything in it is this.
+    /// The elements have been read, and are unified into this location.
     Sealed(Location),
 }
 
@@ -19,18 +19,18 @@ pub(super) enum Cell {
 pub(super) struct ContentId(u32);
 entity_impl!(ContentId, "content");
 
-/// What a location holds.
+/// The contents of a location.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Content {
     pub(super) cells: SmallVec<[(Kind, Cell); 1]>,
     /// Attributes of an instance that have been read or written.
     pub(super) fields: SmallVec<[(SymbolId, Location); 1]>,
-    /// Objects of the module that this is, where the module is known.
+    /// The module's objects at this location, if the module is known.
     pub(super) objects: SmallVec<[ObjectId; 1]>,
 }
 
 impl Content {
-    /// A rough measure of how much there is to move.
+    /// Returns a rough measure of the cost of moving it.
     pub(super) fn size(&self) -> usize {
         let cells = self.cells.iter().map(|(_, c)| match c {
             Cell::Open(items) => items.len(),
@@ -39,13 +39,13 @@ impl Content {
         cells.sum::<usize>() + self.fields.len() + self.objects.len()
     }
 
-    /// Adds what a container may hold of one kind.
+    /// Adds possible elements of one kind.
     pub(super) fn merge_cell(&mut self, kind: Kind, cell: Cell, work: &mut Work) {
         let cells = &mut self.cells;
         let any = cells.iter().position(|(k, _)| *k == Kind::Any);
         let same = any.or_else(|| cells.iter().position(|(k, _)| *k == kind));
         if kind == Kind::Any && any.is_none() {
-            // From now on the container's contents are not told apart by kind.
+            // From now on the container's elements are not distinguished by kind.
             let old = std::mem::take(cells);
             cells.push((Kind::Any, cell));
             for (_, c) in old {
@@ -71,5 +71,5 @@ impl Content {
     }
 }
 
-/// Pairs of locations that are still to be made one.
+/// Pairs of locations that remain to be unified.
 pub(super) type Work = SmallVec<[(Location, Location); 2]>;

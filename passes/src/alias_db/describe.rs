@@ -1,4 +1,4 @@
-//! What the analysis found, in terms of the graph: for people to read, in whatever text form the caller has.
+//! The result of the analysis in terms of the graph, for textual descriptions.
 
 use super::memory::{Kind, Location};
 use super::{AliasDb, NodeWrites};
@@ -6,34 +6,34 @@ use frazil_ir::{Context, Graph, NodeId, TypeId, TypeKind, ValueId, types};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
-/// Memory, as a description names it.
+/// A memory location in a description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// What this value is: the first value of the graph that is just that.
+    /// The location of this value, which is the first in the graph with only this location.
     Value(ValueId),
     /// Anything of this type that is known outside the graph.
     Wildcard(TypeId),
-    /// Memory that no value of the graph is, such as what a constant list holds, by a number of its own.
+    /// A location without a value of the graph, such as an element of a constant list, with a number.
     Unnamed(usize),
     /// Everything that is known outside.
     Outside,
-    /// Everything.
+    /// All memory.
     Anything,
 }
 
 /// See [`AliasDb::describe`]. Values and nodes are in the order of the graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Description {
-    /// What values may be, for those that are not memory of their own.
+    /// Possible locations of values that have no location of their own.
     pub points_to: Vec<(ValueId, Vec<Place>)>,
-    /// What values that are memory of their own, or come from outside, may hold directly.
+    /// Possible direct contents of values that have a location of their own, or come from outside.
     pub contains: Vec<(ValueId, Vec<Place>)>,
-    /// What nodes, with all that their blocks hold, write to.
+    /// Writes of nodes, including those of nested blocks.
     pub writes: Vec<(NodeId, Vec<Place>)>,
 }
 
 impl AliasDb {
-    /// What the analysis found of `graph`, the graph that it was made for.
+    /// Describes the result of the analysis of `graph`.
     pub fn describe(&self, graph: &Graph) -> Description {
         let ctx = graph.ctx();
         let values = values_of(graph);
@@ -88,7 +88,7 @@ impl AliasDb {
         places
     }
 
-    /// For each location the value that it is called after.
+    /// Returns for each location the value that names it.
     fn name_locations(&self, values: &[ValueId]) -> HashMap<Location, ValueId> {
         let mut names = HashMap::new();
         let ours = |v: &ValueId| self.locations(*v).iter().filter(|l| !self.table.is_wildcard(**l));
@@ -99,7 +99,7 @@ impl AliasDb {
                 names.entry(*only).or_insert(*v);
             }
         }
-        // What no value is alone.
+        // Locations that no value has alone.
         for v in values {
             for l in ours(v) {
                 names.entry(*l).or_insert(*v);
@@ -123,7 +123,7 @@ impl AliasDb {
     }
 }
 
-/// Inputs, outputs of nodes and parameters of blocks, in the graph's order.
+/// Returns the inputs, outputs of nodes and parameters of blocks, in the graph's order.
 fn values_of(graph: &Graph) -> Vec<ValueId> {
     let mut values = graph.inputs().to_vec();
     for node in graph.all_nodes() {
@@ -135,7 +135,7 @@ fn values_of(graph: &Graph) -> Vec<ValueId> {
     values
 }
 
-/// The type of what a value of type `ty` is when it is something: no optional, no shape.
+/// Returns the type of a value of type `ty` if it is not None, without shape.
 fn unshaped(ctx: &Context, ty: TypeId) -> TypeId {
     match ctx.type_kind(ty) {
         TypeKind::Tensor(_) => types::TENSOR,
@@ -144,7 +144,7 @@ fn unshaped(ctx: &Context, ty: TypeId) -> TypeId {
     }
 }
 
-/// Types of what a value of type `ty` holds directly, as far as the type says.
+/// Returns the types of the direct contents of a value of type `ty`, as far as the type determines them.
 fn held_types(ctx: &Context, ty: TypeId) -> SmallVec<[TypeId; 2]> {
     let mut out: SmallVec<[TypeId; 2]> = match ctx.type_kind(ty) {
         TypeKind::Optional(e) => return held_types(ctx, e),

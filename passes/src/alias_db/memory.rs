@@ -1,12 +1,12 @@
 //! Abstract memory: locations, what may be stored in them, and unification.
 //!
-//! A location stands for some objects of the program: a tensor's storage, a list, a dictionary, a tuple, an instance of a class. What a
-//! container may hold is kept by kind of element. As long as nobody reads elements back, that is a list of locations, so that putting
-//! two tensors into a list does not make them aliases; the first read unifies them into one. Unification is a union-find: every union
-//! removes a location, so that all of it together takes almost linear time.
+//! A location represents some objects of the program: a tensor's storage, a list, a dictionary, a tuple, an instance of a class. The
+//! possible contents of a container are stored by kind of element. As long as elements are not read back, they are a list of locations,
+//! so that storing two tensors in a list does not make them aliases; the first read unifies them into one. Unification is a union-find:
+//! every union removes a location, so that the total time is almost linear.
 //!
-//! *Wildcard* locations, one a kind, stand for everything that somebody outside may hold: what the graph is given, and what escapes. What is
-//! stored in a wildcard becomes one.
+//! *Wildcard* locations, one per kind, represent everything that may be known outside: inputs of the graph, and values that escape. Values
+//! stored in a wildcard become one.
 
 use super::contents::{Cell, Content, ContentId, Work};
 use cranelift_entity::packed_option::PackedOption;
@@ -26,20 +26,20 @@ impl Location {
     }
 }
 
-/// Locations that a value may be; sorted only after the analysis is finished.
+/// Possible locations of a value; sorted only after the analysis is finished.
 pub(super) type Locations = SmallVec<[Location; 4]>;
 
-/// A set above this size is unified: precision gives way to linear time.
+/// A set above this size is unified, which trades precision for linear time.
 const MAX_SET: usize = 8;
 
-/// Which objects can be told apart by their type alone.
+/// Classification of objects by their type: objects of different kinds are distinct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
     /// Values without identity: numbers, strings.
     Immutable,
-    /// Objects of one type; of all tensor types, tuple types, classes, or futures together.
+    /// Objects of one type; all tensor types, tuple types, classes, and futures are one kind each.
     Of(TypeId),
-    /// Of any type.
+    /// Objects of any type.
     Any,
 }
 
@@ -50,12 +50,12 @@ pub(super) struct Data {
     pub(super) parent: Location,
     pub(super) kind: Kind,
     pub(super) wildcard: bool,
-    /// Number of what it holds, if anything was ever put into it. Most locations are tensors and have none.
+    /// Index of its contents, if it ever had any. Most locations are tensors and have none.
     pub(super) content: PackedOption<ContentId>,
 }
 
 impl Data {
-    /// `location` as nobody has looked at it yet.
+    /// Returns the initial data of `location`.
     pub(super) fn new(location: Location, kind: Kind) -> Data {
         Data {
             parent: location,
@@ -66,18 +66,18 @@ impl Data {
     }
 }
 
-/// See the [module documentation](self).
+/// Abstract memory. See the [module documentation](self).
 pub(super) struct Memory<'m> {
     ctx: Arc<Context>,
     module: Option<&'m Module>,
     pub(super) data: Vec<Data>,
     pub(super) contents: PrimaryMap<ContentId, Content>,
-    /// By type, as far as they have been asked for.
+    /// Kinds of the types that have been looked up.
     kinds: SecondaryMap<TypeId, Option<Kind>>,
     wildcards: HashMap<Kind, Location>,
-    /// Set once something of any type has escaped: then there is one wildcard only.
+    /// Set once something of any type has escaped: from then on there is only one wildcard.
     any_wildcard: Option<Location>,
-    /// Locations of what constants and attributes hold, by address.
+    /// Locations of the contents of constants and attributes, by address.
     pub(super) by_address: HashMap<usize, Location>,
     pub(super) by_object: HashMap<ObjectId, Location>,
 }
@@ -99,7 +99,7 @@ impl<'m> Memory<'m> {
 
     // --- kinds
 
-    /// The kind of objects that values of type `ty` are.
+    /// Returns the kind of values of type `ty`.
     pub(super) fn kind(&mut self, ty: TypeId) -> Kind {
         if let Some(kind) = self.kinds[ty] {
             return kind;
@@ -143,7 +143,7 @@ impl<'m> Memory<'m> {
         }
     }
 
-    /// The types of what a value of type `ty` holds directly; `None` when that is not known.
+    /// Returns the types of the direct contents of a value of type `ty`; `None` if unknown.
     pub(super) fn component_types(&self, ty: TypeId) -> Option<SmallVec<[TypeId; 2]>> {
         Some(match self.ctx.type_kind(ty) {
             TypeKind::Optional(e) => return self.component_types(e),
@@ -163,7 +163,7 @@ impl<'m> Memory<'m> {
         location
     }
 
-    /// What a representative holds, if anything was ever put into it.
+    /// Returns the contents of a representative, if it ever had any.
     fn content(&self, l: Location) -> Option<&Content> {
         self.data[l.index()].content.expand().map(|c| &self.contents[c])
     }
@@ -181,7 +181,7 @@ impl<'m> Memory<'m> {
         &mut self.contents[id]
     }
 
-    /// What a representative holds, which holds nothing afterwards.
+    /// Takes the contents out of a representative.
     fn take_content(&mut self, l: Location) -> Content {
         let id = self.data[l.index()].content.take();
         id.map(|c| std::mem::take(&mut self.contents[c])).unwrap_or_default()
@@ -200,7 +200,7 @@ impl<'m> Memory<'m> {
         }
     }
 
-    /// The wildcard of a kind; none for immutable values.
+    /// Returns the wildcard of a kind; `None` for immutable values.
     pub(super) fn wildcard(&mut self, kind: Kind) -> Option<Location> {
         match kind {
             Kind::Immutable => None,
@@ -227,7 +227,7 @@ impl<'m> Memory<'m> {
         }
     }
 
-    /// Where a value of type `ty` that comes from outside may be: for a union, wherever its members may.
+    /// Returns the possible locations of a value of type `ty` that comes from outside: for a union, those of its members.
     pub(super) fn wildcards(&mut self, ty: TypeId) -> Locations {
         let ctx = self.ctx.clone();
         match ctx.type_kind(ty) {
@@ -247,7 +247,7 @@ impl<'m> Memory<'m> {
         }
     }
 
-    /// The wildcards that a wildcard of this kind may hold. Of tuples, objects and the like every one that there is.
+    /// Returns the wildcards that a wildcard of this kind may contain. Tuples, objects and the like may contain every existing one.
     pub(super) fn held_by_wildcard(&mut self, kind: Kind) -> Vec<Location> {
         let Kind::Of(ty) = kind else {
             return self.all_wildcards();
@@ -261,7 +261,7 @@ impl<'m> Memory<'m> {
         }
     }
 
-    /// In the order in which they were made.
+    /// Returns all wildcards, in order of creation.
     pub(super) fn all_wildcards(&self) -> Vec<Location> {
         let mut all: Vec<Location> = match self.any_wildcard {
             Some(any) => vec![any],
@@ -271,7 +271,7 @@ impl<'m> Memory<'m> {
         all
     }
 
-    /// Makes what `locations` are known to everybody.
+    /// Makes `locations` known outside.
     pub(super) fn escape(&mut self, locations: &[Location]) {
         for &location in locations {
             let l = self.find(location);
@@ -285,7 +285,7 @@ impl<'m> Memory<'m> {
         }
     }
 
-    /// `a ∪ b` as a set; large sets are unified.
+    /// Forms the set union of `into` and `from` in `into`; large sets are unified.
     pub(super) fn union(&mut self, into: &mut Locations, from: &[Location]) {
         for &location in from {
             let location = self.find(location);
@@ -304,9 +304,9 @@ impl<'m> Memory<'m> {
         }
     }
 
-    /// Makes two locations one, and what they hold.
+    /// Unifies two locations and their contents.
     pub(super) fn unify(&mut self, a: Location, b: Location) {
-        // Not recursive: containers nest as deep as the program likes.
+        // Not recursive, since the program determines the nesting of containers.
         let mut work: Work = smallvec::smallvec![(a, b)];
         self.unify_all(&mut work);
     }
@@ -340,7 +340,7 @@ impl<'m> Memory<'m> {
         }
     }
 
-    /// Puts what another location held into `a`.
+    /// Adds the contents of another location to `a`.
     fn absorb(&mut self, a: Location, lost: Content, work: &mut Work) {
         let kept = self.content_mut(a);
         for object in lost.objects {
@@ -359,7 +359,7 @@ impl<'m> Memory<'m> {
         }
     }
 
-    /// Before two instances become one: an attribute that was looked at in one is looked at in the other.
+    /// Prepares the unification of two instances: an attribute that was accessed in one is accessed in the other.
     fn align_fields(&mut self, a: Location, b: Location, work: &mut Work) {
         let is_object = |l: Location| self.content(l).is_some_and(|c| !c.objects.is_empty());
         if !is_object(a) && !is_object(b) {
@@ -375,7 +375,7 @@ impl<'m> Memory<'m> {
         }
     }
 
-    /// Whatever wildcard `l` holds escapes too.
+    /// Lets all contents of the wildcard `l` escape too.
     fn release(&mut self, l: Location, work: &mut Work) {
         let Content { cells, fields, objects } = self.take_content(l);
         let mut held: Vec<Location> = fields.into_iter().map(|f| f.1).collect();
@@ -407,7 +407,7 @@ impl<'m> Memory<'m> {
 
     // --- containers
 
-    /// Puts `elements` into the containers.
+    /// Stores `elements` in the containers.
     pub(super) fn store(&mut self, containers: &[Location], elements: &[Location]) {
         for &container in containers {
             let c = self.find(container);
@@ -426,7 +426,7 @@ impl<'m> Memory<'m> {
         }
     }
 
-    /// What an element of type `ty` that is read from the containers may be.
+    /// Returns the possible locations of an element of type `ty` that is read from the containers.
     pub(super) fn load(&mut self, containers: &[Location], ty: TypeId) -> Locations {
         let kind = self.kind(ty);
         let mut out = Locations::new();
@@ -451,7 +451,7 @@ impl<'m> Memory<'m> {
 
     // --- instances
 
-    /// What attribute `name`, of type `ty`, of these instances may be.
+    /// Returns the possible locations of attribute `name`, of type `ty`, of these instances.
     pub(super) fn field(&mut self, instances: &[Location], name: SymbolId, ty: TypeId) -> Locations {
         let kind = self.kind(ty);
         let mut out = Locations::new();
@@ -473,7 +473,7 @@ impl<'m> Memory<'m> {
         out
     }
 
-    /// The location of a field of `instance`, which is no wildcard. Without a kind, only what the module says of it.
+    /// Returns the location of a field of `instance`, which is not a wildcard. Without a kind, only the module's own value counts.
     fn load_field(
         &mut self,
         instance: Location,
@@ -527,7 +527,7 @@ impl<'m> Memory<'m> {
 
     // --- constants and attributes
 
-    /// The location of an object of the module.
+    /// Returns the location of an object of the module.
     pub(super) fn object(&mut self, id: ObjectId) -> Location {
         if let Some(l) = self.by_object.get(&id) {
             return *l;
@@ -538,7 +538,7 @@ impl<'m> Memory<'m> {
         l
     }
 
-    /// The location of a tensor's storage.
+    /// Returns the location of a tensor's storage.
     pub(super) fn tensor(&mut self, tensor: &TensorData) -> Location {
         self.address(Arc::as_ptr(&tensor.storage) as usize, Kind::Of(types::TENSOR))
             .0
@@ -555,7 +555,7 @@ impl<'m> Memory<'m> {
         }
     }
 
-    /// The location of a constant or of an attribute's value; none for immutable ones.
+    /// Returns the location of a constant or of an attribute's value; `None` for immutable ones.
     pub(super) fn constant(&mut self, value: &Constant, ty: TypeId) -> Option<Location> {
         match value {
             Constant::Tensor(t) => Some(self.tensor(t)),
@@ -587,7 +587,7 @@ impl<'m> Memory<'m> {
         }
         let (location, new) = self.address(address, kind);
         if new {
-            // Archives bound how deep values nest, so that this recursion is bounded too.
+            // Archives bound the nesting of values, so this recursion is bounded too.
             for (item, item_ty) in items {
                 let held = self.constant(item, item_ty);
                 self.store(&[location], held.as_slice());

@@ -1,15 +1,16 @@
-//! Alias information: which values may be the same object, who writes to it, and which nodes may change places.
+//! Alias analysis: which values may be the same object, which nodes write to it, and which nodes may be reordered.
 //!
-//! **What is guaranteed.** If two values can, in any run, be the same mutable object, share a tensor's storage, or be reached one from the other
-//! through a container or attribute, then [`may_alias`](AliasDb::may_alias) (for the objects themselves) or
-//! [`may_contain_alias`](AliasDb::may_contain_alias) (for what they hold) says so; if a node can write to an object, the queries about writes
-//! say so. The answer may be yes when no run shows it; it is never no when one does. Aliasing and mutation follow from the operators'
-//! schemas; an operator without one may write to and keep everything that it can reach.
+//! **Guarantee.** If two values can, in any run, be the same mutable object, share a tensor's storage, or be reachable from each other through a
+//! container or attribute, then [`may_alias`](AliasDb::may_alias) (for the objects themselves) or
+//! [`may_contain_alias`](AliasDb::may_contain_alias) (for their contents) returns true; if a node can write to an object, the queries about
+//! writes return true. Results may be true although no run shows it, but are never false if one does. Aliasing and mutation follow from the
+//! operators' schemas; an operator without one may write to and store everything that it can reach.
 //!
-//! **Precision.** Objects are told apart by where they are made. Views share their base's location. A list that is built and only handed to an
-//! operator (`cat([a, b])`) does not make its elements aliases. Values that meet in a branch or a loop keep the set of what they may be. What
-//! comes from outside may alias everything from outside that has the same kind of type. PyTorch is coarser with what is read from
-//! containers (always "anything of that type") and does not look into containers when it asks whether a node's operands are written.
+//! **Precision.** Objects are distinguished by the place of their creation. Views share their base's location. A list that is built and only
+//! passed to an operator (`cat([a, b])`) does not make its elements aliases. Values that are joined in a branch or a loop have a set of
+//! possible locations. Values from outside may alias all others from outside that have the same kind of type. PyTorch is less precise about
+//! values that are read from containers (always "anything of that type") and ignores contents of containers when it checks whether a node's
+//! operands are written.
 //!
 //! **Cost.** One walk, unification by union-find, bounded sets: almost linear in the size of the graph.
 
@@ -22,7 +23,6 @@ mod pending;
 mod points;
 mod table;
 
-pub(crate) use build::may_return_operand;
 pub use describe::{Description, Place};
 pub use moves::Side;
 pub(crate) use pending::PendingWrites;
@@ -37,47 +37,47 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use table::Table;
 
-/// What a node, with all that its blocks hold, writes to.
+/// The writes of a node, including those of nested blocks.
 #[derive(Clone, Debug, Default)]
 struct NodeWrites {
     locations: SmallVec<[Location; 2]>,
-    /// To whatever is known outside.
+    /// Whether it writes to anything that is known outside.
     wildcards: bool,
-    /// To too much to tell.
+    /// Whether it may write to anything.
     anything: bool,
 }
 
-/// Alias information of one graph at one revision. See the [module documentation](self).
+/// Alias information for one graph at one revision. See the [module documentation](self).
 ///
-/// A pass that edits the graph may keep it true with [`copy_value`](Self::copy_value), [`create_value`](Self::create_value),
-/// [`replace_value`](Self::replace_value) and [`replace_node`](Self::replace_node); moving and erasing nodes needs nothing. After any other edit it has to be
-/// made anew.
+/// A pass that edits the graph can keep it valid with [`copy_value`](Self::copy_value), [`create_value`](Self::create_value),
+/// [`replace_value`](Self::replace_value) and [`replace_node`](Self::replace_node); moving and erasing nodes needs no update. After any other edit it must be
+/// rebuilt.
 #[derive(Clone, Debug)]
 pub struct AliasDb {
     table: Table,
     points: PointsTo,
     writes: Writes,
-    /// By location: somebody writes to it.
+    /// By location: whether it is written.
     written: Vec<bool>,
-    /// By location: somebody writes to it or to something that it holds.
+    /// By location: whether it or its contents are written.
     written_inside: Vec<bool>,
-    /// By location: it is a result of the graph, or held by one.
+    /// By location: whether it is a result of the graph, or contained in one.
     returned: Vec<bool>,
-    /// By location: it is known outside once the graph has run, or something that it holds is.
+    /// By location: whether it, or its contents, is known outside after the graph has run.
     escaping_inside: Vec<bool>,
     any_write: bool,
 }
 
-/// Some locations of one [`AliasDb`].
+/// A set of locations of one [`AliasDb`].
 pub(crate) struct LocationSet(Vec<bool>);
 
 impl AliasDb {
-    /// Analyses `graph`. Its inputs may alias one another where their types admit it.
+    /// Analyses `graph`. Its inputs may alias each other where their types allow it.
     pub fn new(graph: &Graph, catalogue: &Catalogue) -> AliasDb {
         build::Analysis::new(graph, catalogue, None, None).run().0
     }
 
-    /// As [`new`](Self::new); `overloads` has what is known of operators already, of the same catalogue.
+    /// Analyses as [`new`](Self::new) does; `overloads` caches facts about operators of the same catalogue.
     pub(crate) fn with_overloads(graph: &Graph, catalogue: &Catalogue, overloads: &mut Overloads) -> AliasDb {
         let mut analysis = build::Analysis::new(graph, catalogue, None, None);
         analysis.overloads = std::mem::take(overloads);
@@ -86,14 +86,14 @@ impl AliasDb {
         db
     }
 
-    /// As [`new`](Self::new), but calls of functions and methods of `unit` are followed instead of being taken for unknown.
+    /// Analyses as [`new`](Self::new) does, but follows calls of functions and methods of `unit` instead of treating them as unknown.
     pub fn with_calls(graph: &Graph, catalogue: &Catalogue, unit: &CompilationUnit) -> AliasDb {
         build::Analysis::new(graph, catalogue, None, Some(unit)).run().0
     }
 
-    /// Analyses methods, each with the object of `module` that its first input is: attributes are what the module's objects hold, told apart by
-    /// the storages and objects that they are. The methods may be called in any order, so that what one of them stores the others may find; calls are
-    /// followed. Gives one for each method.
+    /// Analyses methods, each with the object of `module` that is its first input: attributes are the values of the module's objects, distinguished
+    /// by their storages and objects. The methods may be called in any order, so values that one of them stores are visible to the others; calls are
+    /// followed. Returns one result for each method.
     pub fn of_methods(methods: &[(&Graph, ObjectId)], catalogue: &Catalogue, module: &Module) -> Vec<AliasDb> {
         match methods.first() {
             Some((first, _)) => {
@@ -149,12 +149,12 @@ impl AliasDb {
 
     // --- aliasing
 
-    /// True when both may be one object, or tensors on one storage.
+    /// Returns true if both may be one object, or tensors on one storage.
     pub fn may_alias(&self, a: ValueId, b: ValueId) -> bool {
         intersects(self.locations(a), self.locations(b))
     }
 
-    /// True when some object may be reached from both: they may alias, or one may hold the other or something that the other holds.
+    /// Returns true if some object may be reached from both: they may alias, or one may contain the other or share contents with it.
     pub fn may_contain_alias(&self, a: ValueId, b: ValueId) -> bool {
         if self.locations(a).is_empty() || self.locations(b).is_empty() {
             return false;
@@ -167,19 +167,19 @@ impl AliasDb {
         self.closure(&[b]).iter().any(|l| inside.contains(l))
     }
 
-    /// True when somebody outside the graph may hold the value: it came from there, or has escaped.
+    /// Returns true if the value may be held outside the graph: it came from there, or has escaped.
     pub fn may_alias_wildcard(&self, value: ValueId) -> bool {
         self.locations(value).iter().any(|l| self.table.is_wildcard(*l))
     }
 
-    /// True when one of the values, or something in it, may be known outside once the graph has run: it is, or is part of, a result, or
-    /// [may alias a wildcard](Self::may_alias_wildcard).
+    /// Returns true if one of the values, or something in it, may be known outside after the graph has run: it is, or is part of, a
+    /// result, or [may alias a wildcard](Self::may_alias_wildcard).
     pub fn escapes_scope(&self, values: &[ValueId]) -> bool {
         let escapes = |v: &ValueId| self.locations(*v).iter().any(|l| self.escaping_inside[l.index()]);
         values.iter().any(escapes)
     }
 
-    /// The values' locations and all that they hold.
+    /// Returns the values' locations and all their contents, transitively.
     fn closure(&self, values: &[ValueId]) -> Vec<Location> {
         let direct: Vec<Location> = values.iter().flat_map(|v| self.locations(*v).iter().copied()).collect();
         let mut all = self.table.reachable(&direct);
@@ -189,24 +189,24 @@ impl AliasDb {
 
     // --- writes
 
-    /// True when some node of the graph writes.
+    /// Returns true if some node of the graph writes.
     pub(crate) fn has_writes(&self) -> bool {
         self.any_write
     }
 
-    /// True when some node of the graph may write to the value itself.
+    /// Returns true if some node of the graph may write to the value itself.
     pub fn has_writers(&self, value: ValueId) -> bool {
         self.any_write && self.locations(value).iter().any(|l| self.written[l.index()])
     }
 
-    /// True when some node of the graph may write to the value or to anything that it holds.
+    /// Returns true if some node of the graph may write to the value or to its contents.
     pub fn has_writers_inside(&self, value: ValueId) -> bool {
         self.any_write && self.locations(value).iter().any(|l| self.written_inside[l.index()])
     }
 
-    /// True when somebody may write to an operand or output of `node`, or to what they hold: its results depend on when it runs.
+    /// Returns true if some node may write to an operand or output of `node`, or to their contents, so that its results depend on when it runs.
     pub fn node_has_writers(&self, graph: &Graph, node: NodeId) -> bool {
-        // Which object an attribute is does not depend on what is written to that object.
+        // The identity of an attribute's object does not depend on writes to that object.
         let written = |v: ValueId| match graph.kind(node) {
             symbols::PRIM_GET_ATTR => self.has_writers(v),
             _ => self.has_writers_inside(v),
@@ -214,12 +214,12 @@ impl AliasDb {
         self.any_write && (graph.operands(node).any(written) || graph.node_outputs(node).iter().any(|v| written(*v)))
     }
 
-    /// True when `node`, or something in its blocks, writes to any memory.
+    /// Returns true if `node`, or a node in its blocks, writes to any memory.
     pub fn is_mutable(&self, node: NodeId) -> bool {
         self.writes.get(node).is_some()
     }
 
-    /// True when `node`, or something in its blocks, may write to one of `values` or to what they hold.
+    /// Returns true if `node`, or a node in its blocks, may write to one of `values` or to their contents.
     pub fn writes_to_alias(&self, node: NodeId, values: &[ValueId]) -> bool {
         match self.writes.get(node) {
             Some(w) => self.closure(values).iter().any(|l| self.is_written_by(w, *l)),
@@ -227,13 +227,13 @@ impl AliasDb {
         }
     }
 
-    /// True when `node`, or something in its blocks, may write to `value` itself; what it holds does not count.
+    /// Returns true if `node`, or a node in its blocks, may write to `value` itself; its contents do not count.
     pub fn writes_to_itself(&self, node: NodeId, value: ValueId) -> bool {
         let written = |w: &NodeWrites| self.locations(value).iter().any(|l| self.is_written_by(w, *l));
         self.writes.get(node).is_some_and(written)
     }
 
-    /// True when `node`, or something in its blocks, may write to what is known outside the graph.
+    /// Returns true if `node`, or a node in its blocks, may write to memory that is known outside the graph.
     pub fn writes_to_wildcard(&self, node: NodeId) -> bool {
         self.writes
             .get(node)
@@ -244,24 +244,24 @@ impl AliasDb {
         writes.anything || (writes.wildcards && self.table.is_wildcard(l)) || writes.locations.contains(&l)
     }
 
-    /// No locations.
+    /// Returns an empty set of locations.
     pub(crate) fn location_set(&self) -> LocationSet {
         LocationSet(vec![false; self.table.len()])
     }
 
-    /// Adds what `value` may be.
+    /// Adds the possible locations of `value`.
     pub(crate) fn add_to(&self, set: &mut LocationSet, value: ValueId) {
         for l in self.locations(value) {
             set.0[l.index()] = true;
         }
     }
 
-    /// True when `value` may be one of `locations`.
+    /// Returns true if `value` may be one of `locations`.
     pub(crate) fn is_in(&self, locations: &LocationSet, value: ValueId) -> bool {
         self.locations(value).iter().any(|l| locations.0[l.index()])
     }
 
-    /// True when `a` and `b` may be made one object, or two, without anybody noticing: nobody writes to either, and not both are known outside.
+    /// Returns true if `a` and `b` may be made one object, or two, without an observable difference: neither is written, and not both are known outside.
     pub fn safe_to_change_aliasing(&self, a: ValueId, b: ValueId) -> bool {
         if self.locations(a).is_empty() && self.locations(b).is_empty() {
             return true;
@@ -270,9 +270,9 @@ impl AliasDb {
         !written && (!self.escapes_scope(&[a]) || !self.escapes_scope(&[b]))
     }
 
-    /// True when the results of `a` and `b`, which compute the same, may be made one without anybody noticing: as
-    /// [`safe_to_change_aliasing`](Self::safe_to_change_aliasing) has it; or because they are views of the same operands, which share their
-    /// memory anyway, and not both leave the graph as objects of their own.
+    /// Returns true if the results of `a` and `b`, which compute the same, may be merged without an observable difference: by the rule of
+    /// [`safe_to_change_aliasing`](Self::safe_to_change_aliasing); or because they are views of the same operands, which share their memory
+    /// anyway, and not both leave the graph as objects of their own.
     pub fn safe_to_merge(&self, graph: &Graph, a: NodeId, b: NodeId) -> bool {
         let of_operands = |node: NodeId, v: ValueId| {
             let given = |l: &Location| graph.operands(node).any(|o| self.locations(o).contains(l));
@@ -284,11 +284,12 @@ impl AliasDb {
         );
         graph.node_outputs(a).iter().zip(graph.node_outputs(b)).all(|(&x, &y)| {
             let written = self.has_writers_inside(x) || self.has_writers_inside(y);
-            // Two containers of the same elements: only they themselves can be told apart.
+            // Two containers with the same elements differ only in their own identity.
             if constructs && !written && !(self.itself_escapes(x) && self.itself_escapes(y)) {
                 return true;
             }
-            // What takes a walk over all uses comes last, and the second node first: the first gains the uses of all that it is merged with.
+            // The checks that walk over all uses come last, and the second node first: the first node gains the uses of
+            // all nodes that are merged into it.
             self.safe_to_change_aliasing(x, y)
                 || of_operands(a, x)
                     && of_operands(b, y)
@@ -297,8 +298,8 @@ impl AliasDb {
         })
     }
 
-    /// True when `b`, another view of all of `a`, may be made `a` itself without anybody noticing: nobody writes to them (which may change the shape of
-    /// one and not of the other), and not both leave the graph as objects of their own.
+    /// Returns true if `b`, another view of all of `a`, may be replaced by `a` without an observable difference: neither is written (which may change
+    /// the shape of only one), and not both leave the graph as objects of their own.
     pub(crate) fn safe_to_merge_values(&self, graph: &Graph, a: ValueId, b: ValueId) -> bool {
         if self.has_writers(a) || self.has_writers(b) {
             return false;
@@ -307,13 +308,13 @@ impl AliasDb {
         !self.object_leaves(graph, b) || !self.object_leaves(graph, a)
     }
 
-    /// True when the value's own location is known outside, whatever it holds.
+    /// Returns true if the value's own location is known outside; its contents do not count.
     fn itself_escapes(&self, value: ValueId) -> bool {
         let known = |l: &Location| self.returned[l.index()] || self.table.is_wildcard(*l);
         self.locations(value).iter().any(known)
     }
 
-    /// True when `value` itself, and not just the memory that it is a view of, may be held by somebody outside or by a container that is.
+    /// Returns true if `value` itself, and not just the memory that it is a view of, may be held outside or by a container that is.
     fn object_leaves(&self, graph: &Graph, value: ValueId) -> bool {
         graph.uses(value).any(|u| match graph.kind(u.user) {
             symbols::PRIM_LIST_CONSTRUCT | symbols::PRIM_TUPLE_CONSTRUCT | symbols::PRIM_DICT_CONSTRUCT => {
@@ -327,7 +328,7 @@ impl AliasDb {
             | symbols::PRIM_CALL_METHOD
             | symbols::PRIM_CALL_FUNCTION
             | symbols::PRIM_UNCHECKED_CAST => true,
-            // Who writes to a container may store it there; who writes to a tensor stores numbers.
+            // A write to a container may store the value there; a write to a tensor stores numbers.
             _ => self.writes.get(u.user).is_some_and(|w| {
                 let container = |o: ValueId| !graph.ctx().is_tensor(graph.ty(o));
                 let stores = |o: ValueId| container(o) && self.locations(o).iter().any(|l| self.is_written_by(w, *l));
@@ -336,7 +337,7 @@ impl AliasDb {
         })
     }
 
-    /// True when no node between `from` and `to`, which stand in one block in this order, may write to one of `values` or to what they hold.
+    /// Returns true if no node between `from` and `to`, which are in one block in this order, may write to one of `values` or to their contents.
     pub fn unwritten_between(&self, graph: &Graph, from: NodeId, to: NodeId, values: &[ValueId]) -> bool {
         if !self.any_write {
             return true;
@@ -353,12 +354,12 @@ impl AliasDb {
 
     // --- the module's own values
 
-    /// True when some node may write to this value of the module, or to anything that it holds.
+    /// Returns true if some node may write to this value of the module, or to its contents.
     pub fn writes_to_constant(&self, value: &Constant) -> bool {
         self.any_write && self.any_in_constant(value, &|l| self.written[l.index()])
     }
 
-    /// True when `node`, or something in its blocks, may write to this value of the module, or to anything that it holds.
+    /// Returns true if `node`, or a node in its blocks, may write to this value of the module, or to its contents.
     pub fn node_writes_to_constant(&self, node: NodeId, value: &Constant) -> bool {
         let Some(writes) = self.writes.get(node) else {
             return false;
@@ -366,7 +367,7 @@ impl AliasDb {
         self.any_in_constant(value, &|l| self.is_written_by(writes, l))
     }
 
-    /// True when this value of the module, or anything that it holds, may have become known outside through a call to something unknown, or by
+    /// Returns true if this value of the module, or its contents, may have become known outside through a call of an unknown operator, or by
     /// being stored where the analysis cannot follow.
     pub fn has_escaped(&self, value: &Constant) -> bool {
         self.any_in_constant(value, &|l| self.table.is_wildcard(l))
@@ -393,14 +394,14 @@ impl AliasDb {
 
     // --- edits
 
-    /// The graph has a value that the analysis has not seen: a copy of `of`, or a view of it. From now on it may be what `of` may be.
+    /// Adds a new value of the graph, a copy of `of` or a view of it, which gets the possible locations of `of`.
     pub fn copy_value(&mut self, of: ValueId, new: ValueId) {
         let locations = Locations::from_slice(self.locations(of));
         self.points.set(new, &locations);
     }
 
-    /// The graph has a value that the analysis has not seen, and that shares nothing with any other: the result of an operator that neither
-    /// aliases nor writes its operands.
+    /// Adds a new value of the graph that shares nothing with any other: the result of an operator that neither aliases nor writes its
+    /// operands.
     pub fn create_value(&mut self, graph: &Graph, new: ValueId) {
         let fresh = self.table.fresh(graph.ctx(), graph.ty(new));
         for marks in [
@@ -414,7 +415,7 @@ impl AliasDb {
         self.points.set(new, fresh.as_slice());
     }
 
-    /// `old` has been replaced by `new` in all its uses, so that `new` is now known wherever `old` was.
+    /// Records that `old` has been replaced by `new` in all its uses, so that `new` is now known wherever `old` was.
     pub fn replace_value(&mut self, old: ValueId, new: ValueId) {
         let mut both: Locations = self.locations(old).iter().chain(self.locations(new)).copied().collect();
         both.sort_unstable();
@@ -422,7 +423,7 @@ impl AliasDb {
         self.points.set(new, &both);
     }
 
-    /// `new` has taken the place of `old`, and writes what that wrote; blocks around them stay as they are.
+    /// Records that `new` has replaced `old`, with the same writes; enclosing blocks are not affected.
     pub fn replace_node(&mut self, old: NodeId, new: NodeId) {
         if let Some(writes) = self.writes.remove(old) {
             *self.writes.entry(new) = writes;

@@ -1,7 +1,7 @@
-//! Moving nodes without changing what anybody sees.
+//! Moving nodes without changing observable behaviour.
 //!
-//! A node moves towards another of its block, and takes along whatever stands between them that it cannot pass. Which of the two stands first does not
-//! matter: one walk over a [`Direction`] serves all four cases.
+//! A node moves towards another node of its block, together with the nodes between them that it cannot pass. The order of the two does not matter: one
+//! walk over a [`Direction`] handles all four cases.
 
 use super::{AliasDb, NodeWrites};
 use crate::alias_db::memory::Location;
@@ -10,12 +10,12 @@ use frazil_ir::schema::Catalogue;
 use frazil_ir::{Graph, NodeId, ValueId};
 use std::collections::HashSet;
 
-/// The side of the target on which a node is to stand.
+/// The side of the target to which a node is moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// Directly before it.
     Before,
-    /// Directly behind it.
+    /// Directly after it.
     After,
 }
 
@@ -35,7 +35,7 @@ impl Side {
     }
 }
 
-/// Which way a node moves through its block.
+/// The direction in which a node moves through its block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Direction {
     Forward,
@@ -52,15 +52,16 @@ impl Direction {
 }
 
 impl AliasDb {
-    /// True when the order of `a` and `b` matters: one writes what the other reads or writes, or both are seen from outside.
+    /// Returns true if the order of `a` and `b` matters: one writes memory that the other reads or writes, or both have visible effects.
     pub fn conflict(&self, graph: &Graph, a: NodeId, b: NodeId, catalogue: &Catalogue) -> bool {
         let mut moving = Moving::new(self, graph, catalogue);
         moving.add(a);
         moving.conflicts(b)
     }
 
-    /// Moves `node` directly behind `target`, which stands in the same block. Nodes between the two that `node` cannot pass stay on its far
-    /// side: behind it when it moves forward, before `target` when it moves backward. False, and nothing moved, when that cannot be.
+    /// Moves `node` directly behind `target`, which is in the same block. Nodes between the two that `node` cannot pass stay on its far
+    /// side: behind it if it moves forward, before `target` if it moves backward. Returns false, without moving anything, if that is
+    /// impossible.
     pub fn move_after_topologically_valid(
         &self,
         graph: &mut Graph,
@@ -71,7 +72,7 @@ impl AliasDb {
         self.try_move(graph, node, target, Side::After, catalogue)
     }
 
-    /// Moves `node` directly before `target`, which stands in the same block; as
+    /// Moves `node` directly before `target`, which is in the same block; see
     /// [`move_after_topologically_valid`](Self::move_after_topologically_valid).
     pub fn move_before_topologically_valid(
         &self,
@@ -83,7 +84,7 @@ impl AliasDb {
         self.try_move(graph, node, target, Side::Before, catalogue)
     }
 
-    /// Whether `node` could be moved to this side of `target`; nothing is moved.
+    /// Returns whether `node` could be moved to this side of `target`; nothing is moved.
     pub fn could_move(&self, graph: &Graph, node: NodeId, target: NodeId, side: Side, catalogue: &Catalogue) -> bool {
         node == target || self.plan_move(graph, node, target, side, catalogue).is_some()
     }
@@ -96,7 +97,8 @@ impl AliasDb {
             return false;
         };
         side.place(graph, node, target);
-        // What comes along stands behind the node, seen in the direction of the move's end: next to the node, or beyond the target.
+        // The nodes that move along are placed after the node in the direction of the move: next to the node, or beyond
+        // the target.
         let (mut place, along) = if plan.split {
             (target, side.other())
         } else {
@@ -135,7 +137,7 @@ impl AliasDb {
             cursor = direction.step(graph, n);
         }
         cursor?;
-        // The node itself does not pass the target when it stops short of it; only what it could not pass does.
+        // If the node stops short of the target, only the nodes that it could not pass move beyond the target.
         let split = (side == Side::Before) == (direction == Direction::Forward);
         let along = moving.nodes[1..].to_vec();
         if split {
@@ -146,15 +148,15 @@ impl AliasDb {
     }
 }
 
-/// How a node gets to its target.
+/// The moves that bring a node to its target.
 struct Plan {
-    /// The node stays on its side of the target, and what comes along goes to the other.
+    /// The node stays on its side of the target, and the nodes that move along go to the other.
     split: bool,
-    /// What comes along, in the order in which the walk met it.
+    /// The nodes that move along, in the order of the walk.
     along: Vec<NodeId>,
 }
 
-/// What a set of nodes that move together uses, gives, reads and writes.
+/// The uses, results, reads and writes of a set of nodes that move together.
 struct Moving<'a> {
     db: &'a AliasDb,
     graph: &'a Graph,
@@ -162,7 +164,7 @@ struct Moving<'a> {
     nodes: Vec<NodeId>,
     defined: HashSet<ValueId>,
     used: HashSet<ValueId>,
-    /// Memory that the nodes read or write, and all that it holds; kept only if the graph writes at all.
+    /// Memory that the nodes read or write, and its contents; collected only if the graph has writes.
     touched: HashSet<Location>,
     writes: NodeWrites,
     visible: bool,
@@ -202,7 +204,7 @@ impl<'a> Moving<'a> {
         self.db.closure(&values)
     }
 
-    /// True when `node` uses what the moving nodes give or the reverse, or their order matters.
+    /// Returns true if `node` uses results of the moving nodes or the reverse, or if their order matters.
     fn depends(&self, node: NodeId) -> bool {
         let outputs = self.graph.node_outputs(node);
         outputs.iter().any(|v| self.used.contains(v))
@@ -210,7 +212,7 @@ impl<'a> Moving<'a> {
             || self.conflicts(node)
     }
 
-    /// True when the order of `node` and the moving nodes matters for what is written, or for who looks on.
+    /// Returns true if the order of `node` and the moving nodes matters for writes, or for visible effects.
     fn conflicts(&self, node: NodeId) -> bool {
         if self.visible && is_visible(self.graph, node, self.catalogue) {
             return true;
@@ -225,7 +227,7 @@ impl<'a> Moving<'a> {
     }
 }
 
-/// Operands of the node and of everything in its blocks, block results included.
+/// Returns the operands of the node and of all nodes in its blocks, including block results.
 fn used_values(graph: &Graph, node: NodeId) -> Vec<ValueId> {
     let mut values: Vec<ValueId> = graph.operands(node).collect();
     let mut blocks = graph.node_blocks(node).to_vec();
@@ -239,7 +241,7 @@ fn used_values(graph: &Graph, node: NodeId) -> Vec<ValueId> {
     values
 }
 
-/// True when the node, or something in its blocks, is seen from outside other than by what it writes.
+/// Returns true if the node, or a node in its blocks, has visible effects other than writes.
 fn is_visible(graph: &Graph, node: NodeId, catalogue: &Catalogue) -> bool {
     let own = |n: NodeId| matches!(effects::effect(graph, n, catalogue), Effect::Visible | Effect::Random);
     own(node)

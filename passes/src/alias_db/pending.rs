@@ -1,22 +1,22 @@
-//! Writes that matter only if somebody reads what they write.
+//! Writes that are needed only if the written memory is read.
 
 use super::AliasDb;
 use super::memory::Location;
 use frazil_ir::{NodeId, ValueId};
 
-/// Nodes that wait for memory that they write to be read. Every location is read once and every node handed out once, so that all of it together takes
-/// time in proportion to the writes.
+/// Nodes that wait until memory that they write is read. Every location is read once and every node is returned once, so that the total time is linear
+/// in the number of writes.
 pub(crate) struct PendingWrites {
-    /// By location: somebody reads it.
+    /// By location: whether it is read.
     read: Vec<bool>,
-    /// By location: the last entry of those that write to it, plus one.
+    /// By location: the last entry that writes to it, plus one.
     last: Vec<u32>,
-    /// A node, and the entry before it that writes to the same location.
+    /// A node, and the previous entry that writes to the same location.
     waiting: Vec<(NodeId, u32)>,
 }
 
 impl PendingWrites {
-    /// Nothing waits, and nothing has been read.
+    /// Makes a table without waiting nodes and reads.
     pub(crate) fn new(db: &AliasDb) -> PendingWrites {
         PendingWrites {
             read: vec![false; db.table.len()],
@@ -25,7 +25,7 @@ impl PendingWrites {
         }
     }
 
-    /// Lets `node` wait, unless it writes to more than the analysis can tell: then the answer is false.
+    /// Adds `node` to the waiting nodes. Returns false if it may write to anything.
     #[must_use]
     pub(crate) fn add(&mut self, db: &AliasDb, node: NodeId) -> bool {
         let Some(writes) = db.writes.get(node) else { return true };
@@ -39,7 +39,7 @@ impl PendingWrites {
         true
     }
 
-    /// Somebody reads `value` and what it holds: the nodes that have waited for it go to `needed`, some perhaps more than once.
+    /// Records that `value` and its contents are read: the nodes that have waited for it are added to `needed`, possibly more than once.
     pub(crate) fn read(&mut self, db: &AliasDb, value: ValueId, needed: &mut Vec<NodeId>) {
         let mut work: Vec<Location> = Vec::new();
         self.note(db.locations(value).iter().copied(), &mut work);

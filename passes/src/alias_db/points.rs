@@ -1,20 +1,20 @@
-//! What is known of each value and of each node, in tables as dense as the graph's own.
+//! Facts about values and nodes, in tables as dense as the graph's own.
 
 use super::NodeWrites;
 use super::memory::Location;
 use frazil_ir::{NodeId, ValueId};
 
-/// Which locations each value may be. Most values are one location or none, which takes no memory but the entry.
+/// The possible locations of each value. Most values have at most one, which takes no memory beside the entry.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PointsTo {
     spans: Vec<Span>,
-    /// Sets of two and more.
+    /// Sets of two or more locations.
     pool: Vec<Location>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Span {
-    /// The only location; the number of the first in the pool when there are more.
+    /// The only location; the index of the first in the pool if there are more.
     at: Location,
     len: u32,
 }
@@ -27,7 +27,7 @@ impl Span {
 }
 
 impl PointsTo {
-    /// Nothing for each of so many values.
+    /// Returns a table for `values` values without locations.
     pub(super) fn new(values: usize) -> PointsTo {
         PointsTo {
             spans: vec![Span::EMPTY; values],
@@ -35,7 +35,7 @@ impl PointsTo {
         }
     }
 
-    /// What `value` may be; nothing for a value that is not in the table.
+    /// Returns the possible locations of `value`; empty for a value that is not in the table.
     pub(super) fn get(&self, value: ValueId) -> &[Location] {
         match self.spans.get(value.as_u32() as usize) {
             None | Some(Span { len: 0, .. }) => &[],
@@ -44,7 +44,7 @@ impl PointsTo {
         }
     }
 
-    /// Says that `value`, which may be new, may be these. Nothing is known of new values below it.
+    /// Sets the possible locations of `value`, which may be new. New values below it have none.
     pub(super) fn set(&mut self, value: ValueId, locations: &[Location]) {
         let index = value.as_u32() as usize;
         if self.spans.len() <= index {
@@ -62,7 +62,7 @@ impl PointsTo {
         };
     }
 
-    /// Makes every set one of what `representative` says, sorted, each once.
+    /// Replaces the locations in every set by their representatives, sorted and without duplicates.
     pub(super) fn canonicalise(&mut self, representative: impl Fn(Location) -> Location) {
         for span in &mut self.spans {
             match span.len {
@@ -84,7 +84,7 @@ impl PointsTo {
     }
 }
 
-/// Makes `set` one of representatives, sorted. Gives how many are left at its start.
+/// Replaces the locations in `set` by their representatives, sorted and without duplicates. Returns the number of locations that remain at its start.
 pub(super) fn canonical(set: &mut [Location], representative: impl Fn(Location) -> Location) -> usize {
     for l in set.iter_mut() {
         *l = representative(*l);
@@ -100,16 +100,16 @@ pub(super) fn canonical(set: &mut [Location], representative: impl Fn(Location) 
     distinct
 }
 
-/// What nodes write to, for those that write.
+/// The writes of nodes, for those that write.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Writes {
-    /// By node: number in `all`, plus one; zero for a node that writes nothing.
+    /// By node: index in `all`, plus one; zero for a node that writes nothing.
     by_node: Vec<u32>,
     all: Vec<NodeWrites>,
 }
 
 impl Writes {
-    /// For so many nodes, none of which writes.
+    /// Returns a table for `nodes` nodes without writes.
     pub(super) fn new(nodes: usize) -> Writes {
         Writes {
             by_node: vec![0; nodes],
@@ -126,7 +126,7 @@ impl Writes {
         self.number(node).map(|i| &self.all[i])
     }
 
-    /// What the node writes; it is one that writes from now on.
+    /// Returns the writes of the node, which is added if it had none.
     pub(super) fn entry(&mut self, node: NodeId) -> &mut NodeWrites {
         let index = match self.number(node) {
             Some(index) => index,
@@ -143,14 +143,14 @@ impl Writes {
         &mut self.all[index]
     }
 
-    /// The node writes nothing from now on. Gives what it wrote.
+    /// Removes and returns the writes of the node.
     pub(super) fn remove(&mut self, node: NodeId) -> Option<NodeWrites> {
         let index = self.number(node)?;
         self.by_node[node.as_u32() as usize] = 0;
         Some(std::mem::take(&mut self.all[index]))
     }
 
-    /// What nodes write; nothing where they have been removed.
+    /// Returns the writes of all nodes; empty where they have been removed.
     pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut NodeWrites> {
         self.all.iter_mut()
     }

@@ -1,4 +1,4 @@
-//! What remains of the abstract memory when the analysis is finished: no more unification, only questions.
+//! The abstract memory after the analysis: unification is complete, and queries remain.
 
 use super::contents::{Cell, ContentId};
 use super::memory::{Data, Kind, Location, Memory};
@@ -8,15 +8,15 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// See the [module documentation](self).
+/// The finished memory. See the [module documentation](self).
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     /// The parent of every location is its representative.
     data: Vec<Data>,
-    /// Which part of `held` representatives hold directly, by what they have of contents.
+    /// The ranges in `held` of the direct contents of representatives, by index of contents.
     ranges: SecondaryMap<ContentId, Range<u32>>,
     held: Vec<Location>,
-    /// Representatives that may hold something: all wildcards, and few others.
+    /// Representatives that may have contents: all wildcards, and few others.
     holders: Vec<Location>,
     by_address: HashMap<usize, Location>,
     by_object: HashMap<ObjectId, Location>,
@@ -67,9 +67,10 @@ impl Memory<'_> {
         table
     }
 
-    /// What wildcards hold, which they do by their kind, by representative.
+    /// Returns the contents of wildcards, which their kind determines, by representative.
     fn held_by_wildcards(&mut self) -> HashMap<Location, Vec<Location>> {
-        // To ask may make wildcards of elements, which are asked in turn; only then it is known which there are.
+        // Looking up contents may make wildcards of elements, which are looked up in turn; only then all wildcards are
+        // known.
         let mut asked = 0;
         let mut wildcards = self.all_wildcards();
         while let Some(&l) = wildcards.get(asked) {
@@ -94,7 +95,7 @@ impl Table {
         self.data.len()
     }
 
-    /// A location that nobody knows yet; none for a type whose values have no identity.
+    /// Returns a new location; `None` for a type whose values have no identity.
     pub(super) fn fresh(&mut self, ctx: &Arc<Context>, ty: TypeId) -> Option<Location> {
         let kind = Memory::new(ctx.clone(), None).kind(ty);
         if kind == Kind::Immutable {
@@ -121,7 +122,7 @@ impl Table {
         self.data[representative.index()].kind
     }
 
-    /// What a representative holds directly.
+    /// Returns the direct contents of a representative.
     pub(super) fn held(&self, representative: Location) -> impl Iterator<Item = Location> + '_ {
         let range = match self.data[representative.index()].content.expand() {
             Some(id) => self.ranges[id].clone(),
@@ -130,9 +131,9 @@ impl Table {
         self.held[range.start as usize..range.end as usize].iter().copied()
     }
 
-    /// Locations whose mark is set, and all that hold such, at any depth: one answer for each list of marks.
+    /// Returns the marked locations, and all locations that contain marked ones, transitively: one result for each array of marks.
     pub(super) fn marked_inside<const N: usize>(&self, marks: [&[bool]; N]) -> [Vec<bool>; N] {
-        // Who holds whom, backwards: for each location a list that is linked through the pairs.
+        // The inverse relation: for each location a list of its containers, linked through the pairs.
         let mut last: Vec<u32> = vec![0; if self.held.is_empty() { 0 } else { self.len() }];
         let mut pairs: Vec<(Location, u32)> = Vec::with_capacity(self.held.len());
         for &holder in &self.holders {
@@ -162,7 +163,7 @@ impl Table {
         })
     }
 
-    /// Everything that these representatives hold, at any depth; they themselves only if something holds them.
+    /// Returns all contents of these representatives, transitively; the representatives themselves only if something contains them.
     pub(super) fn reachable(&self, from: &[Location]) -> Vec<Location> {
         let mut seen = Vec::new();
         let mut marks = HashSet::new();
@@ -185,7 +186,7 @@ impl Table {
     }
 }
 
-/// The pair of this number, counted from one.
+/// Returns the pair with this number, counted from one.
 fn pair(pairs: &[(Location, u32)], number: u32) -> Option<(Location, u32)> {
     pairs.get((number as usize).checked_sub(1)?).copied()
 }

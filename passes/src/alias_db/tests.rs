@@ -1,6 +1,7 @@
-//! Tests of the analysis on graphs that are built here.
+//! Tests of the analysis on graphs built here.
 
 use super::*;
+use frazil_ir::schema::Properties;
 use frazil_ir::{Builder, Context, SymbolId, TypeId, symbols, types};
 
 const SCHEMAS: &str = "\
@@ -30,6 +31,11 @@ impl Setting {
         let ctx = Arc::new(Context::new());
         let mut catalogue = Catalogue::new(ctx.clone());
         catalogue.add_lines(SCHEMAS);
+        let dropout = Properties {
+            may_return_operand: true,
+            ..Properties::NONE
+        };
+        catalogue.add_properties(ctx.symbol("aten::dropout"), dropout);
         let graph = Graph::new(ctx.clone());
         Setting { ctx, catalogue, graph }
     }
@@ -225,7 +231,7 @@ fn branches_join_and_loops_carry() {
 }
 
 #[test]
-fn nodes_move_unless_somebody_would_notice() {
+fn nodes_move_unless_it_is_observable() {
     let mut s = Setting::new();
     let a = s.tensor();
     let b = s.tensor();

@@ -1,4 +1,4 @@
-//! Which attributes may change, and folding the others.
+//! Finding the attributes that may change, and folding the others.
 
 use super::preserve::Preserved;
 use super::values::{Folder, identities};
@@ -17,34 +17,34 @@ use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::sync::Arc;
 
-/// What is known of the module's attributes in one round.
+/// The analysis of the module's attributes in one round.
 pub(super) struct Attributes {
-    /// For each graph, the objects that its values are.
+    /// For each graph, the objects among its values.
     pub(super) objects: Vec<Scope>,
-    /// Objects that are used as values: kept with all that they have and reach.
+    /// Objects that are used as values: kept with all their members and everything that they reach.
     pub(super) whole: HashSet<ObjectId>,
-    /// Attributes that are handed to forks: as in PyTorch, where an archive in which all that a fork is given is constant cannot be loaded.
+    /// Attributes that are passed to forks. As in PyTorch they are not folded, since an archive with a fork whose operands are all constants cannot be loaded.
     pub(super) forked: HashSet<(ObjectId, SymbolId)>,
-    /// Attributes that a `prim::GetAttr` may be folded of, as constants.
+    /// Attributes whose `prim::GetAttr` may be folded, as constants.
     foldable: HashMap<(ObjectId, SymbolId), Constant>,
-    /// Where an object is found first from the root: `self.layer1.0`.
+    /// The first path from the root to each object: `self.layer1.0`.
     pub(super) paths: HashMap<ObjectId, String>,
 }
 
-/// Which object a value is.
+/// The objects of values.
 pub(super) type Known = HashMap<ValueId, ObjectId>;
 
-/// The objects that values of a graph are, and those of the graphs that it forks.
+/// The objects among the values of a graph, and of the graphs that it forks.
 #[derive(Default)]
 pub(super) struct Scope {
-    /// What is known of the graph's own values.
+    /// The objects among the graph's own values.
     pub(super) known: Known,
     /// Bodies of forks, by node.
     forked: Vec<(NodeId, Scope)>,
 }
 
 impl Scope {
-    /// Values that are known objects: those inputs that are given as such, and what is read from known objects' attributes that nobody assigns.
+    /// Finds values that are known objects: the given inputs, and reads of attributes of known objects that are never assigned.
     fn of(
         module: &Module,
         graph: &Graph,
@@ -123,7 +123,7 @@ fn forked_body(graph: &Graph, node: NodeId) -> Option<&Graph> {
         .map(Arc::as_ref)
 }
 
-/// An attribute assignment or read.
+/// An assignment or read of an attribute.
 pub(super) struct Access {
     pub(super) node: NodeId,
     pub(super) object: ValueId,
@@ -145,7 +145,7 @@ fn access(graph: &Graph, node: NodeId) -> Option<Access> {
     })
 }
 
-/// Whether the node asks if its operands are one object, and the answer when they are.
+/// Returns the result for identical operands, if the node compares the identity of its operands.
 fn is_identity_test(graph: &Graph, node: NodeId) -> Option<bool> {
     match graph.kind_name(node) {
         "aten::__is__" => Some(true),
@@ -154,7 +154,7 @@ fn is_identity_test(graph: &Graph, node: NodeId) -> Option<bool> {
     }
 }
 
-/// The attribute accesses of a graph, in its order; those of forked graphs are not among them.
+/// Returns the attribute accesses of a graph, in its order; those of forked graphs are not included.
 pub(super) fn accesses(graph: &Graph) -> Vec<Access> {
     graph.all_nodes().into_iter().filter_map(|n| access(graph, n)).collect()
 }
@@ -174,7 +174,7 @@ impl Attributes {
             .collect();
         let mut assigned: HashSet<(ObjectId, SymbolId)> = HashSet::new();
         let mut whole: HashSet<ObjectId> = kept.whole.clone();
-        // What their attributes will be is not known before they are restored.
+        // Their attributes are unknown before they are restored.
         whole.extend(module.states().map(|(id, _)| id));
         for (method, scope) in methods.iter().zip(&objects) {
             scope.visit(&method.graph, &mut |graph, known| {
@@ -183,7 +183,7 @@ impl Attributes {
                         Some(object) => {
                             assigned.insert((*object, access.name));
                         }
-                        // An instance that is not known: any of its class.
+                        // An unknown instance: any of its class.
                         None => {
                             if let TypeKind::Class(class) = graph.ctx().type_kind(graph.ty(access.object)) {
                                 let same = module.objects().filter(|(_, o)| o.class == class);
@@ -195,7 +195,7 @@ impl Attributes {
                 for (value, object) in known {
                     let as_value = graph.uses(*value).any(|u| match graph.kind(u.user) {
                         symbols::PRIM_GET_ATTR | symbols::PRIM_SET_ATTR => u.index != 0,
-                        // Which object it is does not depend on what it has.
+                        // The identity of the object does not depend on its attributes.
                         _ if is_identity_test(graph, u.user).is_some() => false,
                         _ => forked_body(graph, u.user).is_none(),
                     });
@@ -239,7 +239,7 @@ impl Attributes {
                 .iter()
                 .for_each(|c| identities(c, &mut exposed));
         }
-        // What is assigned may be changed through what replaces it, in another method or the next call.
+        // A write through the replacement, in another method or in the next call, may change the assigned value.
         let mut folder = Folder::default();
         let training = is_training(module);
         for (id, object) in module.objects() {
@@ -269,7 +269,7 @@ impl Attributes {
                     continue;
                 }
                 let constant = match value {
-                    // An object is a constant as a whole. Where only its attributes are read those are.
+                    // An object is a constant as a whole. If only its attributes are read, these are folded.
                     Constant::Object(inner) => (self.whole.contains(inner)
                         && is_constant_object(module, *inner, assigned, dbs))
                     .then(|| value.clone()),
@@ -312,7 +312,7 @@ impl Attributes {
     }
 }
 
-/// Answers whether known objects are one, as long as there is fuel.
+/// Folds identity tests of known objects, as long as there is fuel.
 fn fold_identity_tests(graph: &mut Graph, known: &Known, cx: &mut PassContext<'_>) {
     for node in graph.all_nodes() {
         let object = |i: usize| graph.operand(node, i).and_then(|v| known.get(&v));
@@ -332,7 +332,7 @@ fn fold_identity_tests(graph: &mut Graph, known: &Known, cx: &mut PassContext<'_
     }
 }
 
-/// Whether an object of a plain class never changes, with all that it reaches.
+/// Returns whether an object of a plain class never changes, with everything that it reaches.
 fn is_constant_object(
     module: &Module,
     object: ObjectId,
@@ -353,7 +353,7 @@ fn is_constant_object(
     })
 }
 
-/// The alias information of each graph, over the module's own objects.
+/// Returns the alias information of each graph, over the module's own objects.
 pub(super) fn alias_dbs(module: &Module, methods: &[Method], catalogue: &Catalogue) -> Vec<AliasDb> {
     let methods: Vec<(&Graph, ObjectId)> = methods.iter().map(|m| (&m.graph, m.receiver)).collect();
     AliasDb::of_methods(&methods, catalogue, module)
@@ -377,7 +377,7 @@ fn fork_arguments(methods: &[Method], objects: &[Scope]) -> HashSet<(ObjectId, S
 }
 
 /// # Errors
-/// An attribute that is declared as an interface and assigned: which class it has is not known before the module runs.
+/// An attribute that is declared as an interface and assigned: its class is unknown before the module runs.
 fn refuse_assigned_interfaces(module: &Module, assigned: &HashSet<(SymbolId, SymbolId)>) -> Result<(), FreezeError> {
     let is_interface = |(class, name): &(SymbolId, SymbolId)| {
         let attribute = module.unit.class(*class).and_then(|c| c.attributes.get(name));
@@ -389,7 +389,7 @@ fn refuse_assigned_interfaces(module: &Module, assigned: &HashSet<(SymbolId, Sym
     }
 }
 
-/// Names of attributes that some graph assigns, by class name of the receiver's static type.
+/// Returns the names of attributes that some graph assigns, with the class name of the receiver's static type.
 fn assigned(module: &Module, methods: &[Method]) -> Result<HashSet<(SymbolId, SymbolId)>, FreezeError> {
     let mut names = HashSet::new();
     for graph in methods.iter().flat_map(|m| subgraphs_and_self(&m.graph)) {
@@ -409,7 +409,7 @@ fn assigned(module: &Module, methods: &[Method]) -> Result<HashSet<(SymbolId, Sy
     Ok(names)
 }
 
-/// Adds the objects that those in `whole` reach.
+/// Adds the objects reachable from those in `whole`.
 fn close_over_attributes(module: &Module, whole: &mut HashSet<ObjectId>) {
     let mut work: Vec<ObjectId> = whole.iter().copied().collect();
     while let Some(object) = work.pop() {
@@ -441,7 +441,8 @@ fn paths(module: &Module) -> HashMap<ObjectId, String> {
     paths
 }
 
-/// Gives receivers that are known objects behind an interface their class, and inlines the calls that are thereby known. True when something changed.
+/// Sets the types of receivers that are known objects behind an interface to their class, and inlines the calls whose callees become known. Returns true if
+/// something changed.
 pub(super) fn resolve_interfaces(
     module: &Module,
     methods: &mut [Method],
@@ -461,7 +462,7 @@ pub(super) fn resolve_interfaces(
             }
         });
         let name = module.ctx().name(module.unit.function(method.function).name).to_owned();
-        // Callees in the module are not inlined themselves: a turn for each level.
+        // Inlined callees may contain calls: one iteration for each level.
         inlined += inline::inline_graph(
             &module.unit,
             &name,

@@ -1,4 +1,4 @@
-//! What keeps the attributes that a frozen module still has.
+//! The reasons why a frozen module still has its attributes.
 
 use super::attributes::{Attributes, Scope, accesses, alias_dbs};
 use super::preserve::Preserved;
@@ -10,42 +10,42 @@ use crate::support::operators::Operators;
 use frazil_ir::{Constant, FunctionId, Graph, Module, NodeId, ObjectId, SymbolId, TypeKind, symbols};
 use std::collections::HashSet;
 
-/// What keeps an attribute from being folded.
+/// The reason why an attribute is not folded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Keeper {
     /// A node assigns it.
     Assigned,
     /// A node writes to its value, to memory that it shares, or to something in it.
     Written,
-    /// A node of which nothing is known gets hold of its value.
+    /// An unknown node receives its value.
     Escapes,
-    /// A node hands it to a graph that runs beside.
+    /// A node passes it to a forked graph.
     Forked,
-    /// It belongs to an object that a node uses other than to read its attributes.
+    /// It belongs to an object that a node uses other than for reading its attributes.
     UsedAsValue,
     /// It belongs to an object that could not restore itself from its state: its `__setstate__` uses operators without semantics.
     Unrestored,
-    /// It is or holds a sparse tensor, which no graph can hold as a constant.
+    /// It is or contains a sparse tensor, which graphs cannot contain as a constant.
     NoConstant,
-    /// It shares memory with an attribute of such an object; where that is found.
+    /// It shares memory with an attribute of such an object, at this path.
     Shared(String),
-    /// Nothing that the methods do: it was asked for.
+    /// It was preserved by request, independently of the methods.
     Preserved,
 }
 
-/// An attribute that stayed.
+/// An attribute that was not folded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// `self.layer1.count`
+    /// Its path: `self.layer1.count`.
     pub path: String,
-    /// Why.
+    /// The reason.
     pub keeper: Keeper,
     /// The node that keeps it, in a method of the module.
     pub at: Option<(FunctionId, NodeId)>,
 }
 
-/// For each attribute of a frozen module, submodules aside, why it is still there; in the order of the object tree. A module that is not frozen yet calls its
-/// submodules, which makes values of all of them.
+/// Returns the reason why each attribute of a frozen module, except submodules, still exists, in the order of the object tree. A module that is not frozen
+/// yet calls its submodules, which uses all of them as values.
 pub fn kept_attributes(module: &Module, operators: &dyn Operators) -> Vec<Kept> {
     let methods: Vec<Method> = methods_of(module)
         .into_iter()
@@ -128,7 +128,7 @@ impl Explanation<'_> {
         }
     }
 
-    /// The first node of which `wanted` holds, one without blocks if there is one.
+    /// Returns the first node for which `wanted` returns true, preferably one without blocks.
     fn find_node(&self, wanted: impl Fn(&AliasDb, &Graph, NodeId) -> bool) -> Place {
         let mut found = None;
         for (Method { function, graph, .. }, db) in self.methods.iter().zip(&self.dbs) {
@@ -158,7 +158,7 @@ impl Explanation<'_> {
         None
     }
 
-    /// A node that uses the object, or one that holds it, as a value.
+    /// Returns a node that uses the object, or one that contains it, as a value.
     fn user(&self, object: ObjectId) -> Place {
         let users = |exactly: bool| {
             let pairs = self.methods.iter().zip(&self.attributes.objects);
@@ -179,7 +179,7 @@ impl Explanation<'_> {
         users(true).or_else(|| users(false))
     }
 
-    /// An attribute of an object that is kept whole and shares memory with `value`.
+    /// Returns an attribute of an object that is kept whole and shares memory with `value`.
     fn sharer(&self, value: &Constant) -> Option<String> {
         let mut own = HashSet::new();
         identities(value, &mut own);

@@ -1,30 +1,31 @@
-//! Freezing: `freeze` (the bare pass) and [`freeze_module`] (all that `torch.jit.freeze` does).
+//! Freezing: `freeze` (the bare pass) and [`freeze_module`] (the whole of `torch.jit.freeze`).
 //!
-//! The methods that are kept are inlined. Every attribute that none of them can change becomes a constant in them, sharing its storage with the
-//! attribute; then dead code, attributes, submodules and methods that nobody needs any more are dropped. In rounds: folding `training`
-//! removes the branches that update statistics, after which those never change either.
+//! The preserved methods are inlined. Every attribute that none of them can change becomes a constant in them, which shares its storage with
+//! the attribute; then dead code and unused attributes, submodules and methods are dropped. This is repeated: folding `training` removes the
+//! branches that update statistics, so that these never change either.
 //!
-//! **An attribute is folded when** no kept method assigns it; none writes to it, to anything that may share its storage, or to anything in it or
-//! that holds it; it cannot become known to code outside of these methods (through an operator that nobody knows, or an object that is kept whole);
-//! and it is not preserved. These are questions to the alias analysis over the module's own objects: two attributes with one storage are one
-//! place, two instances of one class are two.
+//! **An attribute is folded when** no preserved method assigns it; none writes to it, to anything that may share its storage, to its contents or to
+//! its containers; it cannot become known to code outside of these methods (through an unknown operator, or an object that is kept whole); and it
+//! is not preserved. The alias analysis over the module's own objects decides this: two attributes with one storage are one location, two instances
+//! of one class are two.
 //!
-//! **Kept whole**, with all attributes and methods: submodules that are preserved, returned, or used as values other than to read their attributes,
-//! and objects that are yet to restore themselves from a state, with everything that they reach. Of a preserved method of a submodule only what it needs.
+//! **Kept whole**, with all attributes and methods: submodules that are preserved, returned, or used as values other than for reading their attributes,
+//! and objects with a pending state, with everything that they reach. For a preserved method of a submodule, only the members that it uses are kept.
 //!
-//! **Sparse tensors**, and what holds them, stay attributes: graphs cannot hold them as constants.
+//! **Sparse tensors**, and their containers, stay attributes: graphs cannot contain them as constants.
 //!
-//! **Objects of plain classes** that are used as values and never change are constants themselves; so they stay outside of the attributes.
+//! **Objects of plain classes** that are used as values and never change become constants themselves.
 //!
-//! **A module in training mode** keeps its parameters, its buffers, and `training` where it is read; the rest is folded. ([`freeze_module`] refuses it.)
+//! **A module in training mode** keeps its parameters, its buffers, and `training` if it is read; the rest is folded. ([`freeze_module`] refuses it.)
 //!
 //! An element of a list, tuple or dictionary that is written through the container, and is shared with another attribute that is read, is an error as in
 //! PyTorch.
 //!
-//! PyTorch differs: it does not see writes to elements of lists and tuples, and folds what is then written; it refuses containers that overlap with other
-//! attributes even if nobody writes; it looks for overlaps by type, and so keeps more; it forgets the module's own hooks.
+//! PyTorch differs: it ignores writes to elements of lists and tuples, and folds the written values; it refuses containers that overlap with other
+//! attributes even without writes; it detects overlaps by type, and so keeps more; it drops the module's own hooks.
 
 mod attributes;
+pub(crate) mod error;
 mod explain;
 mod overlaps;
 mod preserve;
@@ -54,9 +55,10 @@ use frazil_ir::{Constant, FunctionId, Graph, Module, ObjectId, SymbolId, symbols
 use frazil_limits::Phase;
 use preserve::Preserved;
 
+pub use error::FreezeError;
 pub use explain::{Keeper, Kept, kept_attributes};
 
-/// How the pass is named.
+/// The declaration of the pass.
 pub static INFO: PassInfo = PassInfo {
     name: "freeze",
     summary: "Turns attributes that no method changes into constants, and removes unused members.",
@@ -91,60 +93,14 @@ pub static INFO: PassInfo = PassInfo {
     },
 };
 
-/// Why a module cannot be frozen. Where PyTorch has words for it, these are they.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum FreezeError {
-    /// The module is in training mode.
-    #[error(
-        "Freezing is currently only implemented for modules in eval mode. Please call .eval() on your module before freezing."
-    )]
-    Training,
-    /// A preserved name is neither attribute nor method.
-    #[error("Unknown name: {name}{}", listed(known))]
-    UnknownName {
-        /// As it was given.
-        name: String,
-        /// What there is.
-        known: Vec<String>,
-    },
-    /// An element of one attribute is written that is, or is in, another attribute that is read.
-    #[error(
-        "module contains attributes values that overlaps: an element of {container} is written, and shared with {other}"
-    )]
-    Overlap {
-        /// Path of the attribute whose element is written.
-        container: String,
-        /// Path of the other one.
-        other: String,
-    },
-    /// A kept method returns the module that it belongs to.
-    #[error("attempted to freeze a module that return itself")]
-    ReturnsItself,
-    /// A submodule is selected at run time.
-    #[error("Freezing modules containing prim::ModuleContainerIndex is not supported")]
-    ContainerIndex,
-    /// An attribute of an object that is known by an interface only is assigned.
-    #[error("Freezing does not support SetAttr on an interface type. SetAttr is attempted on '{0}'")]
-    SetAttrOnInterface(String),
-}
-
-fn listed(known: &[String]) -> String {
-    if known.is_empty() {
-        String::new()
-    } else {
-        format!(" (there are: {})", known.join(", "))
-    }
-}
-
 /// The bare pass. See the [module documentation](self).
 #[derive(Clone, Debug)]
 pub struct Freeze {
-    /// Attributes and methods to keep, with dots for those of submodules.
+    /// Attributes and methods to keep, with dotted paths for those of submodules.
     pub preserve: Vec<String>,
-    /// Replace interface types by the classes that the module has.
+    /// Replaces interface types by the classes of the module's objects.
     pub freeze_interfaces: bool,
-    /// Fold plain attributes only.
+    /// Folds plain attributes only.
     pub preserve_parameters: bool,
 }
 
@@ -158,13 +114,13 @@ impl Default for Freeze {
     }
 }
 
-/// What [`freeze_module`] is to do.
+/// Options of [`freeze_module`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FreezeOptions {
-    /// The bare pass's options.
+    /// Options of the bare pass.
     pub freeze: Freeze,
-    /// Run the foldings that change results in their last bits.
+    /// Runs the foldings that change the rounding of results.
     pub optimize_numerics: bool,
 }
 
@@ -178,14 +134,14 @@ impl Default for FreezeOptions {
 }
 
 impl FreezeOptions {
-    /// The options with these of the bare pass.
+    /// Sets the options of the bare pass.
     #[must_use]
     pub fn freeze(mut self, freeze: Freeze) -> Self {
         self.freeze = freeze;
         self
     }
 
-    /// The options with or without the foldings that change results in their last bits.
+    /// Sets whether the foldings run that change the rounding of results.
     #[must_use]
     pub fn optimize_numerics(mut self, optimize_numerics: bool) -> Self {
         self.optimize_numerics = optimize_numerics;
@@ -193,22 +149,22 @@ impl FreezeOptions {
     }
 }
 
-/// What `torch.jit.freeze` does: checks that the module is in evaluation mode, freezes a clone, and runs the frozen-graph optimisations. A module
-/// that is frozen already comes back as it is.
+/// Freezes like `torch.jit.freeze`: checks that the module is in evaluation mode, freezes a clone, and runs the frozen-graph optimisations. A
+/// frozen module is returned unchanged.
 ///
 /// # Errors
-/// A module in training mode, names that do not exist, and what the passes refuse.
+/// A module in training mode, names that do not exist, and errors of the passes.
 pub fn freeze_module(module: &Module, options: &FreezeOptions, operators: &dyn Operators) -> Result<Module, PassError> {
     let mut frozen = module.clone();
     freeze_with(&mut frozen, options, &mut PassManager::new(), operators)?;
     Ok(frozen)
 }
 
-/// [`freeze_module`] in place, as the first passes of `manager`, which prints, verifies, measures and limits them as it does others; see
-/// [`PassManager`].
+/// Freezes in place as [`freeze_module`] does, as the first passes of `manager`, which prints, verifies, measures and limits them like
+/// others; see [`PassManager`].
 ///
 /// # Errors
-/// As [`freeze_module`], and those of the manager's further passes; the module may then be half rewritten.
+/// The errors of [`freeze_module`], and those of the manager's further passes; the module may then be partially rewritten.
 pub fn freeze_with(
     module: &mut Module,
     options: &FreezeOptions,
@@ -240,14 +196,14 @@ pub fn freeze_with(
             AnyPass::module(optimize),
         ),
     ]);
-    // What freezing itself refuses is no failure of a pass.
+    // An error of freezing itself is not a failure of a pass.
     manager.run(module, operators).map_err(|error| match error.root() {
         PassError::Freeze(_) => error.into_root(),
         _ => error,
     })
 }
 
-/// The frozen-graph optimisations on the methods that freezing keeps, and what freezing again would tidy up after them.
+/// The frozen-graph optimisations on the methods that freezing keeps, with the clean-up that freezing again would do.
 struct OptimizeFrozenMethods {
     preserve: Vec<String>,
     optimize: OptimizeFrozenGraph,
@@ -257,7 +213,7 @@ impl ModulePass for OptimizeFrozenMethods {
     fn run(&self, module: &mut Module, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         for id in preserve::frozen_methods(module, &self.preserve) {
             let graph = &mut module.unit.function_mut(id).graph;
-            // The foldings leave constants where they made them.
+            // The foldings insert constants next to their uses.
             for _ in 0..MAX_TURNS {
                 let revision = graph.revision();
                 cx.run(&self.optimize, graph)?;
@@ -277,17 +233,17 @@ pub fn is_training(module: &Module) -> bool {
     training.and_then(Constant::as_bool) == Some(true)
 }
 
-/// Methods of the root.
+/// Returns the methods of the root.
 pub(crate) fn methods_of(module: &Module) -> Vec<SymbolId> {
     module
         .class_of(module.root)
         .map_or(Vec::new(), |c| c.methods.keys().copied().collect())
 }
 
-/// A method that is kept, with the body that it gets.
+/// A preserved method, with its new body.
 struct Method {
     function: FunctionId,
-    /// The object that it is called on.
+    /// The object on which it is called.
     receiver: ObjectId,
     graph: Graph,
 }
@@ -295,11 +251,12 @@ struct Method {
 impl ModulePass for Freeze {
     fn run(&self, module: &mut Module, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         let kept = Preserved::find(module, &self.preserve)?;
-        // Kept methods may call one another, and objects that are kept whole need their methods as they are: work on copies.
+        // Preserved methods may call each other, and objects that are kept whole need their original methods, so the
+        // bodies are copies.
         let mut methods: Vec<Method> = {
             let mut work = module.clone();
             let functions: Vec<FunctionId> = kept.methods.iter().map(|(_, function)| *function).collect();
-            // Freezing needs to see all of them: no fuel is asked for.
+            // Freezing must inline all calls, so this uses no fuel.
             inline_functions(&mut work, &functions, &mut PassContext::new(cx.operators))?;
             let copy = |&(receiver, function): &(ObjectId, FunctionId)| Method {
                 function,
@@ -344,10 +301,10 @@ impl ModulePass for Freeze {
     }
 }
 
-/// How often the passes of [`clean_up`] are tried again for what the others made possible. PyTorch's pipeline does it twice.
+/// Maximum number of iterations of the passes of [`clean_up`], each of which may enable others. PyTorch's pipeline has two.
 const MAX_TURNS: usize = 4;
 
-/// What makes branches on folded attributes go, and with them writes that never happen.
+/// Removes branches on folded attributes, including writes that never happen.
 fn clean_up(graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
     for _ in 0..MAX_TURNS {
         let revision = graph.revision();
@@ -368,10 +325,10 @@ fn clean_up(graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError
     cx.run(&DeadCodeElimination::default(), graph)
 }
 
-/// Loops of constant length are unrolled where that makes no more nodes than this of one. (PyTorch has no such limit.)
+/// Maximum number of nodes after unrolling a loop of constant length. (PyTorch has no such limit.)
 const MAX_UNROLLED_NODES: i64 = 4096;
 
-/// Unrolls loops of constant length that go away by it; so there is nothing left to unroll for the next freezing. True when there were any.
+/// Unrolls loops of constant length if all of the loop is unrolled, so that freezing again finds nothing to unroll. Returns true if there were any.
 fn unroll_short_loops(graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<bool, PassError> {
     let revision = graph.revision();
     support::for_each_subgraph(graph, |inner| unroll_short_loops(inner, cx).map(drop))?;

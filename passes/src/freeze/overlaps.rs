@@ -1,7 +1,7 @@
-//! Containers whose elements are written and are other attributes too: refused, as PyTorch refuses them.
+//! Containers whose elements are written and are also other attributes: refused as in PyTorch.
 //!
-//! `self.l[0] += 1` where `self.l[0]` shares its storage with `self.a`, which is read as well, is an error; so is the same with tuples and dictionaries. When
-//! the other attribute is written by its own name, both are kept.
+//! `self.l[0] += 1` is an error if `self.l[0]` shares its storage with `self.a`, which is read too; likewise for tuples and dictionaries. If the other
+//! attribute is written by its own name, both are kept.
 
 use super::attributes::{Attributes, accesses};
 use super::values::identities;
@@ -13,7 +13,7 @@ use frazil_ir::{Constant, Graph, Module, ObjectId, SymbolId, ValueId};
 use std::collections::HashSet;
 use std::convert::Infallible;
 
-/// Attributes that are read, each with whether what is read is written to, as such or through a view.
+/// Attributes that are read, each with whether the read value is written, itself or through a view.
 type Reads = Vec<((ObjectId, SymbolId), bool)>;
 
 /// # Errors
@@ -81,7 +81,7 @@ fn reads(methods: &[Method], attributes: &Attributes, catalogue: &Catalogue) -> 
     reads
 }
 
-/// True when a node writes to `value` or to a view of it, not counting what goes through containers.
+/// Returns true if a node writes to `value` or to a view of it; writes through containers do not count.
 fn is_written(graph: &Graph, value: ValueId, catalogue: &Catalogue) -> bool {
     if !graph.ctx().is_tensor(graph.ty(value)) {
         return false;
@@ -109,7 +109,7 @@ fn is_written(graph: &Graph, value: ValueId, catalogue: &Catalogue) -> bool {
     false
 }
 
-/// What a container holds directly.
+/// Returns the direct contents of a container.
 fn elements(value: &Constant) -> Vec<&Constant> {
     match value {
         Constant::List(_) | Constant::Tuple(_) => value.items().unwrap_or_default().iter().collect(),

@@ -1,21 +1,21 @@
-//! What freezing is asked to keep.
+//! The names that freezing preserves.
 
 use super::FreezeError;
 use frazil_ir::{Constant, FunctionId, Module, ObjectId, SymbolId, symbols};
 use std::collections::HashSet;
 
-/// What stays whatever the methods do.
+/// Members that are kept independently of the methods.
 #[derive(Default)]
 pub(super) struct Preserved {
-    /// Methods, each with the object that it is called on. Their bodies are frozen.
+    /// Methods, each with the object on which it is called. Their bodies are frozen.
     pub(super) methods: Vec<(ObjectId, FunctionId)>,
     /// Attributes, by object.
     pub(super) attributes: HashSet<(ObjectId, SymbolId)>,
-    /// Objects that are kept with everything.
+    /// Objects that are kept whole.
     pub(super) whole: HashSet<ObjectId>,
 }
 
-/// What a preserved name stands for.
+/// The member with a preserved name.
 enum Member {
     Attribute,
     Object(ObjectId),
@@ -23,11 +23,11 @@ enum Member {
 }
 
 impl Preserved {
-    /// `forward`, if there is one, and what `names` stand for: attributes, submodules and methods, with dots for those of submodules. When that comes
-    /// to no method of the module itself, all of its methods.
+    /// Finds `forward`, if there is one, and the members called `names`: attributes, submodules and methods, with dotted paths for those of
+    /// submodules. If that includes no method of the module itself, all of its methods are preserved.
     ///
     /// # Errors
-    /// A name that stands for nothing.
+    /// A name without a member.
     pub(super) fn find(module: &Module, names: &[String]) -> Result<Preserved, FreezeError> {
         let mut kept = Preserved::default();
         let forward = module.method(symbols::FORWARD);
@@ -45,11 +45,11 @@ impl Preserved {
         }
         let root = module.class_of(module.root);
         if kept.methods.iter().all(|(receiver, _)| *receiver != module.root) {
-            // Nobody said what the module is for, so that any of its methods may be called.
+            // No method was named, so any of them may be called.
             let all = root.iter().flat_map(|c| c.methods.values());
             all.for_each(|id| kept.add_method(module.root, *id));
         }
-        // Whoever calls a module calls its hooks around `forward`.
+        // Calling a module runs its hooks around `forward`.
         let receivers: Vec<ObjectId> = kept
             .methods
             .iter()
@@ -71,12 +71,12 @@ impl Preserved {
     }
 }
 
-/// The method `forward` of an object.
+/// Returns the method `forward` of an object.
 fn forward_of(module: &Module, object: ObjectId) -> Option<FunctionId> {
     module.class_of(object)?.methods.get(&symbols::FORWARD).copied()
 }
 
-/// The hooks of an object, which its class names.
+/// Returns the hooks of an object, from its class.
 fn hooks_of(module: &Module, object: ObjectId) -> Vec<FunctionId> {
     let class = module.class_of(object).into_iter();
     class
@@ -87,7 +87,7 @@ fn hooks_of(module: &Module, object: ObjectId) -> Vec<FunctionId> {
         .collect()
 }
 
-/// The methods of a frozen module: those of the module itself, and those that `names` keep of submodules.
+/// Returns the methods of a frozen module: those of the module itself, and those of submodules that `names` preserve.
 pub(super) fn frozen_methods(module: &Module, names: &[String]) -> Vec<FunctionId> {
     let root = module.class_of(module.root);
     let mut methods: Vec<FunctionId> = root.iter().flat_map(|c| c.methods.values().copied()).collect();
@@ -108,7 +108,7 @@ pub(super) fn frozen_methods(module: &Module, names: &[String]) -> Vec<FunctionI
     methods
 }
 
-/// What the dotted `path` stands for, and the attributes on the way, with it if it is one.
+/// Returns the member at the dotted `path`, and the attributes on the path, including the member if it is one.
 fn member(module: &Module, path: &str) -> Result<(Vec<(ObjectId, SymbolId)>, Member), FreezeError> {
     let ctx = module.ctx();
     let mut object = module.root;
@@ -141,7 +141,7 @@ fn member(module: &Module, path: &str) -> Result<(Vec<(ObjectId, SymbolId)>, Mem
             _ => return Err(unknown()),
         }
     }
-    // Splitting gives at least one part, and the last one returns.
+    // Splitting yields at least one part, and the last one returns.
     Ok((steps, Member::Object(object)))
 }
 

@@ -1,7 +1,7 @@
-//! The frozen module: what the kept methods still need, and nothing else.
+//! The frozen module: only the members that the preserved methods still use.
 //!
-//! Objects that lose attributes or methods get new classes, named as PyTorch mangles names ([`reclass`](super::reclass)). Objects that are kept whole keep
-//! their classes with all methods, and what they are yet to be restored from.
+//! Objects that lose attributes or methods get new classes, with mangled names as in PyTorch ([`reclass`](super::reclass)). Objects that are kept whole
+//! keep their classes with all methods, and their pending states.
 
 use super::Method;
 use super::attributes::{Attributes, accesses};
@@ -33,11 +33,11 @@ pub(super) fn rebuild(
     }
     let new_classes = left.new_classes(&counts, freeze_interfaces);
     retype(module, &mut methods, attributes, &new_classes);
-    // Objects that are kept whole have their methods as they were.
+    // Objects that are kept whole have their original methods.
     methods.retain(|m| m.receiver == module.root || !left.is_whole(m.receiver));
     let ctx = module.ctx().clone();
 
-    // The new object tree, identity kept.
+    // The new object tree, with the same identities.
     let mut tree = Tree {
         module,
         left: &left,
@@ -60,7 +60,7 @@ pub(super) fn rebuild(
             .copied()
             .unwrap_or(module.object(object).class)
     };
-    // Their other methods go, but for an object that is yet to restore itself, which takes them to do so.
+    // Their other methods are dropped, except for an object with a pending state, which needs them to restore itself.
     let stays = |method: &Method| module.state(method.receiver).is_some();
     let receivers: HashSet<SymbolId> = methods
         .iter()
@@ -153,7 +153,7 @@ pub(super) fn rebuild(
     Ok(())
 }
 
-/// What the kept methods still read and write, and what is preserved.
+/// Returns the attributes that the preserved methods still read and write, and the preserved ones.
 fn left<'m>(module: &'m Module, methods: &[Method], attributes: &Attributes, kept: &Preserved) -> Left<'m> {
     let apart = methods.iter().map(|m| m.receiver).chain([module.root]).collect();
     let mut left = Left::new(module, &apart);
@@ -177,7 +177,7 @@ fn left<'m>(module: &'m Module, methods: &[Method], attributes: &Attributes, kep
     left
 }
 
-/// Objects that are constants in `graph`, or in constants.
+/// Returns the objects in constants of `graph`, also nested ones.
 fn constant_objects(graph: &Graph) -> Vec<ObjectId> {
     let mut found = Vec::new();
     for graph in support::subgraphs_and_self(graph) {
@@ -190,7 +190,7 @@ fn constant_objects(graph: &Graph) -> Vec<ObjectId> {
     found
 }
 
-/// Gives the objects that are constants in `graph` their new numbers.
+/// Updates the numbers of objects in constants of `graph`.
 fn renumber_constants(graph: &mut Graph, numbers: &IndexMap<ObjectId, ObjectId>) {
     let _: Result<(), Infallible> = support::for_each_subgraph(graph, |inner| {
         renumber_constants(inner, numbers);
@@ -215,7 +215,7 @@ fn sorted<T: Copy + Ord>(set: &HashSet<T>) -> Vec<T> {
     all
 }
 
-/// Values that are known objects get their new classes as types.
+/// Sets the types of values that are known objects to their new classes.
 fn retype(module: &Module, methods: &mut [Method], attributes: &Attributes, new_classes: &NewClasses) {
     for (method, scope) in methods.iter_mut().zip(&attributes.objects) {
         scope.edit(&mut method.graph, &mut |graph, known| {
@@ -229,7 +229,7 @@ fn retype(module: &Module, methods: &mut [Method], attributes: &Attributes, new_
     }
 }
 
-/// Copies objects, numbering them anew in the order in which they are reached.
+/// Copies objects, and renumbers them in the order in which they are reached.
 struct Tree<'m> {
     module: &'m Module,
     left: &'m Left<'m>,
@@ -238,7 +238,7 @@ struct Tree<'m> {
 }
 
 impl Tree<'_> {
-    /// Numbers `object` and everything that it still reaches.
+    /// Numbers `object` and everything that is still reachable from it.
     fn add(&mut self, object: ObjectId) {
         let mut next = self.map.len();
         self.number(object);
@@ -270,7 +270,7 @@ impl Tree<'_> {
         }
     }
 
-    /// The objects in their new order, and the number of each.
+    /// Returns the objects in their new order, and the number of each.
     fn finish(self) -> (Vec<Object>, IndexMap<ObjectId, ObjectId>) {
         let objects = self.map.keys().map(|old| {
             let class = self.new_classes.names.get(old).copied();
@@ -283,7 +283,7 @@ impl Tree<'_> {
     }
 }
 
-/// `value` with objects renumbered. Containers without objects keep their identity.
+/// Returns `value` with objects renumbered. Containers without objects keep their identity.
 fn renumber(value: &Constant, map: &IndexMap<ObjectId, ObjectId>) -> Constant {
     let mut holds_objects = false;
     value.visit_objects(&mut |_| holds_objects = true);
@@ -363,7 +363,7 @@ fn schema_types(module: &Module, id: FunctionId, out: &mut IndexSet<SymbolId>) {
     }
 }
 
-/// Functions that `graph` calls by name.
+/// Returns the functions that `graph` calls by name.
 fn functions_in(module: &Module, graph: &Graph, out: &mut IndexSet<FunctionId>) {
     for graph in support::subgraphs_and_self(graph) {
         for node in graph.all_nodes() {
@@ -376,7 +376,8 @@ fn functions_in(module: &Module, graph: &Graph, out: &mut IndexSet<FunctionId>) 
     }
 }
 
-/// Completes `wanted` and `functions`: those methods of wanted classes of which `is_needed` holds, their attributes' classes, and what those methods use in turn.
+/// Completes `wanted` and `functions`: the methods of wanted classes for which `is_needed` returns true, the classes of their attributes, and the transitive
+/// uses of those methods.
 fn collect(
     module: &Module,
     wanted: &mut IndexSet<SymbolId>,

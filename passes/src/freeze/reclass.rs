@@ -1,8 +1,8 @@
-//! Which objects and attributes are left, and which classes those objects have then.
+//! The remaining objects and attributes, and the classes of those objects.
 //!
-//! Instances of one class go on sharing a class, as in PyTorch, and so keep the same attributes: what one of them needs all of those that are left keep,
-//! and when one is kept whole they all are. Apart stand the module itself and the objects that methods are kept of, since their bodies are frozen for
-//! that object, and instances that hold objects of different classes behind one interface.
+//! Instances of one class keep sharing a class, as in PyTorch, and so have the same attributes: if one of them needs an attribute, all remaining ones
+//! keep it, and if one is kept whole they all are. Separate classes are for the module itself and the objects whose methods are preserved, since their
+//! bodies are frozen for that object, and for instances that hold objects of different classes behind one interface.
 
 use frazil_ir::{ClassDef, Constant, Module, ObjectId, SymbolId, TypeKind, mangled_name};
 use indexmap::{IndexMap, IndexSet};
@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 /// Objects that share a class before and after.
 pub(super) type Group = usize;
 
-/// What is left of the module.
+/// The remaining part of the module.
 pub(super) struct Left<'m> {
     module: &'m Module,
     groups: HashMap<ObjectId, Group>,
@@ -22,7 +22,7 @@ pub(super) struct Left<'m> {
     work: Vec<Step>,
 }
 
-/// Something that was found to be left and whose consequences are not.
+/// A remaining member whose consequences are to be processed.
 enum Step {
     Object(ObjectId),
     Whole(ObjectId),
@@ -30,7 +30,7 @@ enum Step {
 }
 
 impl<'m> Left<'m> {
-    /// The root, and nothing else yet. `apart` are the objects that share their class with nobody.
+    /// Makes a set with only the root. `apart` are the objects that share their class with no others.
     pub(super) fn new(module: &'m Module, apart: &BTreeSet<ObjectId>) -> Left<'m> {
         let mut left = Left {
             module,
@@ -45,25 +45,25 @@ impl<'m> Left<'m> {
         left
     }
 
-    /// An attribute that stays.
+    /// Keeps an attribute.
     pub(super) fn need(&mut self, object: ObjectId, name: SymbolId) {
         let group = self.group(object);
         self.work.extend([Step::Object(object), Step::Attribute(group, name)]);
         self.settle();
     }
 
-    /// An object that stays with everything.
+    /// Keeps an object whole.
     pub(super) fn keep_whole(&mut self, object: ObjectId) {
         self.work.push(Step::Whole(object));
         self.settle();
     }
 
-    /// Whether an object that is left is kept with everything.
+    /// Returns whether a remaining object is kept whole.
     pub(super) fn is_whole(&self, object: ObjectId) -> bool {
         self.whole.contains(&self.group(object))
     }
 
-    /// Whether attribute `name` of an object that is left stays.
+    /// Returns whether a remaining object keeps attribute `name`.
     pub(super) fn keeps(&self, object: ObjectId, name: SymbolId) -> bool {
         let group = self.group(object);
         self.whole.contains(&group) || self.needed.get(&group).is_some_and(|n| n.contains(&name))
@@ -125,14 +125,14 @@ impl<'m> Left<'m> {
     fn take(&mut self, object: ObjectId, name: SymbolId) {
         match self.module.attribute(object, name) {
             Some(Constant::Object(inner)) => self.work.push(Step::Object(*inner)),
-            // What a container holds keeps the class that the container's type names.
+            // Elements of a container keep the class in the container's type.
             Some(value) => value.visit_objects(&mut |inner| self.work.push(Step::Whole(inner))),
             None => {}
         }
     }
 
-    /// New classes for the objects that lose attributes or methods, and for those that hold such objects: their attributes' types change. `methods` says how
-    /// many methods are kept of an object.
+    /// Makes new classes for the objects that lose attributes or methods, and for those that contain such objects, since their attributes' types change.
+    /// `methods` contains the number of preserved methods of each object.
     pub(super) fn new_classes(&self, methods: &HashMap<ObjectId, usize>, freeze_interfaces: bool) -> NewClasses {
         let mut candidates: Vec<(Group, ObjectId, &ClassDef)> = self
             .members
@@ -194,7 +194,7 @@ impl<'m> Left<'m> {
             }
             new.constants = class.constants.clone();
             if object == self.module.root || methods.contains_key(&object) {
-                // Hooks of other submodules are part of the methods that call them by now.
+                // Hooks of other submodules have been inlined into the methods that call them.
                 new.forward_pre_hooks = class.forward_pre_hooks.clone();
                 new.forward_hooks = class.forward_hooks.clone();
             }
@@ -210,9 +210,9 @@ impl<'m> Left<'m> {
 
 /// Classes that replace those of objects.
 pub(super) struct NewClasses {
-    /// By object; what is not here keeps its class.
+    /// New class names by object; other objects keep their class.
     pub(super) names: HashMap<ObjectId, SymbolId>,
-    /// What they are, without methods.
+    /// Their definitions, without methods.
     pub(super) definitions: IndexMap<SymbolId, ClassDef>,
 }
 

@@ -1,10 +1,10 @@
-//! What types say once calls are inlined.
+//! Narrowing of types after inlining.
 //!
-//! A parameter that may be None, or of several types, is often given a value of which more is known. Tests of its type are decided here, and tuples, branches and
-//! what is unpacked lose the `Optional` that nothing in them needs; so later passes decide tests for None. What reads an archive knows as much, which
-//! makes a module that is frozen again behind an archive the same.
+//! A parameter with an optional or union type is often called with a value of a narrower type. Tests of its type are folded here, and tuples, branches and
+//! unpacked values lose the `Optional` that they do not need, so that later passes can fold tests for None. The reader of archives infers the same types, so
+//! that freezing a module again after loading changes nothing.
 //!
-//! **Sound** since a value is of its static type in every run.
+//! **Sound** since a value has its static type in every run.
 
 use crate::support;
 use crate::support::constants::insert_constant;
@@ -12,13 +12,13 @@ use frazil_ir::types::is_subtype;
 use frazil_ir::{AttributeValue, Constant, Context, Graph, NodeId, TypeId, TypeKind, symbols, types};
 use std::convert::Infallible;
 
-/// Types are looked into this deep.
+/// Maximum depth to which types are compared.
 const MAX_DEPTH: usize = 16;
 
-/// What is known of one value may be news for those behind it; this often.
+/// Maximum number of iterations, since narrowing one value may narrow its users.
 const MAX_TURNS: usize = 16;
 
-/// Settles all types in the graph, and in those of its forks.
+/// Narrows all types in the graph, and in those of its forks.
 pub(super) fn settle(graph: &mut Graph) {
     let _: Result<(), Infallible> = support::for_each_subgraph(graph, |inner| {
         settle(inner);
@@ -26,7 +26,7 @@ pub(super) fn settle(graph: &mut Graph) {
     });
     for _ in 0..MAX_TURNS {
         let revision = graph.revision();
-        // What branches give is known before the branches are.
+        // Results of branches need the types inside first.
         for node in graph.all_nodes().into_iter().rev() {
             settle_node(graph, node);
         }
@@ -65,7 +65,7 @@ fn settle_node(graph: &mut Graph, node: NodeId) {
     }
 }
 
-/// Replaces a test of a type whose answer the static type is.
+/// Folds a test of a type if the static type determines its result.
 fn decide(graph: &mut Graph, node: NodeId) {
     let (Some(value), Some(output)) = (graph.operand(node, 0), graph.output(node)) else {
         return;
@@ -82,7 +82,7 @@ fn decide(graph: &mut Graph, node: NodeId) {
     }
 }
 
-/// Gives output `index` a narrower type if all that it may be has that.
+/// Narrows the type of output `index` if all its possible values have a narrower one.
 fn narrow_output(graph: &mut Graph, node: NodeId, index: usize, given: &[TypeId]) {
     let Some(&output) = graph.node_outputs(node).get(index) else {
         return;
@@ -97,7 +97,7 @@ fn narrow_output(graph: &mut Graph, node: NodeId, index: usize, given: &[TypeId]
     }
 }
 
-/// `old` without the optionals that a value of type `given` does not need.
+/// Returns `old` without the optionals that a value of type `given` does not need.
 fn narrow(ctx: &Context, old: TypeId, given: TypeId, depth: usize) -> TypeId {
     if depth > MAX_DEPTH || old == given {
         return old;

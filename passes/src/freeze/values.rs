@@ -1,11 +1,11 @@
-//! Values of attributes: what they hold, which memory they are, and what they are as constants.
+//! Values of attributes: their contents, their memory, and their conversion to constants.
 
 use crate::support::constants::detached;
 use frazil_ir::{Constant, DictConstant, ListConstant, TensorData, TupleConstant};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Addresses of the storages and containers that `value` is or holds.
+/// Collects the addresses of the storages and containers that `value` is or contains.
 pub(super) fn identities(value: &Constant, out: &mut HashSet<usize>) {
     match value {
         Constant::Tensor(t) => {
@@ -27,12 +27,13 @@ pub(super) fn identities(value: &Constant, out: &mut HashSet<usize>) {
     }
 }
 
-/// Whether a graph can hold the tensor as a constant. PyTorch's cannot hold sparse ones: an archive with such a constant could not be read again.
+/// Returns whether a graph can contain the tensor as a constant. PyTorch's graphs cannot contain sparse ones: an archive with such a constant could not be
+/// read.
 fn can_be_constant(tensor: &TensorData) -> bool {
     !tensor.encoding.as_ref().is_some_and(|encoding| encoding.is_sparse())
 }
 
-/// Whether `value` is, or holds, a tensor that no graph can hold as a constant.
+/// Returns whether `value` is, or contains, a tensor that cannot be a constant.
 pub(super) fn holds_no_constant(value: &Constant) -> bool {
     match value {
         Constant::Tensor(t) => !can_be_constant(t),
@@ -43,7 +44,7 @@ pub(super) fn holds_no_constant(value: &Constant) -> bool {
     }
 }
 
-/// Makes constants of attributes: without `requires_grad`, what was one tensor or list being one afterwards.
+/// Converts attributes to constants: without `requires_grad`, and with the identity of tensors and lists preserved.
 #[derive(Default)]
 pub(super) struct Folder {
     tensors: HashMap<usize, Arc<TensorData>>,
@@ -52,7 +53,7 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// `None` for what holds objects, or tensors that cannot be constants.
+    /// Returns `None` for values that contain objects, or tensors that cannot be constants.
     pub(super) fn constant(&mut self, value: &Constant) -> Option<Constant> {
         Some(match value {
             Constant::Tensor(t) if !can_be_constant(t) => return None,

@@ -1,10 +1,10 @@
-//! The pass manager: runs passes over a module or a graph, and watches them.
+//! The pass manager: runs passes on a module or a graph, and observes them.
 //!
-//! A [`GraphPass`] works on one graph and runs on every function of a module, on as many threads as it is given; a [`ModulePass`] sees the module
-//! whole. Pipelines nest: [`methods`](crate::pipeline) runs one on each function, `repeat` until nothing changes. The manager verifies
-//! between passes, prints through an [`IrPrinter`] that the caller gives (this crate knows no text form), measures, counts what passes
-//! did, stops them after a given number of rewrites, and hands out what is needed to reproduce a failure. Analyses are kept between passes as
-//! long as the graph's revision stands. What comes out does not depend on the number of threads.
+//! A [`GraphPass`] works on one graph and runs on every function of a module, on a given number of threads; a [`ModulePass`] works on a whole
+//! module. Pipelines nest: [`methods`](crate::pipeline) runs one on each function, `repeat` until nothing changes. The manager verifies between
+//! passes, prints through an [`IrPrinter`] of the caller (this crate is independent of the text form), measures time, counts rewrites, stops
+//! after a given number of rewrites, and passes the data for reproducing a failure to a [`Reproducer`]. Analyses are cached between passes as
+//! long as the graph's revision does not change. Results do not depend on the number of threads.
 
 mod run;
 mod workers;
@@ -26,43 +26,43 @@ pub enum IrRef<'a> {
     Graph(&'a str, &'a Graph),
 }
 
-/// Prints IR between passes; given by the caller, which knows a text form and where to write.
+/// Prints IR between passes; implemented by the caller, which chooses the text form and the destination.
 pub trait IrPrinter: Send + Sync {
     /// Prints `ir` under `header`: `IR after dce`.
     fn print(&self, header: &str, ir: IrRef<'_>);
 }
 
-/// Keeps what is needed to reproduce a failure; given by the caller, which knows a text form and where to write.
+/// Stores the data for reproducing a failure; implemented by the caller, which chooses the text form and the destination.
 pub trait Reproducer: Send + Sync {
     /// Writes a reproducer: running `pipeline` on `ir` fails with `error`.
     fn write(&self, pipeline: &str, ir: IrRef<'_>, error: &PassError);
 }
 
-/// When IR is printed.
+/// Controls when IR is printed.
 #[derive(Clone, Debug, Default)]
 pub struct PrintOptions {
-    /// Before these passes.
+    /// Prints before these passes.
     pub before: Vec<String>,
-    /// After these passes.
+    /// Prints after these passes.
     pub after: Vec<String>,
-    /// Before every pass.
+    /// Prints before every pass.
     pub before_all: bool,
-    /// After every pass.
+    /// Prints after every pass.
     pub after_all: bool,
-    /// After-printing only when the pass changed something.
+    /// Prints after a pass only if it changed something.
     pub only_on_change: bool,
-    /// What a pass that fails leaves behind.
+    /// Prints the IR that a failing pass leaves.
     pub on_failure: bool,
 }
 
 /// Time spent in a pass, and below it by function or by nested pass.
 #[derive(Clone, Debug, Default)]
 pub struct Timing {
-    /// What was timed.
+    /// The name of the pass or function.
     pub name: String,
-    /// How long. Functions that were done at the same time on several threads add up to more than the pass took.
+    /// The duration. Durations of functions that are processed in parallel add up to more than that of the pass.
     pub time: Duration,
-    /// Its parts.
+    /// The parts of the time.
     pub children: Vec<Timing>,
 }
 
@@ -81,21 +81,21 @@ impl Timing {
     }
 }
 
-/// What a run of a pipeline has to tell.
+/// The report of a run of a pipeline.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// The tree of times: the pipeline, its passes, their functions.
     pub timing: Timing,
-    /// What passes counted: pass, name, number.
+    /// Statistics of passes: pass, name, number.
     pub statistics: Vec<(String, &'static str, u64)>,
-    /// What was stopped although it had not come to its end.
+    /// Warnings about steps that were stopped before their end.
     pub warnings: Vec<String>,
-    /// With a limit that was reached: the last rewrite that was done.
+    /// The last rewrite, if a limit on rewrites was reached.
     pub last_rewrite: Option<LastRewrite>,
 }
 
 impl Report {
-    /// Adds what another run of the same pipeline has to tell, on another graph.
+    /// Adds the report of another run of the same pipeline, on another graph.
     pub fn add(&mut self, other: Report) {
         if self.timing.children.is_empty() {
             *self = other;
@@ -119,19 +119,19 @@ impl Report {
 
 /// One step of a pipeline.
 pub(crate) struct Entry {
-    /// As the pipeline has it, for messages and reproducers.
+    /// As in the pipeline, for messages and reproducers.
     name: String,
     step: Step,
 }
 
 enum Step {
     Pass(AnyPass),
-    /// The passes one after the other on each function before the next; on those only whose name is given, if any is.
+    /// Runs all passes on each function before the next; only on the named functions if names are given.
     Methods {
         only: Vec<String>,
         entries: Vec<Entry>,
     },
-    /// Again until nothing changes, or so many times.
+    /// Repeats until nothing changes, or up to a maximum number of rounds.
     Repeat {
         max: u64,
         entries: Vec<Entry>,
@@ -152,15 +152,15 @@ pub struct PassManager {
 }
 
 impl PassManager {
-    /// A pipeline without passes.
+    /// Returns a pipeline without passes.
     pub fn new() -> PassManager {
         PassManager::default()
     }
 
-    /// The pipeline that `text` describes; see [`crate::pipeline`].
+    /// Returns the pipeline that `text` describes; see [`crate::pipeline`].
     ///
     /// # Errors
-    /// When the text names what there is not, or is malformed.
+    /// If the text names an unknown pass or option, or is malformed.
     pub fn from_pipeline(registry: &PassRegistry, text: &str) -> Result<PassManager, PipelineError> {
         Ok(PassManager {
             entries: build(parse_pipeline(registry, text)?),
@@ -168,7 +168,7 @@ impl PassManager {
         })
     }
 
-    /// Whether one of the passes reads what attributes hold; see [`ModulePass::reads_attributes`].
+    /// Returns whether one of the passes reads values of attributes; see [`ModulePass::reads_attributes`].
     pub fn reads_attributes(&self) -> bool {
         fn any(entries: &[Entry]) -> bool {
             entries.iter().any(|entry| match &entry.step {
@@ -180,14 +180,14 @@ impl PassManager {
         any(&self.entries)
     }
 
-    /// Appends a pass; `name` is for messages.
+    /// Appends a pass; `name` is used in messages.
     #[must_use]
     pub fn with(mut self, name: &str, pass: AnyPass) -> PassManager {
         self.add(name, pass);
         self
     }
 
-    /// Appends a pass; `name` is for messages.
+    /// Appends a pass; `name` is used in messages.
     pub fn add(&mut self, name: &str, pass: AnyPass) {
         self.entries.push(Entry {
             name: name.to_owned(),
@@ -195,7 +195,7 @@ impl PassManager {
         });
     }
 
-    /// Puts passes, with their names for messages, before the others.
+    /// Inserts passes, with their names for messages, before the others.
     pub(crate) fn prepend(&mut self, passes: Vec<(String, AnyPass)>) {
         let entries = passes.into_iter().map(|(name, pass)| Entry {
             name,
@@ -204,38 +204,38 @@ impl PassManager {
         self.entries.splice(0..0, entries);
     }
 
-    /// Verifies every graph after every pass, schemas included.
+    /// Sets whether every graph is verified after every pass, including schemas.
     pub fn verify_each(&mut self, on: bool) {
         self.verify_each = on;
     }
 
-    /// Works on so many functions at a time.
+    /// Sets the number of functions that are processed in parallel.
     pub fn threads(&mut self, threads: usize) {
         self.threads = threads;
     }
 
-    /// Stops rewriting after so many rewrites of all passes together. Functions are then done one after the other.
+    /// Sets the maximum number of rewrites of all passes together. Functions are then processed sequentially.
     pub fn limit(&mut self, rewrites: Option<u64>) {
         self.limit = rewrites;
     }
 
-    /// Stops with [`PassError::Exceeded`] where a pass needs more time, or gives more nodes, than this allows.
+    /// Sets limits; a pass that needs more time, or makes more nodes, fails with [`PassError::Exceeded`].
     pub fn limits(&mut self, limits: Limits) {
         self.limits = limits;
     }
 
-    /// Prints IR with `printer` when `options` say so.
+    /// Prints IR with `printer` according to `options`.
     pub fn print_ir(&mut self, options: PrintOptions, printer: Box<dyn IrPrinter>) {
         self.print = options;
         self.printer = Some(printer);
     }
 
-    /// Hands what a failing pass was given to `reproducer`. A copy of the IR is kept before every pass.
+    /// Passes the input of a failing pass to `reproducer`. This copies the IR before every pass.
     pub fn reproduce(&mut self, reproducer: Box<dyn Reproducer>) {
         self.reproducer = Some(reproducer);
     }
 
-    /// Names of the passes, with their options.
+    /// Returns the names of the passes, with their options.
     pub fn names(&self) -> impl Iterator<Item = &str> + '_ {
         self.entries.iter().map(|e| e.name.as_str())
     }
@@ -257,7 +257,7 @@ impl PassManager {
     }
 }
 
-/// Nesting is bounded by the parser.
+/// Returns the parser bounds the nesting.
 fn build(entries: Vec<PipelineEntry>) -> Vec<Entry> {
     let step = |e: PipelineEntry| match (e.info.name, e.nested) {
         ("methods", Some(nested)) => Step::Methods {

@@ -1,4 +1,4 @@
-//! Running a pipeline: over functions in parallel, nested, watched.
+//! Running a pipeline: on functions in parallel, nested, with observation.
 
 use super::workers::Workers;
 use super::{Entry, IrRef, PassManager, Report, Step, Timing};
@@ -11,14 +11,14 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
-/// What a pipeline runs over.
+/// The subject of a pipeline.
 pub(super) enum Target<'m> {
     Module(&'m mut Module),
-    /// With the name of its function, empty for a bare graph.
+    /// A graph with the name of its function, empty for a bare graph.
     Graph(&'m str, &'m mut Graph),
 }
 
-/// A copy of it.
+/// A copy of a subject.
 enum Snapshot {
     Module(Box<Module>),
     Graph(Box<Graph>),
@@ -51,7 +51,7 @@ impl Target<'_> {
         }
     }
 
-    /// Something that differs when a pass changed anything.
+    /// Returns a value that differs after any change of a pass.
     fn fingerprint(&self) -> Vec<(u32, u64)> {
         match self {
             Target::Graph(_, g) => vec![(0, g.revision())],
@@ -65,40 +65,39 @@ impl Target<'_> {
     }
 }
 
-/// The number under which the graph at work is known, where it is the only one.
+/// The key of a bare graph in the cache.
 const THIS: u32 = 0;
 
-/// What one run carries along.
+/// The state of one run.
 struct Run<'a> {
     manager: &'a PassManager,
     operators: &'a dyn Operators,
     fuel: Option<&'a Fuel>,
     pool: Option<&'a Workers>,
-    /// What is known of functions, by number; of a graph by itself at [`THIS`].
+    /// Cached analyses of functions, by number; of a bare graph at [`THIS`].
     known: HashMap<u32, CachedAliasDb>,
     statistics: Vec<(String, &'static str, u64)>,
-    /// How often the pipelines of `repeat` steps have run so far.
+    /// Total number of rounds of `repeat` steps so far.
     rounds: u64,
-    /// What was stopped although it had not come to its end.
+    /// Warnings about steps that were stopped before their end.
     warnings: Vec<String>,
 }
 
-/// Rounds of all `repeat` steps over one function or module, after which a pipeline that still changes something is stopped: without a bound, two passes
-/// that undo each other would never end.
+/// Maximum number of rounds of all `repeat` steps on one function or module: without a bound, two passes that undo each other would never end.
 const MAX_ROUNDS: u64 = 1000;
 
-/// Nodes beyond which a round of a `repeat` may not make the IR grow, unless it had more than a quarter of that before.
+/// Number of nodes up to which a round of a `repeat` may let the IR grow without regard to [`MAX_GROWTH`].
 const MAX_NODES: usize = 200_000;
 
-/// How many times as many nodes as before the first round there may be after any round of a `repeat`, beyond [`MAX_NODES`].
+/// Maximum growth of the number of nodes over the rounds of a `repeat`, as a factor, beyond [`MAX_NODES`].
 const MAX_GROWTH: usize = 4;
 
-/// Nodes of all rounds of a `repeat` together, unless there are more in [`MAX_VISITS_EACH`] rounds over the IR as it was before. A node takes a
-/// microsecond a round, and several where the IR is verified: rounds that each make the IR a little larger add up before it is large.
+/// Maximum number of nodes in all rounds of a `repeat` together, unless [`MAX_VISITS_EACH`] rounds over the original IR have more. A node takes
+/// a microsecond per round, and several with verification: rounds that each let the IR grow a little add up before it is large.
 const MAX_VISITS: usize = 100_000;
 const MAX_VISITS_EACH: usize = 100;
 
-/// What came of a pass on one function.
+/// The outcome of a pass on one function.
 struct Outcome {
     id: FunctionId,
     result: Result<(), PassError>,
@@ -136,7 +135,7 @@ pub(super) fn run(
         ..Timing::default()
     };
     if manager.verify_each {
-        // What is wrong already is not the first pass's fault.
+        // An invalid input is not an error of the first pass.
         verify(&target, operators).map_err(|error| PassError::Input(Box::new(error)))?;
     }
     run.entries(&manager.entries, &mut target, &mut timing.children)?;
@@ -150,7 +149,7 @@ pub(super) fn run(
 }
 
 impl<'a> Run<'a> {
-    /// Runs `entries` one after the other.
+    /// Runs `entries` in sequence.
     fn entries(
         &mut self,
         entries: &[Entry],
@@ -222,7 +221,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Runs one pass with all that is to be seen of it.
+    /// Runs one pass with printing, measurement and verification.
     fn watched(
         &mut self,
         entry: &Entry,
@@ -267,7 +266,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Does `work`, which is running `pass`, within the limits that it has.
+    /// Runs `work`, which runs `pass`, within its limits.
     fn within_limits(
         &mut self,
         pass: &AnyPass,
@@ -286,7 +285,7 @@ impl<'a> Run<'a> {
         let ran = work(self, target);
         let counted = frazil_limits::check_nodes(target.node_count());
         drop(entered);
-        // Whatever a pass made of it.
+        // The limit is reported whatever error the pass returns.
         budget.finish().and(counted)?;
         ran
     }
@@ -334,7 +333,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Runs a pipeline on each function by itself.
+    /// Runs a pipeline on each function separately.
     fn methods(
         &mut self,
         only: &[String],
@@ -357,8 +356,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Calls `work` on the functions that are wanted, in parallel if there are threads. Reports come together in the order of the functions, and
-    /// the first function that fails in that order gives the error.
+    /// Calls `work` on the selected functions, in parallel if there are threads. Reports are merged in the order of the functions, and the error
+    /// is that of the first function that fails in that order.
     fn each_function(
         &mut self,
         module: &mut Module,
@@ -380,7 +379,7 @@ impl<'a> Run<'a> {
         let one = |(id, name, graph, known): (FunctionId, &str, &mut Graph, CachedAliasDb)| {
             let _entered = budget.as_ref().map(Budget::enter);
             let start = Instant::now();
-            // Nothing below a function is done in parallel.
+            // Nothing below a function runs in parallel.
             let mut run = Run {
                 manager,
                 operators,
@@ -465,7 +464,7 @@ impl PassManager {
     }
 }
 
-/// Runs `work`; a panic is an error like others, so that what led to it can be kept.
+/// Runs `work`, and converts a panic to an error, so that a reproducer can be written.
 fn guarded(work: impl FnOnce() -> Result<(), PassError>) -> Result<(), PassError> {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(result) => result,

@@ -1,4 +1,4 @@
-//! The threads that a run of passes has, which work on several functions at once. Without the feature `threads` there are none.
+//! The threads of a run of passes, which process several functions in parallel. Without the feature `threads` there are none.
 
 #[cfg(feature = "threads")]
 pub(super) struct Workers(rayon::ThreadPool);
@@ -8,12 +8,12 @@ pub(super) enum Workers {}
 
 #[cfg(feature = "threads")]
 impl Workers {
-    /// `count` threads; none where one is enough, or the system refuses them.
+    /// Starts `count` threads; `None` if one is enough, or if the system refuses.
     pub(super) fn start(count: usize) -> Option<Workers> {
         frazil_runtime::threads::pool_of(count, "frazil-pass").map(Workers)
     }
 
-    /// What `work` makes of each job, in the order of the jobs.
+    /// Calls `work` on each job, and returns the results in the order of the jobs.
     pub(super) fn map<J: Send, R: Send>(&self, jobs: Vec<J>, work: impl Fn(J) -> R + Send + Sync) -> Vec<R> {
         use rayon::prelude::*;
         frazil_runtime::threads::install(&self.0, || jobs.into_par_iter().map(work).collect())
@@ -22,7 +22,7 @@ impl Workers {
 
 #[cfg(not(feature = "threads"))]
 impl Workers {
-    /// None.
+    /// Starts no threads.
     pub(super) fn start(_: usize) -> Option<Workers> {
         None
     }

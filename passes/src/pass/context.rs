@@ -1,4 +1,4 @@
-//! What a pass sees besides the graph: operators, analyses, counters, and fuel.
+//! The context of a pass: operators, analyses, counters, and fuel.
 
 use super::{GraphPass, PassError};
 use crate::AliasDb;
@@ -11,22 +11,22 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A number of rewrites that may still be done: for finding the one that breaks a program by bisection.
+/// The number of rewrites that may still be done, for finding the one that breaks a program by bisection.
 #[derive(Debug)]
 pub struct Fuel {
     left: AtomicU64,
-    /// The rewrite that took the last of it.
+    /// The rewrite that used the last fuel.
     last: Mutex<Option<LastRewrite>>,
 }
 
 /// The last rewrite that a limit allowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LastRewrite {
-    /// The pass, as the pipeline names it.
+    /// The pass, as named in the pipeline.
     pub pass: String,
     /// The qualified name of the function; empty for a graph without a module, and for a pass over a whole module.
     pub function: String,
-    /// The statistic that the pass counts such rewrites as: "nodes merged".
+    /// The statistic of the rewrite: "nodes merged".
     pub statistic: &'static str,
 }
 
@@ -41,7 +41,7 @@ impl fmt::Display for LastRewrite {
 }
 
 impl Fuel {
-    /// Fuel for `limit` rewrites.
+    /// Makes fuel for `limit` rewrites.
     pub fn new(limit: u64) -> Fuel {
         Fuel {
             left: AtomicU64::new(limit),
@@ -49,7 +49,7 @@ impl Fuel {
         }
     }
 
-    /// Takes fuel for one rewrite, which is counted as `statistic`; false when none is left.
+    /// Takes fuel for one rewrite, which is counted as `statistic`. Returns false if none is left.
     fn take(&self, statistic: &'static str) -> bool {
         let less = |n: u64| n.checked_sub(1);
         let before = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
@@ -63,7 +63,7 @@ impl Fuel {
         before.is_ok()
     }
 
-    /// Says where the last rewrite was done, unless that is known.
+    /// Records the place of the last rewrite, unless it is known.
     pub(crate) fn locate_last(&self, pass: &str, function: &str) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(last) = last.as_mut().filter(|last| last.pass.is_empty()) {
@@ -72,36 +72,36 @@ impl Fuel {
         }
     }
 
-    /// The rewrite that took the last fuel, if there is none left.
+    /// Returns the rewrite that used the last fuel, if none is left.
     pub fn last(&self) -> Option<LastRewrite> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Rewrites that may still be done.
+    /// Returns the number of rewrites that may still be done.
     pub fn left(&self) -> u64 {
         self.left.load(Ordering::Relaxed)
     }
 }
 
-/// An analysis of a graph at a revision, kept between the passes over one function.
+/// An analysis of a graph at a revision, cached between the passes on one function.
 pub(crate) type CachedAliasDb = Option<(u64, Arc<AliasDb>)>;
 
-/// What passes see besides the graph: operators, analyses, counters.
+/// The context of a pass beside the graph: operators, analyses, counters.
 pub struct PassContext<'a> {
     /// Schemas and evaluation of operators.
     pub operators: &'a dyn Operators,
-    /// Numbers that the pass counts, by name: "nodes removed".
+    /// Statistics of the pass, by name: "nodes removed".
     pub(crate) statistics: IndexMap<&'static str, u64>,
-    /// Whether what is known of the graph is kept: false while the graph at work may be any.
+    /// Whether analyses of the graph are cached: false while passes run on other graphs.
     pub(crate) keeps_analyses: bool,
     pub(crate) alias_db: CachedAliasDb,
-    /// What has been learnt of the operators.
+    /// Cached facts about the operators.
     overloads: Overloads,
     pub(crate) fuel: Option<&'a Fuel>,
 }
 
 impl<'a> PassContext<'a> {
-    /// A context without analyses, and with fuel for any number of rewrites.
+    /// Returns a context without analyses, and with fuel for any number of rewrites.
     pub fn new(operators: &'a dyn Operators) -> PassContext<'a> {
         PassContext {
             operators,
@@ -113,7 +113,7 @@ impl<'a> PassContext<'a> {
         }
     }
 
-    /// Lets the pass do as many rewrites as there is fuel for.
+    /// Sets the fuel, which bounds the number of rewrites.
     #[must_use]
     pub fn with_fuel(mut self, fuel: Option<&'a Fuel>) -> PassContext<'a> {
         self.fuel = fuel;
@@ -127,11 +127,11 @@ impl<'a> PassContext<'a> {
         }
     }
 
-    /// Asks for leave to do one rewrite, which is counted as `name`. A pass asks when it is sure that it can and will do it, and leaves
-    /// the place alone when the answer is no.
+    /// Takes fuel for one rewrite, which is counted as `name`. A pass calls this once it is certain that it will rewrite, and does not
+    /// rewrite if the result is false.
     #[must_use]
     pub fn rewrite(&mut self, name: &'static str) -> bool {
-        // Where a budget is exceeded, the pass comes to its end, and the manager fails.
+        // If a budget is exceeded, no more rewrites are done, and the manager returns the error.
         let allowed = frazil_limits::check().is_ok() && self.fuel.is_none_or(|fuel| fuel.take(name));
         if allowed {
             *self.statistics.entry(name).or_default() += 1;
@@ -139,22 +139,22 @@ impl<'a> PassContext<'a> {
         allowed
     }
 
-    /// True when [`rewrite`](Self::rewrite) would give leave: for a pass that learns while it rewrites whether it can.
+    /// Returns true if [`rewrite`](Self::rewrite) would: for a pass that finds out during a rewrite whether it is possible.
     pub fn may_rewrite(&self) -> bool {
         self.fuel_left() != Some(0)
     }
 
-    /// Rewrites that may still be done; none when their number is not limited.
+    /// Returns the number of rewrites that may still be done; `None` if unlimited.
     pub fn fuel_left(&self) -> Option<u64> {
         self.fuel.map(Fuel::left)
     }
 
-    /// What has been counted as `name`.
+    /// Returns the value of the statistic `name`.
     pub fn counted(&self, name: &str) -> u64 {
         self.statistics.get(name).copied().unwrap_or(0)
     }
 
-    /// The alias information of `graph`, computed anew unless what is known of the function at work is of this revision.
+    /// Returns the alias information for `graph`, computed unless the cached one has the graph's revision.
     pub fn alias_db(&mut self, graph: &Graph) -> Arc<AliasDb> {
         if let Some((revision, db)) = &self.alias_db
             && *revision == graph.revision()
@@ -169,13 +169,13 @@ impl<'a> PassContext<'a> {
         db
     }
 
-    /// What `node` does besides giving its results; for passes that ask about every node.
+    /// Returns the effect of `node` beside its results, cached for passes that query every node.
     pub fn effect(&mut self, graph: &Graph, node: NodeId) -> Effect {
         self.overloads.effect(self.operators.catalogue(), graph, node)
     }
 
-    /// True when what is memory of its own without `node` may not be with it: it reads what a container holds, stores into one, carries values around,
-    /// or does what is not known.
+    /// Returns true if `node` may merge memory that is separate without it: it reads contents of a container, stores into one, carries values, or is
+    /// unknown.
     pub(crate) fn joins_memory(&mut self, graph: &Graph, node: NodeId) -> bool {
         let builds = matches!(
             graph.kind(node),
@@ -187,16 +187,16 @@ impl<'a> PassContext<'a> {
         !builds && !self.overloads.of(self.operators.catalogue(), graph, node).is_plain
     }
 
-    /// Runs `pass` on a graph of which nothing is known yet: for passes made of passes.
+    /// Runs `pass` on a graph without cached analyses: for passes that consist of passes.
     ///
     /// # Errors
-    /// Those of `pass`.
+    /// The errors of `pass`.
     pub fn run(&mut self, pass: &dyn GraphPass, graph: &mut Graph) -> Result<(), PassError> {
         frazil_limits::check()?;
         self.elsewhere(|cx| pass.run(graph, cx))
     }
 
-    /// Does `work` on a graph of which nothing is known yet: on the body of a fork.
+    /// Runs `work` on another graph without cached analyses, for example on the body of a fork.
     pub fn elsewhere<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
         let (outer, kept) = (self.alias_db.take(), std::mem::take(&mut self.keeps_analyses));
         let result = work(self);

@@ -1,7 +1,8 @@
-//! Passes: the traits that they implement, what a run of one can use, and its errors.
+//! Passes: their traits, the context of a run, and errors.
 
 mod context;
 
+use crate::freeze::error::FreezeError;
 use crate::inline::InlineError;
 use frazil_ir::verify::VerifyError;
 use frazil_ir::{Graph, Module};
@@ -15,7 +16,7 @@ pub trait GraphPass: Send + Sync {
     /// Rewrites `graph`, which is valid before and after.
     ///
     /// # Errors
-    /// When the pass cannot do its work; the graph may then be half rewritten.
+    /// If the pass fails; the graph may then be partially rewritten.
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError>;
 }
 
@@ -24,23 +25,23 @@ pub trait ModulePass: Send + Sync {
     /// Rewrites `module`.
     ///
     /// # Errors
-    /// When the pass cannot do its work; the module may then be half rewritten.
+    /// If the pass fails; the module may then be partially rewritten.
     fn run(&self, module: &mut Module, cx: &mut PassContext<'_>) -> Result<(), PassError>;
 
-    /// What the pass does to a graph that belongs to no module. By default that is an error.
+    /// Runs the pass on a graph that belongs to no module. By default that is an error.
     ///
     /// # Errors
-    /// When the pass needs a module.
+    /// If the pass needs a module.
     fn run_on_graph(&self, _graph: &mut Graph, _cx: &mut PassContext<'_>) -> Result<(), PassError> {
         Err(PassError::NeedsModule)
     }
 
-    /// Whether the pass reads what attributes hold, so that objects which restore themselves from a state ([`Module::states`]) should have done so.
+    /// Returns whether the pass reads values of attributes, so that objects with a pending state ([`Module::states`]) should be restored first.
     fn reads_attributes(&self) -> bool {
         false
     }
 
-    /// The phase whose limit of time holds for the pass.
+    /// Returns the phase whose time limit applies to the pass.
     fn phase(&self) -> Phase {
         Phase::Pass
     }
@@ -48,71 +49,71 @@ pub trait ModulePass: Send + Sync {
 
 /// A pass of either kind.
 pub enum AnyPass {
-    /// Over one graph.
+    /// A pass over one graph.
     Graph(Box<dyn GraphPass>),
-    /// Over a module.
+    /// A pass over a module.
     Module(Box<dyn ModulePass>),
 }
 
 impl AnyPass {
-    /// A pass over graphs.
+    /// Wraps a pass over graphs.
     pub fn graph(pass: impl GraphPass + 'static) -> AnyPass {
         AnyPass::Graph(Box::new(pass))
     }
 
-    /// A pass over modules.
+    /// Wraps a pass over modules.
     pub fn module(pass: impl ModulePass + 'static) -> AnyPass {
         AnyPass::Module(Box::new(pass))
     }
 }
 
-/// Why a pipeline stopped.
+/// The reason why a pipeline stopped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PassError {
-    /// The pass needs a module and was given a graph.
+    /// The pass needs a module and ran on a graph.
     #[error("the pass works on modules, and this is a graph without one")]
     NeedsModule,
-    /// A pass left a graph that is not valid; a bug of the pass.
+    /// A pass left an invalid graph, which is a bug of the pass.
     #[error("in function {}: {source}", if function.is_empty() { "(without a name)" } else { function })]
     Verify {
-        /// Which function; empty for a bare graph.
+        /// The function; empty for a bare graph.
         function: String,
-        /// What is wrong.
+        /// The errors.
         #[source]
         source: VerifyError,
     },
-    /// The pass panicked; a bug of the pass.
+    /// The pass panicked, which is a bug of the pass.
     #[error("the pass panicked: {0}")]
     Panicked(String),
-    /// The IR that was given is not valid.
+    /// The input is invalid.
     #[error("the input is not valid: {0}")]
     Input(Box<PassError>),
-    /// A pass would need more than it may: see [`PassManager::limits`].
+    /// A pass exceeded a limit: see [`PassManager::limits`].
     #[error(transparent)]
     Exceeded(#[from] Exceeded),
-    /// The graph is not one that the pass can do what it promises with.
+    /// The pass does not support the graph.
     #[error("{0}")]
     Unsupported(String),
-    /// See [`InlineError`].
+    /// Inlining failed: see [`InlineError`].
     #[error(transparent)]
     Inline(#[from] InlineError),
-    /// See [`FreezeError`](crate::FreezeError).
+    /// Freezing failed: see [`FreezeError`](crate::FreezeError).
     #[error(transparent)]
-    Freeze(#[from] crate::FreezeError),
-    /// Within a pass of a pipeline.
+    Freeze(#[from] FreezeError),
+    /// An error within a pass of a pipeline.
     #[error("pass `{pass}` failed: {source}")]
     In {
-        /// The pass, as the pipeline names it.
+        /// The pass, as named in the pipeline.
         pass: String,
-        /// Why.
+        /// The reason.
         #[source]
         source: Box<PassError>,
     },
 }
 
 impl PassError {
-    /// The error without the names of the passes around it.
+    /// Returns the error without the names of the passes around it.
     pub fn root(&self) -> &PassError {
         let mut error = self;
         while let PassError::In { source, .. } = error {
@@ -121,7 +122,7 @@ impl PassError {
         error
     }
 
-    /// The error with the name of the function whose graph the passes ran on, which they do not know when that is all they are given.
+    /// Adds the name of the function whose graph the passes ran on, which they do not know if they only receive the graph.
     #[must_use]
     pub fn in_function(mut self, name: &str) -> PassError {
         let mut error = &mut self;
@@ -136,7 +137,7 @@ impl PassError {
         self
     }
 
-    /// [`PassError::root`] by value.
+    /// Returns [`PassError::root`] by value.
     pub fn into_root(mut self) -> PassError {
         while let PassError::In { source, .. } = self {
             self = *source;

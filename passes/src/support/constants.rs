@@ -1,18 +1,18 @@
-//! Constants in graphs: putting them in, and computing with tensors in f64.
+//! Constants in graphs: inserting them, and arithmetic on tensors in f64.
 
 use frazil_ir::{Builder, Constant, Context, DType, Graph, NodeId, TensorData, TypeId, TypeKind, ValueId, types};
 use half::{bf16, f16};
 use std::sync::Arc;
 
-/// Puts a `prim::Constant` before `node` for a value whose static type was `ty`. The constant's own type is used where it says more: of tensors, and
-/// of None in the place of an optional.
+/// Inserts a `prim::Constant` before `node` for a value whose static type was `ty`. The constant's own type is used if it is more precise: for
+/// tensors, and for None in place of an optional.
 pub fn insert_constant(graph: &mut Graph, node: NodeId, constant: Constant, ty: TypeId) -> ValueId {
     let ctx = graph.ctx().clone();
     let (constant, ty) = typed(&ctx, constant, ty);
     Builder::before(graph, node).constant_typed(constant, ty)
 }
 
-/// `constant` and the type of a `prim::Constant` that holds it in the place of a value of type `ty`.
+/// Converts `constant` for use in place of a value of type `ty`, and returns it with the type of its `prim::Constant`.
 pub fn typed(ctx: &Context, constant: Constant, ty: TypeId) -> (Constant, TypeId) {
     let wanted = match ctx.type_kind(ty) {
         TypeKind::Optional(e) => e,
@@ -30,7 +30,7 @@ pub fn typed(ctx: &Context, constant: Constant, ty: TypeId) -> (Constant, TypeId
     }
 }
 
-/// True for values without identity: nobody can tell two equal ones apart.
+/// Returns true for types whose values have no identity.
 pub fn is_immutable(ctx: &Context, ty: TypeId) -> bool {
     match ctx.type_kind(ty) {
         TypeKind::Int
@@ -50,8 +50,8 @@ pub fn is_immutable(ctx: &Context, ty: TypeId) -> bool {
     }
 }
 
-/// True for a constant whose place in the program can be told: `is` compares members of an enumeration by identity, and each
-/// `prim::Constant` node makes a value of its own.
+/// Returns true for a constant with an observable identity: `is` compares members of an enumeration by identity, and each
+/// `prim::Constant` node makes its own value.
 pub fn has_own_identity(constant: &Constant) -> bool {
     match constant {
         Constant::Enum(_) => true,
@@ -60,7 +60,7 @@ pub fn has_own_identity(constant: &Constant) -> bool {
     }
 }
 
-/// The same tensor without `requires_grad`, on the same storage.
+/// Returns the same tensor without `requires_grad`, on the same storage.
 pub fn detached(tensor: &Arc<TensorData>) -> Arc<TensorData> {
     if !tensor.requires_grad {
         return tensor.clone();
@@ -70,7 +70,7 @@ pub fn detached(tensor: &Arc<TensorData>) -> Arc<TensorData> {
     Arc::new(copy)
 }
 
-/// The elements of a real floating-point tensor in row-major order; `None` for other dtypes.
+/// Returns the elements of a real floating-point tensor in row-major order; `None` for other dtypes.
 pub fn to_f64(tensor: &TensorData) -> Option<Vec<f64>> {
     let bytes = tensor.to_bytes();
     fn each<const N: usize>(bytes: &[u8], read: impl Fn([u8; N]) -> f64) -> Vec<f64> {
@@ -88,7 +88,7 @@ pub fn to_f64(tensor: &TensorData) -> Option<Vec<f64>> {
     })
 }
 
-/// The elements of a real tensor, integers and truth values included.
+/// Returns the elements of a real tensor, including integers and bools.
 pub fn numbers(tensor: &TensorData) -> Option<Vec<f64>> {
     let bytes = tensor.to_bytes();
     fn each<const N: usize>(bytes: &[u8], read: impl Fn([u8; N]) -> f64) -> Vec<f64> {
@@ -108,7 +108,7 @@ pub fn numbers(tensor: &TensorData) -> Option<Vec<f64>> {
     })
 }
 
-/// A contiguous tensor of a real floating-point dtype, each element rounded once.
+/// Returns a contiguous tensor of a real floating-point dtype, each element rounded once.
 pub fn from_f64(dtype: DType, sizes: &[i64], values: &[f64]) -> Option<Arc<TensorData>> {
     let bytes: Vec<u8> = match dtype {
         DType::Double => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
@@ -120,7 +120,7 @@ pub fn from_f64(dtype: DType, sizes: &[i64], values: &[f64]) -> Option<Arc<Tenso
     TensorData::contiguous(dtype, sizes, bytes).ok().map(Arc::new)
 }
 
-/// The constant tensor that `value` is.
+/// Returns the tensor of a constant `value`.
 pub fn tensor(graph: &Graph, value: ValueId) -> Option<Arc<TensorData>> {
     match graph.constant(value)? {
         Constant::Tensor(t) => Some(t),
@@ -128,7 +128,7 @@ pub fn tensor(graph: &Graph, value: ValueId) -> Option<Arc<TensorData>> {
     }
 }
 
-/// True when `value` is known to be None.
+/// Returns true if `value` is known to be None.
 pub fn is_none(graph: &Graph, value: ValueId) -> bool {
     graph.ty(value) == types::NONE || matches!(graph.constant(value), Some(Constant::None))
 }

@@ -1,71 +1,28 @@
-//! What a node does besides giving its results. Writes to memory are the business of [`crate::AliasDb`]; this is about everything
-//! else: output, exceptions, the state of random generators, calls to what is not known.
+//! Effects of nodes. Writes to memory are analysed by [`crate::AliasDb`]; this is about everything else: output, exceptions, the
+//! state of random generators, calls of unknown operators.
 //!
 //! An operator without a schema has every effect.
 
-use frazil_ir::schema::{Catalogue, FunctionSchema};
+use frazil_ir::schema::{Catalogue, Determinism, FunctionSchema};
 use frazil_ir::{Constant, Graph, NodeId, SymbolId, ValueId, symbols, types};
 use std::sync::Arc;
 
-/// What a single node does, its blocks left aside.
+/// The effect of a single node, without its blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing that could be seen: gone if its results are not used, and the same whenever its operands are.
+    /// No effect: removable if its results are unused, and equal for equal operands.
     Pure,
-    /// It writes to its operands (or to an object); only alias information says who sees that.
+    /// Writes to its operands (or to an object); the alias analysis determines which reads may see that.
     Writes,
-    /// Its results may differ from run to run: not merged, not evaluated; gone if its results are not used.
+    /// Results may differ from run to run: not merged, not evaluated; removable if its results are unused.
     Random,
-    /// Seen by somebody outside, or not known: stays where it is.
+    /// Visible outside, or unknown: not moved.
     Visible,
 }
 
-/// Operators that draw random numbers although their schema has no `Generator` argument, and the argument (a truth value or a
-/// probability) that must be false or zero for them not to.
-const RANDOM: &[(&str, Option<&str>)] = &[
-    ("aten::alpha_dropout", Some("train")),
-    ("aten::dropout", Some("train")),
-    ("aten::feature_alpha_dropout", Some("train")),
-    ("aten::feature_dropout", Some("train")),
-    ("aten::gru", Some("train")),
-    ("aten::lstm", Some("train")),
-    ("aten::native_dropout", Some("train")),
-    ("aten::rnn_relu", Some("train")),
-    ("aten::rnn_tanh", Some("train")),
-    ("aten::rrelu", Some("training")),
-    ("aten::scaled_dot_product_attention", Some("dropout_p")),
-    ("aten::rand", None),
-    ("aten::rand_like", None),
-    ("aten::randint", None),
-    ("aten::randint_like", None),
-    ("aten::randn", None),
-    ("aten::randn_like", None),
-    ("aten::randperm", None),
-    // Nor are the clock, the contents of fresh memory, and the modes that somebody else sets functions of the operands.
-    ("aten::is_autocast_cpu_enabled", None),
-    ("aten::is_autocast_enabled", None),
-    ("aten::is_grad_enabled", None),
-    ("aten::empty", None),
-    ("aten::empty_like", None),
-    ("aten::empty_strided", None),
-    ("aten::new_empty", None),
-    ("aten::new_empty_strided", None),
-    ("prim::TimePoint", None),
-];
-
-/// Operators that update their running statistics, operands 3 and 4, unless operand 5 is false; their schemas do not say so.
-const UPDATES_STATISTICS: &[&str] = &[
-    "aten::_batch_norm_impl_index",
-    "aten::batch_norm",
-    "aten::cudnn_batch_norm",
-    "aten::instance_norm",
-    "aten::miopen_batch_norm",
-    "aten::native_batch_norm",
-];
-
 /// The tensors that `node` writes without its schema saying so: the running statistics of a norm that trains, or may.
-pub fn written_statistics(graph: &Graph, node: NodeId) -> Option<[ValueId; 2]> {
-    if !may_update_statistics(graph.kind_name(node)) {
+pub fn written_statistics(graph: &Graph, node: NodeId, catalogue: &Catalogue) -> Option<[ValueId; 2]> {
+    if !catalogue.properties(graph.kind(node)).updates_statistics {
         return None;
     }
     let trains = graph.operand(node, 5)?;
@@ -76,7 +33,7 @@ pub fn written_statistics(graph: &Graph, node: NodeId) -> Option<[ValueId; 2]> {
     (!statistics.iter().all(|v| graph.ty(*v) == types::NONE)).then_some(statistics)
 }
 
-/// The effect of nodes of this kind, where no schema says it.
+/// Returns the effect of nodes of this kind, if no schema determines it.
 pub(super) fn effect_of_kind(kind: SymbolId) -> Option<Effect> {
     Some(match kind {
         symbols::PRIM_CONSTANT
@@ -107,65 +64,52 @@ pub(super) fn effect_of_kind(kind: SymbolId) -> Option<Effect> {
     })
 }
 
-/// True when an operator of this name may write statistics without its schema saying so.
-pub(super) fn may_update_statistics(name: &str) -> bool {
-    UPDATES_STATISTICS.contains(&name)
-}
-
-/// True when the effect of an operator of this name is not the same for all operands.
-pub(super) fn depends_on_operands(name: &str) -> bool {
-    may_update_statistics(name) || random(name).is_some_and(|switch| switch.is_some())
-}
-
-/// Whether the operator, or the one that it is the in-place form of, draws random numbers; and the argument that must be false or zero for it not to.
-fn random(name: &str) -> Option<Option<&'static str>> {
-    let name = name.strip_suffix('_').filter(|n| !n.ends_with(':')).unwrap_or(name);
-    RANDOM.iter().find(|(n, _)| *n == name).map(|(_, switch)| *switch)
+/// True when the effect of an operator is not the same for all operands.
+pub(super) fn depends_on_operands(kind: SymbolId, catalogue: &Catalogue) -> bool {
+    let properties = catalogue.properties(kind);
+    properties.updates_statistics || matches!(properties.determinism, Determinism::RandomIf(_))
 }
 
 /// The effect of `node`, which resolves to `schema` (none: not known).
-pub fn effect_with(graph: &Graph, node: NodeId, schema: Option<&FunctionSchema>) -> Effect {
+pub fn effect_with(graph: &Graph, node: NodeId, schema: Option<&FunctionSchema>, catalogue: &Catalogue) -> Effect {
     if let Some(effect) = effect_of_kind(graph.kind(node)) {
         return effect;
     }
     let Some(schema) = schema.filter(|s| !s.is_varret) else {
         return Effect::Visible;
     };
-    if schema.is_mutable() || written_statistics(graph, node).is_some() {
-        return if is_random(graph, node, schema) {
-            Effect::Visible
-        } else {
-            Effect::Writes
-        };
+    let varies = || varies(graph, node, schema, catalogue);
+    if schema.is_mutable() || written_statistics(graph, node, catalogue).is_some() {
+        return if varies() { Effect::Visible } else { Effect::Writes };
     }
-    if schema.returns.is_empty() {
-        // It neither gives nor writes anything, so it is there for something else: a warning, an assertion, a mode that is set.
+    // An operator that neither returns nor writes anything is called for another effect: a warning, an assertion, a mode that is set.
+    if schema.returns.is_empty() || catalogue.properties(graph.kind(node)).has_effects {
         return Effect::Visible;
     }
-    if is_random(graph, node, schema) {
-        Effect::Random
-    } else {
-        Effect::Pure
-    }
+    if varies() { Effect::Random } else { Effect::Pure }
 }
 
-fn is_random(graph: &Graph, node: NodeId, schema: &FunctionSchema) -> bool {
-    if schema
-        .arguments
-        .iter()
-        .any(|a| a.ty == types::GENERATOR || a.ty == graph.ctx().optional_of(types::GENERATOR))
-    {
+/// Whether calls with equal operands may return different results.
+fn varies(graph: &Graph, node: NodeId, schema: &FunctionSchema, catalogue: &Catalogue) -> bool {
+    catalogue.properties(graph.kind(node)).determinism == Determinism::External
+        || draws_random_numbers(graph, node, schema, catalogue)
+}
+
+/// Whether `node`, which resolves to `schema`, draws random numbers: where its operator may do without, whether its operands say that it does,
+/// or leave it open.
+pub fn draws_random_numbers(graph: &Graph, node: NodeId, schema: &FunctionSchema, catalogue: &Catalogue) -> bool {
+    let optional = graph.ctx().optional_of(types::GENERATOR);
+    let is_generator = |ty| ty == types::GENERATOR || ty == optional;
+    if schema.arguments.iter().any(|a| is_generator(a.ty)) {
         return true;
     }
-    let Some(switch) = random(graph.kind_name(node)) else {
-        return false;
+    let switch = match catalogue.properties(graph.kind(node)).determinism {
+        Determinism::Deterministic | Determinism::External => return false,
+        Determinism::Random => return true,
+        Determinism::RandomIf(switch) => graph.ctx().find_symbol(switch),
     };
-    let Some(switch) = switch else { return true };
-    let operand = graph
-        .ctx()
-        .find_symbol(switch)
-        .and_then(|s| schema.argument(s))
-        .and_then(|(i, _)| graph.operand(node, i));
+    let position = switch.and_then(|s| schema.argument(s));
+    let operand = position.and_then(|(i, _)| graph.operand(node, i));
     match operand.and_then(|v| graph.constant(v)) {
         Some(Constant::Bool(on)) => on,
         Some(c) => c.as_float() != Some(0.0),
@@ -173,12 +117,12 @@ fn is_random(graph: &Graph, node: NodeId, schema: &FunctionSchema) -> bool {
     }
 }
 
-/// The effect of `node`; see [`Effect`].
+/// Returns the effect of `node`; see [`Effect`].
 pub fn effect(graph: &Graph, node: NodeId, catalogue: &Catalogue) -> Effect {
-    effect_with(graph, node, schema(graph, node, catalogue).as_deref())
+    effect_with(graph, node, schema(graph, node, catalogue).as_deref(), catalogue)
 }
 
-/// The overload that `node` is.
+/// Returns the overload of `node`.
 pub fn schema(graph: &Graph, node: NodeId, catalogue: &Catalogue) -> Option<Arc<FunctionSchema>> {
     catalogue.resolve(graph, node).found()
 }

@@ -1,13 +1,15 @@
-//! Folding what follows a convolution or a linear into its weights: finding the layer, the conditions that all foldings share, and the arithmetic.
+//! Folding of following operations into the weights of a convolution or a linear: finding the layer, the conditions that all foldings share, and the
+//! arithmetic.
 //!
-//! The shared conditions: weight and bias are constants that nobody writes to; the layer's result is used by the folded node alone, but for questions
-//! about its shape or type; both stand in one block, in which nobody writes to the result in between; results keep their dtype. New
-//! weights are computed in f64 and rounded once.
+//! The shared conditions: weight and bias are constants that are not written; the layer's result is used by the folded node alone, except for queries
+//! of its shape or type; both are in one block, in which the result is not written in between; results keep their dtype. New weights are computed in
+//! f64 and rounded once.
 
 use super::constants::{from_f64, insert_constant, is_none, tensor, to_f64};
 use super::rank::rank;
 use super::scaled::{Channels, scaled};
 use crate::{AliasDb, PassContext};
+use frazil_ir::schema::Catalogue;
 use frazil_ir::{Builder, Constant, DType, Graph, NodeId, SymbolId, TensorData, TypeKind, ValueId, symbols, types};
 use std::sync::Arc;
 
@@ -19,15 +21,15 @@ pub struct Layer {
     pub weight: Arc<TensorData>,
     /// Its bias, if it has one.
     pub bias: Option<Arc<TensorData>>,
-    /// Which dimension of the weight the output channels are along.
+    /// The dimension of the weight that contains the output channels.
     channel_dim: usize,
-    /// Groups, for transposed convolutions: output channels are numbered group by group.
+    /// Number of groups of a transposed convolution, whose output channels are numbered group by group.
     groups: usize,
 }
 
 const LINEAR: &str = "aten::linear";
 
-/// Questions whose answer does not depend on a tensor's elements.
+/// Queries whose result does not depend on a tensor's elements.
 pub(crate) const SHAPE_QUESTIONS: &[&str] = &[
     "aten::dim",
     "aten::size",
@@ -37,7 +39,7 @@ pub(crate) const SHAPE_QUESTIONS: &[&str] = &[
 ];
 
 impl Layer {
-    /// The convolution that `node` is, if its weights are constants.
+    /// Returns the convolution at `node`, if its weights are constants.
     pub fn convolution(graph: &Graph, node: NodeId, db: &AliasDb) -> Option<Layer> {
         let constant = |i: usize| graph.operand(node, i).and_then(|v| graph.constant(v));
         let (transposed, groups) = match graph.kind(node) {
@@ -57,7 +59,7 @@ impl Layer {
         (layer.weight.rank() >= 3 && layer.groups > 0 && layer.weight.sizes[0] % groups == 0).then_some(layer)
     }
 
-    /// The linear that `node` is, if its weights are constants.
+    /// Returns the linear at `node`, if its weights are constants.
     pub fn linear(graph: &Graph, node: NodeId, db: &AliasDb) -> Option<Layer> {
         if graph.kind_name(node) != LINEAR {
             return None;
@@ -89,12 +91,12 @@ impl Layer {
         (is_real(dtype) && layer.weight.rank() > channel_dim && bias_fits).then_some(layer)
     }
 
-    /// Number of output channels.
+    /// Returns the number of output channels.
     pub fn channels(&self) -> i64 {
         self.weights().count()
     }
 
-    /// The weight by its output channels.
+    /// Returns the weight with its output channels.
     fn weights(&self) -> Channels {
         Channels {
             weight: self.weight.clone(),
@@ -103,10 +105,10 @@ impl Layer {
         }
     }
 
-    /// Replaces the layer's weights: those of channel `c` are multiplied by `scale[c]`, its bias likewise, then `shift[c]` is added. The new
-    /// constants are named after the old with `suffix`. The bias stays away if there was none and `shift` is all zero.
+    /// Replaces the layer's weights: weight and bias of channel `c` are multiplied by `scale[c]`, then `shift[c]` is added to the bias. The
+    /// new constants are named after the old with `suffix`. No bias is added if there was none and `shift` is all zero.
     ///
-    /// `None`, and nothing changed, when the numbers cannot be represented.
+    /// Returns `None`, without changes, if the numbers cannot be represented.
     pub fn rescale(&self, graph: &mut Graph, scale: &[f64], shift: &[f64], suffix: &str) -> Option<()> {
         let dtype = self.weight.dtype;
         let mut bias = match &self.bias {
@@ -143,7 +145,7 @@ impl Layer {
         Some(())
     }
 
-    /// What the new bias is named after: the old one, or the weight's neighbour when there was none.
+    /// Returns the base name of the new bias: the old one's, or derived from the weight's if there was none.
     fn bias_name(&self, graph: &Graph, weight: ValueId, bias: ValueId) -> Option<String> {
         match &self.bias {
             Some(_) => name_of(graph, bias),
@@ -156,18 +158,18 @@ impl Layer {
     }
 }
 
-/// The name of `value`, if it has one.
+/// Returns the name of `value`, if it has one.
 pub(crate) fn name_of(graph: &Graph, value: ValueId) -> Option<String> {
     graph.value_name(value).map(|n| n.display(graph.ctx()).to_string())
 }
 
-/// True for the real floating-point dtypes.
+/// Returns true for the real floating-point dtypes.
 pub fn is_real(dtype: DType) -> bool {
     matches!(dtype, DType::Float | DType::Double | DType::Half | DType::BFloat16)
 }
 
-/// The node that computes operand 0 of `user`, if the shared conditions hold: one block, nothing else uses the result's elements, and nobody writes to it
-/// in between. A test of the rank that [`bypass_keeping_rank`] made between them is looked through: what is done to each channel may be done before it.
+/// Returns the node that computes operand 0 of `user`, if the shared conditions hold: one block, no other use of the result's elements, and no write in
+/// between. A test of the rank by [`bypass_keeping_rank`] between them is ignored: an operation on each channel may precede it.
 pub fn sole_producer(graph: &Graph, user: NodeId, db: &AliasDb) -> Option<NodeId> {
     let value = graph.operand(user, 0)?;
     let producer = graph.defining_node(value)?;
@@ -200,7 +202,7 @@ pub fn sole_producer(graph: &Graph, user: NodeId, db: &AliasDb) -> Option<NodeId
     (graph.output(layer).is_some() && db.unwritten_between(graph, layer, user, &values)).then_some(layer)
 }
 
-/// Replaces `node` by its operand 0, whose producer does its work from now on. The result's name goes to the producer's.
+/// Replaces `node` by its operand 0, whose producer now includes its operation. The producer's result gets the name of the result.
 pub fn bypass(graph: &mut Graph, node: NodeId) {
     let (Some(input), Some(output)) = (graph.operand(node, 0), graph.output(node)) else {
         return;
@@ -209,8 +211,8 @@ pub fn bypass(graph: &mut Graph, node: NodeId) {
     graph.erase(node);
 }
 
-/// As [`bypass`], for the operation with `other`: where that would give the layer's result a batch dimension that it lacks, a test of the rank at run time
-/// does.
+/// Replaces `node` as [`bypass`] does, for the operation with `other`: if that would add a batch dimension to the layer's result, a test of the rank at
+/// run time adds it.
 pub fn bypass_keeping_rank(graph: &mut Graph, node: NodeId, layer: &Layer, other: &PerChannel) {
     let (Some(input), Some(output)) = (graph.operand(node, 0), graph.output(node)) else {
         return;
@@ -238,15 +240,15 @@ pub fn bypass_keeping_rank(graph: &mut Graph, node: NodeId, layer: &Layer, other
     }
 }
 
-/// A test of the rank at run time, as [`bypass_keeping_rank`] makes it.
+/// A test of the rank at run time, inserted by [`bypass_keeping_rank`].
 pub struct Ranked {
-    /// The tensor that may lack its batch dimension.
+    /// The tensor that may have no batch dimension.
     pub tested: ValueId,
     /// The rank of the result.
     pub rank: usize,
 }
 
-/// The test of the rank that `node` is.
+/// Returns the test of the rank at `node`.
 pub fn ranked(graph: &Graph, node: NodeId) -> Option<Ranked> {
     let [then, otherwise] = *graph.node_blocks(node) else {
         return None;
@@ -268,17 +270,23 @@ pub fn ranked(graph: &Graph, node: NodeId) -> Option<Ranked> {
     is_test.then_some(Ranked { tested, rank })
 }
 
-/// What a constant operand gives each output channel.
+/// The values of a constant operand for each output channel.
 pub struct PerChannel {
-    /// One number a channel.
+    /// One number per channel.
     pub values: Vec<f64>,
-    /// The constant has a batch dimension, which the layer's result may lack, and would be given by it.
+    /// Whether the constant has a batch dimension, which it would add to a result without one.
     adds_batch: bool,
 }
 
 /// The constant operand 1 of `node`, which is added to or multiplied with the result of a convolution, as one number a channel; `None` when it is not
 /// constant, varies along other dimensions, or would change the result's rank or dtype.
-pub fn per_channel(graph: &Graph, node: NodeId, layer: &Layer, db: &AliasDb) -> Option<PerChannel> {
+pub fn per_channel(
+    graph: &Graph,
+    node: NodeId,
+    layer: &Layer,
+    db: &AliasDb,
+    catalogue: &Catalogue,
+) -> Option<PerChannel> {
     let channels = usize::try_from(layer.channels()).ok()?;
     let (value, other) = (graph.operand(node, 0)?, graph.operand(node, 1)?);
     match graph.constant(other)? {
@@ -287,9 +295,9 @@ pub fn per_channel(graph: &Graph, node: NodeId, layer: &Layer, db: &AliasDb) -> 
             adds_batch: false,
         }),
         Constant::Tensor(t) if !db.has_writers(other) => {
-            // A tensor of no dimensions never decides the dtype; others must not be of a wider one.
+            // A 0-d tensor never determines the dtype; others must not have a wider one.
             let keeps_dtype = t.rank() == 0 || !is_real(t.dtype) || t.dtype == layer.weight.dtype;
-            let batched = rank(graph, value, db) == Some(layer.weight.rank());
+            let batched = rank(graph, value, db, catalogue) == Some(layer.weight.rank());
             let adds_batch = t.rank() == layer.weight.rank() && !batched;
             if !keeps_dtype || t.rank() > layer.weight.rank() || t.dtype.is_complex() || t.dtype.is_quantized() {
                 return None;
@@ -313,7 +321,7 @@ pub fn per_channel(graph: &Graph, node: NodeId, layer: &Layer, db: &AliasDb) -> 
     }
 }
 
-/// The rank of a tensor value, where its type says it.
+/// Returns the rank of a tensor value, if its type has it.
 pub fn known_rank(graph: &Graph, value: ValueId) -> Option<usize> {
     match graph.ctx().type_kind(graph.ty(value)) {
         TypeKind::Tensor(t) => t.sizes.map(|s| graph.ctx().dims(s).len()),
@@ -321,16 +329,16 @@ pub fn known_rank(graph: &Graph, value: ValueId) -> Option<usize> {
     }
 }
 
-/// What a batch norm in evaluation mode does to each channel: `y = x * scale + shift`.
+/// The affine map of a batch norm in evaluation mode for each channel: `y = x * scale + shift`.
 pub struct BatchNorm {
-    /// Factors.
+    /// Factors, one per channel.
     pub scale: Vec<f64>,
-    /// Summands.
+    /// Summands, one per channel.
     pub shift: Vec<f64>,
 }
 
 impl BatchNorm {
-    /// The batch norm that `node` is: not training, with constant statistics for `layer`'s channels whose dtype leaves the result's alone.
+    /// Returns the batch norm at `node`: not in training mode, with constant statistics for `layer`'s channels whose dtype does not change the result's.
     pub fn constant(graph: &Graph, node: NodeId, layer: &Layer, db: &AliasDb) -> Option<BatchNorm> {
         let operand = |i: usize| graph.operand(node, i);
         if graph.constant(operand(5)?)?.as_bool()? {
@@ -364,14 +372,14 @@ impl BatchNorm {
         Some(BatchNorm { scale, shift })
     }
 
-    /// Whether it does the same to every channel.
+    /// Returns whether it is the same for every channel.
     pub fn is_uniform(&self) -> bool {
         let same = |numbers: &[f64]| numbers.windows(2).all(|pair| pair[0] == pair[1]);
         same(&self.scale) && same(&self.shift)
     }
 }
 
-/// Applies `fold` to every node of kind `kinds`, in the order of the graph, as long as there is fuel; each that is folded counts as `statistic`.
+/// Applies `fold` to every node with a kind in `kinds`, in the order of the graph, as long as there is fuel; each folded node counts as `statistic`.
 pub fn each(
     graph: &mut Graph,
     cx: &mut PassContext<'_>,
@@ -390,7 +398,7 @@ pub fn each(
         if !cx.may_rewrite() {
             return;
         }
-        // There was fuel.
+        // Fuel was available.
         let _ = fold(graph, node, &db).is_some() && cx.rewrite(statistic);
     }
 }

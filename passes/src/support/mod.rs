@@ -1,10 +1,12 @@
-//! What several passes need: operators, effects, constants in graphs, walking.
+//! Functions that several passes use: operators, effects, constants in graphs, traversal.
 
+pub(crate) mod calls;
 pub mod constants;
 pub mod effects;
 pub mod fold;
 pub mod operators;
 pub mod outline;
+pub mod outputs;
 pub mod overloads;
 pub mod rank;
 pub mod refine;
@@ -16,13 +18,13 @@ pub mod template;
 use frazil_ir::{Attribute, AttributeValue, Graph, NodeId};
 use std::sync::Arc;
 
-/// The graph and the graphs that its nodes hold as attributes (bodies of forks), at any depth.
+/// Returns the graph and the graphs in attributes of its nodes (bodies of forks), at any depth.
 pub fn subgraphs_and_self(graph: &Graph) -> impl Iterator<Item = &Graph> {
     graph.self_and_subgraphs().into_iter()
 }
 
-/// Calls `edit` on every graph that a node of `graph` holds as an attribute; a graph that changes is a new one, others that hold
-/// it keep the old.
+/// Calls `edit` on every graph in an attribute of a node of `graph`; a changed graph is a new one, and other references keep the
+/// old.
 ///
 /// # Errors
 /// The first error of `edit`.

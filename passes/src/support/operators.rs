@@ -1,4 +1,4 @@
-//! How passes know operators: by schema, and by running one node on constants.
+//! The passes' access to operators: by schema, and by evaluating one node on constants.
 
 use frazil_ir::schema::Catalogue;
 use frazil_ir::{Constant, Context, Graph, NodeId, TupleConstant, TypeId, TypeKind};
@@ -11,7 +11,7 @@ use frazil_runtime::structured::TensorShape;
 use frazil_runtime::{Registry, Semantics, Value, Variant};
 use std::sync::Arc;
 
-/// An operand as shape inference knows it.
+/// An operand for shape inference.
 #[derive(Clone, Debug)]
 pub enum ShapeOperand {
     /// A tensor of this dtype and these sizes.
@@ -22,19 +22,19 @@ pub enum ShapeOperand {
     List(Vec<ShapeOperand>),
 }
 
-/// What passes ask of the dialects in use. The registry of operator entries answers; a bare [`Catalogue`] knows schemas only.
+/// The passes' interface to the dialects in use. The registry of operator entries implements it; a bare [`Catalogue`] has schemas only.
 pub trait Operators: Send + Sync {
-    /// The schemas.
+    /// Returns the schemas.
     fn catalogue(&self) -> &Catalogue;
 
-    /// What `node` gives on these operands, or `None` when it cannot be run here and now: no semantics, an error (which must then happen
-    /// at run time), or a result of more than `budget` bytes.
+    /// Evaluates `node` on these operands. Returns `None` if it cannot be evaluated at compile time: it has no semantics, it fails
+    /// (which must then happen at run time), or its result has more than `budget` bytes.
     fn evaluate(&self, _graph: &Graph, _node: NodeId, _operands: &[Constant], _budget: usize) -> Option<Vec<Constant>> {
         None
     }
 
-    /// dtype and sizes of what `node` gives on such operands, and whether it is a view; `None` when its entry has no program or an
-    /// error comes of it.
+    /// Infers dtype and sizes of the results of `node` for such operands, and whether each is a view; `None` if its entry has no
+    /// program or evaluation fails.
     fn infer(&self, _graph: &Graph, _node: NodeId, _operands: &[ShapeOperand]) -> Option<Vec<(TensorShape, bool)>> {
         None
     }
@@ -71,7 +71,7 @@ impl Operators for Registry {
     }
 }
 
-/// A shared registry evaluates composites, too: the interpreter that runs them holds it.
+/// A shared registry also evaluates composites, since the interpreter that runs them needs it.
 impl Operators for Arc<Registry> {
     fn catalogue(&self) -> &Catalogue {
         Registry::catalogue(self)
@@ -86,13 +86,13 @@ impl Operators for Arc<Registry> {
     }
 }
 
-/// Most steps that the evaluation of a composite takes.
+/// Maximum number of steps of the evaluation of a composite.
 const MAX_STEPS: u64 = 1 << 20;
 
-/// Most bytes that a composite may make of its operands, as far as their sizes and integers tell.
+/// Maximum number of bytes that a composite may allocate, estimated from the sizes and integers of its operands.
 const MAX_WORK: f64 = (1u64 << 30) as f64;
 
-/// [`Operators::evaluate`] of a registry; `shared` where composites may be run.
+/// Implements [`Operators::evaluate`] for a registry; `shared` if composites may run.
 fn evaluated(
     registry: &Registry,
     shared: Option<&Arc<Registry>>,
@@ -101,7 +101,7 @@ fn evaluated(
     operands: &[Constant],
     budget: usize,
 ) -> Option<Vec<Constant>> {
-    // How tensors look in print is PyTorch's business at run time.
+    // PyTorch determines the printed form of tensors at run time.
     if matches!(graph.kind_name(node), "aten::str" | "aten::format") && operands.iter().any(holds_tensor) {
         return None;
     }
@@ -119,7 +119,7 @@ fn evaluated(
     if let Semantics::Composite(body) = op.semantics() {
         (work_of(operands) <= MAX_WORK && !draws(registry, body, 0)).then_some(())?;
     } else if !matches!(op.semantics(), Semantics::Kernel(_)) {
-        // How much it would take is known before it is done.
+        // The cost is estimated before evaluation.
         let (args, _) = args_of(ctx, op.schema(), &values);
         let program = op.program(&args).ok()??;
         let shapes = program.output_shapes();
@@ -141,7 +141,7 @@ fn evaluated(
         .iter()
         .zip(&output_types)
         .map(|(value, ty)| {
-            // A result that is an operand is that very tensor: a program can ask for its identity.
+            // A result that is an operand must be that tensor itself, since programs can compare identities.
             let same = |(operand, _): &(&Value, &Constant)| matches!(value, Value::Tensor(_)) && value.is(operand);
             let given = values.iter().zip(operands).find(same).map(|(_, c)| c.clone());
             given.or_else(|| value_to_constant(value)).map(|c| typed(ctx, c, *ty))
@@ -155,7 +155,7 @@ fn run_composite(registry: &Arc<Registry>, op: &Operator, values: &[Value]) -> O
     interpreter.run_operator(op, values).ok()
 }
 
-/// An upper estimate of the bytes that a composite makes: its integers may be sizes.
+/// Returns an upper estimate of the bytes that a composite allocates: its integers may be sizes.
 fn work_of(operands: &[Constant]) -> f64 {
     operands.iter().fold(8.0, |work, operand| match operand {
         Constant::Tensor(t) => work + 8.0 * t.sizes.iter().product::<i64>() as f64,
@@ -171,7 +171,7 @@ fn factor_of(operand: &Constant) -> f64 {
     }
 }
 
-/// Whether the body of a composite may draw random numbers, or goes deeper than others do.
+/// Returns whether the body of a composite may draw random numbers, or is nested too deeply.
 fn draws(registry: &Registry, body: &Graph, depth: usize) -> bool {
     depth > 16
         || body.all_nodes().into_iter().any(|node| {
@@ -206,7 +206,7 @@ fn holds_tensor(constant: &Constant) -> bool {
     }
 }
 
-/// A tuple takes the type that the graph says.
+/// Sets the type of a tuple to that in the graph.
 fn typed(ctx: &Context, constant: Constant, ty: TypeId) -> Constant {
     match constant {
         Constant::Tuple(t) if matches!(ctx.type_kind(ty), TypeKind::Tuple(_) | TypeKind::NamedTuple(..)) => {

@@ -1,11 +1,12 @@
-//! Nodes of a graph as a graph of their own, held by one node; and back.
+//! Outlining: nodes of a graph as a graph in an attribute of one node; and the inverse.
 
 use frazil_ir::{AttributeValue, Builder, CopyMap, Graph, NodeId, SymbolId, ValueId, symbols};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Replaces the nodes of `run`, which stand in one block and follow each other but for constants, by one of kind `kind` with a graph of them as its
-/// attribute `Subgraph`. Constants that they use are copied into that; other values from outside are its inputs, what is used outside its outputs.
+/// Replaces the nodes of `run`, which are in one block and adjacent except for constants, by one of kind `kind` with a graph of them in its
+/// attribute `Subgraph`. Constants that they use are copied into that graph; other values from outside are its inputs, and values that are used
+/// outside its outputs.
 pub fn outline(graph: &mut Graph, run: &[NodeId], kind: SymbolId) {
     let Some(&first) = run.first() else { return };
     let nested = |n: &NodeId| {
@@ -74,8 +75,8 @@ pub fn outline(graph: &mut Graph, run: &[NodeId], kind: SymbolId) {
     }
 }
 
-/// Copies the nodes of the graph that `node` holds before it, with its operands for their inputs, and gives what they give. `None`, and nothing changed, when it
-/// holds none, or one that takes another number of values.
+/// Copies the nodes of the graph in an attribute of `node` before it, with its operands as their inputs, and returns their results. Returns `None`, without
+/// changes, if there is no such graph, or if it has another number of inputs.
 pub fn copy_subgraph(graph: &mut Graph, node: NodeId) -> Option<Vec<ValueId>> {
     let body = graph.attribute(node, symbols::ATTR_SUBGRAPH)?.as_graph()?.clone();
     if body.inputs().len() != graph.operand_count(node) {
@@ -88,8 +89,8 @@ pub fn copy_subgraph(graph: &mut Graph, node: NodeId) -> Option<Vec<ValueId>> {
     Some(Builder::before(graph, node).copy_block(&body, body.root(), &mut map))
 }
 
-/// Puts the nodes of the graph that `node` holds in its place: the inverse of [`outline`]. False, and nothing changed, when it holds none that fits its
-/// operands and outputs.
+/// Replaces `node` by the nodes of the graph in its attribute: the inverse of [`outline`]. Returns false, without changes, if there is no graph that
+/// fits its operands and outputs.
 pub fn inline_subgraph(graph: &mut Graph, node: NodeId) -> bool {
     let body = graph.attribute(node, symbols::ATTR_SUBGRAPH).and_then(|a| a.as_graph());
     if body.is_none_or(|body| body.outputs().len() != graph.node_outputs(node).len()) {

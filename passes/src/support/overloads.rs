@@ -1,9 +1,8 @@
-//! Which overloads nodes are, looked up once for each operator and list of operand types.
+//! Overload resolution of nodes, cached by operator and operand types.
 //!
-//! Graphs have many nodes of few operators: passes that ask about every node ask here rather than the catalogue.
+//! Graphs have many nodes of few operators: passes that query every node use this cache rather than the catalogue.
 
 use super::effects::{self, Effect};
-use crate::alias_db::may_return_operand;
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 use frazil_ir::schema::{Argument, Catalogue, FunctionSchema};
@@ -13,17 +12,17 @@ use smallvec::SmallVec;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
-/// What is known of all nodes of one operator that have operands of the same types.
+/// Facts about all nodes of one operator with the same operand types.
 #[derive(Debug)]
 pub struct Overload {
     kind: SymbolId,
-    /// Shapes left out.
+    /// Operand types without shapes.
     operands: SmallVec<[TypeId; 8]>,
-    /// The overload that the catalogue resolves them to; none when it is not known.
+    /// The overload that the catalogue resolves them to; `None` if unknown.
     pub schema: Option<Arc<FunctionSchema>>,
-    /// What they do; none when it depends on the node.
+    /// Their effect; `None` if it depends on the node.
     effect: Option<Effect>,
-    /// They write nothing, and give nothing but new tensors and values without identity.
+    /// Whether they write nothing, and return only new tensors and values without identity.
     pub is_plain: bool,
 }
 
@@ -33,12 +32,12 @@ pub struct Overloads {
     known: Vec<Overload>,
     table: HashTable<u32>,
     hasher: DefaultHashBuilder,
-    /// Types as they are looked up: tensors without their shapes.
+    /// Types as keys: tensors without their shapes.
     unshaped: SecondaryMap<TypeId, PackedOption<TypeId>>,
 }
 
 impl Overloads {
-    /// What is known of `node`, by its operator and its operands' types.
+    /// Returns the facts about `node`, by its operator and its operands' types.
     pub fn of(&mut self, catalogue: &Catalogue, graph: &Graph, node: NodeId) -> &Overload {
         let kind = graph.kind(node);
         let mut hasher = self.hasher.build_hasher();
@@ -66,13 +65,13 @@ impl Overloads {
         &self.known[index as usize]
     }
 
-    /// What `node` does besides giving its results.
+    /// Returns the effect of `node` beside its results.
     pub fn effect(&mut self, catalogue: &Catalogue, graph: &Graph, node: NodeId) -> Effect {
         if let Some(effect) = effects::effect_of_kind(graph.kind(node)) {
             return effect;
         }
         let overload = self.of(catalogue, graph, node);
-        let of_node = || effects::effect_with(graph, node, overload.schema.as_deref());
+        let of_node = || effects::effect_with(graph, node, overload.schema.as_deref(), catalogue);
         overload.effect.unwrap_or_else(of_node)
     }
 
@@ -95,11 +94,11 @@ impl Overloads {
     ) -> u32 {
         let kind = graph.kind(node);
         let schema = catalogue.resolve_types(kind, &operands).found();
-        let name = graph.kind_name(node);
-        let effect =
-            (!effects::depends_on_operands(name)).then(|| effects::effect_with(graph, node, schema.as_deref()));
-        let is_plain = !effects::may_update_statistics(name)
-            && !may_return_operand(name)
+        let effect = (!effects::depends_on_operands(kind, catalogue))
+            .then(|| effects::effect_with(graph, node, schema.as_deref(), catalogue));
+        let properties = catalogue.properties(kind);
+        let is_plain = !properties.updates_statistics
+            && !properties.may_return_operand
             && schema.as_ref().is_some_and(|s| is_plain(graph.ctx(), s));
         let index = self.known.len() as u32;
         self.known.push(Overload {
@@ -142,6 +141,7 @@ fn is_plain(ctx: &Context, schema: &FunctionSchema) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use frazil_ir::schema::{Determinism, Properties};
     use frazil_ir::{Builder, DType};
 
     #[test]
@@ -153,6 +153,11 @@ mod tests {
              aten::relu_(Tensor(a!) self) -> Tensor(a!)\n\
              aten::dropout(Tensor input, float p, bool train) -> Tensor\n",
         );
+        let dropout = Properties {
+            determinism: Determinism::RandomIf("train"),
+            ..Properties::NONE
+        };
+        catalogue.add_properties(ctx.symbol("aten::dropout"), dropout);
         let mut g = Graph::new(ctx.clone());
         let x = g.add_input(types::TENSOR);
         let y = g.add_input(ctx.tensor_of(DType::Float, &[2], &[1], false));

@@ -1,16 +1,16 @@
-//! What a condition says of integers: behind `if len(x) != 4: raise`, `len(x)` is 4.
+//! Integers that conditions determine: after `if len(x) != 4: raise`, `len(x)` is 4.
 //!
-//! A truth value may carry *facts*: what holds if it is true, and what holds if it is false. Comparisons make them, `not` swaps them, branches
-//! join them, which is what `and` and `or` are. Facts that hold on one side of a branch hold in its block; when the other side raises,
-//! they hold in everything behind the branch too. Facts speak of SSA values that do not change, so nothing takes them back.
+//! A bool may have *facts*: what holds if it is true, and what holds if it is false. Comparisons create them, `not` swaps them, and branches
+//! join them, which covers `and` and `or`. Facts that hold on one side of a branch hold in its block; if the other side raises, they also hold
+//! after the branch. Facts are about SSA values, so they never become invalid.
 
 use frazil_ir::{BlockId, Graph, NodeId, ValueId, symbols, types};
 use std::collections::{HashMap, HashSet};
 
-/// Values and the integers that they stand for.
+/// Values and the integers that they are known to be.
 pub type Facts = HashMap<ValueId, i64>;
 
-/// What holds if a truth value is true, and if it is false.
+/// The facts that hold if a bool is true, and if it is false.
 #[derive(Clone, Debug, Default)]
 struct Implied {
     when_true: Facts,
@@ -26,15 +26,15 @@ impl Implied {
     }
 }
 
-/// Who decides what is a subject of facts, and is told what is known where.
+/// Selects the values that facts are about, and visits nodes with the known facts.
 pub trait Subject {
-    /// The value that a comparison of `value` with a constant speaks of: itself, or the list whose length it is.
+    /// Returns the value that a comparison of `value` with a constant is about: itself, or the list whose length it is.
     fn of(&self, graph: &Graph, value: ValueId) -> Option<ValueId>;
 
-    /// Visits a node, or the return node of a block when its nodes are done, with what is known there.
+    /// Visits a node, or the return node of a block after its nodes, with the facts that are known there.
     fn visit(&mut self, graph: &mut Graph, node: NodeId, known: &Known);
 
-    /// Visits a branch when both its sides are done, with what is known to hold on each alone.
+    /// Visits a branch after both its sides, with the facts that hold on each alone.
     fn visit_branch(&mut self, _graph: &mut Graph, _node: NodeId, _sides: &[Facts; 2]) {}
 }
 
@@ -45,7 +45,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// What `value` is known to be.
+    /// Returns the integer that `value` is known to be.
     pub fn get(&self, value: ValueId) -> Option<i64> {
         self.blocks.iter().find_map(|facts| facts.get(&value).copied())
     }
@@ -54,7 +54,7 @@ impl Known {
 struct Frame {
     block: BlockId,
     next: Option<NodeId>,
-    /// What the sides of the branch that this block is one of are known to say, as far as they are done.
+    /// The facts of the sides of the enclosing branch, as far as they have been visited.
     sides: [Facts; 2],
 }
 
@@ -65,7 +65,7 @@ struct Walk<'s, S> {
     known: Known,
 }
 
-/// Walks `graph` in its order and tells `subject` what is known at each node.
+/// Walks `graph` in its order and calls `subject` with the known facts at each node.
 pub fn walk(graph: &mut Graph, subject: &mut impl Subject) {
     let mut walk = Walk {
         subject,
@@ -125,7 +125,7 @@ impl<S: Subject> Walk<'_, S> {
             .unwrap_or_default()
     }
 
-    /// A block of `owner` is done. Gives the frame of its next block, if there is one.
+    /// Ends a block of `owner`. Returns the frame of its next block, if there is one.
     fn leave(&mut self, graph: &mut Graph, owner: NodeId, done: Frame, facts: Facts) -> Option<Frame> {
         let blocks = graph.node_blocks(owner).to_vec();
         let index = blocks.iter().position(|b| *b == done.block)?;
@@ -147,7 +147,7 @@ impl<S: Subject> Walk<'_, S> {
         None
     }
 
-    /// What a node that is no branch says.
+    /// Records the facts of a node that is not a branch.
     fn learn(&mut self, graph: &Graph, node: NodeId) {
         if graph.kind(node) == symbols::PRIM_RAISE_EXCEPTION {
             self.throwing.extend(graph.parent(node));
@@ -168,7 +168,7 @@ impl<S: Subject> Walk<'_, S> {
         }
     }
 
-    /// What `value == constant`, or `value != constant`, says.
+    /// Returns the facts of `value == constant`, or `value != constant`.
     fn comparison(&self, graph: &Graph, equal: bool, value: ValueId, constant: ValueId) -> Option<Implied> {
         let constant = graph.constant(constant)?;
         if graph.ty(value) == types::INT {
@@ -191,7 +191,7 @@ impl<S: Subject> Walk<'_, S> {
         None
     }
 
-    /// What holds behind a branch, and what its outputs say.
+    /// Records the facts after a branch, and those of its outputs.
     fn join(&mut self, graph: &Graph, branch: NodeId, blocks: [BlockId; 2], sides: [Facts; 2]) {
         let throws = blocks.map(|b| self.throwing.contains(&b));
         let results = blocks.map(|b| graph.results(b).collect::<Vec<_>>());
@@ -201,7 +201,7 @@ impl<S: Subject> Walk<'_, S> {
             return;
         }
         if let Some(dead) = throws.iter().position(|t| *t) {
-            // Whoever comes by here took the other side.
+            // Execution that reaches this point took the other side.
             let live = 1 - dead;
             if let Some(known) = self.known.blocks.last_mut() {
                 known.extend(&sides[live]);
@@ -221,7 +221,7 @@ impl<S: Subject> Walk<'_, S> {
                 continue;
             };
             let constant = |v| graph.constant(v).and_then(|c| c.as_bool());
-            // Where one side is a constant, the opposite has to come from the other, on which its facts hold as well.
+            // If one side is a constant, the opposite value must come from the other side, whose facts hold as well.
             let joined = match (constant(a), constant(b)) {
                 (Some(c), _) => self.one_sided(c, b, &sides[1]),
                 (None, Some(c)) => self.one_sided(c, a, &sides[0]),

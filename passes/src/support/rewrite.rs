@@ -1,11 +1,11 @@
-//! Replacing single nodes: what small rewrites have in common.
+//! Replacement of single nodes, for small rewrites.
 
 use super::constants::insert_constant;
 use crate::dce::DeadCodeElimination;
 use crate::{PassContext, PassError};
 use frazil_ir::{Builder, Constant, Graph, NodeId, TypeId, TypeKind, ValueId, symbols};
 
-/// What a node is replaced by.
+/// The replacement of a node.
 pub enum Replacement {
     /// This value, for its only output.
     Value(ValueId),
@@ -19,7 +19,7 @@ pub enum Replacement {
     List(Vec<ValueId>),
 }
 
-/// Puts `replacement` in the place of `node`, which goes. New nodes have its source range.
+/// Replaces `node` by `replacement` and removes it. New nodes have its source range.
 pub fn replace(graph: &mut Graph, node: NodeId, replacement: Replacement) {
     let outputs = graph.node_outputs(node).to_vec();
     let Some(&output) = outputs.first() else { return };
@@ -42,7 +42,7 @@ pub fn replace(graph: &mut Graph, node: NodeId, replacement: Replacement) {
     graph.erase(node);
 }
 
-/// Offers every node, in the order of the graph, to `rewrite`, and does what it answers as long as there is fuel. Each rewrite is counted
+/// Calls `rewrite` for every node, in the order of the graph, and applies the results as long as there is fuel. Each rewrite is counted
 /// as `statistic`.
 pub fn rewrite_nodes(
     graph: &mut Graph,
@@ -63,7 +63,7 @@ pub fn rewrite_nodes(
     }
 }
 
-/// Removes what a pass left without use, if it did anything: `before` is what [`PassContext::counted`] said of `statistic` at its start.
+/// Removes nodes that a pass made unused, if it rewrote anything: `before` is the value of `statistic` from [`PassContext::counted`] at its start.
 ///
 /// # Errors
 /// None; the type is that of passes.
@@ -74,22 +74,22 @@ pub fn clean_up(graph: &mut Graph, cx: &mut PassContext<'_>, statistic: &str, be
     cx.run(&DeadCodeElimination::default(), graph)
 }
 
-/// The node that builds `value`, if that is a `kind`.
+/// Returns the node that defines `value`, if it is a `kind`.
 pub fn built_by(graph: &Graph, value: ValueId, kind: frazil_ir::SymbolId) -> Option<NodeId> {
     graph.defining_node(value).filter(|n| graph.kind(*n) == kind)
 }
 
-/// The node that builds the list `value`.
+/// Returns the node that builds the list `value`.
 pub fn built_list(graph: &Graph, value: ValueId) -> Option<NodeId> {
     built_by(graph, value, symbols::PRIM_LIST_CONSTRUCT)
 }
 
-/// The integer that `value` is.
+/// Returns the integer of a constant `value`.
 pub fn int(graph: &Graph, value: ValueId) -> Option<i64> {
     graph.constant(value)?.as_int()
 }
 
-/// `index` into `len` elements, counted from the end when negative; none outside.
+/// Converts `index` for `len` elements, counted from the end if it is negative; `None` if out of range.
 pub fn element_index(index: i64, len: usize) -> Option<usize> {
     let index = if index < 0 {
         index.checked_add(i64::try_from(len).ok()?)?
@@ -99,7 +99,7 @@ pub fn element_index(index: i64, len: usize) -> Option<usize> {
     usize::try_from(index).ok().filter(|i| *i < len)
 }
 
-/// Indices that a slice takes of `len` elements, as Python has it; none for a step that is not positive.
+/// Returns the indices of a Python slice of `len` elements; `None` for a step that is not positive.
 pub fn slice_indices(len: usize, start: Option<i64>, end: Option<i64>, step: i64) -> Option<Vec<usize>> {
     let n = i64::try_from(len).ok()?;
     let clamp = |i: i64| if i < 0 { i.saturating_add(n).max(0) } else { i.min(n) };
@@ -108,21 +108,21 @@ pub fn slice_indices(len: usize, start: Option<i64>, end: Option<i64>, step: i64
     Some((start..end).step_by(step).map(|i| i as usize).collect())
 }
 
-/// True when `ty` is a list.
+/// Returns true if `ty` is a list.
 pub fn is_list(graph: &Graph, ty: TypeId) -> bool {
     matches!(graph.ctx().type_kind(ty), TypeKind::List(_))
 }
 
-/// True when both nodes stand in one block and nothing between them, at any depth, uses `value`, an output of `from`.
+/// Returns true if both nodes are in one block and no node between them, at any depth, uses `value`, an output of `from`.
 ///
-/// Of something that `from` makes anew, that says that nobody has seen it when `to` runs.
+/// If `from` creates the value, this means that it has no uses before `to` runs.
 pub fn unused_between(graph: &Graph, value: ValueId, from: NodeId, to: NodeId) -> bool {
     let Some(block) = graph.parent(from).filter(|b| graph.parent(to) == Some(*b)) else {
         return false;
     };
     graph.is_before(from, to)
         && graph.uses(value).all(|u| {
-            // A use in a nested block happens when the node around it runs.
+            // A use in a nested block happens when the enclosing node runs.
             u.user == to
                 || graph
                     .ancestor_in(u.user, block)

@@ -1,5 +1,5 @@
-//! Weights times a factor for each output channel, computed when they are read: a model whose batch norms have been folded needs no second copy
-//! of its weights as long as only the compiler reads them.
+//! Weights scaled by a factor for each output channel, computed when they are read: a model with folded batch norms needs no second copy of its
+//! weights as long as only the compiler reads them.
 
 use super::fold::is_real;
 use frazil_ir::{DType, Device, Source, Storage, TensorData, TensorError, contiguous_strides};
@@ -8,35 +8,35 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-/// The weights of a layer, and where their output channels are.
+/// The weights of a layer, and the layout of their output channels.
 #[derive(Clone)]
 pub struct Channels {
     /// The weights.
     pub weight: Arc<TensorData>,
-    /// Which dimension the output channels are along.
+    /// The dimension of the output channels.
     pub dim: usize,
-    /// Groups, for transposed convolutions: output channels are numbered group by group.
+    /// Number of groups of a transposed convolution, whose output channels are numbered group by group.
     pub groups: usize,
 }
 
 impl Channels {
-    /// Number of output channels.
+    /// Returns the number of output channels.
     pub fn count(&self) -> i64 {
         self.weight.sizes.get(self.dim).copied().unwrap_or(0) * self.groups as i64
     }
 
-    /// How many neighbours have one output channel.
+    /// Returns the number of adjacent elements with one output channel.
     fn run(&self) -> usize {
         let inner = self.weight.sizes.get(self.dim + 1..).unwrap_or_default();
         inner.iter().product::<i64>() as usize
     }
 
-    /// The output channel of run number `run`.
+    /// Returns the output channel of run number `run`.
     fn channel(&self, run: usize) -> usize {
         let size = |dim: usize| self.weight.sizes.get(dim).map_or(1, |&size| size.max(1) as usize);
         match self.dim {
             0 => run,
-            // Transposed: rows are input channels, and the group of a row says which output channels are meant.
+            // Transposed: rows are input channels, and the group of a row determines its output channels.
             _ => {
                 let own = size(self.dim);
                 let group_rows = (size(0) / self.groups.max(1)).max(1);
@@ -46,17 +46,17 @@ impl Channels {
     }
 }
 
-/// Weights that are computed in f64 and rounded once, to the dtype that they have.
+/// Weights that are computed in f64 and rounded once to their dtype.
 struct Scaled {
     channels: Channels,
-    /// A factor for each output channel.
+    /// One factor per output channel.
     scale: Vec<f64>,
-    /// All of them, once somebody has wanted to keep them.
+    /// All elements, once they have been read permanently.
     kept: OnceLock<Vec<u8>>,
 }
 
-/// The weights with each output channel multiplied by its number in `scale`, as a contiguous tensor. `None` where there are other channels than
-/// numbers, or the weights are not real.
+/// Returns the weights with each output channel multiplied by its number in `scale`, as a contiguous tensor. `None` if the number of channels
+/// differs, or the weights are not real.
 pub fn scaled(channels: Channels, scale: &[f64]) -> Option<Arc<TensorData>> {
     let weight = channels.weight.clone();
     if !is_real(weight.dtype) || i64::try_from(scale.len()) != Ok(channels.count()) {
@@ -74,7 +74,7 @@ pub fn scaled(channels: Channels, scale: &[f64]) -> Option<Arc<TensorData>> {
 }
 
 impl Scaled {
-    /// The elements in `range`.
+    /// Returns the elements in `range`.
     fn compute(&self, range: Range<usize>) -> Vec<u8> {
         let weight = &self.channels.weight;
         let bytes = match weight.is_contiguous() {
@@ -101,7 +101,7 @@ impl Scaled {
         }
     }
 
-    /// `times` of each element in `bytes`, the first of which is number `first`, and its channel's factor.
+    /// Calls `times` on each element in `bytes`, the first of which has index `first`, and its channel's factor.
     fn each<const N: usize>(&self, bytes: &[u8], first: usize, times: impl Fn([u8; N], f64) -> [u8; N]) -> Vec<u8> {
         let mut out = Vec::with_capacity(bytes.len());
         let run = self.channels.run().max(1);

@@ -3,15 +3,15 @@
 use frazil_ir::{BlockId, Builder, CopyMap, Graph, InsertPoint, ValueId};
 use std::collections::HashSet;
 
-/// A block taken out of its graph, to be put into it any number of times. Making one costs as much as the block is large.
+/// A copy of a block that can be inserted into its graph any number of times. Making one takes time in the size of the block.
 pub struct BlockTemplate {
-    /// The block as a graph: its inputs are the block's parameters, then what the block uses from around it.
+    /// The block as a graph: its inputs are the block's parameters, then the values from outside that the block uses.
     graph: Graph,
     outside: Vec<ValueId>,
 }
 
 impl BlockTemplate {
-    /// A template of `block`, which stays as it is.
+    /// Returns a template of `block`, which is not changed.
     pub fn new(graph: &Graph, block: BlockId) -> BlockTemplate {
         let outside = values_from_outside(graph, block);
         let mut template = Graph::new(graph.ctx().clone());
@@ -29,7 +29,7 @@ impl BlockTemplate {
         }
     }
 
-    /// Puts a copy of the nodes at `point` of the graph that the block came from, with `parameters` for the block's. Gives the block's results.
+    /// Inserts a copy of the nodes at `point` of the block's graph, with `parameters` for the block's. Returns the block's results.
     pub fn instantiate(&self, graph: &mut Graph, point: InsertPoint, parameters: &[ValueId]) -> Vec<ValueId> {
         let mut map = CopyMap::default();
         for (&input, &v) in self.graph.inputs().iter().zip(parameters.iter().chain(&self.outside)) {
@@ -39,7 +39,7 @@ impl BlockTemplate {
     }
 }
 
-/// Values that the nodes of `block` use and that are defined around it, once each, in the order of their first use.
+/// Returns the values that the nodes of `block` use and that are defined outside of it, each once, in the order of their first use.
 pub fn values_from_outside(graph: &Graph, block: BlockId) -> Vec<ValueId> {
     let mut inside: HashSet<ValueId> = graph.parameters(block).iter().copied().collect();
     let mut used = Vec::new();

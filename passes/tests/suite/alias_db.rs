@@ -1,4 +1,4 @@
-//! The alias analysis on graphs as text, with the real operators: what it has to know for each kind of aliasing, write and move.
+//! The alias analysis on graphs as text, with the real operators: required results for each kind of aliasing, write and move.
 
 use frazil_ir::{Context, Graph, NodeId, ValueId, symbols};
 use frazil_passes::AliasDb;
@@ -68,7 +68,7 @@ impl Setting {
         self.db.safe_to_change_aliasing(a, b)
     }
 
-    /// Moves in a copy; the names of the outputs in their new order, or `None` when the move is refused.
+    /// Moves a node in a copy; returns the names of the outputs in their new order, or `None` if the move is refused.
     fn moved(&self, node: &str, side: Side, target: &str) -> Option<String> {
         let (node, target) = (self.node(node), self.node(target));
         let catalogue = self.registry.catalogue();
@@ -97,7 +97,7 @@ impl Setting {
 
 // --- moves
 
-/// Every node of one letter; `c` and `p` and `q` need nothing, the others what their operands say.
+/// Every node has a name of one letter; `c` and `p` and `q` have no operands, the others depend on their operands.
 const ORDER: &str = "graph(%x : Tensor):
   %a : Tensor = aten::relu(%x)
   %b : Tensor = aten::relu(%a)
@@ -116,22 +116,22 @@ fn nodes_move_both_ways_and_leave_behind_or_take_along_what_they_cannot_pass() {
     use Side::{After, Before};
     let s = Setting::new(ORDER);
     let cases = [
-        // Forward, beyond the target: users come along.
+        // Forward, beyond the target: users move along.
         ("c", After, "d", Some("abdcefgpq")),
         ("e", After, "p", Some("abcdpefgq")),
         ("a", After, "c", Some("cabdefgpq")),
         ("p", After, "q", None),
-        // Forward, up to the target: users go beyond it.
+        // Forward, up to the target: users move beyond it.
         ("c", Before, "p", Some("abdcpefgq")),
         ("e", Before, "g", Some("abcdegfpq")),
-        // Backward, beyond the target: operands come along.
+        // Backward, beyond the target: operands move along.
         ("q", Before, "a", Some("pqabcdefg")),
         ("e", Before, "c", None),
-        // Backward, up to the target: operands go beyond it.
+        // Backward, up to the target: operands move beyond it.
         ("c", After, "a", Some("acbdefgpq")),
         ("f", After, "d", Some("abcedfgpq")),
         ("d", After, "a", None),
-        // Where it is already.
+        // At its place already.
         ("g", After, "f", Some("abcdefgpq")),
         ("a", Before, "b", Some("abcdefgpq")),
         ("a", Before, "a", Some("abcdefgpq")),
@@ -163,7 +163,7 @@ fn writes_and_output_block_moves() {
     assert_eq!(
         s.moved("c", After, "b").as_deref(),
         Some("abcw"),
-        "nobody writes to what it reads"
+        "its operands are not written"
     );
 
     let s = Setting::new(
@@ -186,7 +186,7 @@ fn writes_and_output_block_moves() {
         "random numbers and warnings have an order"
     );
 
-    // A write through a view, in a branch, to an element of a list, and to what a list is used for.
+    // A write through a view, in a branch, to an element of a list, and to the operands of a list operator.
     let s = Setting::new(
         "graph(%n : int, %cond : bool):
   %sizes : int[] = prim::ListConstruct(%n)
@@ -373,7 +373,7 @@ fn a_list_from_outside_may_hold_what_comes_from_outside() {
 // --- changing what aliases
 
 #[test]
-fn aliasing_changes_only_where_nobody_can_tell() {
+fn aliasing_changes_only_if_unobservable() {
     let s = Setting::new(
         "graph(%x : Tensor):
   %b : Tensor = aten::relu(%x)
@@ -386,7 +386,7 @@ fn aliasing_changes_only_where_nobody_can_tell() {
 ",
     );
     assert!(!s.safe("x", "b") && !s.safe("b", "c"), "both are known outside");
-    assert!(s.safe("c", "d") && s.safe("x", "d"), "d is known to nobody");
+    assert!(s.safe("c", "d") && s.safe("x", "d"), "d is not known outside");
     assert!(!s.safe("d", "e"), "e is written");
     assert!(s.db.escapes_scope(&[s.value("b")]) && !s.db.escapes_scope(&[s.value("d")]));
 }

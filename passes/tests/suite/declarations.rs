@@ -1,4 +1,4 @@
-//! What passes declare about themselves is true: their examples come out as they say, and the document that lists them is up to date.
+//! Declarations of passes are right: their examples have the stated results, and the document that lists them is up to date.
 
 use crate::common;
 
@@ -9,7 +9,7 @@ use frazil_runtime::Registry;
 use frazil_syntax::{parse_graph, print_graph};
 use std::fmt::Write;
 
-/// Passes whose examples are no graphs: they need a module, or weights of more than a few numbers.
+/// Passes whose examples are not graphs: they need a module, or weights of more than a few numbers.
 const WITHOUT_GRAPHS: &[&str] = &[
     "inline",
     "freeze",
@@ -25,7 +25,7 @@ const WITHOUT_GRAPHS: &[&str] = &[
     "optimize-for-inference",
 ];
 
-/// What `pipeline` makes of `text`.
+/// Returns the text of the graph `text` after `pipeline`.
 fn run(registry: &Registry, pipeline: &str, text: &str) -> String {
     let mut graph = parse_graph(registry.ctx(), text).unwrap().graph;
     let mut manager = PassManager::from_pipeline(&PassRegistry::standard(), pipeline).unwrap();
@@ -36,7 +36,7 @@ fn run(registry: &Registry, pipeline: &str, text: &str) -> String {
     }
 }
 
-/// Text without the numbers of nameless values, which say nothing.
+/// Returns the text without the numbers of nameless values, which have no meaning.
 fn normal(registry: &Registry, text: &str) -> String {
     match parse_graph(registry.ctx(), text) {
         Ok(parsed) => {
@@ -90,7 +90,7 @@ fn passes_that_are_done_find_nothing_more_to_do() {
     }
 }
 
-/// The document's text about `info`.
+/// Appends the document's section on `info`.
 fn section(out: &mut String, info: &PassInfo) {
     writeln!(out, "\n### {}\n\n{}", info.name, info.summary).unwrap();
     if !info.options.is_empty() {

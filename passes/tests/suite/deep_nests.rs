@@ -1,4 +1,4 @@
-//! No pass needs stack for nested blocks: each runs with little stack on nests as deep as readers accept.
+//! No pass needs stack for nested blocks: each runs with a small stack on the deepest nesting that readers accept.
 
 use frazil_ir::nesting::MAX_NESTING;
 use frazil_ir::{Context, Graph};
@@ -7,16 +7,16 @@ use frazil_runtime::Registry;
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// The graph is a block, too.
+/// The graph itself is a block too.
 const DEPTH: usize = MAX_NESTING - 1;
-/// Enough for what does not recurse, and for no level of recursion as deep as the nests.
+/// Sufficient without recursion, and insufficient for a level of recursion per block.
 const STACK: usize = 256 << 10;
 
 #[derive(Clone, Copy)]
 enum Nest {
     Branches,
     Loops,
-    /// Blocks of operators that nobody knows.
+    /// Blocks of unknown operators.
     Unknown,
 }
 
@@ -31,7 +31,7 @@ fn text(nest: Nest) -> String {
             ),
             Nest::Unknown => writeln!(out, "%v{i} : Tensor = foo::nest(%x)\nblock0():"),
         };
-        // Something for passes to do at every level: a repeated operator, an unused one, a write.
+        // Work for passes at every level: a repeated operator, an unused one, a write.
         let _ = write!(
             out,
             "%a{i} : Tensor = aten::mul(%x, %x)\n%b{i} : Tensor = aten::relu(%a{i})\n%d{i} : Tensor = aten::relu_(%a{i})\n"
@@ -62,7 +62,7 @@ fn every_pass(nest: Nest) {
     for pass in passes.passes() {
         let manager = PassManager::from_pipeline(&passes, pass.name).unwrap();
         let mut copy = graph.clone();
-        // Passes over modules say that they want one, and passes of patterns that they want some.
+        // Passes over modules report that they need one, and pattern passes that they need patterns.
         run += usize::from(manager.run_on_graph(&mut copy, &registry).is_ok());
         copy.verify(Some(registry.catalogue())).unwrap();
     }

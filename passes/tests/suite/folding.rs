@@ -1,4 +1,4 @@
-//! Foldings against the interpreter: a graph before and after gives the same, and is folded exactly when it should be.
+//! Foldings compared with the interpreter: a graph has the same results before and after, and is folded exactly when it should be.
 //!
 //! Each case is a graph over `%x` and named weights; the weights become constants before the passes run.
 
@@ -13,7 +13,7 @@ use frazil_runtime::{Registry, Tensor, Value};
 use frazil_syntax::parse_graph;
 use std::sync::Arc;
 
-/// Numbers that are neither zero nor equal; variances have to be positive.
+/// Numbers that are neither zero nor equal; variances must be positive.
 fn numbers(n: i64, seed: i64) -> Vec<f32> {
     (0..n)
         .map(|i| 0.25 + (((i * 37 + seed * 101) % 89) as f32) / 50.0)
@@ -27,7 +27,7 @@ struct Case {
     /// Names and sizes of the weights.
     weights: &'static [(&'static str, &'static [i64])],
     body: &'static str,
-    /// The operator that goes when the folding is done.
+    /// The operator that the folding removes.
     folded: &'static str,
     expect: bool,
 }
@@ -390,7 +390,7 @@ const LINEAR: &[(&str, &[i64])] = &[
     ("square", &[4, 4]),
 ];
 
-/// A pipeline, the body of a graph, an operator, and how many of it are left.
+/// Cases: a pipeline, the body of a graph, an operator, and the number of its nodes that remain.
 const REWRITES: &[(&str, &str, &str, &str, usize)] = &[
     (
         "linears on one input become one",
@@ -582,7 +582,7 @@ fn half_precision_keeps_its_dtype() {
     );
 }
 
-/// Operators that are defined by others are evaluated as others are; not such that draw random numbers, or may make much of little.
+/// Composites are evaluated like other operators, except those that draw random numbers, or may allocate much more than their operands.
 #[test]
 fn composites_are_evaluated() {
     let registry = registry();
@@ -602,7 +602,7 @@ fn composites_are_evaluated() {
         ),
     ];
     for (operator, node, folds) in cases {
-        // What is returned as it is stays: the caller may change it.
+        // A constant that the graph returns is kept, since the caller may change it.
         let text = format!(
             "graph(%x : Tensor):\n{prelude}{ones}{node}  %z : Tensor = aten::add(%x, %y, %one)\n  return (%z)\n"
         );

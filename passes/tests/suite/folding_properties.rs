@@ -1,5 +1,5 @@
-//! Constant propagation never changes what a program can see of a tensor: its dtype, sizes and strides, its elements to the bit, and what shares memory
-//! or identity with it. Random graphs over constants, views of them and writes, before and after. A fold that breaks one of these is found.
+//! Constant propagation never changes the observable properties of a tensor: its dtype, sizes and strides, its elements bit by bit, and which values
+//! share its memory or identity. Checked on random graphs over constants, views of them and writes. An incorrect fold is detected.
 
 use crate::common;
 
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 const FOLD: &str = "constant-propagation{like-pytorch=false}";
 
-/// What a graph starts with: numbers for arguments, and codes of dtypes.
+/// The start of each graph: numbers for arguments, and codes of dtypes.
 const PRELUDE: &str = "graph(%x : Tensor):
   %none : NoneType = prim::Constant()
   %zero : int = prim::Constant[value=0]()
@@ -39,7 +39,7 @@ const PRELUDE: &str = "graph(%x : Tensor):
   %back : int[] = prim::Constant[value=[3, 0, 1, 2]]()
 ";
 
-/// Writes a random graph over tensors of four dimensions. What is seen of them is returned; they themselves are not, as a fold keeps those that leave.
+/// Writes a random graph over 4-d tensors. Their observable properties are returned; they themselves are not, since folding keeps tensors that leave the graph.
 struct Writer {
     random: Dice,
     text: String,
@@ -65,7 +65,7 @@ impl Writer {
         self.random.pick(&self.tensors).clone()
     }
 
-    /// A new constant of the size 2, 1, 2, 3 or 2, 4, 2, 3.
+    /// Adds a constant of size `[2, 1, 2, 3]` or `[2, 4, 2, 3]`.
     fn fresh(&mut self) {
         let dtype = self.dtype();
         let row = self.define("Tensor", "aten::arange(%many, %none, %none, %none, %none)");
@@ -121,7 +121,7 @@ impl Writer {
                 let flat = self.define("Tensor", &format!("aten::flatten({a}, %zero, %one)"));
                 format!("aten::unsqueeze({flat}, %zero)")
             }
-            // Writes: what was folded before or is folded after must not notice.
+            // Writes must not affect values that were folded before or are folded after.
             13..=14 => {
                 let whole = self.define("Tensor", &format!("aten::clone({a}, %none)"));
                 self.tensors.push(whole.clone());
@@ -136,7 +136,7 @@ impl Writer {
         self.tensors.push(v);
     }
 
-    /// What a program sees of `a` now.
+    /// Returns the observable properties of `a`.
     fn look(&mut self, a: &str) {
         let b = self.tensor();
         let looks = [
@@ -174,7 +174,7 @@ fn random_text(seed: u64) -> String {
     w.text
 }
 
-/// What a value is to the bit, as text; tensors with their strides.
+/// Returns a value bit by bit as text; tensors with their strides.
 fn shown(value: &Value) -> String {
     match value.as_tensor() {
         Some(t) => {
@@ -185,7 +185,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// What the graph shows of its tensors, or where it fails.
+/// Returns the observed properties of the graph's tensors, or the error.
 fn results(registry: &Arc<Registry>, graph: &Graph) -> Result<Vec<String>, String> {
     let numbers: Vec<f32> = (0..12).map(|i| i as f32 / 4.0 - 1.0).collect();
     let x = Tensor::from_f32(&numbers, &[2, 1, 2, 3]).unwrap();
@@ -194,14 +194,14 @@ fn results(registry: &Arc<Registry>, graph: &Graph) -> Result<Vec<String>, Strin
         .map_err(|e| e.to_string().lines().next().unwrap_or_default().to_owned())
 }
 
-/// Runs the passes on the graph of `seed`. Gives how many nodes they left fewer, or what is wrong.
+/// Runs the passes on the graph of `seed`. Returns the number of removed nodes, or the difference.
 fn check(registry: &Arc<Registry>, seed: u64, manager: &PassManager) -> Result<usize, String> {
     let text = random_text(seed);
     let graph = parse_graph(registry.ctx(), &text)
         .unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"))
         .graph;
     let before = results(registry, &graph);
-    // A call that raises and whose result nobody uses may go, as in PyTorch.
+    // As in PyTorch, a call that raises and whose result is unused may be removed.
     if before.is_err() {
         return Ok(0);
     }
@@ -241,11 +241,11 @@ fn folding_changes_nothing_that_a_program_sees() {
             Err(wrong) => panic!("{wrong}"),
         }
     }
-    // A fold that does nothing would pass as well.
+    // A pass that does nothing would also keep the results.
     assert!(folded as u64 > 4 * seeds, "only {folded} nodes were folded");
 }
 
-/// Replaces each tensor that is a constant by what a function makes of it, if anything.
+/// Replaces each constant tensor by the result of a function, if it returns one.
 struct Changes(fn(&TensorData) -> Option<TensorData>);
 
 impl GraphPass for Changes {
@@ -265,7 +265,7 @@ impl GraphPass for Changes {
     }
 }
 
-/// Takes a copy for what it is a copy of.
+/// Treats a copy as the original.
 struct SharesCopies;
 
 impl GraphPass for SharesCopies {

@@ -1,6 +1,6 @@
-//! Freezing what is frozen changes nothing, and copies no weights.
+//! Freezing a frozen module changes nothing, and copies no weights.
 //!
-//! Runs over the archives of `tests/fixtures`, and of the large corpus.
+//! Runs on the archives of `tests/fixtures` and of the large corpus.
 
 use frazil_ir::{Constant, Context, Graph, Module, Storage, symbols};
 use frazil_passes::{FreezeOptions, freeze_module};
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Every `model.pt` below the folders.
+/// Returns all `model.pt` below the folders.
 fn archives() -> Vec<PathBuf> {
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/models")];
     folders.extend(frazil_recorded::workspace::corpus().map(|corpus| corpus.join("models")));
@@ -34,14 +34,14 @@ fn options(registry: &Registry) -> LoadOptions<'_> {
     LoadOptions::new(registry.ctx(), registry.catalogue())
 }
 
-/// The module in the archive, with its objects restored.
+/// Returns the module in the archive, after restoring its objects.
 fn module(archive: &Path, registry: &Arc<Registry>) -> Module {
     let module = Arc::new(load(archive, &options(registry)).unwrap());
     let restored = state::restore(&module, registry).unwrap();
     restored.unwrap_or_else(|| Module::clone(&module))
 }
 
-/// What the case beside the archive wants to call.
+/// Returns the names that the case beside the archive preserves.
 fn preserved(archive: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(archive.with_file_name("case.json")).unwrap();
     let case: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -53,7 +53,7 @@ fn graphs(module: &Module) -> impl Iterator<Item = &Graph> {
     module.unit.functions().map(|(_, function)| &function.graph)
 }
 
-/// How many nodes of each kind the module has. Constants are left out: an archive has lists of constants in the place of constant lists.
+/// Returns the number of nodes of each kind in the module. Constants are not counted: an archive has lists of constants in place of constant lists.
 fn kinds(module: &Module) -> BTreeMap<String, usize> {
     let mut kinds = BTreeMap::new();
     for graph in graphs(module) {
@@ -66,7 +66,7 @@ fn kinds(module: &Module) -> BTreeMap<String, usize> {
     kinds
 }
 
-/// The bytes of each tensor that is a constant in a graph, sorted, each once.
+/// Returns the bytes of each constant tensor in a graph, sorted and without duplicates.
 fn constants(module: &Module) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     for graph in graphs(module) {
@@ -81,8 +81,8 @@ fn constants(module: &Module) -> Vec<Vec<u8>> {
     found
 }
 
-/// Models with embedding bags, of which freezing leaves less when it reads them from the archive: offsets that only branches that raise
-/// would use. The first time the nodes are those that PyTorch leaves.
+/// Models with embedding bags that have fewer nodes after freezing when they are read from the frozen archive: without offsets that
+/// only branches that raise would use. The first time the nodes are those of PyTorch.
 const LEAVE_LESS_BEHIND_ARCHIVES: &[&str] = &["dlrm_script", "text_classifier_script"];
 
 #[test]
@@ -106,7 +106,7 @@ fn freezing_twice_changes_nothing() {
                 }
                 Err(e) => fail(e.to_string()),
             }
-            // The same behind an archive.
+            // The same after saving and loading.
             let bytes = save_bytes(&frozen, registry.catalogue(), &SaveOptions::default()).unwrap();
             let loaded = load_bytes(bytes, &options(&registry)).unwrap();
             match freeze_module(&loaded, &freeze, &*registry) {
@@ -131,7 +131,7 @@ fn freezing_twice_changes_nothing() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Weights that no folding changes are constants on the storages that the attributes have.
+/// Weights that no folding changes are constants on the attributes' storages.
 #[test]
 fn weights_are_shared() {
     let mut shared = 0;
@@ -161,7 +161,7 @@ fn weights_are_shared() {
             for node in graph.all_nodes() {
                 let name = graph.output(node).and_then(|v| graph.value_name(v));
                 let name = name.map_or_else(String::new, |n| n.display(graph.ctx()).to_string());
-                // What was an attribute is named after it.
+                // The names of constants are derived from the attributes'.
                 if let (Some(Constant::Tensor(t)), true) = (graph.constant_of(node), name.starts_with("self.")) {
                     assert!(
                         storages.contains(&Arc::as_ptr(&t.storage)),

@@ -1,6 +1,6 @@
-//! Freezing real archives: the frozen module against the module itself, call by call.
+//! Freezing real archives: the frozen module is compared with the module itself, call by call.
 //!
-//! Runs over the large corpus.
+//! Runs on the large corpus.
 
 use crate::common;
 
@@ -18,13 +18,13 @@ use frazil_runtime::{Registry, Signature, Value};
 use frazil_torchscript::{LoadOptions, load};
 use std::sync::Arc;
 
-/// Methods and attributes that the case asks to preserve.
+/// Returns the methods and attributes that the case preserves.
 fn preserved(case: &serde_json::Value) -> Vec<String> {
     let names = case["preserve"].as_array().into_iter().flatten();
     names.filter_map(|s| s.as_str().map(str::to_owned)).collect()
 }
 
-/// Runs the recorded calls in order on a fresh instance.
+/// Runs the recorded calls in order on a new instance.
 fn run(
     registry: &Arc<Registry>,
     module: &Module,
@@ -46,7 +46,7 @@ fn run(
         .collect()
 }
 
-/// Frozen modules give what the modules themselves give, call by call: bit by bit without the numerics, nearly so with them.
+/// Frozen modules return the results of the modules themselves, call by call: bit by bit without numeric optimisations, approximately with them.
 #[test]
 fn frozen_modules_give_the_same_results() {
     let Some(corpus) = corpus() else { return };
@@ -82,7 +82,8 @@ fn frozen_modules_give_the_same_results() {
             {
                 let differs = match (want, &got) {
                     (Ok(a), Ok(b)) => compare::values(a, b, tolerance).err().map(|e| e.to_string()),
-                    // What the interpreter cannot run says nothing about freezing; what the program raises, it has to raise frozen too.
+                    // Calls that the interpreter cannot run are skipped; exceptions of the program must also be raised
+                    // after freezing.
                     (Err(e), _) if e.contains("malformed program") || e.contains("no semantics") => {
                         println!("{name}, call {i}: {e}");
                         None

@@ -1,5 +1,5 @@
-//! Random modules, before and after: frozen, by each pass alone, and by random pipelines, call by call and with the tensors that calls were given.
-//! `FRAZIL_RANDOM_MODULES` says how many modules (300 without it), `FRAZIL_RANDOM_SEED` where to start.
+//! Random modules before and after freezing, each pass alone, and random pipelines, compared call by call, including the arguments after the
+//! calls. `FRAZIL_RANDOM_MODULES` is the number of modules (300 by default), `FRAZIL_RANDOM_SEED` the first seed.
 
 use crate::common;
 
@@ -12,10 +12,10 @@ use frazil_runtime::{Registry, Tensor, Value};
 use frazil_syntax::{NoTensors, parse_module, print_module_to_string};
 use std::sync::Arc;
 
-/// For each call the bits of what it gave and of what it left in its argument; none if it failed.
+/// For each call the bits of its result and of its argument afterwards; `None` if it failed.
 type Results = Vec<Option<Vec<u64>>>;
 
-/// What six calls in turn on one instance give.
+/// Returns the results of six consecutive calls on one instance.
 fn results(registry: &Arc<Registry>, module: &Module, seed: u64) -> Results {
     let interpreter = Interpreter::with_module(registry.clone(), Arc::new(module.clone())).unwrap();
     let mut dice = Dice::new(seed);
@@ -29,7 +29,7 @@ fn results(registry: &Arc<Registry>, module: &Module, seed: u64) -> Results {
     (0..6).map(call).collect()
 }
 
-/// Bits that are the same for all that is no number, and for both zeros.
+/// Returns the bits of a number; equal for all NaNs, and for both zeros.
 fn number_bits(x: f64) -> u64 {
     if x.is_nan() {
         f64::NAN.to_bits()
@@ -45,7 +45,7 @@ fn module_of(registry: &Registry, seed: u64) -> (String, Module) {
     (text, module)
 }
 
-/// Freezes a module and breaks or keeps the result with `after`. Nothing when PyTorch would refuse to freeze it; else the results of both.
+/// Freezes a module and applies `after`. Returns `None` if PyTorch would refuse to freeze it; else the results of both.
 fn both(seed: u64, after: impl Fn(Module) -> Module) -> (String, Option<(Results, Results)>) {
     let registry = registry();
     let (text, module) = module_of(&registry, seed);
@@ -62,7 +62,7 @@ fn both(seed: u64, after: impl Fn(Module) -> Module) -> (String, Option<(Results
     (text, Some(results))
 }
 
-/// The seeds of the modules to try.
+/// Returns the seeds of the modules.
 fn seeds() -> std::ops::Range<u64> {
     let first = number("FRAZIL_RANDOM_SEED", 1);
     first..first + number("FRAZIL_RANDOM_MODULES", 300)
@@ -86,7 +86,7 @@ fn random_modules_behave_the_same_frozen() {
     assert!(10 * refused < compared, "{refused} of them were refused");
 }
 
-/// Each module takes one pass after the other by itself, and then a random pipeline of five.
+/// On each module, runs one pass alone, another one for each module, and then a random pipeline of five.
 #[test]
 fn random_modules_behave_the_same_after_passes() {
     let registry = registry();
@@ -116,7 +116,7 @@ fn random_modules_behave_the_same_after_passes() {
     }
 }
 
-/// A freezing that is wrong: it folds what is left although somebody writes to it.
+/// Returns an incorrect freezing: folds the remaining attributes although they are written.
 fn fold_everything(mut module: Module) -> Module {
     let root = module.root;
     let names: Vec<_> = module.class_of(root).unwrap().methods.keys().copied().collect();

@@ -1,5 +1,5 @@
-//! Passes keep results: on random graphs with control flow, writes, views, lists and tuples, every pass alone and random pipelines give what the
-//! interpreter gave before, and leave valid graphs. A pass that does not is found.
+//! Passes keep results: on random graphs with control flow, writes, views, lists and tuples, every pass alone and random pipelines keep the
+//! interpreter's results, and leave valid graphs. An incorrect pass is detected.
 
 use frazil_ir::Graph;
 use frazil_passes::pass::{AnyPass, GraphPass, PassContext, PassError};
@@ -14,7 +14,7 @@ use crate::common;
 
 use common::{Dice, exact_passes, number, registry};
 
-/// Writes a random graph. All tensors are of two times two floats, so that everything fits everything.
+/// Writes a random graph. All tensors are 2 x 2 floats, so that any can be used anywhere.
 struct Writer {
     random: Dice,
     text: String,
@@ -143,7 +143,7 @@ impl Writer {
         }
     }
 
-    /// Statements of a block; what they define is not known behind it. Gives a tensor and an integer of it.
+    /// Writes statements of a block; their definitions are not visible behind it. Returns a tensor and an integer of it.
     fn block(&mut self, parameters: &[(&str, &str)], count: usize) -> (String, String) {
         let known = (self.tensors.len(), self.ints.len(), self.bools.len(), self.lists.len());
         for (name, ty) in parameters {
@@ -241,7 +241,7 @@ fn random_text(seed: u64) -> String {
     w.text
 }
 
-/// All numbers in a value, with marks of its structure.
+/// Collects all numbers in a value, with marks for its structure.
 fn flatten(value: &Value, out: &mut Vec<f64>) {
     match value {
         Value::Bool(b) => out.push(f64::from(u8::from(*b))),
@@ -260,7 +260,7 @@ fn flatten(value: &Value, out: &mut Vec<f64>) {
     }
 }
 
-/// What the graph gives on two inputs, and what it leaves in the tensors that it was given; or the error.
+/// Returns the results of the graph for two inputs, and the inputs afterwards; or the error.
 fn results(registry: &Arc<Registry>, graph: &Graph) -> Result<Vec<f64>, String> {
     let mut all = Vec::new();
     for (n, c) in [(3, true), (0, false)] {
@@ -279,7 +279,7 @@ fn agree(a: &[f64], b: &[f64]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(x, y)| close(*x, *y))
 }
 
-/// Runs `pipeline` on the graph of `seed` and compares. Gives what is wrong.
+/// Runs `pipeline` on the graph of `seed` and compares. Returns the difference, if any.
 fn check(registry: &Arc<Registry>, seed: u64, manager: &PassManager, told: &str) -> Option<String> {
     let text = random_text(seed);
     let graph = parse_graph(registry.ctx(), &text)
@@ -287,7 +287,8 @@ fn check(registry: &Arc<Registry>, seed: u64, manager: &PassManager, told: &str)
         .graph;
     let before = match results(registry, &graph) {
         Ok(before) => Some(before),
-        // Some programs write to memory that an operand shares, which PyTorch refuses, too. Passes have to get through them all the same.
+        // Some programs write to memory that an operand shares, which PyTorch refuses too. Passes must still process
+        // them.
         Err(e) if e.contains("unsupported operation") => None,
         Err(e) => panic!("seed {seed}: {e}\n{text}"),
     };
@@ -315,7 +316,7 @@ fn manager(pipeline: &str) -> PassManager {
     manager
 }
 
-/// Graphs for each pass; `FRAZIL_SEEDS` asks for more.
+/// Returns the number of graphs for each pass; `FRAZIL_SEEDS` sets another one.
 fn seeds() -> u64 {
     number("FRAZIL_SEEDS", 40)
 }
@@ -363,7 +364,7 @@ fn any_number_of_rewrites_keeps_results() {
     }
 }
 
-/// Takes a write for nothing, which it is not.
+/// An incorrect pass that ignores a write.
 struct ForgetsWrites;
 
 impl GraphPass for ForgetsWrites {
@@ -381,7 +382,7 @@ impl GraphPass for ForgetsWrites {
     }
 }
 
-/// Uses a value before it is there.
+/// An incorrect pass that uses a value before its definition.
 struct LosesOrder;
 
 impl GraphPass for LosesOrder {
@@ -408,7 +409,7 @@ fn passes_that_are_wrong_are_found() {
     assert!(found(|| AnyPass::graph(LosesOrder)));
 }
 
-/// A limit on rewrites finds the pass that is wrong, and the rewrite: with one rewrite less the graph gives what it gave.
+/// A limit on rewrites finds the incorrect pass, and the rewrite: with one rewrite less the graph has its original results.
 #[test]
 fn a_limit_finds_the_rewrite_that_is_wrong() {
     let registry = registry();
@@ -442,7 +443,7 @@ fn a_limit_finds_the_rewrite_that_is_wrong() {
 #[test]
 fn passes_that_claim_it_are_idempotent() {
     let registry = registry();
-    // Not dce: a write through what dead values may be aliases of goes only once those are gone.
+    // Not dce: a write through possible aliases of dead values is only removed after those are.
     for name in ["cse", "normalize-ops", "erase-shape-information", "refine-tuple-types"] {
         let manager = manager(name);
         for seed in 0..seeds() {

@@ -62,7 +62,7 @@ mod allocator {
         PEAK.fetch_max(live, Relaxed);
     }
 
-    // SAFETY: the system's allocator does the work; whoever calls keeps its rules.
+    // SAFETY: the system's allocator does the work; the caller guarantees its conditions.
     unsafe impl GlobalAlloc for Counting {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
             if is_refused(layout.size()) {

@@ -12,7 +12,7 @@ thread_local! {
     static SESSION: RefCell<(Session, u32)> = RefCell::new((limited(), 0));
 }
 
-/// A session for input from strangers.
+/// A session for untrusted input.
 fn limited() -> Session {
     Session::new().with_limits(Limits::untrusted())
 }

@@ -1,19 +1,19 @@
-//! Comparison of tensors bit by bit: two ways to one result inside of this compiler, where a last place or the sign of a zero tells them apart.
+//! Comparison of tensors bit by bit, for two computations of one result inside of this compiler that may differ in the last place or the sign of a zero.
 
 use frazil_ir::DType;
 use frazil_runtime::Tensor;
 use half::{bf16, f16};
 
-/// How far floating-point elements may differ.
+/// The tolerance for floating-point elements.
 #[derive(Clone, Copy)]
 pub enum Within {
-    /// Not at all: bits are equal.
+    /// None: bits are equal.
     Bits,
     /// Units in the last place of the result's largest element. Zeros have equal signs.
     Units(f64),
 }
 
-/// Where two lists of tensors differ: in number, dtypes, sizes, or elements. One NaN is as good as another.
+/// Returns the first difference of two lists of tensors: in number, dtypes, sizes, or elements. All NaNs are equal.
 pub fn difference(want: &[Tensor], got: &[Tensor], within: Within) -> Option<String> {
     if want.len() != got.len() {
         return Some(format!("{} results instead of {}", got.len(), want.len()));
@@ -60,7 +60,7 @@ fn of_tensors(want: &Tensor, got: &Tensor, within: Within) -> Option<String> {
     Some(format!("element {at} is {} instead of {}", shown(&b), shown(&a)))
 }
 
-/// The distance of 1 to the next number.
+/// Returns the distance from 1 to the next number.
 fn unit(dtype: DType) -> f64 {
     match (dtype, component(dtype)) {
         (DType::BFloat16, _) => 2f64.powi(-7),
@@ -70,7 +70,7 @@ fn unit(dtype: DType) -> f64 {
     }
 }
 
-/// Bytes of a component of an element: complex elements have two.
+/// Returns the bytes of a component of an element; complex elements have two.
 fn component(dtype: DType) -> usize {
     match dtype.is_complex() {
         true => dtype.size() / 2,

@@ -1,4 +1,4 @@
-//! Recorded cases: a model, calls of its methods, and what real PyTorch returned. README.md describes the files.
+//! Recorded cases: a model, calls of its methods, and PyTorch's results. README.md describes the files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,20 +17,20 @@ pub struct Case {
     pub name: String,
     /// The archive.
     pub model: PathBuf,
-    /// Where the case's tensors stand: `tensors.safetensors` of this folder.
+    /// The folder with the case's tensors in `tensors.safetensors`.
     pub folder: PathBuf,
     /// The case as recorded.
     pub json: Json,
 }
 
 impl Case {
-    /// How far numbers may differ.
+    /// Returns the tolerance for numbers.
     pub fn tolerance(&self) -> Result<Tolerance, RecordedError> {
         let number = |key: &str| self.json.get(key).and_then(Json::as_f64).ok_or_else(|| self.lacks(key));
         Ok(Tolerance::new(number("rtol")?, number("atol")?))
     }
 
-    /// The recorded outcome of each call.
+    /// Returns the recorded outcome of each call.
     pub fn expected(&self) -> Result<Vec<Outcome>, RecordedError> {
         let tensors = self.tensors()?;
         let calls = self.json.get("calls").and_then(Json::as_array);
@@ -41,7 +41,7 @@ impl Case {
             .collect()
     }
 
-    /// The tensors of arguments and results.
+    /// Returns the tensors of arguments and results.
     pub fn tensors(&self) -> Result<Tensors, RecordedError> {
         Tensors::open(&self.folder.join("tensors.safetensors"))
     }
@@ -54,7 +54,7 @@ impl Case {
     }
 }
 
-/// The models below a folder, each in one of its own with `model.pt` and `case.json`; sorted by name.
+/// Returns the models below a folder, each in one of its own with `model.pt` and `case.json`; sorted by name.
 pub fn models(folder: &Path) -> Result<Vec<Case>, RecordedError> {
     subfolders(folder)?
         .into_iter()
@@ -62,7 +62,7 @@ pub fn models(folder: &Path) -> Result<Vec<Case>, RecordedError> {
         .collect()
 }
 
-/// The model in a folder.
+/// Returns the model in a folder.
 pub fn model(name: String, folder: PathBuf) -> Result<Case, RecordedError> {
     let json = read_json(&folder.join("case.json"))?;
     Ok(Case {
@@ -73,7 +73,7 @@ pub fn model(name: String, folder: PathBuf) -> Result<Case, RecordedError> {
     })
 }
 
-/// The operator cases below a folder: a folder for each operator, whose `cases.json` names the archives beside it.
+/// Returns the operator cases below a folder: a folder for each operator, whose `cases.json` names the archives beside it.
 pub fn operators(folder: &Path) -> Result<Vec<Case>, RecordedError> {
     let mut cases = Vec::new();
     for (operator, folder) in subfolders(folder)? {

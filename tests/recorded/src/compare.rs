@@ -1,8 +1,8 @@
-//! When two results agree.
+//! Comparison of results.
 //!
-//! Kinds, dtypes and shapes are the same; integers, bools and strings are equal; floating-point numbers differ by at most
-//! `atol + rtol * |want|`, where NaN equals NaN and infinities equal themselves only. A call that has to raise raises, with
-//! a text that contains the recorded one where the program itself raised. Strides are not compared, nor the declared element types of containers.
+//! Kinds, dtypes and shapes must be the same; integers, bools and strings must be equal; floating-point numbers may differ by `atol + rtol *
+//! |want|`, where NaN equals NaN and infinities only equal themselves. A call that should raise must raise, with a text that contains the
+//! recorded one if the program itself raised. Strides and the declared element types of containers are not compared.
 
 use frazil_ir::DType;
 use frazil_runtime::Tensor;
@@ -11,14 +11,14 @@ use half::{bf16, f16};
 
 use crate::value::{Outcome, kind};
 
-/// How far floating-point numbers may differ.
+/// The tolerance for floating-point numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
-    /// Relative to the wanted number.
+    /// Relative to the expected number.
     pub rtol: f64,
     /// Absolute.
     pub atol: f64,
-    /// Both, for elements of 16 bits, where these have a tolerance of their own.
+    /// Both, for 16-bit elements, if they have a tolerance of their own.
     pub half: Option<f64>,
 }
 
@@ -26,12 +26,12 @@ impl Tolerance {
     /// Numbers are equal.
     pub const EXACT: Tolerance = Tolerance::new(0.0, 0.0);
 
-    /// A tolerance for all dtypes.
+    /// Returns a tolerance for all dtypes.
     pub const fn new(rtol: f64, atol: f64) -> Tolerance {
         Tolerance { rtol, atol, half: None }
     }
 
-    /// The same, with `half` for elements of 16 bits.
+    /// Returns the same, with `half` for 16-bit elements.
     pub const fn with_half(self, half: f64) -> Tolerance {
         Tolerance {
             half: Some(half),
@@ -63,13 +63,13 @@ impl Tolerance {
     }
 }
 
-/// Where two results differ, and how.
+/// A difference between two results.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{place}: {what}")]
 pub struct Mismatch {
-    /// The way to the differing part, such as `result[1]["mean"]`.
+    /// The path to the differing part, such as `result[1]["mean"]`.
     pub place: String,
-    /// The wanted and the actual value.
+    /// The expected and the actual value.
     pub what: String,
 }
 
@@ -80,7 +80,7 @@ fn mismatch(place: &str, what: String) -> Mismatch {
     }
 }
 
-/// Compares the outcome of a call with the wanted one.
+/// Compares the outcome of a call with the expected one.
 ///
 /// # Errors
 /// The first difference.
@@ -104,7 +104,7 @@ pub fn outcomes(want: &Outcome, got: &Outcome, tolerance: Tolerance) -> Result<(
     }
 }
 
-/// Compares a value with the wanted one.
+/// Compares a value with the expected one.
 ///
 /// # Errors
 /// The first difference.
@@ -112,7 +112,7 @@ pub fn values(want: &Value, got: &Value, tolerance: Tolerance) -> Result<(), Mis
     values_at("result", want, got, tolerance)
 }
 
-/// The largest absolute difference between two values of one structure, over all finite floating-point numbers in them.
+/// Returns the largest absolute difference between two values of one structure, over all finite floating-point numbers in them.
 pub fn largest_difference(want: &Value, got: &Value) -> f64 {
     let finite = |want: f64, got: f64| {
         if want.is_finite() && got.is_finite() {
@@ -253,7 +253,7 @@ fn tensors(place: &str, want: &Tensor, got: &Tensor, tolerance: Tolerance) -> Re
     ))
 }
 
-/// The real and imaginary part of a floating-point or complex element. `None` for integers, which have to be equal.
+/// Returns the real and imaginary part of a floating-point or complex element. `None` for integers, which must be equal.
 fn numbers(dtype: DType, bytes: &[u8]) -> Option<[f64; 2]> {
     let single = |bytes: &[u8]| Some(f64::from(f32::from_le_bytes(bytes.try_into().ok()?)));
     let double = |bytes: &[u8]| Some(f64::from_le_bytes(bytes.try_into().ok()?));
@@ -269,7 +269,7 @@ fn numbers(dtype: DType, bytes: &[u8]) -> Option<[f64; 2]> {
     Some([real, 0.0])
 }
 
-/// An integer element's value, for messages.
+/// Returns an integer element's value, for messages.
 fn integer(dtype: DType, bytes: &[u8]) -> i128 {
     let signed = matches!(dtype, DType::Char | DType::Short | DType::Int | DType::Long);
     let negative = signed && bytes.last().is_some_and(|byte| byte & 0x80 != 0);
@@ -280,7 +280,7 @@ fn integer(dtype: DType, bytes: &[u8]) -> i128 {
     i128::from_le_bytes(wide)
 }
 
-/// The coordinates of the element at `index` in row-major order.
+/// Returns the coordinates of the element at `index` in row-major order.
 fn coordinates(mut index: usize, shape: &[i64]) -> Vec<usize> {
     let mut coordinates = vec![0; shape.len()];
     for (coordinate, &size) in coordinates.iter_mut().zip(shape).rev() {

@@ -1,4 +1,4 @@
-//! What can be wrong with recorded cases.
+//! Errors of recorded cases.
 
 use frazil_runtime::TensorError;
 use safetensors::SafeTensorError;
@@ -12,7 +12,7 @@ pub enum RecordedError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         source: std::io::Error,
     },
@@ -21,11 +21,11 @@ pub enum RecordedError {
     Json {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         source: serde_json::Error,
     },
-    /// A case that lacks something.
+    /// A case with a missing or invalid member.
     #[error("{case}: {what}")]
     Case {
         /// The case, or its file.
@@ -33,24 +33,24 @@ pub enum RecordedError {
         /// What was expected.
         what: String,
     },
-    /// A file that is no `.safetensors`.
+    /// A file that is not in the `.safetensors` format.
     #[error("cannot read the tensors of {path}: {source}")]
     Tensors {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         source: SafeTensorError,
     },
     /// A tensor that the file does not have.
     #[error("the case asks for tensor `{0}`, which is not in its .safetensors file")]
     MissingTensor(String),
-    /// Tensors that were written with other results.
+    /// Tensors that were written together with other results.
     #[error("the tensors beside it belong to another file: their checksum is {found}, expected {said}")]
     OtherTensors {
         /// The checksum in the JSON.
         said: String,
-        /// That of the tensors.
+        /// The checksum of the tensors.
         found: String,
     },
     /// A dtype that has no counterpart.
@@ -59,9 +59,9 @@ pub enum RecordedError {
     /// A tensor that cannot be created.
     #[error("tensor `{name}`: {source}")]
     Tensor {
-        /// Which.
+        /// Its name.
         name: String,
-        /// Why.
+        /// The reason.
         #[source]
         source: TensorError,
     },

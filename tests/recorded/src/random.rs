@@ -4,20 +4,20 @@ use frazil_ir::DType;
 use frazil_runtime::Tensor;
 use frazil_runtime::element::DoubleElement;
 
-/// A generator of numbers that is the same on all machines (xorshift*).
+/// A portable pseudorandom generator (xorshift*).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The same numbers for the same seed.
+    /// Returns a generator whose numbers depend only on the seed.
     pub fn new(seed: u64) -> Random {
         let mut random = Random(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-        // The first numbers of neighbouring seeds are alike.
+        // The first numbers of adjacent seeds are similar.
         (0..8).for_each(|_| _ = random.bits());
         random
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -25,27 +25,27 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// A number below `n`, which is at least 1.
+    /// Returns a number below `n`, which is at least 1.
     pub fn below(&mut self, n: u64) -> u64 {
         (self.bits() >> 33) % n
     }
 
-    /// A number between -4 and 4 whose mantissa is full, so that sums in another order have another last place.
+    /// Returns a number between -4 and 4 with a random mantissa, so that sums in another order differ in the last place.
     pub fn double(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 50) as f64 - 4.0
     }
 
-    /// True so many times of a hundred.
+    /// Returns true with this probability in percent.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
-    /// One of `items`, of which there is one at least.
+    /// Returns one of `items`, which must not be empty.
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.below(items.len() as u64) as usize]
     }
 
-    /// A dense tensor of such numbers, converted to `dtype`. With `specials`, one element in seven is NaN, an infinity or the negative zero.
+    /// Returns a dense tensor of such numbers, converted to `dtype`. With `specials`, one element in seven is NaN, an infinity or the negative zero.
     pub fn tensor(&mut self, dtype: DType, sizes: &[i64], specials: bool) -> Tensor {
         let numel = sizes.iter().product::<i64>();
         let special = [f64::NAN, f64::INFINITY, -0.0, f64::NEG_INFINITY];

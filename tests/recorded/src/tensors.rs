@@ -8,18 +8,18 @@ use serde_json::Value as Json;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// The tensors of a file, by key. Only those that are asked for are read: a case's results may be many times its arguments.
+/// The tensors of a file, by key. They are read on demand, since a case's results may be much larger than its arguments.
 #[derive(Default)]
 pub struct Tensors {
-    /// `None` where there is no file.
+    /// `None` if there is no file.
     file: Option<TensorFile>,
 }
 
 impl Tensors {
-    /// Opens the file at `path`. A file that does not exist has no tensors: a case whose values are all plain needs none.
+    /// Opens the file at `path`. A missing file has no tensors: a case without tensors needs none.
     ///
     /// # Errors
-    /// When the file exists and cannot be read, or is not a `.safetensors` file.
+    /// If the file exists and cannot be read, or is not a `.safetensors` file.
     pub fn open(path: &Path) -> Result<Tensors, RecordedError> {
         match TensorFile::open(path) {
             Ok(file) => Ok(Tensors { file: Some(file) }),
@@ -39,11 +39,11 @@ impl Tensors {
         Tensors::open(&case.with_file_name("tensors.safetensors"))
     }
 
-    /// Fails where `json` says that it was written together with other tensors: it has their checksum under the key `crc32`, as the file of the
-    /// tensors has. Both were written by [`Results::finish`](crate::value::Results::finish).
+    /// Fails if `json` was written together with other tensors: both contain the checksum of the tensors under the key `crc32`, if they were
+    /// written by [`Results::finish`](crate::value::Results::finish).
     ///
     /// # Errors
-    /// When the checksums differ.
+    /// If the checksums differ.
     pub fn check_pair(&self, json: &Json) -> Result<(), RecordedError> {
         let Some(said) = json.get(CHECKSUM) else { return Ok(()) };
         let found = self.file.as_ref().and_then(TensorFile::checksum).map(checksum_text);
@@ -56,10 +56,10 @@ impl Tensors {
         }
     }
 
-    /// A copy of the tensor under `key`.
+    /// Returns a copy of the tensor under `key`.
     ///
     /// # Errors
-    /// When there is none, its dtype has no counterpart, or the file has changed since it was opened.
+    /// If there is none, if its dtype has no counterpart, or if the file has changed since it was opened.
     pub fn get(&self, key: &str) -> Result<Tensor, RecordedError> {
         let missing = || RecordedError::MissingTensor(key.to_owned());
         let file = self.file.as_ref().ok_or_else(missing)?;
@@ -82,15 +82,15 @@ impl Tensors {
 /// The key of a checksum in the metadata of the tensors and in the JSON beside them.
 pub(crate) const CHECKSUM: &str = "crc32";
 
-/// A checksum as it is written.
+/// Returns the text form of a checksum.
 fn checksum_text(checksum: u32) -> String {
     format!("{checksum:08x}")
 }
 
-/// The bytes of a `.safetensors` file that holds `tensors`, and the checksum that stands in its metadata: of all these bytes with zeros in its place.
+/// Returns the bytes of a `.safetensors` file with `tensors`, and the checksum in its metadata: of all these bytes with zeros in its place.
 ///
 /// # Errors
-/// When the format has no name for a dtype, or a tensor's elements cannot be copied.
+/// If the format has no name for a dtype, or a tensor's elements cannot be copied.
 pub fn to_file(tensors: &[(String, Tensor)]) -> Result<(Vec<u8>, String), RecordedError> {
     let mut rows = Vec::with_capacity(tensors.len());
     for (name, tensor) in tensors {
@@ -116,7 +116,7 @@ pub fn to_file(tensors: &[(String, Tensor)]) -> Result<(Vec<u8>, String), Record
             source,
         })?;
     let checksum = checksum_text(crc32fast::hash(&file));
-    // No tensor can stand there: those are objects in the header.
+    // A tensor cannot have this key, since the header describes tensors as objects.
     let place = format!("\"{CHECKSUM}\":\"{unknown}\"");
     let at = file.windows(place.len()).position(|bytes| bytes == place.as_bytes());
     let at = at.map(|at| at + place.len() - 1 - checksum.len());
@@ -149,11 +149,11 @@ mod tests {
             assert_eq!(read.get(name).unwrap().to_f64_vec(), values.map(f64::from));
         }
         assert!(read.get("c").is_err());
-        // One that is cut off while it is open is an error, and no signal.
+        // Truncating an open file is an error, and no signal.
         write(b"");
         assert!(matches!(read.get("a"), Err(RecordedError::Read { .. })));
         drop(read);
-        // The file is known by its checksum.
+        // The checksum identifies the file.
         let one = [("a".to_owned(), Tensor::from_f32(&[1.0], &[1]).unwrap())];
         let (file, checksum) = to_file(&one).unwrap();
         write(&file);
@@ -167,7 +167,7 @@ mod tests {
         }
         assert!(Tensors::default().check_pair(&json!({ "crc32": checksum })).is_err());
         drop(read);
-        // The last byte is missing, the header is cut off, or says that it is longer than the file.
+        // The last byte is missing, the header is truncated, or it claims to be longer than the file.
         for damaged in [&whole[..whole.len() - 1], &whole[..4], &whole[..20], &[0xff; 64]] {
             write(damaged);
             assert!(matches!(Tensors::beside(&case), Err(RecordedError::Tensors { .. })));

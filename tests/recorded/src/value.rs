@@ -22,7 +22,7 @@ pub enum Outcome {
     Raises {
         /// The exception's text.
         text: String,
-        /// Whether the program's own `raise` or `assert` did it; only then is the text compared.
+        /// Whether the program's own `raise` or `assert` raised it; only then the text is compared.
         user: bool,
     },
 }
@@ -31,7 +31,7 @@ impl Outcome {
     /// Reads `VALUE` or `{"raises": TEXT, "user": BOOL}`.
     ///
     /// # Errors
-    /// When `json` is neither, or names a tensor that is not in `tensors`.
+    /// If `json` is neither, or refers to a tensor that is not in `tensors`.
     pub fn from_json(json: &Json, tensors: &Tensors) -> Result<Outcome, RecordedError> {
         match json.get("raises") {
             Some(Json::String(text)) => Ok(Outcome::Raises {
@@ -44,7 +44,7 @@ impl Outcome {
     }
 }
 
-/// The kind of a value, as the files name it.
+/// Returns the kind of a value in the files.
 pub fn kind(value: &Value) -> &'static str {
     match value {
         Value::None => "none",
@@ -68,7 +68,7 @@ pub fn kind(value: &Value) -> &'static str {
 /// Reads a value.
 ///
 /// # Errors
-/// When `json` is not a value, or names a tensor that is not in `tensors`.
+/// If `json` is not a value, or refers to a tensor that is not in `tensors`.
 pub fn value_from_json(json: &Json, tensors: &Tensors) -> Result<Value, RecordedError> {
     let wrong = || RecordedError::Value(json.to_string());
     let (kind, body) = only_member(json).ok_or_else(wrong)?;
@@ -110,12 +110,12 @@ pub fn value_from_json(json: &Json, tensors: &Tensors) -> Result<Value, Recorded
     })
 }
 
-/// A list of these elements, whose type is theirs where all have one.
+/// Returns a list of these elements, with their type if they all have the same.
 pub fn list(items: Vec<Value>) -> Value {
     Value::List(ListValue::new(common_type(&items), items))
 }
 
-/// A dictionary of these entries; types are those of keys and values where all have one.
+/// Returns a dictionary of these entries, with the types of keys and values if they all have the same.
 pub fn dict(entries: Vec<(Value, Value)>) -> Value {
     let entries: IndexMap<Key, Value> = entries.into_iter().map(|(key, value)| (Key(key), value)).collect();
     let keys: Vec<Value> = entries.keys().map(|k| k.0.clone()).collect();
@@ -129,7 +129,7 @@ fn only_member(json: &Json) -> Option<(&str, &Json)> {
     members.next().is_none().then_some((key.as_str(), value))
 }
 
-/// A number, or the name of one that JSON cannot write.
+/// Returns a number, or the name of one that JSON cannot represent.
 fn float(json: &Json) -> Option<f64> {
     match json {
         Json::String(name) => match name.as_str() {
@@ -142,7 +142,7 @@ fn float(json: &Json) -> Option<f64> {
     }
 }
 
-/// The inverse of [`float`].
+/// Returns the inverse of [`float`].
 fn written(number: f64) -> Json {
     match number {
         number if number.is_nan() => "nan".into(),
@@ -152,7 +152,7 @@ fn written(number: f64) -> Json {
     }
 }
 
-/// A tensor whose elements are in the JSON; `None` when it is malformed.
+/// Returns a tensor with elements in the JSON; `None` if it is malformed.
 fn inline_tensor(body: &Json) -> Result<Option<Tensor>, RecordedError> {
     let parse = || {
         let dtype = DType::from_python_name(body.get("dtype")?.as_str()?)?;
@@ -187,7 +187,7 @@ fn inline_tensor(body: &Json) -> Result<Option<Tensor>, RecordedError> {
     })
 }
 
-/// The element type of a container: that of its scalars or tensors where all have one, else `Any`.
+/// Returns the element type of a container: that of its scalars or tensors if all have the same, else `Any`.
 pub fn common_type(items: &[Value]) -> TypeId {
     let simple = |v: &Value| match v {
         Value::Bool(_) => types::BOOL,
@@ -217,7 +217,7 @@ impl Results {
     /// Adds the result of a call.
     ///
     /// # Errors
-    /// When the value has no written form.
+    /// If the value has no written form.
     pub fn push(&mut self, value: &Value) -> Result<(), RecordedError> {
         let prefix = format!("r{}", self.values.len());
         let json = self.encode(value, &prefix)?;
@@ -230,7 +230,7 @@ impl Results {
         self.values.push(json!({ "raises": text }));
     }
 
-    /// The JSON of a value; its tensors are kept for the file beside it, under keys that begin with `name`.
+    /// Returns the JSON of a value; its tensors are collected for the file beside it, under keys that begin with `name`.
     fn encode(&mut self, value: &Value, name: &str) -> Result<Json, RecordedError> {
         let mut list = |items: &[Value]| -> Result<Json, RecordedError> {
             let each = items.iter().enumerate();
@@ -269,10 +269,10 @@ impl Results {
         })
     }
 
-    /// The JSON text `{"results": [...], "crc32": CHECKSUM}` and the bytes of the `.safetensors` file, which has the same checksum in its metadata.
+    /// Returns the JSON text `{"results": [...], "crc32": CHECKSUM}` and the bytes of the `.safetensors` file, which has the same checksum in its metadata.
     ///
     /// # Errors
-    /// When a tensor cannot be written.
+    /// If a tensor cannot be written.
     pub fn finish(self) -> Result<(String, Vec<u8>), RecordedError> {
         let (file, checksum) = to_file(&self.tensors)?;
         let mut object = Map::new();
@@ -326,7 +326,7 @@ mod tests {
         let written: Json = serde_json::from_str(&text).unwrap();
         let checksum = written[CHECKSUM].as_str().unwrap();
         assert_eq!(written, json!({ "results": values, CHECKSUM: checksum }));
-        // The file says the same.
+        // The file has the same checksum.
         assert!(String::from_utf8_lossy(&file).contains(checksum));
     }
 

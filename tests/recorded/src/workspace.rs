@@ -1,9 +1,9 @@
-//! Where things stand: the repository's files, the tools that were built, and the large corpus.
+//! Locations: the repository's files, the built tools, and the large corpus.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .ancestors()
@@ -11,15 +11,15 @@ pub fn root() -> &'static Path {
         .expect("this crate is two folders below the root")
 }
 
-/// The small cases that the repository brings.
+/// Returns the small cases in the repository.
 pub fn fixtures() -> PathBuf {
     root().join("tests/fixtures")
 }
 
-/// The large corpus that `FRAZIL_CORPUS` names, relative to the root of the repository; `None` when the variable is `none`.
+/// Returns the large corpus in `FRAZIL_CORPUS`, relative to the root of the repository; `None` if the variable is `none`.
 ///
 /// # Panics
-/// When the variable is not set or names no folder: tests that silently compare nothing would pass.
+/// If the variable is not set or is not the path of a folder: tests that silently compare nothing would pass.
 pub fn corpus() -> Option<PathBuf> {
     let named = env::var_os("FRAZIL_CORPUS").unwrap_or_default();
     assert!(
@@ -38,10 +38,10 @@ pub fn corpus() -> Option<PathBuf> {
     Some(path)
 }
 
-/// The archives of the fixtures, and of the large corpus when there is one, sorted in each.
+/// Returns the archives of the fixtures, and of the large corpus if there is one, sorted in each.
 ///
 /// # Panics
-/// When a folder cannot be read.
+/// If a folder cannot be read.
 pub fn archives() -> Vec<PathBuf> {
     let mut found = archives_below(&fixtures());
     if let Some(corpus) = corpus() {
@@ -67,10 +67,10 @@ fn archives_below(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// A tool built in the profile of the running test, such as `jit-run`.
+/// Returns a tool built in the profile of the running test, such as `jit-run`.
 ///
 /// # Panics
-/// When it was not built: Cargo does not build another package's tools for a test.
+/// If it was not built: Cargo does not build another package's tools for a test.
 pub fn tool(name: &str) -> PathBuf {
     let test = env::current_exe().expect("a test has a path");
     let profile = test.ancestors().nth(2).expect("tests stand in TARGET/PROFILE/deps");
@@ -83,11 +83,11 @@ pub fn tool(name: &str) -> PathBuf {
     tool
 }
 
-/// All files of the repository below `folder` (relative to the root), sorted, as paths relative to the root.
-/// Build output and version control's own files are left out.
+/// Returns all files of the repository below `folder` (relative to the root), sorted, as paths relative to the root.
+/// Build output and files of version control are left out.
 ///
 /// # Panics
-/// When a folder cannot be read.
+/// If a folder cannot be read.
 pub fn files(folder: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![root().join(folder)];

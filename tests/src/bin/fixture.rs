@@ -1,4 +1,4 @@
-//! Looks into recorded cases from a shell script; `tools/demo.sh` does.
+//! Reads recorded cases for a shell script, `tools/demo.sh`.
 //!
 //! ```text
 //! fixture compare CASE_FOLDER OUT_FOLDER   compare what `jit-run --out OUT_FOLDER` wrote with what PyTorch computed

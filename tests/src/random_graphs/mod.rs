@@ -1,8 +1,8 @@
 //! Random programs that run in the interpreter and natively.
 //!
-//! [`Program::new`] writes TorchScript source from a seed: tensors of several dtypes (also empty and zero-dimensional), broadcasting, views and writes
-//! through them, run-time scalars, branches, loops and lists. The writer keeps a bound on the rounding error of each tensor, so that a difference beyond
-//! it is a mistake of an engine. [`shrink`] makes a program that fails small.
+//! [`Program::new`] writes TorchScript source from a seed: tensors of several dtypes (including empty and 0-d ones), broadcasting, views and writes
+//! through them, run-time scalars, branches, loops and lists. The writer computes a bound on the rounding error of each tensor, so that a larger
+//! difference is a bug of an engine. [`shrink`] makes a failing program small.
 
 mod run;
 mod shrink;
@@ -30,7 +30,7 @@ pub(crate) struct Argument {
     pub(crate) sizes: Vec<i64>,
 }
 
-/// A result: a variable, and by how much the engines may differ in its elements.
+/// A result: a variable, and the tolerance for its elements.
 #[derive(Clone, Debug)]
 pub(crate) struct Returned {
     pub(crate) name: String,
@@ -42,7 +42,7 @@ pub(crate) struct Returned {
 pub struct Program {
     pub(crate) seed: u64,
     pub(crate) arguments: Vec<Argument>,
-    /// By how much the arguments may differ after the call, which may write to them.
+    /// The tolerances for the arguments after the call, which may write to them.
     pub(crate) written: Vec<f64>,
     pub(crate) body: Vec<Statement>,
     pub(crate) tensors: Vec<Returned>,
@@ -50,17 +50,17 @@ pub struct Program {
 }
 
 impl Program {
-    /// The program of a seed.
+    /// Returns the program of a seed.
     pub fn new(seed: u64) -> Program {
         write::program(seed)
     }
 
-    /// The seed that it was made from.
+    /// Returns the seed that it was made from.
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// Number of statements.
+    /// Returns the number of statements.
     pub fn len(&self) -> usize {
         fn count(body: &[Statement]) -> usize {
             let each = |s: &Statement| match s {
@@ -72,12 +72,12 @@ impl Program {
         count(&self.body)
     }
 
-    /// True when there are no statements.
+    /// Returns true if there are no statements.
     pub fn is_empty(&self) -> bool {
         self.body.is_empty()
     }
 
-    /// The source.
+    /// Returns the source.
     pub fn source(&self) -> String {
         fn lines(body: &[Statement], depth: usize, out: &mut String) {
             let indent = "    ".repeat(depth);
@@ -110,7 +110,7 @@ impl Program {
     }
 }
 
-/// Checks the program of a seed. Where the engines disagree, describes how, with the program made small.
+/// Checks the program of a seed. If the engines disagree, returns a description of the difference, with a reduced program.
 ///
 /// # Errors
 /// The description.

@@ -8,10 +8,10 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-/// Why a program fails.
+/// The reason why a program fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The writer made a program that does not compile: its mistake, not an engine's.
+    /// The program does not compile, which is a bug of the writer, not of an engine.
     Source(String),
     /// The engines disagree.
     Differs(String),
@@ -29,7 +29,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What a run that agrees tells.
+/// The outcome of a run without differences.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ran {
     /// The native engine did not need the interpreter.
@@ -41,7 +41,7 @@ pub struct Ran {
 /// Runs the program twice on both engines, with other arguments the second time.
 ///
 /// # Errors
-/// When they disagree.
+/// If they disagree.
 pub fn check(program: &Program) -> Result<Ran, Failure> {
     catch_unwind(AssertUnwindSafe(|| compare(program))).unwrap_or(Err(Failure::Panics))
 }
@@ -160,7 +160,7 @@ fn same(want: &Value, got: &Value, tolerance: f64) -> Result<(), String> {
     let (Some(want), Some(got)) = (want.as_tensor(), got.as_tensor()) else {
         return Err("not a tensor".to_owned());
     };
-    // Results of native code are dense; programs that ask for strides get the interpreter's.
+    // Results of native code are dense; programs that query strides get the interpreter's.
     let kind = |t: &Tensor| format!("{}{:?}", t.dtype(), t.sizes());
     if kind(&want) != kind(&got) {
         return Err(format!("{} instead of {}", kind(&got), kind(&want)));

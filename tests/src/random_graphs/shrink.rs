@@ -1,11 +1,11 @@
-//! Making failing programs small.
+//! Reduction of failing programs.
 
 use super::{Failure, Program, Statement};
 
-/// Runs of a program that shrinking may cost.
+/// Maximum number of runs for a reduction.
 const RUNS: usize = 400;
 
-/// The smallest program found by leaving out results and statements that still `fails`.
+/// Returns the smallest program found by removing results and statements for which `fails` returns true.
 pub fn shrink(program: Program, fails: impl Fn(&Program) -> bool) -> Program {
     let mut smallest = program;
     let mut left = RUNS;
@@ -32,7 +32,7 @@ pub fn shrink(program: Program, fails: impl Fn(&Program) -> bool) -> Program {
             smaller.integers.remove(i);
             changed |= !smaller.integers.is_empty() && attempt(&mut smallest, smaller);
         }
-        // The last statements first: nothing uses what they define.
+        // The last statements first, since their definitions have no uses.
         for i in (0..smallest.len()).rev() {
             let mut smaller = smallest.clone();
             if remove(&mut smaller.body, &mut i.clone()) {
@@ -62,7 +62,7 @@ fn remove(body: &mut Vec<Statement>, at: &mut usize) -> bool {
     false
 }
 
-/// True for a failure of the same kind. A program that does not compile is none.
+/// Returns true for failures of the same kind. A program that does not compile is not a failure.
 pub(super) fn alike(a: &Failure, b: &Failure) -> bool {
     matches!(
         (a, b),

@@ -1,4 +1,4 @@
-//! What `docs/add-a-pass.md` tells, done by a crate that only uses the public interface.
+//! The steps of `docs/add-a-pass.md`, in a crate that only uses the public interface.
 
 use std::path::Path;
 use std::sync::Arc;

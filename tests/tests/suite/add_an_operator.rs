@@ -1,4 +1,4 @@
-//! What `docs/add-an-operator.md` tells, done by a crate that only uses the public interface: a dialect of its own.
+//! The steps of `docs/add-an-operator.md`, in a crate that only uses the public interface: a dialect of its own.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,6 +6,7 @@ use std::sync::Arc;
 use frazil::{Loaded, Session};
 use frazil_ir::Context;
 use frazil_passes::PassRegistry;
+use frazil_runtime::entry::{Entry, Row};
 use frazil_runtime::interp::Interpreter;
 use frazil_runtime::pointwise::{Pointwise, Promotion};
 use frazil_runtime::{Registry, Tensor, Value};
@@ -16,13 +17,17 @@ mine::swish(Tensor self, *, float beta=1.) -> Tensor
 mine::swish_(Tensor(a!) self, *, float beta=1.) -> Tensor(a!)
 mine::swish.out(Tensor self, *, float beta=1., Tensor(a!) out) -> Tensor(a!)";
 
-const SWISH: Pointwise = Pointwise::new(&["self"], Promotion::IntToFloat, |b| {
-    b.x(0) * (b.x(0) * b.scalar("beta")).sigmoid()
-});
+const ENTRIES: &[Row] = &[(
+    "mine::swish",
+    Entry::pointwise(Pointwise::new(&["self"], Promotion::IntToFloat, |b| {
+        b.x(0) * (b.x(0) * b.scalar("beta")).sigmoid()
+    }))
+    .preserves_rank(),
+)];
 
 fn register(registry: &mut Registry) {
     registry.add_schemas(SCHEMAS).expect("the schemas parse");
-    registry.pointwise("mine::swish", SWISH);
+    registry.register_all(ENTRIES);
 }
 
 fn run(graph: &str, args: &[Value]) -> Vec<Value> {
@@ -51,7 +56,7 @@ fn tensor(data: &[f32]) -> Tensor {
     Tensor::from_f32(data, &[data.len() as i64]).expect("a vector")
 }
 
-/// What torch.nn.functional.silu gives for these.
+/// Results of torch.nn.functional.silu.
 const SILU: [f64; 3] = [-0.268_941_42, 0.0, 1.761_594_2];
 
 #[test]

@@ -1,4 +1,4 @@
-//! Modules that were loaded from archives go into archives again without loss: directly, and through their text.
+//! Saving modules that were loaded from archives is lossless: directly, and through their text.
 
 use frazil::ir::Module;
 use frazil::{FreezeOptions, Model, SaveOptions, Session};
@@ -9,18 +9,19 @@ use frazil_torchscript::{LoadOptions, load, load_bytes, save_bytes};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Archives whose code does not come out as it was, though it means the same. PyTorch changes them alike when it loads and saves them.
+/// Archives whose code changes without a change of meaning. PyTorch changes them in the same way when it loads and saves them.
 const REWRITTEN: &[&str] = &[
-    // A copy of a variable that nothing needs is not kept.
+    // An unused copy of a variable is removed.
     "beam_search_script",
-    // Saved by way of an overload without defaults; the same call, read back, is that of an earlier overload, which has them.
+    // Saved with an overload without defaults; the same call, read back, resolves to an earlier overload, which has
+    // them.
     "nn.functional.interpolate.bicubic",
     "nn.functional.interpolate.bilinear",
     "nn.functional.interpolate.trilinear",
     "nn.functional.upsample_bilinear",
 ];
 
-/// The source code of an archive, by entry.
+/// Returns the source code of an archive, by entry.
 fn code(archive: &Archive) -> BTreeMap<String, String> {
     let files = archive
         .names()
@@ -34,7 +35,7 @@ fn open(bytes: &[u8]) -> Result<Archive, String> {
     Archive::new(SharedBytes::from(bytes.to_vec()), Limits::default()).map_err(|e| e.to_string())
 }
 
-/// The first entry that two archives have different code in.
+/// Compares the code of two archives, and returns the first entry that differs.
 fn equal_code(a: &Archive, b: &Archive) -> Result<(), String> {
     let (a, b) = (code(a), code(b));
     if !a.keys().eq(b.keys()) {
@@ -52,7 +53,7 @@ fn equal_code(a: &Archive, b: &Archive) -> Result<(), String> {
     Ok(())
 }
 
-/// Saves a module of `session`, and says what is different after another session has loaded it.
+/// Saves a module of `session`, loads it in another session, and returns the difference.
 fn through_archive(module: &Module, session: &Session, original: Option<&Archive>) -> Result<(), String> {
     let catalogue = session.registry().catalogue();
     let bytes = save_bytes(module, catalogue, &SaveOptions::default()).map_err(|e| e.to_string())?;
@@ -66,7 +67,7 @@ fn through_archive(module: &Module, session: &Session, original: Option<&Archive
     equal_modules(module, &back).map_err(|e| e.to_string())
 }
 
-/// Writes the module as text, reads that, and goes on from there.
+/// Writes the module as text, reads it, and continues with the result.
 fn through_text(module: &Module, original: Option<&Archive>, folder: &Path) -> Result<(), String> {
     let path = folder.join("module.ir");
     write_module(module, &path).map_err(|e| e.to_string())?;
@@ -83,14 +84,14 @@ fn archives_go_through_archives_without_loss() {
     for path in &archives() {
         let session = Session::new();
         let options = LoadOptions::new(session.ctx(), session.registry().catalogue());
-        // Loading has tests of its own.
+        // Loading is tested elsewhere.
         let Ok(module) = load(path, &options) else {
             unloaded += 1;
             continue;
         };
         done += 1;
         let archive = Archive::open(path).expect("it was loaded");
-        // Operators of old format versions are replaced by what they meant; such code changes.
+        // Operators of old format versions are replaced by their modern equivalents, which changes the code.
         let is_current = !module
             .unit
             .functions()
@@ -99,7 +100,7 @@ fn archives_go_through_archives_without_loss() {
             .iter()
             .any(|name| path.to_string_lossy().contains(&format!("/{name}/")));
         let original = (is_current && !is_rewritten).then_some(&archive);
-        // What has been rewritten once must then stay as it is.
+        // Code that has been rewritten once must not change again.
         let settled = match is_rewritten {
             true => save_bytes(&module, session.registry().catalogue(), &SaveOptions::default())
                 .map_err(|e| e.to_string())
@@ -118,7 +119,8 @@ fn archives_go_through_archives_without_loss() {
             && let Ok(model) = Model::new(session.clone(), module).and_then(|m| m.freeze(&FreezeOptions::default()))
         {
             frozen += 1;
-            // Compiling evens out what passes leave, so what is loaded is no copy; `tools/check/check_with_torch.py` looks at what it computes.
+            // Compiling removes redundancies that passes leave, so the loaded module may differ;
+            // `tools/check/check_with_torch.py` checks its results.
             let bytes = model.save_bytes(&SaveOptions::default()).map_err(|e| e.to_string());
             let result =
                 bytes.and_then(|bytes| load_bytes(bytes, &options).map_err(|e| format!("cannot be loaded: {e}")));

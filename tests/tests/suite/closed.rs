@@ -1,5 +1,5 @@
-//! What a reader accepts stays what it is: printed and parsed it prints the same, saved and loaded it saves the same, and each pass leaves something valid or refuses. On all archives, the texts
-//! of `lit-tests` and the sources of the fixtures.
+//! Readers and writers are closed: printing and parsing, and saving and loading, lead to the same output again, and each pass leaves a valid result or refuses.
+//! Checked on all archives, the texts of `lit-tests` and the sources of the fixtures.
 
 use frazil::ir::{Context, Module};
 use frazil::{Loaded, SaveOptions, Session};
@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Larger files only cost time: they have more numbers, and no other code.
+/// Larger files only take more time: they have more numbers, and no other code.
 const MAX_BYTES: u64 = 1 << 20;
-/// Passes that run on each file, in turn. Together the files see each pass many times.
+/// Number of passes that run on each file, in turn. Together the files cover each pass many times.
 const PASSES: usize = 5;
 
 /// Files whose code changes when it is saved and loaded for the first time, with the reason. It must not change again.
@@ -34,18 +34,18 @@ const REWRITTEN: &[(&str, &str)] = &[
 /// Files that are saved and cannot be loaded here, with the reason.
 const FOR_OTHERS: &[(&str, &str)] = &[(
     "emit/inputs/unsupported.ir",
-    "its operators belong to a namespace that no dialect has: a library of whoever loads it",
+    "its operators belong to a namespace that no dialect has: a library that the host loads",
 )];
 
 fn is_listed(path: &Path, list: &[(&str, &str)]) -> bool {
     list.iter().any(|(name, _)| path.ends_with(name))
 }
 
-/// What became of a file.
+/// The outcome for a file.
 #[derive(Default)]
 struct Outcome {
     failures: Vec<String>,
-    /// Counts by what they are of.
+    /// Counts by subject.
     counts: BTreeMap<&'static str, usize>,
 }
 
@@ -63,7 +63,7 @@ fn text(module: &Module) -> String {
     print_module_to_string(module, Default::default())
 }
 
-/// The first line in which two texts differ.
+/// Returns the first line in which two texts differ.
 fn difference(a: &str, b: &str) -> String {
     let mut lines = a.lines().zip(b.lines());
     match lines.find(|(x, y)| x != y) {
@@ -75,7 +75,7 @@ fn difference(a: &str, b: &str) -> String {
     }
 }
 
-/// The first entry in which two archives differ, of those that matter. Debug records may have fewer places when the code is compiled from what was printed: a module that was made of a
+/// Returns the first relevant entry in which two archives differ. Debug records may have fewer places after the printed code is compiled: a module from a
 /// source file has places of statements that have no node of their own.
 fn different_entry(a: &[u8], b: &[u8]) -> Option<String> {
     let open = |bytes: &[u8]| Archive::new(SharedBytes::from(bytes.to_vec()), Limits::default()).expect("it was read");
@@ -85,7 +85,7 @@ fn different_entry(a: &[u8], b: &[u8]) -> Option<String> {
             .read(name)
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     };
-    // Code first: what else differs follows from it.
+    // Code first: other differences are consequences.
     let mut names: Vec<&str> = a.names().chain(b.names()).collect();
     names.sort_by_key(|name| !name.ends_with(".py"));
     names.retain(|name| !name.ends_with(".debug_pkl") && *name != ".data/serialization_id");
@@ -99,7 +99,7 @@ fn different_entry(a: &[u8], b: &[u8]) -> Option<String> {
     None
 }
 
-/// The module after its text, if that is the same.
+/// Returns the module after writing and reading its text, if the text is the same.
 fn through_text(module: &Module) -> Result<Module, String> {
     let once = text(module);
     let again = parse_module(&Arc::new(Context::new()), &once, &NoTensors).map_err(|e| {
@@ -125,7 +125,7 @@ fn load(session: &Session, bytes: Vec<u8>) -> Result<Module, String> {
     load_bytes(bytes, &options).map_err(|e| format!("what was saved is not loaded: {e}"))
 }
 
-/// Saves, loads and saves again; directly and by way of the text `read`.
+/// Saves, loads and saves again; directly and through the text `read`.
 fn through_archive(
     path: &Path,
     session: &Session,
@@ -159,7 +159,7 @@ fn through_archive(
             return Err("saved differently twice".to_owned());
         }
     }
-    // The text's module lives in a context of its own.
+    // The text's module has a context of its own.
     let other = Session::new();
     let path = Path::new("module.ir");
     let Ok(Loaded::Model(model)) = other.load_bytes(path, text(read).into_bytes()) else {
@@ -173,7 +173,7 @@ fn through_archive(
     }
 }
 
-/// Runs some of the passes, each on the module by itself.
+/// Runs some of the passes, each separately on the module.
 fn through_passes(session: &Session, module: &Module, from: usize, outcome: &mut Outcome) {
     let all: Vec<&str> = session.passes().passes().map(|pass| pass.name).collect();
     for step in 0..PASSES {
@@ -204,7 +204,7 @@ fn check(path: &Path, number: usize, outcome: &mut Outcome) {
     let bytes = std::fs::read(path).expect("a readable file");
     let session = Session::new();
     let model = match session.load_bytes(path, bytes) {
-        // Loading has tests of its own.
+        // Loading is tested elsewhere.
         Err(_) => return outcome.count("not loaded"),
         Ok(Loaded::Model(model)) => model,
         Ok(Loaded::Graphs(graphs)) => {
@@ -239,7 +239,7 @@ fn check(path: &Path, number: usize, outcome: &mut Outcome) {
     through_passes(&session, module, number, outcome);
 }
 
-/// The files below `folder` with this extension.
+/// Collects the files below `folder` with this extension.
 fn files(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("a folder can be listed") {
         let path = entry.expect("a readable entry").path();
@@ -278,7 +278,7 @@ fn what_is_read_stays_what_it_is() {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
     std::thread::scope(|scope| {
         for _ in 0..threads {
-            // What Rust's threads have.
+            // The default stack size of Rust's threads.
             let thread = std::thread::Builder::new().stack_size(2 << 20);
             thread.spawn_scoped(scope, work).expect("a thread starts");
         }

@@ -1,11 +1,11 @@
-//! The page on libraries: its CMake project is built and run.
+//! The page on libraries: builds and runs its CMake project.
 
 use frazil_recorded::workspace;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// The lines of the block of the page that begins with "```" and `begin`.
+/// Returns the lines of the block of the page that begins with "```" and `begin`.
 fn block<'p>(page: &'p str, begin: &str) -> &'p str {
     let (_, rest) = page.split_once(&format!("```{begin}\n")).expect(begin);
     rest.split_once("```").expect("the end of a block").0
@@ -52,7 +52,7 @@ fn the_cmake_project_of_the_page_links_a_library() {
     let printed = run(Command::new("sh").args(["-ec", commands]), folder);
     assert!(printed.ends_with("no error\n"), "{printed}");
 
-    // A static library, as the page says.
+    // A static library, as on the page.
     let mut compile = Command::new(workspace::tool("jit-opt"));
     compile.arg(workspace::fixtures().join("models/residual_cnn/model.pt"));
     run(

@@ -1,4 +1,4 @@
-//! Frozen modules have the node kinds and attributes that `torch.jit.freeze` leaves, apart from listed differences.
+//! Frozen modules have the node kinds and attributes of `torch.jit.freeze`, except for listed differences.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use frazil_tests::frozen::{
     Entry, attributes_of_json, attributes_of_text, forward_of, kinds_of_json, kinds_of_text, parse, unexplained,
 };
 
-/// A model's archive and its `freeze.json`. `None` when it belongs to the large corpus and that is not there.
+/// Returns a model's archive and its `freeze.json`. `None` if it belongs to the large corpus and that does not exist.
 fn files(model: &str) -> Option<(PathBuf, PathBuf)> {
     let own = fixtures().join("models").join(model);
     if own.is_dir() {
@@ -23,7 +23,7 @@ fn files(model: &str) -> Option<(PathBuf, PathBuf)> {
     ))
 }
 
-/// The models that there is a `freeze.json` of.
+/// Returns the models with a `freeze.json`.
 fn models() -> Vec<String> {
     let own = fixtures().join("models");
     let folders = [Some(own), corpus().map(|corpus| corpus.join("models"))];
@@ -39,7 +39,7 @@ fn models() -> Vec<String> {
         .collect()
 }
 
-/// What is wrong with a model's frozen module.
+/// Checks a model's frozen module.
 fn check(entry: &Entry, archive: &Path, golden: &Path) -> Result<(), String> {
     let json = read_json(golden).map_err(|error| error.to_string())?;
     let case = read_json(&archive.with_file_name("case.json")).map_err(|error| error.to_string())?;

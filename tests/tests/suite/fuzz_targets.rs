@@ -1,5 +1,5 @@
-//! The fuzz targets (`tests/fuzz`) on the repository's own files and a few mutations of each: so they compile, and their inputs of a thousand
-//! kinds stay without panics between the runs of the real fuzzer.
+//! The fuzz targets (`tests/fuzz`) on the repository's own files and a few mutations of each, so that they compile, and many kinds of input
+//! are checked between runs of the real fuzzer.
 
 #[path = "../../fuzz/src/lib.rs"]
 mod targets;
@@ -9,14 +9,14 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Mutations of each file.
+/// Number of mutations of each file.
 const MUTATIONS: u64 = 12;
-/// Sequences of calls of the C interface.
+/// Number of sequences of calls of the C interface.
 const SEQUENCES: u64 = 200;
-/// Larger files are left to the fuzzer.
+/// Maximum size of files in bytes; larger ones are left to the fuzzer.
 const MAX_BYTES: u64 = 1 << 16;
 
-/// The files below `folder` with this extension, in order.
+/// Returns the files below `folder` with this extension, in order.
 fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
     fn visit(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap()) {
@@ -39,7 +39,7 @@ fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
     found
 }
 
-/// `bytes` with some of them changed, dropped, doubled or exchanged; the same for the same `seed`.
+/// Returns `bytes` with some of them changed, removed, duplicated or swapped; deterministic for a `seed`.
 fn mutated(bytes: &[u8], seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut below = |n: usize| {
@@ -101,7 +101,7 @@ fn texts_are_read_or_refused() {
     });
 }
 
-/// A line of bytes that choose something, and a program.
+/// Prepends a line of bytes that select options to a program.
 fn chosen(seed: u64, bytes: &[u8]) -> Vec<u8> {
     let mut line = mutated(&[b'a'; 24], seed);
     line.retain(|b| *b != b'\n');
@@ -145,7 +145,7 @@ fn files_beside_models_are_read_or_refused() {
     }
 }
 
-/// A compiled method with its sections in a readable form; mutations leave checksums right.
+/// Compiled methods with their sections in a readable form; mutations keep checksums right.
 #[test]
 fn compiled_methods_are_read_or_refused() {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/package");
@@ -155,7 +155,7 @@ fn compiled_methods_are_read_or_refused() {
         .collect();
     for path in files {
         let bytes = fs::read(&path).unwrap();
-        // Elsewhere LLVM's linker loads it, if it is there.
+        // Otherwise LLVM's linker loads it, if it is present.
         let is_loaded = targets::package::loads(&bytes);
         assert!(is_loaded || !cfg!(target_arch = "x86_64"), "{}", path.display());
         for seed in 0..MUTATIONS * 40 {

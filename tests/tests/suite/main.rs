@@ -23,8 +23,10 @@ mod operators_page;
 mod pages;
 #[cfg(feature = "codegen")]
 mod random_graphs;
+mod rooms;
 #[cfg(feature = "codegen")]
 mod stress;
 mod tidy;
 #[cfg(feature = "codegen")]
 mod tools;
+mod words;

@@ -1,4 +1,4 @@
-//! Modules that were loaded from archives go through their text and tensor file without loss.
+//! Writing modules from archives as text and tensor file, and reading them, is lossless.
 
 use frazil::ir::{Context, Module};
 use frazil::{FreezeOptions, Model, Session};
@@ -8,7 +8,7 @@ use frazil_torchscript::{LoadOptions, load};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Writes and reads `module`, and says what is different afterwards.
+/// Writes and reads `module`, and returns the difference.
 fn through_files(module: &Module, folder: &Path) -> Result<(), String> {
     let path = folder.join("module.ir");
     write_module(module, &path).map_err(|e| e.to_string())?;
@@ -34,14 +34,14 @@ fn archives_go_through_text_without_loss() {
         let session = Session::new();
         let options = LoadOptions::new(session.ctx(), session.registry().catalogue());
         match load(path, &options) {
-            // Loading has tests of its own.
+            // Loading is tested elsewhere.
             Err(e) => unloaded.push(format!("{}: {e}", path.display())),
             Ok(module) => {
                 done += 1;
                 if let Err(e) = through_files(&module, folder.path()) {
                     failures.push(format!("{}: {e}", path.display()));
                 }
-                // Frozen graphs hold their tensors as constants. Freezing has tests of its own, too.
+                // Frozen graphs contain their tensors as constants. Freezing is tested elsewhere too.
                 let is_model = path.file_name().is_some_and(|n| n == "model.pt");
                 if is_model
                     && let Ok(model) =

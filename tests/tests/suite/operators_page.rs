@@ -36,7 +36,7 @@ fn the_page_of_operators_is_true() {
     );
 }
 
-/// What the page says of one operator.
+/// The row of one operator on the page.
 #[derive(Default)]
 struct Row {
     forms: Vec<String>,
@@ -58,7 +58,7 @@ fn page(registry: &Registry) -> String {
             .iter()
             .chain(&schema.returns)
             .any(|a| speaks_of_tensors(registry, a.ty));
-        // An in-place operator without a functional one is one of its own.
+        // An in-place operator without a functional variant has a row of its own.
         let derived = name
             .strip_suffix('_')
             .is_some_and(|base| ctx.find_symbol(base).is_some_and(|base| catalogue.contains(base)));
@@ -97,7 +97,7 @@ fn speaks_of_tensors(registry: &Registry, ty: frazil_ir::TypeId) -> bool {
     }
 }
 
-/// The dtypes on which a formula over tensors alone evaluates, found by evaluating it.
+/// Returns the dtypes for which a formula over tensors alone can be evaluated, found by evaluation.
 fn dtypes(registry: &Registry, operator: &Operator) -> Option<String> {
     let Semantics::Pointwise(entry) = operator.semantics() else {
         return None;

@@ -1,8 +1,8 @@
-//! Runs the commands that README.md and the pages of docs/ show, and compares their output with the pages.
+//! Runs the commands on README.md and the pages of docs/, and compares their output with the pages.
 //!
-//! A block with `file=NAME` in its info string is a file. A `console` block holds commands, each after `$ `, and their output, standard error
-//! first. In the output, a line `...` matches any number of lines, and `[..]` matches any text within a line. The blocks of a page share a
-//! folder, in which `model.pt` is the image classifier of the fixtures.
+//! A block with `file=NAME` in its info string is a file. A `console` block contains commands, each after `$ `, and their output, standard
+//! error first. In the output, a line `...` matches any number of lines, and `[..]` matches any text within a line. The blocks of a page
+//! share a folder, in which `model.pt` is the image classifier of the fixtures.
 
 use frazil_recorded::workspace;
 use std::fs;
@@ -29,7 +29,7 @@ fn blocks(page: &str) -> Vec<Block<'_>> {
     found
 }
 
-/// Whether `text` is `pattern`, in which `[..]` stands for anything.
+/// Returns whether `text` matches `pattern`, in which `[..]` matches any text.
 fn line_matches(pattern: &str, text: &str) -> bool {
     let Some((head, rest)) = pattern.split_once("[..]") else {
         return pattern == text;
@@ -43,7 +43,7 @@ fn line_matches(pattern: &str, text: &str) -> bool {
         .any(|i| line_matches(rest, &text[i..]))
 }
 
-/// Whether the lines `actual` are the lines `expected`, in which `...` stands for any number of them.
+/// Returns whether the lines `actual` match the lines `expected`, in which `...` matches any number of lines.
 fn lines_match(expected: &[&str], actual: &[&str]) -> bool {
     match expected {
         [] => actual.is_empty(),
@@ -74,7 +74,7 @@ fn run(command: &str, folder: &Path) -> String {
     printed
 }
 
-/// Runs the commands of a page, and gives their number.
+/// Runs the commands of a page, and returns their number.
 fn check(page: &Path) -> usize {
     let text = fs::read_to_string(workspace::root().join(page)).expect("a page");
     let folder = tempfile::tempdir().expect("a temporary folder");

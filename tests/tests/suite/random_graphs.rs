@@ -1,8 +1,8 @@
-//! Random programs, interpreter against native code, with fixed seeds. `make fuzz-programs` runs fresh ones.
+//! Random programs, interpreter compared with native code, with fixed seeds. `make fuzz-programs` runs new ones.
 
 use frazil_tests::random_graphs::{Program, check_seed};
 
-/// Programs of the suite: some 20 seconds.
+/// Number of programs in the suite, which take about 20 seconds.
 const PROGRAMS: u64 = 100;
 
 #[test]
@@ -11,7 +11,7 @@ fn engines_agree_on_random_programs() {
     let failures: Vec<&String> = all.iter().filter_map(|r| r.as_ref().err()).collect();
     assert!(failures.is_empty(), "{} programs:\n{failures:#?}", failures.len());
     let count = |of: fn(&frazil_tests::random_graphs::Ran) -> bool| all.iter().flatten().filter(|&r| of(r)).count();
-    // Programs that both engines refuse compare nothing.
+    // Programs that both engines refuse are not compared.
     let (natively, raised) = (count(|r| r.natively), count(|r| r.raised));
     assert!(
         natively * 2 > all.len(),

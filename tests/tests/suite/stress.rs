@@ -1,4 +1,4 @@
-//! Some seconds of what `examples/stress.rs` does for longer.
+//! A few seconds of the stress test in `examples/stress.rs`.
 
 use frazil_tests::stress::{Options, run};
 use std::path::Path;

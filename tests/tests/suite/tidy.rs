@@ -1,4 +1,4 @@
-//! Rules about the tree that no compiler checks. Each test lists all violations at once, with what to do.
+//! Rules about the tree that no compiler checks. Each test lists all violations at once, with a remedy.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,18 +7,18 @@ use std::path::{Path, PathBuf};
 
 use frazil_recorded::workspace::{files, root};
 
-/// Files in `passes/src` that are not passes: the machinery around them.
+/// Files in `passes/src` that are not passes: the infrastructure for them.
 const PASS_MACHINERY: &[&str] = &[
     "alias_db", "lib", "manager", "pipeline", "pass", "registry", "standard", "support",
 ];
 
-/// Lines that a Rust file may have: one subject a file.
+/// Maximum number of lines of a Rust file, which has one subject.
 const MAX_LINES: usize = 700;
 
 /// Files that may be longer: path, limit, reason.
 const LONG_FILES: &[(&str, usize, &str)] = &[];
 
-/// Where `unsafe` may stand, and why.
+/// Where `unsafe` is allowed, and why.
 const UNSAFE_PLACES: &[(&str, &str)] = &[
     ("crates/arena/", "append-only memory behind shared references"),
     ("crates/capi/", "the C interface of the compiler"),
@@ -34,33 +34,176 @@ const UNSAFE_PLACES: &[(&str, &str)] = &[
     ("tools/src/leave.rs", "the C library's own way to end a process"),
 ];
 
-/// The floors of the house. A crate depends only on crates of lower floors.
+/// Files that quote names of operators, how many, and why. Code generation and the facade know operators by their entries; a pass
+/// names those that its rewrite is about.
+const OPERATOR_NAMES: &[(&str, usize, &str)] = &[
+    (
+        "crates/frazil/src/eager/arithmetic.rs",
+        13,
+        "Rust's operators on tensors, by their names in PyTorch",
+    ),
+    (
+        "crates/frazil/src/eager/index.rs",
+        8,
+        "Python's indexing, by the operators that PyTorch makes of it",
+    ),
+    (
+        "crates/frazil/src/eager/mod.rs",
+        1,
+        "the size of a dimension as a tensor, which traces record",
+    ),
+    (
+        "crates/frazil/src/eager/recorder.rs",
+        5,
+        "the nodes that PyTorch's tracer adds: sizes, conversions of numbers",
+    ),
+    (
+        "crates/frazil/src/source_trace/mod.rs",
+        4,
+        "the nodes that PyTorch's tracer adds or leaves out",
+    ),
+    (
+        "crates/frazil/src/source_trace/gradients.rs",
+        5,
+        "results that require no gradients",
+    ),
+    (
+        "crates/frazil/src/source_trace/sizes.rs",
+        9,
+        "functions of sizes and of lists of sizes, which a trace records as nodes on numbers",
+    ),
+    ("passes/src/batch_mm.rs", 7, "trees of `mm`, `t` and `add`"),
+    ("passes/src/combine_concats.rs", 1, "`cat` of `cat`"),
+    (
+        "passes/src/concat_frozen_linear.rs",
+        17,
+        "`linear` of one operand; operators with which the concatenation was measured to pay",
+    ),
+    (
+        "passes/src/constant_propagation.rs",
+        1,
+        "`hash`, whose value is Python's own",
+    ),
+    ("passes/src/decompose_ops.rs", 3, "`addmm` as `mm` and `add`"),
+    (
+        "passes/src/eliminate_no_ops.rs",
+        3,
+        "`detach`; tests of identity, which see it",
+    ),
+    (
+        "passes/src/fold_frozen_conv_add_or_sub.rs",
+        3,
+        "`add` and `sub` after a convolution",
+    ),
+    (
+        "passes/src/fold_frozen_conv_bn.rs",
+        1,
+        "`batch_norm` after a convolution",
+    ),
+    (
+        "passes/src/fold_frozen_conv_mul_or_div.rs",
+        3,
+        "`mul` and `div` after a convolution",
+    ),
+    (
+        "passes/src/fold_frozen_linear_bn.rs",
+        1,
+        "`batch_norm` after a linear layer",
+    ),
+    ("passes/src/freeze/attributes.rs", 2, "tests of identity with None"),
+    (
+        "passes/src/functional_to_inplace_activation.rs",
+        16,
+        "the activations with in-place forms that PyTorch's pass lists",
+    ),
+    ("passes/src/fuse_addmm.rs", 4, "`add` of `mm`"),
+    (
+        "passes/src/fuse_frozen_conv_add_relu.rs",
+        3,
+        "`relu` of `add` of a convolution",
+    ),
+    ("passes/src/fuse_linear.rs", 2, "patterns of `linear`"),
+    ("passes/src/hoist_loop_invariants.rs", 7, "operators that cannot raise"),
+    ("passes/src/loop_unrolling.rs", 4, "arithmetic of trip counts"),
+    ("passes/src/lower_all_tuples.rs", 1, "`format`, which prints tuples"),
+    (
+        "passes/src/normalize_ops.rs",
+        6,
+        "identity of bools as `eq`, `rsub` as `sub`",
+    ),
+    ("passes/src/peel_loops.rs", 5, "arithmetic of trip counts"),
+    ("passes/src/peephole.rs", 31, "rewrites of single operators"),
+    (
+        "passes/src/peephole_alias_sensitive.rs",
+        7,
+        "neutral operands of arithmetic",
+    ),
+    (
+        "passes/src/peephole_dict_idioms.rs",
+        3,
+        "`len` and `__getitem__` of new dictionaries",
+    ),
+    ("passes/src/peephole_list_idioms.rs", 6, "operators on new lists"),
+    (
+        "passes/src/peephole_non_tensor.rs",
+        34,
+        "rewrites of operators on numbers",
+    ),
+    ("passes/src/remove_dropout.rs", 8, "the dropouts"),
+    ("passes/src/remove_expands.rs", 1, "implicit `expand`"),
+    ("passes/src/remove_list_mutation.rs", 5, "writes to lists"),
+    (
+        "passes/src/remove_tensor_mutation.rs",
+        33,
+        "in-place operators whose functional form has another name or dtype",
+    ),
+    ("passes/src/support/fold.rs", 15, "layers that are folded"),
+    (
+        "passes/src/support/operators.rs",
+        2,
+        "text of tensors, which is PyTorch's at run time",
+    ),
+    (
+        "passes/src/support/rank.rs",
+        10,
+        "ranks that follow from operands other than the first",
+    ),
+    ("passes/src/support/refine.rs", 4, "comparisons with None"),
+    (
+        "passes/src/transpose_frozen_linear.rs",
+        3,
+        "`linear` as `matmul` and `add`",
+    ),
+    ("passes/src/use_variadic_op.rs", 4, "the operators with variadic forms"),
+];
+
+/// The layer of each crate. A crate depends only on crates of lower layers.
 const FLOORS: &[(&str, u32)] = &[
     ("frazil-arena", 0),
     ("frazil-limits", 0),
     ("frazil-rt", 0),
     ("frazil-ir", 1),
     ("frazil-syntax", 2),
-    ("frazil-torchscript", 2),
     ("frazil-runtime", 2),
     ("frazil-prim", 3),
-    ("frazil-aten", 3),
     ("frazil-passes", 3),
     ("frazil-recorded", 3),
     ("frazil-codegen", 3),
-    ("frazil", 4),
-    ("frazil-capi", 5),
-    ("frazil-python", 5),
-    ("frazil-tools", 5),
-    ("frazil-tests", 5),
-    ("frazil-fuzz", 6),
-    ("frazil-embed", 6),
+    ("frazil-torchscript", 4),
+    ("frazil-aten", 5),
+    ("frazil", 6),
+    ("frazil-capi", 7),
+    ("frazil-python", 7),
+    ("frazil-tools", 7),
+    ("frazil-tests", 7),
+    ("frazil-fuzz", 8),
+    ("frazil-embed", 8),
 ];
 
-/// Bytes of a file of an archive beyond which it is not searched: some archives claim any size.
+/// Maximum size in bytes of a file of an archive that is searched: some archives claim any size.
 const MAX_UNPACKED: u64 = 1 << 26;
 
-/// What links LLVM; only `frazil-codegen` may depend on it.
+/// Crates that link LLVM; only `frazil-codegen` may depend on them.
 const LLVM_CRATES: &[&str] = &["inkwell", "llvm-sys", "melior", "mlir-sys"];
 
 fn read(path: &Path) -> String {
@@ -84,7 +227,7 @@ fn every_pass_has_a_lit_test_of_its_name_and_the_reverse() {
         .iter()
         .filter_map(|path| {
             let stem = path.file_stem()?.to_str()?;
-            // A pass of several files is a folder: its mod.rs stands for it, the others are parts.
+            // A pass of several files is a folder: its mod.rs represents it, the others are parts.
             let folder = path.parent()?.strip_prefix("passes/src").ok()?.to_str()?;
             match (folder, stem) {
                 ("", stem) => Some(stem.to_owned()),
@@ -157,7 +300,7 @@ fn no_rust_file_is_too_long() {
 
 #[test]
 fn unsafe_code_stays_in_its_places() {
-    // Put together here so that this file does not contain what it looks for.
+    // Composed here, so that this file does not contain the searched text.
     let forms = ["{", "fn", "impl", "extern"].map(|after| format!("{} {after}", "unsafe"));
     let mut violations = Vec::new();
     for path in with_extension("", "rs") {
@@ -230,7 +373,7 @@ fn crates_depend_only_on_lower_floors() {
     assert_none(&violations, "dependencies that point upwards");
 }
 
-/// The names in the `[dependencies]` table of a manifest.
+/// Returns the names in the `[dependencies]` table of a manifest.
 fn dependencies(manifest: &str) -> impl Iterator<Item = &str> {
     manifest
         .lines()
@@ -243,7 +386,7 @@ fn dependencies(manifest: &str) -> impl Iterator<Item = &str> {
 
 #[test]
 fn no_file_names_a_path_of_somebodys_machine() {
-    // Put together here so that this file does not contain what it looks for.
+    // Composed here, so that this file does not contain the searched text.
     let places = ["work", "farm", "root", "home", "Users", "opt", "tmp", "data"].map(|place| format!("/{place}/"));
     let mut violations = Vec::new();
     let mut check = |path: String, bytes: &[u8]| {
@@ -278,4 +421,60 @@ fn no_file_names_a_path_of_somebodys_machine() {
         }
     }
     assert_none(&violations, "absolute paths that exist on one machine only");
+}
+
+/// Facts about operators belong to their entries. Another list of names would have to be kept equal to them.
+#[test]
+fn operators_are_named_where_it_is_about_them() {
+    let mut violations = Vec::new();
+    let mut counted = BTreeSet::new();
+    for path in ["crates/codegen/src", "crates/frazil/src", "passes/src"]
+        .map(|f| with_extension(f, "rs"))
+        .concat()
+    {
+        if path.file_stem().is_some_and(|stem| stem == "tests") {
+            continue;
+        }
+        let text = read(&path);
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let names = |line: &str| line.matches("\"aten::").count() + line.matches("\"prim::").count();
+        let found: usize = lines.map(names).sum();
+        let path = path.display().to_string();
+        let listed = OPERATOR_NAMES.iter().find(|(file, ..)| *file == path);
+        let (_, allowed, _) = listed.copied().unwrap_or_default();
+        if found != allowed {
+            violations.push(format!("{path}: {found} names of operators, and {allowed} are listed"));
+        }
+        counted.insert(path);
+    }
+    let stale = OPERATOR_NAMES.iter().filter(|(file, ..)| !counted.contains(*file));
+    violations.extend(stale.map(|(file, ..)| format!("{file}: listed, but there is no such file")));
+    assert_none(
+        &violations,
+        "state what the code asks for in the operators' entries, or correct the list in tidy.rs",
+    );
+}
+
+#[test]
+fn files_that_the_pages_name_exist() {
+    // The lit test of the page's own pass.
+    const EXAMPLE: &str = "lit-tests/passes/fuse-relu.ir";
+    let folders = ["crates/", "passes/", "dialects/", "tools/", "lit-tests/"];
+    let mut violations = Vec::new();
+    for page in with_extension("", "md")
+        .into_iter()
+        .filter(|page| !page.ends_with("CHANGELOG.md"))
+    {
+        let text = read(&page);
+        // Every other part is between backquotes.
+        for name in text.split('`').skip(1).step_by(2) {
+            let is_path = folders.iter().any(|folder| name.starts_with(folder))
+                && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c));
+            if is_path && name != EXAMPLE && !root().join(name).exists() {
+                violations.push(format!("{}: {name}", page.display()));
+            }
+        }
+    }
+    assert_none(&violations, "pages that name files which do not exist");
 }

@@ -1,4 +1,4 @@
-//! The `jit-opt` program, which is every other tool too; see [`frazil_tools::multicall`].
+//! The `jit-opt` program, which contains all other tools too; see [`frazil_tools::multicall`].
 
 fn main() {
     frazil_tools::leave(frazil_tools::multicall::main("jit-opt"))

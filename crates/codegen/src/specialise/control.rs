@@ -1,198 +1,51 @@
-//! Running blocks: constants, branches, loops.
+//! Specialisation as a host of the walker: its tensors have no elements, so that conditions may be unknown, and values may depend on something that is not
+//! supported.
 
 use super::{Slot, Specialiser};
 use crate::error::LowerError;
-use frazil_ir::{AttributeValue, BlockId, Constant, Graph, NodeId, TypeId, ValueId, symbols};
-use frazil_runtime::is_instance;
+use frazil_ir::{Constant, Graph, SymbolId, TypeId, symbols, types};
+use frazil_runtime::interp::MissingOperator;
+use frazil_runtime::interp::walk::{At, GraphPlan, Host, Nesting, Operands, Outputs, exception, walk};
+use frazil_runtime::op::Operator;
 use frazil_runtime::registry::Lookup;
 use frazil_runtime::storage::Storage;
 use frazil_runtime::value::{FutureValue, Value};
+use frazil_runtime::{Registry, is_instance};
 use std::sync::Arc;
 
-/// Nodes that a run may take, unrolled loops included.
+/// Maximum number of steps of a run, unrolled loops included. The interpreter has no such limit of its own: here, each step of a tensor operator adds code.
 const MAX_STEPS: usize = 1_000_000;
-/// Graphs within graphs.
-const MAX_DEPTH: usize = 100;
-/// Blocks within blocks, over all graphs that are being run. Each takes some of the machine's stack.
-const MAX_BLOCKS: usize = 1000;
 
-/// The values of a graph while it runs.
-pub(super) struct Frame<'g> {
-    pub graph: &'g Graph,
-    slots: Vec<Slot>,
-    /// The nodes that are being run, the outermost first.
-    path: Vec<NodeId>,
-}
-
-impl Frame<'_> {
-    pub(super) fn get(&self, v: ValueId) -> Slot {
-        self.slots.get(v.as_u32() as usize).cloned().flatten()
-    }
-
-    /// The values that are there, and the variables that hold them.
-    pub(super) fn held(&self) -> impl Iterator<Item = (ValueId, &Value)> {
-        let slots = (0..).zip(&self.slots);
-        slots.filter_map(|(v, slot)| Some((ValueId::from_u32(v), slot.as_ref()?)))
-    }
-
-    /// The nodes that are being run, the outermost first.
-    pub(super) fn path(&self) -> &[NodeId] {
-        &self.path
-    }
-
-    fn set(&mut self, v: ValueId, value: Slot) {
-        if let Some(slot) = self.slots.get_mut(v.as_u32() as usize) {
-            *slot = value;
-        }
-    }
-
-    fn set_all(&mut self, values: &[ValueId], slots: impl IntoIterator<Item = Slot>) {
-        for (&v, slot) in values.iter().zip(slots) {
-            self.set(v, slot);
-        }
-    }
-}
+/// Why an attribute, object or call is refused.
+const STAYS: &str = "stays after freezing: an attribute or call that cannot be folded";
 
 impl Specialiser<'_> {
-    /// Runs `graph` and gives its outputs.
+    /// Runs `graph` and returns its outputs.
     pub(super) fn run(&mut self, graph: &Graph, arguments: Vec<Slot>) -> Result<Vec<Slot>, LowerError> {
-        if self.depth > MAX_DEPTH {
-            return Err(LowerError::Raises {
-                message: "RecursionError: maximum recursion depth exceeded".into(),
-            });
-        }
-        self.depth += 1;
+        let plan = GraphPlan::new(graph, self.registry, &mut self.importer, None);
+        self.run_planned(graph, &plan, arguments)
+    }
+
+    /// [`Specialiser::run`], for a graph that may be run again.
+    pub(super) fn run_shared(&mut self, graph: &Arc<Graph>, arguments: Vec<Slot>) -> Result<Vec<Slot>, LowerError> {
+        let address = Arc::as_ptr(graph) as usize;
+        let plan = match self.plans.get(&address) {
+            Some((_, plan)) => Arc::clone(plan),
+            None => {
+                let plan = Arc::new(GraphPlan::new(graph, self.registry, &mut self.importer, None));
+                self.plans.insert(address, (Arc::clone(graph), Arc::clone(&plan)));
+                plan
+            }
+        };
+        self.run_planned(graph, &plan, arguments)
+    }
+
+    fn run_planned(&mut self, graph: &Graph, plan: &GraphPlan, arguments: Vec<Slot>) -> Result<Vec<Slot>, LowerError> {
         let tells = self.answers.is_some() && self.tells_places(graph);
         self.telling += usize::from(tells);
-        let mut frame = Frame {
-            graph,
-            slots: vec![None; graph.value_capacity()],
-            path: Vec::new(),
-        };
-        frame.set_all(graph.inputs(), arguments);
-        let results = self.block(&mut frame, graph.root());
-        if matches!(results, Err(LowerError::Waits { .. })) {
-            self.note_live(&frame)?;
-        }
-        self.depth -= 1;
+        let results = walk(self, graph, plan, arguments);
         self.telling -= usize::from(tells);
         results
-    }
-
-    fn block(&mut self, frame: &mut Frame<'_>, block: BlockId) -> Result<Vec<Slot>, LowerError> {
-        if self.blocks >= MAX_BLOCKS {
-            let message = format!("RecursionError: more than {MAX_BLOCKS} blocks within blocks");
-            return Err(LowerError::Raises { message });
-        }
-        self.blocks += 1;
-        let results = self.nodes(frame, block);
-        self.blocks -= 1;
-        results
-    }
-
-    fn nodes(&mut self, frame: &mut Frame<'_>, block: BlockId) -> Result<Vec<Slot>, LowerError> {
-        let graph = frame.graph;
-        for node in graph.nodes(block) {
-            self.steps += 1;
-            if self.steps > MAX_STEPS {
-                return Err(LowerError::TooLong { steps: MAX_STEPS });
-            }
-            frazil_limits::check()?;
-            frame.path.push(node);
-            self.node(frame, node)?;
-            frame.path.pop();
-        }
-        Ok(graph.results(block).map(|v| frame.get(v)).collect())
-    }
-
-    fn node(&mut self, frame: &mut Frame<'_>, node: NodeId) -> Result<(), LowerError> {
-        let graph = frame.graph;
-        let outputs = graph.node_outputs(node);
-        let input = |frame: &Frame<'_>, i: usize| graph.operand(node, i).and_then(|v| frame.get(v));
-        let result: Slot = match graph.kind(node) {
-            symbols::PRIM_CONSTANT => self.constant(graph, node),
-            symbols::PRIM_UNCHECKED_CAST => input(frame, 0),
-            symbols::PRIM_UNINITIALIZED => Some(Value::None),
-            symbols::PRIM_IF => return self.branch(frame, node),
-            symbols::PRIM_LOOP => return self.repeat(frame, node),
-            symbols::PRIM_RAISE_EXCEPTION => return Err(self.raise(graph, node, &input(frame, 0), &input(frame, 1))),
-            symbols::PRIM_FORK => self.fork(frame, node)?,
-            symbols::PRIM_WAIT => match input(frame, 0) {
-                Some(Value::Future(f)) => Some(f.wait().map_err(|error| LowerError::Raises {
-                    message: error.to_string(),
-                })?),
-                other => other,
-            },
-            symbols::PRIM_ISINSTANCE => match (graph.attribute(node, symbols::ATTR_TYPES), input(frame, 0)) {
-                (Some(AttributeValue::Types(asked)), Some(value)) => {
-                    let answers: Option<Vec<bool>> = asked.iter().map(|&t| self.is_instance(&value, t)).collect();
-                    if answers.is_none() {
-                        self.refuse(
-                            graph,
-                            node,
-                            "prim::isinstance",
-                            "depends on an interface that no module defines",
-                        );
-                    }
-                    answers.map(|answers| Value::Bool(answers.contains(&true)))
-                }
-                _ => None,
-            },
-            symbols::ATEN_WARN => {
-                let text = self.known_slot(frame, graph.operand(node, 0))?;
-                let text = text.as_ref().and_then(Value::as_str).unwrap_or_default();
-                self.warnings.push(text.to_owned());
-                return Ok(());
-            }
-            symbols::PRIM_GET_ATTR
-            | symbols::PRIM_SET_ATTR
-            | symbols::PRIM_CREATE_OBJECT
-            | symbols::PRIM_CALL_METHOD
-            | symbols::PRIM_CALL_FUNCTION => {
-                let inputs: Vec<Slot> = graph.operands(node).map(|v| frame.get(v)).collect();
-                let result = match graph.kind(node) {
-                    symbols::PRIM_CALL_METHOD | symbols::PRIM_CALL_FUNCTION => None,
-                    _ => self.object_node(graph, node, &inputs),
-                };
-                // What depends on something unsupported says nothing new.
-                if result.is_none() && (self.start.module.is_none() || inputs.iter().all(Option::is_some)) {
-                    let reason = "stays after freezing: an attribute or call that cannot be folded";
-                    self.refuse(graph, node, graph.kind_name(node), reason);
-                }
-                result
-            }
-            _ => {
-                let results = self.operator(frame, node)?;
-                frame.set_all(outputs, results);
-                return Ok(());
-            }
-        };
-        frame.set_all(outputs, [result]);
-        Ok(())
-    }
-
-    fn constant(&mut self, graph: &Graph, node: NodeId) -> Slot {
-        let Some(constant) = graph.constant_of(node) else {
-            self.refuse(
-                graph,
-                node,
-                "prim::Constant",
-                "its value was left out of the text that it was read from",
-            );
-            return None;
-        };
-        // A plain list constant is made anew each time, as in the interpreter.
-        let value = match &constant {
-            Constant::List(_) | Constant::Dict(_) => self.importer.fresh(&constant, None),
-            _ => self.importer.value(&constant, None),
-        };
-        let Ok(value) = value else {
-            self.refuse(graph, node, "prim::Constant", "a tensor that does not fit its storage");
-            return None;
-        };
-        self.store.note_constant(&constant, &value);
-        self.note_constants(&value);
-        Some(value)
     }
 
     /// Notes the storages of the tensors in a value that is a constant of the graph.
@@ -212,94 +65,189 @@ impl Specialiser<'_> {
         }
     }
 
-    fn branch(&mut self, frame: &mut Frame<'_>, node: NodeId) -> Result<(), LowerError> {
-        let graph = frame.graph;
-        let &[then, other] = graph.node_blocks(node) else {
-            self.refuse(graph, node, "prim::If", "does not have two blocks");
-            return Ok(());
+    fn refuse_unresolved(&mut self, at: At<'_>, found: &Lookup) {
+        let kind = || at.graph.kind_name(at.node).to_owned();
+        let (name, reason) = match found {
+            Lookup::NoSemantics(schema) => (schema.full_name(self.ctx), "there is no entry for this operator"),
+            Lookup::NoOverload => (kind(), "no overload takes these operands"),
+            Lookup::Unknown | Lookup::Found(_) => (kind(), "the operator is not known"),
         };
-        let condition = self.known_slot(frame, graph.operand(node, 0))?;
-        let taken = match condition {
-            Some(Value::Bool(true)) => then,
-            Some(Value::Bool(false)) => other,
-            _ => {
-                // The condition's own reason is known already; both branches may hold more.
-                for block in [then, other] {
-                    self.scan(graph, block);
-                }
-                return Ok(());
-            }
-        };
-        let results = self.block(frame, taken)?;
-        frame.set_all(graph.node_outputs(node), results);
+        self.refuse(at.graph, at.node, &name, reason);
+    }
+
+    /// `result`, after refusing a node on objects that has none. What depends on something unsupported says nothing new.
+    fn of_object(&mut self, at: At<'_>, are_known: bool, result: Slot) -> Slot {
+        if result.is_none() && (self.start.module.is_none() || are_known) {
+            self.refuse(at.graph, at.node, at.graph.kind_name(at.node), STAYS);
+        }
+        result
+    }
+}
+
+impl Host for Specialiser<'_> {
+    type Value = Slot;
+    type Error = LowerError;
+
+    fn nesting(&mut self) -> &mut Nesting {
+        &mut self.nesting
+    }
+
+    fn registry(&self) -> &Registry {
+        self.registry
+    }
+
+    fn too_deep(&self, message: String) -> LowerError {
+        LowerError::Raises {
+            message: format!("RecursionError: {message}"),
+        }
+    }
+
+    fn take_step(&mut self) -> Result<(), LowerError> {
+        self.steps += 1;
+        if self.steps > MAX_STEPS {
+            return Err(LowerError::TooLong { steps: MAX_STEPS });
+        }
+        Ok(frazil_limits::check()?)
+    }
+
+    fn located(&self, error: LowerError, _: At<'_>) -> LowerError {
+        error
+    }
+
+    fn unwound(&mut self, frame: &Frame<'_>, error: LowerError) -> LowerError {
+        match error {
+            LowerError::Waits { .. } => self.note_live(frame).err().unwrap_or(error),
+            other => other,
+        }
+    }
+
+    fn constant(&mut self, at: At<'_>, value: &Value) -> Slot {
+        if let Some(constant) = at.graph.constant_of(at.node) {
+            self.store.note_constant(&constant, value);
+            self.note_constants(value);
+        }
+        Some(value.clone())
+    }
+
+    fn known(&mut self, value: Slot) -> Result<Slot, LowerError> {
+        value.map(|value| self.known_value(value)).transpose()
+    }
+
+    fn undecided(&mut self, _: At<'_>, _: Slot) -> Result<(), LowerError> {
+        // The value's own reason is known already; the blocks may hold more.
         Ok(())
     }
 
-    /// Notes the operators without semantics in a block that cannot be run.
-    fn scan(&mut self, graph: &Graph, block: BlockId) {
-        for node in graph.nodes_recursive(block) {
-            match self.registry.lookup(graph, node) {
-                Lookup::NoSemantics(schema) => {
-                    self.refuse(
-                        graph,
-                        node,
-                        &schema.full_name(self.ctx),
-                        "there is no entry for this operator",
-                    );
-                }
-                Lookup::Unknown if !is_structural(graph, node) => {
-                    self.refuse(graph, node, graph.kind_name(node), "the operator is not known");
-                }
-                _ => {}
-            }
-        }
+    fn type_of(&self, value: &Slot) -> Option<TypeId> {
+        Some(match value.as_ref()? {
+            v @ Value::Tensor(_) => self.number_type(v).unwrap_or(types::TENSOR),
+            v => v.ty(self.ctx),
+        })
     }
 
-    fn repeat(&mut self, frame: &mut Frame<'_>, node: NodeId) -> Result<(), LowerError> {
-        let graph = frame.graph;
-        let &[body] = graph.node_blocks(node) else {
-            self.refuse(graph, node, "prim::Loop", "does not have one block");
-            return Ok(());
-        };
-        let mut inputs: Vec<Slot> = graph.operands(node).map(|v| frame.get(v)).collect();
-        for (input, variable) in inputs.iter_mut().zip(graph.operands(node)).take(2) {
-            *input = self.known_slot(frame, Some(variable))?;
+    fn is_instance(&mut self, at: At<'_>, value: &Slot, ty: TypeId) -> Result<Option<bool>, LowerError> {
+        let Some(value) = value else { return Ok(None) };
+        let unit = self.start.module.map(|m| &m.unit);
+        let holds = is_instance(self.ctx, unit, value, ty, &|v| self.number_type(v));
+        if holds.is_none() {
+            let reason = "depends on an interface that no module defines";
+            self.refuse(at.graph, at.node, at.graph.kind_name(at.node), reason);
         }
-        let (Some(Some(Value::Int(trips))), Some(Some(Value::Bool(first)))) = (inputs.first(), inputs.get(1)) else {
-            self.scan(graph, body);
-            return Ok(());
-        };
-        let (trips, mut go) = (*trips, *first);
-        let mut carried: Vec<Slot> = inputs[2..].to_vec();
-        let mut i = 0;
-        while go && i < trips {
-            let arguments = std::iter::once(Some(Value::Int(i))).chain(carried);
-            frame.set_all(graph.parameters(body), arguments);
-            let mut results = self.block(frame, body)?.into_iter();
-            let goes_on = results.next().flatten().map(|value| self.known(value)).transpose()?;
-            go = match goes_on {
-                Some(Value::Bool(b)) => b,
-                _ => {
-                    // Whether the loop goes on depends on something unsupported: so does all that it gives.
-                    frame.set_all(graph.node_outputs(node), results.map(|_| None));
-                    return Ok(());
-                }
+        Ok(holds)
+    }
+
+    fn operator(&mut self, at: At<'_>, op: &Operator, operands: Operands<Slot>) -> Result<Outputs<Slot>, LowerError> {
+        self.run_operator(at.graph, at.node, op, operands)
+    }
+
+    fn missing(&mut self, at: At<'_>, _: &[MissingOperator]) -> Result<(), LowerError> {
+        let At { graph, node } = at;
+        if graph.kind(node) == symbols::PRIM_CONSTANT {
+            let reason = match graph.constant_of(node) {
+                None => "its value was left out of the text that it was read from",
+                Some(Constant::Object(_)) => STAYS,
+                Some(_) => "a tensor that does not fit its storage",
             };
-            carried = results.collect();
-            i += 1;
+            self.refuse(graph, node, graph.kind_name(node), reason);
+            return Ok(());
         }
-        frame.set_all(graph.node_outputs(node), carried);
+        let found = self.registry.lookup(graph, node);
+        self.refuse_unresolved(at, &found);
         Ok(())
     }
 
-    fn fork(&mut self, frame: &mut Frame<'_>, node: NodeId) -> Result<Slot, LowerError> {
-        let graph = frame.graph;
-        let Some(AttributeValue::Graph(body)) = graph.attribute(node, symbols::ATTR_SUBGRAPH) else {
-            self.refuse(graph, node, "prim::fork", "has no graph");
-            return Ok(None);
-        };
-        let arguments = graph.operands(node).map(|v| frame.get(v)).collect();
-        let results: Option<Vec<Value>> = self.run(body, arguments)?.into_iter().collect();
+    fn unresolved(&mut self, at: At<'_>, found: &Lookup, _: &[TypeId]) -> Result<(), LowerError> {
+        self.refuse_unresolved(at, found);
+        Ok(())
+    }
+
+    fn attribute(&mut self, at: At<'_>, object: Slot, name: SymbolId) -> Result<Slot, LowerError> {
+        let found = self.object_slot(&object, name);
+        let value = found.and_then(|(object, slot)| object.slot(slot));
+        Ok(self.of_object(at, object.is_some(), value))
+    }
+
+    fn set_attribute(&mut self, at: At<'_>, object: Slot, name: SymbolId, value: Slot) -> Result<(), LowerError> {
+        let found = self.object_slot(&object, name).zip(value.clone());
+        let set = found.and_then(|((object, slot), value)| object.set_slot(slot, value).then_some(Value::None));
+        self.of_object(at, object.is_some() && value.is_some(), set);
+        Ok(())
+    }
+
+    fn create(&mut self, at: At<'_>, class: SymbolId) -> Result<Slot, LowerError> {
+        let object = self.new_object(class);
+        Ok(self.of_object(at, true, object))
+    }
+
+    fn item(&mut self, at: At<'_>, _: Slot, _: Slot) -> Result<Slot, LowerError> {
+        self.refuse_unresolved(at, &Lookup::Unknown);
+        Ok(None)
+    }
+
+    fn call_method(&mut self, at: At<'_>, _: SymbolId, operands: Operands<Slot>) -> Result<Slot, LowerError> {
+        self.call_function(at, operands)
+    }
+
+    fn call_function(&mut self, at: At<'_>, operands: Operands<Slot>) -> Result<Slot, LowerError> {
+        Ok(self.of_object(at, operands.iter().all(Option::is_some), None))
+    }
+
+    fn enter(&mut self, at: At<'_>, _: Slot) -> Result<Slot, LowerError> {
+        self.refuse_unresolved(at, &Lookup::Unknown);
+        Ok(None)
+    }
+
+    fn exit(&mut self, at: At<'_>, object: Slot) -> Result<Slot, LowerError> {
+        self.enter(at, object)
+    }
+
+    fn print(&mut self, at: At<'_>, _: Operands<Slot>) -> Result<(), LowerError> {
+        self.refuse_unresolved(at, &Lookup::Unknown);
+        Ok(())
+    }
+
+    fn warn(&mut self, _: At<'_>, operands: Operands<Slot>) -> Result<(), LowerError> {
+        let text = self.known(operands.into_iter().next().flatten())?;
+        let text = text.as_ref().and_then(Value::as_str).unwrap_or_default();
+        self.warnings.push(text.to_owned());
+        Ok(())
+    }
+
+    fn raise(&mut self, at: At<'_>, message: Slot, class: Slot) -> LowerError {
+        let (class, message) = exception(&message.unwrap_or_default(), &class.unwrap_or_default());
+        let place = self.place(at.graph, at.node).map(|p| format!(" (at {p})"));
+        LowerError::Raises {
+            message: format!("{class}: {message}{}", place.unwrap_or_default()),
+        }
+    }
+
+    fn part(&mut self, _: At<'_>, graph: &Arc<Graph>, operands: Operands<Slot>) -> Result<Vec<Slot>, LowerError> {
+        self.run_shared(graph, operands.into_vec())
+    }
+
+    fn fork(&mut self, _: At<'_>, graph: &Arc<Graph>, operands: Operands<Slot>) -> Result<Slot, LowerError> {
+        let results = self.run_shared(graph, operands.into_vec())?;
+        let results: Option<Vec<Value>> = results.into_iter().collect();
         Ok(results.map(|mut all| {
             let value = if all.len() == 1 {
                 all.remove(0)
@@ -310,38 +258,15 @@ impl Specialiser<'_> {
         }))
     }
 
-    fn raise(&self, graph: &Graph, node: NodeId, message: &Slot, class: &Slot) -> LowerError {
-        let text = |slot: &Slot| slot.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
-        let class = text(class);
-        let class = class.strip_prefix("builtins.").unwrap_or(&class);
-        let class = if class.is_empty() { "RuntimeError" } else { class };
-        let place = self
-            .place(graph, node)
-            .map(|p| format!(" (at {p})"))
-            .unwrap_or_default();
-        LowerError::Raises {
-            message: format!("{class}: {}{place}", text(message)),
+    fn wait(&mut self, _: At<'_>, future: Slot) -> Result<Slot, LowerError> {
+        match future {
+            Some(Value::Future(f)) => Ok(Some(f.wait().map_err(|error| LowerError::Raises {
+                message: error.to_string(),
+            })?)),
+            other => Ok(other),
         }
     }
-
-    /// Whether `value` is of type `ty`; `None` if that depends on an interface and there is no module to define it.
-    fn is_instance(&self, value: &Value, ty: TypeId) -> Option<bool> {
-        let unit = self.start.module.map(|m| &m.unit);
-        is_instance(self.ctx, unit, value, ty, &|v| self.number_type(v))
-    }
 }
 
-/// True for nodes that have no entry because running blocks is what they are about.
-fn is_structural(graph: &Graph, node: NodeId) -> bool {
-    !graph.node_blocks(node).is_empty()
-        || matches!(
-            graph.kind(node),
-            symbols::PRIM_CONSTANT
-                | symbols::PRIM_RAISE_EXCEPTION
-                | symbols::PRIM_UNCHECKED_CAST
-                | symbols::PRIM_UNINITIALIZED
-                | symbols::PRIM_FORK
-                | symbols::PRIM_WAIT
-                | symbols::PRIM_ISINSTANCE
-        )
-}
+/// The variables of a graph while it is run.
+pub(super) type Frame<'g> = frazil_runtime::interp::walk::Frame<'g, Slot>;

@@ -22,26 +22,30 @@ use crate::error::{LowerError, Unsupported};
 use crate::graph::{Origin, TensorGraph};
 use crate::host::HostCall;
 use frazil_ir::{Context, Graph, NodeId, TypeId, TypeKind, ValueId};
-use frazil_runtime::Registry;
 use frazil_runtime::import::Importer;
+use frazil_runtime::interp::walk::{GraphPlan, Nesting};
 use frazil_runtime::marks::Marks;
-use frazil_runtime::structured::{TensorId, TensorShape};
+use frazil_runtime::structured::{Affine, Dims, TensorId, TensorShape, ViewKind, ViewMap};
 use frazil_runtime::value::{DictValue, Key, ListValue, ObjectValue, TensorCell, TupleValue, Value};
+use frazil_runtime::{Registry, Tensor, layout};
 use indexmap::IndexMap;
 use number::Number;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
-use store::Store;
+use store::{Store, address};
 
-pub use number::NumberKind;
-pub use scalar::SCALAR_OVERLOADS;
+pub use frazil_runtime::number::NumberKind;
+pub use store::PathStep;
 pub use stretch::{Next, ObjectSpec, Start, Stretch, stretch};
 
 /// What is known of an input.
 #[derive(Clone, Debug)]
 pub enum InputSpec {
-    /// A tensor of this dtype and these sizes, given when the compiled function runs.
+    /// A row-major tensor of this dtype and these sizes, given when the compiled function runs.
     Tensor(TensorShape),
+    /// A tensor that is not row-major, with strides that stand for its own ([`frazil_runtime::layout::representative_strides`]). The compiled function
+    /// is given its elements in row-major order.
+    Strided(TensorShape, Dims),
     /// A value that is fixed when the function is compiled. Tensors in it are constants.
     Value(Value),
     /// A list.
@@ -63,6 +67,9 @@ pub enum InputSpec {
 pub enum ResultSpec {
     /// The output of this number.
     Tensor(u32),
+    /// The output of this number, whose elements are in the order in which a tensor of these sizes and strides, which leave no gaps, stores them. Of a
+    /// [`Stretch`], of [`specialise_aliasing`] and of [`specialise_part`] only.
+    Strided(u32, Vec<i64>, Vec<i64>),
     /// A value that does not depend on the inputs' elements.
     Value(Value),
     /// A list, and the type of its elements.
@@ -75,8 +82,10 @@ pub enum ResultSpec {
     Input(u32),
     /// The number that the output of this number holds, a tensor without dimensions. Of a [`Stretch`] only.
     Number(u32),
-    /// A view of the input tensor of this number, which is dense: sizes, strides and offset, and what its elements are of the input's.
+    /// A view of the input tensor of this number, which is row-major: sizes, strides and offset, and what its elements are of the input's.
     View(u32, Vec<i64>, Vec<i64>, i64, Marks),
+    /// A view of the input tensor of this number, an [`InputSpec::Strided`]: the views from the input to it, and what its elements are of the input's.
+    Window(u32, Vec<PathStep>, Marks),
 }
 
 /// A graph of tensor programs and how its outputs make up the results of the graph that it came from.
@@ -96,7 +105,7 @@ pub struct Specialised {
 /// [`LowerError::Unsupported`] with everything that cannot be compiled; [`LowerError::Raises`] when the program raises on such
 /// inputs whatever their elements are.
 pub fn specialise(graph: &Graph, inputs: &[InputSpec], registry: &Registry) -> Result<Specialised, LowerError> {
-    specialise_graph(graph, inputs, registry, false)
+    specialise_graph(graph, inputs, registry, Returns::New)
 }
 
 /// [`specialise`], for callers that return inputs, or views of them, where the graph does, instead of copies: [`ResultSpec::Input`], [`ResultSpec::View`].
@@ -108,19 +117,27 @@ pub fn specialise_aliasing(
     inputs: &[InputSpec],
     registry: &Registry,
 ) -> Result<Specialised, LowerError> {
-    specialise_graph(graph, inputs, registry, true)
+    specialise_graph(graph, inputs, registry, Returns::Eager)
+}
+
+/// [`specialise`], for a part of a method: results are new tensors with the strides that the interpreter gives them ([`ResultSpec::Strided`]).
+///
+/// # Errors
+/// As [`specialise`].
+pub fn specialise_part(graph: &Graph, inputs: &[InputSpec], registry: &Registry) -> Result<Specialised, LowerError> {
+    specialise_graph(graph, inputs, registry, Returns::Strided)
 }
 
 fn specialise_graph(
     graph: &Graph,
     inputs: &[InputSpec],
     registry: &Registry,
-    returns_inputs: bool,
+    returns: Returns,
 ) -> Result<Specialised, LowerError> {
     let ctx = graph.ctx().clone();
     let start = Start::default();
     let mut s = Specialiser::new(&ctx, registry, &start, None);
-    s.returns_inputs = returns_inputs;
+    s.returns = returns;
     let arguments = s.arguments(graph, inputs)?;
     let outputs = s.run(graph, arguments)?;
     let mut results = Vec::new();
@@ -160,12 +177,22 @@ fn specialise_graph(
 /// A value of the run: `None` when it depends on something unsupported.
 type Slot = Option<Value>;
 
+/// What the tensors of the results are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Returns {
+    /// New row-major tensors.
+    New,
+    /// New tensors with the strides that the interpreter gives them.
+    Strided,
+    /// As in the interpreter: inputs and views of inputs too.
+    Eager,
+}
+
 struct Specialiser<'a> {
     start: &'a Start<'a>,
     /// What the operators gave that the run waited for so far; `None` where it must not wait.
     answers: Option<&'a [Vec<InputSpec>]>,
-    /// Whether results may be inputs and views of inputs.
-    returns_inputs: bool,
+    returns: Returns,
     /// How many answers have been used, and the number of checks then.
     answered: usize,
     earlier_checks: usize,
@@ -176,6 +203,8 @@ struct Specialiser<'a> {
     live: BTreeSet<TensorId>,
     /// The variables of the input tensors.
     inputs: Vec<TensorCell>,
+    /// Addresses of the storages of inputs that are not row-major.
+    strided: HashSet<usize>,
     /// The objects of the start.
     objects: Vec<ObjectValue>,
     /// Lists and dictionaries that the caller sees, and what they held.
@@ -194,12 +223,11 @@ struct Specialiser<'a> {
     checks: Vec<(TensorId, String)>,
     /// Texts of the warnings emitted so far.
     warnings: Vec<String>,
-    /// Nodes run so far.
+    /// Nodes and iterations run so far.
     steps: usize,
-    /// Graphs within graphs.
-    depth: usize,
-    /// Blocks within blocks.
-    blocks: usize,
+    nesting: Nesting,
+    /// Plans of composites and forks by the address of their graph, which is kept alive beside.
+    plans: HashMap<usize, (Arc<Graph>, Arc<GraphPlan>)>,
     /// Graphs being run that write tensors or tell where they lie, with those that they fork.
     telling: usize,
 }
@@ -209,6 +237,11 @@ impl ResultSpec {
     pub fn value(&self, tensors: &[Value]) -> Value {
         self.value_with(&|leaf| match leaf {
             ResultSpec::Tensor(i) => tensors.get(*i as usize).cloned().unwrap_or_default(),
+            ResultSpec::Strided(i, sizes, strides) => {
+                let output = tensors.get(*i as usize).and_then(Value::as_tensor);
+                let layout = output.and_then(|t| t.as_strided(sizes, strides, t.offset()).ok());
+                layout.map(Value::from).unwrap_or_default()
+            }
             _ => Value::None,
         })
     }
@@ -217,7 +250,11 @@ impl ResultSpec {
     pub fn value_with(&self, leaf: &dyn Fn(&ResultSpec) -> Value) -> Value {
         let all = |items: &[ResultSpec]| -> Vec<Value> { items.iter().map(|r| r.value_with(leaf)).collect() };
         match self {
-            ResultSpec::Tensor(_) | ResultSpec::Input(_) | ResultSpec::View(..) => leaf(self),
+            ResultSpec::Tensor(_)
+            | ResultSpec::Strided(..)
+            | ResultSpec::Input(_)
+            | ResultSpec::View(..)
+            | ResultSpec::Window(..) => leaf(self),
             ResultSpec::Number(i) => number::number_in(&leaf(&ResultSpec::Tensor(*i))).unwrap_or_default(),
             ResultSpec::Value(v) => v.clone(),
             ResultSpec::Tuple(ty, items) => Value::Tuple(TupleValue {
@@ -243,13 +280,14 @@ impl<'a> Specialiser<'a> {
         Specialiser {
             start,
             answers,
-            returns_inputs: answers.is_some(),
+            returns: answers.map_or(Returns::New, |_| Returns::Eager),
             answered: 0,
             earlier_checks: 0,
             settled: 0,
             waiting: None,
             live: BTreeSet::new(),
             inputs: Vec::new(),
+            strided: HashSet::new(),
             objects: Vec::new(),
             shared: Vec::new(),
             numbers: HashMap::new(),
@@ -263,8 +301,8 @@ impl<'a> Specialiser<'a> {
             checks: Vec::new(),
             warnings: Vec::new(),
             steps: 0,
-            depth: 0,
-            blocks: 0,
+            nesting: Nesting::default(),
+            plans: HashMap::new(),
             telling: 0,
         }
     }
@@ -308,6 +346,13 @@ impl Specialiser<'_> {
             InputSpec::Tensor(shape) => {
                 let id = self.tensors.input(shape.clone());
                 let cell = self.store.fresh(id, shape, outer)?;
+                self.inputs.push(cell.clone());
+                Value::Tensor(cell)
+            }
+            InputSpec::Strided(shape, strides) => {
+                let id = self.tensors.input(shape.clone());
+                let cell = self.store.strided_input(id, shape, strides, outer)?;
+                self.strided.insert(address(cell.get().storage()));
                 self.inputs.push(cell.clone());
                 Value::Tensor(cell)
             }
@@ -376,8 +421,7 @@ impl Specialiser<'_> {
                     return Ok(view);
                 }
                 let id: TensorId = self.read(cell)?;
-                self.tensors.outputs.push(id);
-                ResultSpec::Tensor(self.tensors.outputs.len() as u32 - 1)
+                self.output(id, &cell.get())
             }
             Value::List(l) if l.with(|items| items.iter().any(has_parts)) => {
                 ResultSpec::List(l.element, all(self, &l.items())?)
@@ -395,6 +439,36 @@ impl Specialiser<'_> {
             Value::Object(_) | Value::Future(_) => return Err(LowerError::Result { index }),
             other => ResultSpec::Value(other.clone()),
         })
+    }
+
+    /// Makes `id` an output: in the order in which `tensor`, whose elements it has, stores them, if callers are to see that and there are no gaps.
+    fn output(&mut self, id: TensorId, tensor: &Tensor) -> ResultSpec {
+        let number = self.tensors.outputs.len() as u32;
+        let (sizes, strides) = (tensor.sizes(), tensor.strides());
+        let is_permuted = !tensor.is_contiguous() && layout::is_non_overlapping_and_dense(sizes, strides);
+        if self.returns == Returns::New || !is_permuted {
+            self.tensors.outputs.push(id);
+            return ResultSpec::Tensor(number);
+        }
+        let rank = sizes.len();
+        let mut order: Vec<usize> = (0..rank).collect();
+        order.sort_by_key(|&d| std::cmp::Reverse(strides[d]));
+        let mut map = vec![Affine::constant(rank, 0); rank];
+        for (place, &d) in order.iter().enumerate() {
+            map[d] = Affine::index(rank, place);
+        }
+        let stored = TensorShape {
+            dtype: tensor.dtype(),
+            sizes: order.iter().map(|&d| sizes[d]).collect(),
+        };
+        let view = ViewMap {
+            tensor: id,
+            kind: ViewKind::Affine(map),
+            output: stored,
+        };
+        let id = self.tensors.view(view, Vec::new());
+        self.tensors.outputs.push(id);
+        ResultSpec::Strided(number, sizes.to_vec(), strides.to_vec())
     }
 
     fn refuse(&mut self, graph: &Graph, node: NodeId, operator: &str, reason: impl Into<String>) {

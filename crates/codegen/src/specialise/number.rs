@@ -7,58 +7,17 @@
 //!
 //! All of it is for methods that have a driver: only a driver can tell the run what a number is.
 
-use super::control::Frame;
 use super::operators::Refusal;
-use super::{InputSpec, ResultSpec, Slot, Specialiser};
+use super::{InputSpec, ResultSpec, Specialiser};
 use crate::error::LowerError;
 use crate::host::HostCall;
-use frazil_ir::{DType, Graph, NodeId, TypeId, ValueId, types};
+use frazil_ir::{DType, Graph, NodeId, TypeId, TypeKind, types};
+use frazil_runtime::entry::{NumberRead, NumberRule, Role, TensorVariant};
+use frazil_runtime::number::NumberKind;
 use frazil_runtime::op::Operator;
 use frazil_runtime::structured::{TensorId, TensorShape, ViewKind, ViewMap};
 use frazil_runtime::value::{ListValue, TensorCell, Value};
 use frazil_runtime::{Scalar, Tensor};
-
-/// The types of numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum NumberKind {
-    /// A truth value.
-    Bool,
-    /// An `int`: 64 bits.
-    Int,
-    /// A `float`: 64 bits.
-    Float,
-}
-
-impl NumberKind {
-    /// The dtype of the tensor that holds such a number.
-    pub fn dtype(self) -> DType {
-        match self {
-            NumberKind::Bool => DType::Bool,
-            NumberKind::Int => DType::Long,
-            NumberKind::Float => DType::Double,
-        }
-    }
-
-    /// The kind of a plain value; `None` for what is no number.
-    pub fn of_value(value: &Value) -> Option<NumberKind> {
-        match value {
-            Value::Bool(_) => Some(NumberKind::Bool),
-            Value::Int(_) => Some(NumberKind::Int),
-            Value::Float(_) => Some(NumberKind::Float),
-            _ => None,
-        }
-    }
-
-    /// The kind of the number that `item()` reads from a tensor of this dtype; `None` for complex ones.
-    pub(super) fn of_dtype(dtype: DType) -> Option<NumberKind> {
-        match dtype {
-            DType::Bool => Some(NumberKind::Bool),
-            d if d.is_integral() => Some(NumberKind::Int),
-            d if d.is_floating_point() => Some(NumberKind::Float),
-            _ => None,
-        }
-    }
-}
 
 /// The number that a tensor without dimensions holds, as [`NumberKind::dtype`] stores it; `None` for other values.
 pub fn number_in(value: &Value) -> Option<Value> {
@@ -77,45 +36,6 @@ pub(super) struct Number {
     /// Its value, once a driver has told it.
     value: Option<Value>,
 }
-
-/// Reading a number, or changing its type.
-const CONVERSIONS: [&str; 7] = [
-    "aten::item",
-    "aten::Int",
-    "aten::Float",
-    "aten::Bool",
-    "aten::IntImplicit",
-    "aten::FloatImplicit",
-    "aten::ScalarImplicit",
-];
-
-/// Nodes that hand numbers on as they are: in a list, or as themselves.
-const HOLDERS: [&str; 8] = [
-    "prim::ListConstruct",
-    "prim::TupleConstruct",
-    "prim::ListUnpack",
-    "prim::TupleUnpack",
-    "prim::TupleIndex",
-    "aten::append",
-    "aten::len",
-    "aten::__getitem__",
-];
-
-/// Arithmetic on two numbers: the node, and the operator on tensors.
-const ARITHMETIC: [(&str, &str); 12] = [
-    ("aten::add", "aten::add"),
-    ("aten::sub", "aten::sub"),
-    ("aten::mul", "aten::mul"),
-    ("aten::div", "aten::div"),
-    ("aten::eq", "aten::eq"),
-    ("aten::ne", "aten::ne"),
-    ("aten::lt", "aten::lt"),
-    ("aten::le", "aten::le"),
-    ("aten::gt", "aten::gt"),
-    ("aten::ge", "aten::ge"),
-    ("aten::floordiv", "aten::floor_divide"),
-    ("aten::remainder", "aten::remainder"),
-];
 
 impl Specialiser<'_> {
     /// A new number, whose value `cell` holds.
@@ -153,15 +73,15 @@ impl Specialiser<'_> {
     }
 
     /// `value`, when it is a number: its value, for which the run waits if need be. Other values as they are.
-    pub(super) fn known(&mut self, value: Value) -> Result<Value, LowerError> {
+    pub(super) fn known_value(&mut self, value: Value) -> Result<Value, LowerError> {
         let (Some(number), Value::Tensor(cell)) = (self.number(&value).cloned(), &value) else {
             return Ok(value);
         };
         if let Some(known) = number.value {
             return Ok(known);
         }
-        let Some(op) = self.registry.find("aten::item", "") else {
-            return Err(LowerError::Malformed("there is no aten::item".into()));
+        let Some(op) = self.registry.with_role(Role::Item) else {
+            return Err(LowerError::Malformed("no operator reads numbers from tensors".into()));
         };
         let found = match self.answer()? {
             Some(answer) => answer.into_iter().next(),
@@ -186,12 +106,6 @@ impl Specialiser<'_> {
         Ok(found)
     }
 
-    /// [`Specialiser::known`] of what a variable holds.
-    pub(super) fn known_slot(&mut self, frame: &Frame<'_>, variable: Option<ValueId>) -> Result<Slot, LowerError> {
-        let slot = variable.and_then(|v| frame.get(v));
-        slot.map(|value| self.known(value)).transpose()
-    }
-
     /// `value` with all numbers in it known.
     pub(super) fn all_known(&mut self, value: Value) -> Result<Value, LowerError> {
         let every = |s: &mut Self, items: Vec<Value>| -> Result<Vec<Value>, LowerError> {
@@ -205,7 +119,7 @@ impl Specialiser<'_> {
                 Ok(value)
             }
             Value::Tuple(t) if self.has_numbers(&value) => Ok(Value::tuple(every(self, t.items.to_vec())?)),
-            _ => self.known(value),
+            _ => self.known_value(value),
         }
     }
 
@@ -225,13 +139,12 @@ impl Specialiser<'_> {
         op: &Operator,
         values: Vec<Value>,
     ) -> Result<Result<Value, Vec<Value>>, Refusal> {
-        let name = graph.kind_name(node);
         if self.answers.is_none() {
             return Ok(Err(values));
         }
-        if CONVERSIONS.contains(&name)
+        if let Some(read) = op.traits().number_read
             && let [value] = values.as_slice()
-            && let Some(number) = self.converted_number(name, value)?
+            && let Some(number) = self.converted_number(read, value)?
         {
             return Ok(Ok(number));
         }
@@ -243,8 +156,7 @@ impl Specialiser<'_> {
             _ => v,
         });
         let values: Vec<Value> = told.collect();
-        if HOLDERS.contains(&name) && !(name == "aten::__getitem__" && values.iter().any(|v| self.number(v).is_some()))
-        {
+        if op.traits().holds_elements && !self.reads_number(op, &values) {
             return Ok(Err(values));
         }
         if let Some(result) = self.on_tensors(graph, node, op, &values)? {
@@ -254,25 +166,27 @@ impl Specialiser<'_> {
         Ok(Err(known.collect::<Result<_, _>>()?))
     }
 
+    /// Whether an operator on containers is given a number in the place of an index or key, which it reads.
+    fn reads_number(&self, op: &Operator, values: &[Value]) -> bool {
+        let is_read = |ty| matches!(self.ctx.type_kind(ty), TypeKind::Int | TypeKind::Float | TypeKind::Bool);
+        let mut pairs = op.schema().arguments.iter().zip(values);
+        pairs.any(|(a, v)| is_read(a.ty) && self.number(v).is_some())
+    }
+
     /// A number read from a tensor of one element, or of another type; `None` where that needs more.
-    fn converted_number(&mut self, name: &str, value: &Value) -> Result<Option<Value>, LowerError> {
+    fn converted_number(&mut self, read: &NumberRead, value: &Value) -> Result<Option<Value>, LowerError> {
         let Value::Tensor(cell) = value else { return Ok(None) };
         if self.number(value).is_some_and(|n| n.value.is_some()) || !self.store.knows(cell) {
             return Ok(None);
         }
         let tensor = cell.get();
-        let kind = match name {
-            "aten::Int" | "aten::IntImplicit" => Some(NumberKind::Int),
-            "aten::Float" | "aten::FloatImplicit" => Some(NumberKind::Float),
-            "aten::Bool" => Some(NumberKind::Bool),
-            _ => NumberKind::of_dtype(tensor.dtype()),
-        };
+        let kind = read.kind.or_else(|| NumberKind::of_dtype(tensor.dtype()));
         let (dtype, rank) = (tensor.dtype(), tensor.sizes().len());
         let (Some(kind), Some(from), 1) = (kind, NumberKind::of_dtype(dtype), tensor.numel()) else {
             return Ok(None);
         };
         // Implicit conversions are stricter; the operator itself raises.
-        if name.ends_with("Implicit") && (rank > 0 || kind == NumberKind::Int && from != NumberKind::Int) {
+        if read.is_implicit && (rank > 0 || kind == NumberKind::Int && from != NumberKind::Int) {
             return Ok(None);
         }
         drop(tensor);
@@ -291,9 +205,8 @@ impl Specialiser<'_> {
                 Vec::new(),
             );
         }
-        // `int` of a Scalar is stricter than `int` of a tensor: it goes through 32 bits.
-        let limit = match (name, self.number(value)) {
-            ("aten::Int", Some(_)) => DType::Int,
+        let limit = match (read.scalar_limit, self.number(value)) {
+            (Some(limit), Some(_)) => limit,
             _ => kind.dtype(),
         };
         self.check_fits(id, limit)?;
@@ -345,80 +258,63 @@ impl Specialiser<'_> {
         op: &Operator,
         values: &[Value],
     ) -> Result<Option<Value>, Refusal> {
-        let name = graph.kind_name(node);
-        let pair = match values {
-            [a, b, ..] => self.kind(a).zip(self.kind(b)),
-            _ => None,
-        };
-        if let (Some(kinds), Some((_, tensors))) = (pair, ARITHMETIC.iter().find(|(n, _)| *n == name)) {
-            return self.arithmetic(graph, node, tensors, values, kinds);
+        let traits = op.traits();
+        let takes_tensor = op.schema().arguments.iter().any(|a| a.ty == types::TENSOR);
+        if let Some(variant) = traits.tensor_variant
+            && !takes_tensor
+            && let Some(kinds) = values.iter().map(|v| self.kind(v)).collect::<Option<Vec<_>>>()
+        {
+            return self.arithmetic(graph, node, variant, values, &kinds);
         }
-        match (name, values) {
-            ("aten::neg", [value]) => {
-                let Some(kind) = self.kind(value).filter(|k| *k != NumberKind::Bool) else {
-                    return Ok(None);
-                };
-                self.made_number(graph, node, ("aten::neg", ""), std::slice::from_ref(value), kind)
-            }
-            ("aten::__not__", [value]) if self.kind(value) == Some(NumberKind::Bool) => self.made_number(
-                graph,
-                node,
-                ("aten::logical_not", ""),
-                std::slice::from_ref(value),
-                NumberKind::Bool,
-            ),
+        match (traits.role, values) {
             // Of a number, or of a list of numbers.
-            ("aten::tensor", [data, dtype, ..]) => self.tensor_of(graph, node, data, dtype),
-            ("aten::select", [Value::Tensor(base), Value::Int(dim), index])
+            (Some(Role::TensorOf), [data, dtype, ..]) => self.tensor_of(graph, node, data, dtype),
+            (Some(Role::Select), [Value::Tensor(base), Value::Int(dim), index])
                 if self.number(&values[0]).is_none() && self.kind(index) == Some(NumberKind::Int) =>
             {
                 self.row(graph, node, base, *dim, index)
             }
-            (_, [Value::Tensor(_), ..]) => {
-                self.with_scalar(graph, node, (name, self.ctx.name(op.schema().overload)), values)
-            }
+            (_, [Value::Tensor(_), ..]) => self.with_scalar(graph, node, op, values),
             _ => Ok(None),
         }
     }
 
+    /// The result of an operator on numbers of these kinds, as the operator on tensors computes it; `None` where the two differ.
     fn arithmetic(
         &mut self,
         graph: &Graph,
         node: NodeId,
-        name: &str,
+        variant: &TensorVariant,
         values: &[Value],
-        (a, b): (NumberKind, NumberKind),
+        kinds: &[NumberKind],
     ) -> Result<Option<Value>, Refusal> {
-        let float = a == NumberKind::Float || b == NumberKind::Float;
-        let rounds = matches!(name, "aten::floor_divide" | "aten::remainder");
-        // Python's rules for floats that are divided with rest are others; so are truth values.
-        let other = rounds && float || a == NumberKind::Bool || b == NumberKind::Bool;
-        if other || values.len() != 2 {
+        let Some((least, widest)) = kinds.iter().min().zip(kinds.iter().max()) else {
             return Ok(None);
-        }
-        let operands = if float || name == "aten::div" {
-            NumberKind::Float
-        } else {
-            NumberKind::Int
+        };
+        let is_real = *least != NumberKind::Bool;
+        let (operands, result) = match variant.rule {
+            NumberRule::Arithmetic if is_real => (*widest, *widest),
+            NumberRule::Quotient if is_real => (NumberKind::Float, NumberKind::Float),
+            NumberRule::Integers if is_real && *widest == NumberKind::Int => (NumberKind::Int, NumberKind::Int),
+            NumberRule::Comparison if is_real => (*widest, NumberKind::Bool),
+            NumberRule::Logic if *widest == NumberKind::Bool => (NumberKind::Bool, NumberKind::Bool),
+            _ => return Ok(None),
+        };
+        let Some(op) = self.registry.find(variant.operator, variant.overload) else {
+            return Ok(None);
         };
         let mut tensors = Vec::new();
         for value in values {
             tensors.extend(self.as_tensor(value, operands.dtype())?);
         }
-        if matches!(name, "aten::add" | "aten::sub") {
-            tensors.push(Value::Int(1));
+        for argument in op.schema().arguments.iter().skip(tensors.len()) {
+            let default = argument.default.as_ref().map(|c| self.importer.value(c, None));
+            match default {
+                Some(Ok(default)) => tensors.push(default),
+                _ => return Ok(None),
+            }
         }
-        let is_comparison = matches!(
-            name,
-            "aten::eq" | "aten::ne" | "aten::lt" | "aten::le" | "aten::gt" | "aten::ge"
-        );
-        let kind = if is_comparison { NumberKind::Bool } else { operands };
-        let overload = if rounds && name == "aten::floor_divide" {
-            ""
-        } else {
-            "Tensor"
-        };
-        self.made_number(graph, node, (name, overload), &tensors, kind)
+        self.made_number(graph, node, &op, &tensors, result)
     }
 
     /// `torch.tensor` of a number or a list of numbers.
@@ -436,7 +332,7 @@ impl Specialiser<'_> {
         let Some(kinds) = items.iter().map(|v| self.kind(v)).collect::<Option<Vec<_>>>() else {
             return Ok(None);
         };
-        let widest = kinds.into_iter().max_by_key(|k| rank_of(*k));
+        let widest = kinds.into_iter().max();
         let dtype = match (dtype, widest) {
             (Value::Int(code), _) => DType::from_code(*code),
             (Value::None, Some(NumberKind::Float)) => Some(DType::Float),
@@ -454,35 +350,41 @@ impl Specialiser<'_> {
         match data {
             Value::List(_) => {
                 let list = Value::List(ListValue::new(types::TENSOR, tensors));
-                self.through(graph, node, ("aten::stack", ""), &[list, Value::Int(0)])
+                self.through(
+                    graph,
+                    node,
+                    self.registry.with_role(Role::Stack),
+                    &[list, Value::Int(0)],
+                )
             }
             _ => Ok(tensors.pop()),
         }
     }
 
-    /// What an operator gives; `None` when there is none.
+    /// The first result of an operator; `None` if there is no operator.
     pub(super) fn through(
         &mut self,
         graph: &Graph,
         node: NodeId,
-        (name, overload): (&str, &str),
+        op: Option<Operator>,
         values: &[Value],
     ) -> Result<Option<Value>, Refusal> {
-        let op: Option<Operator> = self.registry.find(name, overload);
-        let Some(op) = op else { return Ok(None) };
-        Ok(self.call(graph, node, &op, values)?.into_iter().next())
+        match op {
+            Some(op) => Ok(self.call(graph, node, &op, values)?.into_iter().next()),
+            None => Ok(None),
+        }
     }
 
-    /// [`Specialiser::through`], whose result is a number of this kind.
+    /// The result of an operator on tensors, as a number of this kind.
     fn made_number(
         &mut self,
         graph: &Graph,
         node: NodeId,
-        operator: (&str, &str),
+        op: &Operator,
         values: &[Value],
         kind: NumberKind,
     ) -> Result<Option<Value>, Refusal> {
-        let Some(Value::Tensor(cell)) = self.through(graph, node, operator, values)? else {
+        let Some(Value::Tensor(cell)) = self.call(graph, node, op, values)?.into_iter().next() else {
             return Ok(None);
         };
         let id = self.read(&cell)?;
@@ -511,14 +413,5 @@ impl Specialiser<'_> {
         let operator = call.name();
         self.waiting = Some(call);
         LowerError::Waits { operator }
-    }
-}
-
-/// The order of promotion.
-pub(super) fn rank_of(kind: NumberKind) -> u8 {
-    match kind {
-        NumberKind::Bool => 0,
-        NumberKind::Int => 1,
-        NumberKind::Float => 2,
     }
 }

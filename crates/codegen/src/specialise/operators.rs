@@ -1,7 +1,6 @@
 //! Running operators: programs are appended to the tensor graph, kernels on values run at once.
 
 use super::bounds;
-use super::control::Frame;
 use super::store::{PathStep, address, compiled_bytes};
 use super::{Slot, Specialiser};
 use crate::error::LowerError;
@@ -9,11 +8,13 @@ use crate::graph::Origin;
 use frazil_ir::schema::FunctionSchema;
 use frazil_ir::{Graph, NodeId, TypeId, types};
 use frazil_runtime::call::{args_of, check_overlaps, composite_arguments, invoke, result_strides};
-use frazil_runtime::eval::view_layout;
+use frazil_runtime::entry::ResultLayout;
+use frazil_runtime::interp::walk::{Operands, Outputs};
+use frazil_runtime::layout::shares_elements;
 use frazil_runtime::op::{Form, OpError, Operator, Results};
 use frazil_runtime::promote::can_cast;
-use frazil_runtime::registry::{Lookup, out_arguments};
-use frazil_runtime::structured::{Program, Step, TensorId, TensorShape, ViewKind};
+use frazil_runtime::registry::out_arguments;
+use frazil_runtime::structured::{Program, Step, TensorId, TensorShape};
 use frazil_runtime::value::{ListValue, TensorCell, Value};
 use frazil_runtime::{Semantics, Tensor, Variant};
 
@@ -48,20 +49,21 @@ struct Made {
 }
 
 impl Specialiser<'_> {
-    /// Runs an operator: one slot an output.
-    pub(super) fn operator(&mut self, frame: &mut Frame<'_>, node: NodeId) -> Result<Vec<Slot>, LowerError> {
-        let graph = frame.graph;
-        let nothing = vec![None; graph.node_outputs(node).len()];
-        let slots: Vec<Slot> = graph.operands(node).map(|v| frame.get(v)).collect();
-        let Some(op) = self.resolve(graph, node, &slots) else {
-            return Ok(nothing);
-        };
+    /// Runs an operator: one slot an output, or none if it depends on something that is not supported.
+    pub(super) fn run_operator(
+        &mut self,
+        graph: &Graph,
+        node: NodeId,
+        op: &Operator,
+        slots: Operands<Slot>,
+    ) -> Result<Outputs<Slot>, LowerError> {
+        let nothing = Outputs::new();
         // What depends on something unsupported says nothing new.
         let Some(values) = slots.into_iter().collect::<Option<Vec<Value>>>() else {
             return Ok(nothing);
         };
-        let values = match self.with_numbers(graph, node, &op, values) {
-            Ok(Ok(number)) => return Ok(vec![Some(number)]),
+        let values = match self.with_numbers(graph, node, op, values) {
+            Ok(Ok(number)) => return Ok(smallvec::smallvec![Some(number)]),
             Ok(Err(values)) => values,
             Err(Refusal::Fatal(e)) => return Err(e),
             Err(Refusal::Reason(reason)) => {
@@ -69,12 +71,16 @@ impl Specialiser<'_> {
                 return Ok(nothing);
             }
         };
-        match self.call(graph, node, &op, &values) {
+        if let Some(reason) = self.unknown_place(op, &values) {
+            self.refuse(graph, node, &op.schema().full_name(self.ctx), reason);
+            return Ok(nothing);
+        }
+        match self.call(graph, node, op, &values) {
             Ok(results) => Ok(results.into_iter().map(Some).collect()),
             Err(Refusal::Fatal(e)) => Err(e),
             // A driver can run it as the interpreter does.
-            Err(Refusal::Reason(_)) if self.can_wait(&op) && !matches!(op.semantics(), Semantics::Composite(_)) => {
-                match self.wait(graph, node, &op, &values) {
+            Err(Refusal::Reason(_)) if self.can_wait(op) && !matches!(op.semantics(), Semantics::Composite(_)) => {
+                match self.wait(graph, node, op, &values) {
                     Ok(results) => Ok(results.into_iter().map(Some).collect()),
                     Err(Refusal::Fatal(e)) => Err(e),
                     Err(Refusal::Reason(reason)) => {
@@ -88,30 +94,6 @@ impl Specialiser<'_> {
                 Ok(nothing)
             }
         }
-    }
-
-    fn resolve(&mut self, graph: &Graph, node: NodeId, slots: &[Slot]) -> Option<Operator> {
-        let mut found = self.registry.lookup(graph, node);
-        if matches!(found, Lookup::NoOverload) {
-            // What the graph says of the types is not enough; the values are.
-            let operands: Option<Vec<TypeId>> = slots
-                .iter()
-                .map(|s| match s {
-                    Some(v @ Value::Tensor(_)) => Some(self.number_type(v).unwrap_or(types::TENSOR)),
-                    Some(v) => Some(v.ty(self.ctx)),
-                    None => None,
-                })
-                .collect();
-            found = self.registry.lookup_types(graph.kind(node), &operands?);
-        }
-        let (name, reason) = match found {
-            Lookup::Found(op) => return Some(op),
-            Lookup::NoSemantics(schema) => (schema.full_name(self.ctx), "there is no entry for this operator"),
-            Lookup::NoOverload => (graph.kind_name(node).to_owned(), "no overload takes these operands"),
-            Lookup::Unknown => (graph.kind_name(node).to_owned(), "the operator is not known"),
-        };
-        self.refuse(graph, node, &name, reason);
-        None
     }
 
     pub(super) fn call(
@@ -139,12 +121,15 @@ impl Specialiser<'_> {
             },
             Semantics::Composite(body) => {
                 let body = body.clone();
-                let slots = self.run(
+                let slots = self.run_shared(
                     &body,
                     composite_arguments(op, &body, values).into_iter().map(Some).collect(),
                 )?;
                 let results = slots.into_iter().collect::<Option<Vec<Value>>>();
-                let results = results.ok_or("a part of it cannot be compiled")?;
+                let mut results = results.ok_or("a part of it cannot be compiled")?;
+                if op.variant() == Variant::Functional {
+                    results = self.laid_out(op, values, results)?;
+                }
                 self.give(graph, node, op, values, results)
             }
             Semantics::Pointwise(_) | Semantics::Program(..) if known => self.kernel(graph, node, op, values, &cells),
@@ -222,6 +207,9 @@ impl Specialiser<'_> {
             return Err("changes sizes or strides of a tensor in place".into());
         }
         let results: Results = results.map_err(|e| self.error(graph, node, e))?;
+        if op.changes_view() {
+            cells.iter().for_each(|c| self.store.forget(c));
+        }
         let mut made = Vec::new();
         results.iter().for_each(|v| tensors_in(v, &mut made));
         for cell in &made {
@@ -379,7 +367,7 @@ impl Specialiser<'_> {
                     let base_cell = base.cell.clone();
                     let id = self.tensors.view(v, origins.to_vec());
                     let cell = base_cell.and_then(|base| {
-                        let layout = viewed(&base.get(), &step)?;
+                        let layout = step.of(&base.get())?;
                         self.store.view(&base, vec![step], layout, id)
                     });
                     Made { id, cell }
@@ -434,6 +422,7 @@ impl Specialiser<'_> {
     ) -> Result<Vec<Value>, Refusal> {
         let targets: Vec<&Value> = match op.variant() {
             Variant::Functional => return Ok(results),
+            Variant::InPlace if op.changes_view() => return self.change_view(values, results),
             Variant::InPlace => values.iter().take(1).collect(),
             Variant::Out => out_arguments(op.schema()).filter_map(|i| values.get(i)).collect(),
         };
@@ -449,6 +438,54 @@ impl Specialiser<'_> {
             given.push(Value::Tensor(target.clone()));
         }
         Ok(given)
+    }
+
+    /// Makes the first argument the view that the functional form returns.
+    fn change_view(&mut self, values: &[Value], results: Vec<Value>) -> Result<Vec<Value>, Refusal> {
+        let (Some(Value::Tensor(target)), Some(Value::Tensor(view))) = (values.first(), results.first()) else {
+            return Err("makes a view of something other than a tensor".into());
+        };
+        let (to, from) = (target.get(), view.get());
+        let is_argument = self.inputs.iter().any(|input| input.is(target));
+        if is_argument || !self.store.knows(target) || !to.shares_storage(&from) {
+            return Err("changes sizes or strides of a tensor in place".into());
+        }
+        drop(to);
+        self.store.alias(target, view);
+        target.set(from);
+        Ok(vec![Value::Tensor(target.clone())])
+    }
+
+    /// New tensors with the strides that the operator's layout states; other values as they are. Programs and kernels apply the layout of their
+    /// own results.
+    fn laid_out(&mut self, op: &Operator, values: &[Value], results: Vec<Value>) -> Result<Vec<Value>, Refusal> {
+        if op.layout() == ResultLayout::AsComputed {
+            return Ok(results);
+        }
+        let operands: Vec<Tensor> = values.iter().filter_map(Value::as_tensor).collect();
+        let each = |result: Value| -> Result<Value, Refusal> {
+            let Value::Tensor(cell) = &result else {
+                return Ok(result);
+            };
+            let tensor = cell.get();
+            let is_new = !operands.iter().any(|t| t.shares_storage(&tensor));
+            let strides = result_strides(op, &operands, tensor.sizes()).filter(|s| is_new && **s != *tensor.strides());
+            let Some(strides) = strides else {
+                return Ok(result);
+            };
+            if !tensor.storage().is_unknown() {
+                let laid_out = tensor
+                    .with_strides(&strides)
+                    .map_err(|e| Refusal::Reason(e.to_string()))?;
+                return Ok(laid_out.into());
+            }
+            drop(tensor);
+            let id = self.read(cell)?;
+            let shape = self.tensors.shape(id).clone();
+            let bytes = compiled_bytes(&shape).ok_or("a result that is too large")?;
+            Ok(Value::Tensor(self.store.strided(id, &shape, &strides, bytes)?))
+        };
+        results.into_iter().map(each).collect()
     }
 
     fn write(&mut self, graph: &Graph, node: NodeId, target: &TensorCell, result: &TensorCell) -> Result<(), Refusal> {
@@ -468,6 +505,14 @@ impl Specialiser<'_> {
                 from.sizes()
             );
             return Err(self.error(graph, node, OpError::raised(message)));
+        }
+        let overlaps = |input: &TensorCell| {
+            let input = input.get();
+            input.shares_storage(&to) && shares_elements(input.sizes(), input.strides()).unwrap_or(true)
+        };
+        // A copy in row-major order would have several copies of what is one element.
+        if self.strided.contains(&address(to.storage())) && self.inputs.iter().any(overlaps) {
+            return Err("writes to an argument that overlaps itself".into());
         }
         let dtype = to.dtype();
         // Handles on the storage would look like further tensors that share it.
@@ -533,17 +578,6 @@ fn view_path(program: &Program, output: usize) -> Option<(usize, Vec<PathStep>)>
 fn views_argument(program: &Program, argument: usize) -> bool {
     let views = |s: &Step| matches!(s, Step::View(v) if v.tensor as usize == argument);
     program.steps.iter().any(views)
-}
-
-/// The layout of a view; `None` when it is a copy.
-fn viewed(base: &Tensor, step: &PathStep) -> Option<Tensor> {
-    match &step.kind {
-        ViewKind::Reshape => base.view(&step.shape.sizes),
-        ViewKind::Affine(map) => {
-            let (strides, offset) = view_layout(map, base, &step.shape.sizes)?;
-            base.as_strided(&step.shape.sizes, &strides, offset).ok()
-        }
-    }
 }
 
 pub(super) fn tensors_in(value: &Value, found: &mut Vec<TensorCell>) {

@@ -4,31 +4,16 @@
 //! memory, and a view of the caller's tensor that the method returns. Where there is such a thing the index has to be known.
 
 use super::Specialiser;
-use super::number::NumberKind;
-use super::operators::Refusal;
+use super::operators::{Refusal, tensors_in};
+use super::store::address;
+use frazil_ir::schema::Observes;
 use frazil_ir::{AttributeValue, Graph, NodeId, TypeId, TypeKind, ValueId, symbols, types};
+use frazil_runtime::entry::Role;
+use frazil_runtime::number::NumberKind;
+use frazil_runtime::op::Operator;
 use frazil_runtime::registry::Lookup;
 use frazil_runtime::value::{ListValue, TensorCell, Value};
 use std::collections::HashSet;
-
-/// Operators that tell where in memory a tensor lies.
-const TELL_PLACES: [&str; 6] = [
-    "aten::storage_offset",
-    "aten::sym_storage_offset",
-    "aten::data_ptr",
-    "aten::is_set_to",
-    "aten::as_strided",
-    "aten::as_strided_copy",
-];
-
-/// Nodes whose results hold their operands or are held by them.
-const HANDS_ON: [&str; 5] = [
-    "prim::ListConstruct",
-    "prim::TupleConstruct",
-    "prim::ListUnpack",
-    "prim::TupleUnpack",
-    "prim::TupleIndex",
-];
 
 impl Specialiser<'_> {
     /// `base[index]` along `dim` for a run-time index; `None` where that has to be a view.
@@ -64,7 +49,8 @@ impl Specialiser<'_> {
         let optional = self.ctx.optional_of(types::TENSOR);
         let indices = Value::List(ListValue::new(optional, indices));
         let values = [Value::Tensor(base.clone()), indices];
-        let Some(Value::Tensor(copy)) = self.through(graph, node, ("aten::index", "Tensor"), &values)? else {
+        let Some(Value::Tensor(copy)) = self.through(graph, node, self.registry.with_role(Role::Index), &values)?
+        else {
             return Ok(None);
         };
         let id = self.read(&copy)?;
@@ -78,14 +64,35 @@ impl Specialiser<'_> {
         self.inputs.iter().any(|input| input.get().shares_storage(&tensor))
     }
 
+    /// The reason why `op` cannot be run on `values`, if it depends on where arguments of the caller are stored, or on their exact strides: code is
+    /// made for strides that stand for others, and for any offset.
+    pub(super) fn unknown_place(&self, op: &Operator, values: &[Value]) -> Option<&'static str> {
+        let observes = self.registry.catalogue().properties(op.schema().name).observes;
+        let (places, strides) = (observes == Observes::Storage, observes == Observes::Strides);
+        if !places && !strides {
+            return None;
+        }
+        let mut cells = Vec::new();
+        values.iter().for_each(|v| tensors_in(v, &mut cells));
+        cells.retain(|c| self.is_input(c));
+        // Row-major tensors may have any stride along dimensions of extent 1.
+        let is_free = |cell: &TensorCell| {
+            let tensor = cell.get();
+            self.strided.contains(&address(tensor.storage())) || tensor.sizes().contains(&1)
+        };
+        if places && !cells.is_empty() {
+            return Some("depends on where an argument is stored");
+        }
+        (strides && cells.iter().any(is_free)).then_some("depends on the strides of an argument")
+    }
+
     /// Whether the graph, or one that it forks, writes tensors or tells where they lie.
     pub(super) fn tells_places(&self, graph: &Graph) -> bool {
         let tells = |node: NodeId| {
             if let Some(AttributeValue::Graph(body)) = graph.attribute(node, symbols::ATTR_SUBGRAPH) {
                 return self.tells_places(body);
             }
-            let name = graph.kind_name(node);
-            TELL_PLACES.contains(&name)
+            self.registry.catalogue().properties(graph.kind(node)).observes == Observes::Storage
                 || match self.registry.lookup(graph, node) {
                     Lookup::Found(op) => {
                         let mut arguments = op.schema().arguments.iter();
@@ -96,7 +103,10 @@ impl Specialiser<'_> {
                             written(&a.element_alias) || written(&a.alias) && !self.is_list(a.ty)
                         })
                     }
-                    _ => !name.starts_with("prim::") && graph.operands(node).any(|v| self.has_tensors(graph.ty(v))),
+                    _ => {
+                        !symbols::is_structural(graph.kind(node))
+                            && graph.operands(node).any(|v| self.has_tensors(graph.ty(v)))
+                    }
                 }
         };
         graph.nodes_recursive(graph.root()).into_iter().any(tells)
@@ -157,7 +167,11 @@ impl Specialiser<'_> {
                 Some(carried.into_iter().chain(result).collect())
             }
             symbols::PRIM_UNCHECKED_CAST => Some(outputs.to_vec()),
-            _ if HANDS_ON.contains(&graph.kind_name(user)) => Some(outputs.to_vec()),
+            symbols::PRIM_LIST_CONSTRUCT
+            | symbols::PRIM_TUPLE_CONSTRUCT
+            | symbols::PRIM_LIST_UNPACK
+            | symbols::PRIM_TUPLE_UNPACK
+            | symbols::PRIM_TUPLE_INDEX => Some(outputs.to_vec()),
             _ => match self.registry.lookup(graph, user) {
                 Lookup::Found(op) => {
                     let schema = op.schema();

@@ -1,94 +1,37 @@
 //! Operators on a tensor and a run-time scalar, by their overloads on two tensors; and checks that such scalars fit a dtype.
 
 use super::Specialiser;
-use super::number::{NumberKind, rank_of};
 use super::operators::Refusal;
 use crate::error::LowerError;
 use frazil_ir::{DType, Graph, NodeId};
+use frazil_runtime::Variant;
 use frazil_runtime::build::ProgramBuilder;
+use frazil_runtime::entry::ScalarConversion;
+use frazil_runtime::number::NumberKind;
+use frazil_runtime::op::Operator;
 use frazil_runtime::structured::{Step, TensorId};
 use frazil_runtime::value::Value;
 
-/// How an operator converts its scalar.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Conversion {
-    /// To the dtype that the tensor and the scalar promote to. Integers wrap.
-    Promoted,
-    /// As [`Conversion::Promoted`]; a quotient that is not rounded is one of floats, to which integers are converted without wrapping.
-    Quotient,
-    /// To the tensor's dtype. What does not fit it raises.
-    Stored,
-}
-
-/// An operator on a tensor and a scalar that computes the same as its overload on two tensors, if the scalar is converted first.
-struct WithScalar {
-    operator: &'static str,
-    /// The overload that takes the scalar, and the one that takes a tensor in its place; further arguments are the same.
-    scalar: &'static str,
-    tensor: &'static str,
-    /// The position of the scalar among the arguments.
-    position: usize,
-    conversion: Conversion,
-}
-
-const fn row(
-    operator: &'static str,
-    scalar: &'static str,
-    tensor: &'static str,
-    position: usize,
-    conversion: Conversion,
-) -> WithScalar {
-    WithScalar {
-        operator,
-        scalar,
-        tensor,
-        position,
-        conversion,
-    }
-}
-
-/// The operators that a run-time scalar can be given to as a tensor. An overload that is not listed gets the scalar's value.
-const WITH_SCALAR: [WithScalar; 13] = [
-    row("aten::add", "Scalar", "Tensor", 1, Conversion::Promoted),
-    row("aten::sub", "Scalar", "Tensor", 1, Conversion::Promoted),
-    row("aten::mul", "Scalar", "Tensor", 1, Conversion::Promoted),
-    row("aten::div", "Scalar", "Tensor", 1, Conversion::Quotient),
-    row("aten::div", "Scalar_mode", "Tensor_mode", 1, Conversion::Quotient),
-    row("aten::eq", "Scalar", "Tensor", 1, Conversion::Promoted),
-    row("aten::ne", "Scalar", "Tensor", 1, Conversion::Promoted),
-    row("aten::lt", "Scalar", "Tensor", 1, Conversion::Promoted),
-    row("aten::le", "Scalar", "Tensor", 1, Conversion::Promoted),
-    row("aten::gt", "Scalar", "Tensor", 1, Conversion::Promoted),
-    row("aten::ge", "Scalar", "Tensor", 1, Conversion::Promoted),
-    row("aten::masked_fill", "Scalar", "Tensor", 2, Conversion::Stored),
-    row("aten::fill_", "Scalar", "Tensor", 1, Conversion::Stored),
-];
-
-/// The operators and overloads that take a run-time scalar without waiting for its value, for tests to try each of them.
-pub const SCALAR_OVERLOADS: [(&str, &str); WITH_SCALAR.len()] = {
-    let mut names = [("", ""); WITH_SCALAR.len()];
-    let mut i = 0;
-    while i < names.len() {
-        names[i] = (WITH_SCALAR[i].operator, WITH_SCALAR[i].scalar);
-        i += 1;
-    }
-    names
-};
-
 impl Specialiser<'_> {
-    /// The result of a listed overload on a tensor and a run-time scalar, which is given to it as a tensor; `None` for other overloads.
+    /// The result of an overload on a tensor and a run-time scalar, by the overload that takes the scalar as a tensor; `None` if the entry states
+    /// none.
     pub(super) fn with_scalar(
         &mut self,
         graph: &Graph,
         node: NodeId,
-        overload: (&str, &str),
+        op: &Operator,
         values: &[Value],
     ) -> Result<Option<Value>, Refusal> {
-        let Some(row) = WITH_SCALAR.iter().find(|r| (r.operator, r.scalar) == overload) else {
+        let Some(variant) = op.traits().scalar_variant else {
             return Ok(None);
         };
+        // The others compute in another dtype than the tensor's, whose elements would be written nowhere.
+        if op.variant() != Variant::Functional && variant.conversion != ScalarConversion::Stored {
+            return Ok(None);
+        }
+        let name = self.ctx.name(op.schema().name);
+        let (at, by_tensor) = (variant.position, self.registry.find(name, variant.overload));
         let mut values = values.to_vec();
-        let (at, operator) = (row.position, (row.operator, row.tensor));
         let Some(own) = values[0].as_tensor().filter(|_| self.number(&values[0]).is_none()) else {
             return Ok(None);
         };
@@ -107,29 +50,33 @@ impl Specialiser<'_> {
         };
         let is_rounded = values.get(at + 1).is_some_and(|mode| !matches!(mode, Value::None));
         // A tensor without dimensions counts as one more tensor in promotion, a scalar only by its kind.
-        let dtype = match row.conversion {
-            Conversion::Stored => {
+        let dtype = match variant.conversion {
+            ScalarConversion::Stored => {
                 self.check_scalar_fits(&scalar, own)?;
                 own
             }
-            Conversion::Quotient if !is_rounded && own_kind != NumberKind::Float => DType::Float,
-            _ if rank_of(own_kind) >= rank_of(kind) => own,
+            ScalarConversion::Quotient if !is_rounded && own_kind != NumberKind::Float => DType::Float,
+            _ if own_kind >= kind => own,
             _ if kind == NumberKind::Float => DType::Float,
             _ => kind.dtype(),
         };
         // Sums and comparisons of f16 and bf16 round the scalar to that dtype, products and quotients take it as f32.
-        let wide = matches!(own, DType::Half | DType::BFloat16) && matches!(row.operator, "aten::mul" | "aten::div");
+        let widens = matches!(
+            variant.conversion,
+            ScalarConversion::Widened | ScalarConversion::Quotient
+        );
+        let wide = widens && matches!(own, DType::Half | DType::BFloat16);
         if let Some(tensor) = self.as_tensor(&scalar, if wide { DType::Float } else { dtype })? {
             values[at] = tensor;
         }
         if !wide {
-            return self.through(graph, node, operator, &values);
+            return self.through(graph, node, by_tensor, &values);
         }
         let Some(widened) = self.as_dtype(&values[0], DType::Float)? else {
             return Ok(None);
         };
         values[0] = widened;
-        match self.through(graph, node, operator, &values)? {
+        match self.through(graph, node, by_tensor, &values)? {
             Some(result) => self.as_dtype(&result, own),
             None => Ok(None),
         }

@@ -6,24 +6,69 @@ use super::operators::READS_NEGATIVES;
 use crate::error::{LowerError, Unsupported};
 use crate::graph::{Origin, TensorGraph, TensorOp};
 use frazil_ir::{Constant, DType, TensorData};
+use frazil_runtime::eval::view_layout;
 use frazil_runtime::expr::{BinaryOp, Expr, ExprOp, Number};
 use frazil_runtime::gather::{Coordinate, Gather};
 use frazil_runtime::import::tensor_to_constant;
-use frazil_runtime::layout::contiguous_strides;
+use frazil_runtime::layout::{contiguous_strides, extent};
 use frazil_runtime::structured::{
     Access, Affine, Iteration, OutOfBounds, Structured, TensorId, TensorShape, ViewKind, ViewMap,
 };
 use frazil_runtime::value::{TensorCell, Value};
 use frazil_runtime::{Storage, Tensor};
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// One step from a storage's whole contents to a view of it.
-#[derive(Clone, Debug)]
-pub(super) struct PathStep {
-    pub kind: ViewKind,
-    pub shape: TensorShape,
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(from = "KeptStep", into = "KeptStep")]
+pub struct PathStep {
+    pub(super) kind: ViewKind,
+    pub(super) shape: TensorShape,
+}
+
+/// A [`PathStep`] as kept code holds it.
+#[derive(Serialize, Deserialize)]
+struct KeptStep {
+    /// Coefficients and offset of each coordinate; `None` for [`ViewKind::Reshape`].
+    map: Option<Vec<(Vec<i64>, i64)>>,
+    #[serde(with = "crate::plan::dtype_name")]
+    dtype: DType,
+    sizes: Vec<i64>,
+}
+
+impl From<PathStep> for KeptStep {
+    fn from(step: PathStep) -> KeptStep {
+        let map = match step.kind {
+            ViewKind::Reshape => None,
+            ViewKind::Affine(map) => Some(map.into_iter().map(|a| (a.coefficients.to_vec(), a.offset)).collect()),
+        };
+        KeptStep {
+            map,
+            dtype: step.shape.dtype,
+            sizes: step.shape.sizes.to_vec(),
+        }
+    }
+}
+
+impl From<KeptStep> for PathStep {
+    fn from(kept: KeptStep) -> PathStep {
+        let affine = |(coefficients, offset): (Vec<i64>, i64)| Affine {
+            coefficients: coefficients.into(),
+            offset,
+        };
+        let kind = match kept.map {
+            None => ViewKind::Reshape,
+            Some(map) => ViewKind::Affine(map.into_iter().map(affine).collect()),
+        };
+        let shape = TensorShape {
+            dtype: kept.dtype,
+            sizes: kept.sizes.into(),
+        };
+        PathStep { kind, shape }
+    }
 }
 
 /// The contents of a storage at the present point of the run.
@@ -123,6 +168,28 @@ impl Store {
         self.stored(id, shape, (strides, bytes), false)
     }
 
+    /// [`Store::fresh`] for an input with these strides. The contents are those that the input has in row-major order.
+    pub fn strided_input(
+        &mut self,
+        id: TensorId,
+        shape: &TensorShape,
+        strides: &[i64],
+        is_outer: bool,
+    ) -> Result<TensorCell, LowerError> {
+        let dense = compiled_bytes(shape).ok_or_else(|| too_large(shape))?;
+        let last = extent(&shape.sizes, strides).map_or(0, |(_, high)| high);
+        let bytes = (last as usize + 1).saturating_mul(shape.dtype.size());
+        if bytes > MAX_BYTES {
+            return Err(too_large(shape));
+        }
+        self.stored(id, shape, (strides, bytes.max(dense)), is_outer)
+    }
+
+    /// How `cell` views its storage; `None` for a tensor that is no variable of this store.
+    pub fn path(&self, cell: &TensorCell) -> Option<&[PathStep]> {
+        Some(&self.variables.get(&cell.address())?.path)
+    }
+
     fn stored(
         &mut self,
         id: TensorId,
@@ -210,6 +277,11 @@ impl Store {
             let path = [path.as_slice(), &steps].concat();
             all.push((cell.clone(), path));
         }
+    }
+
+    /// Forgets which variables view the storage of `cell`, a tensor with elements: one of them has become another view.
+    pub fn forget(&mut self, cell: &TensorCell) {
+        self.made.remove(&address(cell.get().storage()));
     }
 
     /// The tensor that fills the storage of `cell`, when it was made by the run and everything that shares it is noted.
@@ -320,6 +392,17 @@ impl Store {
 }
 
 impl PathStep {
+    /// The view of `base`; `None` if its strides need a copy.
+    pub fn of(&self, base: &Tensor) -> Option<Tensor> {
+        match &self.kind {
+            ViewKind::Reshape => base.view(&self.shape.sizes),
+            ViewKind::Affine(map) => {
+                let (strides, offset) = view_layout(map, base, &self.shape.sizes)?;
+                base.as_strided(&self.shape.sizes, &strides, offset).ok()
+            }
+        }
+    }
+
     fn over(&self, tensor: TensorId) -> ViewMap {
         ViewMap {
             tensor,
@@ -490,7 +573,7 @@ impl Specialiser<'_> {
         if self.store.knows(cell) && !cell.get().marks().is_none() {
             // The storage holds the elements of the base.
             return Err(LowerError::Unsupported(vec![Unsupported {
-                operator: "aten::_neg_view".into(),
+                operator: "a view of negatives".into(),
                 reason: READS_NEGATIVES.into(),
                 source: None,
             }]));

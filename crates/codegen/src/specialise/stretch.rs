@@ -11,12 +11,13 @@
 
 use super::control::Frame;
 use super::operators::Refusal;
-use super::{InputSpec, ResultSpec, Slot, Specialiser};
+use super::store::address;
+use super::{InputSpec, ResultSpec, Returns, Slot, Specialiser};
 use crate::error::{LowerError, Unsupported};
 use crate::graph::TensorGraph;
 use crate::host::HostCall;
 use frazil_ir::schema::Argument;
-use frazil_ir::{Definition, Graph, Module, NodeId, SymbolId, TypeKind, ValueId, symbols};
+use frazil_ir::{Definition, Graph, Module, NodeId, SymbolId, ValueId, symbols};
 use frazil_runtime::op::Operator;
 use frazil_runtime::structured::TensorId;
 use frazil_runtime::value::{ObjectValue, TensorCell, Value};
@@ -214,9 +215,10 @@ impl Specialiser<'_> {
 
     /// Notes the tensors of a frame that waits which nodes still to come may read.
     pub(super) fn note_live(&mut self, frame: &Frame<'_>) -> Result<(), LowerError> {
-        let graph = frame.graph;
+        let graph = frame.graph();
         let mut reached = Vec::new();
         for (value, held) in frame.held() {
+            let Some(held) = held else { continue };
             if graph
                 .uses(value)
                 .any(|u| is_pending(graph, frame.path(), value, u.user))
@@ -243,7 +245,7 @@ impl Specialiser<'_> {
     /// A tensor that is there already: an input, what a call gave and nobody has written since, or a view of one. Only where a driver can
     /// give such.
     pub(super) fn input_view(&self, cell: &TensorCell) -> Option<ResultSpec> {
-        if !self.returns_inputs || self.store.is_written(cell) {
+        if self.returns != Returns::Eager || self.store.is_written(cell) {
             return None;
         }
         let own = self.inputs.iter().position(|input| input.is(cell));
@@ -257,31 +259,31 @@ impl Specialiser<'_> {
         if input.dtype() != tensor.dtype() {
             return None;
         }
-        let (sizes, strides) = (tensor.sizes().to_vec(), tensor.strides().to_vec());
         let marks = tensor.marks().with(input.marks());
+        if self.strided.contains(&address(input.storage())) {
+            return Some(ResultSpec::Window(
+                number as u32,
+                self.store.path(cell)?.to_vec(),
+                marks,
+            ));
+        }
+        let (sizes, strides) = (tensor.sizes().to_vec(), tensor.strides().to_vec());
         Some(ResultSpec::View(number as u32, sizes, strides, tensor.offset(), marks))
     }
 
-    /// Reads, writes or makes an object; `None` where that is not known.
-    pub(super) fn object_node(&mut self, graph: &Graph, node: NodeId, inputs: &[Slot]) -> Slot {
-        let module = self.start.module?;
-        if graph.kind(node) == symbols::PRIM_CREATE_OBJECT {
-            let TypeKind::Class(class) = self.ctx.type_kind(graph.ty(graph.output(node)?)) else {
-                return None;
-            };
-            let slots = module.unit.class(class)?.attributes.len();
-            return Some(Value::Object(ObjectValue::new(class, vec![Value::None; slots])));
-        }
-        let Some(Some(Value::Object(object))) = inputs.first() else {
+    /// The object that a slot holds, and which of its attributes has this name; `None` where that is not known.
+    pub(super) fn object_slot(&self, object: &Slot, name: SymbolId) -> Option<(ObjectValue, usize)> {
+        let Some(Value::Object(object)) = object else {
             return None;
         };
-        let name = graph.attribute_symbol(node, symbols::ATTR_NAME)?;
-        let slot = module.unit.class(object.class())?.attributes.get_index_of(&name)?;
-        if graph.kind(node) == symbols::PRIM_GET_ATTR {
-            return object.slot(slot);
-        }
-        let value = inputs.get(1)?.clone()?;
-        object.set_slot(slot, value).then_some(Value::None)
+        let class = self.start.module?.unit.class(object.class())?;
+        Some((object.clone(), class.attributes.get_index_of(&name)?))
+    }
+
+    /// A new object of a class; `None` where the class is not known.
+    pub(super) fn new_object(&self, class: SymbolId) -> Slot {
+        let slots = self.start.module?.unit.class(class)?.attributes.len();
+        Some(Value::Object(ObjectValue::new(class, vec![Value::None; slots])))
     }
 }
 

@@ -94,7 +94,11 @@ fn same<'a>(spec: &ResultSpec, value: &Value, tensor: &dyn Fn(u32) -> (&'a frazi
         }
         ResultSpec::Value(v) => assert_eq!(v.equals(value), Some(true), "{v:?} instead of {value:?}"),
         ResultSpec::Dict(..) => panic!("no dictionaries here"),
-        ResultSpec::Input(_) | ResultSpec::View(..) | ResultSpec::Number(_) => panic!("results are new"),
+        ResultSpec::Input(_)
+        | ResultSpec::View(..)
+        | ResultSpec::Window(..)
+        | ResultSpec::Strided(..)
+        | ResultSpec::Number(_) => panic!("results are new"),
         ResultSpec::List(_, items) | ResultSpec::Tuple(_, items) => {
             let values = value.items().unwrap();
             assert_eq!(items.len(), values.len());
@@ -331,4 +335,41 @@ fn writes_to_every_second_element() {
             &[&[3, 9]],
         );
     }
+}
+
+/// The iterations of a loop count as steps, also of one without nodes.
+#[test]
+fn endless_loops_are_too_long() {
+    let registry = registry();
+    let text = "graph(%x : Tensor):
+  %n : int = prim::Constant[value=9223372036854775807]()
+  %t : bool = prim::Constant[value=1]()
+   = prim::Loop(%n, %t)
+    block0(%i : int):
+      -> (%t)
+  return (%x)
+";
+    let graph = parse(&registry, text);
+    let made = compile_graph(&graph, &specs(&[&[2]]), &registry, &options());
+    assert!(matches!(made, Err(LowerError::TooLong { .. })));
+}
+
+/// Where the types of a graph do not say which overload is meant, the values do.
+#[test]
+fn overloads_are_chosen_by_values() {
+    agrees(
+        "graph(%x : Tensor):
+  %n : int = prim::Constant[value=3]()
+  %half : float = prim::Constant[value=0.5]()
+  %a : Any = prim::unchecked_cast(%n)
+  %b : Any = prim::unchecked_cast(%half)
+  %c : Any = prim::unchecked_cast(%x)
+  %p : Tensor = aten::mul(%x, %a)
+  %q : Tensor = aten::mul(%p, %b)
+  %r : Tensor = aten::mul(%q, %c)
+  %s : Any = aten::add(%a, %n)
+  return (%p, %q, %r, %s)
+",
+        &[&[2, 3]],
+    );
 }

@@ -1,11 +1,11 @@
-//! What calls are given: tensors, numbers, lists of them, and the rest.
+//! Arguments of calls: tensors, numbers, lists of them, and other values.
 
 use super::Var;
 use frazil_ir::{DType, Device};
 use frazil_runtime::value::TensorCell;
 use frazil_runtime::{Scalar, Value};
 
-/// An argument as the caller has it; the operator's schema decides what becomes of it.
+/// An argument as the caller passes it; the operator's schema decides on its conversion.
 ///
 /// ```
 /// use frazil::{Session, Tensor, eager::Arg};
@@ -18,23 +18,23 @@ use frazil_runtime::{Scalar, Value};
 /// ```
 #[derive(Clone, Debug)]
 pub enum Arg<'a> {
-    /// A tensor variable that the caller keeps.
+    /// A tensor variable that is borrowed from the caller.
     Borrowed(&'a Var),
     /// A tensor variable.
     Var(Var),
-    /// A number, string, device, `None`, or a value of another kind as it is.
+    /// A number, string, device, `None`, or a value of another kind.
     Value(Value),
     /// A list.
     List(Vec<Arg<'a>>),
 }
 
 impl Arg<'_> {
-    /// `None`: what an optional argument has when it has nothing.
+    /// `None`: an absent optional argument.
     ///
     /// See [`Arg`] for an example.
     pub const NONE: Arg<'static> = Arg::Value(Value::None);
 
-    /// The variable that it is, if it is a tensor.
+    /// Returns the tensor variable, if it is one.
     pub(crate) fn as_cell(&self) -> Option<&TensorCell> {
         match self {
             Arg::Borrowed(var) => Some(var.cell()),

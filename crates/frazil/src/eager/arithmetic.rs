@@ -1,4 +1,4 @@
-//! The operators of Rust on tensors. They give results, as shapes may not fit: `((&x * 2.0)? + &y)?`.
+//! Rust's arithmetic operators on tensors. They return `Result`, since shapes may not fit: `((&x * 2.0)? + &y)?`.
 
 use super::{Arg, Var, known};
 use crate::error::Result;

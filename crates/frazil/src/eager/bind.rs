@@ -1,4 +1,4 @@
-//! Which overload a call means, and what it gets: arguments by position and by name, defaults, and the conversions that Python's calls do.
+//! Overload resolution and binding of arguments: by position and by name, with defaults and the conversions of Python calls.
 
 use super::{Arg, Ops};
 use frazil_ir::schema::{Argument, FunctionSchema};
@@ -18,36 +18,36 @@ pub(super) struct Family {
 pub(super) struct Overload {
     schema: Arc<FunctionSchema>,
     formals: Vec<Formal>,
-    /// So many leading arguments hold all that may not be left out.
+    /// Number of leading arguments that include all required ones.
     required: usize,
-    /// So many leading arguments may be given by position.
+    /// Number of leading arguments that may be given by position.
     positional: usize,
     pub(super) output_types: SmallVec<[TypeId; 2]>,
-    /// What it does, looked up when it is first called.
+    /// The operator, looked up at the first call.
     operator: OnceLock<Option<Operator>>,
 }
 
-/// An argument of the schema, as calls ask for it.
+/// A formal argument of the schema.
 struct Formal {
     name: Box<str>,
     ty: TypeId,
     is_tensor: bool,
-    /// What it is when it is left out; `None` when it may not be.
+    /// The default; `None` if the argument is required.
     default: Option<Value>,
 }
 
 /// Arguments by position.
 pub(super) type Positional<'a> = SmallVec<[Arg<'a>; 3]>;
 
-/// Why a call means no overload.
+/// The reason why no overload matches a call.
 pub(super) enum NoMatch {
-    /// Nothing says what the overload that fits does.
+    /// The overload that fits has no semantics.
     NoSemantics(String),
-    /// No overload fits; these are all.
+    /// No overload fits; the schemas of all are listed.
     Arguments(Vec<String>),
 }
 
-/// How well an argument fits.
+/// The quality of a match.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
     Exact,
@@ -65,7 +65,7 @@ impl Family {
         (!overloads.is_empty()).then_some(Family { overloads })
     }
 
-    /// The first overload that fits exactly, else the first that fits with conversions; with its operator.
+    /// Returns the first overload that fits exactly, else the first that fits with conversions, with its operator.
     pub(super) fn bind(
         &self,
         ops: &Ops,
@@ -113,19 +113,19 @@ impl Overload {
         }
     }
 
-    /// What argument `i` is given by name.
+    /// Returns the named argument for formal argument `i`.
     fn by_name<'a, 'b>(&self, i: usize, named: &'a [(&str, Arg<'b>)]) -> Option<&'a Arg<'b>> {
         let name = &self.formals.get(i)?.name;
         named.iter().find(|(n, _)| *n == &**name).map(|(_, arg)| arg)
     }
 
-    /// What each argument is given, `None` for those that take their defaults.
+    /// Returns the value of each argument, `None` for those that take their defaults.
     pub(super) fn given<'a>(&self, positional: &[Arg<'a>], named: &[(&str, Arg<'a>)]) -> Vec<Option<Arg<'a>>> {
         let each = |i| positional.get(i).or_else(|| self.by_name(i, named)).cloned();
         (0..self.formals.len()).map(each).collect()
     }
 
-    /// All arguments as the operator takes them. The overload fits them.
+    /// Converts all arguments for the operator. The overload must fit them.
     pub(super) fn args<'f>(
         &'f self,
         ctx: &Context,
@@ -180,7 +180,7 @@ impl Overload {
     }
 }
 
-/// How `arg` fits an argument of type `ty`, where a number may stand for a list of it if `broadcast`.
+/// Returns how well `arg` fits an argument of type `ty`. With `broadcast`, a number also fits a list of numbers.
 fn fit(ctx: &Context, ty: TypeId, broadcast: bool, arg: &Arg<'_>) -> Option<Fit> {
     let exact = |holds: bool| holds.then_some(Fit::Exact);
     let converted = |holds: bool| holds.then_some(Fit::Converted);
@@ -188,7 +188,7 @@ fn fit(ctx: &Context, ty: TypeId, broadcast: bool, arg: &Arg<'_>) -> Option<Fit>
         (TypeKind::Optional(_), Arg::Value(Value::None)) => Some(Fit::Exact),
         (TypeKind::Optional(element), _) => fit(ctx, element, broadcast, arg),
         (TypeKind::Tensor(_), _) if arg.as_cell().is_some() => Some(Fit::Exact),
-        // A tensor with one element is a number where one is asked for, unless an overload takes it as it is.
+        // A tensor with one element fits a number, unless an overload accepts the tensor itself.
         (TypeKind::Number | TypeKind::Float | TypeKind::Bool, arg) if arg.as_cell().is_some() => {
             converted(arg.as_cell()?.get().numel() == 1)
         }
@@ -215,7 +215,7 @@ fn is_integer(tensor: &Tensor) -> bool {
     tensor.numel() == 1 && tensor.dtype().is_integral()
 }
 
-/// What the operator gets for an argument that [`fit`]s.
+/// Converts an argument that [`fit`]s for the operator.
 fn value(ctx: &Context, formal: &Argument, arg: &Arg<'_>) -> Value {
     let repeated = formal.broadcast.unwrap_or(1) as usize;
     typed(ctx, formal.ty, repeated, arg)
@@ -253,7 +253,7 @@ fn typed(ctx: &Context, ty: TypeId, repeated: usize, arg: &Arg<'_>) -> Value {
         (_, Arg::Value(value)) => value.clone(),
         (_, Arg::Borrowed(var)) => Value::Tensor(var.cell().clone()),
         (_, Arg::Var(var)) => Value::Tensor(var.cell().clone()),
-        // Only where the schema says nothing of the elements.
+        // Only if the schema does not state the element type.
         (_, Arg::List(items)) => Value::tuple(items.iter().map(|item| typed(ctx, types::ANY, 1, item)).collect()),
     }
 }

@@ -1,4 +1,4 @@
-//! Calls: an operator, what it is given, and running it.
+//! Calls: an operator with its arguments.
 
 use super::bind::{Family, NoMatch, Positional};
 use super::{Arg, Ops, Var};
@@ -13,7 +13,7 @@ use std::ops::Deref;
 use std::panic::Location;
 use std::sync::Arc;
 
-/// A call of an operator, before it runs: arguments by name may still be given, each by a method of its name or by [`OpCall::with`].
+/// A call of an operator that has not run yet. Arguments by name are added by methods of their names or by [`OpCall::with`].
 ///
 /// ```
 /// # use frazil::{Session, Tensor};
@@ -33,9 +33,9 @@ pub struct OpCall<'a> {
     place: &'static Location<'static>,
 }
 
-/// Which operator.
+/// The operator of a call.
 pub(super) enum Name {
-    /// One that has a method: its number among them.
+    /// An operator that has a method, by its index among them.
     Known(usize),
     Other(Box<str>),
 }
@@ -62,7 +62,7 @@ impl<'a> OpCall<'a> {
         }
     }
 
-    /// Gives the next argument by position.
+    /// Adds the next argument by position.
     ///
     /// ```
     /// # use frazil::{Session, Tensor};
@@ -77,7 +77,7 @@ impl<'a> OpCall<'a> {
         self
     }
 
-    /// Gives argument `name`.
+    /// Adds the argument called `name`.
     ///
     /// ```
     /// # use frazil::{Session, Tensor};
@@ -92,7 +92,7 @@ impl<'a> OpCall<'a> {
         self
     }
 
-    /// Runs it and gives its result, a tensor.
+    /// Runs the call and returns its result, a tensor.
     ///
     /// ```
     /// # use frazil::{Session, Tensor};
@@ -105,7 +105,7 @@ impl<'a> OpCall<'a> {
     /// ```
     ///
     /// # Errors
-    /// When no overload takes these arguments, what the operator raises, and when the result is not one tensor.
+    /// If no overload accepts these arguments, if the operator raises, or if the result is not one tensor.
     pub fn call(self) -> Result<Var> {
         let (mut results, ops) = self.run()?;
         match (results.pop(), results.is_empty()) {
@@ -114,7 +114,7 @@ impl<'a> OpCall<'a> {
         }
     }
 
-    /// Runs it and gives its `N` results, tensors: `let [values, indices] = ...`.
+    /// Runs the call and returns its `N` results, tensors: `let [values, indices] = ...`.
     ///
     /// ```
     /// # use frazil::{Session, Tensor};
@@ -126,7 +126,7 @@ impl<'a> OpCall<'a> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`OpCall::call`], and when there are not `N`.
+    /// The errors of [`OpCall::call`]; also if the number of results is not `N`.
     pub fn call_tuple<const N: usize>(self) -> Result<[Var; N]> {
         let (results, ops) = self.run()?;
         let vars = results.iter().filter_map(|v| match v {
@@ -137,7 +137,7 @@ impl<'a> OpCall<'a> {
         vars.try_into().map_err(|_| self.wrong_result("so many tensors"))
     }
 
-    /// Runs it and gives its result, a list of tensors.
+    /// Runs the call and returns its result, a list of tensors.
     ///
     /// ```
     /// # use frazil::{Session, Tensor};
@@ -149,7 +149,7 @@ impl<'a> OpCall<'a> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`OpCall::call`], and when the result is no such list.
+    /// The errors of [`OpCall::call`]; also if the result is not a list of tensors.
     pub fn call_list(self) -> Result<Vec<Var>> {
         let (results, ops) = self.run()?;
         let items = match results.as_slice() {
@@ -163,19 +163,19 @@ impl<'a> OpCall<'a> {
         items.iter().map(var).collect()
     }
 
-    /// Runs it and gives its only result, whatever it is.
+    /// Runs the call and returns its only result, of any type.
     ///
     /// ```
     /// # use frazil::{Session, Tensor};
     /// # let ops = Session::new().eager();
     /// let x = ops.var(Tensor::from_f32(&[1.0, 2.0], &[2])?);
-    /// let same = x.equal(&x).call_value()?; // `torch.equal` gives a truth value and no tensor
+    /// let same = x.equal(&x).call_value()?; // `torch.equal` returns a bool and not a tensor
     /// assert!(matches!(same, frazil::Value::Bool(true)));
     /// # Ok::<(), frazil::Error>(())
     /// ```
     ///
     /// # Errors
-    /// Those of [`OpCall::call`], and when there is not one result.
+    /// The errors of [`OpCall::call`]; also if there is not exactly one result.
     pub fn call_value(self) -> Result<Value> {
         let (mut results, _) = self.run()?;
         match results.pop() {
@@ -184,7 +184,7 @@ impl<'a> OpCall<'a> {
         }
     }
 
-    /// Runs it and gives all its results.
+    /// Runs the call and returns all its results.
     ///
     /// ```
     /// # use frazil::{Session, Tensor};
@@ -197,12 +197,12 @@ impl<'a> OpCall<'a> {
     /// ```
     ///
     /// # Errors
-    /// When no overload takes these arguments, and what the operator raises.
+    /// If no overload accepts these arguments, or if the operator raises.
     pub fn call_values(self) -> Result<Vec<Value>> {
         Ok(self.run()?.0.into_vec())
     }
 
-    /// Runs it; with the operators that the results belong to.
+    /// Runs the call. Returns the results with the operators that they belong to.
     fn run(&self) -> Result<(Results, &Ops)> {
         let OpCall {
             operator: name,
@@ -232,7 +232,7 @@ impl<'a> OpCall<'a> {
         if !ops.is_tracing() {
             return Ok((run()?, ops));
         }
-        // Operands are noted before the call: in-place operators make other values of them.
+        // Operands are recorded before the call, since in-place operators change them.
         let (given, values) = (overload.given(positional, named), values_of(&args));
         let operands = ops
             .record(|r| r.operands(operator, &given, &values, place))
@@ -244,7 +244,7 @@ impl<'a> OpCall<'a> {
         Ok((results, ops))
     }
 
-    /// The operators to call where an argument comes from a function that is being traced: those that record.
+    /// Returns the recording operators if an argument comes from a function that is being traced.
     fn recording(&self) -> Option<&Ops> {
         fn find<'b>(arg: &'b Arg<'_>) -> Option<&'b Ops> {
             match arg {
@@ -266,7 +266,7 @@ impl<'a> OpCall<'a> {
     }
 }
 
-/// An operator's overloads, where they are kept.
+/// A reference to an operator's overloads, by the place where they are cached.
 enum Found<'f> {
     Known(&'f Family),
     Other(Arc<Family>),
@@ -284,7 +284,7 @@ impl Deref for Found<'_> {
 }
 
 impl Ops {
-    /// The operator's overloads, which are looked up once.
+    /// Returns the operator's overloads, which are looked up once.
     fn family_of(&self, operator: &Name) -> Option<Found<'_>> {
         match operator {
             Name::Known(number) => {

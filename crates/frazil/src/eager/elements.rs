@@ -1,4 +1,4 @@
-//! Slices and arrays in and out, without copying.
+//! Conversions between tensors and slices or arrays, without copying.
 
 use super::{Ops, Var};
 use crate::error::{Error, Result};
@@ -9,7 +9,7 @@ use frazil_runtime::{Tensor, layout};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// A vector's elements as bytes that a storage can share.
+/// A vector whose elements a storage can share as bytes.
 struct Owned<T>(Vec<T>);
 
 impl<T: Pod> AsRef<[u8]> for Owned<T> {
@@ -18,7 +18,7 @@ impl<T: Pod> AsRef<[u8]> for Owned<T> {
     }
 }
 
-/// The elements of a tensor as they were when it was made: later writes to the tensor do not show, and nothing is copied.
+/// A snapshot of the elements of a tensor: later writes to the tensor are not visible in it, and nothing is copied.
 ///
 /// ```
 /// use frazil::{Session, Tensor, eager::Elements, runtime::element::FloatElement};
@@ -37,7 +37,7 @@ pub struct Elements<T> {
 }
 
 impl<T: Pod> Elements<T> {
-    /// The elements of `tensor`, whose dtype must be `E`'s.
+    /// Takes a snapshot of the elements of `tensor`, whose dtype must be `E`'s.
     ///
     /// ```
     /// use frazil::{Tensor, eager::Elements, runtime::element::{FloatElement, LongElement}};
@@ -49,7 +49,7 @@ impl<T: Pod> Elements<T> {
     /// ```
     ///
     /// # Errors
-    /// When the dtype is another.
+    /// If the dtype is another.
     pub fn of<E: Element<Raw = T>>(tensor: &Tensor) -> Result<Elements<T>> {
         if tensor.dtype() != E::DTYPE {
             return Err(Error::Call(format!(
@@ -66,7 +66,7 @@ impl<T: Pod> Elements<T> {
         })
     }
 
-    /// The elements in row-major order; `None` when they do not lie in memory so.
+    /// Returns the elements in row-major order; `None` if they are not contiguous in this order.
     ///
     /// ```
     /// # use frazil::{Session, Tensor, eager::Elements, runtime::element::FloatElement};
@@ -84,14 +84,14 @@ impl<T: Pod> Elements<T> {
         self.storage()?.get(first..first + self.tensor.numel() as usize)
     }
 
-    /// All elements of the storage that the tensor is a window on. `None` when a mapped file has them at an odd address.
+    /// Returns all elements of the storage of the tensor. `None` if they are in a mapped file at an unaligned address.
     fn storage(&self) -> Option<&[T]> {
         let bytes: &[u8] = &self.bytes;
         let whole = bytes.len() / size_of::<T>() * size_of::<T>();
         bytemuck::try_cast_slice(bytes.get(..whole)?).ok()
     }
 
-    /// The elements as a view of `ndarray`, whatever their strides; `None` where [`as_slice`](Self::as_slice) could not look at the storage either.
+    /// Returns the elements as an `ndarray` view with any strides; `None` if they are in a mapped file at an unaligned address.
     ///
     /// ```
     /// # use frazil::{Session, Tensor, eager::Elements, runtime::element::FloatElement};
@@ -117,7 +117,7 @@ impl<T: Pod> Elements<T> {
 }
 
 impl Ops {
-    /// A row-major tensor over the elements of a vector, which is not copied until something writes to the tensor.
+    /// Returns a row-major tensor over the elements of a vector, which is copied only when the tensor is written.
     ///
     /// ```
     /// use frazil::{Session, runtime::element::FloatElement};
@@ -130,7 +130,7 @@ impl Ops {
     /// ```
     ///
     /// # Errors
-    /// When there are not as many elements as `sizes` asks for.
+    /// If the number of elements is not that of `sizes`.
     pub fn from_vec<E: Element>(&self, elements: Vec<E::Raw>, sizes: &[i64]) -> Result<Var> {
         let len = size_of_val(elements.as_slice());
         let shared: SharedBytes = Arc::new(Owned(elements));
@@ -150,7 +150,7 @@ impl Ops {
         Ok(self.var(Tensor::from_storage(storage, E::DTYPE, sizes, &strides, 0)?))
     }
 
-    /// A tensor over an array of `ndarray`: row-major ones are not copied.
+    /// Returns a tensor over an `ndarray` array; row-major arrays are not copied.
     ///
     /// ```
     /// use frazil::{Session, runtime::element::FloatElement};
@@ -162,7 +162,7 @@ impl Ops {
     /// ```
     ///
     /// # Errors
-    /// When the array is larger than a tensor may be.
+    /// If the array is larger than a tensor may be.
     #[cfg(feature = "ndarray")]
     pub fn from_array<E: Element, D: ndarray::Dimension>(&self, array: ndarray::Array<E::Raw, D>) -> Result<Var> {
         let sizes: Vec<i64> = array.shape().iter().map(|&n| n as i64).collect();

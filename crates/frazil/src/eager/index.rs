@@ -1,4 +1,4 @@
-//! Indexing as Python has it: `x[1, ..., 2:, None, mask]` is `x.at((1, Index::Ellipsis, 2.., Index::NewAxis, &mask))`.
+//! Indexing with Python's semantics: `x[1, ..., 2:, None, mask]` is `x.at((1, Index::Ellipsis, 2.., Index::NewAxis, &mask))`.
 
 use super::{Arg, Var};
 use crate::error::{Error, Result};
@@ -6,7 +6,7 @@ use frazil_ir::DType;
 use frazil_runtime::Value;
 use std::ops::{Range, RangeFrom, RangeFull, RangeTo};
 
-/// One of the places between the brackets.
+/// One index of a subscript.
 ///
 /// ```
 /// use frazil::{Session, Tensor, eager::Index};
@@ -20,15 +20,15 @@ use std::ops::{Range, RangeFrom, RangeFull, RangeTo};
 /// ```
 #[derive(Clone, Debug)]
 pub enum Index {
-    /// One position: the dimension goes.
+    /// One position; the dimension is removed.
     At(Arg<'static>),
-    /// `start:end:step`; negative ends count from the end.
+    /// `start:end:step`; negative bounds count from the end.
     Slice(Option<Arg<'static>>, Option<Arg<'static>>, i64),
-    /// `...`: as many whole dimensions as are left.
+    /// `...`: all dimensions that the other indices leave.
     Ellipsis,
     /// `None`: a new dimension of extent 1.
     NewAxis,
-    /// Positions, or a mask of truth values.
+    /// Positions, or a mask of bools.
     Tensor(Var),
 }
 
@@ -56,7 +56,7 @@ impl From<i64> for Index {
 }
 
 impl From<&Var> for Index {
-    /// A zero-dimensional integer is a position, as in Python.
+    /// Converts a variable: a 0-d integer tensor is a position, as in Python.
     fn from(var: &Var) -> Index {
         let tensor = var.get();
         match tensor.dim() == 0 && tensor.dtype().is_integral() && tensor.dtype() != DType::Bool {
@@ -66,9 +66,9 @@ impl From<&Var> for Index {
     }
 }
 
-/// What may stand between the brackets: one [`Index`], a tuple of up to six, or a vector.
+/// A subscript: one [`Index`], a tuple of up to six, or a vector.
 pub trait Indices {
-    /// The indices in order.
+    /// Returns the indices in order.
     fn indices(self) -> Vec<Index>;
 }
 
@@ -105,8 +105,8 @@ macro_rules! tuples {
 tuples! { A B; A B C; A B C D; A B C D E; A B C D E F; }
 
 impl Var {
-    /// `self[indices]`: a view, unless a tensor is among the indices. One [`Index`] is given, a tuple of up to six, or a vector; numbers, ranges
-    /// and variables become indices by themselves.
+    /// Returns `self[indices]`: a view, unless a tensor is among the indices. A subscript is one [`Index`], a tuple of up to six, or a vector;
+    /// numbers, ranges and variables convert to indices.
     ///
     /// ```
     /// # use frazil::{Session, Tensor};
@@ -119,7 +119,7 @@ impl Var {
     /// ```
     ///
     /// # Errors
-    /// When an index is out of range, or there are too many.
+    /// If an index is out of range, or there are too many.
     #[track_caller]
     pub fn at(&self, indices: impl Indices) -> Result<Var> {
         let (view, tensors) = self.view_at(indices.indices())?;
@@ -129,7 +129,7 @@ impl Var {
         }
     }
 
-    /// `self[indices] = value`, broadcast and converted. Indices are as [`at`](Self::at) takes them.
+    /// Executes `self[indices] = value`, broadcast and converted. Indices are those of [`at`](Self::at).
     ///
     /// ```
     /// # use frazil::{Session, Tensor};
@@ -141,7 +141,7 @@ impl Var {
     /// ```
     ///
     /// # Errors
-    /// When an index is out of range, or the value does not fit.
+    /// If an index is out of range, or the value does not fit.
     #[track_caller]
     pub fn set_at<'a>(&self, indices: impl Indices, value: impl Into<Arg<'a>>) -> Result<()> {
         let (view, tensors) = self.view_at(indices.indices())?;
@@ -161,14 +161,14 @@ impl Var {
         call.call().map(drop)
     }
 
-    /// The view that plain indices make, and the tensors that then index its dimensions.
+    /// Returns the view that the indices other than tensors make, and the tensors that then index its dimensions.
     #[track_caller]
     fn view_at(&self, indices: Vec<Index>) -> Result<(Var, Vec<Arg<'static>>)> {
         let used = indices
             .iter()
             .filter(|i| !matches!(i, Index::Ellipsis | Index::NewAxis))
             .map(|i| match i {
-                // A mask takes as many dimensions as it has.
+                // A mask indexes as many dimensions as it has.
                 Index::Tensor(var) if var.get().dtype() == DType::Bool => var.get().dim(),
                 _ => 1,
             });
@@ -185,7 +185,7 @@ impl Var {
                     continue;
                 }
                 Index::Slice(start, end, step) => {
-                    // The tracer of PyTorch writes both ends.
+                    // PyTorch's tracer writes both bounds.
                     let (start, end) = (
                         start.unwrap_or_else(|| 0i64.into()),
                         end.unwrap_or_else(|| i64::MAX.into()),

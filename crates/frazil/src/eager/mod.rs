@@ -1,4 +1,4 @@
-//! Tensors with operators at hand: every operator of the catalogue as a method, with its arguments by position and by name.
+//! Eager tensors: every operator of the catalogue is a method, with arguments by position and by name.
 //!
 //! ```
 //! use frazil::{Session, Tensor};
@@ -17,12 +17,12 @@
 //! # }
 //! ```
 //!
-//! - An [`Ops`] belongs to a [`Session`] and calls its operators, an embedder's too ([`Ops::start`]). It is cheap to clone.
+//! - An [`Ops`] belongs to a [`Session`] and calls its operators, including those of embedders ([`Ops::start`]). It is cheap to clone.
 //! - A [`Var`] is a tensor variable: clones are the same variable, views share its memory, and in-place methods change it.
-//! - A method takes what no overload of its operator can do without and gives an [`OpCall`], which takes the rest by name and is run by
-//!   [`OpCall::call`] or one of its brothers. The overload is chosen by what was given, as in PyTorch.
+//! - A method takes the arguments that all overloads of its operator require, and returns an [`OpCall`]. This takes the others by name, and [`OpCall::call`] or
+//!   one of its variants runs it. The overload is chosen by the arguments, as in PyTorch.
 //!
-//! What is called in a traced function is recorded too; see [`Session::trace`](crate::Session::trace).
+//! Calls in a traced function are recorded too; see [`Session::trace`](crate::Session::trace).
 
 mod arg;
 mod arithmetic;
@@ -51,7 +51,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
-/// The operators of a session, to be called. See the [module documentation](self).
+/// The callable operators of a session. See the [module documentation](self).
 ///
 /// ```
 /// # use frazil::{Session, Tensor};
@@ -63,17 +63,17 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 #[derive(Clone)]
 pub struct Ops {
     shared: Arc<Shared>,
-    /// What notes the calls, in a traced function.
+    /// Records the calls, in a traced function.
     recorder: Option<Arc<Mutex<Recorder>>>,
 }
 
-/// What all tensors of a session's eager programs need.
+/// State that all eager tensors of a session share.
 struct Shared {
     registry: Arc<Registry>,
     interpreter: Interpreter,
-    /// Operators that have methods, by number.
+    /// Operators that have methods, by index.
     known: Box<[OnceLock<Option<Family>>]>,
-    /// Others that have been called, by name.
+    /// Other operators that have been called, by name.
     families: RwLock<HashMap<Box<str>, Option<Arc<Family>>>>,
 }
 
@@ -95,7 +95,7 @@ pub struct Var {
 }
 
 impl Session {
-    /// The session's operators, to be called on tensors.
+    /// Returns the session's operators, callable on tensors.
     ///
     /// See the [module documentation](crate::eager) for an example.
     pub fn eager(&self) -> Ops {
@@ -112,7 +112,7 @@ impl Session {
 }
 
 impl Ops {
-    /// A variable that holds `tensor`, whose memory it shares.
+    /// Returns a variable that holds `tensor`, whose memory it shares.
     ///
     /// ```
     /// # use frazil::{Session, Tensor};
@@ -132,7 +132,7 @@ impl Ops {
         }
     }
 
-    /// The variable that `value` is; `None` where it is no tensor.
+    /// Returns the variable in `value`; `None` if it is not a tensor.
     ///
     /// ```
     /// # use frazil::{Session, Tensor, Value};
@@ -151,7 +151,7 @@ impl Ops {
         }
     }
 
-    /// A zero-dimensional tensor.
+    /// Returns a 0-d tensor.
     ///
     /// ```
     /// # use frazil::{Session, ir::DType};
@@ -163,7 +163,7 @@ impl Ops {
         self.var(Tensor::scalar(dtype, value))
     }
 
-    /// A call of any operator by its name with namespace: `aten::add`, `mine::swish`. Arguments follow.
+    /// Starts a call of any operator by its name with namespace: `aten::add`, `mine::swish`. The result takes the arguments.
     ///
     /// ```
     /// # use frazil::{Session, Tensor};
@@ -178,14 +178,14 @@ impl Ops {
         OpCall::new(self, call::Name::Other(operator.into()))
     }
 
-    /// [`Ops::start`] of an operator that has a method.
+    /// Starts a call of an operator that has a method, as [`Ops::start`] does.
     #[track_caller]
     #[inline]
     fn start_known(&self, number: usize) -> OpCall<'_> {
         OpCall::new(self, call::Name::Known(number))
     }
 
-    /// The operator's overloads, looked up once.
+    /// Returns the operator's overloads, looked up once.
     fn family(&self, operator: &str) -> Option<Arc<Family>> {
         let known = self
             .shared
@@ -201,7 +201,7 @@ impl Ops {
         })
     }
 
-    /// The same operators with calls noted by `recorder`.
+    /// Returns the same operators, with calls recorded by `recorder`.
     pub(crate) fn recorded_by(&self, recorder: Arc<Mutex<Recorder>>) -> Ops {
         Ops {
             shared: Arc::clone(&self.shared),
@@ -209,7 +209,7 @@ impl Ops {
         }
     }
 
-    /// True in a traced function (`torch.jit.is_tracing`).
+    /// Returns true in a traced function (`torch.jit.is_tracing`).
     ///
     /// ```
     /// use frazil::{Session, Tensor, trace::TraceOptions};
@@ -225,8 +225,8 @@ impl Ops {
         self.recorder.is_some()
     }
 
-    /// Says where calls stand from now on in the graph that is being recorded, and in warnings: a file and a line, or nowhere. For calls that come from another
-    /// language; others know their place in Rust.
+    /// Sets the source location of the following calls, for the graph that is being recorded and for warnings: a file and a line, or none. This is for calls
+    /// from another language; others have their location in Rust.
     ///
     /// ```
     /// # use frazil::{Session, Tensor, trace::TraceOptions};
@@ -243,7 +243,7 @@ impl Ops {
         self.record(|r| r.set_place(place));
     }
 
-    /// Does something with the recorder, where there is one.
+    /// Calls `note` with the recorder, if there is one.
     pub(crate) fn record<R>(&self, note: impl FnOnce(&mut Recorder) -> R) -> Option<R> {
         let recorder = self.recorder.as_ref()?;
         Some(note(&mut recorder.lock().unwrap_or_else(PoisonError::into_inner)))
@@ -255,7 +255,7 @@ impl Ops {
 }
 
 impl Var {
-    /// The tensor as it is now, on the variable's memory: what in-place operators write later shows in it. [`Elements`] are a look that stays.
+    /// Returns the current tensor, which shares the variable's memory: later in-place operators change it. For a snapshot, see [`Elements`].
     ///
     /// ```
     /// # use frazil::{Session, Tensor};
@@ -271,7 +271,7 @@ impl Var {
         self.cell.get()
     }
 
-    /// The operators that it calls.
+    /// Returns the operators that its methods call.
     ///
     /// ```
     /// # use frazil::{Session, Tensor, eager::Var};
@@ -290,14 +290,14 @@ impl Var {
         &self.cell
     }
 
-    /// The variable as a value: the same variable, for what takes values.
+    /// Returns the variable as a value. It stays the same variable.
     ///
     /// See [`Ops::var_of`] for an example.
     pub fn to_value(&self) -> Value {
         Value::Tensor(self.cell.clone())
     }
 
-    /// A call of any operator with this tensor as its first argument.
+    /// Starts a call of any operator with this tensor as its first argument.
     ///
     /// See [`OpCall::positional`] for an example.
     #[track_caller]
@@ -305,14 +305,14 @@ impl Var {
         self.ops.start(operator).positional(self)
     }
 
-    /// [`Var::start`] of an operator that has a method.
+    /// Starts a call of an operator that has a method, as [`Var::start`] does.
     #[track_caller]
     #[inline]
     fn start_known(&self, number: usize) -> OpCall<'_> {
         self.ops.start_known(number).positional(self)
     }
 
-    /// Gives the value a name in a graph that is being recorded, as the tracer of PyTorch takes them from Python's variables.
+    /// Names the value in a graph that is being recorded. PyTorch's tracer takes these names from Python's variables.
     ///
     /// ```
     /// # use frazil::{Session, Tensor, trace::TraceOptions};
@@ -328,15 +328,15 @@ impl Var {
         self
     }
 
-    /// Extents, as plain numbers: constants in a graph that is being recorded.
+    /// Returns the sizes as plain numbers: constants in a graph that is being recorded.
     ///
     /// See [`Var::size`] for an example.
     pub fn sizes(&self) -> Vec<i64> {
         self.get().sizes().to_vec()
     }
 
-    /// The extent of dimension `dim`, which counts from the end when it is negative, as a zero-dimensional tensor: where a number is asked for, it is
-    /// one. A graph that is being recorded asks its own input then.
+    /// Returns the size of dimension `dim`, which counts from the end if it is negative, as a 0-d tensor that converts to a number where one is
+    /// required. A graph that is being recorded computes it from its input.
     ///
     /// ```
     /// # use frazil::{Session, Tensor};
@@ -349,7 +349,7 @@ impl Var {
     /// ```
     ///
     /// # Errors
-    /// When there is no such dimension.
+    /// If there is no such dimension.
     #[track_caller]
     pub fn size(&self, dim: i64) -> Result<Var> {
         let place = std::panic::Location::caller();
@@ -360,7 +360,7 @@ impl Var {
         Ok(var)
     }
 
-    /// The one element (`Tensor.item`).
+    /// Returns the only element (`Tensor.item`).
     ///
     /// ```
     /// # use frazil::{Session, Tensor};
@@ -372,14 +372,14 @@ impl Var {
     /// ```
     ///
     /// # Errors
-    /// When there is not exactly one.
+    /// If there is not exactly one.
     #[track_caller]
     pub fn item(&self) -> Result<Scalar> {
         self.leaves_the_trace("number");
         Ok(self.get().item()?)
     }
 
-    /// The one element as a truth value, as `if` has it in Python.
+    /// Returns the only element as a bool, as `if` converts it in Python.
     ///
     /// ```
     /// # use frazil::{Session, Tensor};
@@ -391,14 +391,14 @@ impl Var {
     /// ```
     ///
     /// # Errors
-    /// When there is not exactly one element.
+    /// If there is not exactly one element.
     #[track_caller]
     pub fn is_true(&self) -> Result<bool> {
         self.leaves_the_trace("boolean");
         Ok(self.get().item()?.as_bool())
     }
 
-    /// The elements in row-major order, converted (`Tensor.tolist`).
+    /// Returns the elements in row-major order, converted (`Tensor.tolist`).
     ///
     /// ```
     /// # use frazil::{Session, Tensor};
@@ -413,7 +413,7 @@ impl Var {
         self.get().to_f64_vec()
     }
 
-    /// Warns, in a traced function, that what follows may depend on a value that the graph does not know of.
+    /// Warns, in a traced function, that following code may depend on a value that is not in the graph.
     #[track_caller]
     fn leaves_the_trace(&self, kind: &str) {
         let place = std::panic::Location::caller();
@@ -427,7 +427,7 @@ impl fmt::Debug for Var {
     }
 }
 
-/// The number of an operator that has a method, for constants: of one that has none they do not compile.
+/// Returns the index of an operator that has a method, for constants: a name without a method does not compile.
 const fn known(name: &str) -> usize {
     let mut number = 0;
     while !is(NAMES[number].as_bytes(), name.as_bytes()) {
@@ -436,7 +436,7 @@ const fn known(name: &str) -> usize {
     number
 }
 
-/// Equality in constants.
+/// Compares two byte strings, also in constants.
 const fn is(a: &[u8], b: &[u8]) -> bool {
     if a.len() != b.len() {
         return false;

@@ -2,7 +2,7 @@
 
 use super::Var;
 
-/// What a traced function gives.
+/// The results of a traced function.
 ///
 /// ```
 /// # use frazil::{Session, Tensor, eager::Var, trace::TraceOptions};
@@ -25,7 +25,7 @@ pub enum Outputs {
 }
 
 impl Outputs {
-    /// The tensors in order.
+    /// Returns the tensors in order.
     pub(crate) fn tensors(&self) -> Vec<Var> {
         match self {
             Outputs::Tensor(var) => vec![var.clone()],

@@ -1,4 +1,4 @@
-//! Noting the calls of a traced function as nodes of a graph.
+//! Recording of the calls of a traced function as nodes of a graph.
 
 use super::Arg;
 use super::outputs::Outputs;
@@ -21,31 +21,31 @@ use std::sync::Arc;
 pub(crate) struct Recorder {
     ctx: Arc<Context>,
     graph: Graph,
-    /// The value that each variable is now, by the variable's address; the variable is kept so that no address is used twice.
+    /// The value of each variable, by the variable's address; the variable is kept so that its address is not reused.
     values: HashMap<usize, (ValueId, TensorCell)>,
-    /// Names that values have.
+    /// Values by name.
     names: HashMap<String, ValueId>,
-    /// One more than the last number that was given to a name's words, as PyTorch counts.
+    /// One more than the last number that was assigned to a name, as PyTorch counts.
     numbers: HashMap<String, Option<u32>>,
     /// Dotted paths of parameters and buffers, by the address of their variable.
     attributes: HashMap<usize, String>,
-    /// Submodules that have been asked for, by path; the root's is "".
+    /// Submodules that have been accessed, by path; the root's is "".
     objects: HashMap<String, ValueId>,
     /// Classes of the root and of submodules, by path.
     classes: HashMap<String, TypeId>,
     exporter: Exporter,
-    /// Functions that are called and not traced through, by name.
+    /// Functions that are recorded as calls, by name.
     pub functions: IndexMap<SymbolId, Function>,
     pub warnings: Vec<TracerWarning>,
-    /// Record in-place operators as the ones that give new tensors.
+    /// Records in-place operators as the variants that return new tensors.
     force_outplace: bool,
-    /// Where calls stand, if that is not where Rust says: a file and a line, or nowhere.
+    /// Source location of the calls, if it is not taken from Rust: a file and a line, or none.
     place: Option<Option<(String, u32)>>,
     failure: Option<frazil_runtime::export::ExportError>,
 }
 
 impl Recorder {
-    /// A recorder of a function with these inputs; of a method, where there are classes.
+    /// Returns a recorder of a function with these inputs; of a method, if there are classes.
     pub fn new(ctx: &Arc<Context>, classes: HashMap<String, TypeId>, force_outplace: bool) -> Recorder {
         let mut graph = Graph::new(Arc::clone(ctx));
         let mut objects = HashMap::new();
@@ -72,26 +72,26 @@ impl Recorder {
         }
     }
 
-    /// A variable that is an input of the graph.
+    /// Adds an input of the graph for a variable.
     pub fn input(&mut self, cell: &TensorCell, name: &str) {
         let value = self.graph.add_input(type_of(&self.ctx, &cell.get()));
         self.name_value(value, name);
         self.define(cell, value);
     }
 
-    /// A variable that is an attribute of the module.
+    /// Registers a variable as an attribute of the module.
     pub fn attribute(&mut self, cell: &TensorCell, path: &str) {
         self.attributes.insert(cell.address(), path.to_owned());
     }
 
-    /// Names what a variable is now.
+    /// Names the current value of a variable.
     pub fn name(&mut self, cell: &TensorCell, name: &str) {
         if let Some((value, _)) = self.values.get(&cell.address()) {
             self.name_value(*value, name);
         }
     }
 
-    /// Names a value. As in PyTorch a value that has the name already gets a numbered one, and numbers leave gaps.
+    /// Names a value. As in PyTorch, a value that already has the name gets a numbered one, and numbers may have gaps.
     fn name_value(&mut self, value: ValueId, name: &str) {
         if let Some(old) = self.names.insert(name.to_owned(), value).filter(|&old| old != value) {
             let (base, number) = ValueName::split(name);
@@ -110,7 +110,7 @@ impl Recorder {
         self.graph.name_value(value, name);
     }
 
-    /// Ends the graph with these results.
+    /// Finishes the graph with these results.
     pub fn finish(&mut self, outputs: &Outputs) -> Result<Graph> {
         let result = self.output(outputs);
         let root = self.graph.root();
@@ -150,7 +150,7 @@ impl Recorder {
         }
     }
 
-    /// Notes that a tensor's elements leave the trace.
+    /// Warns that a tensor's elements leave the trace.
     pub fn leaves(&mut self, _cell: &TensorCell, kind: &str, place: &Location<'_>) {
         self.warn(
             WarningKind::Value,
@@ -170,7 +170,7 @@ impl Recorder {
         self.warnings.push(TracerWarning { kind, place, text });
     }
 
-    /// The extent of a dimension as a tensor.
+    /// Records the size of a dimension as a tensor.
     pub fn size(&mut self, of: &TensorCell, dim: i64, size: &TensorCell, place: &Location<'_>) {
         let range = self.range(place);
         let tensor = self.tensor(of, range);
@@ -181,7 +181,7 @@ impl Recorder {
             strides: Some(self.ctx.dim_list(&[])),
             ..TensorType::ANY
         }));
-        let (kind, convert) = (self.ctx.symbol("aten::size"), self.ctx.symbol("prim::NumToTensor"));
+        let (kind, convert) = (self.ctx.symbol("aten::size"), symbols::PRIM_NUM_TO_TENSOR);
         let mut builder = self.builder(range);
         let dim = builder.constant(dim);
         let number = builder.op(kind, &[tensor, dim], types::INT);
@@ -190,7 +190,7 @@ impl Recorder {
         self.define(size, value);
     }
 
-    /// The operands of a call that is about to run: all arguments of the schema.
+    /// Returns the operands of a call that is about to run: all arguments of the schema.
     pub fn operands(
         &mut self,
         operator: &Operator,
@@ -200,7 +200,7 @@ impl Recorder {
     ) -> Result<Vec<ValueId>> {
         let range = self.range(place);
         let schema = Arc::clone(operator.schema());
-        let wrapped = wrapped_number(&self.ctx, &schema, values);
+        let wrapped = wrapped_number(operator, values);
         let mut operands = Vec::new();
         for (i, formal) in schema.arguments.iter().enumerate() {
             let value = values.get(i).unwrap_or(&Value::None);
@@ -268,12 +268,12 @@ impl Recorder {
             self.failure.get_or_insert(error);
             Constant::None
         });
-        // As PyTorch: what is left out has no place.
+        // As in PyTorch, omitted arguments have no source location.
         let range = range.filter(|_| !matches!(constant, Constant::None));
         self.builder(range).constant(constant)
     }
 
-    /// The value that a variable is now: what was recorded, an attribute, or else a constant.
+    /// Returns the current value of a variable: a recorded one, an attribute, or else a constant.
     fn tensor(&mut self, cell: &TensorCell, range: Option<SourceRange>) -> ValueId {
         if let Some((value, _)) = self.values.get(&cell.address()) {
             return *value;
@@ -293,14 +293,14 @@ impl Recorder {
         self.builder(None).get_attr(object, name, types::TENSOR)
     }
 
-    /// The submodule at a path, got from its nearest owner that has been got.
+    /// Returns the submodule at a path, read from its nearest parent that has been read.
     fn object(&mut self, path: &str) -> ValueId {
         let mut known = path;
         while !self.objects.contains_key(known) && !known.is_empty() {
             known = known.rsplit_once('.').map_or("", |(owner, _)| owner);
         }
         let mut at = known.to_owned();
-        // The root is there from the beginning: there are attributes only where there is one.
+        // The root exists from the beginning: there are attributes only if there is a root.
         let mut object = self.objects.get(known).copied().unwrap_or_else(|| self.plain_none());
         for name in path[known.len()..].split('.').filter(|name| !name.is_empty()) {
             at = crate::script_module::join(&at, name);
@@ -316,7 +316,7 @@ impl Recorder {
         self.builder(None).constant(Constant::None)
     }
 
-    /// Notes a call that has run.
+    /// Records a call that has run.
     pub fn call(&mut self, operator: &Operator, operands: &[ValueId], results: &[Value], place: &Location<'_>) {
         let is_traced = |v: &Value| matches!(v, Value::Tensor(_) | Value::List(_));
         if !results.is_empty() && !results.iter().any(is_traced) {
@@ -333,7 +333,7 @@ impl Recorder {
         self.results(kind, operands, results, range);
     }
 
-    /// A call of a function that is not traced through.
+    /// Records a call of a function without tracing its body.
     pub fn call_function(&mut self, function: &Function, args: &[TensorCell], results: &[Value], place: &Location<'_>) {
         let range = self.range(place);
         let ty = self.ctx.type_of_kind(TypeKind::Function(function.name));
@@ -372,8 +372,8 @@ impl Recorder {
         }
     }
 
-    /// Warns when an in-place operator, which the graph may have out of place, writes to memory that other variables refer to. As in PyTorch, those
-    /// count that are still there, and the written one itself.
+    /// Warns if an in-place operator, which the graph may have out of place, writes to memory that other variables refer to. As in PyTorch,
+    /// variables count that still exist, and the written one itself.
     fn warn_of_shared_write(&mut self, values: &[Value], operator: SymbolId, place: &Location<'_>) {
         let ctx = Arc::clone(&self.ctx);
         let name = ctx.name(operator).rsplit(':').next().unwrap_or_default();
@@ -426,7 +426,7 @@ impl Recorder {
         })
     }
 
-    /// Says where the calls that follow stand.
+    /// Sets the source location of the following calls.
     pub fn set_place(&mut self, place: Option<(&str, u32)>) {
         self.place = Some(place.map(|(file, line)| (file.to_owned(), line)));
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a tracer warns of.
+/// The kind of a tracer's warning.
 ///
 /// See [`TracerWarning`] for an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -12,13 +12,13 @@ pub enum WarningKind {
     Value,
     /// A write to memory that other tensors refer to is recorded out of place.
     SharedWrite,
-    /// The trace and the function give different results, or the trace gives different ones each time.
+    /// The trace and the function return different results, or the trace returns different results each time.
     Different,
-    /// There are random operators.
+    /// The function calls random operators.
     Random,
 }
 
-/// Something about a trace that may be wrong.
+/// A warning that a trace may be wrong.
 ///
 /// ```
 /// # use frazil::{Session, Tensor, eager::Var, trace::{TraceOptions, WarningKind}};
@@ -31,11 +31,11 @@ pub enum WarningKind {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracerWarning {
-    /// What kind of thing.
+    /// The kind of the warning.
     pub kind: WarningKind,
-    /// Where it is in the traced program: `src/main.rs:10`. Empty when it is about the whole.
+    /// Its place in the traced program: `src/main.rs:10`. Empty if it concerns the whole program.
     pub place: String,
-    /// What it is.
+    /// The message.
     pub text: String,
 }
 

@@ -1,7 +1,7 @@
-//! Hooks: Rust functions that run before and after `forward` when a module of an engine is called, as `Module.register_forward_pre_hook` and
-//! `register_forward_hook` have it.
+//! Hooks: Rust functions that run before and after `forward` when a module of an engine is called, like those of
+//! `Module.register_forward_pre_hook` and `register_forward_hook`.
 //!
-//! Hooks of all modules run first, then those that an archive holds, which are methods of its module.
+//! Hooks of all modules run first, then those of the archive, which are methods of its module.
 
 use crate::error::CallError;
 use crate::error::Error;
@@ -21,11 +21,11 @@ use tracing::warn;
 /// See [`Engine::register_forward_pre_hook_with`](crate::Engine::register_forward_pre_hook_with) for an example.
 #[derive(Clone, Debug, Default)]
 pub struct CallArguments {
-    /// The dotted path by which the module is called; empty for the engine's own. What hooks return of it is ignored.
+    /// The dotted path of the called module; empty for the engine's own. A value that hooks return here is ignored.
     pub module: String,
-    /// By position.
+    /// Arguments by position.
     pub args: Vec<Value>,
-    /// By name, in the order of the call.
+    /// Arguments by name, in the order of the call.
     pub kwargs: Vec<(String, Value)>,
 }
 
@@ -41,7 +41,8 @@ impl CallArguments {
         }
     }
 
-    /// The positional arguments that a pre-hook of PyTorch returns without `with_kwargs`: those of a tuple, or one value. `None` leaves them as they are.
+    /// Converts the result of a pre-hook of PyTorch without `with_kwargs` to positional arguments: the items of a tuple, or one value. `None` leaves the
+    /// arguments as they are.
     ///
     /// ```
     /// use frazil::{CallArguments, Value};
@@ -58,8 +59,8 @@ impl CallArguments {
         }
     }
 
-    /// The arguments that a pre-hook of PyTorch returns with `with_kwargs`: a tuple of positional arguments and a dictionary. `None` leaves them as they
-    /// are.
+    /// Converts the result of a pre-hook of PyTorch with `with_kwargs` to arguments: a tuple of positional arguments and a dictionary. `None` leaves the
+    /// arguments as they are.
     ///
     /// ```
     /// use frazil::{CallArguments, Session, Value};
@@ -73,7 +74,7 @@ impl CallArguments {
     /// ```
     ///
     /// # Errors
-    /// When the value is anything else; the text is PyTorch's.
+    /// If the value is anything else; the text is PyTorch's.
     pub fn with_kwargs(session: &Session, result: &Value) -> Result<Option<CallArguments>, CallError> {
         let (args, kwargs) = match result {
             Value::None => return Ok(None),
@@ -111,17 +112,17 @@ impl CallArguments {
     }
 }
 
-/// Gets the arguments of a call and may give others.
+/// A function that receives the arguments of a call and may replace them.
 ///
 /// See [`Engine::register_forward_pre_hook_with`](crate::Engine::register_forward_pre_hook_with) for an example.
 pub type PreHook = Box<dyn FnMut(&CallArguments) -> Result<Option<CallArguments>, CallError> + Send>;
 
-/// Gets the arguments and the result of a call and may give another result.
+/// A function that receives the arguments and the result of a call and may replace the result.
 ///
 /// See [`Engine::register_forward_hook_with`](crate::Engine::register_forward_hook_with) for an example.
 pub type Hook = Box<dyn FnMut(&CallArguments, &Value) -> Result<Option<Value>, CallError> + Send>;
 
-/// Which module a hook is for, and when it runs.
+/// The module of a hook, and when the hook runs.
 ///
 /// See [`Engine::register_forward_hook_with`](crate::Engine::register_forward_hook_with) for an example.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -129,12 +130,12 @@ pub type Hook = Box<dyn FnMut(&CallArguments, &Value) -> Result<Option<Value>, C
 pub struct HookOptions {
     /// Dotted path of the module; empty for the engine's own.
     pub module: String,
-    /// Run the hook around every module that the caller calls, before that module's hooks, scripted ones included
-    /// (`torch.nn.modules.module.register_module_forward_hook`); `module` means nothing then.
+    /// Runs the hook around every module that the caller calls, before that module's hooks, including scripted ones
+    /// (`torch.nn.modules.module.register_module_forward_hook`); `module` is ignored then.
     pub all_modules: bool,
-    /// Run the hook before those that are there.
+    /// Runs the hook before the hooks that are already registered.
     pub prepend: bool,
-    /// Run a forward hook even if the call raises. It gets `None` for a result that does not exist.
+    /// Runs a forward hook even if the call raises. It receives `None` if there is no result.
     pub always_call: bool,
 }
 
@@ -145,7 +146,7 @@ setters!(HookOptions {
     always_call: bool,
 });
 
-/// A hook that was registered, to be removed again.
+/// The identity of a registered hook, with which it can be removed.
 ///
 /// See [`Engine::register_forward_pre_hook`](crate::Engine::register_forward_pre_hook) for an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -154,22 +155,22 @@ pub struct HookId(u64);
 /// A module of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Receiver {
-    /// The root, which is not read for this.
+    /// The root module. The model need not be read for it.
     Root,
     /// A submodule.
     Object(ObjectId),
-    /// Every module: what is registered for it runs around all calls.
+    /// Every module: its hooks run around all calls.
     All,
 }
 
 /// A hook, which runs on one thread at a time.
 struct Turns<H> {
     hook: Mutex<H>,
-    /// The thread that it runs on.
+    /// The thread that runs it, if any.
     thread: Mutex<Option<ThreadId>>,
 }
 
-/// Marks a hook as not running when this is dropped.
+/// Marks a hook as not running on drop.
 struct Ending<'t>(&'t Mutex<Option<ThreadId>>);
 
 impl Drop for Ending<'_> {
@@ -186,7 +187,7 @@ impl<H> Turns<H> {
         })
     }
 
-    /// Lets `call` run the hook, after those threads that run it now.
+    /// Waits until no other thread runs the hook, then passes it to `call`.
     fn run<R>(&self, call: impl FnOnce(&mut H) -> Result<R, CallError>) -> Result<R, CallError> {
         let here = thread::current().id();
         if *lock(&self.thread) == Some(here) {
@@ -229,7 +230,7 @@ pub(crate) struct Hooks {
 }
 
 impl Hooks {
-    /// Whether no hook runs around calls of `of`.
+    /// Returns whether no hook runs around calls of `of`.
     pub(crate) fn is_empty(&self, of: Receiver) -> bool {
         if self.count.load(Ordering::Acquire) == 0 {
             return true;
@@ -241,7 +242,7 @@ impl Hooks {
         })
     }
 
-    /// The hooks that run after calls of `of` alone, in their order.
+    /// Returns the forward hooks of `of` alone, in their order.
     fn after_of(&self, of: Receiver) -> Vec<After> {
         let table = lock(&self.table);
         table
@@ -251,7 +252,7 @@ impl Hooks {
             .unwrap_or_default()
     }
 
-    /// Lets `add` put a hook with a new number into the table.
+    /// Calls `add` with the table of `of` and a new hook number.
     fn add(&self, of: Receiver, add: impl FnOnce(&mut OfModule, HookId)) -> HookId {
         let mut table = lock(&self.table);
         table.next += 1;
@@ -275,7 +276,7 @@ impl Hooks {
     }
 
     pub(crate) fn remove(&self, id: HookId) -> bool {
-        // What the hook holds is dropped without the lock.
+        // The hook's captured state is dropped without the lock.
         let mut removed = OfModule::default();
         let mut table = lock(&self.table);
         for hooks in table.modules.values_mut() {
@@ -290,7 +291,7 @@ impl Hooks {
         count > 0
     }
 
-    /// Changes the arguments as the pre-hooks of `of` alone say; up to the one that fails.
+    /// Runs the pre-hooks of `of` alone, each of which may change the arguments; stops at the first that fails.
     pub(crate) fn before(&self, of: Receiver, call: &mut CallArguments) -> Result<(), CallError> {
         let hooks = lock(&self.table).modules.get(&of).map(|hooks| hooks.before.clone());
         for (_, hook) in hooks.unwrap_or_default() {
@@ -302,7 +303,7 @@ impl Hooks {
         Ok(())
     }
 
-    /// Changes the result as the forward hooks of `of` alone say, and counts those that were called.
+    /// Runs the forward hooks of `of` alone, each of which may change the result, and counts those that were called.
     pub(crate) fn after(
         &self,
         of: Receiver,
@@ -319,7 +320,7 @@ impl Hooks {
         Ok(())
     }
 
-    /// Runs the forward hooks with `always_call` after the first `called`, for a call that raised. Errors of theirs are logged.
+    /// Runs the forward hooks with `always_call` after the first `called`, for a call that raised. Their errors are logged.
     pub(crate) fn always(&self, of: Receiver, call: &CallArguments, mut result: Value, called: usize) {
         let hooks = [Receiver::All, of].into_iter().flat_map(|of| self.after_of(of));
         for After { hook, .. } in hooks.skip(called).filter(|hook| hook.always_call) {

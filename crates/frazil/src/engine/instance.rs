@@ -1,4 +1,4 @@
-//! What an engine runs: a model that is read, frozen and made ready when it is needed.
+//! The model of an engine, which is read and frozen when it is first needed.
 
 use crate::engine::hooks::{HookOptions, Receiver};
 use crate::engine::options::{EngineKind, EngineOptions};
@@ -15,23 +15,23 @@ use frazil_syntax::FileIdentity;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The model that an engine was made for.
+/// The model that an engine was made from.
 pub(crate) struct ModelSource {
     session: Session,
-    /// The file that holds the very model, as long as it is what was read or will be read.
+    /// The identity of the file that contains the unchanged model.
     origin: Option<FileIdentity>,
-    /// Where it is.
+    /// The path of the file.
     path: PathBuf,
-    /// When it was read before.
+    /// The model, if it was read before the engine was made.
     given: Option<Model>,
     /// Whether the model is put into evaluation mode.
     pub(crate) eval: bool,
-    /// The model that methods are taken from, in evaluation mode if it is put into that.
+    /// The model whose methods are called, in evaluation mode if `eval` is set.
     read: Once<Model>,
 }
 
 impl ModelSource {
-    /// A model that has been read.
+    /// Returns the source for a model that has been read.
     pub(crate) fn model(model: &Model) -> ModelSource {
         ModelSource {
             session: model.session().clone(),
@@ -43,7 +43,7 @@ impl ModelSource {
         }
     }
 
-    /// The archive at `path`, to be read when it is needed.
+    /// Returns the source for the archive at `path`, which is read when it is needed.
     pub(crate) fn archive(session: &Session, path: &Path, origin: FileIdentity) -> ModelSource {
         ModelSource {
             session: session.clone(),
@@ -59,7 +59,7 @@ impl ModelSource {
         self.origin.as_ref()
     }
 
-    /// The model, if it has been read.
+    /// Returns the model, if it has been read.
     pub(crate) fn known(&self) -> Option<&Model> {
         self.read.get().or(self.given.as_ref())
     }
@@ -68,7 +68,7 @@ impl ModelSource {
         &self.session
     }
 
-    /// The model, read now at the latest.
+    /// Returns the model, which is read now if it has not been.
     fn read(&self) -> Result<&Model> {
         self.read.get_or_make(|| self.read_now())
     }
@@ -78,7 +78,7 @@ impl ModelSource {
             Some(model) => model.clone(),
             None => {
                 let model = self.session.load(&self.path)?;
-                // Code that runs already was compiled from the file that was there.
+                // Code that runs already was compiled from the earlier content of the file.
                 if model.origin() != self.origin.as_ref() {
                     let path = self.path.display();
                     return Err(Error::Unsupported(format!(
@@ -89,7 +89,7 @@ impl ModelSource {
             }
         };
         if self.eval {
-            // Objects that restore themselves bring their own flag along.
+            // Objects that restore themselves also restore their training flag.
             model = model.restored_as_known()?;
             model.eval();
         }
@@ -100,7 +100,7 @@ impl ModelSource {
 /// Makes a delegate for an interpreter with the operators of a registry.
 pub(crate) type MakeDelegate = Box<dyn Fn(&Arc<Registry>) -> Arc<dyn Delegate> + Send + Sync>;
 
-/// The model that runs. With a directory of compiled code it is read and frozen only when something has to be compiled or interpreted.
+/// The model that runs. With a directory of compiled code, it is read and frozen only when a method must be compiled or interpreted.
 pub(crate) struct Instance {
     source: ModelSource,
     options: EngineOptions,
@@ -109,7 +109,7 @@ pub(crate) struct Instance {
     running: Once<Running>,
 }
 
-/// What calls through one handle have named so far.
+/// Methods and modules that calls through one handle have named so far.
 #[derive(Default)]
 pub(crate) struct Names {
     /// Methods.
@@ -118,7 +118,7 @@ pub(crate) struct Names {
     called: Vec<(String, Arc<CalledModule>)>,
 }
 
-/// The methods that a call of a module runs before and after `forward`, in order: the hooks that were scripted with it.
+/// The methods that a call of a module runs before and after `forward`, in order: its scripted hooks.
 #[derive(Default)]
 pub(crate) struct OwnHooks {
     pub(crate) before: Vec<String>,
@@ -126,7 +126,7 @@ pub(crate) struct OwnHooks {
 }
 
 impl OwnHooks {
-    /// Those of the module at `path`, by their paths.
+    /// Returns the scripted hooks of the module at `path`, by their paths.
     pub(crate) fn of(model: &Model, object: ObjectId, path: &str) -> OwnHooks {
         let module = model.module();
         let names = |hooks: &[SymbolId]| hooks.iter().map(|&name| join(path, module.ctx().name(name))).collect();
@@ -142,7 +142,7 @@ impl OwnHooks {
     }
 }
 
-/// A module that is called, in place of one of its methods.
+/// A module that is called as a module, not by one of its methods.
 pub(crate) struct CalledModule {
     pub(crate) receiver: Receiver,
     pub(crate) path: String,
@@ -151,7 +151,7 @@ pub(crate) struct CalledModule {
     pub(crate) own: OwnHooks,
 }
 
-/// A model that has been made ready.
+/// A model that is ready to run.
 pub(crate) struct Running {
     /// Frozen, for native engines.
     pub(crate) model: Model,
@@ -159,7 +159,7 @@ pub(crate) struct Running {
 }
 
 impl Instance {
-    /// `subgraphs` compiles parts of methods that do not run natively as a whole.
+    /// Makes an instance; `subgraphs` compiles subgraphs of methods that do not run natively as a whole.
     pub(crate) fn new(source: ModelSource, options: &EngineOptions, subgraphs: Option<MakeDelegate>) -> Instance {
         Instance {
             source,
@@ -169,10 +169,10 @@ impl Instance {
         }
     }
 
-    /// The module that hooks are for. The root is not read for this.
+    /// Returns the receiver of hooks with these options. The model is not read if it is the root.
     ///
     /// # Errors
-    /// When there is no module of that path.
+    /// If there is no module of that path.
     pub(crate) fn receiver(&self, options: &HookOptions) -> Result<Receiver> {
         match options.module.as_str() {
             _ if options.all_modules => Ok(Receiver::All),
@@ -188,15 +188,15 @@ impl Instance {
         &self.source
     }
 
-    /// The model as it was given, read now at the latest: the same methods of the same types as the one that runs.
+    /// Returns the model before freezing, read now if it has not been. Its methods have the same types as those of the model that runs.
     pub(crate) fn model(&self) -> Result<&Model> {
         self.source.read()
     }
 
-    /// To be called before a result is given away.
+    /// Checks the backing file. Callers must do this before they return a result.
     ///
     /// # Errors
-    /// When the archive that the model was read from could not be read as it was when that was loaded.
+    /// If the archive that the model was read from has changed since it was loaded.
     pub(crate) fn check(&self) -> Result<()> {
         match self.source.known() {
             Some(model) => model.backing().check(),
@@ -211,10 +211,10 @@ impl Instance {
 }
 
 impl Names {
-    /// What `method` takes. Reads the model.
+    /// Returns the signature of `method`. Reads the model.
     ///
     /// # Errors
-    /// When there is no such method, or its source does not compile.
+    /// If there is no such method, or its source does not compile.
     pub(crate) fn signature(&mut self, instance: &Instance, method: &str) -> Result<Arc<Signature>> {
         if let Some((_, known)) = self.signatures.iter().find(|(name, _)| name == method) {
             return Ok(Arc::clone(known));
@@ -227,8 +227,7 @@ impl Names {
         Ok(signature)
     }
 
-    /// The module that a call of `path` calls: the root for the empty path, or a submodule. `None` when a method has that path, or nothing. Reads the
-    /// model.
+    /// Returns the module at `path`: the root for the empty path, or a submodule. `None` if a method has that path, or there is nothing. Reads the model.
     pub(crate) fn module_called(&mut self, instance: &Instance, path: &str) -> Result<Option<Arc<CalledModule>>> {
         if self.signatures.iter().any(|(name, _)| name == path) {
             return Ok(None);
@@ -269,8 +268,8 @@ impl Running {
     }
 }
 
-/// The model frozen with all that will be called; as it is when it has been frozen already. What cannot be frozen, a module in training mode and one that
-/// chooses its submodules at run time, is only inlined: its methods are compiled with attributes as inputs.
+/// Freezes the model, keeping everything that will be called; a frozen model is returned unchanged. A module in training mode, or one that chooses its
+/// submodules at run time, cannot be frozen and is only inlined: its methods are compiled with attributes as inputs.
 fn freeze_for(model: &Model, options: &EngineOptions) -> Result<Model> {
     let inlined = || {
         Ok(model
@@ -284,7 +283,7 @@ fn freeze_for(model: &Model, options: &EngineOptions) -> Result<Model> {
     let mut freeze = FreezeOptions::default();
     freeze.freeze.preserve = kept(options);
     for name in &mut freeze.freeze.preserve {
-        // A submodule that will be called is its `forward`, with its hooks; one that is preserved stays whole.
+        // A submodule that will be called needs its `forward` and its hooks; a preserved one is kept as a whole.
         if !options.preserve.contains(name) && module_at(model, name).is_some() {
             *name = join(name, "forward");
         }
@@ -295,7 +294,7 @@ fn freeze_for(model: &Model, options: &EngineOptions) -> Result<Model> {
     }
 }
 
-/// The names that freezing keeps, in order. It keeps `forward` anyway where there is one; where there is none, and nothing else is asked for, all methods.
+/// Returns the names that freezing keeps, in order. It always keeps `forward` if there is one. Without `forward` and other names, it keeps all methods.
 pub(crate) fn kept(options: &EngineOptions) -> Vec<String> {
     let methods = options.methods.iter().filter(|name| *name != "forward");
     let mut names: Vec<String> = methods.chain(&options.preserve).cloned().collect();
@@ -311,7 +310,7 @@ fn receiver(model: &Model, object: ObjectId) -> Receiver {
     }
 }
 
-/// The module at a dotted path, where no method has it.
+/// Returns the module at a dotted path, if no method has this path.
 fn module_at(model: &Model, path: &str) -> Option<ObjectId> {
     match model.module().method_at(path) {
         Some(_) => None,

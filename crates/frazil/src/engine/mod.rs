@@ -1,4 +1,4 @@
-//! Engines: calling the methods of a model, natively or in the reference interpreter.
+//! Engines: call the methods of a model, natively or in the reference interpreter.
 
 pub(crate) mod hooks;
 mod instance;
@@ -27,7 +27,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An instance of a model whose methods can be called; what a call changes, the next one sees.
+/// An instance of a model whose methods can be called. Changes that a call makes are visible to the next one.
 ///
 /// An engine runs one call at a time. [`share`](Self::share) makes handles on the same instance for other threads.
 ///
@@ -49,7 +49,7 @@ pub struct Engine {
     code: Handle,
 }
 
-/// What the handles of an engine share.
+/// State that the handles of an engine share.
 pub(crate) struct Shared {
     instance: Instance,
     pub(crate) hooks: Hooks,
@@ -87,14 +87,14 @@ impl Engine {
         }
     }
 
-    /// Another handle on this instance of the model, for calls on another thread at the same time.
+    /// Returns another handle on this instance of the model, for concurrent calls on another thread.
     ///
-    /// Handles share the model and its objects, hooks, notes, and compiled code: what a call through one of them changes, later calls through the others
-    /// see. Code and weights are in memory once, and each call signature is compiled once, while the other threads that need it wait. Each handle has
-    /// the memory that its runs write to. It costs next to nothing until it is called.
+    /// Handles share the model and its objects, hooks, notes, and compiled code: changes by a call through one of them are visible to later calls
+    /// through the others. Code and weights are in memory once, and each call signature is compiled once, while other threads that need it wait. Each
+    /// handle has its own workspace. A handle that has not been called needs almost no memory.
     ///
-    /// Calls that change the same attribute or tensor at the same time leave the changes of one of them, or some of each, as in PyTorch. A hook runs on
-    /// one thread at a time.
+    /// Concurrent calls that change the same attribute or tensor leave the changes of one of them, or some of each, as in PyTorch. A hook runs on one
+    /// thread at a time.
     ///
     /// ```
     /// # use frazil::Value;
@@ -122,7 +122,7 @@ impl Engine {
         &self.shared.instance
     }
 
-    /// The model that runs: the frozen one, for native engines.
+    /// Returns the model that runs: the frozen one, for native engines.
     ///
     /// ```
     /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;
@@ -133,14 +133,14 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// When it cannot be frozen, or read: an engine with a `cache_dir` does so when it has to, and not when it is made.
+    /// If it cannot be frozen, or read: an engine with a `cache_dir` reads it when it is first needed.
     pub fn model(&mut self) -> Result<&Model> {
         let _inside = frazil_rt::gate::enter()?;
         Ok(&self.shared.instance.running()?.model)
     }
 
-    /// The graph that runs when `method` is called (`ScriptModule.graph_for`): the frozen one, for native engines, of which kernels are made for the
-    /// arguments that come.
+    /// Returns the graph that runs when `method` is called (`ScriptModule.graph_for`): for native engines the frozen one, which is specialised
+    /// for the arguments of each call.
     ///
     /// ```
     /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;
@@ -152,15 +152,14 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// When it cannot be frozen, or there is no such method.
+    /// If the model cannot be frozen, or there is no such method.
     pub fn graph_for(&mut self, method: &str) -> Result<&Graph> {
         self.model()?.graph(method)
     }
 
-    /// Calls the method `method`; one of a submodule by its dotted path (`encoder.forward`), which [`EngineOptions::methods`] has to list. Arguments are
-    /// checked and converted as PyTorch does with what comes from Python; those that are missing take their defaults. No hooks run, not even for
-    /// `forward`: see [`call_module`](Self::call_module). The path of a submodule without a method's name (`encoder`) calls the submodule, with its
-    /// hooks.
+    /// Calls the method `method`; a dotted path (`encoder.forward`) calls one of a submodule, which must be in [`EngineOptions::methods`]. Arguments are
+    /// checked and converted as PyTorch does for arguments from Python; missing ones take their defaults. No hooks run, not even for `forward`: see
+    /// [`call_module`](Self::call_module). The path of a submodule without a method's name (`encoder`) calls the submodule, with its hooks.
     ///
     /// ```
     /// # use frazil::{CallError, Value};
@@ -176,12 +175,12 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// When the arguments are not what the method takes, when the program raises, and when it cannot be run.
+    /// If the arguments do not fit the method, if the program raises, or if it cannot be run.
     pub fn call(&mut self, method: &str, args: &[Value]) -> Result<Value, CallError> {
         self.call_with(method, args, &[])
     }
 
-    /// Calls `method` with arguments by position and by name; those that are missing take their defaults.
+    /// Calls `method` with arguments by position and by name; missing ones take their defaults.
     ///
     /// ```
     /// # use frazil::Value;
@@ -213,7 +212,7 @@ impl Engine {
         }
     }
 
-    /// Calls a method, which runs no hooks.
+    /// Calls a method without hooks.
     pub(crate) fn call_method(
         &mut self,
         method: &str,
@@ -234,7 +233,7 @@ impl Engine {
         self.names.signature(&self.shared.instance, method)
     }
 
-    /// The module that a call of `path` calls, unless a method has that path, or nothing.
+    /// Returns the module at `path`. `None` if a method has that path, or there is nothing.
     pub(crate) fn module_called(&mut self, path: &str) -> Result<Option<Arc<CalledModule>>> {
         self.names.module_called(&self.shared.instance, path)
     }
@@ -261,8 +260,8 @@ impl Engine {
         Ok(result?)
     }
 
-    /// Runs `method`, which has been called with such arguments before, for about `time`, and tells where the time goes; `None` when it
-    /// does not run natively as a whole.
+    /// Profiles `method`, which has been called with such arguments before, for about `time`; `None` if it does not run natively as a
+    /// whole.
     ///
     /// ```
     /// # use {frazil::{EngineOptions, Tensor}, std::time::Duration};
@@ -300,7 +299,7 @@ impl Engine {
         }
     }
 
-    /// The model with the state that calls have brought it to: its attributes as they are now. Bytes are shared until they are written.
+    /// Returns the model with the current attributes of this instance, which calls may have changed. Memory is shared until it is written.
     ///
     /// ```
     /// # use frazil::Value;
@@ -316,7 +315,7 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// When an attribute holds what no module can keep, such as a future.
+    /// If the value of an attribute cannot be stored in a module, such as a future.
     pub fn snapshot(&mut self) -> Result<Model> {
         let _inside = frazil_rt::gate::enter()?;
         let Running { model, interpreter } = self.instance().running()?;
@@ -327,7 +326,7 @@ impl Engine {
         })
     }
 
-    /// Notes on what was compiled, and on what was not and why: a line each, of all [handles](Self::share).
+    /// Returns one note for each method that was compiled, and for each that was not with the reason, from all [handles](Self::share).
     ///
     /// ```
     /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;
@@ -342,7 +341,7 @@ impl Engine {
         self.shared.native.as_ref().map_or_else(Vec::new, NativeCode::notes)
     }
 
-    /// Time spent on making native code so far, by all [handles](Self::share).
+    /// Returns the time that all [handles](Self::share) have spent on compiling so far.
     ///
     /// See [`notes`](Self::notes) for an example.
     pub fn compile_time(&self) -> Duration {
@@ -353,7 +352,7 @@ impl Engine {
     }
 }
 
-/// Kept for documentation: engines move between threads.
+/// Asserts that engines can be sent between threads.
 const _: fn() = || {
     fn is_send<T: Send>() {}
     is_send::<Engine>();
@@ -367,8 +366,8 @@ impl fmt::Debug for Engine {
 }
 
 impl Session {
-    /// An engine for the model at `path`, as of [`load`](Self::load) and [`Model::engine`]. With a `cache_dir`, an archive is read only when something
-    /// is called that has not been compiled before, or needs the model itself.
+    /// Makes an engine for the model at `path`, as [`load`](Self::load) and [`Model::engine`] do. With a `cache_dir`, an archive is read only when
+    /// something is called that has no stored code, or needs the model itself.
     ///
     /// ```
     /// # use frazil::{EngineKind, EngineOptions, Session, Value};
@@ -382,7 +381,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// Those of [`load`](Self::load) and [`Model::engine`]; those of an archive that is read later come when it is.
+    /// The errors of [`load`](Self::load) and [`Model::engine`]. If the archive is read later, its errors are returned then.
     pub fn engine(&self, path: impl AsRef<Path>, options: &EngineOptions) -> Result<Engine> {
         let path = path.as_ref();
         match archive_identity(path)?.filter(|_| native::reads_late(options)) {
@@ -393,12 +392,12 @@ impl Session {
 }
 
 impl Model {
-    /// Something that calls methods, on an instance of the module of its own.
+    /// Makes an engine, which calls methods on its own instance of the module.
     ///
     /// See [`EngineOptions`] for an example.
     ///
     /// # Errors
-    /// When the module cannot be frozen, for native engines; or a tensor does not fit its storage.
+    /// If the module cannot be frozen, for native engines; or if a tensor does not fit its storage.
     pub fn engine(&self, options: &EngineOptions) -> Result<Engine> {
         let refused = |method: &&String| self.module().unit.refused.contains_key(*method);
         match options.methods.iter().find(refused) {

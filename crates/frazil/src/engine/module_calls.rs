@@ -1,4 +1,4 @@
-//! Calls of modules, with the hooks around `forward`: those that were scripted with a module, and those that callers register.
+//! Calls of modules, with the hooks around `forward`: scripted ones, and those that callers register.
 
 use crate::engine::Engine;
 use crate::engine::hooks::{CallArguments, HookId, HookOptions, Receiver};
@@ -9,8 +9,8 @@ use frazil_limits::Phase;
 use frazil_runtime::Value;
 
 impl Engine {
-    /// Runs `hook` on the arguments of every later call of the module (`Module.register_forward_pre_hook`). What it gives takes their place.
-    /// Calls of the method `forward` run no hooks.
+    /// Registers a hook that runs on the arguments of every later call of the module (`Module.register_forward_pre_hook`) and may replace
+    /// them. Calls of the method `forward` run no hooks.
     ///
     /// ```
     /// use frazil::Value;
@@ -36,8 +36,8 @@ impl Engine {
         self.shared.hooks.add_before(Receiver::Root, false, Box::new(hook))
     }
 
-    /// Runs `hook` on the arguments and the result of every later call of the module (`Module.register_forward_hook`). What it gives takes the
-    /// result's place. Calls of the method `forward` run no hooks.
+    /// Registers a hook that runs on the arguments and the result of every later call of the module (`Module.register_forward_hook`) and may
+    /// replace the result. Calls of the method `forward` run no hooks.
     ///
     /// ```
     /// use frazil::Value;
@@ -59,10 +59,10 @@ impl Engine {
             .add_after(Receiver::Root, &HookOptions::default(), Box::new(hook))
     }
 
-    /// Runs `hook` on the arguments of every later call of the module that `options` name, those by name included, as
-    /// `register_forward_pre_hook(..., with_kwargs=True)` does. What it gives takes their place.
+    /// Registers a hook that runs on the arguments, including named ones, of every later call of the module that
+    /// `options` name, and may replace them: `register_forward_pre_hook(..., with_kwargs=True)`.
     ///
-    /// As hooks of PyTorch around script modules, it runs when the caller calls the module, and not when compiled code does.
+    /// Like hooks of PyTorch on script modules, it runs when the caller calls the module, but not when compiled code does.
     ///
     /// ```
     /// use frazil::{CallArguments, HookOptions, Value};
@@ -80,7 +80,7 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// When there is no such module, and when `options` have `always_call`, which is for forward hooks.
+    /// If there is no such module, or if `options` have `always_call`, which applies to forward hooks only.
     pub fn register_forward_pre_hook_with(
         &mut self,
         options: &HookOptions,
@@ -95,10 +95,10 @@ impl Engine {
         Ok(self.shared.hooks.add_before(receiver, options.prepend, Box::new(hook)))
     }
 
-    /// Runs `hook` on the arguments and the result of every later call of the module that `options` name, arguments by name included, as
-    /// `register_forward_hook(..., with_kwargs=True)` does. What it gives takes the result's place.
+    /// Registers a hook that runs on the arguments, including named ones, and the result of every later call of the module that
+    /// `options` name, and may replace the result: `register_forward_hook(..., with_kwargs=True)`.
     ///
-    /// As hooks of PyTorch around script modules, it runs when the caller calls the module, and not when compiled code does.
+    /// Like hooks of PyTorch on script modules, it runs when the caller calls the module, but not when compiled code does.
     ///
     /// ```
     /// use frazil::{HookOptions, Value};
@@ -120,7 +120,7 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// When there is no such module.
+    /// If there is no such module.
     pub fn register_forward_hook_with(
         &mut self,
         options: &HookOptions,
@@ -130,21 +130,21 @@ impl Engine {
         Ok(self.shared.hooks.add_after(receiver, options, Box::new(hook)))
     }
 
-    /// The module that hooks are for.
+    /// Returns the module to which hooks with these options belong.
     fn receiver_of(&self, options: &HookOptions) -> Result<Receiver> {
         let _inside = frazil_rt::gate::enter()?;
         self.instance().receiver(options)
     }
 
-    /// Removes a hook; false when it was removed before.
+    /// Removes a hook. Returns false if it was removed before.
     ///
     /// See [`register_forward_pre_hook`](Self::register_forward_pre_hook) for an example.
     pub fn remove_hook(&mut self, hook: HookId) -> bool {
         self.shared.hooks.remove(hook)
     }
 
-    /// Calls the module, as `module(...)` in Python: pre-hooks of all modules, its own forward pre-hooks, those that were registered with
-    /// the engine for it, `forward`, and the forward hooks in the same order. Without hooks, this is a call of `forward`.
+    /// Calls the module, as `module(...)` in Python: pre-hooks of all modules, its scripted forward pre-hooks, those that were registered
+    /// with the engine for it, `forward`, and the forward hooks in the same order. Without hooks, this is a call of `forward`.
     ///
     /// ```
     /// # use frazil::Value;
@@ -159,12 +159,12 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// As [`call`](Self::call), and when a hook raises.
+    /// As [`call`](Self::call); also if a hook raises.
     pub fn call_module(&mut self, args: &[Value]) -> Result<Value, CallError> {
         self.call_module_with(args, &[])
     }
 
-    /// Calls the module with arguments by position and by name. As in PyTorch, hooks get those by position, without defaults.
+    /// Calls the module with arguments by position and by name. As in PyTorch, hooks receive positional arguments without defaults.
     ///
     /// ```
     /// # use frazil::Value;
@@ -194,7 +194,7 @@ impl Engine {
         }
     }
 
-    /// Calls a module: hooks before `forward` may give other arguments, hooks after it another result.
+    /// Calls a module: hooks before `forward` may replace the arguments, hooks after it the result.
     pub(crate) fn call_with_hooks(
         &mut self,
         module: &CalledModule,
@@ -216,7 +216,7 @@ impl Engine {
         }
     }
 
-    /// Leaves in `call`, `result` and `called` how far it came.
+    /// Runs the hooks and `forward`. Stores the progress of the call in `call`, `result` and `called`.
     fn around_forward(
         &mut self,
         module: &CalledModule,

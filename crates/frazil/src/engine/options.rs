@@ -5,19 +5,19 @@ use crate::support::setters::setters;
 use frazil_ir::DType;
 use std::path::PathBuf;
 
-/// Which engine runs a model.
+/// The way in which an engine runs a model.
 ///
 /// See [`EngineOptions`] for an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum EngineKind {
-    /// Freezes the model, unless it is in training mode, specialises each method on the shapes that it is called with, and compiles it.
+    /// Freezes the model, unless it is in training mode, specialises each method on the shapes of its arguments, and compiles it.
     #[default]
     Native,
-    /// Runs the model as it is.
+    /// Runs the model as it is in the interpreter.
     Interpreter,
 }
 
-/// How to run a model.
+/// Options for running a model.
 ///
 /// ```
 /// use frazil::{EngineKind, EngineOptions, Tensor};
@@ -31,22 +31,23 @@ pub enum EngineKind {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EngineOptions {
-    /// Which engine.
+    /// Native code or interpreter.
     pub kind: EngineKind,
-    /// Put the module into evaluation mode first, as [`Model::eval`] does. Without it a module in training mode runs as it is: not frozen, and with
-    /// PyTorch's training semantics (dropout, statistics of batch norms).
+    /// Puts the module into evaluation mode first, as [`Model::eval`] does. Without it, a module in training mode runs as it is: not frozen, and
+    /// with PyTorch's training semantics (dropout, statistics of batch norms).
     pub eval: bool,
-    /// How native code is made. Its processor has to be one whose instructions this machine has; its threads are those of the interpreter too.
+    /// Options for native code. This machine must have the instructions of its processor; its number of threads also applies to the interpreter.
     pub compile: CompileOptions,
-    /// Fail where native code cannot be made of a whole method, instead of running it in the interpreter, which calls native code for the
-    /// parts of it that can be compiled.
+    /// Fails if a method cannot be compiled as a whole. Otherwise the interpreter runs it, and calls native code for the subgraphs that
+    /// can be compiled.
     pub strict: bool,
-    /// The methods that will be called, those of submodules by their dotted paths (`encoder.forward`), and submodules that will be called (`encoder`);
-    /// freezing keeps them.
+    /// The methods that will be called, with dotted paths for those of submodules (`encoder.forward`), and the submodules that will be called
+    /// (`encoder`). Freezing keeps them.
     pub methods: Vec<String>,
     /// Further names that freezing keeps.
     pub preserve: Vec<String>,
-    /// For how many combinations of shapes and plain values a method is compiled; calls with others run in the interpreter. `None` sets no bound.
+    /// Maximum number of call signatures (shapes and values of other arguments) for which a method is compiled; calls with others run in the interpreter.
+    /// `None` means no limit.
     pub specialisations: Option<usize>,
 }
 
@@ -60,7 +61,7 @@ setters!(EngineOptions {
     specialisations: Option<usize>,
 });
 
-/// Gives engine options the setters of options of native code.
+/// Defines setters of engine options for the options of native code.
 macro_rules! compile_setters {
     ($($field:ident: $ty:ty,)*) => {
         impl EngineOptions {$(
@@ -98,7 +99,7 @@ impl Default for EngineOptions {
     }
 }
 
-/// How to make native code.
+/// Options for native code.
 ///
 /// ```
 /// # use frazil::{CompileOptions, Emit, InputSpec, ir::DType};
@@ -112,18 +113,18 @@ impl Default for EngineOptions {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CompileOptions {
-    /// `host`, an x86-64 level (`x86-64-v3`), or a processor that LLVM knows.
+    /// `host`, an x86-64 level (`x86-64-v3`), or the name of a processor in LLVM.
     pub target_cpu: String,
     /// Threads that a run may use.
     pub threads: usize,
-    /// What the functions of a library are called: a C identifier.
+    /// Prefix of the function names in a library: a C identifier.
     pub name: String,
-    /// A directory in which code is kept from one process to the next; it may be shared, and files in it may be deleted.
+    /// A directory that stores native code across processes. It may be shared, and files in it may be deleted.
     pub cache_dir: Option<PathBuf>,
-    /// Whether operators become one kernel where that saves passes over memory.
+    /// Whether operators are fused into one kernel where that saves passes over memory.
     pub fuse: bool,
-    /// A file of what was measured to be the fastest form of each kernel on this processor. What it does not know yet is measured, which takes a
-    /// second or so a kernel, and added. Without it the form is chosen by an estimate.
+    /// A file of tuning results: the kernel variants that were measured to be the fastest on this processor. Kernels that it does not contain
+    /// are measured, which takes about a second per kernel, and added. Without a file, variants are chosen by an estimate.
     pub tune: Option<PathBuf>,
 }
 
@@ -157,13 +158,13 @@ impl Default for CompileOptions {
 pub struct InputSpec {
     /// Element type.
     pub dtype: DType,
-    /// Extents.
+    /// The sizes of the dimensions, in elements.
     pub sizes: Vec<i64>,
 }
 
 #[cfg(feature = "codegen")]
 impl InputSpec {
-    /// A dense tensor of these sizes.
+    /// Returns a dense tensor of these sizes.
     ///
     /// ```
     /// use frazil::{InputSpec, ir::DType};

@@ -1,4 +1,4 @@
-//! Stands in for `native` in a build without the feature `codegen`: an engine of native code cannot be made.
+//! A substitute for `native` in a build without the feature `codegen`: native engines cannot be made.
 
 use crate::engine::instance::{Instance, MakeDelegate};
 use crate::engine::options::EngineOptions;
@@ -7,7 +7,7 @@ use frazil_runtime::Value;
 use frazil_syntax::FileIdentity;
 use std::time::Duration;
 
-/// Native code, of which this build has none.
+/// A substitute for native code in a build without it.
 pub(crate) enum NativeCode {}
 
 /// The part of native code that belongs to one handle of an engine.
@@ -46,7 +46,7 @@ impl NativeCode {
     }
 }
 
-/// Whether an engine with these options reads its model only when it has to.
+/// Returns whether an engine with these options reads its model lazily.
 pub(crate) fn reads_late(_options: &EngineOptions) -> bool {
     false
 }

@@ -3,7 +3,7 @@
 use super::Error;
 use frazil_runtime::interp::{ErrorKind, ExecError};
 
-/// Why a call gave no result.
+/// The reason why a call returned no result.
 ///
 /// ```
 /// # use frazil::{CallError, Value};
@@ -21,13 +21,13 @@ pub enum CallError {
     /// The program raised an exception, as it would in PyTorch: the class and the message.
     #[error("{0}")]
     Raised(String),
-    /// The call could not be carried out.
+    /// The call failed for a reason outside of the program.
     #[error(transparent)]
     Failed(#[from] Error),
 }
 
 impl CallError {
-    /// The places in source where the call stopped, `file:line:column` each, the innermost first. Empty where none is known.
+    /// Returns the places in the source where the call stopped, each `file:line:column`, the innermost first. Empty if none is known.
     ///
     /// ```
     /// # use frazil::Value;

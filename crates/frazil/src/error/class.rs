@@ -1,10 +1,10 @@
-//! What errors have in common, for those who only tell a few cases apart.
+//! Classification of errors.
 
 use super::{CallError, Error};
 use frazil_runtime::interp::{ErrorKind, ExecError};
 use frazil_torchscript::SaveError;
 
-/// Whose matter an error is.
+/// The class of an error.
 ///
 /// ```
 /// use frazil::{ErrorClass, Session};
@@ -21,7 +21,7 @@ pub enum ErrorClass {
     Io,
     /// The input is malformed, or a call does not fit it: an unknown method or attribute, a tensor of another shape.
     Input,
-    /// Something that does not exist here, or cannot be done with this model or in this build.
+    /// Not supported: unavailable for this model or in this build.
     Unsupported,
     /// The program raised an exception.
     Raised,
@@ -34,7 +34,7 @@ pub enum ErrorClass {
 }
 
 impl Error {
-    /// Whose matter the error is.
+    /// Returns the class of the error.
     ///
     /// See [`ErrorClass`] for an example.
     pub fn class(&self) -> ErrorClass {
@@ -86,7 +86,7 @@ impl Error {
 }
 
 impl CallError {
-    /// Whose matter the error is.
+    /// Returns the class of the error.
     ///
     /// ```
     /// # use frazil::{ErrorClass, Value};

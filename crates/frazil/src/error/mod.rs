@@ -1,4 +1,4 @@
-//! Everything that can go wrong, for those who only want to report it.
+//! Errors: one type for all that can fail in this crate.
 
 mod call;
 mod class;
@@ -15,7 +15,7 @@ use frazil_runtime::interp::{ErrorKind, ExecError};
 use frazil_torchscript::LoadError;
 use std::path::{Path, PathBuf};
 
-/// Why an operation of this crate failed.
+/// The error of an operation of this crate.
 ///
 /// ```
 /// use frazil::{Error, Session};
@@ -28,88 +28,88 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A file that cannot be read or written.
+    /// A file cannot be read or written.
     #[error("cannot {action} {path}: {source}", path = .path.display())]
     Io {
-        /// What was tried.
+        /// The operation that was attempted.
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why it failed.
+        /// The system's error.
         #[source]
         source: std::io::Error,
     },
-    /// Text with mistakes: the rendered report, with the lines that are wrong.
+    /// Text contains errors: the rendered report, with the lines.
     #[error("{0}")]
     Text(String),
-    /// An archive that cannot be loaded.
+    /// An archive cannot be loaded.
     #[error("{}", about(.path, .source))]
     Load {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         #[source]
         source: LoadError,
     },
-    /// A pass pipeline that is malformed.
+    /// A pass pipeline is malformed.
     #[error(transparent)]
     Pipeline(#[from] frazil_passes::PipelineError),
-    /// A pass that failed.
+    /// A pass failed.
     #[error(transparent)]
     Pass(#[from] PassError),
-    /// A graph that cannot be written as TorchScript.
+    /// A graph cannot be written as TorchScript.
     #[error(transparent)]
     Code(#[from] frazil_torchscript::code::CodeError),
-    /// A module file that cannot be written.
+    /// A module file cannot be written.
     #[error(transparent)]
     Write(#[from] frazil_syntax::WriteError),
-    /// A module that cannot be written as an archive.
+    /// A module cannot be written as an archive.
     #[error(transparent)]
     Save(#[from] frazil_torchscript::SaveError),
-    /// A tensor that cannot be made.
+    /// A tensor cannot be made.
     #[error(transparent)]
     Tensor(#[from] frazil_runtime::TensorError),
-    /// Objects that cannot be restored from what an archive holds of them, or of which it cannot be said what it should hold.
+    /// Objects cannot be restored from their archived state, or their state cannot be computed for an archive.
     #[error(transparent)]
     State(#[from] StateError),
-    /// A run that stopped for a reason that is not the program's.
+    /// A run stopped for a reason outside of the program.
     #[error("{0}")]
     Run(ExecError),
-    /// A graph that cannot be compiled.
+    /// A graph cannot be compiled.
     #[cfg(feature = "codegen")]
     #[error(transparent)]
     Lower(#[from] frazil_codegen::LowerError),
-    /// Native code that could not be made.
+    /// Native code could not be generated.
     #[cfg(feature = "codegen")]
     #[error(transparent)]
     Compile(#[from] frazil_codegen::native::CompileError),
-    /// Files of native code that could not be written.
+    /// Files of native code could not be written.
     #[cfg(feature = "codegen")]
     #[error(transparent)]
     EmitFile(#[from] frazil_codegen::aot::EmitFileError),
-    /// Native code was given other inputs than it was made for.
+    /// Native code was called with inputs that do not fit it.
     #[cfg(feature = "codegen")]
     #[error(transparent)]
     NativeRun(#[from] frazil_codegen::compile::RunError),
-    /// An attribute, parameter, buffer or submodule that is missing, or is not what it is used as.
+    /// An attribute, parameter, buffer or submodule is missing, or of another kind than required.
     #[error("{0}")]
     Attribute(String),
-    /// A state dictionary that does not fit the module, or a file of one that is malformed.
+    /// A state dictionary does not fit the module, or its file is malformed.
     #[error("{0}")]
     StateDict(String),
-    /// An operator that was called with what it does not take, or gives something else than was asked for.
+    /// An operator was called with arguments that it does not accept, or its result is of another kind than required.
     #[error("{0}")]
     Call(String),
-    /// An operator that raised, or cannot compute this.
+    /// An operator raised, or cannot compute its result.
     #[error(transparent)]
     Operator(#[from] frazil_runtime::OpError),
-    /// A value that no module can hold.
+    /// A value cannot be stored in a module.
     #[error(transparent)]
     Export(#[from] frazil_runtime::export::ExportError),
-    /// A trace that gives another graph, or other constants, for other inputs.
+    /// Checking a trace on other inputs led to another graph, or other constants.
     #[error(transparent)]
     TracingCheck(#[from] TracingCheckError),
-    /// A graph that an edit left invalid.
+    /// An edit left a graph invalid.
     #[error("the edited graph of `{method}` is invalid: {source}")]
     Invalid {
         /// The method.
@@ -124,32 +124,32 @@ pub enum Error {
     /// The work was interrupted ([`interruptible`](crate::interruptible)).
     #[error("interrupted")]
     Interrupted,
-    /// A method that is not there.
+    /// There is no method of this name.
     #[error("the module has no method `{0}`")]
     NoSuchMethod(String),
-    /// A function that is not there.
+    /// There is no function of this name.
     #[error("there is no function `{0}`")]
     NoSuchFunction(String),
-    /// Whatever an embedder's own operator, pass or edit fails with.
+    /// An error of an embedder's own operator, pass or edit.
     #[error(transparent)]
     Other(Box<dyn std::error::Error + Send + Sync>),
-    /// Something of PyTorch's that has no counterpart here.
+    /// A feature of PyTorch has no counterpart here.
     #[error("`{name}` has no counterpart here: {reason}")]
     NoCounterpart {
         /// PyTorch's name.
         name: &'static str,
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
-    /// A use that the thing at hand does not allow.
+    /// The object does not support this use.
     #[error("{0}")]
     Unsupported(String),
-    /// A use in a process that was forked while another thread of its parent was using the compiler.
+    /// The compiler was used in a process that was forked while another thread of its parent was using the compiler.
     #[error(transparent)]
     Forked(#[from] frazil_rt::gate::Torn),
 }
 
-/// The text of an error of loading with the path of the file, with which a place in the file itself already begins.
+/// Returns the text of a loading error with the path of the file. The path is not repeated if the error begins with a place in that file.
 fn about(path: &Path, source: &LoadError) -> String {
     let (path, text) = (path.display().to_string(), source.to_string());
     let begins = text.strip_prefix(&path).is_some_and(|rest| rest.starts_with(':'));
@@ -174,19 +174,19 @@ impl Error {
         }
     }
 
-    /// The limit that was exceeded, if that is what the error is about: one of the session, or what reading an archive may need.
+    /// Returns the limit that was exceeded, if this is the cause: one of the session, or the allowance for reading an archive.
     ///
     /// See [`Session::with_limits`](crate::Session::with_limits) for an example.
     pub fn exceeded(&self) -> Option<&Exceeded> {
         self.ended_by().filter(|exceeded| !exceeded.is_interruption())
     }
 
-    /// Whether the work was interrupted.
+    /// Returns whether the work was interrupted.
     pub(crate) fn is_interruption(&self) -> bool {
         matches!(self, Error::Interrupted) || self.ended_by().is_some_and(Exceeded::is_interruption)
     }
 
-    /// What ended the work, if that is what the error is about.
+    /// Returns the exceeded limit or interruption, if this is the cause.
     fn ended_by(&self) -> Option<&Exceeded> {
         match self {
             Error::Exceeded(exceeded)
@@ -209,7 +209,7 @@ impl Error {
         }
     }
 
-    /// The places in source or text that the error is about, `file:line:column` each, the innermost first. Empty where none is known.
+    /// Returns the places in source or text that the error refers to, each `file:line:column`, the innermost first. Empty if none is known.
     ///
     /// ```
     /// use frazil::Session;
@@ -238,7 +238,7 @@ impl Error {
     }
 }
 
-/// The place that a line of a rendered report names: `  --> file:line:column`, in colour or not.
+/// Returns the place in a line of a rendered report: `  --> file:line:column`, with or without colours.
 fn reported_place(line: &str) -> Option<String> {
     // Colours are `ESC [ numbers m`.
     let mut pieces = line.split('\u{1b}');

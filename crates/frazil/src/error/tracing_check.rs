@@ -1,8 +1,8 @@
-//! The error of a trace that does not pass its check.
+//! The error of a trace that fails its check.
 
 use std::fmt;
 
-/// A trace that is another one for other inputs.
+/// A trace that differs for other inputs.
 ///
 /// ```
 /// # use frazil::{Error, Session, Tensor, eager::Var, trace::TraceOptions};
@@ -18,7 +18,7 @@ pub struct TracingCheckError {
     pub graph_diff: Option<String>,
     /// The first constant tensor that differs, if one does.
     pub constant_diff: Option<String>,
-    /// What happened besides.
+    /// Description of other errors.
     pub what: Option<String>,
 }
 
@@ -43,7 +43,7 @@ impl fmt::Display for TracingCheckError {
     }
 }
 
-/// `text` with a tab before each line.
+/// Returns `text` with a tab before each line.
 pub(crate) fn indent(text: &str) -> String {
     let lines: Vec<String> = text.lines().map(|line| format!("\t{line}")).collect();
     lines.join("\n")

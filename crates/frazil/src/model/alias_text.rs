@@ -8,7 +8,7 @@ use frazil_passes::freeze::{Keeper, kept_attributes};
 use frazil_syntax::{GraphText, print_graph};
 use std::fmt::Write;
 
-/// The three sections that PyTorch dumps, for every function of `unit`.
+/// Returns the three sections that PyTorch dumps, for every function of `unit`.
 pub(crate) fn unit(session: &Session, unit: &CompilationUnit) -> String {
     let mut out = String::new();
     for (_, function) in unit.functions() {
@@ -20,7 +20,7 @@ pub(crate) fn unit(session: &Session, unit: &CompilationUnit) -> String {
 }
 
 impl Session {
-    /// The alias analysis of one graph as text, in PyTorch's layout. Calls are not followed.
+    /// Returns the alias analysis of one graph as text, in PyTorch's layout. Calls are not followed.
     ///
     /// ```
     /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;
@@ -67,7 +67,7 @@ fn place(ctx: &Context, text: &GraphText<'_>, place: Place) -> String {
     }
 }
 
-/// A line for each attribute that freezing does not fold: what keeps it.
+/// Returns one line for each attribute that freezing does not fold, with the reason.
 pub(crate) fn kept(session: &Session, module: &Module) -> String {
     let mut out = String::from("===4. Attributes that stay===\n");
     for kept in kept_attributes(module, session.registry().as_ref()) {

@@ -1,4 +1,4 @@
-//! Questions to the alias analysis of a graph, by the names that its text shows.
+//! Alias analysis of a graph, with values named as in its text.
 
 use crate::error::{Error, Result};
 use crate::model::loaded::Loaded;
@@ -7,7 +7,7 @@ use frazil_passes::alias_db::AliasDb;
 use frazil_syntax::GraphText;
 use std::collections::HashMap;
 
-/// What may alias what in a graph. Values are asked for by name, as the graph's text shows them: `x.1`, or `%x.1`.
+/// Alias analysis of a graph. Values are given by name, as in the graph's text: `x.1`, or `%x.1`.
 ///
 /// ```
 /// # use frazil::{Loaded, Session};
@@ -24,12 +24,12 @@ pub struct Aliases {
 
 impl Loaded {
     /// Analyses the graph of method `method` of a module, or of the function of that name, or the only graph. Calls of the module's own methods and
-    /// functions are followed. Answers are of the graph as it is now.
+    /// functions are followed. The results refer to the current graph.
     ///
     /// See [`Aliases`] for an example.
     ///
     /// # Errors
-    /// When there is no such graph.
+    /// If there is no such graph.
     pub fn aliases(&self, method: &str) -> Result<Aliases> {
         let graph = self.graph(method)?;
         let unit = match self {
@@ -59,7 +59,7 @@ fn parameters(graph: &Graph, block: BlockId) -> impl Iterator<Item = ValueId> {
 }
 
 impl Aliases {
-    /// The analysis itself, for who works with values.
+    /// Returns the underlying analysis, for callers that work with values.
     ///
     /// ```
     /// # let text = b"graph(%x : Tensor):\n  %v : Tensor = aten::t(%x)\n  %y : Tensor = aten::relu(%x)\n  return (%v, %y)\n";
@@ -73,7 +73,7 @@ impl Aliases {
         &self.db
     }
 
-    /// The value called `name`.
+    /// Returns the value called `name`.
     ///
     /// ```
     /// # let text = b"graph(%x : Tensor):\n  %v : Tensor = aten::t(%x)\n  %y : Tensor = aten::relu(%x)\n  return (%v, %y)\n";
@@ -85,23 +85,23 @@ impl Aliases {
     /// ```
     ///
     /// # Errors
-    /// When there is none.
+    /// If there is none.
     pub fn value(&self, name: &str) -> Result<ValueId> {
         let found = self.values.get(name.strip_prefix('%').unwrap_or(name)).copied();
         found.ok_or_else(|| Error::Unsupported(format!("the graph has no value `{name}`")))
     }
 
-    /// True when both may be one object, or tensors on one storage.
+    /// Returns true if both may be one object, or tensors on one storage.
     ///
     /// See [`Aliases`] for an example.
     ///
     /// # Errors
-    /// When the graph has no such value.
+    /// If the graph has no such value.
     pub fn may_alias(&self, a: &str, b: &str) -> Result<bool> {
         Ok(self.db.may_alias(self.value(a)?, self.value(b)?))
     }
 
-    /// True when some object may be reached from both.
+    /// Returns true if some object may be reached from both.
     ///
     /// ```
     /// # let text = b"graph(%x : Tensor):\n  %list : Tensor[] = prim::ListConstruct(%x)\n  return (%list)\n";
@@ -112,12 +112,12 @@ impl Aliases {
     /// ```
     ///
     /// # Errors
-    /// When the graph has no such value.
+    /// If the graph has no such value.
     pub fn may_contain_alias(&self, a: &str, b: &str) -> Result<bool> {
         Ok(self.db.may_contain_alias(self.value(a)?, self.value(b)?))
     }
 
-    /// True when somebody outside of the graph may hold the value.
+    /// Returns true if the value may be held outside of the graph.
     ///
     /// ```
     /// # let text = b"graph(%list : Tensor[], %i : int):\n  %x : Tensor = aten::__getitem__(%list, %i)\n  %y : Tensor = aten::relu(%x)\n  return (%y)\n";
@@ -128,12 +128,12 @@ impl Aliases {
     /// ```
     ///
     /// # Errors
-    /// When the graph has no such value.
+    /// If the graph has no such value.
     pub fn may_alias_wildcard(&self, value: &str) -> Result<bool> {
         Ok(self.db.may_alias_wildcard(self.value(value)?))
     }
 
-    /// True when some node of the graph may write to the value itself.
+    /// Returns true if some node of the graph may write to the value itself.
     ///
     /// ```
     /// # let text = b"graph(%x : Tensor):\n  %v : Tensor = aten::t(%x)\n  %y : Tensor = aten::relu(%x)\n  %w : Tensor = aten::relu_(%v)\n  return (%y)\n";
@@ -144,12 +144,12 @@ impl Aliases {
     /// ```
     ///
     /// # Errors
-    /// When the graph has no such value.
+    /// If the graph has no such value.
     pub fn has_writers(&self, value: &str) -> Result<bool> {
         Ok(self.db.has_writers(self.value(value)?))
     }
 
-    /// True when the value, or something in it, may be known outside once the graph has run.
+    /// Returns true if the value, or something in it, may be reachable from outside once the graph has run.
     ///
     /// ```
     /// # let text = b"graph(%x : Tensor):\n  %v : Tensor = aten::t(%x)\n  %y : Tensor = aten::relu(%v)\n  %z : Tensor = aten::neg(%y)\n  return (%z)\n";
@@ -160,7 +160,7 @@ impl Aliases {
     /// ```
     ///
     /// # Errors
-    /// When the graph has no such value.
+    /// If the graph has no such value.
     pub fn escapes(&self, value: &str) -> Result<bool> {
         Ok(self.db.escapes_scope(&[self.value(value)?]))
     }

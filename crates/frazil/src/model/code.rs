@@ -1,4 +1,4 @@
-//! TorchScript source of whatever has been loaded.
+//! TorchScript source of loaded modules, functions and graphs.
 
 use crate::error::{Error, Result};
 use crate::model::Model;
@@ -10,8 +10,8 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 impl Loaded {
-    /// TorchScript source. Of a module: `method`, or all methods, as PyTorch's `.code` shows them; calls of submodules stay calls. A submodule's
-    /// method is named by its dotted path (`encoder.forward`). Of functions, graphs and classes: all definitions.
+    /// Returns TorchScript source. For a module: of `method`, or of all methods, as PyTorch's `.code` shows them; calls of submodules are not
+    /// inlined. A submodule's method is named by its dotted path (`encoder.forward`). For functions, graphs and classes: all definitions.
     ///
     /// With `constants`, comments after each piece list the constants that it names (`CONSTANTS.c0`). [`ScriptModule::code_with_constants`] returns
     /// their values.
@@ -25,7 +25,7 @@ impl Loaded {
     /// ```
     ///
     /// # Errors
-    /// When a graph cannot be written as TorchScript, or there is nothing to write.
+    /// If a graph cannot be written as TorchScript, or there is nothing to write.
     pub fn code(&self, method: Option<&str>, constants: bool) -> Result<String> {
         let (unit, pieces) = match self {
             Loaded::Model(model) => (&model.module().unit, methods(model, method)?),
@@ -54,7 +54,7 @@ impl Loaded {
     }
 }
 
-/// What is printed by itself.
+/// A definition that is printed by itself.
 #[derive(Clone, Copy)]
 enum Piece {
     Method(FunctionId),
@@ -62,7 +62,7 @@ enum Piece {
     Class(frazil_ir::SymbolId),
 }
 
-/// The methods of a module that are asked for.
+/// Returns the selected methods of a module.
 fn methods(model: &Model, method: Option<&str>) -> Result<Vec<Piece>> {
     if let Some(path) = method {
         return Ok(vec![Piece::Method(model.method_at(path)?.1)]);
@@ -73,7 +73,7 @@ fn methods(model: &Model, method: Option<&str>) -> Result<Vec<Piece>> {
     Ok(all.map(|&id| Piece::Method(id)).collect())
 }
 
-/// The classes of a unit, and the functions that are no methods.
+/// Returns the classes of a unit, and the functions that are not methods.
 fn definitions(unit: &CompilationUnit) -> Vec<Piece> {
     let methods: HashSet<FunctionId> = unit
         .classes
@@ -94,7 +94,7 @@ fn print(source: CodeSource<'_>, unit: &CompilationUnit, piece: Piece) -> Result
     }
 }
 
-/// Whether a loose graph was that of a method: its first argument is an object called `self`.
+/// Returns whether a loose graph was the graph of a method: its first argument is an object called `self`.
 fn takes_object(function: &Function) -> bool {
     let (graph, ctx) = (&function.graph, function.graph.ctx());
     graph.inputs().first().is_some_and(|&first| {
@@ -105,7 +105,7 @@ fn takes_object(function: &Function) -> bool {
     })
 }
 
-/// Appends a comment for each constant, which tells its type and, when it is small, its value, as graphs show them.
+/// Appends a comment for each constant with its type and, if it is small, its value, as graphs show them.
 fn list_constants(ctx: &Arc<Context>, table: &ConstantTable, out: &mut String) {
     for (index, entry) in table.entries().iter().enumerate() {
         let _ = match entry {
@@ -115,7 +115,7 @@ fn list_constants(ctx: &Arc<Context>, table: &ConstantTable, out: &mut String) {
     }
 }
 
-/// `: type = value`, from the text of a graph that holds nothing else.
+/// Returns `: type = value`, from the text of a graph that contains only the constant.
 fn shown(ctx: &Arc<Context>, constant: &Constant) -> String {
     let mut graph = Graph::new(Arc::clone(ctx));
     let root = graph.root();

@@ -1,4 +1,4 @@
-//! Models and graphs as an embedder prints and edits them.
+//! Text and editing of models and graphs, for embedders.
 
 use crate::error::{Error, Result};
 use crate::model::loaded::{Graphs, Loaded};
@@ -8,13 +8,14 @@ use frazil_ir::{FunctionId, Graph, Module};
 use std::fmt;
 
 impl Model {
-    /// The text form of the module, as [`Loaded::ir_text`] gives it. The data of constants with more elements than `elide` is left out, if that is
-    /// given; such text cannot be read back.
+    /// Returns the text form of the module, as [`Loaded::ir_text`] returns it. If `elide` is given, the data of constants with more elements is
+    /// left out; such text cannot be read back.
     pub fn ir_text(&self, elide: Option<usize>) -> String {
         text::print_module(self.module(), elide)
     }
 
-    /// The model with an edited graph of `method`, a dotted path for a submodule's. The graph is verified afterwards, against the schemas of the session; this model keeps its own.
+    /// Returns the model with an edited graph of `method`, a dotted path for a submodule's. The graph is verified afterwards against the schemas of the
+    /// session; this model is not changed.
     ///
     /// ```
     /// use frazil::Session;
@@ -35,13 +36,13 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NoSuchMethod`]; what `edit` fails with, for which there is [`Error::Other`]; [`Error::Invalid`] when the graph does not verify.
+    /// [`Error::NoSuchMethod`]; the errors of `edit`, which may use [`Error::Other`]; [`Error::Invalid`] if the graph does not verify.
     pub fn edit(&self, method: &str, edit: impl FnOnce(&mut Graph) -> Result<()>) -> Result<Model> {
         let (_, id) = self.method_at(method)?;
         self.edit_graph(method, id, edit)
     }
 
-    /// [`edit`](Self::edit) for a method or function of the unit of [`Model::module`], those of submodules and classes included.
+    /// Edits a method or function of the unit of [`Model::module`] as [`edit`](Self::edit) does, including those of submodules and classes.
     ///
     /// ```
     /// # let source = "def g(x): return torch.relu(x)\ndef f(x): return g(x)\n";

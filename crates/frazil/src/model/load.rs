@@ -20,8 +20,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 impl Session {
-    /// Reads a model: a `.pt` archive, `.ir` text, or TorchScript source. Functions become methods, and a bare graph becomes `forward`. What the
-    /// file is, is told by its content.
+    /// Reads a model: a `.pt` archive, `.ir` text, or TorchScript source. Functions become methods, and a bare graph becomes `forward`. The kind
+    /// of the file is detected from its content.
     ///
     /// ```
     /// # use frazil::Session;
@@ -34,7 +34,8 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// When the file cannot be read, has mistakes, or holds a bare graph that uses the object that it was a method of.
+    /// If the file cannot be read or is malformed, or if it contains a bare graph that uses the object that it was a
+    /// method of.
     pub fn load(&self, path: impl AsRef<Path>) -> Result<Model> {
         self.load_any(path.as_ref())?.runnable()
     }
@@ -44,7 +45,7 @@ impl Session {
     /// See [`load_bytes`](Self::load_bytes) for an example.
     ///
     /// # Errors
-    /// When the file cannot be read or has mistakes.
+    /// If the file cannot be read or is malformed.
     pub fn load_any(&self, path: &Path) -> Result<Loaded> {
         let _inside = frazil_rt::gate::enter()?;
         within(self.limits(), Phase::Load, || self.read_any(path).and_then(counted))
@@ -81,7 +82,7 @@ impl Session {
         self.read_bytes(path, bytes)
     }
 
-    /// Reads what [`load_any`](Self::load_any) reads from memory; `path` is for messages, and for finding what lies beside.
+    /// Reads a model or graphs as [`load_any`](Self::load_any) does, from memory; `path` is used in messages, and for finding files beside it.
     ///
     /// ```
     /// use frazil::{Loaded, Session};
@@ -93,7 +94,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// When the bytes have mistakes.
+    /// If the bytes are malformed.
     pub fn load_bytes(&self, path: &Path, bytes: Vec<u8>) -> Result<Loaded> {
         let _inside = frazil_rt::gate::enter()?;
         within(self.limits(), Phase::Load, || {
@@ -126,8 +127,8 @@ impl Session {
         parse(self, path, &text)
     }
 
-    /// Compiles TorchScript source (`torch.jit.script`) that may call functions from elsewhere: traced ones, or those of other sources, each by the name that
-    /// stands beside it. Of several functions the one of that name is meant. `path` is for messages.
+    /// Compiles TorchScript source (`torch.jit.script`) that may call external functions: traced ones, or those of other sources. `known` lists them by the
+    /// names that the source uses; if a source has several functions, the one of that name is called. `path` is used in messages.
     ///
     /// ```
     /// use frazil::{Loaded, Session};
@@ -140,7 +141,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// When the source has mistakes, or `known` functions are not there or belong to another session.
+    /// If the source has errors, or if functions in `known` do not exist or belong to another session.
     pub fn script(&self, path: &Path, text: &str, known: &[(&str, &Graphs)]) -> Result<Loaded> {
         let _inside = frazil_rt::gate::enter()?;
         within(self.limits(), Phase::Load, || {
@@ -173,7 +174,7 @@ impl Session {
     }
 }
 
-/// Checks that what was read has no more nodes than it may.
+/// Checks the number of nodes of a loaded input against the limit.
 fn counted(loaded: Loaded) -> Result<Loaded> {
     if frazil_limits::most_nodes().is_some() {
         let nodes = |unit: &CompilationUnit| unit.functions().map(|(_, f)| f.graph.all_nodes().len()).sum();
@@ -185,7 +186,7 @@ fn counted(loaded: Loaded) -> Result<Loaded> {
     Ok(loaded)
 }
 
-/// Which file `path` is when it is an archive whose content can be told from another's.
+/// Returns the identity of the file at `path`, if it is an archive whose changes can be detected.
 pub(crate) fn archive_identity(path: &Path) -> Result<Option<FileIdentity>> {
     if path == Path::new("-") {
         return Ok(None);
@@ -196,7 +197,7 @@ pub(crate) fn archive_identity(path: &Path) -> Result<Option<FileIdentity>> {
     Ok(is_archive(&head[..n]).then(|| FileIdentity::of(&file)).flatten())
 }
 
-/// The magic number of zip files.
+/// Returns whether bytes begin with the magic number of zip files.
 fn is_archive(bytes: &[u8]) -> bool {
     bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(b"PK\x05\x06")
 }
@@ -213,7 +214,7 @@ fn parse(session: &Session, path: &Path, text: &str) -> Result<Loaded> {
         name: Some(&name),
     };
     if sniff(text) == Some(TextKind::Module) {
-        // The tensors lie beside the file; text from standard input has to hold all of its own.
+        // The tensors are stored beside the file; text from standard input must contain all of its tensors.
         let (module, files) = if path.is_file() {
             read_module_open(session.ctx(), path, options).map_err(|e| Error::Text(e.render(color)))?
         } else {
@@ -229,7 +230,7 @@ fn parse(session: &Session, path: &Path, text: &str) -> Result<Loaded> {
     Ok(Loaded::Graphs(Graphs::of_unit(session.clone(), unit)))
 }
 
-/// A graph without a name as a function.
+/// Returns a graph without a name as a function.
 fn function_of(ctx: &Context, graph: Graph) -> Function {
     let schema = FunctionSchema {
         name: symbols::FORWARD,

@@ -1,4 +1,4 @@
-//! What files turn out to hold: modules, or graphs that belong to none.
+//! Contents of files: modules, or graphs that belong to none.
 
 use crate::error::{Error, Result};
 use crate::model::manager;
@@ -17,7 +17,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-/// How the qualified names of functions begin that come from PyTorch's own Python.
+/// The prefix of qualified names of functions in PyTorch's own Python code.
 const LIBRARY: &str = "__torch__.torch.";
 
 /// Graphs that belong to no module: bare `.ir` text, or the functions of a source file.
@@ -38,7 +38,7 @@ pub struct Graphs {
 }
 
 impl Graphs {
-    /// The functions of `unit`, whose context must be the session's.
+    /// Returns the functions of `unit`, whose context must be the session's.
     ///
     /// ```
     /// use frazil::{Graphs, Session, ir::CompilationUnit};
@@ -50,13 +50,13 @@ impl Graphs {
         Graphs { session, unit }
     }
 
-    /// The session. See [`Session`] for an example.
+    /// Returns the session of the graphs. See [`Session`] for an example.
     pub fn session(&self) -> &Session {
         &self.session
     }
 
-    /// A model whose methods are the functions, each with the module as an unused first argument, so that they can be run. A bare graph becomes
-    /// `forward`.
+    /// Returns a model whose methods are the functions, each with the module as an unused first argument, so that engines can run them. A
+    /// bare graph becomes `forward`.
     ///
     /// See [`Graphs`] for an example.
     pub fn to_model(&self) -> Model {
@@ -79,14 +79,14 @@ impl Graphs {
         )
     }
 
-    /// Their classes and functions.
+    /// Returns the their classes and functions.
     ///
     /// See [`Graphs`] for an example.
     pub fn unit(&self) -> &CompilationUnit {
         &self.unit
     }
 
-    /// The function called `name`, or the only one.
+    /// Returns the function called `name`, or the only one.
     pub(crate) fn function(&self, name: &str) -> Result<FunctionId> {
         if let Some(why) = self.unit.refused.get(name) {
             return Err(Error::Unsupported(format!("`{name}` does not compile: {why}")));
@@ -98,7 +98,7 @@ impl Graphs {
         }
     }
 
-    /// The function whose name ends in `name`.
+    /// Returns the function whose name ends in `name`.
     pub(crate) fn named(&self, name: &str) -> Option<FunctionId> {
         let ctx = self.session.ctx();
         let mut functions = self.own_functions().into_iter();
@@ -106,8 +106,8 @@ impl Graphs {
         found.map(|(id, _)| id)
     }
 
-    /// The functions that are not methods, and do not come from a library of PyTorch's (`__torch__.torch.nn.functional.relu`) whose functions the others call
-    /// and may share names with. Where there are only such, they.
+    /// Returns the functions that are not methods and do not come from PyTorch's own library (`__torch__.torch.nn.functional.relu`), whose names may
+    /// collide with others. If there are only library functions, returns these.
     fn own_functions(&self) -> Vec<(FunctionId, &Function)> {
         let methods: HashSet<FunctionId> = self
             .unit
@@ -124,7 +124,7 @@ impl Graphs {
         }
     }
 
-    /// The only function, if it is a graph without a signature.
+    /// Returns the only function, if it is a graph without a signature.
     fn bare_graph(&self) -> Option<FunctionId> {
         let mut functions = self.unit.functions();
         match (functions.next(), functions.next()) {
@@ -133,7 +133,7 @@ impl Graphs {
         }
     }
 
-    /// A module whose `forward` is a bare graph. An object that the graph takes first and does not use, as frozen graphs do, is the module.
+    /// Returns a module whose `forward` is a bare graph. If the graph's first input is an unused object, as in frozen graphs, the module takes its place.
     fn bare_model(&self, id: FunctionId) -> Model {
         let mut unit = self.unit.clone();
         let graph = &mut unit.function_mut(id).graph;
@@ -156,13 +156,13 @@ impl Graphs {
     }
 }
 
-/// The first input of a graph, if it is an object.
+/// Returns the first input of a graph, if it is an object.
 fn first_object(graph: &Graph) -> Option<ValueId> {
     let first = *graph.inputs().first()?;
     matches!(graph.ctx().type_kind(graph.ty(first)), TypeKind::Class(_)).then_some(first)
 }
 
-/// A method of `class` that calls `function` with all arguments but the first.
+/// Returns a method of `class` that passes all arguments but the first to `function`.
 fn method_for(ctx: &Arc<Context>, function: &Function, class: SymbolId, simple: &str) -> Function {
     let this = ctx.type_of_kind(TypeKind::Class(class));
     let mut graph = Graph::new(Arc::clone(ctx));
@@ -174,7 +174,7 @@ fn method_for(ctx: &Arc<Context>, function: &Function, class: SymbolId, simple: 
     let ty = ctx.type_of_kind(TypeKind::Function(function.name));
     operands.insert(0, builder.constant_typed(Constant::Function(function.name), ty));
     let result = function.schema.returns.first().map_or(types::NONE, |r| r.ty);
-    let result = builder.op(ctx.symbol("prim::CallFunction"), &operands, result);
+    let result = builder.op(symbols::PRIM_CALL_FUNCTION, &operands, result);
     graph.add_result(root, result);
     let mut schema = function.schema.clone();
     schema.name = ctx.symbol(&format!("{}.{simple}", ctx.name(class)));
@@ -186,7 +186,7 @@ fn method_for(ctx: &Arc<Context>, function: &Function, class: SymbolId, simple: 
     }
 }
 
-/// What a file turned out to hold.
+/// The contents of a file.
 ///
 /// See [`Session::load_bytes`] for an example.
 #[derive(Clone)]
@@ -199,18 +199,18 @@ pub enum Loaded {
 }
 
 impl Loaded {
-    /// See [`Model::freeze`].
+    /// Freezes the module: see [`Model::freeze`].
     ///
     /// # Errors
-    /// Those of [`Model::freeze`], and when there is no module.
+    /// The errors of [`Model::freeze`]; also if there is no module.
     pub fn freeze(&self, options: &FreezeOptions) -> Result<Loaded> {
         Ok(Loaded::Model(self.model("frozen")?.freeze(options)?))
     }
 
-    /// See [`Model::freeze_with_passes`].
+    /// Freezes the module and runs passes: see [`Model::freeze_with_passes`].
     ///
     /// # Errors
-    /// Those of [`Model::freeze_with_passes`], and when there is no module.
+    /// The errors of [`Model::freeze_with_passes`]; also if there is no module.
     pub fn freeze_with_passes(
         &self,
         options: &FreezeOptions,
@@ -221,10 +221,10 @@ impl Loaded {
         Ok((Loaded::Model(model), report))
     }
 
-    /// See [`Model::optimize_for_inference_with_passes`].
+    /// Optimises the module for inference and runs passes: see [`Model::optimize_for_inference_with_passes`].
     ///
     /// # Errors
-    /// Those of [`Model::optimize_for_inference_with_passes`], and when there is no module.
+    /// The errors of [`Model::optimize_for_inference_with_passes`]; also if there is no module.
     pub fn optimize_for_inference_with_passes(
         &self,
         options: &FreezeOptions,
@@ -236,15 +236,15 @@ impl Loaded {
         Ok((Loaded::Model(model), report))
     }
 
-    /// See [`Model::optimize_for_inference`].
+    /// Optimises the module for inference: see [`Model::optimize_for_inference`].
     ///
     /// # Errors
-    /// Those of [`Model::optimize_for_inference`], and when there is no module.
+    /// The errors of [`Model::optimize_for_inference`]; also if there is no module.
     pub fn optimize_for_inference(&self, options: &FreezeOptions) -> Result<Loaded> {
         Ok(Loaded::Model(self.model("optimised")?.optimize_for_inference(options)?))
     }
 
-    /// See [`Model::run_passes`]; passes over graphs run on loose graphs too.
+    /// Runs a pipeline: see [`Model::run_passes`]. Passes over graphs run on loose graphs too.
     ///
     /// ```
     /// # let text = "graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%x)\n";
@@ -256,7 +256,7 @@ impl Loaded {
     /// ```
     ///
     /// # Errors
-    /// When the pipeline is malformed or a pass fails.
+    /// If the pipeline is malformed or a pass fails.
     pub fn run_passes(&mut self, pipeline: &str, options: &PassOptions) -> Result<Report> {
         let report = match self {
             Loaded::Model(model) => {
@@ -273,7 +273,7 @@ impl Loaded {
         Ok(report)
     }
 
-    /// The module.
+    /// Returns the module.
     ///
     /// ```
     /// # let loaded = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?;
@@ -283,7 +283,7 @@ impl Loaded {
     /// ```
     ///
     /// # Errors
-    /// When there is none; `done` says what was to be done with it.
+    /// If there is none; `done` describes the attempted operation.
     pub fn model(&self, done: &str) -> Result<&Model> {
         match self {
             Loaded::Model(model) => Ok(model),
@@ -291,12 +291,12 @@ impl Loaded {
         }
     }
 
-    /// The graph that native code is made of: method `name` of a module, or the function of that name, or the only graph.
+    /// Returns the graph to compile: method `name` of a module, or the function of that name, or the only graph.
     ///
     /// See [`Session::load_bytes`] for an example.
     ///
     /// # Errors
-    /// When there is no such graph.
+    /// If there is no such graph.
     pub fn graph(&self, name: &str) -> Result<&Graph> {
         match self {
             Loaded::Model(model) => model.graph(name),
@@ -304,8 +304,8 @@ impl Loaded {
         }
     }
 
-    /// The module; of loose graphs, one whose `forward` is the function called `name`, or the only one, as PyTorch saves functions:
-    /// in training mode, so that [`Model::eval`] comes before freezing.
+    /// Returns the module. For loose graphs, a module whose `forward` is the function called `name`, or the only one, as
+    /// PyTorch saves functions. It is in training mode, so that [`Model::eval`] must precede freezing.
     ///
     /// ```
     /// # let loaded = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?;
@@ -315,7 +315,7 @@ impl Loaded {
     /// ```
     ///
     /// # Errors
-    /// When there is no such function.
+    /// If there is no such function.
     pub fn to_model(&self, name: &str) -> Result<Model> {
         match self {
             Loaded::Model(model) => Ok(model.clone()),
@@ -327,7 +327,7 @@ impl Loaded {
         }
     }
 
-    /// Something that engines run: the module, or one whose methods are the functions, or whose `forward` is the bare graph.
+    /// Returns a model that engines can run: the module, or one whose methods are the functions, or whose `forward` is the bare graph.
     ///
     /// ```
     /// # use frazil::{EngineKind, EngineOptions, Session, Tensor};
@@ -340,7 +340,7 @@ impl Loaded {
     /// ```
     ///
     /// # Errors
-    /// When a bare graph uses the object that it was a method of.
+    /// If a bare graph uses the object that it was a method of.
     pub fn runnable(&self) -> Result<Model> {
         let graphs = match self {
             Loaded::Model(model) => return Ok(model.clone()),
@@ -359,7 +359,7 @@ impl Loaded {
         Ok(graphs.to_model())
     }
 
-    /// The session. See [`Session`] for an example.
+    /// Returns the session. See [`Session`] for an example.
     pub fn session(&self) -> &Session {
         match self {
             Loaded::Model(model) => model.session(),
@@ -367,9 +367,9 @@ impl Loaded {
         }
     }
 
-    /// Checks that the file which the module was loaded from has not been changed in place since, as far as its tensors have been read: they are read when they are
-    /// needed, and zeros take the place of what is not there any more. To be called after what has no errors of its own, such as
-    /// [`ir_text`](Self::ir_text). Calls, compilations and what writes files check by themselves.
+    /// Checks that the file of the module has not been changed in place. Tensors are read when they are needed, and zeros replace data that is missing. Callers
+    /// must check this after functions that cannot return errors, such as [`ir_text`](Self::ir_text). Calls, compilations and functions that write files check
+    /// by themselves.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
@@ -387,7 +387,7 @@ impl Loaded {
     /// ```
     ///
     /// # Errors
-    /// When it has.
+    /// If it has been changed.
     pub fn check_unchanged(&self) -> Result<()> {
         match self {
             Loaded::Model(model) => model.backing().check(),
@@ -395,7 +395,7 @@ impl Loaded {
         }
     }
 
-    /// The text form. Constants with more elements than `elide` are left out of it, if that is given.
+    /// Returns the text form. If `elide` is given, constants with more elements are left out.
     ///
     /// See [`run_passes`](Self::run_passes) for an example.
     pub fn ir_text(&self, elide: Option<usize>) -> String {
@@ -405,7 +405,7 @@ impl Loaded {
         }
     }
 
-    /// Whether there is a module, whose text needs a second file for its larger tensors; see [`Loaded::save_ir`].
+    /// Returns whether there is a module, whose text needs a second file for its larger tensors; see [`Loaded::save_ir`].
     ///
     /// ```
     /// # let loaded = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?;
@@ -430,13 +430,13 @@ impl Loaded {
     /// ```
     ///
     /// # Errors
-    /// When there is no module, or a file cannot be written; nothing half-written stays.
+    /// If there is no module, or a file cannot be written; no partial file remains.
     pub fn save_ir(&self, path: &Path) -> Result<()> {
         let model = self.model("written with their tensors")?;
         text::write_module(model.module(), model.backing(), path)
     }
 
-    /// Every function's graph as a picture, in Graphviz's DOT language.
+    /// Returns the graphs of all functions in Graphviz's DOT language.
     ///
     /// ```
     /// # let loaded = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?;
@@ -451,7 +451,7 @@ impl Loaded {
         frazil_syntax::print_dot(unit.functions().map(|(_, f)| (session.ctx().name(f.name), &f.graph)))
     }
 
-    /// What may alias what in every function, in PyTorch's layout.
+    /// Returns the alias analysis of all functions as text, in PyTorch's layout.
     ///
     /// ```
     /// # let loaded = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?;
@@ -465,7 +465,7 @@ impl Loaded {
         }
     }
 
-    /// Of a frozen model: a line for each attribute that stayed, with the node that keeps it. Nothing for graphs.
+    /// Returns one line for each attribute that a frozen model still has, with the node that keeps it. Empty for graphs.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.n = 0\n \

@@ -1,4 +1,4 @@
-//! Models: modules with their session, and what can be made of them.
+//! Models: modules with their session, and operations on them.
 
 mod alias_text;
 pub(crate) mod aliases;
@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 pub use frazil_passes::FreezeOptions;
 
-/// How a pipeline runs.
+/// Options for running a pipeline.
 ///
 /// ```
 /// use frazil::PassOptions;
@@ -42,17 +42,17 @@ pub use frazil_passes::FreezeOptions;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct PassOptions {
-    /// Verify after every pass.
+    /// Verifies after every pass.
     pub verify_each: bool,
-    /// What is printed to standard error between passes.
+    /// Controls printing to standard error between passes.
     pub print: PrintOptions,
-    /// In what is printed, leave out the data of larger constants.
+    /// Leaves out the data of constants with more elements in printed text.
     pub elide_constants_larger_than: Option<usize>,
-    /// Work on so many functions at a time.
+    /// Number of functions that are processed in parallel.
     pub threads: usize,
-    /// Stop rewriting after so many rewrites.
+    /// Stops rewriting after this number of rewrites.
     pub limit: Option<u64>,
-    /// Where to write what reproduces a failure: a text file that [`pipeline_of_reproducer`] knows.
+    /// Path of the reproducer that is written on failure: a text file that [`pipeline_of_reproducer`] reads.
     pub reproducer: Option<PathBuf>,
 }
 
@@ -65,7 +65,7 @@ setters!(PassOptions {
     reproducer: Option<PathBuf>,
 });
 
-/// The pipeline that a reproducer's text asks for, if it is one: what stands behind `# pipeline: ` in it.
+/// Returns the pipeline of a reproducer's text, if it is one: the text behind `# pipeline: `.
 ///
 /// ```
 /// let text = "# pipeline: inline,dce\ngraph(%x : Tensor):\n  return (%x)\n";
@@ -79,7 +79,7 @@ pub fn pipeline_of_reproducer(text: &str) -> Option<&str> {
 
 /// A TorchScript module, with the session that it belongs to.
 ///
-/// Cloning is cheap enough to be done before every change: weights are shared.
+/// Cloning is cheap enough before every change, since weights are shared.
 ///
 /// ```
 /// # use frazil::ir::DType;
@@ -96,16 +96,16 @@ pub fn pipeline_of_reproducer(text: &str) -> Option<&str> {
 pub struct Model {
     session: Session,
     module: Arc<Module>,
-    /// The archive that the module was read from, as long as it is what was read.
+    /// The identity of the archive that contains the unchanged module.
     origin: Option<Arc<FileIdentity>>,
-    /// What its tensors, or those that they were computed from, are read from.
+    /// The files from which its tensors, or those that they were computed from, are read.
     backing: Backing,
     /// Hooks of state dictionaries.
     state_hooks: Arc<StateHooks>,
 }
 
 impl Model {
-    /// A model over `module`.
+    /// Returns a model over `module`.
     ///
     /// ```
     /// use frazil::{Model, Session, ir::{CompilationUnit, Module}};
@@ -119,7 +119,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When the module's names and types belong to the context of another session, where they mean something else.
+    /// If the module's names and types belong to the context of another session.
     pub fn new(session: Session, module: Module) -> Result<Model> {
         if !Arc::ptr_eq(session.ctx(), module.ctx()) {
             return Err(Error::Unsupported(
@@ -129,7 +129,7 @@ impl Model {
         Ok(Model::of(session, module))
     }
 
-    /// The same model with other limits: see [`Session::with_limits`].
+    /// Returns the same model with other limits: see [`Session::with_limits`].
     ///
     /// ```
     /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;
@@ -145,7 +145,7 @@ impl Model {
         }
     }
 
-    /// A model over a module of the session's context.
+    /// Returns a model over a module of the session's context.
     pub(crate) fn of(session: Session, module: Module) -> Model {
         Model {
             session,
@@ -156,7 +156,7 @@ impl Model {
         }
     }
 
-    /// A model over `module`, which was made of this one's.
+    /// Returns a model over `module`, which was derived from the module of this one.
     pub(crate) fn derived(&self, module: Module) -> Model {
         Model {
             backing: self.backing.clone(),
@@ -164,7 +164,7 @@ impl Model {
         }
     }
 
-    /// The hooks of state dictionaries, by objects of the module.
+    /// Returns the hooks of state dictionaries, by objects of the module.
     pub(crate) fn state_hooks(&self) -> &Arc<StateHooks> {
         &self.state_hooks
     }
@@ -173,37 +173,37 @@ impl Model {
         &mut self.state_hooks
     }
 
-    /// The model, with the hooks of the one whose objects it has.
+    /// Returns the model, with the state dictionary hooks of `other`, which has the same objects.
     pub(crate) fn with_hooks_of(mut self, other: &Model) -> Model {
         self.state_hooks = Arc::clone(&other.state_hooks);
         self
     }
 
-    /// What tensors of the module are read from.
+    /// Returns the files from which tensors of the module are read.
     pub(crate) fn backing(&self) -> &Backing {
         &self.backing
     }
 
-    /// The model, known to be what the file `origin` holds, and read from `backing` as far as it is not read yet.
+    /// Returns the model, marked as identical to the content of the file `origin`, with `backing` as the files for tensors that have not been read.
     pub(crate) fn read_from(mut self, origin: Option<FileIdentity>, backing: Backing) -> Model {
         self.origin = origin.map(Arc::new);
         self.backing = backing;
         self
     }
 
-    /// The file that holds the very module.
+    /// Returns the identity of the file that contains the unchanged module.
     pub(crate) fn origin(&self) -> Option<&FileIdentity> {
         self.origin.as_deref()
     }
 
-    /// The session.
+    /// Returns the session.
     ///
     /// See [`Session`] for an example.
     pub fn session(&self) -> &Session {
         &self.session
     }
 
-    /// The module.
+    /// Returns the module.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
@@ -217,13 +217,13 @@ impl Model {
         &self.module
     }
 
-    /// The module, to be changed; other models that share it keep theirs.
+    /// Returns the module for modification; other models that share it are not changed.
     pub(crate) fn module_mut(&mut self) -> &mut Module {
         self.origin = None;
         Arc::make_mut(&mut self.module)
     }
 
-    /// The graph of method `name`; of a submodule's method by its dotted path: `encoder.forward`.
+    /// Returns the graph of method `name`; a dotted path (`encoder.forward`) names a submodule's method.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
@@ -238,20 +238,20 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When the module has no such method.
+    /// If the module has no such method.
     pub fn graph(&self, name: &str) -> Result<&Graph> {
         Ok(&self.module.unit.function(self.method_at(name)?.1).graph)
     }
 
-    /// The method at a dotted path, and the object that it is called on.
+    /// Returns the method at a dotted path, and the object on which it is called.
     ///
     /// # Errors
-    /// When there is no such method.
+    /// If there is no such method.
     pub(crate) fn method_at(&self, path: &str) -> Result<(ObjectId, FunctionId)> {
         self.module.method_at(path).ok_or_else(|| self.no_method(path))
     }
 
-    /// The error for a method that does not exist, or whose source does not compile.
+    /// Returns the error for a method that does not exist, or whose source does not compile.
     pub(crate) fn no_method(&self, path: &str) -> Error {
         match self.module.unit.refused.get(path) {
             Some(why) => Error::Unsupported(format!("`{path}` does not compile: {why}")),
@@ -259,9 +259,9 @@ impl Model {
         }
     }
 
-    /// The model with the attributes that the `__setstate__` of its objects' classes make of what the archive holds of them. Reading an archive runs
-    /// none of its code; freezing and engines do this first, so that it has to be asked for only to look at attributes. A model without
-    /// such objects comes back as it is.
+    /// Returns the model after `__setstate__` of its objects' classes has restored their attributes from the archived state. Reading an archive runs
+    /// no code; freezing and engines do this first, so it is only necessary for reading attributes. A model without such objects is returned
+    /// unchanged.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
@@ -272,7 +272,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When a `__setstate__` raises, cannot be run, takes too long, or leaves attributes unset.
+    /// If a `__setstate__` raises, cannot be run, takes too long, or leaves attributes unset.
     pub fn restored(&self) -> Result<Model> {
         Ok(match state::restore(&self.module, self.session.registry())? {
             Some(module) => self.derived(module),
@@ -280,7 +280,8 @@ impl Model {
         })
     }
 
-    /// Like [`restored`](Self::restored) for what does not run: objects whose `__setstate__` needs operators without semantics stay as the archive has them.
+    /// Restores objects as [`restored`](Self::restored) does, except those whose `__setstate__` needs operators without semantics; these keep the archived
+    /// state.
     pub(crate) fn restored_as_known(&self) -> Result<Model> {
         Ok(match state::restore_known(&self.module, self.session.registry())? {
             Some(module) => self.derived(module),
@@ -288,7 +289,7 @@ impl Model {
         })
     }
 
-    /// The way back: what archives hold of objects whose class has a `__getstate__` is what that gives.
+    /// Returns the inverse: computes the archived state of objects whose class has a `__getstate__` by running it.
     fn stored(&self) -> Result<Model> {
         Ok(match state::store(&self.module, self.session.registry())? {
             Some(module) => self.derived(module),
@@ -296,8 +297,8 @@ impl Model {
         })
     }
 
-    /// A frozen copy, as `torch.jit.freeze` gives: attributes are constants, and the frozen graph is optimised. Objects restore themselves first
-    /// (see [`restored`](Self::restored)); those whose `__setstate__` uses operators that nothing gives semantics to are kept whole.
+    /// Returns a frozen copy, as `torch.jit.freeze` does: attributes are constants, and the frozen graph is optimised. Objects restore
+    /// themselves first (see [`restored`](Self::restored)); objects whose `__setstate__` uses operators without semantics are kept whole.
     ///
     /// ```
     /// # use frazil::FreezeOptions;
@@ -310,14 +311,13 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When the module is in training mode, or cannot be frozen; see [`frazil_passes::FreezeError`]. And when a `__setstate__` raises, takes too long or leaves
+    /// If the module is in training mode, or cannot be frozen; see [`frazil_passes::FreezeError`]. Also if a `__setstate__` raises, takes too long or leaves
     /// attributes unset.
     pub fn freeze(&self, options: &FreezeOptions) -> Result<Model> {
         Ok(self.freeze_with_passes(options, "", &PassOptions::default())?.0)
     }
 
-    /// [`Model::freeze`], and then the passes of a textual pipeline. `passes` says what is printed, verified and measured, of freezing as of the
-    /// pipeline.
+    /// Freezes as [`Model::freeze`] does, and then runs a textual pipeline. `passes` controls printing, verification and measurements of both.
     ///
     /// ```
     /// # use frazil::{FreezeOptions, PassOptions};
@@ -349,8 +349,8 @@ impl Model {
         Ok((self.derived(module), report))
     }
 
-    /// A copy that is optimised for running, as `torch.jit.optimize_for_inference` gives: frozen, unless it is so already, in evaluation mode, with nothing in
-    /// it that an archive cannot hold.
+    /// Returns a copy that is optimised for inference, as `torch.jit.optimize_for_inference` does: frozen, unless it is frozen already, in evaluation mode,
+    /// and without anything that an archive cannot contain.
     ///
     /// ```
     /// # use frazil::FreezeOptions;
@@ -363,14 +363,14 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When the module cannot be frozen; see [`frazil_passes::FreezeError`].
+    /// If the module cannot be frozen; see [`frazil_passes::FreezeError`].
     pub fn optimize_for_inference(&self, options: &FreezeOptions) -> Result<Model> {
         Ok(self
             .optimize_for_inference_with_passes(options, "", &PassOptions::default())?
             .0)
     }
 
-    /// [`Model::optimize_for_inference`], and then the passes of a textual pipeline, as [`Model::freeze_with_passes`].
+    /// Optimises as [`Model::optimize_for_inference`] does, and then runs a textual pipeline like [`Model::freeze_with_passes`].
     ///
     /// # Errors
     /// As [`optimize_for_inference`](Self::optimize_for_inference) and [`run_passes`](Self::run_passes).
@@ -392,7 +392,7 @@ impl Model {
         Ok((self.derived(module), report))
     }
 
-    /// A copy after the passes of a textual pipeline, and what they have to tell.
+    /// Returns a copy after the passes of a textual pipeline, and the report of the passes.
     ///
     /// ```
     /// # use frazil::PassOptions;
@@ -407,7 +407,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When the pipeline is malformed or a pass fails.
+    /// If the pipeline is malformed or a pass fails.
     pub fn run_passes(&self, pipeline: &str, options: &PassOptions) -> Result<(Model, Report)> {
         let manager = manager(&self.session, pipeline, options)?;
         let model = match manager.reads_attributes() {
@@ -420,8 +420,8 @@ impl Model {
         Ok((self.derived(module), report))
     }
 
-    /// Writes the model as a `.pt` archive, which [`Session::load`] and PyTorch read. As in PyTorch, the archive's top directory is called like the
-    /// file unless `options` say otherwise. Weights are written from where they lie, and are not copied in memory.
+    /// Writes the model as a `.pt` archive, which [`Session::load`] and PyTorch read. As in PyTorch, the archive's top directory has the name of
+    /// the file unless `options` specify another. Weights are written without copying them in memory.
     ///
     /// ```
     /// # use frazil::{SaveOptions, Session};
@@ -436,7 +436,8 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When the model has no form as an archive, see [`SaveError`], or the file cannot be written; what was at `path` stays then.
+    /// If the model cannot be represented as an archive, see [`SaveError`], or the file cannot be written; an existing file at
+    /// `path` is then kept.
     pub fn save(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<()> {
         let path = path.as_ref();
         let mut options = options.clone();
@@ -473,14 +474,14 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When the model has no form as an archive, or `out` fails.
+    /// If the model cannot be represented as an archive, or writing to `out` fails.
     pub fn save_to<W: Write + Seek + Send>(&self, out: W, options: &SaveOptions) -> Result<W> {
         let out = self.stored()?.write_archive(out, options)?;
         self.backing.check()?;
         Ok(out)
     }
 
-    /// The model as a `.pt` archive in memory.
+    /// Returns the model as a `.pt` archive in memory.
     ///
     /// ```
     /// # use frazil::{SaveOptions, Session};
@@ -494,7 +495,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When the model has no form as an archive.
+    /// If the model cannot be represented as an archive.
     pub fn save_bytes(&self, options: &SaveOptions) -> Result<Vec<u8>> {
         let catalogue = self.session.registry().catalogue();
         let bytes = frazil_torchscript::save_bytes(&self.stored()?.module, catalogue, options)?;
@@ -520,7 +521,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When the source has mistakes, or there is a method of that name; the model is unchanged then.
+    /// If the source has errors, or a method of that name exists; the model is unchanged then.
     pub fn define(&mut self, source: &str) -> Result<()> {
         let class = self.module.object(self.module.root).class;
         let unit = self.module.unit.clone();
@@ -537,7 +538,7 @@ impl Model {
     }
 }
 
-/// The passes of `pipeline`, to be run as `options` say.
+/// Returns the pass manager for `pipeline`, with these options.
 pub(crate) fn manager(session: &Session, pipeline: &str, options: &PassOptions) -> Result<PassManager> {
     let mut manager = PassManager::from_pipeline(session.passes(), pipeline)?;
     manager.verify_each(options.verify_each);

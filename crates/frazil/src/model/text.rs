@@ -10,7 +10,7 @@ use frazil_syntax::{ModulePrintOptions, PrintOptions, WriteError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// The text of a module, with all its tensors.
+/// Returns the text of a module, with all its tensors.
 pub(crate) fn print_module(module: &Module, elide: Option<usize>) -> String {
     let options = ModulePrintOptions {
         elide_constants_larger_than: elide,
@@ -28,7 +28,7 @@ fn print_graph(graph: &Graph, elide: Option<usize>) -> String {
     frazil_syntax::print_graph_with(graph, options)
 }
 
-/// The text of functions without a module: a bare graph if it is one.
+/// Returns the text of functions without a module: a bare graph if it is one.
 pub(crate) fn print_unit(ctx: &Context, unit: &CompilationUnit, elide: Option<usize>) -> String {
     let functions: Vec<&Function> = unit.functions().map(|(_, f)| f).collect();
     match functions.as_slice() {
@@ -62,15 +62,15 @@ impl IrPrinter for StderrPrinter {
             IrRef::Graph("", graph) => format!("// {header}\n{}", print_graph(graph, self.elide)),
             IrRef::Graph(name, graph) => format!("// {header} ({name})\n{}", print_graph(graph, self.elide)),
         };
-        // Where standard error is closed or full, there is nowhere to say so.
+        // If standard error is closed or full, the error cannot be reported.
         let _ = writeln!(std::io::stderr().lock(), "{text}");
     }
 }
 
-/// How the line of a reproducer starts that has the pipeline.
+/// Prefix of the line of a reproducer that contains the pipeline.
 pub(crate) const PIPELINE_LINE: &str = "# pipeline: ";
 
-/// Writes what reproduces a failure to a file: the IR with all its tensors, how to run it, and what happened.
+/// Writes a reproducer of a failure to a file: the IR with all its tensors, the command to run, and the error.
 pub(crate) struct ReproducerFile {
     pub(crate) path: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! Putting modules together: submodules that come from other models, and functions over all of them.
+//! Composing modules: submodules from other models, and functions over all submodules.
 
 use super::ScriptModule;
 use super::instances::{give_own_class, settle_types_above};
@@ -12,10 +12,10 @@ use indexmap::{IndexMap, IndexSet};
 use std::sync::Arc;
 
 impl Model {
-    /// Adds `child` as a submodule of this module, or puts it in the place of the submodule of that name (`Module.add_module`). It is a model or a part of
-    /// one, and is copied, with tensors that are shared until one of the two is written. A part of a clone of this model, as long as neither has been
-    /// changed, is the part itself: a submodule under a second name. Code that is there does not call what is added (a `Sequential` is as long as it was when it
-    /// was compiled); methods that are defined later may.
+    /// Adds `child` as a submodule of this module, or replaces the submodule of that name (`Module.add_module`). The child is a model or a part of one, and is
+    /// copied; its tensors are shared until one of the two is written. A part of a clone of this model, as long as neither has been changed, is not copied: it
+    /// becomes a submodule under a second name. Existing code does not call added submodules (a `Sequential` has the length that it had when it was compiled);
+    /// methods that are defined later may.
     ///
     /// ```
     /// # let session = frazil::Session::new();
@@ -32,21 +32,21 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When the name is not one or something else has it, `child` belongs to another session or holds this module, or code does not fit: it uses what
-    /// `child` does not have, or hands a module on whose class changes.
+    /// If the name is invalid or in use, if `child` belongs to another session or contains this module, or if code does not fit: it uses a member
+    /// that `child` does not have, or passes on a module whose class changes.
     pub fn add_module<'c>(&mut self, name: &str, child: impl Into<ScriptModule<'c>>) -> Result<()> {
         self.root_mut().add_module(name, child)
     }
 
-    /// [`Model::add_module`] under PyTorch's other name.
+    /// Adds a submodule: PyTorch's other name of [`Model::add_module`].
     ///
     /// # Errors
-    /// Those of [`Model::add_module`].
+    /// The errors of [`Model::add_module`].
     pub fn register_module<'c>(&mut self, name: &str, child: impl Into<ScriptModule<'c>>) -> Result<()> {
         self.add_module(name, child)
     }
 
-    /// [`Model::add_module`] at a dotted path (`Module.set_submodule`).
+    /// Adds a submodule at a dotted path (`Module.set_submodule`), as [`Model::add_module`] does.
     ///
     /// ```
     /// # let session = frazil::Session::new();
@@ -61,12 +61,12 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Model::add_module`], and when the module on the way is not there.
+    /// The errors of [`Model::add_module`]; also if a module on the path does not exist.
     pub fn set_submodule<'c>(&mut self, path: &str, child: impl Into<ScriptModule<'c>>) -> Result<()> {
         self.root_mut().set_submodule(path, child)
     }
 
-    /// [`Model::set_submodule`] where there has to be a submodule already (`Module.set_submodule(..., strict=True)`).
+    /// Replaces an existing submodule (`Module.set_submodule(..., strict=True)`), as [`Model::set_submodule`] does.
     ///
     /// ```
     /// # let session = frazil::Session::new();
@@ -79,12 +79,12 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Model::set_submodule`], and when there is none.
+    /// The errors of [`Model::set_submodule`]; also if there is none.
     pub fn replace_submodule<'c>(&mut self, path: &str, child: impl Into<ScriptModule<'c>>) -> Result<()> {
         self.root_mut().replace_submodule(path, child)
     }
 
-    /// Puts `child` into the attribute `name` of `owner`.
+    /// Stores `child` in the attribute `name` of `owner`.
     pub(super) fn place(&mut self, owner: ObjectId, name: &str, child: ScriptModule<'_>) -> Result<()> {
         let ctx = Arc::clone(self.session().ctx());
         if !Arc::ptr_eq(&ctx, child.session.ctx()) {
@@ -122,8 +122,8 @@ impl Model {
         done
     }
 
-    /// Calls `each` with the path of every submodule, those inside before those that hold them, and "" at the end (`Module.apply`). It may change the
-    /// model; the paths are those from before.
+    /// Calls `each` with the path of every submodule, inner ones before the modules that contain them, and "" at the end (`Module.apply`). It may
+    /// change the model; the paths are those from before.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
@@ -139,13 +139,13 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// Those of `each`, the first of which ends it.
+    /// The first error of `each`, which ends the iteration.
     pub fn apply(&mut self, each: impl FnMut(&mut Model, &str) -> Result<()>) -> Result<()> {
         self.root_mut().apply(each)
     }
 }
 
-/// Puts the object `new` in the place of `old` in the attribute `name` of `owner`, whose code has to fit.
+/// Replaces `old` by the object `new` in the attribute `name` of `owner`, whose code must fit.
 fn replace(module: &mut Module, owner: ObjectId, name: SymbolId, old: ObjectId, new: ObjectId) -> Result<()> {
     let changes = module.object(new).class != module.object(old).class;
     if changes {
@@ -174,7 +174,7 @@ fn replace(module: &mut Module, owner: ObjectId, name: SymbolId, old: ObjectId, 
     }
 }
 
-/// `object` and all that it holds, directly or not.
+/// Returns `object` and all objects reachable from it.
 fn reached(module: &Module, object: ObjectId) -> IndexSet<ObjectId> {
     let mut found = IndexSet::from([object]);
     let mut next = 0;
@@ -189,7 +189,7 @@ fn reached(module: &Module, object: ObjectId) -> IndexSet<ObjectId> {
     found
 }
 
-/// Copies what `root` is in `other` into `module`, and gives the object that it is there.
+/// Copies the object `root` of `other` with its content into `module`, and returns its copy.
 fn adopt(module: &mut Module, other: &Module, root: ObjectId) -> Result<ObjectId> {
     let ctx = Arc::clone(module.ctx());
     let renaming = Renaming::between(&ctx, &module.unit, &other.unit);
@@ -238,7 +238,7 @@ fn adopt(module: &mut Module, other: &Module, root: ObjectId) -> Result<ObjectId
         .ok_or_else(|| Error::Attribute("a module without a root".to_owned()))
 }
 
-/// The value with its objects replaced by what became of them. What holds no objects stays what it is.
+/// Returns the value with its objects replaced according to `moved`. A value without objects is returned unchanged.
 fn rebased(value: &Constant, moved: &IndexMap<ObjectId, ObjectId>) -> Constant {
     let mut holds = false;
     value.visit_objects(&mut |_| holds = true);

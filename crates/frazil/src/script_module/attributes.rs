@@ -11,8 +11,8 @@ use frazil_runtime::python_repr::repr;
 use frazil_runtime::{Tensor, Value};
 
 impl Model {
-    /// Sets the attribute at a dotted path (`setattr`). A tensor is shared with the module until one of the two is written; whether a parameter requires
-    /// gradients is the new tensor's matter, as in PyTorch.
+    /// Sets the attribute at a dotted path (`setattr`). A tensor is shared with the module until one of the two is written; the new tensor determines
+    /// whether a parameter requires gradients, as in PyTorch.
     ///
     /// ```
     /// # use frazil::{Tensor, Value};
@@ -26,7 +26,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When there is no such attribute, or the value is not of its type.
+    /// If there is no such attribute, or the value is not of its type.
     pub fn set_attribute(&mut self, path: &str, value: &Value) -> Result<()> {
         let (owner, name) = self.root().owner(path)?;
         let (object, Some(index)) = (owner.id(), owner.slot_index(name)) else {
@@ -75,7 +75,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When the name is not one or something else has it, or code hands this module on while others are of its class.
+    /// If the name is invalid or in use, or code passes this module on while others are of its class.
     pub fn register_parameter<'t>(
         &mut self,
         name: &str,
@@ -85,8 +85,8 @@ impl Model {
         self.root_mut().register_parameter(name, tensor, requires_grad)
     }
 
-    /// Adds a buffer, which may be `None`, or replaces the attribute of that name (`Module.register_buffer`). One that is not `persistent` is kept out of state
-    /// dictionaries, as a plain attribute is.
+    /// Adds a buffer, which may be `None`, or replaces the attribute of that name (`Module.register_buffer`). A buffer that is not `persistent` is left out of
+    /// state dictionaries, like a plain attribute.
     ///
     /// ```
     /// # use frazil::Tensor;
@@ -107,7 +107,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When the name is not one or something else has it, or code hands this module on while others are of its class.
+    /// If the name is invalid or in use, or code passes this module on while others are of its class.
     pub fn register_buffer<'t>(
         &mut self,
         name: &str,
@@ -131,7 +131,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When the name is not one or something else has it, code hands this module on while others are of its class, or the value holds objects of another instance.
+    /// If the name is invalid or in use, code passes this module on while others are of its class, or the value contains objects of another instance.
     pub fn register_attribute(&mut self, name: &str, value: &Value) -> Result<()> {
         self.root_mut().register_attribute(name, value)
     }
@@ -152,12 +152,12 @@ impl Model {
         if class.is_some_and(|class| class.methods.contains_key(&symbol)) {
             return Err(Error::Attribute(format!("attribute '{name}' already exists")));
         }
-        // The code reads it as what it is. Buffers that are not saved are plain attributes.
+        // The code reads it with its own type. Buffers that are not saved are plain attributes.
         let is_parameter = |kind| kind == AttributeKind::Parameter;
         if known.is_some_and(|a| a.ty != ty || is_parameter(a.kind) != is_parameter(kind)) {
             return Err(Error::Attribute(format!("attribute '{name}' already exists")));
         }
-        // An attribute that stays what it is changes no class.
+        // Replacing an attribute by one of the same type and kind does not change the class.
         let changes = !known.is_some_and(|a| a.ty == ty && a.kind == kind);
         let module = self.module_mut();
         if changes {

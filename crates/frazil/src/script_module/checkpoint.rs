@@ -11,8 +11,8 @@ use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A file that `torch.save` wrote: a state dictionary, or a dictionary that holds one beside other things. Nothing in it is executed, as with
-/// `torch.load(path, weights_only=True)`.
+/// A file that `torch.save` wrote: a state dictionary, or a dictionary that contains one among other values. Nothing in it is executed, as
+/// with `torch.load(path, weights_only=True)`.
 ///
 /// ```
 /// use frazil::{Checkpoint, StateDict, Tensor, write_checkpoint};
@@ -39,7 +39,7 @@ impl Checkpoint {
     /// See [`Checkpoint`] for an example.
     ///
     /// # Errors
-    /// When it cannot be read, is of another kind, or holds what only Python can make, such as a whole module.
+    /// If it cannot be read, is of another kind, or contains objects that only Python can make, such as a whole module.
     pub fn read(path: impl AsRef<Path>) -> Result<Checkpoint> {
         let path = path.as_ref();
         let bytes = std::fs::read(path).map_err(|e| Error::io("read", path, e))?;
@@ -64,35 +64,35 @@ impl Checkpoint {
         })
     }
 
-    /// The keys of the dictionary at a path of keys, each with the kind of what it stands for: `a tensor`, `a dictionary`.
+    /// Returns the keys of the dictionary at a path of keys, each with the kind of its value: `a tensor`, `a dictionary`.
     ///
     /// See [`Checkpoint`] for an example.
     ///
     /// # Errors
-    /// When there is no dictionary.
+    /// If there is no dictionary.
     pub fn entries(&self, path: &[&str]) -> Result<Vec<(&str, &'static str)>> {
         self.file.entries(path).map_err(|source| load_error(&self.path, source))
     }
 
-    /// The state dictionary that the file is.
+    /// Returns the state dictionary in the file, if the file contains nothing else.
     ///
     /// See [`Checkpoint`] for an example.
     ///
     /// # Errors
-    /// When it is no dictionary, or has entries that are no tensors.
+    /// If it is not a dictionary, or has entries that are not tensors.
     pub fn state_dict(&self) -> Result<StateDict> {
         self.state_dict_at(&[])
     }
 
-    /// The state dictionary at a path of keys: of `torch.save({"model": state, "epoch": 3}, path)` the one at `["model"]`.
+    /// Returns the state dictionary at a path of keys: of `torch.save({"model": state, "epoch": 3}, path)` the one at `["model"]`.
     ///
     /// See [`Checkpoint`] for an example.
     ///
     /// # Errors
-    /// When there is none, or it has entries that are no tensors, or are quantised or sparse tensors.
+    /// If there is none, or it has entries that are not tensors, or are quantised or sparse tensors.
     pub fn state_dict_at(&self, path: &[&str]) -> Result<StateDict> {
         let tensors = self.file.tensors(path);
-        // One importer: tensors on one storage stay on one.
+        // One importer for all, so that tensors on one storage still share it.
         let mut importer = Importer::new();
         let mut state = StateDict::new();
         for (name, data) in tensors.map_err(|source| load_error(&self.path, source))? {
@@ -120,7 +120,7 @@ fn load_error(path: &Path, source: LoadError) -> Error {
     }
 }
 
-/// The state dictionary of a file that `torch.save` wrote: [`Checkpoint::read`], and [`Checkpoint::state_dict`].
+/// Returns the state dictionary of a file that `torch.save` wrote: [`Checkpoint::read`], and [`Checkpoint::state_dict`].
 ///
 /// ```
 /// # use frazil::{StateDict, Tensor, read_checkpoint, write_checkpoint};
@@ -135,18 +135,18 @@ fn load_error(path: &Path, source: LoadError) -> Error {
 /// ```
 ///
 /// # Errors
-/// Those of [`Checkpoint::read`] and [`Checkpoint::state_dict`].
+/// The errors of [`Checkpoint::read`] and [`Checkpoint::state_dict`].
 pub fn read_checkpoint(path: impl AsRef<Path>) -> Result<StateDict> {
     Checkpoint::read(path)?.state_dict()
 }
 
-/// Writes a state dictionary as a file that `torch.load(path, weights_only=True)` reads. Tensors that share memory share it there; those that require gradients
-/// are parameters. Nothing half-written stays where there is an error.
+/// Writes a state dictionary as a file that `torch.load(path, weights_only=True)` reads. Tensors that share memory share it there too; those that require
+/// gradients are parameters. No partial file remains after an error.
 ///
 /// See [`read_checkpoint`] for an example.
 ///
 /// # Errors
-/// When the file cannot be written.
+/// If the file cannot be written.
 pub fn write_checkpoint(state: &StateDict, path: impl AsRef<Path>) -> Result<()> {
     let path = path.as_ref();
     let mut exporter = Exporter::new();
@@ -154,7 +154,7 @@ pub fn write_checkpoint(state: &StateDict, path: impl AsRef<Path>) -> Result<()>
     for (name, tensor) in state {
         tensors.push((name.clone(), Arc::new(exporter.tensor(tensor)?)));
     }
-    // As PyTorch does, the directory in the zip file is called like the file.
+    // As in PyTorch, the directory in the zip file has the name of the file.
     let top = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let written = write_atomically(path, |file| {
         let mut out = save_checkpoint(&tensors, BufWriter::new(file), top)?;

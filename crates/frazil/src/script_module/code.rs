@@ -7,7 +7,7 @@ use frazil_runtime::import::Importer;
 use frazil_runtime::{Signature, Value};
 use frazil_torchscript::code::{self, CodeSource, PrintedCode};
 
-/// The constants that source names `CONSTANTS.c0`, `CONSTANTS.c1`, ... (`torch.jit.ConstMap`).
+/// The constants that source refers to as `CONSTANTS.c0`, `CONSTANTS.c1`, ... (`torch.jit.ConstMap`).
 ///
 /// See [`ScriptModule::code_with_constants`] for an example.
 #[derive(Clone, Debug)]
@@ -16,17 +16,17 @@ pub struct ConstMap {
 }
 
 impl ConstMap {
-    /// The constant called `name`: `c0`, `c1`, ...
+    /// Returns the constant called `name`: `c0`, `c1`, ...
     ///
     /// See [`ScriptModule::code_with_constants`] for an example.
     pub fn get(&self, name: &str) -> Option<&Value> {
         let number = name.strip_prefix('c')?;
-        // `c00` and `c+0` are no names.
+        // `c00` and `c+0` are not names of constants.
         let index = number.parse::<usize>().ok().filter(|i| i.to_string() == number)?;
         self.values.get(index)
     }
 
-    /// The constants with their names, in order.
+    /// Returns the constants with their names, in order.
     ///
     /// See [`ScriptModule::code_with_constants`] for an example.
     pub fn iter(&self) -> impl Iterator<Item = (String, &Value)> {
@@ -36,14 +36,14 @@ impl ConstMap {
             .map(|(i, value)| (format!("c{i}"), value))
     }
 
-    /// The number of constants.
+    /// Returns the number of constants.
     ///
     /// See [`ScriptModule::code_with_constants`] for an example.
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// True when the source names no constants.
+    /// Returns true if the source refers to no constants.
     ///
     /// See [`ScriptModule::code_with_constants`] for an example.
     pub fn is_empty(&self) -> bool {
@@ -52,7 +52,7 @@ impl ConstMap {
 }
 
 impl<'m> ScriptModule<'m> {
-    /// The graph of the method at a dotted path below this module (`ScriptModule.graph`).
+    /// Returns the graph of the method at a dotted path below this module (`ScriptModule.graph`).
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
@@ -65,12 +65,12 @@ impl<'m> ScriptModule<'m> {
     /// ```
     ///
     /// # Errors
-    /// When there is no such method.
+    /// If there is no such method.
     pub fn graph(self, method: &str) -> Result<&'m Graph> {
         Ok(&self.function(method)?.graph)
     }
 
-    /// The source of the method at a dotted path below this module (`ScriptModule.code`).
+    /// Returns the source of the method at a dotted path below this module (`ScriptModule.code`).
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.act = nn.ReLU()\n \
@@ -82,12 +82,12 @@ impl<'m> ScriptModule<'m> {
     /// ```
     ///
     /// # Errors
-    /// When there is no such method, or its graph cannot be written as TorchScript.
+    /// If there is no such method, or its graph cannot be written as TorchScript.
     pub fn code(self, method: &str) -> Result<String> {
         Ok(self.printed(method)?.code.as_str().to_owned())
     }
 
-    /// The source of the method at a dotted path below this module, and the constants that it names (`ScriptModule.code_with_constants`).
+    /// Returns the source of the method at a dotted path below this module, and the constants that it refers to (`ScriptModule.code_with_constants`).
     ///
     /// ```
     /// use frazil::FreezeOptions;
@@ -114,7 +114,7 @@ impl<'m> ScriptModule<'m> {
         Ok((printed.code.as_str().to_owned(), ConstMap { values }))
     }
 
-    /// The signature of the method at a dotted path below this module, as PyTorch's messages show it.
+    /// Returns the signature of the method at a dotted path below this module, as PyTorch's messages show it.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def forward(self, x, n: int = 3): return x * n\n";
@@ -125,7 +125,7 @@ impl<'m> ScriptModule<'m> {
     /// ```
     ///
     /// # Errors
-    /// When there is no such method.
+    /// If there is no such method.
     pub fn signature(self, method: &str) -> Result<String> {
         let (receiver, function) = self.method_at(method)?;
         let signature = Signature::of_function(self.module, receiver, function);

@@ -7,7 +7,7 @@ use frazil_runtime::format::str_of;
 use frazil_runtime::import::Importer;
 
 impl<'m> ScriptModule<'m> {
-    /// Names and values of its class's constants, in order.
+    /// Returns the names and values of the constants of its class, in order.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n k: Final[int]\n def __init__(self):\n  super().__init__()\n  self.k = 2\n \
@@ -39,7 +39,7 @@ impl<'m> ScriptModule<'m> {
         self.class()?.constants.get(&name)
     }
 
-    /// The error for setting what is no attribute.
+    /// Returns the error for setting something that is not an attribute.
     pub(super) fn not_settable(self, name: &str) -> Error {
         let Some(constant) = self.constant(name) else {
             return self.missing(name);

@@ -1,11 +1,11 @@
-//! What modules are converted to: devices, dtypes and memory formats, with the names and errors of `torch.nn.Module.to`.
+//! Conversions of modules: devices, dtypes and memory formats, with the names and errors of `torch.nn.Module.to`.
 
 use crate::error::{Error, Result};
 use frazil_ir::{DType, Device, DeviceKind, TensorData};
 use frazil_runtime::Tensor;
 use frazil_runtime::layout::channels_last_strides;
 
-/// The arguments of `Module.to`. What is not given stays as it is.
+/// The arguments of `Module.to`. Properties that are `None` do not change.
 ///
 /// ```
 /// use frazil::{Conversion, MemoryFormat, Tensor, ir::{DType, Device}};
@@ -31,7 +31,7 @@ pub struct Conversion {
     pub memory_format: Option<MemoryFormat>,
     /// Accepted as in PyTorch; all conversions are complete when they return.
     pub non_blocking: bool,
-    /// Refused when it is true: PyTorch has the argument for tensors, and refuses it for modules.
+    /// Refused if it is true: PyTorch has the argument for tensors, and refuses it for modules.
     pub copy: bool,
 }
 
@@ -93,7 +93,7 @@ pub enum MemoryFormat {
 }
 
 impl MemoryFormat {
-    /// The format of that name in `torch`: `channels_last`.
+    /// Returns the format of that name in `torch`: `channels_last`.
     ///
     /// ```
     /// use frazil::MemoryFormat;
@@ -110,7 +110,7 @@ impl MemoryFormat {
         })
     }
 
-    /// The strides that a tensor is to have; `None` where they stay.
+    /// Returns the strides of a tensor in this format; `None` if they do not change.
     pub(super) fn strides(self, data: &TensorData) -> Result<Option<Vec<i64>>> {
         let found = suggested(&data.sizes, &data.strides);
         let rank = match self {
@@ -135,7 +135,7 @@ impl MemoryFormat {
     }
 }
 
-/// The format that the strides of a tensor speak for, as `Tensor.suggest_memory_format` decides where several do.
+/// Returns the format that matches the strides of a tensor, chosen like `Tensor.suggest_memory_format` if several do.
 fn suggested(sizes: &[i64], strides: &[i64]) -> MemoryFormat {
     let order: &[usize] = match sizes.len() {
         4 => &[1, 3, 2, 0],
@@ -145,7 +145,7 @@ fn suggested(sizes: &[i64], strides: &[i64]) -> MemoryFormat {
     let mut least = 0;
     for &dim in order {
         let (size, stride) = (sizes[dim], strides[dim]);
-        // A dimension of extent 1 says nothing, but one batch of images with one channel is row-major.
+        // The stride of a dimension of extent 1 is arbitrary, but one batch of images with one channel is row-major.
         if strides[1] == 0 || size == 0 || stride < least || dim == 0 && least == strides[1] {
             return MemoryFormat::Contiguous;
         }
@@ -157,10 +157,10 @@ fn suggested(sizes: &[i64], strides: &[i64]) -> MemoryFormat {
     }
 }
 
-/// Kinds of devices that PyTorch names; the host and `meta` are here.
+/// Kinds of devices that PyTorch knows; only the host and `meta` are supported.
 const KINDS: &str = "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, privateuseone";
 
-/// The device that a text names (`torch.device("cpu")`): `cpu`, `cpu:0`, `meta`, `cuda:1`.
+/// Returns the device with a name (`torch.device("cpu")`): `cpu`, `cpu:0`, `meta`, `cuda:1`.
 ///
 /// ```
 /// use frazil::{ir::Device, parse_device};
@@ -171,7 +171,7 @@ const KINDS: &str = "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve
 /// ```
 ///
 /// # Errors
-/// When the text is no name of a device, or names one that PyTorch has and Frazil has not.
+/// If the text is not a name of a device, or names one that PyTorch supports and Frazil does not.
 pub fn parse_device(text: &str) -> Result<Device> {
     if text.is_empty() {
         return Err(Error::Unsupported("Device string must not be empty".to_owned()));
@@ -198,7 +198,7 @@ pub fn parse_device(text: &str) -> Result<Device> {
     Device::parse(text).ok_or_else(|| no_device(kind))
 }
 
-/// The error for a device that is not there.
+/// Returns the error for an unsupported device.
 pub(super) fn no_device(kind: &str) -> Error {
     Error::Unsupported(format!(
         "there is no device {kind}: tensors are on the host (cpu), or have no elements (meta)"
@@ -213,7 +213,7 @@ pub(crate) fn check_device(device: Device) -> Result<()> {
     }
 }
 
-/// The dtype of a tensor type of PyTorch by its name: `torch.DoubleTensor`.
+/// Returns the dtype of a tensor type of PyTorch by its name: `torch.DoubleTensor`.
 ///
 /// ```
 /// use frazil::{ir::DType, tensor_type};
@@ -224,7 +224,7 @@ pub(crate) fn check_device(device: Device) -> Result<()> {
 /// ```
 ///
 /// # Errors
-/// When it is no name of a type, or one of another device.
+/// If it is not the name of a type, or one of another device.
 pub fn tensor_type(name: &str) -> Result<DType> {
     let known = |name: &str| {
         let name = name.strip_suffix("Tensor")?;

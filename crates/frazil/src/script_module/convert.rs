@@ -1,4 +1,4 @@
-//! Changing what modules are made of: dtypes, devices and layouts of their tensors, gradients, modes.
+//! In-place conversions of modules: dtypes, devices and layouts of their tensors, gradient flags, modes.
 
 use super::conversion::{check_device, tensor_type};
 use super::rewrite::replace_tensors;
@@ -12,7 +12,7 @@ use frazil_runtime::layout::is_non_overlapping_and_dense;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What [`Model::to_empty`] allocates.
+/// Options of [`Model::to_empty`].
 ///
 /// ```
 /// use frazil::{ToEmpty, ir::Device};
@@ -25,9 +25,9 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToEmpty {
-    /// The device; the one that a tensor is on where none is given.
+    /// The device; `None` keeps the tensor's device.
     pub device: Option<Device>,
-    /// Whether submodules change, too.
+    /// Whether submodules are converted too.
     pub recurse: bool,
 }
 
@@ -40,16 +40,16 @@ impl From<Device> for ToEmpty {
     }
 }
 
-/// A tensor in place of another; `None` where that one stays.
+/// The replacement of a tensor; `None` to keep it.
 type Change = Result<Option<TensorData>>;
 
 impl ScriptModuleMut<'_> {
-    /// [`Model::to`] of this module and everything below it.
+    /// Converts this module and everything below it, as [`Model::to`] does.
     ///
     /// See [`ScriptModuleMut`] for an example.
     ///
     /// # Errors
-    /// Those of [`Model::to`].
+    /// The errors of [`Model::to`].
     pub fn to(&mut self, target: impl Into<Conversion>) -> Result<()> {
         let target = target.into();
         if target.copy {
@@ -65,7 +65,7 @@ impl ScriptModuleMut<'_> {
         self.convert(true, |t| converted(t, &target))
     }
 
-    /// [`Model::to_type`] of this module and everything below it.
+    /// Converts this module and everything below it, as [`Model::to_type`] does.
     ///
     /// ```
     /// # use frazil::ir::DType;
@@ -78,57 +78,57 @@ impl ScriptModuleMut<'_> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Model::to_type`].
+    /// The errors of [`Model::to_type`].
     pub fn to_type(&mut self, dtype: DType) -> Result<()> {
         self.convert(true, |t| with_dtype(t, dtype))
     }
 
-    /// [`Model::to_type_named`] of this module and everything below it.
+    /// Converts this module and everything below it, as [`Model::to_type_named`] does.
     ///
     /// See [`to_type`](Self::to_type) for an example.
     ///
     /// # Errors
-    /// Those of [`Model::to_type_named`].
+    /// The errors of [`Model::to_type_named`].
     pub fn to_type_named(&mut self, name: &str) -> Result<()> {
         self.to_type(tensor_type(name)?)
     }
 
-    /// [`Model::half`] of this module and everything below it.
+    /// Converts this module and everything below it, as [`Model::half`] does.
     ///
     /// See [`to_type`](Self::to_type) for an example.
     ///
     /// # Errors
-    /// When a tensor cannot be converted.
+    /// If a tensor cannot be converted.
     pub fn half(&mut self) -> Result<()> {
         self.convert_floats(DType::Half)
     }
 
-    /// [`Model::bfloat16`] of this module and everything below it.
+    /// Converts this module and everything below it, as [`Model::bfloat16`] does.
     ///
     /// See [`to_type`](Self::to_type) for an example.
     ///
     /// # Errors
-    /// When a tensor cannot be converted.
+    /// If a tensor cannot be converted.
     pub fn bfloat16(&mut self) -> Result<()> {
         self.convert_floats(DType::BFloat16)
     }
 
-    /// [`Model::float`] of this module and everything below it.
+    /// Converts this module and everything below it, as [`Model::float`] does.
     ///
     /// See [`to_type`](Self::to_type) for an example.
     ///
     /// # Errors
-    /// When a tensor cannot be converted.
+    /// If a tensor cannot be converted.
     pub fn float(&mut self) -> Result<()> {
         self.convert_floats(DType::Float)
     }
 
-    /// [`Model::double`] of this module and everything below it.
+    /// Converts this module and everything below it, as [`Model::double`] does.
     ///
     /// See [`to_type`](Self::to_type) for an example.
     ///
     /// # Errors
-    /// When a tensor cannot be converted.
+    /// If a tensor cannot be converted.
     pub fn double(&mut self) -> Result<()> {
         self.convert_floats(DType::Double)
     }
@@ -140,12 +140,12 @@ impl ScriptModuleMut<'_> {
         })
     }
 
-    /// [`Model::to_empty`] of this module and everything below it.
+    /// Allocates memory for this module and everything below it, as [`Model::to_empty`] does.
     ///
     /// See [`ToEmpty`] for an example.
     ///
     /// # Errors
-    /// Those of [`Model::to_empty`].
+    /// The errors of [`Model::to_empty`].
     pub fn to_empty(&mut self, target: impl Into<ToEmpty>) -> Result<()> {
         let target = target.into();
         target.device.map_or(Ok(()), check_device)?;
@@ -162,7 +162,7 @@ impl ScriptModuleMut<'_> {
         })
     }
 
-    /// [`Model::requires_grad_`] of this module and everything below it.
+    /// Sets the gradient flags of this module and everything below it, as [`Model::requires_grad_`] does.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.a = nn.Linear(2, 2)\n  self.b = nn.Linear(2, 1)\n \
@@ -175,7 +175,7 @@ impl ScriptModuleMut<'_> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Model::requires_grad_`].
+    /// The errors of [`Model::requires_grad_`].
     pub fn requires_grad_(&mut self, requires_grad: bool) -> Result<()> {
         let mut changed = HashMap::new();
         for (_, t) in self.view().named_tensors(AttributeKind::Parameter, true) {
@@ -185,8 +185,8 @@ impl ScriptModuleMut<'_> {
         Ok(())
     }
 
-    /// Replaces parameters and buffers as `Module._apply` does: a parameter stays one tensor for everybody who refers to it, and of a buffer the
-    /// attribute alone gets the new tensor. All or nothing.
+    /// Replaces parameters and buffers as `Module._apply` does: a parameter remains one tensor for all references to it, while only the
+    /// attribute of a buffer gets the new tensor. Changes all of them or none.
     fn convert(&mut self, recurse: bool, mut change: impl FnMut(&Arc<TensorData>) -> Change) -> Result<()> {
         let mut parameters: HashMap<*const TensorData, Arc<TensorData>> = HashMap::new();
         let mut buffers: Vec<(ObjectId, usize, Arc<TensorData>)> = Vec::new();
@@ -221,8 +221,8 @@ impl ScriptModuleMut<'_> {
 }
 
 impl Model {
-    /// Converts parameters and buffers (`Module.to`): to a device, a dtype, both, those of a tensor, or a memory format; see [`Conversion`]. A dtype is for
-    /// floating-point and complex tensors; others keep theirs. Whether parameters require gradients stays.
+    /// Converts parameters and buffers (`Module.to`) to a device, a dtype, both, those of a tensor, or a memory format; see [`Conversion`]. A dtype applies
+    /// to floating-point and complex tensors; others keep theirs. Gradient flags of parameters do not change.
     ///
     /// ```
     /// # use frazil::ir::DType;
@@ -236,8 +236,8 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When the dtype is neither floating-point nor complex, the device is not there, the memory format is one of another number of dimensions, or tensors
-    /// without elements are to get some (see [`to_empty`](Self::to_empty)). The model is then unchanged.
+    /// If the dtype is neither floating-point nor complex, the device does not exist, the memory format requires another number of dimensions, or tensors
+    /// without elements would have to get some (see [`to_empty`](Self::to_empty)). The model is then unchanged.
     pub fn to(&mut self, target: impl Into<Conversion>) -> Result<()> {
         self.root_mut().to(target)
     }
@@ -257,12 +257,13 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When a tensor cannot be converted, or parameters that require gradients are to be neither floating-point nor complex.
+    /// If a tensor cannot be converted, or if parameters that require gradients would become neither floating-point nor
+    /// complex.
     pub fn to_type(&mut self, dtype: DType) -> Result<()> {
         self.root_mut().to_type(dtype)
     }
 
-    /// [`to_type`](Self::to_type) by the name of a tensor type: `torch.DoubleTensor`.
+    /// Converts as [`to_type`](Self::to_type) does, by the name of a tensor type: `torch.DoubleTensor`.
     ///
     /// ```
     /// # use frazil::ir::DType;
@@ -275,7 +276,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// Those of [`tensor_type`](crate::tensor_type) and [`to_type`](Self::to_type).
+    /// The errors of [`tensor_type`](crate::tensor_type) and [`to_type`](Self::to_type).
     pub fn to_type_named(&mut self, name: &str) -> Result<()> {
         self.root_mut().to_type_named(name)
     }
@@ -293,7 +294,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When a tensor cannot be converted.
+    /// If a tensor cannot be converted.
     pub fn half(&mut self) -> Result<()> {
         self.root_mut().half()
     }
@@ -303,7 +304,7 @@ impl Model {
     /// See [`half`](Self::half) for an example.
     ///
     /// # Errors
-    /// When a tensor cannot be converted.
+    /// If a tensor cannot be converted.
     pub fn bfloat16(&mut self) -> Result<()> {
         self.root_mut().bfloat16()
     }
@@ -313,7 +314,7 @@ impl Model {
     /// See [`half`](Self::half) for an example.
     ///
     /// # Errors
-    /// When a tensor cannot be converted.
+    /// If a tensor cannot be converted.
     pub fn float(&mut self) -> Result<()> {
         self.root_mut().float()
     }
@@ -323,12 +324,13 @@ impl Model {
     /// See [`half`](Self::half) for an example.
     ///
     /// # Errors
-    /// When a tensor cannot be converted.
+    /// If a tensor cannot be converted.
     pub fn double(&mut self) -> Result<()> {
         self.root_mut().double()
     }
 
-    /// Gives parameters and buffers memory of their own on a device, without their elements (`Module.to_empty`): zeros where PyTorch leaves what is there.
+    /// Allocates new memory for parameters and buffers on a device, without copying their elements (`Module.to_empty`). It is filled with zeros; PyTorch leaves
+    /// it uninitialised.
     ///
     /// ```
     /// # use frazil::ir::{Device, DeviceKind};
@@ -344,13 +346,13 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When the device is not there, or there is not enough memory.
+    /// If the device does not exist, or there is not enough memory.
     pub fn to_empty(&mut self, target: impl Into<ToEmpty>) -> Result<()> {
         self.root_mut().to_empty(target)
     }
 
-    /// Says of every parameter whether it requires gradients (`Module.requires_grad_`), which [`Tensor::requires_grad`](crate::Tensor::requires_grad) of
-    /// the parameter tells, and archives keep. There is no autograd.
+    /// Sets the `requires_grad` flag of every parameter (`Module.requires_grad_`), which [`Tensor::requires_grad`](crate::Tensor::requires_grad)
+    /// returns, and archives store. There is no autograd.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
@@ -363,12 +365,12 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When a parameter that is neither floating-point nor complex is to require gradients.
+    /// If the flag is set for a parameter that is neither floating-point nor complex.
     pub fn requires_grad_(&mut self, requires_grad: bool) -> Result<()> {
         self.root_mut().requires_grad_(requires_grad)
     }
 
-    /// Says of one tensor whether it requires gradients (`Tensor.requires_grad_`): the parameter or buffer at a dotted path.
+    /// Sets the `requires_grad` flag of one tensor (`Tensor.requires_grad_`): the parameter or buffer at a dotted path.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
@@ -381,7 +383,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When there is no such tensor, or it is neither floating-point nor complex and is to require gradients.
+    /// If there is no such tensor, or the flag is set for one that is neither floating-point nor complex.
     pub fn set_requires_grad(&mut self, path: &str, requires_grad: bool) -> Result<()> {
         let (owner, name) = self.root().owner(path)?;
         let mut changed = HashMap::new();
@@ -394,8 +396,8 @@ impl Model {
         Ok(())
     }
 
-    /// Sets the training flag of the module and everything below it (`Module.train`). Modules without one, such as frozen ones, stay
-    /// as they are.
+    /// Sets the training flag of the module and everything below it (`Module.train`). Modules without a flag, such as frozen ones,
+    /// are not changed.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
@@ -411,14 +413,14 @@ impl Model {
         self.root_mut().train(mode);
     }
 
-    /// [`train(false)`](Self::train) (`Module.eval`).
+    /// Clears the training flag, as [`train(false)`](Self::train) does (`Module.eval`).
     ///
     /// See [`train`](Self::train) for an example.
     pub fn eval(&mut self) {
         self.train(false);
     }
 
-    /// Does nothing, as PyTorch's does where nothing has gradients (`Module.zero_grad`).
+    /// Does nothing (`Module.zero_grad`), since tensors have no gradients.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self): super().__init__()\n def forward(self, x): return x\n";
@@ -430,18 +432,18 @@ impl Model {
     pub fn zero_grad(&self) {}
 
     /// Does nothing (`Module.share_memory`): clones of a model, and engines on other threads, share its weights already. Other processes share the
-    /// pages of the archive that they load.
+    /// pages of a mapped archive.
     ///
     /// See [`zero_grad`](Self::zero_grad) for an example.
     pub fn share_memory(&self) {}
 }
 
-/// Whether tensors of the dtype can have gradients.
+/// Returns whether tensors of the dtype can have gradients.
 fn is_differentiable(dtype: DType) -> bool {
     dtype.is_floating_point() || dtype.is_complex()
 }
 
-/// Notes the tensor with this flag, unless it has it.
+/// Records the tensor with this flag, unless it has it already.
 fn note_grad(
     t: &Arc<TensorData>,
     requires_grad: bool,
@@ -470,12 +472,12 @@ fn replace(model: &mut Model, changed: &HashMap<*const TensorData, Arc<TensorDat
     }
 }
 
-/// Whether a tensor has no elements. Sparse ones have theirs in other tensors.
+/// Returns whether a tensor has no elements. Sparse tensors store theirs in other tensors.
 pub(super) fn is_meta(t: &TensorData) -> bool {
     t.storage.device().kind == DeviceKind::Meta && !t.encoding.as_deref().is_some_and(frazil_ir::Encoding::is_sparse)
 }
 
-/// `Tensor.to` with a module's arguments.
+/// Converts a tensor like `Tensor.to` with the arguments of a module.
 fn converted(t: &Arc<TensorData>, target: &Conversion) -> Change {
     let dtype = target.dtype.filter(|_| is_differentiable(t.dtype)).unwrap_or(t.dtype);
     let format = target.memory_format.filter(|_| matches!(t.sizes.len(), 4 | 5));
@@ -501,7 +503,7 @@ fn converted(t: &Arc<TensorData>, target: &Conversion) -> Change {
     }
 }
 
-/// `Tensor.type` on the tensor's device.
+/// Converts a tensor like `Tensor.type`, on its device.
 fn with_dtype(t: &Arc<TensorData>, dtype: DType) -> Change {
     if t.dtype == dtype {
         return Ok(None);
@@ -521,7 +523,7 @@ fn encoded(t: &TensorData) -> Error {
     Error::Unsupported(format!("tensors of {name} cannot be converted"))
 }
 
-/// The strides of a copy that keeps the order of dimensions in memory.
+/// Returns the strides of a copy that keeps the order of dimensions in memory.
 fn dense_strides(t: &TensorData) -> Vec<i64> {
     match is_non_overlapping_and_dense(&t.sizes, &t.strides) {
         true => t.strides.to_vec(),
@@ -534,7 +536,7 @@ fn copied(t: &Arc<TensorData>, dtype: DType, strides: &[i64]) -> Result<TensorDa
     Ok(Exporter::new().tensor(&tensor.with_strides(strides)?)?)
 }
 
-/// A tensor of these sizes and strides without elements.
+/// Returns a tensor of these sizes and strides without elements.
 fn on_meta(dtype: DType, t: &TensorData, strides: &[i64]) -> Result<TensorData> {
     let device = Device {
         kind: DeviceKind::Meta,

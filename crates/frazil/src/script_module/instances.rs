@@ -1,7 +1,7 @@
-//! Objects that stop being like others of their class: one of several gets a class of its own before it gets an attribute that the others have not.
+//! Splitting classes: one of several objects gets a class of its own before it gets an attribute that the others do not have.
 //!
-//! The objects that hold it get classes of their own too, and the graphs of all their methods get the new types, which are followed from the method's
-//! receiver on. What hands such an object on in another way is refused.
+//! The objects that contain it get classes of their own too, and the graphs of all their methods get the new types, which are propagated from the
+//! method's receiver. Code that passes such an object on in another way is refused.
 
 use crate::error::{Error, Result};
 use frazil_ir::types::is_subtype;
@@ -13,10 +13,10 @@ use indexmap::IndexSet;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Makes `object` the only one of its class.
+/// Makes `object` the only instance of its class.
 ///
 /// # Errors
-/// When a container holds it or a module above it, or code hands one of them on.
+/// If it, or a module above it, is in a container, or if code passes one of them on.
 pub(super) fn give_own_class(module: &mut Module, object: ObjectId) -> Result<()> {
     if is_alone(module, object) {
         return Ok(());
@@ -33,10 +33,11 @@ pub(super) fn give_own_class(module: &mut Module, object: ObjectId) -> Result<()
     Ok(())
 }
 
-/// Gives attributes that hold objects the types of those objects, in the class of `object` and of all that hold it, and in the code of their methods.
+/// Updates the types of attributes that hold objects to the types of those objects, in the class of `object` and of all that contain it, and in the code of
+/// their methods.
 ///
 /// # Errors
-/// When the code does not fit the types, a container holds one of the objects, or code hands one of them on.
+/// If the code does not fit the types, if a container holds one of the objects, or if code passes one of them on.
 pub(super) fn settle_types_above(module: &mut Module, object: ObjectId) -> Result<()> {
     let affected = holders(module, object)?;
     settle(module, &affected)
@@ -52,7 +53,7 @@ fn short_name(module: &Module, object: ObjectId) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
 
-/// `object` and all objects that hold it, directly or not.
+/// Returns `object` and all objects from which it is reachable.
 fn holders(module: &Module, object: ObjectId) -> Result<IndexSet<ObjectId>> {
     let mut found = IndexSet::from([object]);
     let mut next = 0;
@@ -125,7 +126,7 @@ fn settle(module: &mut Module, affected: &IndexSet<ObjectId>) -> Result<()> {
                 .classes
                 .get_mut(&class)
                 .and_then(|c| c.attributes.get_index_mut(index));
-            // What is seen through an interface stays so.
+            // A value of interface type keeps this type.
             if let Some((_, attribute)) = attribute
                 && matches!(ctx.type_kind(attribute.ty), TypeKind::Class(_))
             {
@@ -146,10 +147,10 @@ fn settle(module: &mut Module, affected: &IndexSet<ObjectId>) -> Result<()> {
     Ok(())
 }
 
-/// Objects that values of a graph are known to be, with the types that they had.
+/// Values of a graph that are known objects, with the types that they had.
 type Known = HashMap<ValueId, (ObjectId, TypeId)>;
 
-/// Gives the values of a method of `object` that are known objects the types of these.
+/// Sets the types of values of a method of `object` that are known objects to the types of these objects.
 fn retype(module: &Module, object: ObjectId, function: &mut Function) -> Result<()> {
     let name = module.ctx().name(function.name).to_owned();
     let graph = &mut function.graph;
@@ -187,7 +188,7 @@ fn retype(module: &Module, object: ObjectId, function: &mut Function) -> Result<
     check_not_changed(module, &known, graph.results(graph.root()), graph, &name)
 }
 
-/// Notes that `value` is `object`.
+/// Records that `value` is `object`.
 fn learn(module: &Module, graph: &mut Graph, known: &mut Known, value: ValueId, object: ObjectId) {
     let before = graph.ty(value);
     if is_class(module, before) {
@@ -216,7 +217,7 @@ fn check_not_changed(
     Ok(())
 }
 
-/// The attribute that a node names.
+/// Returns the name of the attribute that a node accesses.
 fn attribute_name(graph: &Graph, node: NodeId) -> Option<SymbolId> {
     graph.attribute_symbol(node, symbols::ATTR_NAME)
 }
@@ -230,7 +231,7 @@ fn read(module: &Module, graph: &mut Graph, known: &mut Known, node: NodeId, obj
     match (module.attribute(object, name), attribute) {
         (Some(Constant::Object(inner)), _) => learn(module, graph, known, output, *inner),
         (Some(_), Some(attribute)) if is_subtype(ctx, attribute.ty, graph.ty(output)) => {}
-        // Graphs know more of tensors than their classes.
+        // Types of tensors in graphs may be more precise than those in classes.
         (Some(_), Some(attribute)) if is_subtype(ctx, graph.ty(output), attribute.ty) => {}
         _ => return Err(lacks(module, object, name)),
     }
@@ -245,7 +246,7 @@ fn lacks(module: &Module, object: ObjectId, name: SymbolId) -> Error {
     ))
 }
 
-/// Checks that the method which a node calls takes and gives the same types as the one that it called before.
+/// Checks that the method which a node calls has the same argument and result types as the one that it called before.
 fn check_call(module: &Module, graph: &Graph, node: NodeId, object: ObjectId, before: TypeId) -> Result<()> {
     let (ctx, unit) = (module.ctx(), &module.unit);
     let (TypeKind::Class(old), Some(name)) = (ctx.type_kind(before), attribute_name(graph, node)) else {

@@ -15,7 +15,7 @@ use frazil_runtime::import::Importer;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// How [`Model::load_state_dict_with`] loads.
+/// Options of [`Model::load_state_dict_with`].
 ///
 /// ```
 /// use frazil::{LoadStateDictOptions, StateDict, Tensor, ir::DType};
@@ -31,10 +31,10 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoadStateDictOptions {
-    /// Whether names that are missing or unexpected are errors.
+    /// Whether missing or unexpected names are errors.
     pub strict: bool,
-    /// Whether the tensors take the place of the module's, with their dtypes and layouts, instead of being copied into them. Whether parameters require
-    /// gradients stays.
+    /// Whether the tensors replace those of the module, with their dtypes and layouts, instead of being copied into them. Gradient flags of parameters
+    /// do not change.
     pub assign: bool,
 }
 
@@ -53,8 +53,8 @@ impl Default for LoadStateDictOptions {
 }
 
 impl Model {
-    /// Copies the tensors of `state` into the parameters and buffers of those names (`Module.load_state_dict`), converting to
-    /// their dtypes. Views and shared tensors of the module see what is written.
+    /// Copies the tensors of `state` into the parameters and buffers of the same names (`Module.load_state_dict`), converting
+    /// to their dtypes. The new values are visible in views and shared tensors of the module.
     ///
     /// ```
     /// # use frazil::{StateDict, Tensor};
@@ -70,13 +70,13 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When sizes differ and, with `strict`, when a name is missing or unexpected; the text is PyTorch's. Unlike PyTorch's, the module
-    /// is then unchanged. And when a hook fails.
+    /// If sizes differ and, with `strict`, if a name is missing or unexpected; the text is PyTorch's. Unlike PyTorch's, the module is
+    /// then unchanged. Also if a hook fails.
     pub fn load_state_dict(&mut self, state: &StateDict, strict: bool) -> Result<IncompatibleKeys> {
         self.root_mut().load_state_dict(state, strict)
     }
 
-    /// [`load_state_dict`](Self::load_state_dict) with all its arguments.
+    /// Loads a state dictionary as [`load_state_dict`](Self::load_state_dict) does, with all its arguments.
     ///
     /// See [`LoadStateDictOptions`] for an example.
     ///
@@ -92,7 +92,7 @@ impl Model {
 }
 
 impl ScriptModuleMut<'_> {
-    /// [`Model::load_state_dict`] into this module; names are those below it.
+    /// Loads a state dictionary into this module as [`Model::load_state_dict`] does; names are relative to it.
     ///
     /// ```
     /// # use frazil::{StateDict, Tensor};
@@ -111,7 +111,7 @@ impl ScriptModuleMut<'_> {
         self.load_state_dict_with(state, &LoadStateDictOptions::default().strict(strict))
     }
 
-    /// [`Model::load_state_dict_with`] into this module; names are those below it.
+    /// Loads a state dictionary into this module as [`Model::load_state_dict_with`] does; names are relative to it.
     ///
     /// See [`LoadStateDictOptions`] for an example.
     ///
@@ -122,7 +122,7 @@ impl ScriptModuleMut<'_> {
         state: &StateDict,
         options: &LoadStateDictOptions,
     ) -> Result<IncompatibleKeys> {
-        // What was there stays where something fails.
+        // The tensors of the module are unchanged if something fails.
         let mut loaded = self.model.clone();
         let original = self.model.clone();
         let mut load = Load {
@@ -132,7 +132,7 @@ impl ScriptModuleMut<'_> {
             errors: Vec::new(),
             assign: options.assign,
         };
-        // The entries for each module on the way down; a module's hooks change those of the modules below it.
+        // The entries for each module on the path; a module's hooks change those of the modules below it.
         let mut states: Vec<StateDict> = Vec::new();
         original.root().at(self.object).walk("", &mut |module, prefix, visit| {
             if visit == Visit::Leave {
@@ -158,7 +158,7 @@ impl ScriptModuleMut<'_> {
     }
 }
 
-/// Reports what does not fit, as PyTorch does.
+/// Reports mismatches as PyTorch does.
 fn check(name: &str, keys: &IncompatibleKeys, errors: Vec<String>, strict: bool) -> Result<()> {
     let quoted = |names: &[String]| {
         let names: Vec<String> = names.iter().map(|n| format!("\"{n}\"")).collect();
@@ -188,7 +188,7 @@ fn check(name: &str, keys: &IncompatibleKeys, errors: Vec<String>, strict: bool)
 /// A state dictionary that is being loaded.
 struct Load<'l> {
     loaded: &'l mut Model,
-    /// Tensors that are to be copied into those of the module, before somebody looks at them.
+    /// Copies into tensors of the module that are delayed until the targets are read.
     pending: Vec<(Arc<TensorData>, Tensor)>,
     keys: IncompatibleKeys,
     errors: Vec<String>,
@@ -220,7 +220,7 @@ impl Load<'_> {
                     self.keys.missing_keys.push(key);
                     continue;
                 };
-                // Archives from before version 0.4 kept zero-dimensional tensors as one element.
+                // Archives from before version 0.4 store 0-d tensors as one element.
                 let source = match (target.sizes.as_slice(), source.sizes()) {
                     ([], [1]) => source.reshape(&[])?,
                     _ => source.clone(),
@@ -263,7 +263,7 @@ impl Load<'_> {
         Ok(())
     }
 
-    /// Copies what is to be copied. Tensors of the device `meta` have nothing to copy to.
+    /// Executes the pending copies. Tensors of the device `meta` have no memory to copy to.
     fn flush(&mut self) -> Result<()> {
         let mut copies = std::mem::take(&mut self.pending);
         copies.retain(|(target, _)| !is_meta(target));
@@ -282,7 +282,7 @@ impl Load<'_> {
     }
 }
 
-/// Why a tensor cannot take a parameter's place.
+/// Returns the reason why a tensor cannot replace a parameter.
 fn unassignable(target: &TensorData, source: &Tensor, kind: AttributeKind) -> Option<&'static str> {
     let dtype = source.dtype();
     let differentiable = dtype.is_floating_point() || dtype.is_complex();
@@ -290,7 +290,7 @@ fn unassignable(target: &TensorData, source: &Tensor, kind: AttributeKind) -> Op
         .then_some("Only Tensors of floating point and complex dtype can require gradients")
 }
 
-/// The names of entries that neither the module nor, by their first part, a submodule has.
+/// Returns the names of entries that belong neither to the module nor, by their first component, to a submodule.
 fn unexpected(module: ScriptModule<'_>, local: &HashSet<&str>, state: &StateDict, prefix: &str) -> Vec<String> {
     let children: HashSet<&str> = module.children().map(|(name, _)| name).collect();
     let is_unknown = |name: &str| match name.split_once('.') {
@@ -304,9 +304,9 @@ fn unexpected(module: ScriptModule<'_>, local: &HashSet<&str>, state: &StateDict
         .collect()
 }
 
-/// Writes each tensor into the storage of its target, and gives the new contents of the storages that were written.
+/// Writes each tensor into the storage of its target, and returns the new contents of the storages that were written.
 fn write_all(copies: &[(Arc<TensorData>, Tensor)]) -> Result<HashMap<*const Storage, Arc<Storage>>> {
-    // One importer, so that targets on one storage are written to one.
+    // One importer for all, so that targets on one storage are written to one.
     let mut importer = Importer::new();
     let mut targets = Vec::new();
     for (target, source) in copies {
@@ -323,7 +323,7 @@ fn write_all(copies: &[(Arc<TensorData>, Tensor)]) -> Result<HashMap<*const Stor
     Ok(written)
 }
 
-/// Sizes as PyTorch writes them: `torch.Size([2, 3])`.
+/// Returns the sizes as PyTorch writes them: `torch.Size([2, 3])`.
 fn shape(sizes: &[i64]) -> String {
     let sizes: Vec<String> = sizes.iter().map(i64::to_string).collect();
     format!("torch.Size([{}])", sizes.join(", "))

@@ -10,8 +10,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 impl Session {
-    /// [`load`](Self::load), with all tensors of the module on a device (the argument `map_location`): those that an archive says were on another one are on
-    /// the host, and those on `meta` have no elements. `None` leaves them as they are. [`parse_device`](crate::parse_device) reads names of devices.
+    /// Loads a model as [`load`](Self::load) does, and moves all tensors of the module to a device (the argument `map_location`): tensors that the archive
+    /// places on another device are moved to the host, and those on `meta` have no elements. `None` leaves them as they are.
+    /// [`parse_device`](crate::parse_device) reads names of devices.
     ///
     /// ```
     /// # use frazil::{Session, ir::{Device, DeviceKind}};
@@ -27,7 +28,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// Those of [`load`](Self::load), and when the device is not there.
+    /// The errors of [`load`](Self::load); also if the device does not exist.
     pub fn load_on(&self, path: impl AsRef<Path>, map_location: Option<Device>) -> Result<Model> {
         let Some(device) = map_location else {
             return self.load(path);
@@ -49,7 +50,7 @@ fn check_target(device: Device) -> Result<()> {
 }
 
 impl Model {
-    /// The model with all tensors on a device, as [`Session::load_on`] loads it.
+    /// Returns the model with all tensors on a device, as [`Session::load_on`] loads it.
     ///
     /// ```
     /// use frazil::ir::Device;
@@ -60,14 +61,14 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When the device is not there.
+    /// If the device does not exist.
     pub fn map_location(&self, device: Device) -> Result<Model> {
         check_target(device)?;
         let mut model = self.clone();
         let mut moved: HashMap<*const Storage, Arc<Storage>> = HashMap::new();
         let is_elsewhere = |t: &TensorData| {
             let from = t.storage.device().kind;
-            // What is on `meta` has no elements that could be anywhere.
+            // Tensors on `meta` have no elements to move.
             from != device.kind && from != DeviceKind::Meta && !t.encoding.as_deref().is_some_and(Encoding::is_sparse)
         };
         let mut module = Module::clone(model.module());
@@ -81,7 +82,7 @@ impl Model {
                 ..TensorData::clone(t)
             }))
         });
-        // What did not change is still known to be what the file holds.
+        // An unchanged module still has the content of the file.
         if !moved.is_empty() {
             *model.module_mut() = module;
         }

@@ -9,10 +9,10 @@ use frazil_runtime::{Tensor, Value};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Paths that a walk lists at most. Modules that share submodules may have more paths than any list could hold.
+/// Maximum number of paths that a walk lists. Modules that share submodules may have exponentially many paths.
 const MAX_PATHS: usize = 1 << 20;
 
-/// What [`ScriptModule::named_modules_with`] and [`ScriptModule::named_parameters`] list, under which names.
+/// Options of [`ScriptModule::named_modules_with`] and [`ScriptModule::named_parameters`].
 ///
 /// ```
 /// use frazil::MemberOptions;
@@ -33,13 +33,13 @@ const MAX_PATHS: usize = 1 << 20;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct MemberOptions {
-    /// What all names begin with, before a dot; empty for nothing.
+    /// Prefix of all names, followed by a dot unless it is empty.
     pub prefix: String,
-    /// List members of submodules, too.
+    /// Lists members of submodules too.
     pub recurse: bool,
-    /// List each tensor and each module once, under its first name.
+    /// Lists each tensor and each module once, under its first name.
     pub remove_duplicate: bool,
-    /// Modules that are left out, with what is reached through them.
+    /// Modules that are left out, with everything that is reached through them.
     pub memo: HashSet<ObjectId>,
 }
 
@@ -62,7 +62,7 @@ impl Default for MemberOptions {
 }
 
 impl MemberOptions {
-    /// The members of one module, without those of its submodules.
+    /// Options for the members of one module, without those of its submodules.
     ///
     /// See [`MemberOptions`] for an example.
     pub fn own() -> MemberOptions {
@@ -71,7 +71,7 @@ impl MemberOptions {
 }
 
 impl<'m> ScriptModule<'m> {
-    /// Direct submodules (`Module.named_children`): each object once, under its first name.
+    /// Returns the direct submodules (`Module.named_children`): each object once, under its first name.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
@@ -88,7 +88,7 @@ impl<'m> ScriptModule<'m> {
         self.children().filter(|(_, child)| seen.insert(child.object)).collect()
     }
 
-    /// Direct submodules under every name that they have here.
+    /// Returns the direct submodules under all their names in this module.
     pub(super) fn children(self) -> impl Iterator<Item = (&'m str, ScriptModule<'m>)> {
         self.slots().filter_map(move |(name, _, value)| match value {
             Constant::Object(id) => {
@@ -99,7 +99,7 @@ impl<'m> ScriptModule<'m> {
         })
     }
 
-    /// This module under the name "" and all below it, parents first (`Module.named_modules`): each object once.
+    /// Returns this module under the name "" and all modules below it, parents first (`Module.named_modules`): each object once.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
@@ -113,7 +113,7 @@ impl<'m> ScriptModule<'m> {
         self.modules_once("", HashSet::new())
     }
 
-    /// [`named_modules`](Self::named_modules) with PyTorch's arguments: `memo`, `prefix`, and `remove_duplicate`.
+    /// Returns the modules as [`named_modules`](Self::named_modules) does, with PyTorch's arguments: `memo`, `prefix`, and `remove_duplicate`.
     ///
     /// ```
     /// use frazil::MemberOptions;
@@ -128,7 +128,7 @@ impl<'m> ScriptModule<'m> {
     /// ```
     ///
     /// # Errors
-    /// When shared submodules have more paths than can be listed.
+    /// If shared submodules have more paths than can be listed.
     pub fn named_modules_with(self, options: &MemberOptions) -> Result<Vec<(String, ScriptModule<'m>)>> {
         match (options.recurse, options.remove_duplicate) {
             (false, _) => Ok(vec![(options.prefix.clone(), self)]),
@@ -139,7 +139,7 @@ impl<'m> ScriptModule<'m> {
 
     fn modules_once(self, prefix: &str, memo: HashSet<ObjectId>) -> Vec<(String, ScriptModule<'m>)> {
         let mut seen = memo;
-        // A work list and not recursion: the depth is the archive's to choose.
+        // A work list instead of recursion, since untrusted archives determine the depth.
         let mut pending = vec![(prefix.to_owned(), self)];
         let mut out = Vec::new();
         while let Some((path, module)) = pending.pop() {
@@ -159,7 +159,7 @@ impl<'m> ScriptModule<'m> {
         let mut pending = vec![(options.prefix.clone(), self, Vec::new())];
         let mut out = Vec::new();
         while let Some((path, module, above)) = pending.pop() {
-            // A module that holds itself has endlessly many paths.
+            // A module that contains itself has infinitely many paths.
             if options.memo.contains(&module.object) || above.contains(&module.object) {
                 continue;
             }
@@ -179,7 +179,7 @@ impl<'m> ScriptModule<'m> {
         Ok(out)
     }
 
-    /// Parameters (`Module.named_parameters`), by dotted path: each tensor once.
+    /// Returns the parameters (`Module.named_parameters`), by dotted path: each tensor once.
     ///
     /// ```
     /// use frazil::MemberOptions;
@@ -194,24 +194,24 @@ impl<'m> ScriptModule<'m> {
     /// ```
     ///
     /// # Errors
-    /// When a tensor does not fit its storage; those of [`named_modules_with`](Self::named_modules_with).
+    /// If a tensor does not fit its storage; those of [`named_modules_with`](Self::named_modules_with).
     pub fn named_parameters(self, options: &MemberOptions) -> Result<Vec<(String, Tensor)>> {
         let modules = self.named_modules_with(options)?;
         tensors(tensors_of(modules, AttributeKind::Parameter, options.remove_duplicate))
     }
 
-    /// Buffers (`Module.named_buffers`), by dotted path: each tensor once. Those that are `None` are left out.
+    /// Returns the buffers (`Module.named_buffers`), by dotted path: each tensor once. Those that are `None` are left out.
     ///
     /// See [`named_parameters`](Self::named_parameters) for an example.
     ///
     /// # Errors
-    /// When a tensor does not fit its storage; those of [`named_modules_with`](Self::named_modules_with).
+    /// If a tensor does not fit its storage; those of [`named_modules_with`](Self::named_modules_with).
     pub fn named_buffers(self, options: &MemberOptions) -> Result<Vec<(String, Tensor)>> {
         let modules = self.named_modules_with(options)?;
         tensors(tensors_of(modules, AttributeKind::Buffer, options.remove_duplicate))
     }
 
-    /// This module, and with `recurse` those below it.
+    /// Returns this module, and with `recurse` those below it.
     pub(super) fn modules(self, recurse: bool) -> Vec<(String, ScriptModule<'m>)> {
         match recurse {
             true => self.named_modules(),
@@ -219,12 +219,12 @@ impl<'m> ScriptModule<'m> {
         }
     }
 
-    /// Tensors of one kind, each once.
+    /// Returns the tensors of one kind, each once.
     pub(super) fn named_tensors(self, kind: AttributeKind, recurse: bool) -> Vec<(String, &'m Arc<TensorData>)> {
         tensors_of(self.modules(recurse), kind, true)
     }
 
-    /// Every attribute but submodules, by dotted path: parameters, buffers, and plain values.
+    /// Returns every attribute but submodules, by dotted path: parameters, buffers, and plain values.
     ///
     /// ```
     /// # use frazil::Value;
@@ -237,7 +237,7 @@ impl<'m> ScriptModule<'m> {
     /// ```
     ///
     /// # Errors
-    /// When a tensor does not fit its storage; those of [`named_modules_with`](Self::named_modules_with).
+    /// If a tensor does not fit its storage; those of [`named_modules_with`](Self::named_modules_with).
     pub fn named_attributes(self, options: &MemberOptions) -> Result<Vec<(String, Value)>> {
         let mut importer = Importer::new();
         let mut out = Vec::new();
@@ -254,7 +254,7 @@ impl<'m> ScriptModule<'m> {
     }
 }
 
-/// The tensors of one kind in `modules`.
+/// Returns the tensors of one kind in `modules`.
 fn tensors_of(
     modules: Vec<(String, ScriptModule<'_>)>,
     kind: AttributeKind,

@@ -1,7 +1,7 @@
-//! Modules as objects: walking them, and looking things up, with the names and rules of `torch.jit.ScriptModule`.
+//! Modules as objects: traversal and lookup, with the names and rules of `torch.jit.ScriptModule`.
 //!
-//! [`ScriptModule`] is a view of one object of a [`Model`]. Tensors that it hands out share the module's memory until one of
-//! the two is written: they are values, and a module changes only through methods of [`Model`].
+//! [`ScriptModule`] is a view of one object of a [`Model`]. The tensors that it returns share the module's memory until one
+//! of the two is written: they are values, and a module changes only through methods of [`Model`].
 
 mod adopt;
 mod attributes;
@@ -74,7 +74,7 @@ impl<'m> From<&'m Model> for ScriptModule<'m> {
 }
 
 impl Model {
-    /// The module itself, as an object.
+    /// Returns the module itself, as an object.
     ///
     /// See [`ScriptModule`] for an example.
     pub fn root(&self) -> ScriptModule<'_> {
@@ -88,7 +88,7 @@ impl Model {
 }
 
 impl<'m> ScriptModule<'m> {
-    /// The object behind it, which identifies it: a submodule that is reached in two ways has one.
+    /// Returns the object behind it, which is its identity: a submodule that is reached by two paths has one.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
@@ -115,7 +115,7 @@ impl<'m> ScriptModule<'m> {
         }
     }
 
-    /// Name of its Python class, without module path and mangling: `Net` (`ScriptModule.original_name`).
+    /// Returns the name of its Python class, without module path and mangling: `Net` (`ScriptModule.original_name`).
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
@@ -130,14 +130,14 @@ impl<'m> ScriptModule<'m> {
         name.rsplit('.').next().unwrap_or(name)
     }
 
-    /// What `ScriptModule.extra_repr` gives: `original_name=Net`.
+    /// Returns the text of `ScriptModule.extra_repr`: `original_name=Net`.
     ///
     /// See [`original_name`](Self::original_name) for an example.
     pub fn extra_repr(self) -> String {
         format!("original_name={}", self.original_name())
     }
 
-    /// Names of its methods, without its hooks.
+    /// Returns the names of its methods, without its hooks.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
@@ -156,14 +156,14 @@ impl<'m> ScriptModule<'m> {
         methods.map(|name| ctx.name(*name)).collect()
     }
 
-    /// True when it has a method of that name, which is no hook.
+    /// Returns true if it has a method of that name, which is not a hook.
     ///
     /// See [`method_names`](Self::method_names) for an example.
     pub fn has_method(self, name: &str) -> bool {
         self.method_names().contains(&name)
     }
 
-    /// Attribute names, kinds and contents of this object alone, in order.
+    /// Returns the attribute names, kinds and contents of this object alone, in order.
     fn slots(self) -> impl Iterator<Item = (&'m str, AttributeKind, &'m Constant)> {
         let (module, object) = (self.module, self.object);
         let attributes = self.class().map(|c| c.attributes.iter());
@@ -174,7 +174,7 @@ impl<'m> ScriptModule<'m> {
             .map(|((name, attribute), value)| (module.ctx().name(*name), attribute.kind, value))
     }
 
-    /// The submodule at a dotted path; "" is this module (`Module.get_submodule`).
+    /// Returns the submodule at a dotted path; "" is this module (`Module.get_submodule`).
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
@@ -187,7 +187,7 @@ impl<'m> ScriptModule<'m> {
     /// ```
     ///
     /// # Errors
-    /// When a name on the path is missing or no module.
+    /// If a name on the path does not exist or is not a module.
     pub fn get_submodule(self, path: &str) -> Result<ScriptModule<'m>> {
         let mut at = self;
         for name in path.split('.').filter(|_| !path.is_empty()) {
@@ -202,7 +202,7 @@ impl<'m> ScriptModule<'m> {
         Ok(at)
     }
 
-    /// The parameter at a dotted path (`Module.get_parameter`).
+    /// Returns the parameter at a dotted path (`Module.get_parameter`).
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
@@ -214,17 +214,17 @@ impl<'m> ScriptModule<'m> {
     /// ```
     ///
     /// # Errors
-    /// When there is none.
+    /// If there is none.
     pub fn get_parameter(self, path: &str) -> Result<Tensor> {
         self.get_tensor(path, AttributeKind::Parameter, "an nn.Parameter")
     }
 
-    /// The buffer at a dotted path (`Module.get_buffer`).
+    /// Returns the buffer at a dotted path (`Module.get_buffer`).
     ///
     /// See [`get_parameter`](Self::get_parameter) for an example.
     ///
     /// # Errors
-    /// When there is none.
+    /// If there is none.
     pub fn get_buffer(self, path: &str) -> Result<Tensor> {
         self.get_tensor(path, AttributeKind::Buffer, "a buffer")
     }
@@ -238,7 +238,7 @@ impl<'m> ScriptModule<'m> {
         }
     }
 
-    /// The attribute at a dotted path, of any kind, or the constant (`Final`): what `module.a.b` gives in Python.
+    /// Returns the attribute at a dotted path, of any kind, or the constant (`Final`): the value of `module.a.b` in Python.
     ///
     /// ```
     /// # use frazil::Value;
@@ -251,7 +251,7 @@ impl<'m> ScriptModule<'m> {
     /// ```
     ///
     /// # Errors
-    /// When there is none.
+    /// If there is none.
     pub fn attribute(self, path: &str) -> Result<Value> {
         let (owner, name) = self.owner(path)?;
         let value = owner.slot(name).map(|(_, value)| value);
@@ -261,7 +261,7 @@ impl<'m> ScriptModule<'m> {
         }
     }
 
-    /// True when there is an attribute or a constant at a dotted path (`hasattr`).
+    /// Returns true if there is an attribute or a constant at a dotted path (`hasattr`).
     ///
     /// See [`attribute`](Self::attribute) for an example.
     pub fn has_attribute(self, path: &str) -> bool {
@@ -269,14 +269,14 @@ impl<'m> ScriptModule<'m> {
             .is_ok_and(|(owner, name)| owner.slot(name).is_some() || owner.constant(name).is_some())
     }
 
-    /// True while in training mode; modules that keep no such flag are not.
+    /// Returns true in training mode. Modules without the flag are not in training mode.
     ///
     /// See [`Model::train`] for an example.
     pub fn is_training(self) -> bool {
         matches!(self.slot("training"), Some((_, Constant::Bool(true))))
     }
 
-    /// The module that holds the last name of a dotted path, and that name.
+    /// Returns the module that contains the last name of a dotted path, and that name.
     fn owner<'p>(self, path: &'p str) -> Result<(ScriptModule<'m>, &'p str)> {
         let (prefix, name) = path.rsplit_once('.').unwrap_or(("", path));
         Ok((self.get_submodule(prefix)?, name))

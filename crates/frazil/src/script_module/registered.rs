@@ -1,4 +1,4 @@
-//! Registering tensors, which may be missing, and modules: in the module itself and in submodules.
+//! Registering tensors, which may be `None`, and modules: in the module itself and in submodules.
 
 use super::attributes::export;
 use super::{ScriptModule, ScriptModuleMut};
@@ -9,7 +9,7 @@ use frazil_runtime::{Tensor, Value};
 use std::sync::Arc;
 
 impl ScriptModuleMut<'_> {
-    /// [`Model::register_parameter`](crate::Model::register_parameter) of this module.
+    /// Registers a parameter of this module, as [`Model::register_parameter`](crate::Model::register_parameter) does.
     ///
     /// ```
     /// # use frazil::Tensor;
@@ -25,7 +25,7 @@ impl ScriptModuleMut<'_> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Model::register_parameter`](crate::Model::register_parameter).
+    /// The errors of [`Model::register_parameter`](crate::Model::register_parameter).
     pub fn register_parameter<'t>(
         &mut self,
         name: &str,
@@ -40,12 +40,12 @@ impl ScriptModuleMut<'_> {
         self.register(name, AttributeKind::Parameter, ty, value)
     }
 
-    /// [`Model::register_buffer`](crate::Model::register_buffer) of this module.
+    /// Registers a buffer of this module, as [`Model::register_buffer`](crate::Model::register_buffer) does.
     ///
     /// See [`register_parameter`](Self::register_parameter) for an example.
     ///
     /// # Errors
-    /// Those of [`Model::register_buffer`](crate::Model::register_buffer).
+    /// The errors of [`Model::register_buffer`](crate::Model::register_buffer).
     pub fn register_buffer<'t>(
         &mut self,
         name: &str,
@@ -61,12 +61,12 @@ impl ScriptModuleMut<'_> {
         self.register(name, kind, ty, value)
     }
 
-    /// [`Model::register_attribute`](crate::Model::register_attribute) of this module.
+    /// Registers an attribute of this module, as [`Model::register_attribute`](crate::Model::register_attribute) does.
     ///
     /// See [`register_parameter`](Self::register_parameter) for an example.
     ///
     /// # Errors
-    /// Those of [`Model::register_attribute`](crate::Model::register_attribute).
+    /// The errors of [`Model::register_attribute`](crate::Model::register_attribute).
     pub fn register_attribute(&mut self, name: &str, value: &Value) -> Result<()> {
         let constant = export(name, value)?;
         let ty = value.ty(self.model.session().ctx());
@@ -77,7 +77,7 @@ impl ScriptModuleMut<'_> {
         self.model.register_at(self.object, name, kind, ty, value)
     }
 
-    /// [`Model::add_module`](crate::Model::add_module) of this module.
+    /// Adds a submodule to this module, as [`Model::add_module`](crate::Model::add_module) does.
     ///
     /// ```
     /// # let session = frazil::Session::new();
@@ -91,7 +91,7 @@ impl ScriptModuleMut<'_> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Model::add_module`](crate::Model::add_module).
+    /// The errors of [`Model::add_module`](crate::Model::add_module).
     pub fn add_module<'c>(&mut self, name: &str, child: impl Into<ScriptModule<'c>>) -> Result<()> {
         let problem = match name {
             "" => "be empty string \"\"".to_owned(),
@@ -101,7 +101,7 @@ impl ScriptModuleMut<'_> {
         Err(Error::Attribute(format!("module name can't {problem}")))
     }
 
-    /// [`Model::set_submodule`](crate::Model::set_submodule) of this module.
+    /// Sets a submodule of this module, as [`Model::set_submodule`](crate::Model::set_submodule) does.
     ///
     /// ```
     /// # let session = frazil::Session::new();
@@ -115,7 +115,7 @@ impl ScriptModuleMut<'_> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Model::set_submodule`](crate::Model::set_submodule).
+    /// The errors of [`Model::set_submodule`](crate::Model::set_submodule).
     pub fn set_submodule<'c>(&mut self, path: &str, child: impl Into<ScriptModule<'c>>) -> Result<()> {
         if path.is_empty() {
             return Err(Error::Attribute(
@@ -130,12 +130,12 @@ impl ScriptModuleMut<'_> {
         self.model.place(owner, name, child.into())
     }
 
-    /// [`Model::replace_submodule`](crate::Model::replace_submodule) of this module.
+    /// Replaces a submodule of this module, as [`Model::replace_submodule`](crate::Model::replace_submodule) does.
     ///
     /// See [`set_submodule`](Self::set_submodule) for an example.
     ///
     /// # Errors
-    /// Those of [`Model::replace_submodule`](crate::Model::replace_submodule).
+    /// The errors of [`Model::replace_submodule`](crate::Model::replace_submodule).
     pub fn replace_submodule<'c>(&mut self, path: &str, child: impl Into<ScriptModule<'c>>) -> Result<()> {
         if !path.is_empty() {
             self.view().get_submodule(path)?;
@@ -143,7 +143,7 @@ impl ScriptModuleMut<'_> {
         self.set_submodule(path, child)
     }
 
-    /// The type and content of an attribute that holds `tensor`: optional for a missing tensor, and where the attribute is so already.
+    /// Returns the type and content of an attribute that holds `tensor`: optional if the tensor is `None`, or if the attribute was optional before.
     fn optional_tensor(&self, name: &str, tensor: Option<TensorData>) -> (TypeId, Constant) {
         let ctx = self.model.session().ctx();
         let class = self.model.module().class_of(self.object);
@@ -155,7 +155,7 @@ impl ScriptModuleMut<'_> {
                 let ty = if is_optional { optional } else { types::TENSOR };
                 (ty, Constant::Tensor(Arc::new(data)))
             }
-            // Code was compiled for an attribute that is always `None`, or may be.
+            // Code was compiled for an attribute that is always `None`, or is optional.
             None => match known.map(|attribute| attribute.ty) {
                 Some(types::NONE) => (types::NONE, Constant::None),
                 _ => (optional, Constant::None),
@@ -167,7 +167,7 @@ impl ScriptModuleMut<'_> {
 /// Checks the name of an attribute that is added.
 ///
 /// # Errors
-/// When it is empty or has a dot; the text is PyTorch's.
+/// If it is empty or contains a dot; the text is PyTorch's.
 pub(super) fn check_name(kind: AttributeKind, name: &str) -> Result<()> {
     let what = match kind {
         AttributeKind::Parameter => "parameter",

@@ -1,4 +1,4 @@
-//! Classes and functions of a module under other names, so that they can be joined with others of the same names.
+//! Renaming of a module's classes and functions, so that they can be merged with others of the same names.
 
 use frazil_ir::schema::FunctionSchema;
 use frazil_ir::{
@@ -16,14 +16,14 @@ pub(super) struct Renaming<'c> {
 }
 
 impl<'c> Renaming<'c> {
-    /// New names for what `other` has under the name of something else in `unit`, and for what mentions such things and is in both.
+    /// Finds new names for definitions of `other` whose names are used for something else in `unit`, and for shared definitions that refer to them.
     pub(super) fn between(ctx: &'c Context, unit: &CompilationUnit, other: &CompilationUnit) -> Renaming<'c> {
         let mut renaming = Renaming {
             ctx,
             names: IndexMap::new(),
         };
         let methods = methods(other);
-        // Each turn finds what differs because of what the one before renamed.
+        // Each iteration finds the definitions that differ because of names that the previous one changed.
         loop {
             let before = renaming.names.len();
             for (name, class) in &other.classes {
@@ -133,7 +133,7 @@ impl<'c> Renaming<'c> {
         schema
     }
 
-    /// The definition of a class; its methods are the old ones.
+    /// Returns the definition of a class with new names; its methods are not renamed.
     pub(super) fn class(&self, class: &ClassDef) -> ClassDef {
         let mut class = class.clone();
         class.name = self.symbol(class.name);
@@ -149,7 +149,7 @@ impl<'c> Renaming<'c> {
         class
     }
 
-    /// A function, or the method of that name of a class.
+    /// Returns a function with new names, or the method of that name of a class.
     pub(super) fn function(&self, function: &Function, method_of: Option<(SymbolId, SymbolId)>) -> Function {
         let mut schema = self.schema(&function.schema);
         let name = match method_of {
@@ -201,7 +201,7 @@ impl<'c> Renaming<'c> {
         graph
     }
 
-    /// What takes the place of an attribute's value that may mention names.
+    /// Returns the replacement of an attribute's value that may contain names.
     fn attribute(&self, value: &AttributeValue) -> Option<AttributeValue> {
         match value {
             AttributeValue::Constant(Constant::Tensor(_) | Constant::Int(_) | Constant::Str(_)) => None,
@@ -216,7 +216,7 @@ impl<'c> Renaming<'c> {
         }
     }
 
-    /// Whether both definitions say the same, the second with new names: objects of one are objects of the other, and do the same.
+    /// Returns whether both definitions are equal after the second is renamed, so that objects of one class are valid objects of the other.
     fn is_same(&self, unit: &CompilationUnit, a: &ClassDef, other: &CompilationUnit, b: &ClassDef) -> bool {
         let renamed = self.class(b);
         let attributes = |c: &ClassDef| -> Vec<_> { c.attributes.iter().map(|(n, a)| (*n, a.ty, a.kind)).collect() };
@@ -247,7 +247,7 @@ impl<'c> Renaming<'c> {
     }
 }
 
-/// The functions that are methods of a class.
+/// Returns the functions that are methods of a class.
 pub(super) fn methods(unit: &CompilationUnit) -> HashSet<FunctionId> {
     unit.classes
         .values()

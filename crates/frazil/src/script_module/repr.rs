@@ -3,7 +3,7 @@
 use super::ScriptModule;
 use std::fmt::{self, Display, Formatter};
 
-/// Modules that a text names at most: modules that share submodules may have endlessly many paths.
+/// Maximum number of modules that a text contains: modules that share submodules may have infinitely many paths.
 const MAX_MODULES: usize = 100_000;
 
 /// The text that PyTorch prints for the module, submodules included.
@@ -37,7 +37,7 @@ impl Display for ScriptModule<'_> {
                 write!(f, "\n{:1$}({label}): ", "", 2 * depth)?;
             }
             named += 1;
-            // A module that holds itself has no end.
+            // The text of a module that contains itself would be infinite.
             if named > MAX_MODULES || above.contains(&module.object) {
                 f.write_str("...")?;
                 continue;
@@ -61,7 +61,7 @@ impl Display for ScriptModule<'_> {
 }
 
 impl ScriptModule<'_> {
-    /// The class that PyTorch wraps the module in.
+    /// Returns the Python class with which PyTorch wraps the module.
     fn python_class(self) -> &'static str {
         "RecursiveScriptModule"
     }

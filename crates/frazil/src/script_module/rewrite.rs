@@ -1,11 +1,11 @@
-//! Replacing tensors wherever a module refers to them, with everybody's identity kept.
+//! Replacing tensors wherever a module refers to them, with object identity preserved.
 
 use frazil_ir::{Constant, DictConstant, ListConstant, Module, ObjectId, TensorData, TupleConstant};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Asks `replace` about every tensor that an object of `module` refers to, in attributes and in containers. What was one tensor,
-/// list or dictionary stays one. Graphs are left alone: their constants are not the module's to change.
+/// Calls `replace` for every tensor that an object of `module` refers to, in attributes and in containers. References to one
+/// tensor, list or dictionary remain references to one object. Constants of graphs are not replaced.
 pub(crate) fn replace_tensors(module: &mut Module, replace: impl FnMut(&Arc<TensorData>) -> Option<Arc<TensorData>>) {
     let mut rewriter = Rewriter {
         replace,
@@ -13,7 +13,7 @@ pub(crate) fn replace_tensors(module: &mut Module, replace: impl FnMut(&Arc<Tens
     };
     let objects: Vec<ObjectId> = module.objects().map(|(id, _)| id).collect();
     for id in objects {
-        // Two steps, so that slots that do not change are not touched.
+        // In two steps, so that unchanged slots are not written.
         let slots = &module.object(id).slots;
         let changed: Vec<(usize, Constant)> = slots
             .iter()
@@ -29,12 +29,12 @@ pub(crate) fn replace_tensors(module: &mut Module, replace: impl FnMut(&Arc<Tens
 
 struct Rewriter<F> {
     replace: F,
-    /// What became of each tensor, list and dictionary, by address; the old one is kept so that no address is used twice.
+    /// The original and the replacement of each tensor, list and dictionary, by address. The original is kept so that its address is not reused.
     done: HashMap<usize, (Constant, Option<Constant>)>,
 }
 
 impl<F: FnMut(&Arc<TensorData>) -> Option<Arc<TensorData>>> Rewriter<F> {
-    /// What takes the place of `value`; `None` when it stays.
+    /// Returns the replacement of `value`; `None` to keep it.
     fn constant(&mut self, value: &Constant) -> Option<Constant> {
         let address = match value {
             Constant::Tensor(t) => Arc::as_ptr(t) as usize,
@@ -76,7 +76,7 @@ impl<F: FnMut(&Arc<TensorData>) -> Option<Arc<TensorData>>> Rewriter<F> {
         new
     }
 
-    /// The items with replacements; `None` when there are none.
+    /// Returns the items with replacements; `None` if no item is replaced.
     fn all(&mut self, items: &[Constant]) -> Option<Vec<Constant>> {
         let new: Vec<Option<Constant>> = items.iter().map(|c| self.constant(c)).collect();
         new.iter().any(Option::is_some).then(|| {

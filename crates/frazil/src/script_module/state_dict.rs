@@ -14,7 +14,7 @@ use indexmap::IndexMap;
 /// See [`Model::load_state_dict`] for an example.
 pub type StateDict = IndexMap<String, Tensor>;
 
-/// How [`ScriptModule::state_dict_with`] collects state.
+/// Options of [`ScriptModule::state_dict_with`].
 ///
 /// ```
 /// use frazil::StateDictOptions;
@@ -30,9 +30,9 @@ pub type StateDict = IndexMap<String, Tensor>;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StateDictOptions {
-    /// What comes before each name.
+    /// Prefix of each name.
     pub prefix: String,
-    /// Whether tensors keep their flag of requiring gradients; without, they are detached.
+    /// Whether tensors keep their `requires_grad` flag; otherwise they are detached.
     pub keep_vars: bool,
 }
 
@@ -41,19 +41,19 @@ setters!(StateDictOptions {
     keep_vars: bool,
 });
 
-/// Names that a module and a state dictionary do not share.
+/// Names that only the module or only the state dictionary has.
 ///
 /// See [`Model::load_state_dict`] for an example.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IncompatibleKeys {
-    /// The module has them, the dictionary has not.
+    /// Names that only the module has.
     pub missing_keys: Vec<String>,
-    /// The dictionary has them, the module has not.
+    /// Names that only the dictionary has.
     pub unexpected_keys: Vec<String>,
 }
 
 impl ScriptModule<'_> {
-    /// Parameters and buffers by dotted name (`Module.state_dict`). Shared ones stand under each of their names.
+    /// Returns the parameters and buffers by dotted name (`Module.state_dict`). Shared ones are listed under each of their names.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
@@ -66,12 +66,12 @@ impl ScriptModule<'_> {
     /// ```
     ///
     /// # Errors
-    /// When a tensor does not fit its storage, or a hook fails.
+    /// If a tensor does not fit its storage, or a hook fails.
     pub fn state_dict(self) -> Result<StateDict> {
         self.state_dict_with(&StateDictOptions::default())
     }
 
-    /// [`state_dict`](Self::state_dict) with a prefix, or with tensors that are not detached.
+    /// Collects the state as [`state_dict`](Self::state_dict) does, with a prefix, or with tensors that are not detached.
     ///
     /// See [`StateDictOptions`] for an example.
     ///
@@ -83,8 +83,8 @@ impl ScriptModule<'_> {
         Ok(state)
     }
 
-    /// [`state_dict`](Self::state_dict) into a dictionary that may have entries already (the argument `destination`): of each module first parameters,
-    /// then buffers, then submodules.
+    /// Collects the state as [`state_dict`](Self::state_dict) does, into a dictionary that may have entries already (the argument `destination`): for
+    /// each module first parameters, then buffers, then submodules.
     ///
     /// ```
     /// # use frazil::{StateDict, StateDictOptions};
@@ -126,16 +126,16 @@ impl ScriptModule<'_> {
         })
     }
 
-    /// Calls `each` with the module and everything below it, under every name: before and after what is below. The text is what comes before
-    /// the names of a module's own attributes.
+    /// Calls `each` with the module and everything below it, under every name, before and after its submodules. The text is the prefix of
+    /// the module's own attributes.
     pub(super) fn walk(
         self,
         prefix: &str,
         each: &mut dyn FnMut(ScriptModule<'_>, &str, Visit) -> Result<()>,
     ) -> Result<()> {
-        // A work list and not recursion: the depth is the archive's to choose.
+        // A work list instead of recursion, since untrusted archives determine the depth.
         let mut pending = vec![(self, prefix.to_owned(), Visit::Enter)];
-        // A module that holds itself has endlessly many names; those on the way down are enough.
+        // A module that contains itself has infinitely many names, so a module is not entered again below itself.
         let mut above: Vec<ObjectId> = Vec::new();
         while let Some((module, prefix, visit)) = pending.pop() {
             each(module, &prefix, visit)?;
@@ -154,7 +154,7 @@ impl ScriptModule<'_> {
     }
 }
 
-/// When a walk comes by a module: before what is below it, or after.
+/// The moment of a visit: before the submodules, or after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Visit {
     Enter,
@@ -162,10 +162,10 @@ pub(super) enum Visit {
 }
 
 impl Model {
-    /// See [`ScriptModule::state_dict`].
+    /// Returns the state dictionary of the root: see [`ScriptModule::state_dict`].
     ///
     /// # Errors
-    /// When a tensor does not fit its storage, or a hook fails.
+    /// If a tensor does not fit its storage, or a hook fails.
     pub fn state_dict(&self) -> Result<StateDict> {
         self.root().state_dict()
     }

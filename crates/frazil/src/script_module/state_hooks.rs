@@ -1,7 +1,7 @@
 //! Hooks of state dictionaries: Rust functions that run before and after a module's state is collected or loaded.
 //!
-//! Hooks belong to a module of a [`Model`], and run whenever its state is asked for, be it by itself or as a part of a module above it. Clones and
-//! snapshots of a model have its hooks; what is frozen, or made by passes, has none.
+//! Hooks belong to a module of a [`Model`], and run whenever its state is collected or loaded, also as a part of a module above it. Clones and
+//! snapshots of a model have its hooks; frozen models, and those that passes return, have none.
 
 use super::{IncompatibleKeys, ScriptModule, ScriptModuleMut, StateDict, StateDictOptions};
 use crate::error::Result;
@@ -10,31 +10,31 @@ use frazil_ir::ObjectId;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Gets the module, and the arguments of `state_dict` for it: the prefix is the one of its own names.
+/// A hook that receives the module, and the arguments of `state_dict` for it: the prefix is the one of its own names.
 type BeforeState = dyn Fn(ScriptModule<'_>, &StateDictOptions) -> Result<()> + Send + Sync;
-/// Gets also what has been collected so far, and may change it.
+/// A hook that also receives the entries collected so far, and may change them.
 type AfterState = dyn Fn(ScriptModule<'_>, &mut StateDict, &StateDictOptions) -> Result<()> + Send + Sync;
-/// Gets what is about to be loaded, and may change it.
+/// A hook that receives the entries to load, and may change them.
 type BeforeLoad = dyn Fn(ScriptModule<'_>, &mut LoadingState<'_>) -> Result<()> + Send + Sync;
-/// Gets the names that do not fit, and may change them.
+/// A hook that receives the names that do not fit, and may change them.
 type AfterLoad = dyn Fn(ScriptModule<'_>, &mut IncompatibleKeys) -> Result<()> + Send + Sync;
 
-/// A hook of state dictionaries that was registered, to be removed again.
+/// The identity of a registered hook of state dictionaries, with which it can be removed.
 ///
 /// See [`Model::register_state_dict_post_hook`] for an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StateHookId(u64);
 
-/// What is being loaded into a module, for its [`register_load_state_dict_pre_hook`](Model::register_load_state_dict_pre_hook).
+/// The state that is loaded into a module, for its [`register_load_state_dict_pre_hook`](Model::register_load_state_dict_pre_hook).
 #[derive(Debug)]
 pub struct LoadingState<'a> {
     /// The entries for the module and those below it, by their full names.
     pub state: &'a mut StateDict,
-    /// What comes before the module's own names: empty, or with a dot at its end.
+    /// Prefix of the module's own names: empty, or with a dot at its end.
     pub prefix: &'a str,
     /// Names that are missing or unexpected so far.
     pub keys: &'a mut IncompatibleKeys,
-    /// Errors so far; each is reported.
+    /// Errors so far, each of which is reported.
     pub error_msgs: &'a mut Vec<String>,
 }
 
@@ -45,7 +45,7 @@ enum StateHook {
     AfterLoad(Box<AfterLoad>),
 }
 
-/// The hooks of a model, of each module in the order in which they were registered.
+/// The hooks of a model, by module, in the order of registration.
 #[derive(Clone, Default)]
 pub(crate) struct StateHooks {
     next: u64,
@@ -70,7 +70,7 @@ impl StateHooks {
         found
     }
 
-    /// The hooks of a module.
+    /// Returns the hooks of a module.
     fn hooks(&self, object: ObjectId) -> impl Iterator<Item = &StateHook> {
         let hooks = self.of.get(&object).into_iter().flatten();
         hooks.map(|(_, hook)| &**hook)
@@ -102,7 +102,7 @@ impl StateHooks {
         })
     }
 
-    /// Whether hooks of the module run after it was loaded: they may look at its tensors.
+    /// Returns whether hooks of the module run after it was loaded, since these may read its tensors.
     pub(super) fn has_after_load(&self, object: ObjectId) -> bool {
         self.hooks(object).any(|hook| matches!(hook, StateHook::AfterLoad(_)))
     }
@@ -120,7 +120,7 @@ impl ScriptModuleMut<'_> {
         Arc::make_mut(self.model.state_hooks_mut()).add(self.object, hook)
     }
 
-    /// [`Model::register_state_dict_pre_hook`] of this module.
+    /// Registers a hook of this module, as [`Model::register_state_dict_pre_hook`] does.
     ///
     /// See [`Model::register_state_dict_post_hook`] for an example.
     pub fn register_state_dict_pre_hook(
@@ -130,9 +130,9 @@ impl ScriptModuleMut<'_> {
         self.add_state_hook(StateHook::BeforeState(Box::new(hook)))
     }
 
-    /// [`Model::register_state_dict_post_hook`] of this module.
+    /// Registers a hook of this module, as [`Model::register_state_dict_post_hook`] does.
     ///
-    /// See there for an example.
+    /// See [`Model::register_state_dict_post_hook`] for an example.
     pub fn register_state_dict_post_hook(
         &mut self,
         hook: impl Fn(ScriptModule<'_>, &mut StateDict, &StateDictOptions) -> Result<()> + Send + Sync + 'static,
@@ -140,9 +140,9 @@ impl ScriptModuleMut<'_> {
         self.add_state_hook(StateHook::AfterState(Box::new(hook)))
     }
 
-    /// [`Model::register_load_state_dict_pre_hook`] of this module.
+    /// Registers a hook of this module, as [`Model::register_load_state_dict_pre_hook`] does.
     ///
-    /// See there for an example.
+    /// See [`Model::register_load_state_dict_pre_hook`] for an example.
     pub fn register_load_state_dict_pre_hook(
         &mut self,
         hook: impl Fn(ScriptModule<'_>, &mut LoadingState<'_>) -> Result<()> + Send + Sync + 'static,
@@ -150,9 +150,9 @@ impl ScriptModuleMut<'_> {
         self.add_state_hook(StateHook::BeforeLoad(Box::new(hook)))
     }
 
-    /// [`Model::register_load_state_dict_post_hook`] of this module.
+    /// Registers a hook of this module, as [`Model::register_load_state_dict_post_hook`] does.
     ///
-    /// See there for an example.
+    /// See [`Model::register_load_state_dict_post_hook`] for an example.
     pub fn register_load_state_dict_post_hook(
         &mut self,
         hook: impl Fn(ScriptModule<'_>, &mut IncompatibleKeys) -> Result<()> + Send + Sync + 'static,
@@ -162,7 +162,8 @@ impl ScriptModuleMut<'_> {
 }
 
 impl Model {
-    /// Runs `hook` before the module's state is collected (`Module.register_state_dict_pre_hook`), with the prefix of its names. An error ends the call.
+    /// Registers a hook that runs before the module's state is collected (`Module.register_state_dict_pre_hook`), with the prefix of its names. An error ends
+    /// the call.
     ///
     /// See [`register_state_dict_post_hook`](Self::register_state_dict_post_hook) for an example.
     pub fn register_state_dict_pre_hook(
@@ -172,8 +173,8 @@ impl Model {
         self.root_mut().register_state_dict_pre_hook(hook)
     }
 
-    /// Runs `hook` after the state of the module and everything below it was collected (`Module.register_state_dict_post_hook`). It may change
-    /// what has been collected so far, which is that of modules above and before it, too.
+    /// Registers a hook that runs after the state of the module and everything below it was collected
+    /// (`Module.register_state_dict_post_hook`). It may change all entries collected so far, including those of modules above and before it.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
@@ -196,8 +197,8 @@ impl Model {
         self.root_mut().register_state_dict_post_hook(hook)
     }
 
-    /// Runs `hook` before state is loaded into the module (`Module.register_load_state_dict_pre_hook`). It may change the entries, which are a copy, and
-    /// add to the names and errors that are reported.
+    /// Registers a hook that runs before state is loaded into the module (`Module.register_load_state_dict_pre_hook`). It may change the entries, which
+    /// are a copy, and add to the names and errors that are reported.
     ///
     /// ```
     /// # use frazil::{StateDict, Tensor};
@@ -221,8 +222,8 @@ impl Model {
         self.root_mut().register_load_state_dict_pre_hook(hook)
     }
 
-    /// Runs `hook` after state was loaded into the module and everything below it (`Module.register_load_state_dict_post_hook`). Names that it takes off
-    /// are no errors, and those that it adds are, when loading is strict.
+    /// Registers a hook that runs after state was loaded into the module and everything below it (`Module.register_load_state_dict_post_hook`). When
+    /// loading is strict, names that it removes are not errors, and names that it adds are.
     ///
     /// ```
     /// # use frazil::StateDict;
@@ -243,7 +244,7 @@ impl Model {
         self.root_mut().register_load_state_dict_post_hook(hook)
     }
 
-    /// Removes a hook of the module or of a submodule; false when it is not there.
+    /// Removes a hook of the module or of a submodule. Returns false if it does not exist.
     ///
     /// See [`register_state_dict_post_hook`](Self::register_state_dict_post_hook) for an example.
     pub fn remove_state_hook(&mut self, hook: StateHookId) -> bool {

@@ -1,4 +1,4 @@
-//! Modules and submodules of a model, to be changed.
+//! Mutable references to modules and submodules of a model.
 
 use super::ScriptModule;
 use crate::error::Result;
@@ -6,8 +6,8 @@ use crate::model::Model;
 use frazil_ir::{Constant, ObjectId};
 use frazil_runtime::Value;
 
-/// A module or submodule of a [`Model`], to be changed by itself: converted, switched between modes, loaded. The rest of the model stays as it is,
-/// except for parameters that it shares with the submodule.
+/// A mutable reference to a module or submodule of a [`Model`], which can be converted, switched between modes, or loaded by itself. The rest of
+/// the model does not change, except for parameters that it shares with the submodule.
 ///
 /// [`Model`] has the same methods for the whole module.
 ///
@@ -32,7 +32,7 @@ pub struct ScriptModuleMut<'m> {
 }
 
 impl Model {
-    /// The module itself, to be changed.
+    /// Returns the module itself, as a mutable reference.
     ///
     /// See [`ScriptModuleMut`] for an example.
     pub fn root_mut(&mut self) -> ScriptModuleMut<'_> {
@@ -44,12 +44,12 @@ impl Model {
         }
     }
 
-    /// The submodule at a dotted path, to be changed; "" is the module itself.
+    /// Returns the submodule at a dotted path, as a mutable reference; "" is the module itself.
     ///
     /// See [`ScriptModuleMut`] for an example.
     ///
     /// # Errors
-    /// When a name on the path is missing or no module.
+    /// If a name on the path does not exist or is not a module.
     pub fn submodule_mut(&mut self, path: &str) -> Result<ScriptModuleMut<'_>> {
         let object = self.root().get_submodule(path)?.id();
         Ok(ScriptModuleMut {
@@ -61,7 +61,7 @@ impl Model {
 }
 
 impl ScriptModuleMut<'_> {
-    /// The module, to be looked at.
+    /// Returns a read-only view of the module.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
@@ -74,7 +74,7 @@ impl ScriptModuleMut<'_> {
         self.model.root().at(self.object)
     }
 
-    /// [`Model::set_attribute`] of this module.
+    /// Sets an attribute of this module, as [`Model::set_attribute`] does.
     ///
     /// ```
     /// # use frazil::Value;
@@ -86,12 +86,12 @@ impl ScriptModuleMut<'_> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Model::set_attribute`].
+    /// The errors of [`Model::set_attribute`].
     pub fn set_attribute(&mut self, path: &str, value: &Value) -> Result<()> {
         self.model.set_attribute(&super::join(&self.path, path), value)
     }
 
-    /// [`Model::apply`] of this module: `each` gets the model and paths in it.
+    /// Applies a function to this module and everything below it, as [`Model::apply`] does: `each` receives the model and paths in it.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.net = nn.Sequential(nn.ReLU())\n \
@@ -107,7 +107,7 @@ impl ScriptModuleMut<'_> {
     /// ```
     ///
     /// # Errors
-    /// Those of `each`, the first of which ends it.
+    /// The first error of `each`, which ends the iteration.
     pub fn apply(&mut self, mut each: impl FnMut(&mut Model, &str) -> Result<()>) -> Result<()> {
         let paths: Vec<String> = self.view().named_modules().into_iter().map(|(path, _)| path).collect();
         paths.iter().rev().try_for_each(|path| {
@@ -119,7 +119,7 @@ impl ScriptModuleMut<'_> {
         })
     }
 
-    /// [`Model::train`] of this module and everything below it.
+    /// Sets the training flag of this module and everything below it, as [`Model::train`] does.
     ///
     /// See [`ScriptModuleMut`] for an example.
     pub fn train(&mut self, mode: bool) {
@@ -131,7 +131,7 @@ impl ScriptModuleMut<'_> {
         }
     }
 
-    /// [`train(false)`](Self::train).
+    /// Clears the training flag, as [`train(false)`](Self::train) does.
     ///
     /// See [`ScriptModuleMut`] for an example.
     pub fn eval(&mut self) {

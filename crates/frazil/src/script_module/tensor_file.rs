@@ -22,7 +22,7 @@ use std::path::Path;
 /// ```
 ///
 /// # Errors
-/// When the file cannot be read, is malformed, or holds a dtype that PyTorch has not.
+/// If the file cannot be read, is malformed, or contains a dtype that PyTorch does not have.
 pub fn read_safetensors(path: impl AsRef<Path>) -> Result<StateDict> {
     let path = path.as_ref();
     let bytes = std::fs::read(path).map_err(|e| Error::io("read", path, e))?;
@@ -39,17 +39,17 @@ pub fn read_safetensors(path: impl AsRef<Path>) -> Result<StateDict> {
         let sizes: Vec<i64> = view.shape().iter().map(|n| *n as i64).collect();
         out.insert(name.to_owned(), Tensor::from_bytes(dtype, &sizes, view.data())?);
     }
-    // The format orders by dtype and name; by name alone is what a reader expects.
+    // The format orders tensors by dtype and name; readers of state dictionaries expect an order by name alone.
     out.sort_keys();
     Ok(out)
 }
 
-/// Writes a state dictionary as a `.safetensors` file. Nothing half-written stays where there is an error.
+/// Writes a state dictionary as a `.safetensors` file. No partial file remains after an error.
 ///
 /// See [`read_safetensors`] for an example.
 ///
 /// # Errors
-/// When a dtype has no counterpart in the format, or the file cannot be written.
+/// If a dtype has no counterpart in the format, or the file cannot be written.
 pub fn write_safetensors(state: &StateDict, path: impl AsRef<Path>) -> Result<()> {
     let path = path.as_ref();
     let mut bytes = Vec::new();

@@ -1,10 +1,10 @@
-//! What tensors are, without their elements.
+//! Metadata of tensors.
 
 use super::ScriptModule;
 use crate::error::{Error, Result};
 use frazil_ir::{Constant, DType, Device};
 
-/// What a tensor of a module is, without its elements, which those of the device `meta` do not have.
+/// Metadata of a tensor of a module. It also exists for tensors of the device `meta`, which have no elements.
 ///
 /// ```
 /// use frazil::ir::{Device, DeviceKind};
@@ -21,23 +21,23 @@ use frazil_ir::{Constant, DType, Device};
 pub struct TensorInfo {
     /// Element type.
     pub dtype: DType,
-    /// Extent of each dimension.
+    /// Size of each dimension, in elements.
     pub sizes: Vec<i64>,
-    /// Step of each dimension, in elements.
+    /// Stride of each dimension, in elements.
     pub strides: Vec<i64>,
-    /// Where the tensor is, or was when it was saved.
+    /// The device of the tensor, now or when it was saved.
     pub device: Device,
-    /// True for trainable parameters.
+    /// The `requires_grad` flag: true for trainable parameters.
     pub requires_grad: bool,
 }
 
 impl ScriptModule<'_> {
-    /// What the tensor at a dotted path is: a parameter, a buffer, or a plain attribute. Its elements are not read.
+    /// Returns the metadata of the tensor at a dotted path: a parameter, a buffer, or a plain attribute. Its elements are not read.
     ///
     /// See [`TensorInfo`] for an example.
     ///
     /// # Errors
-    /// When there is no such tensor.
+    /// If there is no such tensor.
     pub fn tensor_info(self, path: &str) -> Result<TensorInfo> {
         let (owner, name) = self.owner(path)?;
         match owner.slot(name) {

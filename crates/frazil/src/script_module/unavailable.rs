@@ -1,4 +1,4 @@
-//! What `torch.jit.ScriptModule` has and a module without Python, autograd and other devices cannot have: methods of those names that say why.
+//! Methods of `torch.jit.ScriptModule` that need Python, autograd or other devices: each returns an error with the reason why it is unavailable.
 
 use crate::error::{Error, Result};
 use crate::model::Model;

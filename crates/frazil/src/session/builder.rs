@@ -6,14 +6,14 @@ use frazil_passes::{AnyPass, OptionInfo, PassInfo, PassOptions, PassRegistry};
 use frazil_runtime::Registry;
 use std::sync::Arc;
 
-/// A session in the making; see [`Session::builder`].
+/// A builder of a session; see [`Session::builder`].
 pub struct SessionBuilder {
     registry: Registry,
     passes: PassRegistry,
 }
 
 impl SessionBuilder {
-    /// With the prim and aten dialects and the standard passes.
+    /// Starts a session with the prim and aten dialects and the standard passes.
     pub(crate) fn standard() -> SessionBuilder {
         SessionBuilder {
             registry: standard_operators(Arc::default()),
@@ -21,16 +21,16 @@ impl SessionBuilder {
         }
     }
 
-    /// Adds a dialect: `register` adds schemas and semantics. Semantics for an operator that is there replace those.
+    /// Adds a dialect: `register` adds schemas and semantics. Semantics for an existing operator replace the old ones.
     ///
     /// # Errors
-    /// Those of `register`.
+    /// The errors of `register`.
     pub fn operators<E>(mut self, register: impl FnOnce(&mut Registry) -> Result<(), E>) -> Result<SessionBuilder, E> {
         register(&mut self.registry)?;
         Ok(self)
     }
 
-    /// Adds a pass, replacing one of its name.
+    /// Adds a pass, which replaces an existing one of its name.
     #[must_use]
     pub fn pass(mut self, info: &'static PassInfo) -> SessionBuilder {
         self.passes.add(info);
@@ -50,7 +50,7 @@ impl SessionBuilder {
         self
     }
 
-    /// The session.
+    /// Returns the finished session.
     #[must_use]
     pub fn build(self) -> Session {
         Session::with(self.registry, self.passes)

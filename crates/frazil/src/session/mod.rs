@@ -3,17 +3,16 @@
 pub(crate) mod builder;
 
 use crate::session::builder::SessionBuilder;
-use frazil_ir::{Context, Graph, Module};
+use frazil_ir::{Context, Module};
 use frazil_limits::Limits;
-use frazil_passes::constant_propagation::ConstantPropagation;
-use frazil_passes::{GraphPass, PassContext, PassRegistry};
+use frazil_passes::PassRegistry;
 use frazil_runtime::Registry;
 use frazil_torchscript::{LoadOptions, TraceContext, TraceRequest};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// What models of one program share. Cheap to make and to clone; the operators are registered when they are first asked for, which takes a millisecond or
-/// two. Drop it with its models and nothing stays.
+/// The state that models of one program share. Cheap to make and to clone; the operators are registered on first use, which takes one to two
+/// milliseconds. No global state remains after it and its models are dropped.
 ///
 /// ```
 /// use frazil::Session;
@@ -32,14 +31,14 @@ pub struct Session {
 
 struct Shared {
     ctx: Arc<Context>,
-    /// Where nothing is compiled or interpreted, nobody asks for them.
+    /// Registered on first use, since only compiling and interpreting need them.
     registry: OnceLock<Arc<Registry>>,
     passes: OnceLock<Arc<PassRegistry>>,
-    /// What `torch.jit.enable_onednn_fusion` sets.
+    /// The value of `torch.jit.enable_onednn_fusion`.
     onednn_fusion: AtomicBool,
 }
 
-/// The operators of the prim and aten dialects.
+/// Returns the operators of the prim and aten dialects.
 pub(crate) fn standard_operators(ctx: Arc<Context>) -> Registry {
     let mut registry = Registry::new(ctx);
     frazil_prim::register(&mut registry);
@@ -48,7 +47,7 @@ pub(crate) fn standard_operators(ctx: Arc<Context>) -> Registry {
 }
 
 impl Session {
-    /// A session with the prim and aten dialects and the standard passes.
+    /// Returns a session with the prim and aten dialects and the standard passes.
     ///
     /// See [`Session`] for an example.
     pub fn new() -> Session {
@@ -83,7 +82,7 @@ impl Session {
         SessionBuilder::standard()
     }
 
-    /// A session with these operators and passes alone; [`builder`](Self::builder) adds to the standard ones.
+    /// Returns a session with only these operators and passes; [`builder`](Self::builder) adds to the standard ones.
     ///
     /// ```
     /// use frazil::{Session, ir::Context, passes::PassRegistry, runtime::Registry};
@@ -105,8 +104,8 @@ impl Session {
         }
     }
 
-    /// The session with other limits, which hold for what it reads, for the models that come of that, and for their engines. Where one is exceeded, the
-    /// error is [`Error::Exceeded`], or says so in [`Error::exceeded`].
+    /// Returns the session with other limits, which apply to inputs that it reads, to the resulting models, and to their engines. If one is exceeded,
+    /// the error is [`Error::Exceeded`], or [`Error::exceeded`] returns it.
     ///
     /// ```
     /// use frazil::{Limits, Session};
@@ -123,12 +122,12 @@ impl Session {
         Session { limits, ..self.clone() }
     }
 
-    /// The limits of what it reads.
+    /// Returns the limits for inputs.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// The context of names and types.
+    /// Returns the context of names and types.
     ///
     /// ```
     /// # let session = frazil::Session::new();
@@ -139,7 +138,7 @@ impl Session {
         &self.shared.ctx
     }
 
-    /// The operators.
+    /// Returns the operators.
     ///
     /// ```
     /// # let session = frazil::Session::new();
@@ -151,7 +150,7 @@ impl Session {
         registry.get_or_init(|| Arc::new(standard_operators(Arc::clone(self.ctx()))))
     }
 
-    /// The passes.
+    /// Returns the passes.
     ///
     /// ```
     /// # let session = frazil::Session::new();
@@ -161,8 +160,8 @@ impl Session {
         self.shared.passes.get_or_init(|| Arc::new(PassRegistry::standard()))
     }
 
-    /// PyTorch's switch of oneDNN's fuser (`torch.jit.enable_onednn_fusion`), for all clones of the session. Frazil compiles kernels of its own, so that it
-    /// changes neither code nor results: [`EngineOptions::fuse`] decides what is fused.
+    /// Sets PyTorch's switch for oneDNN's fuser (`torch.jit.enable_onednn_fusion`), for all clones of the session. Frazil compiles its own kernels, so it
+    /// changes neither code nor results: [`EngineOptions::fuse`] controls fusion.
     ///
     /// ```
     /// # let session = frazil::Session::new();
@@ -174,25 +173,18 @@ impl Session {
         self.shared.onednn_fusion.store(enabled, Ordering::Relaxed);
     }
 
-    /// What [`enable_onednn_fusion`](Self::enable_onednn_fusion) set last (`torch.jit.onednn_fusion_enabled`); false at first.
+    /// Returns the last value set by [`enable_onednn_fusion`](Self::enable_onednn_fusion) (`torch.jit.onednn_fusion_enabled`); false by default.
     pub fn onednn_fusion_enabled(&self) -> bool {
         self.shared.onednn_fusion.load(Ordering::Relaxed)
     }
 
-    /// Does something with the options for source: constants are folded as PyTorch's compiler does. What cannot be folded is as right.
+    /// Calls `act` with the options for source: constants are folded as PyTorch's compiler does, and traces are recorded.
     pub(crate) fn with_source_options<R>(&self, act: impl FnOnce(&LoadOptions<'_>) -> R) -> R {
-        let fold = |graph: &mut Graph| {
-            let pass = ConstantPropagation {
-                immutable_only: true,
-                ..ConstantPropagation::default()
-            };
-            let _ = pass.run(graph, &mut PassContext::new(self.registry()));
-        };
         let trace = |module: &Module, context: &TraceContext, request: &TraceRequest| {
             crate::source_trace::record(self.registry(), module, context, request)
         };
         let mut options = self.load_options();
-        options.fold = Some(&fold);
+        options.operators = Some(self.registry());
         options.trace = Some(&trace);
         act(&options)
     }

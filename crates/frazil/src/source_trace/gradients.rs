@@ -1,14 +1,14 @@
-//! Which values of a trace require gradients: types say so, as PyTorch's do.
+//! Gradient flags of the values in a trace, which are part of their types as in PyTorch.
 
 use super::{Result, Tracing};
 use frazil_ir::{AttributeKind, Constant, TensorType, TypeId, TypeKind, ValueId, symbols};
 use frazil_runtime::Value;
 
-/// Operators whose results require no gradients, whatever their operands do.
+/// Operators whose results never require gradients.
 const WITHOUT: &[&str] = &["aten::detach", "aten::detach_", "aten::sign", "aten::heaviside"];
 
 impl Tracing<'_> {
-    /// Notes the parameters that require gradients.
+    /// Registers the parameters that require gradients.
     pub(super) fn find_parameters(&mut self) -> Result<()> {
         let module = self.module;
         for (id, object) in module.objects() {
@@ -28,7 +28,7 @@ impl Tracing<'_> {
         Ok(())
     }
 
-    /// Whether what a node of this kind gives of these operands requires gradients, where its dtype can.
+    /// Returns whether the results of a node of this kind with these operands require gradients, if their dtypes can.
     pub(super) fn propagates(&self, kind: &str, operands: &[ValueId]) -> bool {
         let makes_new = kind.ends_with("_like") || kind.starts_with("aten::new_");
         !makes_new && !WITHOUT.contains(&kind) && operands.iter().any(|&operand| self.requires_gradient(operand))
@@ -48,7 +48,7 @@ impl Tracing<'_> {
         node.is_some_and(|node| self.graph.operands(node).any(|item| self.requires_gradient(item)))
     }
 
-    /// The type of a tensor that requires gradients, if its dtype can.
+    /// Returns the type of a tensor with the gradient flag, if its dtype can have gradients.
     pub(super) fn with_gradient(&self, ty: TypeId) -> Option<TypeId> {
         let TypeKind::Tensor(tensor) = self.ctx.type_kind(ty) else {
             return None;
@@ -64,7 +64,7 @@ impl Tracing<'_> {
         })
     }
 
-    /// Gives values that require gradients the types that say so, where their dtypes can.
+    /// Sets the gradient flag in the types of values that require gradients, if their dtypes can.
     pub(super) fn mark_gradients(&mut self, values: &[ValueId]) {
         for &value in values {
             match self.with_gradient(self.graph.ty(value)) {
@@ -72,7 +72,7 @@ impl Tracing<'_> {
                     self.graph.set_type(value, ty);
                     self.gradients.insert(value);
                 }
-                // The parts of a list or tuple are looked at when it is unpacked.
+                // The elements of a list or tuple are handled when it is unpacked.
                 None if !self.ctx.is_tensor(self.graph.ty(value)) => {
                     self.gradients.insert(value);
                 }

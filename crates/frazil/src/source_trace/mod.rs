@@ -1,9 +1,10 @@
-//! Tracing what source traces: the code of the function runs once on the example inputs, and each operator that gives tensors is noted.
+//! Tracing in source (`torch.jit.trace`): the code of the function runs once on the example inputs, and each operator that returns tensors is recorded.
 //!
-//! Control flow, numbers that are read from tensors, and calls of functions that Python would run leave nothing behind. Calls of functions and
-//! modules that are compiled by themselves stay calls. Sizes stay computed from the tensors that they are of.
+//! Control flow, numbers that are read from tensors, and calls of plain Python functions are not recorded themselves. Calls of functions and
+//! modules that were compiled before stay calls. Sizes are computed from their tensors.
 
 mod gradients;
+mod host;
 pub(crate) mod operands;
 mod sizes;
 mod values;
@@ -18,62 +19,52 @@ use frazil_passes::{GraphPass, PassContext};
 use frazil_runtime::export::Exporter;
 use frazil_runtime::import::Importer;
 use frazil_runtime::interp::Interpreter;
+use frazil_runtime::interp::walk::{At, GraphPlan, Nesting, Outputs, walk};
+use frazil_runtime::op::Operator;
 use frazil_runtime::value::{ObjectValue, TensorCell};
-use frazil_runtime::{Registry, Value};
+use frazil_runtime::{Entry, Registry, Value};
 use frazil_torchscript::{TraceContext, TraceRequest};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Most nodes that the traced function may run.
+/// Maximum number of nodes that the traced function may run.
 const MAX_NODES: u64 = 1 << 22;
 
-/// Calls nested more deeply than this are refused.
+/// Maximum nesting of modules.
 const MAX_DEPTH: usize = 200;
-
-/// Functions of lists and dictionaries: what they give is known without them.
-const OF_CONTAINERS: &[&str] = &[
-    "aten::__contains__",
-    "aten::__getitem__",
-    "aten::_set_item",
-    "aten::Delete",
-    "aten::add",
-    "aten::add_",
-    "aten::append",
-    "aten::clear",
-    "aten::copy",
-    "aten::count",
-    "aten::dict",
-    "aten::extend",
-    "aten::get",
-    "aten::index",
-    "aten::insert",
-    "aten::items",
-    "aten::keys",
-    "aten::len",
-    "aten::list",
-    "aten::mul",
-    "aten::pop",
-    "aten::popitem",
-    "aten::remove",
-    "aten::reverse",
-    "aten::setdefault",
-    "aten::slice",
-    "aten::update",
-    "aten::values",
-];
 
 /// The traced counterpart of a value that is not a tensor.
 #[derive(Clone, Default)]
 enum Noted {
     #[default]
     Constant,
-    /// An integer that comes from sizes.
+    /// An integer that is computed from sizes.
     Int(ValueId),
     /// The elements of a list of integers.
     Ints(Vec<Option<ValueId>>),
 }
 
-type Env = HashMap<ValueId, (Value, Noted)>;
+/// A value with its counterpart in the trace.
+#[derive(Clone, Default)]
+struct Traced(Value, Noted);
+
+impl From<Value> for Traced {
+    fn from(value: Value) -> Traced {
+        Traced(value, Noted::Constant)
+    }
+}
+
+impl From<(Value, Noted)> for Traced {
+    fn from((value, noted): (Value, Noted)) -> Traced {
+        Traced(value, noted)
+    }
+}
+
+impl From<Traced> for (Value, Noted) {
+    fn from(Traced(value, noted): Traced) -> (Value, Noted) {
+        (value, noted)
+    }
+}
 
 type Result<T, E = String> = std::result::Result<T, E>;
 
@@ -86,28 +77,30 @@ struct Tracing<'t> {
     importer: Importer,
     exporter: Exporter,
     graph: Graph,
-    /// The value that each tensor is now, by its address; it is kept so that no address is used twice.
+    /// The current value of each tensor, by its address; the tensor is kept so that its address is not reused.
     tensors: HashMap<usize, (ValueId, TensorCell)>,
-    /// Parameters and buffers: the module that each is of, and its name there.
+    /// Parameters and buffers: the address of the module of each, and its name there.
     attributes: HashMap<usize, (usize, SymbolId)>,
     /// Parameters that require gradients, by address.
     parameters: HashSet<usize>,
     /// Values of the trace that require gradients.
     gradients: HashSet<ValueId>,
-    /// Modules by address: the one that each is in, its name there and its type.
+    /// Modules by address: the address of the parent of each, its name there and its type.
     modules: HashMap<usize, (usize, SymbolId, TypeId)>,
-    /// Modules that the trace has got so far.
+    /// Modules that have been read in the trace.
     objects: HashMap<usize, ValueId>,
     /// Whether modules are in training mode, by address.
     training: HashMap<usize, bool>,
+    /// Nodes and iterations run so far.
     nodes: u64,
-    depth: usize,
+    nesting: Nesting,
+    plans: HashMap<FunctionId, Arc<GraphPlan>>,
 }
 
-/// The graph of what the function of `request` does with its example inputs.
+/// Records the graph of the function of `request` on its example inputs.
 ///
 /// # Errors
-/// Why that cannot be traced.
+/// If the function cannot be traced.
 pub(crate) fn record(
     registry: &Arc<Registry>,
     module: &Module,
@@ -134,7 +127,8 @@ pub(crate) fn record(
         objects: HashMap::new(),
         training: HashMap::new(),
         nodes: 0,
-        depth: 0,
+        nesting: Nesting::default(),
+        plans: HashMap::new(),
     };
     tracing.trace(request)
 }
@@ -195,7 +189,7 @@ impl Tracing<'_> {
         }
     }
 
-    /// Notes the parameters and buffers of a module and of those within it.
+    /// Registers the parameters and buffers of a module and of those within it.
     fn find_attributes(&mut self, object: &ObjectValue, depth: usize) -> Result<()> {
         if depth > MAX_DEPTH {
             return Err("modules nest too deeply".to_owned());
@@ -222,7 +216,7 @@ impl Tracing<'_> {
         Ok(())
     }
 
-    /// Notes the tensors in an input.
+    /// Registers the tensors in an input.
     fn unpack(&mut self, value: &Value, noted: ValueId) -> Result<()> {
         match value {
             Value::Tensor(cell) => self.define(cell, noted),
@@ -230,10 +224,9 @@ impl Tracing<'_> {
                 let items = value.items().unwrap_or_default();
                 let types: Vec<TypeId> = items.iter().map(|item| self.type_of_value(item)).collect();
                 let kind = match value {
-                    Value::Tuple(_) => "prim::TupleUnpack",
-                    _ => "prim::ListUnpack",
+                    Value::Tuple(_) => symbols::PRIM_TUPLE_UNPACK,
+                    _ => symbols::PRIM_LIST_UNPACK,
                 };
-                let kind = self.ctx.symbol(kind);
                 let node = self.builder().node(kind, &[noted], &types);
                 let outputs = self.graph.node_outputs(node).to_vec();
                 if self.gradients.contains(&noted) {
@@ -259,7 +252,7 @@ impl Tracing<'_> {
         Ok(())
     }
 
-    /// The value of the trace for a result of the traced function.
+    /// Returns the value of the trace for a result of the traced function.
     fn result(&mut self, value: &Value, strict: bool, is_outer: bool) -> Result<ValueId> {
         match value {
             Value::Tensor(cell) => self.tensor(cell),
@@ -299,174 +292,23 @@ impl Tracing<'_> {
         }
     }
 
-    /// Runs a function of Python.
+    /// Runs a plain Python function.
     fn function(&mut self, id: FunctionId, args: Vec<(Value, Noted)>) -> Result<(Value, Noted)> {
-        if self.depth >= MAX_DEPTH {
-            return Err("calls nest too deeply to be traced".to_owned());
-        }
-        self.depth += 1;
         let module = self.module;
         let graph = &module.unit.function(id).graph;
-        let mut env = Env::new();
-        for (&input, arg) in graph.inputs().iter().zip(args) {
-            env.insert(input, arg);
-        }
-        self.block(graph, graph.root(), &mut env)?;
-        self.depth -= 1;
-        Ok(graph
-            .outputs()
-            .next()
-            .and_then(|output| env.get(&output).cloned())
-            .unwrap_or_default())
-    }
-
-    fn block(&mut self, graph: &Graph, block: frazil_ir::BlockId, env: &mut Env) -> Result<()> {
-        for node in graph.nodes(block) {
-            self.nodes += 1;
-            if self.nodes > MAX_NODES {
-                return Err(format!("the traced function runs more than {MAX_NODES} operations"));
-            }
-            self.node(graph, node, env)?;
-        }
-        Ok(())
-    }
-
-    fn node(&mut self, graph: &Graph, node: NodeId, env: &mut Env) -> Result<()> {
-        let inputs: Vec<(Value, Noted)> = graph
-            .operands(node)
-            .map(|operand| env.get(&operand).cloned().unwrap_or_default())
-            .collect();
-        let first = inputs.first().map(|(value, _)| value.clone()).unwrap_or_default();
-        let outputs = graph.node_outputs(node).to_vec();
-        let one = |value: (Value, Noted), env: &mut Env| {
-            if let Some(&output) = outputs.first() {
-                env.insert(output, value);
+        let plan = match self.plans.get(&id) {
+            Some(plan) => Arc::clone(plan),
+            None => {
+                let plan = GraphPlan::new(graph, &self.registry, &mut self.importer, Some(module));
+                Arc::clone(self.plans.entry(id).or_insert(Arc::new(plan)))
             }
         };
-        match graph.kind(node) {
-            symbols::PRIM_IF => {
-                let taken = usize::from(!matches!(first, Value::Bool(true)));
-                let Some(&block) = graph.node_blocks(node).get(taken) else {
-                    return Err("a condition without blocks".to_owned());
-                };
-                self.block(graph, block, env)?;
-                for (output, result) in outputs.iter().zip(graph.results(block)) {
-                    let value = env.get(&result).cloned().unwrap_or_default();
-                    env.insert(*output, value);
-                }
-                Ok(())
-            }
-            symbols::PRIM_LOOP => self.repeat(graph, node, &inputs, env),
-            symbols::PRIM_GET_ATTR => {
-                let value = self.attribute(&first, graph.attribute_symbol(node, symbols::ATTR_NAME))?;
-                one((value, Noted::Constant), env);
-                Ok(())
-            }
-            symbols::PRIM_SET_ATTR => {
-                let (object, slot) = self.slot(&first, graph.attribute_symbol(node, symbols::ATTR_NAME))?;
-                if let Some((value, _)) = inputs.get(1) {
-                    object.set_slot(slot, value.clone());
-                }
-                Ok(())
-            }
-            symbols::PRIM_CREATE_OBJECT => {
-                let ty = outputs.first().map(|&output| self.ctx.type_kind(graph.ty(output)));
-                let Some(TypeKind::Class(class)) = ty else {
-                    return Err("an object without a class".to_owned());
-                };
-                let slots = self.module.unit.class(class).map_or(0, |class| class.attributes.len());
-                one(
-                    (
-                        Value::Object(ObjectValue::new(class, vec![Value::None; slots])),
-                        Noted::Constant,
-                    ),
-                    env,
-                );
-                Ok(())
-            }
-            symbols::PRIM_CALL_METHOD => {
-                let name = graph
-                    .attribute_symbol(node, symbols::ATTR_NAME)
-                    .unwrap_or(symbols::EMPTY);
-                let value = self.call_method(graph, node, name, inputs)?;
-                one(value, env);
-                Ok(())
-            }
-            symbols::PRIM_CALL_FUNCTION => {
-                let Value::Function(name) = first else {
-                    return Err("a call of something that is no function".to_owned());
-                };
-                let Some(id) = self.module.unit.find_function(name) else {
-                    return Err(format!("there is no function '{}'", self.ctx.name(name)));
-                };
-                let args = inputs.into_iter().skip(1).collect::<Vec<_>>();
-                let value = match self.is_python(id) {
-                    true => self.function(id, args)?,
-                    false => {
-                        let ty = self.ctx.type_of_kind(TypeKind::Function(name));
-                        let function = self.builder().constant_typed(Constant::Function(name), ty);
-                        self.call(graph, node, id, &[function], &args)?
-                    }
-                };
-                one(value, env);
-                Ok(())
-            }
-            symbols::PRIM_RAISE_EXCEPTION => Err(match first.as_str() {
-                Some(text) => format!("the traced function raises: {text}"),
-                None => "the traced function raises".to_owned(),
-            }),
-            _ => match graph.kind_name(node) {
-                name @ ("prim::Enter" | "prim::Exit") => {
-                    let method = match name {
-                        "prim::Enter" => "__enter__",
-                        _ => "__exit__",
-                    };
-                    let method = self.ctx.symbol(method);
-                    let mut args = inputs;
-                    if name == "prim::Exit" {
-                        args.extend(std::iter::repeat_n((Value::None, Noted::Constant), 3));
-                    }
-                    let value = self.call_method(graph, node, method, args)?;
-                    one(value, env);
-                    Ok(())
-                }
-                _ => self.operator(graph, node, inputs, env),
-            },
-        }
+        let results = walk(self, graph, &plan, args.into_iter().map(Traced::from))?;
+        Ok(results.into_iter().next().unwrap_or_default().into())
     }
 
-    fn repeat(&mut self, graph: &Graph, node: NodeId, inputs: &[(Value, Noted)], env: &mut Env) -> Result<()> {
-        let (Some(&(Value::Int(trips), _)), Some(&(Value::Bool(condition), _))) = (inputs.first(), inputs.get(1))
-        else {
-            return Err("a loop without a trip count and a condition".to_owned());
-        };
-        let Some(&body) = graph.node_blocks(node).first() else {
-            return Err("a loop without a body".to_owned());
-        };
-        let mut carried: Vec<(Value, Noted)> = inputs.iter().skip(2).cloned().collect();
-        let (mut go, mut round) = (condition, 0);
-        while go && round < trips {
-            let arguments = std::iter::once((Value::Int(round), Noted::Constant)).chain(carried);
-            for (&parameter, argument) in graph.parameters(body).iter().zip(arguments) {
-                env.insert(parameter, argument);
-            }
-            self.block(graph, body, env)?;
-            let results: Vec<ValueId> = graph.results(body).collect();
-            let mut results = results
-                .iter()
-                .map(|result| env.get(result).cloned().unwrap_or_default());
-            go = matches!(results.next(), Some((Value::Bool(true), _)));
-            carried = results.collect();
-            round += 1;
-        }
-        for (&output, value) in graph.node_outputs(node).iter().zip(carried) {
-            env.insert(output, value);
-        }
-        Ok(())
-    }
-
-    fn slot(&self, object: &Value, name: Option<SymbolId>) -> Result<(ObjectValue, usize)> {
-        let (Value::Object(object), Some(name)) = (object, name) else {
+    fn slot(&self, object: &Value, name: SymbolId) -> Result<(ObjectValue, usize)> {
+        let Value::Object(object) = object else {
             return Err("an attribute of something that is no object".to_owned());
         };
         let class = self.module.unit.class(object.class());
@@ -476,29 +318,13 @@ impl Tracing<'_> {
         }
     }
 
-    fn attribute(&self, object: &Value, name: Option<SymbolId>) -> Result<Value> {
-        let (object, slot) = self.slot(object, name)?;
-        if let (Some(name), Some(&training)) = (name, self.training.get(&object.address()))
-            && self.ctx.name(name) == "training"
-        {
-            return Ok(Value::Bool(training));
-        }
-        Ok(object.slot(slot).unwrap_or_default())
-    }
-
-    /// Whether Python would run a function: its call leaves nothing behind.
+    /// Returns whether a function is plain Python, so that its call is not recorded.
     fn is_python(&self, id: FunctionId) -> bool {
         let name = self.ctx.name(self.module.unit.function(id).name);
         self.context.inlined.contains(&id) || name.starts_with("__torch__.torch.")
     }
 
-    fn call_method(
-        &mut self,
-        graph: &Graph,
-        node: NodeId,
-        name: SymbolId,
-        args: Vec<(Value, Noted)>,
-    ) -> Result<(Value, Noted)> {
+    fn method(&mut self, At { graph, node }: At<'_>, name: SymbolId, args: Vec<(Value, Noted)>) -> Result<Traced> {
         let Some((Value::Object(object), _)) = args.first() else {
             return Err("a method of something that is no object".to_owned());
         };
@@ -511,14 +337,15 @@ impl Tracing<'_> {
             ));
         };
         let is_module = self.modules.contains_key(&object.address()) || self.objects.contains_key(&object.address());
-        // A module within the traced one that was compiled or traced before, and is called as what it is.
-        match is_module && !self.context.classes.contains(&class) {
-            true => self.call(graph, node, id, &[], &args),
-            false => self.function(id, args),
-        }
+        // A submodule of the traced module that was compiled or traced before is called as such.
+        let result = match is_module && !self.context.classes.contains(&class) {
+            true => self.call(graph, node, id, &[], &args)?,
+            false => self.function(id, args)?,
+        };
+        Ok(result.into())
     }
 
-    /// A call that stays in the trace.
+    /// Records a call.
     fn call(
         &mut self,
         graph: &Graph,
@@ -539,22 +366,25 @@ impl Tracing<'_> {
         Ok((result, Noted::Constant))
     }
 
-    fn operator(&mut self, graph: &Graph, node: NodeId, inputs: Vec<(Value, Noted)>, env: &mut Env) -> Result<()> {
+    fn note_operator(
+        &mut self,
+        At { graph, node }: At<'_>,
+        operator: &Operator,
+        inputs: &[(Value, Noted)],
+    ) -> Result<Outputs<Traced>> {
         let kind = graph.kind_name(node).to_owned();
         let outputs = graph.node_outputs(node).to_vec();
         let values: Vec<Value> = inputs.iter().map(|(value, _)| value.clone()).collect();
-        // Operands are noted before the call: in-place operators make other values of them.
-        let of_container = OF_CONTAINERS.contains(&kind.as_str())
+        // Operands are recorded before the call, since in-place operators change them.
+        // Results of functions of containers are known from the elements.
+        let of_container = self.registry.entry(&kind).is_some_and(Entry::is_on_values)
             && matches!(values.first(), Some(Value::List(_) | Value::Dict(_) | Value::Str(_)));
         let leaves = matches!(kind.as_str(), "aten::tensor" | "aten::as_tensor");
         let is_candidate = !kind.starts_with("prim::") && !of_container && !leaves;
         let gives_tensors = outputs.iter().any(|&output| self.holds_tensor(graph.ty(output)));
         let mut operands = Vec::new();
         if is_candidate && gives_tensors {
-            let wrapped = self
-                .registry
-                .operator(graph, node)
-                .and_then(|operator| wrapped_number(&self.ctx, operator.schema(), &values));
+            let wrapped = wrapped_number(operator, &values);
             for (index, (value, noted)) in inputs.iter().enumerate() {
                 operands.push(match (&wrapped, index) {
                     (Some(number), 1) => self.constant(&Value::Tensor(TensorCell::new(number.clone())))?,
@@ -566,12 +396,16 @@ impl Tracing<'_> {
         if is_candidate && gives_tensors {
             self.note(graph, node, &operands, &results)?;
         }
-        let mut noted = self.sizes(graph, node, &kind, &inputs, &results)?;
+        let mut noted = self.sizes(graph, node, &kind, inputs, &results)?;
         noted.resize(results.len(), Noted::Constant);
-        for ((&output, result), noted) in outputs.iter().zip(results).zip(noted) {
-            env.insert(output, (result, noted));
-        }
-        Ok(())
+        Ok(results.into_iter().zip(noted).map(Traced::from).collect())
+    }
+
+    /// The result of a node that leaves nothing in the trace, from the interpreter.
+    fn unnoted(&mut self, At { graph, node }: At<'_>, operands: &[Traced]) -> Result<Traced> {
+        let values: Vec<Value> = operands.iter().map(|Traced(value, _)| value.clone()).collect();
+        let results = self.run(graph, node, &values)?;
+        Ok(results.into_iter().next().unwrap_or_default().into())
     }
 
     fn holds_tensor(&self, ty: TypeId) -> bool {
@@ -597,7 +431,7 @@ impl Tracing<'_> {
         self.interpreter.run_graph(&one, values).map_err(|e| e.to_string())
     }
 
-    /// A copy of a node at the end of another graph.
+    /// Returns a copy of a node at the end of another graph.
     fn copied(
         &self,
         graph: &Graph,
@@ -621,7 +455,7 @@ impl Tracing<'_> {
         copy
     }
 
-    /// Notes what a node has given.
+    /// Records the results of a node.
     fn note(&mut self, graph: &Graph, node: NodeId, operands: &[ValueId], results: &[Value]) -> Result<()> {
         let types: Vec<TypeId> = results.iter().map(|result| self.type_of_value(result)).collect();
         let mut own = std::mem::replace(&mut self.graph, Graph::new(Arc::clone(&self.ctx)));
@@ -667,6 +501,6 @@ impl Tracing<'_> {
     }
 }
 
-/// PyTorch's message about results of other types.
+/// PyTorch's message about results of unsupported types.
 const RESULTS: &str =
     "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions";

@@ -1,25 +1,14 @@
 //! Tensor types as a trace records them, and the tensors that Python makes of numbers.
 
-use frazil_ir::schema::FunctionSchema;
 use frazil_ir::{Context, DType, TypeId};
-use frazil_runtime::{Scalar, Tensor, Value};
+use frazil_runtime::entry::{NumberRule, TensorVariant};
+use frazil_runtime::{Operator, Scalar, Tensor, Value};
 
-/// Arithmetic with numbers, of which Python's calls make tensors before the tracer sees them.
-const WITH_WRAPPED_NUMBERS: [&str; 8] = [
-    "aten::add",
-    "aten::sub",
-    "aten::mul",
-    "aten::div",
-    "aten::add_",
-    "aten::sub_",
-    "aten::mul_",
-    "aten::div_",
-];
-
-/// The number of an arithmetic operator as the tensor that Python makes of it, where the graph gives the same with it.
-pub(crate) fn wrapped_number(ctx: &Context, schema: &FunctionSchema, values: &[Value]) -> Option<Tensor> {
-    let name = ctx.name(schema.name);
-    if !WITH_WRAPPED_NUMBERS.contains(&name) || !ctx.name(schema.overload).starts_with("Scalar") {
+/// The scalar of an arithmetic operator as the tensor that Python makes of it before the tracer is called, if the graph computes the same with it.
+pub(crate) fn wrapped_number(operator: &Operator, values: &[Value]) -> Option<Tensor> {
+    let traits = operator.traits();
+    let is_arithmetic = |v: &TensorVariant| matches!(v.rule, NumberRule::Arithmetic | NumberRule::Quotient);
+    if traits.scalar_variant.is_none() || !traits.tensor_variant.is_some_and(is_arithmetic) {
         return None;
     }
     let (tensor, number) = (values.first()?.as_tensor()?, values.get(1)?.as_scalar()?);
@@ -35,7 +24,7 @@ pub(crate) fn wrapped_number(ctx: &Context, schema: &FunctionSchema, values: &[V
     same.then(|| Tensor::scalar(dtype, number))
 }
 
-/// The type of a tensor with all that is known of it.
+/// Returns the type of a tensor with all its known properties.
 pub(crate) fn type_of(ctx: &Context, tensor: &Tensor) -> TypeId {
     ctx.tensor_of(tensor.dtype(), tensor.sizes(), tensor.strides(), false)
 }

@@ -1,22 +1,13 @@
-//! Integers that come from sizes: they stay computed in a trace.
+//! Integers that are computed from sizes, which a trace computes too.
 
 use super::{Noted, Result, Tracing};
-use frazil_ir::{Graph, NodeId, ValueId, types};
+use frazil_ir::{Graph, NodeId, ValueId, symbols, types};
 use frazil_runtime::Value;
+use frazil_runtime::entry::NumberRule;
 use frazil_runtime::value::ListValue;
 
-/// Arithmetic of integers that stays in the trace where it is about sizes.
-const OF_SIZES: &[&str] = &[
-    "aten::add",
-    "aten::floordiv",
-    "aten::mul",
-    "aten::neg",
-    "aten::remainder",
-    "aten::sub",
-];
-
 impl Tracing<'_> {
-    /// The traced counterparts of results that are integers computed from sizes.
+    /// Returns the traced counterparts of results that are integers computed from sizes.
     pub(super) fn sizes(
         &mut self,
         graph: &Graph,
@@ -62,11 +53,13 @@ impl Tracing<'_> {
                 Some(&(Value::Int(index), _)) => vec![element(noted, index, list.items().len())],
                 _ => Vec::new(),
             },
-            ("prim::ListUnpack", Some((_, Noted::Ints(all))), _) => {
+            (_, Some((_, Noted::Ints(all))), _) if graph.kind(node) == symbols::PRIM_LIST_UNPACK => {
                 let each = all.iter().map(|value| value.map_or(Noted::Constant, Noted::Int));
                 each.collect()
             }
-            ("prim::ListConstruct", ..) if inputs.iter().any(|(_, noted)| matches!(noted, Noted::Int(_))) => {
+            _ if graph.kind(node) == symbols::PRIM_LIST_CONSTRUCT
+                && inputs.iter().any(|(_, noted)| matches!(noted, Noted::Int(_))) =>
+            {
                 let all = inputs.iter().map(|(_, noted)| match noted {
                     Noted::Int(value) => Some(*value),
                     _ => None,
@@ -86,7 +79,7 @@ impl Tracing<'_> {
                 vec![Noted::Ints(all)]
             }
             ("aten::slice", Some((Value::List(list), Noted::Ints(all))), [Value::List(_)]) => {
-                // Which elements were picked, the positions show.
+                // The positions show which elements were picked.
                 let positions = ListValue::new(types::INT, (0..list.items().len() as i64).map(Value::Int).collect());
                 let mut values: Vec<Value> = inputs.iter().map(|(value, _)| value.clone()).collect();
                 if let Some(first) = values.first_mut() {
@@ -101,7 +94,7 @@ impl Tracing<'_> {
                 vec![Noted::Ints(all.collect())]
             }
             (kind, _, [Value::Int(_)])
-                if OF_SIZES.contains(&kind)
+                if self.is_integer_arithmetic(kind)
                     && inputs.iter().all(|(value, _)| matches!(value, Value::Int(_)))
                     && inputs.iter().any(|(_, noted)| matches!(noted, Noted::Int(_))) =>
             {
@@ -113,6 +106,12 @@ impl Tracing<'_> {
             }
             _ => Vec::new(),
         })
+    }
+
+    /// Whether an operator on integers stays in the trace where it is about sizes.
+    fn is_integer_arithmetic(&self, kind: &str) -> bool {
+        let variant = self.registry.entry(kind).and_then(|e| e.traits().tensor_variant);
+        variant.is_some_and(|v| matches!(v.rule, NumberRule::Arithmetic | NumberRule::Integers))
     }
 
     fn integer(&mut self, kind: &str, operands: &[ValueId]) -> ValueId {

@@ -6,7 +6,7 @@ use frazil_runtime::Value;
 use frazil_runtime::value::TensorCell;
 
 impl Tracing<'_> {
-    /// Returns the traced counterpart of a value, which is a new constant where there is none.
+    /// Returns the traced counterpart of a value; a new constant if there is none.
     pub(super) fn noted(&mut self, value: &Value, noted: &Noted) -> Result<ValueId> {
         match (value, noted) {
             (Value::Int(_), Noted::Int(known)) => Ok(*known),
@@ -44,7 +44,7 @@ impl Tracing<'_> {
         Ok(self.builder().constant(constant))
     }
 
-    /// The value that a tensor is now: what was noted, an attribute, or else a constant.
+    /// Returns the current value of a tensor: a recorded one, an attribute, or else a constant.
     pub(super) fn tensor(&mut self, cell: &TensorCell) -> Result<ValueId> {
         if let Some((value, _)) = self.tensors.get(&cell.address()) {
             return Ok(*value);
@@ -64,7 +64,7 @@ impl Tracing<'_> {
         Ok(value)
     }
 
-    /// The module at an address, got from the one that it is in.
+    /// Returns the module at an address, read from its parent.
     pub(super) fn module_of(&mut self, address: usize) -> Result<ValueId> {
         if let Some(&known) = self.objects.get(&address) {
             return Ok(known);

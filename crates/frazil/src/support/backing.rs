@@ -1,10 +1,10 @@
-//! Files that tensors are read from when they are needed.
+//! Files from which tensors are read when they are needed.
 
 use crate::error::{Error, Result};
 use frazil_ir::FileBytes;
 use std::sync::Arc;
 
-/// The files that tensors of a module are read from: an archive, or what is beside a text. Clones share them.
+/// The files from which tensors of a module are read: an archive, or the file beside a text. Clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct Backing(Arc<[Arc<FileBytes>]>);
 
@@ -13,11 +13,11 @@ impl Backing {
         Backing(files.into_iter().collect())
     }
 
-    /// To be called before something that was computed from tensors is given away: where a part of a file could not be read as it was, zeros have taken its
-    /// place.
+    /// Checks that no read of a file has failed. Callers must do this before they return anything that was computed from tensors: zeros replace the parts
+    /// of a file that could not be read.
     ///
     /// # Errors
-    /// When that has happened, now or before.
+    /// If a read has failed, now or before.
     pub fn check(&self) -> Result<()> {
         match self.0.iter().find(|file| !file.is_unchanged()) {
             Some(file) => {

@@ -1,9 +1,9 @@
-//! Work within limits.
+//! Running work within limits, and interrupting it.
 
 use crate::error::Error;
 use frazil_limits::{Budget, Limits, Phase};
 
-/// Does `work`, which is what `phase` says, within `limits`. Whatever the work makes of it, a limit that it exceeded is an [`Error::Exceeded`].
+/// Runs `work`, which is described by `phase`, within `limits`. If it exceeded a limit, returns [`Error::Exceeded`], whatever its own result is.
 pub(crate) fn within<R, E: From<Error>>(
     limits: &Limits,
     phase: Phase,
@@ -20,12 +20,12 @@ pub(crate) fn within<R, E: From<Error>>(
     done
 }
 
-/// Does `work`, which ends with [`Error::Interrupted`] soon after `check` has returned true: loading, freezing, passes, compiling, and calls that the
-/// interpreter runs, or native code in segments.
+/// Runs `work`, and ends it with [`Error::Interrupted`] soon after `check` has returned true. This applies to loading, freezing, passes, compiling,
+/// and calls that run in the interpreter or in native segments.
 ///
-/// `check` is called on the current thread only, every 20 milliseconds or so, also while other threads do parts of the work. It may call this crate. The
-/// compilation of a kernel and an operator that have begun are carried out first. Work that was interrupted leaves nothing half-done: no files, and engines
-/// compile again what they have not compiled.
+/// `check` is called on the current thread only, about every 20 milliseconds, also while other threads do parts of the work. It may call this crate. A
+/// running compilation of a kernel or a running operator is completed first. Interrupted work leaves no partial state: no files, and engines compile again
+/// when needed.
 ///
 /// ```
 /// use frazil::{CallError, Error, Value, interruptible};
@@ -44,7 +44,7 @@ pub(crate) fn within<R, E: From<Error>>(
 /// ```
 ///
 /// # Errors
-/// Those of `work`, and [`Error::Interrupted`] whenever `check` has returned true.
+/// The errors of `work`, and [`Error::Interrupted`] whenever `check` has returned true.
 pub fn interruptible<R, E: From<Error>>(
     check: impl Fn() -> bool + Send + Sync + 'static,
     work: impl FnOnce() -> Result<R, E>,
@@ -59,8 +59,8 @@ pub fn interruptible<R, E: From<Error>>(
     }
 }
 
-/// Fails if a limit of the work that the current thread does has been exceeded. To be called before the outcome of a part of the work is kept: if it
-/// failed, the limit may be why.
+/// Fails if the work of the current thread has exceeded a limit. Callers must check this before they cache the outcome of a part of the work: if it
+/// failed, the limit may be the reason.
 #[cfg(feature = "codegen")]
 pub(crate) fn unexceeded() -> Result<(), Error> {
     match Budget::current().and_then(|budget| budget.exceeded().cloned()) {

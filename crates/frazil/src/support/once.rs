@@ -1,10 +1,10 @@
-//! Values that are made when they are first needed, by one thread, while others wait.
+//! Values that one thread makes when they are first needed, while others wait.
 
 use frazil_limits::{Exceeded, PAUSE};
 use frazil_runtime::threads::outside_of_pools;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// A value that the first thread to need it makes. A maker that fails leaves nothing, and the next thread tries again.
+/// A value that the first thread that needs it makes. If making it fails, nothing is stored, and the next thread tries again.
 pub(crate) struct Once<T> {
     value: OnceLock<T>,
     /// Whether a thread is making the value.
@@ -22,7 +22,7 @@ impl<T> Default for Once<T> {
     }
 }
 
-/// Ends the making of a value, however it ends.
+/// Marks the making of a value as ended on drop, also after failures.
 struct Making<'o, T>(&'o Once<T>);
 
 impl<T> Drop for Making<'_, T> {
@@ -33,7 +33,7 @@ impl<T> Drop for Making<'_, T> {
 }
 
 impl<T> Once<T> {
-    /// The value, if it has been made.
+    /// Returns the value, if it has been made.
     pub(crate) fn get(&self) -> Option<&T> {
         self.value.get()
     }
@@ -42,10 +42,10 @@ impl<T> Once<T> {
         self.is_making.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The value, which `make` makes if nobody has. While another thread makes it, this one waits.
+    /// Returns the value, or makes it with `make` if it has not been made. While another thread makes it, this one waits.
     ///
     /// # Errors
-    /// Those of `make`, and when the current thread's budget is exceeded while it waits.
+    /// The errors of `make`; also if the current thread's budget is exceeded while it waits.
     pub(crate) fn get_or_make<E>(&self, make: impl FnOnce() -> Result<T, E> + Send) -> Result<&T, E>
     where
         T: Send + Sync,
@@ -61,7 +61,7 @@ impl<T> Once<T> {
                 .wait_timeout(is_making, PAUSE)
                 .unwrap_or_else(PoisonError::into_inner);
             if *is_making {
-                // What the check calls must not find this locked.
+                // The check may use this value, so the lock must not be held here.
                 drop(is_making);
                 frazil_limits::check()?;
                 is_making = self.lock();
@@ -131,7 +131,7 @@ mod tests {
             let limits: Limits = "call-time=10ms".parse().unwrap();
             let budget = Budget::new(&limits, Phase::Call);
             let _entered = budget.enter();
-            // One of so many checks looks at the clock.
+            // Only one of this number of checks reads the clock.
             let refused = (0..64).find_map(|_| once.get_or_make(|| Ok::<_, Error>(2)).err());
             assert!(refused.is_some_and(|e| e.exceeded().is_some()));
         });

@@ -1,6 +1,6 @@
 //! Setters of options, which are structures that may get more fields.
 
-/// Gives a structure of options a method for each field that returns the options with another value of it.
+/// Defines a method for each field of a structure of options. It returns the options with a new value of the field.
 macro_rules! setters {
     ($options:ident { $($field:ident: $ty:ty,)* }) => {
         impl $options {$(

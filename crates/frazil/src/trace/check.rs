@@ -1,4 +1,4 @@
-//! Checking a trace: tracing again with other inputs gives the same graph, and running the trace gives what the function gives.
+//! Checking of traces: tracing again with other inputs must lead to the same graph, and running the trace must return the same results as the function.
 
 use super::closeness::{default_atol, difference};
 use super::ndiff::ndiff;
@@ -10,14 +10,15 @@ use crate::model::loaded::Loaded;
 use crate::model::{Model, PassOptions};
 use crate::session::Session;
 use frazil_ir::{Constant, Graph, NodeId, symbols};
+use frazil_passes::support::effects;
 use frazil_runtime::Tensor;
 use frazil_runtime::import::Importer;
 use frazil_syntax::GraphText;
 
-/// So many random operators are listed.
+/// Maximum number of random operators that are listed.
 const MAX_LISTED: usize = 20;
 
-/// Traces `method` again on its inputs and compares with `trace`, which gets the warnings.
+/// Traces `method` again on its inputs and compares with `trace`, to which warnings are added.
 pub(super) fn check(
     session: &Session,
     trace: &mut Trace,
@@ -58,7 +59,7 @@ pub(super) fn check(
     }
 }
 
-/// The graph of a method without what differs with the inputs in any case: shapes, and numbers of values.
+/// Returns the graph of a method without properties that always differ between inputs: shapes, and numbers of values.
 fn canonical(trace: &Trace, method: &str) -> Result<Graph> {
     let mut loaded: Loaded = trace.loaded().clone();
     loaded.run_passes("inline,erase-shape-information,canonicalize", &PassOptions::default())?;
@@ -67,7 +68,7 @@ fn canonical(trace: &Trace, method: &str) -> Result<Graph> {
     Ok(graph)
 }
 
-/// Names values without names by their number in the order of the graph, in which PyTorch counts those with names too.
+/// Names unnamed values by their index in the order of the graph. As in PyTorch, the index also counts named values.
 fn number(graph: &mut Graph) {
     let mut values = graph.inputs().to_vec();
     for node in graph.all_nodes() {
@@ -106,7 +107,7 @@ fn graph_diff(ours: &Graph, theirs: &Graph) -> Option<String> {
     Some(out)
 }
 
-/// The nodes of both graphs side by side.
+/// Returns the nodes of both graphs side by side.
 fn pairs<'g>(a: &'g Graph, b: &'g Graph) -> impl Iterator<Item = (NodeId, NodeId)> + 'g {
     a.nodes(a.root()).zip(b.nodes(b.root()))
 }
@@ -138,7 +139,7 @@ fn constant_diff(ours: &Graph, theirs: &Graph) -> Result<Option<String>> {
     Ok(None)
 }
 
-/// How far constants of a dtype may differ, relative to their size: PyTorch's own bounds.
+/// Returns the relative tolerance for constants of a dtype: PyTorch's own bounds.
 fn rtol(tensor: &Tensor) -> f64 {
     use frazil_ir::DType;
     match tensor.dtype() {
@@ -150,7 +151,7 @@ fn rtol(tensor: &Tensor) -> f64 {
     }
 }
 
-/// Warns of outputs that are not close. True when there are none.
+/// Adds warnings for outputs that are not close. Returns true if there are none.
 fn compare(trace: &mut Trace, ours: &[Var], reference: &[Var], options: &TraceOptions, of: &str) -> bool {
     let mut all_close = true;
     for (i, (a, b)) in ours.iter().zip(reference).enumerate() {
@@ -184,7 +185,11 @@ fn warn_of_random(trace: &mut Trace) {
     for (_, function) in model.module().unit.functions() {
         let graph = &function.graph;
         let text = GraphText::new(graph);
-        let random = |&n: &NodeId| registry.operator(graph, n).is_some_and(|op| op.is_random());
+        let catalogue = registry.catalogue();
+        let random = |&n: &NodeId| {
+            let schema = effects::schema(graph, n, catalogue);
+            schema.is_some_and(|s| effects::draws_random_numbers(graph, n, &s, catalogue))
+        };
         listed.extend(graph.nodes(graph.root()).filter(random).map(|n| indent(&text.node(n))));
     }
     if listed.is_empty() {

@@ -1,9 +1,9 @@
-//! Whether two tensors are close, in the words of `torch.testing.assert_close`.
+//! Comparison of tensors, with messages in the words of `torch.testing.assert_close`.
 
 use frazil_ir::DType;
 use frazil_runtime::Tensor;
 
-/// How far results of a dtype may differ in absolute terms: PyTorch's own bounds.
+/// Returns the absolute tolerance for results of a dtype: PyTorch's own bounds.
 pub(super) fn default_atol(a: DType, b: DType) -> f64 {
     let of = |dtype| match dtype {
         DType::Half | DType::BFloat16 | DType::Float | DType::ComplexHalf | DType::ComplexFloat => 1e-5,
@@ -13,7 +13,7 @@ pub(super) fn default_atol(a: DType, b: DType) -> f64 {
     f64::max(of(a), of(b))
 }
 
-/// `None` when `actual` is within `atol + rtol * |expected|` of `expected` everywhere (NaN equals NaN); else what differs.
+/// Returns `None` if `actual` is within `atol + rtol * |expected|` of `expected` everywhere (NaN equals NaN), else a description of the difference.
 pub(super) fn difference(actual: &Tensor, expected: &Tensor, rtol: f64, atol: f64) -> Option<String> {
     if actual.sizes() != expected.sizes() {
         let shape = |t: &Tensor| t.sizes().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -66,7 +66,7 @@ pub(super) fn difference(actual: &Tensor, expected: &Tensor, rtol: f64, atol: f6
     ))
 }
 
-/// A bound as Python prints it: `1e-05`.
+/// Returns a bound as Python prints it: `1e-05`.
 fn scientific(bound: f64) -> String {
     let text = format!("{bound:e}");
     match text.split_once("e-") {
@@ -75,7 +75,7 @@ fn scientific(bound: f64) -> String {
     }
 }
 
-/// `(1, 4)`: the place of element `i` in row-major order.
+/// Returns the index of element `i` in row-major order: `(1, 4)`.
 fn index_of(mut i: usize, sizes: &[i64]) -> String {
     let mut index = Vec::new();
     for &size in sizes.iter().rev() {

@@ -1,4 +1,4 @@
-//! Tracing: what a Rust function does with tensors, as a graph.
+//! Tracing: records the operations of a Rust function on tensors as a graph.
 //!
 //! ```
 //! use frazil::{Session, Tensor, trace::TraceOptions};
@@ -13,10 +13,10 @@
 //! # }
 //! ```
 //!
-//! As in PyTorch, a trace has what was called, with the shapes that were there: what Rust's own `if` and `for` do is not in it. Warnings say
-//! where that may matter, and other inputs ([`TraceOptions::check_inputs`]) show whether it does. [`Parameters`] become attributes
-//! of the module that [`Session::trace_module`] gives; other tensors that the function has at hand become constants. Gradients are not recorded:
-//! the types say `requires_grad=0`.
+//! As in PyTorch, a trace contains the calls that were made, for the given shapes; it does not contain Rust's own `if` and `for`. Warnings point
+//! at places where this may matter, and other inputs ([`TraceOptions::check_inputs`]) show whether it does. [`Parameters`] become attributes of
+//! the module that [`Session::trace_module`] returns; other tensors that the function uses become constants. Gradients are not recorded: the
+//! types have `requires_grad=0`.
 
 mod check;
 mod closeness;
@@ -44,7 +44,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How a function is traced.
+/// Options for tracing.
 ///
 /// ```
 /// # use frazil::{Session, Tensor, trace::TraceOptions};
@@ -59,15 +59,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct TraceOptions {
     /// Names of the inputs; those without one are called `x`, `x1`, `x2`, ...
     pub names: Vec<String>,
-    /// Run the trace on the example inputs, or on `check_inputs`, trace again, and compare.
+    /// Runs the trace on the example inputs, or on `check_inputs`, traces again, and compares.
     pub check_trace: bool,
-    /// Other inputs to compare on, instead of the example ones.
+    /// Other inputs for the comparison, in place of the example inputs.
     pub check_inputs: Vec<Vec<Tensor>>,
-    /// How far results may differ, relative to their size.
+    /// Relative tolerance of results in the comparison.
     pub check_tolerance: f64,
-    /// Refuse lists and dictionaries as results: the trace has as many elements as they have this time.
+    /// Refuses lists and dictionaries as results: the trace would fix their number of elements.
     pub strict: bool,
-    /// Record in-place operators as those that give new tensors.
+    /// Records in-place operators as the variants that return new tensors.
     pub force_outplace: bool,
 }
 
@@ -98,13 +98,13 @@ impl Default for TraceOptions {
 /// See [`Session::trace_module`] for an example.
 pub type MethodFn<'f> = dyn Fn(&Scope, &[Var]) -> Result<Outputs> + 'f;
 
-/// A method to trace: its name, what it does, and its example inputs.
+/// A method to trace: its name, its function, and its example inputs.
 ///
 /// See [`Session::trace_module`] for an example.
 pub struct Method<'f> {
     /// Its name: `forward`.
     pub name: &'f str,
-    /// What it does.
+    /// The function to trace.
     pub function: &'f MethodFn<'f>,
     /// Its example inputs.
     pub inputs: &'f [Tensor],
@@ -125,29 +125,29 @@ pub struct Method<'f> {
 #[derive(Clone)]
 pub struct Trace {
     loaded: Loaded,
-    /// What may be wrong with it.
+    /// Warnings about it.
     pub warnings: Vec<TracerWarning>,
 }
 
 impl Trace {
-    /// The graph of a method; a traced function is called `forward`.
+    /// Returns the graph of a method; a traced function is called `forward`.
     ///
     /// See [`Trace`] for an example.
     ///
     /// # Errors
-    /// When there is no such method.
+    /// If there is no such method.
     pub fn graph(&self, name: &str) -> Result<TracedGraph<'_>> {
         Ok(TracedGraph(self.loaded.graph(name)?))
     }
 
-    /// What was traced as something that passes run on and that can be frozen, printed and written.
+    /// Returns the trace in a form that can be frozen, transformed by passes, printed and written.
     ///
     /// See [`Trace`] for an example.
     pub fn loaded(&self) -> &Loaded {
         &self.loaded
     }
 
-    /// The module; one without attributes for a traced function.
+    /// Returns the module; one without attributes for a traced function.
     ///
     /// See [`Trace`] for an example.
     pub fn to_model(&self) -> Model {
@@ -157,18 +157,18 @@ impl Trace {
         }
     }
 
-    /// Calls a method in the reference interpreter and gives the tensors of its result.
+    /// Calls a method in the reference interpreter and returns the tensors of its result.
     ///
     /// See [`Trace`] for an example.
     ///
     /// # Errors
-    /// What the program raises.
+    /// If the program raises.
     pub fn call(&self, method: &str, inputs: &[Tensor]) -> Result<Vec<Var>> {
         run(&self.to_model(), method, inputs)
     }
 }
 
-/// A graph that prints as PyTorch's graphs do.
+/// A graph whose text is that of PyTorch's graphs.
 ///
 /// See the [module documentation](self) for an example.
 pub struct TracedGraph<'t>(&'t Graph);
@@ -207,13 +207,13 @@ fn run(model: &Model, method: &str, inputs: &[Tensor]) -> Result<Vec<Var>> {
     Ok(out)
 }
 
-/// Tensors of their own with the same elements: a traced function may write to its inputs.
+/// Returns new tensors with the same elements, since a traced function may write to its inputs.
 fn copies(inputs: &[Tensor]) -> Result<Vec<Tensor>> {
     let each = inputs.iter().map(Tensor::deep_copy_preserving_strides);
     Ok(each.collect::<Result<_, _>>()?)
 }
 
-/// One run of a function under a recorder.
+/// The result of one run of a function under a recorder.
 struct Recorded {
     graph: Graph,
     outputs: Outputs,
@@ -222,12 +222,12 @@ struct Recorded {
 }
 
 impl Session {
-    /// Records what `function` does with `inputs` (`torch.jit.trace`).
+    /// Records the operations of `function` on `inputs` (`torch.jit.trace`).
     ///
     /// See the [module documentation](crate::trace) for an example.
     ///
     /// # Errors
-    /// Those of the function; when its result is a list or dictionary and `options` are strict; and when checking finds that other inputs give
+    /// The errors of the function; also if its result is a list or dictionary and `options` are strict, and if checking with other inputs leads to
     /// another graph.
     pub fn trace<R: Into<Outputs>>(
         &self,
@@ -244,8 +244,8 @@ impl Session {
         self.trace_methods(None, &[method], options)
     }
 
-    /// Records what several methods do with `parameters` and their inputs (`torch.jit.trace_module`). The parameters become attributes, in submodules by
-    /// their dotted paths. `options.check_inputs` are for the first method; the others are checked on their example inputs.
+    /// Records the operations of several methods on `parameters` and their inputs (`torch.jit.trace_module`). The parameters become attributes, in
+    /// submodules by their dotted paths. `options.check_inputs` apply to the first method; the others are checked on their example inputs.
     ///
     /// ```
     /// use frazil::{Session, Tensor, trace::{Method, Parameters, TraceOptions}};
@@ -261,7 +261,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Session::trace`].
+    /// The errors of [`Session::trace`].
     pub fn trace_module(
         &self,
         parameters: &Parameters,
@@ -324,7 +324,7 @@ impl Session {
             }
         };
         let mut trace = Trace { loaded, warnings };
-        // What was recorded for values that were not used, or left the trace.
+        // Removes nodes for values that were not used, or that left the trace.
         trace.loaded.run_passes("dce", &PassOptions::default())?;
         Ok(trace)
     }
@@ -360,7 +360,7 @@ impl Session {
     }
 }
 
-/// A recorded graph as a function: its inputs are called as in the graph.
+/// Returns a recorded graph as a function, whose arguments have the names of the graph's inputs.
 fn function_of(graph: Graph, name: &str) -> Function {
     let ctx = Arc::clone(graph.ctx());
     let plain = |ty: TypeId| {
@@ -395,7 +395,7 @@ fn function_of(graph: Graph, name: &str) -> Function {
 }
 
 impl Graphs {
-    /// Calls a function on tensors. In a traced function the call itself is recorded, with the control flow that the callee has.
+    /// Calls a function on tensors. In a traced function the call itself is recorded, with the control flow of the callee.
     ///
     /// ```
     /// # use frazil::{Loaded, Session, Tensor, trace::Outputs};
@@ -408,7 +408,7 @@ impl Graphs {
     /// ```
     ///
     /// # Errors
-    /// When there is no such function, it belongs to another session, or what it raises.
+    /// If there is no such function, if it belongs to another session, or if it raises.
     #[track_caller]
     pub fn call(&self, name: &str, ops: &Ops, args: &[&Var]) -> Result<Outputs> {
         let place = std::panic::Location::caller();
@@ -430,8 +430,8 @@ impl Graphs {
         }
     }
 
-    /// In a traced function calls `name` of these functions, whose control flow is part of the graph then; elsewhere runs `otherwise`
-    /// (`torch.jit.script_if_tracing`).
+    /// Calls `name` of these functions in a traced function, so that its control flow is part of the graph; otherwise runs
+    /// `otherwise` (`torch.jit.script_if_tracing`).
     ///
     /// ```
     /// # use frazil::{Loaded, Session, Tensor, eager::Var, trace::TraceOptions};
@@ -446,7 +446,7 @@ impl Graphs {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Graphs::call`] and of `otherwise`.
+    /// The errors of [`Graphs::call`] and of `otherwise`.
     #[track_caller]
     pub fn call_if_tracing(
         &self,

@@ -17,7 +17,7 @@ use indexmap::IndexMap;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Submodules within submodules.
+/// Maximum nesting of submodules.
 const MAX_DEPTH: usize = 100;
 
 /// Parameters and buffers by dotted path: `layer1.0.weight` is attribute `weight` of submodule `0` of submodule `layer1`.
@@ -43,7 +43,7 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// No parameters yet, of a module whose class is called `name`.
+    /// Returns an empty set of parameters, of a module whose class is called `name`.
     ///
     /// See [`Parameters`] for an example.
     pub fn new(name: &str) -> Parameters {
@@ -53,7 +53,7 @@ impl Parameters {
         }
     }
 
-    /// Adds a parameter. [`Parameters::share`] gives one tensor a second path.
+    /// Adds a parameter. [`Parameters::share`] adds a second path for a tensor.
     ///
     /// See [`Parameters`] for an example.
     pub fn parameter(&mut self, path: &str, tensor: Tensor) -> &mut Parameters {
@@ -72,7 +72,7 @@ impl Parameters {
     /// See [`Parameters`] for an example.
     ///
     /// # Errors
-    /// When there is none.
+    /// If there is none.
     pub fn share(&mut self, path: &str, other: &str) -> Result<&mut Parameters> {
         let (cell, kind) = self.entries.get(other).cloned().ok_or_else(|| missing(other))?;
         Ok(self.add(path, cell, kind))
@@ -83,7 +83,7 @@ impl Parameters {
         self
     }
 
-    /// Paths of the root, "", and of all submodules, owners first.
+    /// Paths of the root, "", and of all submodules, parents first.
     fn modules(&self) -> Vec<&str> {
         let mut paths = vec![""];
         let mut known = std::collections::HashSet::from([""]);
@@ -98,7 +98,7 @@ impl Parameters {
     }
 
     fn class_name(&self, path: &str) -> String {
-        // A number is no name of a Python module.
+        // A Python attribute cannot have a number as its name.
         let word = |name: &str| match name.bytes().all(|b| b.is_ascii_digit()) {
             true => format!(".Module_{name}"),
             false => format!(".{name}"),
@@ -114,7 +114,7 @@ impl Parameters {
         }
     }
 
-    /// The classes of the root and of all submodules, by path.
+    /// Returns the classes of the root and of all submodules, by path.
     pub(super) fn classes(&self, ctx: &Context) -> HashMap<String, TypeId> {
         let paths = self.modules().into_iter();
         paths
@@ -122,7 +122,7 @@ impl Parameters {
             .collect()
     }
 
-    /// The module with these attributes, in evaluation mode, and with these graphs as methods.
+    /// Returns the module with these attributes, in evaluation mode, and with these graphs as methods.
     pub(super) fn model(
         &self,
         session: &Session,
@@ -155,7 +155,7 @@ impl Parameters {
         let root_class = ctx.symbol(&self.class_name(""));
         let mut module = Module::new(Arc::clone(ctx), CompilationUnit::default(), root_class, Vec::new());
         let mut objects = HashMap::from([("", module.root)]);
-        // Owners come first, so each submodule finds its own.
+        // Parents come first, so their objects exist when submodules are attached.
         for path in self.modules().into_iter().skip(1) {
             let class = ctx.symbol(&self.class_name(path));
             let object = module.add_object(Object {
@@ -188,7 +188,7 @@ impl Parameters {
         Ok(Model::of(session.clone(), module))
     }
 
-    /// The name as a symbol, which no other attribute of the owner may have.
+    /// Returns the name as a symbol. It is an error if another attribute of the owner has the name.
     fn free_name(
         &self,
         ctx: &Context,
@@ -210,7 +210,7 @@ impl Parameters {
     }
 }
 
-/// The parameters of a module as its methods use them.
+/// The parameters of a module, for use in its methods.
 ///
 /// ```
 /// # use frazil::{Session, Tensor, eager::Var, trace::{Method, Outputs, Parameters, Scope, TraceOptions}};
@@ -237,7 +237,7 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// The parameters under these operators. Each trace has variables of its own, so that what one writes no other sees.
+    /// Returns the parameters with these operators. Each trace has its own variables, so that writes in one are not visible in others.
     pub(super) fn of(parameters: Option<&Parameters>, ops: &Ops) -> Result<Scope> {
         let mut copies: HashMap<usize, TensorCell> = HashMap::new();
         let mut entries = IndexMap::new();
@@ -260,14 +260,14 @@ impl Scope {
         })
     }
 
-    /// The operators, for tensors that the method makes.
+    /// Returns the operators, for tensors that the method makes.
     ///
     /// See [`Scope`] for an example.
     pub fn ops(&self) -> &Ops {
         &self.ops
     }
 
-    /// The parameters of the submodule at a dotted path.
+    /// Returns the parameters of the submodule at a dotted path.
     ///
     /// See [`Scope`] for an example.
     #[must_use]
@@ -278,12 +278,12 @@ impl Scope {
         }
     }
 
-    /// The parameter or buffer at a dotted path.
+    /// Returns the parameter or buffer at a dotted path.
     ///
     /// See [`Scope`] for an example.
     ///
     /// # Errors
-    /// When there is none.
+    /// If there is none.
     pub fn get(&self, path: &str) -> Result<Var> {
         let path = join(&self.prefix, path);
         let cell = self.entries.get(&path).ok_or_else(|| missing(&path))?;

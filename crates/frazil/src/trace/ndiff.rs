@@ -1,16 +1,16 @@
-//! Differences of texts in the layout of Python's `difflib.ndiff`: lines with `- `, `+ ` and `  ` before them, and a line with `? ` that points
-//! at what changed within similar lines.
+//! Differences of texts in the layout of Python's `difflib.ndiff`: lines with the prefixes `- `, `+ ` and `  `, and lines with the prefix `? `
+//! that mark the changes within similar lines.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Lines that are at least so similar are shown as one line that changed.
+/// Minimum similarity of two lines that are shown as one changed line.
 const SIMILAR: f64 = 0.75;
 
-/// Lines of larger changes are not paired by how similar they are: that takes time with the third power of their number.
+/// Maximum number of lines of a change that are paired by similarity, which takes cubic time.
 const MAX_PAIRED: usize = 400;
 
-/// The difference of two texts, line by line.
+/// Returns the difference of two texts, line by line.
 pub(super) fn ndiff(a: &str, b: &str) -> String {
     let (a, b): (Vec<&str>, Vec<&str>) = (a.lines().collect(), b.lines().collect());
     let mut out = Vec::new();
@@ -31,7 +31,7 @@ enum Tag {
     Insert,
 }
 
-/// What makes `b` of `a`: ranges of both.
+/// Returns the edit operations that turn `a` into `b`: ranges of both.
 fn opcodes<T: Eq + Hash>(a: &[T], b: &[T]) -> Vec<(Tag, [usize; 4])> {
     let (mut i, mut j) = (0, 0);
     let mut out = Vec::new();
@@ -51,7 +51,7 @@ fn opcodes<T: Eq + Hash>(a: &[T], b: &[T]) -> Vec<(Tag, [usize; 4])> {
     out
 }
 
-/// The longest common run, then the longest ones on both sides of it, and so on.
+/// Returns the longest common run, then recursively the longest ones on both sides of it.
 fn matching_blocks<T: Eq + Hash>(a: &[T], b: &[T]) -> Vec<(usize, usize, usize)> {
     let mut places: HashMap<&T, Vec<usize>> = HashMap::new();
     for (j, item) in b.iter().enumerate() {
@@ -69,7 +69,7 @@ fn matching_blocks<T: Eq + Hash>(a: &[T], b: &[T]) -> Vec<(usize, usize, usize)>
         pending.push([i + size, a1, j + size, b1]);
     }
     blocks.sort_unstable();
-    // Neighbours are one block.
+    // Adjacent blocks are merged.
     let mut merged: Vec<(usize, usize, usize)> = Vec::new();
     for (i, j, size) in blocks {
         match merged.last_mut() {
@@ -80,14 +80,14 @@ fn matching_blocks<T: Eq + Hash>(a: &[T], b: &[T]) -> Vec<(usize, usize, usize)>
     merged
 }
 
-/// The longest run of `a[a0..a1]` that `b[b0..b1]` has too: of several the first in `a`, then in `b`.
+/// Returns the longest run of `a[a0..a1]` that also occurs in `b[b0..b1]`; of several the first in `a`, then in `b`.
 fn longest_match<T: Eq + Hash>(
     a: &[T],
     places: &HashMap<&T, Vec<usize>>,
     [a0, a1, b0, b1]: [usize; 4],
 ) -> (usize, usize, usize) {
     let mut best = (a0, b0, 0);
-    // Lengths of the runs that end at the item before, by their end in `b`.
+    // Lengths of the runs that end at the previous item, by their end in `b`.
     let mut lengths: HashMap<usize, usize> = HashMap::new();
     for (i, item) in a.iter().enumerate().take(a1).skip(a0) {
         let mut next = HashMap::new();
@@ -108,7 +108,7 @@ fn longest_match<T: Eq + Hash>(
     best
 }
 
-/// How similar two lines are: twice what they share, by their length.
+/// Returns the similarity of two lines: twice the length of their common runs, divided by the sum of their lengths.
 fn ratio(a: &[char], b: &[char]) -> f64 {
     let shared: usize = matching_blocks(a, b).iter().map(|block| block.2).sum();
     match a.len() + b.len() {
@@ -117,7 +117,7 @@ fn ratio(a: &[char], b: &[char]) -> f64 {
     }
 }
 
-/// Lines that others took the place of: the most similar pair is shown as a change, then what stands before and behind it in the same way.
+/// Prints lines that were replaced: the most similar pair as a change, then recursively the lines before and after it.
 fn replace(a: &[&str], b: &[&str], out: &mut Vec<String>) {
     enum Work {
         Ranges([usize; 4]),
@@ -148,7 +148,7 @@ fn replace(a: &[&str], b: &[&str], out: &mut Vec<String>) {
             None => {
                 let minus = a[a0..a1].iter().map(|line| format!("- {line}"));
                 let plus = b[b0..b1].iter().map(|line| format!("+ {line}"));
-                // What is shorter comes first.
+                // The shorter range is printed first.
                 match b1 - b0 < a1 - a0 && b0 < b1 {
                     true => out.extend(plus.chain(minus)),
                     false => out.extend(minus.chain(plus)),
@@ -158,7 +158,7 @@ fn replace(a: &[&str], b: &[&str], out: &mut Vec<String>) {
     }
 }
 
-/// The pair of lines that are most similar, if any are similar at all; equal lines are taken where there are no others.
+/// Returns the most similar pair of lines, if any are similar at all; equal lines count only if there are no others.
 fn most_similar(a: &[Vec<char>], b: &[Vec<char>], [a0, a1, b0, b1]: [usize; 4]) -> Option<(usize, usize)> {
     if a1 - a0 > MAX_PAIRED || b1 - b0 > MAX_PAIRED {
         return None;
@@ -179,7 +179,7 @@ fn most_similar(a: &[Vec<char>], b: &[Vec<char>], [a0, a1, b0, b1]: [usize; 4]) 
     if best < SIMILAR { equal } else { found }
 }
 
-/// Both lines, each with marks under what the other has not.
+/// Prints both lines, each followed by marks below the characters that the other does not have.
 fn change(a: &str, b: &str, of_a: &[char], of_b: &[char], out: &mut Vec<String>) {
     let (mut under_a, mut under_b) = (String::new(), String::new());
     for (tag, [a0, a1, b0, b1]) in opcodes(of_a, of_b) {
@@ -205,7 +205,7 @@ fn change(a: &str, b: &str, of_a: &[char], of_b: &[char], out: &mut Vec<String>)
 mod tests {
     use super::ndiff;
 
-    /// What Python's difflib gives for these.
+    /// The expected texts are those of Python's difflib.
     #[test]
     fn differences_are_laid_out_as_python_does() {
         let a = "one\n%result : Tensor = mul(%x)\nreturn (%15)\nlast";

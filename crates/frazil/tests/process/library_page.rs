@@ -1,4 +1,4 @@
-//! The program that docs/library.md shows runs.
+//! Runs the program in docs/library.md.
 #![allow(clippy::print_stdout, reason = "the program prints")]
 
 use std::path::Path;

@@ -13,7 +13,7 @@ mod status;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The process itself is tested: one test at a time.
+/// Tests in this process run one at a time, since they measure the process.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)

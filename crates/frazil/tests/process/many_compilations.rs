@@ -1,4 +1,4 @@
-//! A host that lives long: compiling again and again neither grows nor leaves threads behind, and compiling and running from many threads is right.
+//! Long-lived hosts: repeated compilation leaks neither memory nor threads, and compiling and running on many threads returns correct results.
 //! `examples/compile_many.rs` does the same a thousand times, on a whole network.
 
 use frazil::ir::DType;
@@ -17,7 +17,7 @@ fn model(session: &Session) -> Model {
     }
 }
 
-/// A new session, a model, its compilation, and a run for matrices of `n` rows, which has to be right.
+/// Makes a session and a model, compiles it for matrices of `n` rows, runs it and checks the result.
 fn compile_and_run(n: i64, threads: usize) {
     let session = Session::new();
     let options = CompileOptions::default().threads(threads);

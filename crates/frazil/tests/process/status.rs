@@ -1,11 +1,11 @@
-//! What the operating system says about this process.
+//! Statistics of the operating system on this process.
 
-/// Memory that the process has, in KiB, once the allocator has nothing more to give back by itself.
+/// Returns the resident memory of the process in KiB, after the allocator has released its free memory.
 pub fn resident_kib() -> usize {
     number_of("VmRSS:")
 }
 
-/// Threads that the process has.
+/// Returns the number of threads of the process.
 pub fn threads() -> usize {
     number_of("Threads:")
 }

@@ -1,4 +1,4 @@
-//! Native methods that return their arguments, or views of them, return those, as PyTorch does, and NamedTuples as such.
+//! Native methods that return their arguments, or views of them, return the same tensors, as in PyTorch; NamedTuples keep their type.
 
 #![cfg(feature = "codegen")]
 
@@ -58,12 +58,14 @@ fn check(engine: &mut Engine) {
     assert_eq!(tensor(3).to_f64_vec(), [4.0, 5.0, 6.0]);
     assert_eq!(tensor(4).to_f64_vec(), [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
     assert!(engine.call("identity", std::slice::from_ref(&x)).unwrap().is(&x));
-    // Of an argument that is not dense, a view is one of a copy; the argument itself stays itself.
+    // So do those of an argument that is not row-major.
     let turned = Value::from(matrix().as_strided(&[3, 2], &[1, 3], 0).unwrap());
     let Value::Tuple(results) = engine.call("forward", &[turned.clone(), matrix().into()]).unwrap() else {
         panic!("a tuple")
     };
     assert!(results.items[0].is(&turned));
+    let own = turned.as_tensor().unwrap();
+    assert!((2..4).all(|i| results.items[i].as_tensor().unwrap().shares_storage(&own)));
     assert_eq!(
         results.items[2].as_tensor().unwrap().to_f64_vec(),
         [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
@@ -88,7 +90,8 @@ fn results_that_are_arguments_of_kept_code() {
     let folder = tempfile::tempdir().unwrap();
     let archive = folder.path().join("net.pt");
     model().save(&archive, &frazil::SaveOptions::default()).unwrap();
-    // Nothing is kept for a file that was written within the last tick: it could be written again and look the same.
+    // No code is stored for a file that was written within the last tick of the clock: it could be written again
+    // without a visible change.
     std::thread::sleep(std::time::Duration::from_millis(100));
     let cache = folder.path().join("cache");
     for _ in 0..2 {

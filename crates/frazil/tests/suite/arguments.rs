@@ -1,4 +1,4 @@
-//! Arguments of calls are checked and converted, and hooks run, as PyTorch recorded it in tests/fixtures/calls.
+//! Checks the conversion of arguments, and the hooks of calls, against recordings of PyTorch in tests/fixtures/calls.
 
 use frazil::{CallError, Engine, EngineKind, EngineOptions, Model, Session, Value};
 use frazil_recorded::compare::{self, Tolerance};
@@ -28,7 +28,7 @@ fn engine(model: &Model, kind: EngineKind) -> Engine {
     model.engine(&options).unwrap()
 }
 
-/// A recorded value; its tensors are in line.
+/// Returns a recorded value; its tensors are inline.
 fn from_json(json: &Json) -> Value {
     value_from_json(json, &Tensors::default()).unwrap()
 }
@@ -37,7 +37,7 @@ fn same(got: &Value, recorded: &Json) -> bool {
     compare::values(&from_json(recorded), got, Tolerance::new(1e-5, 1e-5)).is_ok()
 }
 
-/// Makes a recorded call: of its method, or of the module. The difference to what PyTorch did.
+/// Makes a recorded call of a method or of the module. Returns the difference from PyTorch's result.
 fn difference(engine: &mut Engine, call: &Json) -> Option<String> {
     let args: Vec<Value> = call["args"].as_array().unwrap().iter().map(from_json).collect();
     let named = call.get("kwargs").and_then(Json::as_object).into_iter().flatten();
@@ -128,7 +128,7 @@ fn hooks_run_where_the_module_is_called() {
     }
 }
 
-/// PyTorch forgets the hooks of the outermost module when it freezes; here a call gives the same before and after.
+/// PyTorch drops the hooks of the outermost module on freezing; here a call returns the same result before and after.
 #[test]
 fn hooks_run_where_a_frozen_module_is_called() {
     let calls = recorded("hooks.json");
@@ -147,14 +147,14 @@ fn hooks_run_where_a_frozen_module_is_called() {
     }
 }
 
-/// Code that another process kept is found before the archive is read: that of `forward` is not that of the module when there are hooks.
+/// Stored code is found before the archive is read: with hooks, the code of `forward` is not that of the module.
 #[test]
 #[cfg(feature = "codegen")]
 fn kept_code_neither_forgets_hooks_nor_takes_other_arguments() {
     let folder = tempfile::tempdir().unwrap();
     let calls = recorded("hooks.json");
     let others = recorded("arguments.json");
-    // Files that were changed just now have no code kept.
+    // No code is stored for files that were changed just now.
     let copy = |name: &str| {
         let path = folder.path().join(name);
         std::fs::copy(fixture(name), &path).unwrap();
@@ -170,7 +170,7 @@ fn kept_code_neither_forgets_hooks_nor_takes_other_arguments() {
     let scaled: Vec<&Json> = calls.iter().filter(|c| c["archive"] == "scaled").collect();
     let lists: Vec<&Json> = others.iter().filter(|c| c["method"] == "li").collect();
     for _ in 0..2 {
-        // A new engine for each call: none has read the archive for another one.
+        // A new engine for each call, so that none has read the archive for a previous one.
         for call in scaled.iter().rev() {
             let mut engine = Session::new().engine(&paths[0], &options[0]).unwrap();
             assert_eq!(difference(&mut engine, call), None);

@@ -1,4 +1,4 @@
-//! Files of `torch.save` against what PyTorch has in them, and files of ours, which `make_checkpoints.py` reads with `torch.load`.
+//! Files of `torch.save` are compared with their contents in PyTorch, and `make_checkpoints.py` reads files of ours with `torch.load`.
 
 use frazil::{Checkpoint, Session, StateDict, Tensor, read_checkpoint, write_checkpoint};
 use serde_json::Value as Json;
@@ -26,7 +26,7 @@ fn state(name: &str, case: &Json) -> frazil::Result<StateDict> {
     Checkpoint::read(folder().join(format!("{name}.pt")))?.state_dict_at(&key)
 }
 
-/// A tensor as expected.json has it.
+/// Returns a tensor in the form of expected.json.
 fn described(t: &Tensor) -> Json {
     let data = match t.dtype().is_complex() {
         // The dtypes of expected.json are real numbers of complex dtypes.
@@ -60,7 +60,7 @@ fn tensors_are_what_pytorch_saved() {
     }
 }
 
-/// The dictionaries that written.pt holds.
+/// Returns the dictionaries in written.pt.
 fn all() -> StateDict {
     let files = expected();
     let parts = ["dtypes", "shared", "sizes", "kept"].map(|name| state(name, &files[name]).unwrap());
@@ -120,7 +120,7 @@ fn state_goes_into_a_module() {
     assert!(missing.contains("an entry at \"ema\""), "{missing}");
 }
 
-/// Whatever is cut off or changed is an error and nothing else.
+/// Truncated and modified files are errors and have no other effect.
 #[test]
 fn damaged_files_are_errors() {
     let bytes = std::fs::read(folder().join("shared.pt")).unwrap();

@@ -1,4 +1,4 @@
-//! Compiled methods on disk: found again by the next process, and only when they are the right ones.
+//! Compiled methods on disk: another process finds exactly the matching ones.
 
 #![cfg(feature = "codegen")]
 
@@ -15,7 +15,7 @@ fn options(folder: &Path) -> EngineOptions {
     EngineOptions::default().cache_dir(Some(folder.to_owned()))
 }
 
-/// What a new process would do: a session, a model and an engine of its own. Gives the result and how the code was got.
+/// Runs the model like a new process: with its own session, model and engine. Returns the result and the origin of the code.
 fn run(model: &Model, folder: &Path, size: i64) -> (Vec<u8>, String) {
     let mut engine = model.engine(&options(folder)).unwrap();
     let result = forward(&mut engine, size);
@@ -37,10 +37,10 @@ fn the_next_process_finds_what_this_one_compiled() {
     let (second, how) = run(&load(), folder.path(), 32);
     assert!(how.contains("found in"), "{how}");
     assert_eq!(first, second);
-    // Other shapes are other code.
+    // Other shapes have other code.
     let (_, how) = run(&load(), folder.path(), 40);
     assert!(how.contains("compiled in"), "{how}");
-    // An engine that found its code can still do everything else.
+    // An engine that found its code still supports all other operations.
     let mut engine = load().engine(&options(folder.path())).unwrap();
     assert_eq!(forward(&mut engine, 32), first);
     assert!(engine.notes()[0].contains("found in"));
@@ -64,7 +64,7 @@ fn other_models_and_spoiled_files_are_compiled() {
     let load = || Session::new().load(&copy).unwrap();
     let (first, _) = run(&load(), &code, 32);
 
-    // A model that is not what the file holds any more.
+    // A model that differs from the content of its file.
     let mut changed = load();
     let state = changed.root().state_dict().unwrap();
     let zeroed: frazil::StateDict = state
@@ -76,7 +76,7 @@ fn other_models_and_spoiled_files_are_compiled() {
     assert!(how.contains("compiled in"), "{how}");
     assert_ne!(zero, first);
 
-    // A file that was cut off.
+    // A truncated file.
     for entry in std::fs::read_dir(&code).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|e| e == "method") {
@@ -90,7 +90,7 @@ fn other_models_and_spoiled_files_are_compiled() {
     assert_eq!(again, first);
     assert!(run(&load(), &code, 32).1.contains("found in"));
 
-    // The archive is another one.
+    // Another archive.
     std::fs::copy(fixture("residual_cnn"), &copy).unwrap();
     std::thread::sleep(Duration::from_millis(200));
     assert!(run(&load(), &code, 32).1.contains("compiled in"));
@@ -111,7 +111,7 @@ fn an_archive_is_read_only_when_it_is_needed() {
     let result = forward(&mut first, 32);
     assert!(first.notes()[0].contains("compiled in"));
 
-    // What was compiled runs without the archive, and nothing else does.
+    // Stored code runs without the archive, and nothing else does.
     let mut second = engine();
     std::fs::remove_file(&path).unwrap();
     assert_eq!(forward(&mut second, 32), result);
@@ -125,7 +125,7 @@ fn an_archive_is_read_only_when_it_is_needed() {
     assert!(second.model().is_err());
     assert_eq!(forward(&mut second, 32), result);
 
-    // The archive that is read later has to be the one that the engine was made for.
+    // An archive that is read later must be the one that the engine was made for.
     replace();
     assert!(engine().call("forward", &[image(40)]).is_ok());
     let mut third = engine();
@@ -138,7 +138,7 @@ fn an_archive_is_read_only_when_it_is_needed() {
     ));
 }
 
-/// An archive that is written to while it is loaded: what is kept is right for the file that is found, or there is nothing.
+/// An archive that is written while it is loaded: stored code is right for the file that is found, or there is none.
 #[test]
 fn nothing_is_kept_of_an_archive_that_changes_while_it_is_read() {
     let folder = tempfile::tempdir().unwrap();
@@ -182,7 +182,7 @@ fn nothing_is_kept_of_an_archive_that_changes_while_it_is_read() {
     }
 }
 
-/// Results that are more than a tensor come back as what they were, before the model is read and after.
+/// Results that are more than a tensor keep their types, before the model is read and after.
 #[test]
 fn kept_results_have_their_types() {
     let folder = tempfile::tempdir().unwrap();
@@ -216,7 +216,7 @@ fn kept_results_have_their_types() {
     let second = run(&all);
     assert!(second.2.contains("found in"), "{}", second.2);
     assert_eq!((&first.0, &first.1), (&second.0, &second.1));
-    // With a default the model is read to complete the arguments, and the code found all the same.
+    // With a default, the model is read to complete the arguments; the code is still found.
     let third = run(&all[..1]);
     assert!(third.2.contains("found in"), "{}", third.2);
     assert_eq!((&first.0, &first.1), (&third.0, &third.1));

@@ -1,5 +1,5 @@
-//! Modules put together from parts: submodules of other models, methods from source, hooks; and traced and scripted functions that call each other.
-//! The numbers are what PyTorch gives for the same programs.
+//! Composition of modules: submodules of other models, methods from source, hooks; and traced and scripted functions that call each other. The
+//! expected numbers are PyTorch's results for the same programs.
 
 use frazil::eager::Var;
 use frazil::trace::{Method, Outputs, Parameters, TraceOptions};
@@ -60,7 +60,7 @@ fn call(model: &Model, method: &str, args: &[Value]) -> Vec<f64> {
     engine.call(method, args).unwrap().as_tensor().unwrap().to_f64_vec()
 }
 
-/// The model as an archive has it.
+/// Returns the model after saving and loading.
 fn saved(session: &Session, model: &Model) -> Model {
     let bytes = model.save_bytes(&SaveOptions::default()).unwrap();
     match session.load_bytes(Path::new("again.pt"), bytes).unwrap() {
@@ -89,7 +89,7 @@ fn submodules_come_from_other_models_and_are_called_by_methods_that_are_defined(
         .unwrap();
     let wanted = [1.0 + 1.0 + 3.0 * 11.0, 2.0 + 1.0 + 3.0 * 12.0];
     assert_eq!(call(&outer, "both", &[floats(&[1.0, 2.0]).into()]), wanted);
-    // One of the added ones is as it was, and the archive has everything.
+    // One of the added submodules is unchanged, and the archive contains all of them.
     assert_eq!(adder.root().get_buffer("amount").unwrap().to_f64_vec(), [1.0]);
     let again = saved(&session, &outer);
     assert_eq!(call(&again, "both", &[floats(&[1.0, 2.0]).into()]), wanted);
@@ -175,7 +175,7 @@ fn hooks_run_around_forward_in_their_order() {
     };
     let before = engine.register_forward_pre_hook(move |args| Ok(Some(vec![scaled(&args[0], 10.0)])));
     engine.register_forward_pre_hook(move |args| {
-        // It sees what the one before gave, and changes nothing.
+        // It receives the previous hook's result, and returns nothing.
         counted.fetch_add(args[0].as_tensor().unwrap().to_f64_vec()[0] as usize, Ordering::Relaxed);
         Ok(None)
     });
@@ -187,7 +187,7 @@ fn hooks_run_around_forward_in_their_order() {
     let run = |engine: &mut frazil::Engine| engine.call_module(&x).map(|v| v.as_tensor().unwrap().to_f64_vec()[0]);
     assert_eq!(run(&mut engine).unwrap(), 42.0);
     assert_eq!(calls.load(Ordering::Relaxed), 20);
-    // The method alone runs no hooks.
+    // Calling the method alone runs no hooks.
     let plain = engine.call("forward", &x).unwrap();
     assert_eq!(plain.as_tensor().unwrap().to_f64_vec(), [3.0]);
     assert!(engine.remove_hook(after) && !engine.remove_hook(after));
@@ -235,7 +235,7 @@ def scripted(x):
     return y
 ";
 
-/// A scripted function keeps its condition within a trace, whose own conditions are gone.
+/// A scripted function keeps its condition within a trace; conditions of the traced code itself are not recorded.
 #[test]
 fn a_trace_calls_a_scripted_function() {
     let session = Session::new();
@@ -256,7 +256,7 @@ fn a_trace_calls_a_scripted_function() {
     }
 }
 
-/// A traced function has the branch that was taken, whoever calls it.
+/// A traced function contains the branch that was taken, independently of its caller.
 #[test]
 fn source_calls_traced_functions_and_those_of_other_sources() {
     let session = Session::new();
@@ -296,7 +296,7 @@ def f(x, n: int):
         [101.0, 201.0]
     );
 
-    // A module's method does, and a trace of all that in turn.
+    // So does a module's method, and a trace that calls all of these.
     let source = "class Net(nn.Module):\n    def forward(self, x):\n        return tenfold(x) + 1\n";
     let Loaded::Model(net) = session.script(Path::new("net.py"), source, &known[..1]).unwrap() else {
         panic!("a class of modules makes a module");

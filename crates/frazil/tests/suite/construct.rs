@@ -1,4 +1,4 @@
-//! What constructors and top-level statements do that only Python knows is refused by name. What they compute is recorded in
+//! Constructors and top-level statements that need Python are refused by name. The results of others are recorded in
 //! tests/fixtures/language/construct.py.
 
 use std::path::Path;
@@ -31,7 +31,7 @@ class Net(nn.Module):
         return x + self.n
 ";
 
-/// The error of a text.
+/// Returns the error message for a text.
 fn refusal(text: &str) -> String {
     match Session::new().load_bytes(Path::new("model.py"), text.as_bytes().to_vec()) {
         Ok(_) => panic!("this loads:\n{text}"),
@@ -39,7 +39,7 @@ fn refusal(text: &str) -> String {
     }
 }
 
-/// Each expression is computed and used in a constructor, and the error says why not.
+/// Each expression is computed and used in a constructor, and the error contains the reason why that is impossible.
 #[test]
 fn what_only_python_knows_is_refused_by_name() {
     for (expression, expected) in [
@@ -208,7 +208,8 @@ fn defaults_of_functions_that_are_defined_in_a_loop_are_refused() {
     assert!(error.contains("defined several times"), "{error}");
 }
 
-/// What only Python knows is an error where it is used, unless it may be a module or part of the module's state, or computing it may change something.
+/// A value that only Python can compute is an error where it is used, unless it may be a module or part of the module's state, or computing it may have
+/// effects.
 #[test]
 fn what_only_python_knows_may_be_assigned() {
     let text = |assigned: &str, used: &str| {

@@ -78,7 +78,7 @@ fn tensors_without_elements_are_refused_until_they_have_some() {
     assert!(text(model.state_dict()).contains("Cannot copy out of meta tensor; no data!"));
     assert!(text(model.engine(&options()).map(drop)).contains("meta"));
     assert!(text(model.to(Device::CPU)).contains("to_empty()"));
-    // Nothing is copied into them, and the rest of the module is what it was.
+    // Nothing is copied into them, and the rest of the module is unchanged.
     model.load_state_dict(&state, true).unwrap();
     assert!(model.root().get_parameter("a.w").is_err() && model.root().attribute("plain").is_ok());
     let archive = model.save_bytes(&SaveOptions::default()).unwrap();

@@ -1,4 +1,4 @@
-//! Whatever is done to the files of a cache, results are right and nothing crashes: a file that is not as it was written is not there.
+//! After any modification of the files of a cache, results are right and nothing crashes: damaged files are ignored.
 
 #![cfg(all(feature = "codegen", unix))]
 
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 const DAMAGES: usize = 2000;
 
-/// A sequence of numbers that look random (SplitMix64).
+/// A pseudorandom sequence (SplitMix64).
 struct Random(u64);
 
 impl Random {
@@ -31,7 +31,7 @@ impl Random {
         a.min(b)..a.max(b)
     }
 
-    /// `bytes` with one damage; `others` are what else is in the folder.
+    /// Returns `bytes` with one damage; `others` are the contents of the other files in the folder.
     fn damage(&mut self, bytes: &[u8], others: &[Vec<u8>]) -> Vec<u8> {
         let mut new = bytes.to_vec();
         let range = self.range(new.len());
@@ -39,7 +39,7 @@ impl Random {
         match self.below(12) {
             0 => new[self.below(bytes.len())] ^= 1 << self.below(8),
             1 => new[self.below(bytes.len())] = self.next() as u8,
-            // Near the start, where lengths are.
+            // Near the start, where lengths are stored.
             2 => new[self.below(bytes.len().min(200))] ^= 1 << self.below(8),
             3 => new.truncate(range.start),
             4 => new.truncate(bytes.len() - 1 - self.below(64)),
@@ -47,7 +47,7 @@ impl Random {
             6 => new[range].iter_mut().for_each(|b| *b = self.next() as u8),
             7 => drop(new.drain(range)),
             8 => new.extend_from_slice(&bytes[range]),
-            // Two sections change places.
+            // Two sections are swapped.
             9 => {
                 let (size, from) = (self.below(bytes.len() / 2), range.start);
                 let to = self.below(bytes.len() - size);
@@ -55,7 +55,7 @@ impl Random {
                 new[to..to + size].copy_from_slice(&bytes[from..from + size]);
                 new[from..from + size].copy_from_slice(&bytes[to..to + size]);
             }
-            // Another file, whole or in part.
+            // Another file's content, whole or in part.
             10 => new.clone_from(other),
             _ => {
                 let size = range.end.min(other.len());
@@ -73,7 +73,7 @@ struct Subject {
 }
 
 impl Subject {
-    /// A small model with a few kernels and weights, in an archive.
+    /// Returns a small model with a few kernels and weights, in an archive.
     fn new() -> Subject {
         let folder = tempfile::tempdir().unwrap();
         let source = "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        \
@@ -92,7 +92,7 @@ impl Subject {
         }
     }
 
-    /// The results for an input of so many rows, as text, and how the code was got.
+    /// Returns the results for an input with this number of rows, as text, and the origin of the code.
     fn run(&self, rows: i64) -> (String, String) {
         let options = EngineOptions::default().cache_dir(Some(self.cache.clone()));
         let mut engine = Session::new().engine(&self.model, &options).unwrap();
@@ -114,7 +114,7 @@ impl Subject {
         files
     }
 
-    /// The file of the only method.
+    /// Returns the file of the only method.
     fn method(&self) -> PathBuf {
         let files = self.files(".method");
         assert_eq!(files.len(), 1, "{files:?}");
@@ -125,7 +125,7 @@ impl Subject {
 #[test]
 fn no_damage_gives_wrong_results() {
     let subject = Subject::new();
-    // Entries for other arguments, to be put in the place of this one's.
+    // Entries for other arguments, which replace this one's.
     let others: Vec<Vec<u8>> = [3, 4]
         .into_iter()
         .flat_map(|rows| {
@@ -149,7 +149,7 @@ fn no_damage_gives_wrong_results() {
     let mut random = Random(1);
     let mut found = 0;
     for number in 0..DAMAGES {
-        // Most to what holds everything; objects are read where that is missing.
+        // Most damages affect the file of the method; objects are read only if it is missing.
         let (path, bytes) = match number % 8 {
             0 => &whole[random.below(objects.len())],
             _ => &whole[objects.len()],
@@ -162,19 +162,19 @@ fn no_damage_gives_wrong_results() {
         let (result, how) = subject.run(2);
         assert_eq!(result, expected, "damage {number} to {}: {how}", path.display());
         if *path == method && how.contains("found in") {
-            // Only what is between the sections may differ.
+            // Only padding between the sections may differ.
             found += 1;
             let differing = damaged.iter().zip(bytes).filter(|(a, b)| a != b).count();
             assert!(differing < 4096 && damaged.len() == bytes.len(), "damage {number}");
         }
-        // As it was before, by this run.
+        // Restored by this run.
         assert_eq!(fs::read(path).unwrap().len(), bytes.len());
         fs::write(path, bytes).unwrap();
     }
     assert!(found < DAMAGES / 4, "{found} of {DAMAGES} were used");
 }
 
-/// What others may have written or left is not read, nor written through.
+/// Files that others may have written or left are neither read nor written through.
 #[test]
 fn planted_files_are_misses() {
     let subject = Subject::new();
@@ -210,7 +210,7 @@ fn planted_files_are_misses() {
     }
     run("found in");
 
-    // Nobody writes to the FIFO, and nobody waits for that.
+    // No process writes to the FIFO, and reading must not wait for one.
     fs::remove_file(&method).unwrap();
     let fifo = |path: &Path| {
         let kind = rustix::fs::FileType::Fifo;
@@ -226,7 +226,7 @@ fn planted_files_are_misses() {
     run("compiled in");
     run("found in");
 
-    // Permissions that let others write.
+    // Permissions that allow others to write.
     fs::set_permissions(&method, Permissions::from_mode(0o666)).unwrap();
     run("compiled in");
     run("found in");
@@ -257,7 +257,7 @@ fn entries_that_claim_to_be_large_are_misses() {
     let start = Instant::now();
     let (result, how) = subject.run(2);
     assert!(result == expected && how.contains("compiled in"), "{how}");
-    // Where the header says the same: its kind and version, and as many bytes as there are.
+    // With a consistent header: kind, version, and the actual number of bytes.
     for path in subject.files("") {
         let mut claim = fs::read(&path).unwrap();
         claim[8..16].copy_from_slice(&((1_u64 << 30) - 24).to_le_bytes());
@@ -271,7 +271,7 @@ fn entries_that_claim_to_be_large_are_misses() {
     assert!(subject.run(2).1.contains("found in"));
 }
 
-/// An entry that is as it was written, by a program with a mistake for one, but cannot be loaded is made anew.
+/// A valid entry that cannot be loaded, for example one of a program with a bug, is compiled again.
 #[test]
 fn entries_that_do_not_load_are_compiled_again() {
     let subject = Subject::new();
@@ -283,10 +283,10 @@ fn entries_that_do_not_load_are_compiled_again() {
     let header_end = 32 + number(&whole[24..32]);
     let header = std::str::from_utf8(&whole[32..header_end]).unwrap();
     let changes = [
-        // A call of a kernel, and a result of an output, that there are not.
+        // A call of a kernel, and a result of an output, that do not exist.
         ("\"kernel\":0", "\"kernel\":9"),
         ("\"Tensor\":0", "\"Tensor\":2"),
-        // More elements, bytes and tasks than there can be.
+        // More elements, bytes and tasks than are possible.
         ("\"shape\":[2,", "\"shape\":[4611686018427387904,"),
         ("\"workspace_bytes\":", "\"workspace_bytes\":1844674407370955161"),
         ("\"phases\":[", "\"phases\":[-"),
@@ -297,7 +297,7 @@ fn entries_that_do_not_load_are_compiled_again() {
         let length = (changed.len() as u64).to_le_bytes();
         let kind = whole[..8].try_into().unwrap();
         let mut file = frazil_syntax::seal(&kind, &[&length, changed.as_bytes(), &whole[header_end..end]]);
-        // What follows begins at a page.
+        // The next section begins at a page boundary.
         file.resize(file.len().next_multiple_of(4096), 0);
         file.extend_from_slice(&whole[end.next_multiple_of(4096)..]);
         fs::write(&method, file).unwrap();
@@ -308,7 +308,7 @@ fn entries_that_do_not_load_are_compiled_again() {
     }
 }
 
-/// Only root can give files away; nothing is tested for other users.
+/// Only root can change the owner of files; other users skip the test.
 #[test]
 fn root_refuses_the_cache_of_another_user() {
     if !rustix::process::geteuid().is_root() {

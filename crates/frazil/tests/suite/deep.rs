@@ -1,4 +1,4 @@
-//! Blocks nested more deeply than readers accept are an error, and others never end the process.
+//! Blocks nested more deeply than readers accept are an error, and deep ones below that never end the process.
 
 #![cfg(feature = "codegen")]
 
@@ -8,7 +8,7 @@ use frazil::{CompileOptions, Error, InputSpec, Loaded, Session};
 use frazil_runtime::interp::Interpreter;
 use std::path::Path;
 
-/// A graph of `depth` branches within branches.
+/// Returns a graph of `depth` nested branches.
 fn branches(depth: usize) -> Result<Loaded, Error> {
     let mut text = "graph(%x : Tensor):\n%c : bool = prim::Constant[value=1]()\n".to_owned();
     for i in 0..depth {
@@ -22,7 +22,7 @@ fn branches(depth: usize) -> Result<Loaded, Error> {
     Session::new().load_bytes(Path::new("deep.ir"), text.into_bytes())
 }
 
-/// What the interpreter and the compiler say of such a graph, each nothing when all is well.
+/// Returns the errors of the interpreter and the compiler for such a graph, `None` for success.
 fn complaints(depth: usize) -> [Option<String>; 2] {
     let loaded = branches(depth).unwrap();
     let Loaded::Graphs(graphs) = &loaded else {
@@ -40,7 +40,7 @@ fn complaints(depth: usize) -> [Option<String>; 2] {
 fn deep_blocks_are_refused_and_others_run() {
     let work = || {
         assert_eq!(complaints(300), [None, None]);
-        // The graph is a block, too.
+        // The graph itself is a block too.
         for complaint in complaints(MAX_NESTING - 1).into_iter().flatten() {
             assert!(complaint.contains("blocks within blocks"), "{complaint}");
         }
@@ -49,7 +49,7 @@ fn deep_blocks_are_refused_and_others_run() {
             assert!(refused.contains("blocks nest at most"), "{refused}");
         }
     };
-    // What a main thread has on Linux.
+    // The stack size of a main thread on Linux.
     let thread = std::thread::Builder::new().stack_size(8 << 20).spawn(work);
     thread.unwrap().join().unwrap();
 }

@@ -1,4 +1,4 @@
-//! The eager API: overloads by what is given, names and defaults, views, writes, indexing, and memory that is shared.
+//! The eager API: overload resolution, names and defaults, views, writes, indexing, and shared memory.
 
 use frazil::eager::{Elements, Index, Ops, Var};
 use frazil::ir::DType;
@@ -9,7 +9,7 @@ fn ops() -> Ops {
     Session::new().eager()
 }
 
-/// 0, 1, 2, ... as floats.
+/// Returns 0, 1, 2, ... as floats.
 fn counting(ops: &Ops, sizes: &[i64]) -> Var {
     let n: i64 = sizes.iter().product();
     let data: Vec<f32> = (0..n).map(|i| i as f32).collect();
@@ -188,7 +188,7 @@ fn arrays_keep_their_strides() -> Result<(), Error> {
     Ok(())
 }
 
-/// Calls keep what they prepared for the next one. Each of these asks for something else than the one before; what PyTorch 2.15 gives stands beside.
+/// Calls cache preparations for later calls. Each call here needs other preparations than the previous one; comments have the results of PyTorch 2.15.
 #[test]
 fn calls_of_other_kinds_get_what_they_ask_for() {
     let ops = ops();
@@ -230,7 +230,7 @@ fn calls_of_other_kinds_get_what_they_ask_for() {
         ),
         (f(&[], &[0]), f(&[1.0], &[1]), DType::Float, vec![0], vec![]),
     ];
-    // Numbers are compiled in, and there are more of them than are kept.
+    // Numbers are compiled in, and there are more of them than are cached.
     let long: Vec<f32> = (0..3000).map(|n| n as f32).collect();
     let long = f(&long, &[3000]);
     for round in 0..3 {
@@ -248,7 +248,7 @@ fn calls_of_other_kinds_get_what_they_ask_for() {
         }
         let sum = long.add(&long).alpha(2).call().unwrap().to_vec();
         assert!(sum.iter().enumerate().all(|(n, s)| *s == 3.0 * n as f64));
-        // Strided operands, and what is written after a call.
+        // Strided operands, and writes after a call.
         let x = f(&[1.0, 2.0, 3.0, 4.0], &[2, 2]);
         let t = x.t().call().unwrap();
         assert_eq!(x.add(&t).call().unwrap().to_vec(), [2.0, 5.0, 5.0, 8.0]);
@@ -291,7 +291,7 @@ fn threads_that_call_one_operator_do_not_meet() {
 #[test]
 fn calls_that_were_made_before_do_the_same() -> Result<(), Error> {
     let ops = ops();
-    // The first call of a kind prepares what the later ones use.
+    // The first call of a kind makes preparations for later ones.
     for round in 1..=3 {
         let x = counting(&ops, &[2, 3]);
         let row = x.at(1)?;
@@ -299,7 +299,7 @@ fn calls_that_were_made_before_do_the_same() -> Result<(), Error> {
         assert_eq!(elements(&x), [0.0, 1.0, 2.0, 6.0, 8.0, 10.0], "round {round}");
         x.t().call()?.mul_(-1.0).call()?;
         assert_eq!(elements(&row), [-6.0, -8.0, -10.0]);
-        // A snapshot is held while its storage is written.
+        // A snapshot exists while its storage is written.
         let before = x.get().to_f64_vec();
         let detached = x.detach().call()?;
         x.relu_().call()?;

@@ -1,4 +1,4 @@
-//! Files that are no TorchScript archives are named for what they are; tests/generate/fixtures/make_foreign.py wrote them.
+//! Files of other formats are refused with the name of their format; tests/generate/fixtures/make_foreign.py wrote them.
 
 use frazil::{EngineKind, EngineOptions, Session, Tensor};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/foreign")
 }
 
-/// Each file, what it is called, and a part of the advice.
+/// Each file, the name of its format, and a part of the advice.
 const FILES: [(&str, &str, &str); 15] = [
     (
         "state_dict.pt",
@@ -93,7 +93,7 @@ fn a_mobile_archive_with_its_source_runs() {
     assert_eq!(result.as_tensor().map(|t| t.sizes().to_vec()), Some(vec![1, 1]));
 }
 
-/// What is damaged is not taken for something else.
+/// Damaged archives are not mistaken for other formats.
 #[test]
 fn damaged_archives_are_archives() {
     let path = folder().join("../models/residual_cnn/model.pt");

@@ -1,4 +1,4 @@
-//! Forks run on the threads that a call may use, end with it, and hand over what they raise.
+//! Forks run on the threads that a call may use, end with the call, and propagate exceptions.
 
 use frazil::ir::types;
 use frazil::runtime::interp::{ErrorKind, Interpreter, Output};
@@ -59,7 +59,7 @@ def forgets(to: List[int]):
     return len(to) * 0
 ";
 
-/// Lets each line wait until as many are being printed at once as there should be, or for a while.
+/// Makes each line wait until the expected number of lines are being printed concurrently, or until a timeout.
 #[derive(Default)]
 struct Meeting {
     met: Mutex<usize>,
@@ -74,7 +74,7 @@ impl Output for Meet {
         let mut met = self.0.met.lock().unwrap();
         *met += 1;
         self.0.changed.notify_all();
-        // Long enough for a machine that is busy with something else.
+        // Long enough for a machine under load.
         let patience = Duration::from_secs(120);
         let (_met, outcome) = self
             .0
@@ -150,7 +150,7 @@ fn forks_that_wait_for_forks_end_on_any_number_of_threads() {
 }
 
 #[test]
-fn a_fork_that_nobody_waits_for_is_done_when_the_call_ends() {
+fn a_fork_without_a_wait_is_done_when_the_call_ends() {
     for threads in [1, 2] {
         let list = ListValue::new(types::INT, Vec::new());
         let interpreter = interpreter(threads);

@@ -1,4 +1,4 @@
-//! Several threads call one model through handles of one engine: the results are those of one thread, and what is compiled is compiled once.
+//! Several threads call one model through handles of one engine: the results are those of one thread, and each signature is compiled once.
 
 use frazil::ir::DType;
 use frazil::{CallError, Engine, EngineKind, EngineOptions, HookOptions, Loaded, Model, Session, Tensor, Value};
@@ -21,7 +21,7 @@ fn fixture(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("../../tests/fixtures/models/{name}/model.pt"))
 }
 
-/// Valgrind does not know all instructions of new processors.
+/// Returns options for any processor, since valgrind does not know all instructions of new ones.
 fn options() -> EngineOptions {
     let target = match std::env::var_os("FRAZIL_VALGRIND") {
         Some(_) => "x86-64-v3",
@@ -37,7 +37,7 @@ fn kinds() -> Vec<EngineKind> {
     }
 }
 
-/// A tensor of these sizes, whose elements differ from each other and from those for other seeds.
+/// Returns a tensor of these sizes, whose elements are distinct and depend on the seed.
 fn tensor(sizes: &[i64], seed: usize) -> Value {
     let count = sizes.iter().product::<i64>() as usize;
     let elements: Vec<f32> = (0..count)
@@ -46,7 +46,7 @@ fn tensor(sizes: &[i64], seed: usize) -> Value {
     Tensor::from_f32(&elements, sizes).unwrap().into()
 }
 
-/// A value as text, tensors with all their bytes.
+/// Returns a value as text, tensors with all their bytes.
 fn text(value: &Value) -> String {
     match value {
         Value::Tensor(cell) => format!("{:?}{:?}", cell.get().sizes(), cell.get().to_bytes().unwrap()),
@@ -55,8 +55,8 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// Calls the engine's `forward` on each thread on the arguments that `arguments` makes for each round, in another order on each, and compares the
-/// results with those of `alone`, which makes the same calls one after the other.
+/// Calls the engine's `forward` on each thread with the arguments that `arguments` makes for each round, in another order on each, and compares
+/// the results with those of `alone`, which makes the same calls sequentially.
 fn agree(engine: &Engine, alone: &mut Engine, rounds: usize, arguments: impl Fn(usize) -> Vec<Value> + Sync) {
     let expected: Vec<String> = (0..rounds)
         .map(|round| text(&alone.call("forward", &arguments(round)).unwrap()))
@@ -77,7 +77,7 @@ fn agree(engine: &Engine, alone: &mut Engine, rounds: usize, arguments: impl Fn(
     });
 }
 
-/// Sorted, without numbers of segments and times.
+/// Returns the sorted notes, without numbers of segments and times.
 fn comparable(notes: Vec<String>) -> Vec<String> {
     let plain = |note: String| note.replace(|c: char| c.is_ascii_digit(), "");
     let mut notes: Vec<String> = notes.into_iter().map(plain).collect();
@@ -97,7 +97,7 @@ fn threads_call_one_model() {
                 vec![tensor(&[1, 3, size, size], round)]
             });
             assert_eq!(comparable(engine.notes()), comparable(alone.notes()));
-            // Each of the two signatures once.
+            // Each of the two signatures is compiled once.
             assert_eq!(engine.notes().len(), if kind == EngineKind::Native { 2 } else { 0 });
         }
     }
@@ -130,7 +130,7 @@ def forward(x, n: int):
     }
 }
 
-/// A method that draws random numbers in place runs in the interpreter, which calls compiled parts; also those of forks.
+/// A method that draws random numbers in place runs in the interpreter, which calls compiled subgraphs; also those of forks.
 #[test]
 fn threads_run_compiled_parts() {
     let source = "
@@ -210,7 +210,7 @@ fn a_handle_sees_what_another_changes() {
     }
 }
 
-/// Changes may be lost, but each element is one that some order of the calls gives.
+/// Changes may be lost, but each element has a value that some order of the calls produces.
 #[test]
 fn threads_change_state_at_the_same_time() {
     const CALLS: usize = 50;
@@ -240,7 +240,7 @@ fn threads_change_state_at_the_same_time() {
     }
 }
 
-/// A thread of a pool that waits for work does other work of the pool meanwhile, which may need the same code.
+/// A thread of a pool that waits for work runs other work of the pool meanwhile, which may need the same code.
 #[test]
 fn threads_of_a_pool_do_not_wait_for_themselves() {
     use rayon::prelude::*;
@@ -283,7 +283,7 @@ fn hooks_run_for_all_handles() {
     assert!(handle.remove_hook(id));
     assert_eq!(engine.call_module(&[Value::Int(1)]).unwrap().as_int(), Some(2));
 
-    // A hook may call the engine, but not so that it runs itself.
+    // A hook may call the engine, but not recursively run itself.
     let mut inner = engine.share();
     engine
         .register_forward_hook_with(&HookOptions::default(), move |_, result| {

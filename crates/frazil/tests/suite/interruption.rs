@@ -1,4 +1,4 @@
-//! Work ends soon after the check of its scope says so, and leaves what can be used again.
+//! Interruption: work ends soon after the check of its scope returns true, and leaves a usable state.
 
 use frazil::ir::{DType, types};
 use frazil::runtime::value::ListValue;
@@ -20,7 +20,7 @@ fn model(source: &str) -> Model {
     }
 }
 
-/// A check that returns true from its `count`th call on. It has to be called on the thread that made it.
+/// Returns a check that returns true from its `count`th call on. It must be called on the thread that made it.
 fn at_call(count: usize) -> (impl Fn() -> bool + Send + Sync, Arc<AtomicUsize>) {
     let (calls, thread): (Arc<AtomicUsize>, ThreadId) = (Arc::default(), thread::current().id());
     let counted = Arc::clone(&calls);
@@ -31,7 +31,7 @@ fn at_call(count: usize) -> (impl Fn() -> bool + Send + Sync, Arc<AtomicUsize>) 
     (check, calls)
 }
 
-/// A function with many operators, each of another size: a kernel each.
+/// Returns a function with `count` operators of different sizes, each of which is one kernel.
 fn many_kernels(count: usize) -> String {
     let mut text = "def forward(x):\n    total = x.sum()\n".to_owned();
     for i in 1..=count {
@@ -40,7 +40,7 @@ fn many_kernels(count: usize) -> String {
     text + "    return total\n"
 }
 
-/// A source of so many functions and lines that reading it takes long.
+/// Returns a source with `functions` functions, which takes long to read.
 fn long_source(functions: usize) -> Vec<u8> {
     let mut text = String::new();
     for f in 0..functions {
@@ -125,7 +125,7 @@ fn passes_on_threads() {
 
 #[test]
 fn freezing() {
-    // Folding evaluates all that depends on the weight alone.
+    // Folding evaluates everything that depends on the weight alone.
     let mut source = "
 class Net(nn.Module):
     def __init__(self):
@@ -165,7 +165,7 @@ fn work_that_ends_in_time_is_not_interrupted() {
     assert_eq!((result.unwrap().as_int(), calls.load(Ordering::Relaxed)), (Some(2), 0));
 }
 
-/// The check may call what it interrupts: signal handlers are programs.
+/// The check may call the engine that it interrupts, as handlers of signals may.
 #[test]
 fn the_check_may_call_the_engine() {
     let engine = model("def forward(n: int):\n    x = 0\n    while n > 0:\n        x += 1\n    return x\n")

@@ -1,4 +1,4 @@
-//! The programs of tests/fixtures/language: what the front end makes of them, and what they compute, is what PyTorch recorded.
+//! The programs of tests/fixtures/language: graphs and results are compared with PyTorch's recordings.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -24,7 +24,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/language")
 }
 
-/// The differences that are meant, or not yet overcome: `TOPIC/NAME KIND  reason`, a line each.
+/// Returns the known differences, intended or open: `TOPIC/NAME KIND  reason`, one per line.
 fn differences() -> BTreeMap<String, String> {
     let random = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/generate/random_programs.txt");
     let read = |path: PathBuf| std::fs::read_to_string(path).unwrap();
@@ -39,24 +39,24 @@ fn differences() -> BTreeMap<String, String> {
         .collect()
 }
 
-/// How a program of ours differs from what PyTorch recorded.
+/// The difference between our outcome of a program and the recorded one.
 #[derive(Debug, PartialEq, Eq, Clone)]
 pub enum Outcome {
     Same,
-    /// We compile what PyTorch refuses.
+    /// We compile a program that PyTorch refuses.
     Accepts,
-    /// We refuse what PyTorch compiles.
+    /// We refuse a program that PyTorch compiles.
     Refuses(String),
-    /// Both refuse, in other words.
+    /// Both refuse, with different messages.
     Message(String),
-    /// A result is another one.
+    /// A result differs.
     Result(String),
     /// Results agree, graphs do not.
     Graph(String),
 }
 
 impl Outcome {
-    /// The kind, as lists of differences name it.
+    /// Returns the name of the kind in lists of differences.
     pub fn kind(&self) -> &'static str {
         match self {
             Outcome::Same => "same",
@@ -69,7 +69,7 @@ impl Outcome {
     }
 }
 
-/// What was loaded, unless the entry `f` is a function that does not compile: the others are there all the same.
+/// Returns the loaded file, or the error if the entry `f` is a function that does not compile; other functions do not count.
 fn without_refusal(loaded: Loaded) -> Result<Loaded, String> {
     match &loaded {
         Loaded::Graphs(graphs) => match graphs.unit().refused.get("f") {
@@ -80,7 +80,7 @@ fn without_refusal(loaded: Loaded) -> Result<Loaded, String> {
     }
 }
 
-/// How a program differs; and whether native code serves it whole, where that is wanted and there is a compiler.
+/// Compares a program with its recording. Also determines whether native code runs it as a whole, if `whole` is given and there is a compiler.
 pub fn compare(source: &str, recorded: &Json, tolerance: Tolerance, whole: &mut Option<bool>) -> Outcome {
     let session = Session::new();
     let loaded = session.load_bytes(Path::new("program.py"), source.as_bytes().to_vec());
@@ -111,7 +111,7 @@ pub fn compare(source: &str, recorded: &Json, tolerance: Tolerance, whole: &mut 
         .filter_map(|call| Some(call.get("method")?.as_str()?.to_owned()))
         .collect();
     let method = (!loaded.is_model()).then_some("f");
-    // Without LLVM there is the interpreter only.
+    // Without LLVM only the interpreter runs.
     let kinds = [EngineKind::Interpreter, EngineKind::Native];
     for &kind in &kinds[..if cfg!(feature = "codegen") { 2 } else { 1 }] {
         if let (EngineKind::Native, Some(whole)) = (kind, whole.as_mut()) {
@@ -141,18 +141,18 @@ pub fn compare(source: &str, recorded: &Json, tolerance: Tolerance, whole: &mut 
     Outcome::Same
 }
 
-/// How much one operator may differ.
+/// Tolerance for one operator.
 pub const OPERATOR: Tolerance = Tolerance::new(1e-5, 1e-5);
 
 /// The accumulated rounding error of a whole random program.
 const PROGRAM: Tolerance = Tolerance::new(2e-4, 2e-4).with_half(5e-2);
 
-/// A recorded value; its tensors are in line.
+/// Returns a recorded value; its tensors are inline.
 pub fn value(json: &Json) -> Value {
     value_from_json(json, &Tensors::default()).unwrap()
 }
 
-/// The first call whose result, or whose exception, is not what PyTorch recorded.
+/// Returns the first call whose result or exception differs from PyTorch's recording.
 fn different_results(
     engine: &mut Engine,
     method: Option<&str>,
@@ -167,7 +167,7 @@ fn different_results(
             None => engine.call_module(&args),
         };
         let difference = different_result(&result, call, tolerance);
-        // Eager mode is what counts where the executor of TorchScript does something else.
+        // The recordings are those of eager mode if the executor of TorchScript differs.
         let as_eager = |eager| different_result(&result, eager, tolerance).is_none();
         if difference.is_some() && !call.get("eager").is_some_and(as_eager) {
             return difference;
@@ -176,7 +176,7 @@ fn different_results(
     None
 }
 
-/// How the outcome of a call differs from the recorded one.
+/// Returns the difference between the outcome of a call and the recorded one.
 fn different_result(result: &Result<Value, CallError>, recorded: &Json, tolerance: Tolerance) -> Option<String> {
     let raises = recorded.get("raises").map(|r| r.as_str().unwrap());
     match (result, raises) {
@@ -185,18 +185,18 @@ fn different_result(result: &Result<Value, CallError>, recorded: &Json, toleranc
             .map(|difference| format!("{difference}\n  {got:?}\n  PyTorch: {}", recorded["result"])),
         (Ok(got), Some(raises)) => Some(format!("{got:?}\n  PyTorch raises {raises}")),
         (Err(e), None) => Some(format!("raises {e}\n  PyTorch: {}", recorded["result"])),
-        // PyTorch names the class differently from place to place; the message counts.
+        // PyTorch's name of the class varies; only the message is compared.
         (Err(e), Some(raises)) => {
             let message = raises.split_once(": ").map_or("", |(_, message)| message);
-            // Of random programs it counts that they raise.
+            // For random programs only the fact that they raise is compared.
             (tolerance == OPERATOR && !e.to_string().contains(message))
                 .then(|| format!("raises {e}\n  PyTorch raises {raises}"))
         }
     }
 }
 
-/// `FRAZIL_LANGUAGE=topic/name` shows everything about the programs whose names begin so; `FRAZIL_PROGRAMS=FOLDER` takes
-/// those instead that tests/generate/random_programs.py wrote to a folder.
+/// `FRAZIL_LANGUAGE=topic/name` prints all details of the programs whose names have this prefix;
+/// `FRAZIL_PROGRAMS=FOLDER` runs programs that tests/generate/random_programs.py wrote to a folder instead.
 #[test]
 fn programs_do_what_pytorch_does() {
     let known = differences();
@@ -250,7 +250,7 @@ fn programs_do_what_pytorch_does() {
     }
 }
 
-/// The Python examples of a page with their lines.
+/// Returns the Python examples of a page with their line numbers.
 fn examples(page: &str) -> Vec<(usize, String)> {
     let mut out = Vec::new();
     let mut lines = page.lines().enumerate();
@@ -263,7 +263,7 @@ fn examples(page: &str) -> Vec<(usize, String)> {
     out
 }
 
-/// The value of an expression of literals and tensor factories.
+/// Returns the value of an expression of literals and tensor factories.
 fn evaluated(expr: &str) -> Value {
     let text = format!("def value():\n    return {expr}\n");
     let session = Session::new();
@@ -275,7 +275,7 @@ fn evaluated(expr: &str) -> Value {
         .unwrap()
 }
 
-/// An engine for a module whose submodules' methods `called` are called besides its own.
+/// Returns an engine for a module that also keeps `called`, the methods of submodules that are called.
 fn engine(model: &Model, kind: EngineKind, called: &[String]) -> Engine {
     let own = EngineOptions::default().methods;
     let options = EngineOptions::default()

@@ -1,5 +1,5 @@
-//! `docs/layers.md` says what became of each class of `torch.nn` and each function of `torch.nn.functional`: the page is made of the recorded
-//! programs of the topics `nn_modules` and `nn_functional`, and compared. `FRAZIL_BLESS=1` writes it.
+//! `docs/layers.md` states the support of each class of `torch.nn` and each function of `torch.nn.functional`: the page is generated from the
+//! recorded programs of the topics `nn_modules` and `nn_functional`, and compared. `FRAZIL_BLESS=1` writes it.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,30 +9,30 @@ use std::path::Path;
 use frazil::Session;
 use serde_json::Value as Json;
 
-/// What is known of one class or function.
+/// The counts for one class or function.
 #[derive(Default)]
 struct Row {
     programs: usize,
     /// Programs that PyTorch compiles.
     compiled: usize,
-    /// Of all programs, those that do as in PyTorch, refusals included.
+    /// Programs whose outcome is PyTorch's, including refusals.
     same: usize,
-    /// Of the compiled ones, those that native code serves whole.
+    /// Compiled programs that native code runs as a whole.
     native: usize,
-    /// Operators that archives call and that have no semantics.
+    /// Operators without semantics that the programs call.
     missing: BTreeSet<String>,
 }
 
-/// The page, while programs are compared.
+/// The page, which collects counts while programs are compared.
 #[derive(Default)]
 pub(crate) struct LayersPage {
-    /// By topic and name.
+    /// The rows, by topic and name.
     rows: BTreeMap<(String, String), Row>,
     known: BTreeSet<String>,
 }
 
 impl LayersPage {
-    /// Counts a program, whose name is that of a class or function and a number.
+    /// Counts a program, whose name consists of a class or function and a number.
     pub(crate) fn add(&mut self, topic: &str, name: &str, source: &str, recorded: &Json, outcome: &str, native: bool) {
         if self.known.is_empty() {
             let session = Session::new();
@@ -48,7 +48,7 @@ impl LayersPage {
                 .collect();
         }
         let class = name.rsplit_once('_').map_or(name, |(class, _)| class);
-        // What changes a layer is no layer.
+        // Programs that modify layers are not counted.
         if topic == "nn_modules" && !source.contains(&format!("nn.{class}(")) {
             return;
         }
@@ -67,9 +67,9 @@ impl LayersPage {
     }
 
     /// # Panics
-    /// When the page in the repository is another one.
+    /// If the page in the repository differs.
     pub(crate) fn check(&self) {
-        // Without a compiler nothing is known of native code.
+        // Without a compiler, support in native code is unknown.
         if !cfg!(feature = "codegen") {
             return;
         }

@@ -1,10 +1,10 @@
-//! Engines with default options run the methods that a module has.
+//! Engines with default options run the methods of a module.
 #![cfg(feature = "codegen")]
 
 use frazil::{Engine, EngineOptions, Loaded, Session, Tensor, Value};
 use std::path::Path;
 
-/// An engine for the module in `source`, with default options.
+/// Returns an engine for the module in `source`, with default options.
 fn engine(source: &str) -> Engine {
     let loaded = Session::new().load_bytes(Path::new("net.py"), source.as_bytes().to_vec());
     let model = match loaded.expect("it compiles") {

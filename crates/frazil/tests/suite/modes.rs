@@ -1,4 +1,4 @@
-//! Functions, bare graphs and modules in training mode run with every engine; freezing explicitly is another matter.
+//! Functions, bare graphs and modules in training mode run with every engine; explicit freezing may refuse them.
 
 use frazil::{CallError, Engine, EngineKind, EngineOptions, FreezeOptions, Loaded, Model, Session, Tensor, Value};
 use std::path::Path;
@@ -8,7 +8,7 @@ fn load(name: &str, text: &str) -> Loaded {
     loaded.expect("it compiles")
 }
 
-/// The engines of this build.
+/// Returns the engines of this build.
 fn kinds() -> impl Iterator<Item = EngineKind> {
     let kinds = [EngineKind::Interpreter, EngineKind::Native];
     kinds.into_iter().take(if cfg!(feature = "codegen") { 2 } else { 1 })
@@ -66,7 +66,7 @@ fn training_modules_run_and_keep_their_state() {
         let after = training.snapshot().expect("the state");
         let batches = after.root().get_buffer("norm.num_batches_tracked").expect("a buffer");
         assert_eq!(batches.to_i64_vec(), [3]);
-        // The running statistics, which are 0 and 1 at first.
+        // The running statistics, which are initially 0 and 1.
         let mut evaluating = engine(&model, kind, true);
         assert_eq!(elements(evaluating.call("forward", &[column(&[1.0, 3.0])])), [1.0, 3.0]);
         assert_eq!(elements(evaluating.call("norm.forward", &[column(&[2.0])])), [2.0]);
@@ -102,7 +102,7 @@ fn engine_of(model: &Model, kind: EngineKind) -> Engine {
 fn bare_graphs_run_as_forward() {
     let one = "graph(%x : Tensor, %n : int):\n  %y : Tensor = aten::mul(%x, %n)\n  return (%y)\n";
     let two = "graph(%x : Tensor):\n  %y : Tensor = aten::neg(%x)\n  return (%y, %x)\n";
-    // What PyTorch prints of a frozen module: the object is there, and nothing uses it.
+    // PyTorch's text of a frozen module: the object is an input, and unused.
     let frozen = "graph(%self : __torch__.Net, %x.1 : Tensor):\n  %y : Tensor = aten::neg(%x.1)\n  return (%y)\n";
     for kind in kinds() {
         let run = |text: &str, args: &[Value]| {

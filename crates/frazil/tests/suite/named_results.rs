@@ -1,4 +1,4 @@
-//! Named results of operators are results of functions and modules like others: they can be saved, and are plain tuples then, as in PyTorch.
+//! Named results of operators can be returned by functions and modules. As in PyTorch, they are saved as plain tuples.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
 //! The public names of `torch.jit`, `ScriptModule` and `ScriptFunction` (PyTorch 2.15), each with our equivalent, which is called here, or with
-//! the reason why there is none. `docs/pytorch-names.md` is made of the list; `FRAZIL_BLESS=1` writes it.
+//! the reason why there is none. `docs/pytorch-names.md` is generated from the list; `FRAZIL_BLESS=1` writes it.
 
 use frazil::ir::{DType, Device, FunctionId};
 use frazil::trace::{Outputs, TraceOptions};
@@ -9,19 +9,19 @@ use frazil::{
 };
 use std::path::{Path, PathBuf};
 
-/// What became of a name.
+/// Our counterpart of a name.
 enum Ours {
-    /// Our name for it, and a use of it that has to succeed.
+    /// Our name for it, and a use of it that must succeed.
     Is(&'static str, fn(&Case) -> bool),
-    /// Why there is none.
+    /// None, for this reason.
     None(&'static str),
-    /// A method of that name, which says why there is none.
+    /// A method of that name, which returns an error with the reason.
     Raises(fn(&Model) -> frazil::Result<()>),
 }
 
 use Ours::{Is, None as Without, Raises};
 
-/// What the uses work on: a model that PyTorch saved.
+/// The subject of the uses: a model that PyTorch saved.
 struct Case {
     session: Session,
     model: Model,
@@ -45,7 +45,7 @@ impl Case {
         change(&mut self.model.clone())
     }
 
-    /// Another module of the same session.
+    /// Returns another module of the same session.
     fn small(&self) -> Model {
         let source = "class Small(nn.Module):\n    def forward(self, x):\n        return x + 1\n";
         match self.source(source) {
@@ -233,13 +233,13 @@ fn compiles(c: &Case) -> bool {
     frozen.compile(&[input], &frazil::CompileOptions::default()).is_ok()
 }
 
-/// Without native code there is nothing to try.
+/// Stands for a use that is skipped without native code.
 #[cfg(not(feature = "codegen"))]
 fn compiles(_: &Case) -> bool {
     true
 }
 
-/// Whether function `f` of the source gives twice what it gets.
+/// Returns whether function `f` of the source doubles its argument.
 fn doubles(c: &Case, source: &str) -> bool {
     let Loaded::Graphs(functions) = c.source(source) else {
         return false;
@@ -251,7 +251,7 @@ fn doubles(c: &Case, source: &str) -> bool {
     y.get().to_i64_vec() == [2, 4]
 }
 
-/// Asks about the name and the number of arguments of a function from source.
+/// Evaluates a predicate on the name and the number of arguments of a function from source.
 fn with_function(c: &Case, ask: fn(&str, usize) -> bool) -> bool {
     let Loaded::Graphs(graphs) = c.source(FUNCTION) else {
         return false;

@@ -1,4 +1,4 @@
-//! Random numbers are drawn when a program runs, never once while it is compiled.
+//! Random numbers are drawn when a program runs, never at compile time.
 
 use frazil::{Engine, EngineKind, EngineOptions, Loaded, Session};
 use std::path::Path;
@@ -36,7 +36,7 @@ def h():
     }
 }
 
-/// Numbers drawn, their mean and variance, and the interval that they lie in.
+/// The expressions that draw, their mean and variance, and the interval of the values.
 const DISTRIBUTIONS: &[(&str, f64, f64, f64, f64)] = &[
     ("e.random_(10)", 4.5, 8.25, 0.0, 9.0),
     ("e.random_(-3, 4)", 0.0, 4.0, -3.0, 3.0),
@@ -74,7 +74,7 @@ const DISTRIBUTIONS: &[(&str, f64, f64, f64, f64)] = &[
     ("e.uniform_(-1.0, 3.0)", 1.0, 16.0 / 12.0, -1.0, 3.0),
     ("e.to(torch.bfloat16).uniform_()", 0.498, 1.0 / 12.0, 0.0, 0.9999),
     ("torch.rand_like(e.to(torch.half))", 0.4998, 1.0 / 12.0, 0.0, 0.9999),
-    // The median and the half width of a Cauchy distribution, by the arcus tangent, which makes it uniform.
+    // The median and the half width of a Cauchy distribution, after the arc tangent, which makes it uniform.
     (
         "e.cauchy_(1.0, 2.0).sub(1.0).div(2.0).atan()",
         0.0,
@@ -93,7 +93,7 @@ const DISTRIBUTIONS: &[(&str, f64, f64, f64, f64)] = &[
     ),
 ];
 
-/// Arguments that PyTorch refuses, and its words.
+/// Arguments that PyTorch refuses, and its messages.
 const REFUSED: &[(&str, &str)] = &[
     (
         "e.random_(0)",
@@ -161,7 +161,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
 ];
 
-/// An engine with a function `f0`, `f1`, ... for each expression over `e`, a tensor of 20000 zeros.
+/// Returns an engine with a function `f0`, `f1`, ... for each expression over `e`, a tensor of 20000 zeros.
 fn engine_of<'a>(expressions: impl Iterator<Item = &'a str>) -> Engine {
     let mut program = "import torch\n".to_owned();
     let mut names = Vec::new();
@@ -187,7 +187,7 @@ fn distributions_have_their_moments() {
         let count = numbers.len() as f64;
         let found = numbers.iter().sum::<f64>() / count;
         let spread = numbers.iter().map(|x| (x - found) * (x - found)).sum::<f64>() / count;
-        // Six standard errors: less than one run in a hundred million differs so much.
+        // Six standard errors: the probability of a larger deviation is below one in a hundred million.
         let margin = 6.0 * (variance / count).sqrt() + 1e-3;
         assert!(
             (found - mean).abs() < margin,

@@ -1,4 +1,4 @@
-//! Programs that compiled code cannot hold are refused, where they once ended the process; the interpreter raises what there is to raise.
+//! Programs that compiled code cannot represent are refused instead of ending the process; the interpreter raises their exceptions.
 #![cfg(feature = "codegen")]
 
 use frazil::ir::DType;
@@ -7,7 +7,7 @@ use frazil::{
 };
 use std::path::Path;
 
-/// The refusal of `expression` on tensors `x` and `y` of these sizes; `None` when it compiles.
+/// Returns the refusal of `expression` on tensors `x` and `y` of these sizes; `None` if it compiles.
 fn refusal(expression: &str, dtype: DType, x: &[i64], y: &[i64]) -> Option<String> {
     let source = format!(
         "class Net(nn.Module):\n    def forward(self, x: Tensor, y: Tensor):\n        return {expression}\nmodel = Net().eval()\n"
@@ -63,7 +63,7 @@ fn sizes_whose_arithmetic_overflows() {
     ];
     let mut refused = 0;
     for (expression, x, y) in cases {
-        // Where entries bound what they read, it compiles: tests/fixtures/language/sizes.py has the results.
+        // It compiles if entries bound their reads: tests/fixtures/language/sizes.py has the results.
         let Some(refusal) = refusal(expression, DType::Float, x, y) else {
             continue;
         };
@@ -90,7 +90,7 @@ fn dtypes_that_the_interpreter_refuses() {
     }
 }
 
-/// The results of both engines, or that they raise.
+/// Returns the results of both engines; `None` if they raise.
 fn outcomes(source: &str, arguments: &[Value]) -> [Option<String>; 2] {
     [EngineKind::Native, EngineKind::Interpreter].map(|kind| {
         let loaded = Session::new().load_bytes(Path::new("net.py"), source.as_bytes().to_vec());

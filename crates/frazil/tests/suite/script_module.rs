@@ -282,7 +282,7 @@ fn what_is_registered_takes_no_other_attributes_place() {
     for name in ["a", "weight", "forward"] {
         assert!(model.register_attribute(name, &Value::Int(3)).is_err());
     }
-    // What is of the same kind takes its value.
+    // An attribute of the same kind is assigned.
     model.register_parameter("weight", &tensor, true).unwrap();
     model.register_buffer("b", &tensor, true).unwrap();
     let archive = model.save_bytes(&frazil::SaveOptions::default()).unwrap();
@@ -294,7 +294,7 @@ fn what_is_registered_takes_no_other_attributes_place() {
     assert_eq!(first.to_f64_vec(), [12.0, 12.0]);
 }
 
-/// As PyTorch 2.15 answers each of these.
+/// The answers are those of PyTorch 2.15.
 #[test]
 fn calls_of_functions_of_python_are_not_exported() {
     let saved = |body: &str| {

@@ -1,4 +1,4 @@
-//! Methods whose control flow depends on elements, or which keep state: native code gives what the interpreter gives, call after call.
+//! Segmented execution: methods whose control flow depends on elements, or which keep state, return the interpreter's results, call after call.
 #![cfg(feature = "codegen")]
 
 use frazil::ir::{DType, types};
@@ -16,7 +16,7 @@ fn model(source: &str) -> Model {
 }
 
 fn engine(model: &Model, kind: EngineKind, method: &str) -> Engine {
-    // The interpreter takes over only where the program raises.
+    // The interpreter runs the method only if the program raises.
     let options = EngineOptions::default()
         .kind(kind)
         .strict(true)
@@ -24,7 +24,7 @@ fn engine(model: &Model, kind: EngineKind, method: &str) -> Engine {
     model.engine(&options).expect("it can be run")
 }
 
-/// A value as text: tensors with dtypes, sizes and elements.
+/// Returns a value as text: tensors with dtypes, sizes and elements.
 fn text(value: &Value) -> String {
     match value {
         Value::Tensor(t) => {
@@ -41,8 +41,8 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// Calls `method` with the arguments that `arguments` makes for each round, on both engines; after each call all results so far and the
-/// arguments have to be equal. Gives the results of the last call.
+/// Calls `method` on both engines with the arguments that `arguments` makes for each round. After each call, all results so far and the
+/// arguments must be equal. Returns the results of the last call.
 fn agree(source: &str, method: &str, rounds: usize, arguments: impl Fn(usize) -> Vec<Value>) -> String {
     let model = model(source);
     let mut engines = [EngineKind::Native, EngineKind::Interpreter].map(|kind| engine(&model, kind, method));
@@ -98,7 +98,7 @@ class Net(nn.Module):
         return joined * 2, self.mean, self.calls, self.mean[1:]
 model = Net().eval()
 ";
-    // What is given is the buffer itself and a view of it, so that later calls change it.
+    // The result is the buffer itself and a view of it, so that later calls change it.
     agree(source, "forward", 4, |round| {
         vec![floats(&[1.0, 2.0, round as f32, 4.0])]
     });
@@ -164,7 +164,7 @@ def f(x):
 
 #[test]
 fn tensors_made_for_a_call_alone_are_not_taken_for_later_ones() {
-    // The mask is made where the call needs it, under the number that what the call gives has afterwards.
+    // The mask is made where the call needs it, with the id that the result of the call has afterwards.
     let source = "
 def f(x):
     kept = torch.masked_select(x, torch.triu(torch.ones([3, 3], dtype=torch.bool), 1))
@@ -204,7 +204,7 @@ def f(x, y):
     agree(source, "f", 2, |round| {
         vec![floats(&[1.0, 2.0]), floats(&[round as f32, 1.0])]
     });
-    // One variable twice.
+    // One variable, passed twice.
     agree(source, "f", 2, |_| {
         let x = floats(&[1.0, 2.0]);
         vec![x.clone(), x]
@@ -268,7 +268,7 @@ def f(x, y):
     });
 }
 
-/// The results of `method` on each of the arguments, and how many segments had been compiled after each.
+/// Returns the results of `method` on each of the arguments, and the number of segments that had been compiled after each.
 fn segments(source: &str, method: &str, arguments: &[Vec<Value>]) -> (Vec<String>, Vec<usize>) {
     let mut engine = engine(&model(source), EngineKind::Native, method);
     let mut compiled = Vec::new();
@@ -316,7 +316,7 @@ def f(table, start, steps: int):
             call([0.0, 0.0, 9.0, 0.0, 8.0]),
         ],
     );
-    // What PyTorch gives: tokens and scores.
+    // PyTorch's results: tokens and scores.
     let wanted = [
         ("((2, 0),", "1.66668"),
         ("((3, 1, 2, 0),", "3.09568"),
@@ -327,7 +327,7 @@ def f(table, start, steps: int):
     for (result, (tokens, score)) in results.iter().zip(wanted) {
         assert!(result.starts_with(tokens) && result.contains(score), "{result}");
     }
-    // Of each length one: whether another token follows is all that has to be known. The last two calls find everything there.
+    // Of each length one: only whether another token follows must be known. The last two calls compile nothing.
     assert!(compiled[4] <= 9, "{compiled:?}");
     assert_eq!(compiled[2], compiled[4], "{compiled:?}");
 }
@@ -350,7 +350,7 @@ def g(x):
         "g",
         &[call([8.0, 3.0, -2.0]), call([7.0, 4.0, 2.0]), call([7.5, 3.0, 0.0])],
     );
-    // What PyTorch gives.
+    // PyTorch's result.
     for (result, end) in results.iter().zip(["4, 2.8125)", "4, 4.0625)", "4, 3.28125)"]) {
         assert!(result.ends_with(end), "{result}");
     }
@@ -374,7 +374,7 @@ class Net(nn.Module):
 model = Net().eval()
 ";
     let (results, compiled) = segments(source, "forward", &vec![vec![floats(&[1.0, 2.0, 3.0])]; 6]);
-    // What PyTorch gives.
+    // PyTorch's result.
     let last = r#"(torch.float32[3]["12.0000", "18.0000", "24.0000"], torch.float32[3]["2.0000", "0.0156", "0.0156"], torch.int64[2]["6.0000", "7.0000"], 6, -0.015625)"#;
     assert_eq!(results[5], last);
     assert!(
@@ -382,7 +382,7 @@ model = Net().eval()
         "{}",
         results[4]
     );
-    // Up to the condition, and after it in both ways.
+    // One segment before the condition, and one for each outcome.
     assert_eq!(compiled, [2, 2, 3, 3, 3, 3]);
 }
 
@@ -402,7 +402,7 @@ def k(x, rows):
         vec![x.clone().into(), rows.into()]
     };
     let (results, _) = segments(source, "k", &[call([1, 0]), call([0, 2]), call([2, 1]), call([1, 2])]);
-    // What PyTorch gives.
+    // PyTorch's result.
     let wanted = [
         r#"(torch.float32[4]["4.0000", "5.0000", "6.0000", "7.0000"], torch.float32[3]["0.0000", "4.0000", "8.0000"], torch.float32[4]["4.0000", "5.0000", "6.0000", "7.0000"], 1, (1, 1), (1.0, false), torch.int64[2]["1.0000", "1.0000"])"#,
         r#"(torch.float32[4]["0.0000", "1.0000", "2.0000", "3.0000"], torch.float32[3]["1.0000", "5.0000", "9.0000"], torch.float32[4]["8.0000", "9.0000", "10.0000", "11.0000"], 2, (0, 2), (0.0, true), torch.int64[2]["0.0000", "0.0000"])"#,
@@ -412,7 +412,7 @@ def k(x, rows):
     assert_eq!(results, wanted);
 }
 
-/// Also where the method needs no segments.
+/// Changes are also visible if the method needs no segments.
 #[test]
 fn callers_see_what_is_put_into_their_containers() {
     let source = "

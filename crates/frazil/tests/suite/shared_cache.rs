@@ -1,4 +1,4 @@
-//! Folders of compiled code that this user cannot write to: what is in them is used, and there is one warning where more would have been kept.
+//! Folders of compiled code that this user cannot write to: their contents are used, and there is one warning when code cannot be stored.
 
 #![cfg(all(feature = "codegen", target_os = "linux"))]
 
@@ -12,18 +12,18 @@ use std::sync::{Mutex, Once};
 use std::time::Duration;
 use tracing::{Event, Metadata, field, span};
 
-/// A user who owns nothing.
-const NOBODY: &str = "65534";
-/// In a child process: the folder of the test.
+/// The user id of an unprivileged user.
+const UNPRIVILEGED: &str = "65534";
+/// The variable that passes the folder of the test to a child process.
 const FOLDER: &str = "FRAZIL_TEST_SHARED";
 
 /// The texts of all warnings, of all threads.
 static WARNINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Collects them.
+/// Collects warnings.
 struct Warnings;
 
-/// The warnings of `act` that name `folder`.
+/// Returns the warnings of `act` that contain `folder`.
 fn warnings_of(folder: &Path, act: impl FnOnce()) -> Vec<String> {
     static START: Once = Once::new();
     START.call_once(|| tracing::subscriber::set_global_default(Warnings).unwrap());
@@ -61,7 +61,7 @@ impl tracing::Subscriber for Warnings {
     fn exit(&self, _: &span::Id) {}
 }
 
-/// An archive with more than a mebibyte of weights, which are verified once a file, and a method that runs in segments.
+/// Returns an archive with more than 1 MiB of weights, which are verified once per file, and a method that runs in segments.
 fn archive(folder: &Path) -> PathBuf {
     let source = "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        \
                   self.w = nn.Parameter(torch.arange(360000.0).reshape(600, 600) / 1000)\n    def forward(self, x):\n        \
@@ -93,12 +93,12 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Several methods and kernels, found by nobody: one warning in all. A second engine has its own.
+/// Several methods and kernels that cannot be stored lead to one warning. A second engine has its own.
 #[test]
 fn there_is_one_warning_an_engine() {
     let folder = tempfile::tempdir().unwrap();
     let model = archive(folder.path());
-    // Where not even root can write.
+    // A folder where not even root can write.
     let cache = match is_root() {
         true => PathBuf::from("/proc"),
         false => folder.path().join("cache"),
@@ -122,7 +122,7 @@ fn there_is_one_warning_an_engine() {
     }
 }
 
-/// What docs/deploy.md says about code that root makes for all users of a machine.
+/// The steps of docs/deploy.md for code that root makes for all users of a machine.
 #[test]
 fn a_folder_of_root_serves_other_users() {
     if let Some(folder) = std::env::var_os(FOLDER) {
@@ -132,8 +132,8 @@ fn a_folder_of_root_serves_other_users() {
         Command::new("setpriv")
             .args([
                 "--clear-groups",
-                &format!("--reuid={NOBODY}"),
-                &format!("--regid={NOBODY}"),
+                &format!("--reuid={UNPRIVILEGED}"),
+                &format!("--regid={UNPRIVILEGED}"),
             ])
             .arg(program)
             .args(arguments)
@@ -152,7 +152,7 @@ fn a_folder_of_root_serves_other_users() {
     fs::set_permissions(&model, Permissions::from_mode(0o644)).unwrap();
     std::thread::sleep(Duration::from_millis(200));
     let cache = folder.path().join("cache");
-    // As the page says: made, then made readable, then run once more, then what that has written made readable.
+    // As on the page: made, then made readable, then run once more, then its new files made readable.
     let expected = forward(&mut engine(&model, &cache), 1);
     let open_up = || {
         fs::set_permissions(&cache, Permissions::from_mode(0o755)).unwrap();
@@ -168,7 +168,7 @@ fn a_folder_of_root_serves_other_users() {
     }
     fs::write(folder.path().join("expected"), &expected).unwrap();
     fs::set_permissions(folder.path().join("expected"), Permissions::from_mode(0o644)).unwrap();
-    // The weights are known to be verified.
+    // The weights have been verified.
     let method = File::open(&files(&cache, ".method")[0]).unwrap();
     let identity = format!("{:?}", FileIdentity::of(&method).unwrap());
     let verified = fs::read(&files(&cache, ".verified")[0]).unwrap();
@@ -199,7 +199,7 @@ fn as_another_user(folder: &Path) {
         assert!(engine.notes()[0].contains("found in"), "{:?}", engine.notes());
     });
     assert_eq!(warnings, [] as [String; 0]);
-    // Other shapes are compiled, and not kept.
+    // Other shapes are compiled, and not stored.
     let warnings = warnings_of(&cache, || {
         let mut engine = engine(&model, &cache);
         forward(&mut engine, 2);

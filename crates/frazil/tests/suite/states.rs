@@ -1,11 +1,11 @@
-//! Objects that say themselves what archives hold of them: `__getstate__` and `__setstate__`.
+//! Objects that define their archived state: `__getstate__` and `__setstate__`.
 
 use frazil::{EngineKind, EngineOptions, Error, FreezeOptions, Loaded, Model, SaveOptions, Session, Value};
 use frazil_runtime::interp::{ErrorKind, state::StateError};
 use frazil_syntax::equal_modules;
 use std::path::Path;
 
-/// The model of a source text, which is saved and loaded: `setstate` is the body of its `__setstate__`.
+/// Returns the model of a source text after saving and loading: `setstate` is the body of its `__setstate__`.
 fn reloaded(setstate: &str) -> Result<Model, Error> {
     let text = format!(
         "\
@@ -78,14 +78,14 @@ fn archives_that_are_only_rewritten_keep_the_states_that_they_have() {
     equal_modules(model.module(), again.module()).unwrap();
     assert_eq!(run(&again, EngineKind::Interpreter), (11.0, 1));
 
-    // What has restored itself is asked anew.
+    // `__getstate__` runs again for an object that has restored itself.
     let saved = model.restored().unwrap().save_bytes(&SaveOptions::default()).unwrap();
     assert_eq!(run(&load(&saved).unwrap(), EngineKind::Interpreter), (11.0, 2));
     let mut engine = model.engine(&EngineOptions::default()).unwrap();
     assert!(engine.snapshot().unwrap().module().states().next().is_none());
 }
 
-/// Why a model cannot be frozen, whose `__setstate__` is this.
+/// Returns the reason why a model with this `__setstate__` cannot be frozen.
 fn refused(setstate: &str) -> StateError {
     match reloaded(setstate).unwrap().freeze(&FreezeOptions::default()) {
         Err(Error::State(error)) => error,
@@ -100,7 +100,7 @@ fn states_that_do_not_restore_an_object_are_refused() {
         matches!(&unset, StateError::Unset { attribute, .. } if attribute == "weight"),
         "{unset}"
     );
-    // PyTorch's words.
+    // PyTorch's message.
     assert!(
         unset.to_string().ends_with(
             "The field 'weight' was left uninitialized after '__setstate__', but expected a value of type 'Tensor'"

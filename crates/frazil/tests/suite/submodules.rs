@@ -1,4 +1,4 @@
-//! Submodules: called with their hooks in both engines, frozen and kept, and put together from parts of other models.
+//! Submodules: called with their hooks in both engines, frozen and kept, and composed from parts of other models.
 
 use frazil::ir::DType;
 use frazil::{
@@ -12,7 +12,7 @@ const KINDS: &[EngineKind] = match cfg!(feature = "codegen") {
     false => &[EngineKind::Interpreter],
 };
 
-/// A module with hooks inside that PyTorch saved (tests/torch-pages/programs/objects.py), and what its parts give for one.
+/// A module with hooks inside that PyTorch saved (tests/torch-pages/programs/objects.py), and the results of its parts for an input of one.
 const CALLS: &[(&str, f64)] = &[
     ("", 47.0),
     ("forward", 47.0),
@@ -66,7 +66,7 @@ fn a_call_of_a_submodule_runs_its_hooks_and_one_of_its_forward_does_not() {
         for (path, wanted) in CALLS {
             assert_eq!(call(&mut engine, path), *wanted, "{kind:?} {path}");
         }
-        // One path is enough to call the submodule and its method.
+        // One path is sufficient for calling the submodule and its method.
         for named in ["sub.inner", "sub.inner.forward"] {
             let mut engine = model.engine(&options(kind, &[named])).unwrap();
             assert_eq!(call(&mut engine, "sub.inner"), 23.0, "{kind:?} {named}");
@@ -137,7 +137,7 @@ fn code_that_is_kept_does_not_forget_hooks() {
         let options = options(EngineKind::Native, methods)
             .cache_dir(Some(folder.path().join("cache")))
             .preserve(preserve.iter().map(|&name| name.to_owned()).collect());
-        // Of the file itself, which another process would not read.
+        // Warnings about the file itself, which another process would not read.
         let mut engine = Session::new().engine(archive(), &options).unwrap();
         call(&mut engine, path)
     };
@@ -284,11 +284,11 @@ model = Net()
         results[0]
     };
     assert_eq!(run(&model, "forward"), 30.0 + 12.0);
-    // Another class, which has what the code uses.
+    // Another class, which has the members that the code uses.
     model.set_submodule("b.act", &other).unwrap();
     assert_eq!(run(&model, "forward"), 30.0 + (1.0 - 7.0 + 1.0) * 7.0);
     assert_eq!(run(&model, "a"), 3.0);
-    // One without it, and of another signature.
+    // A class without the member, and one with another signature.
     let before = model.root().to_string();
     for text in [
         "class None_(nn.Module):\n    def forward(self, x):\n        return x\nmodel = None_()\n",
@@ -309,7 +309,7 @@ model = Net()
     let again = again.model("used").unwrap();
     assert_eq!(run(again, "forward"), 30.0 + (1.0 - 7.0 + 1.0) * 7.0);
     assert_eq!(again.root().to_string(), before);
-    // A module cannot hold itself.
+    // A module cannot contain itself.
     let copy = model.clone();
     assert!(model.set_submodule("a.self", copy.root()).is_err());
     assert!(
@@ -317,7 +317,7 @@ model = Net()
             .set_submodule("b.act.up", copy.root().get_submodule("b").unwrap())
             .is_err()
     );
-    // A part of another model is copied with what it holds, and nothing else.
+    // A part of another model is copied with its contents, and nothing else.
     let mut holder = source(&session, NET);
     holder
         .add_module("block", copy.root().get_submodule("b").unwrap())
@@ -359,7 +359,7 @@ fn layers_of_other_sizes_replace_one_another() {
     };
     assert!(sizes(&model, &[4, 2]).iter().all(|s| s == &[4, 5]));
     assert!(sizes(&convs, &[1, 1, 6]).iter().all(|s| s == &[1, 2, 3]));
-    // And layers of another kind.
+    // Also layers of another kind.
     convs.set_submodule("0", &layer("nn.Identity()")).unwrap();
     assert!(sizes(&convs, &[1, 1, 6]).iter().all(|s| s == &[1, 2, 3]));
     assert_eq!(convs.root().get_submodule("0").unwrap().original_name(), "Identity");
@@ -390,7 +390,7 @@ fn members_are_listed_with_the_options_of_pytorch() {
     assert!(names(&without).is_empty());
 }
 
-/// Every level holds the next one twice: there are more paths than anybody could list.
+/// Every level contains the next one twice, so the number of paths is exponential.
 #[test]
 fn endless_lists_and_texts_are_bounded() {
     let session = Session::new();

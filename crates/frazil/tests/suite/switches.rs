@@ -1,4 +1,4 @@
-//! Fusion and compilation are switched for each compilation, not for the process.
+//! Fusion and compilation are options of each compilation, not of the process.
 #![cfg(feature = "codegen")]
 
 use frazil::ir::DType;

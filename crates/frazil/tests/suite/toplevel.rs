@@ -1,4 +1,4 @@
-//! Files run once, in order; what cannot be run is refused by name where something needs it. What programs compute is recorded in
+//! Top-level statements run once, in order; unsupported ones are refused by name where they are needed. Results are recorded in
 //! tests/fixtures/language/toplevel.py.
 
 use std::path::Path;
@@ -28,7 +28,7 @@ fn engines(text: &str) -> Vec<Engine> {
     vec![engine(EngineKind::Interpreter), engine(EngineKind::Native)]
 }
 
-/// What `method` of the text gives for an integer, by both engines.
+/// Returns the result of `method` of the text for an integer, from both engines.
 fn called(text: &str, method: &str, argument: i64) -> String {
     let results: Vec<String> = engines(text)
         .iter_mut()
@@ -242,10 +242,10 @@ fn a_refused_statement_may_have_made_the_module() {
         let error = refusal(&format!("{NET}\n{line}\n"));
         assert!(error.contains(expected), "{line}: {error}");
     }
-    // A file that has nothing else.
+    // A file that contains nothing else.
     let error = refusal("import torch\nfrom torch import nn\nnet = (lambda: nn.Linear(2, 2))()\n");
     assert!(error.contains("expression"), "{error}");
-    // What cannot be a module does not matter.
+    // Statements that cannot make a module are ignored.
     for line in [
         "parser = argparse.ArgumentParser()\nargs = parser.parse_args()\nnet = Net(3)",
         "mean = np.zeros(3)\nnet = Net(3)\nimport numpy as np\nstd = np.ones(3)",
@@ -294,7 +294,7 @@ fn a_refused_statement_taints_all_that_it_reaches() {
         let error = refusal(&format!("{NET}\nfrom typing import Tuple\nmodel = Net()\n{line}\n"));
         assert!(error.contains(expected), "{line}: {error}");
     }
-    // Calls that only compute, and calls of what never had the model.
+    // Calls without effects on the model, and calls of functions that never received it.
     for line in [
         "y = model(1)",
         "print(model(1), f'{frob:.2f}')",
@@ -316,7 +316,7 @@ fn what_is_compiled_is_what_was_there_then() {
         error.contains("`g` is defined again behind `torch.jit.script`"),
         "{error}"
     );
-    // Only the tensors are shared; a cast gives a parameter other elements.
+    // Only the tensors are shared; a cast makes new elements for a parameter.
     let probe = NET.replace(
         "return x + self.n",
         "return x + self.n + (100 if self.w.dtype == torch.float64 else 0)",
@@ -361,7 +361,7 @@ fn functions_that_do_not_compile_fail_where_they_are_needed() {
     }
     let error = engines(text)[0].call("user", &[Value::Int(1)]).unwrap_err().to_string();
     assert!(error.contains("open"), "{error}");
-    // All that there is, and what a decorator compiles on the spot.
+    // All members of the module, and definitions that a decorator compiles.
     assert!(refusal("def f(x: int):\n    return frob(x)\n").contains("frob"));
     let scripted = "@torch.jit.script\ndef g(x: int):\n    return frob(x)\n\ndef f(x: int):\n    return x\n";
     assert!(refusal(scripted).contains("frob"));
@@ -381,7 +381,7 @@ fn running_a_file_is_bounded() {
             "{line}: {error}"
         );
     }
-    // Lists that hold one another twice are not walked without end.
+    // Lists that contain each other are walked once.
     let nested = "x = [1]\nfor i in range(64):\n    x = [x, x]\n";
     for line in [
         "same = x == x\ny = torch.tensor(x)\nmodel = Net(3)",

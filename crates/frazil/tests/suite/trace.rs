@@ -1,7 +1,7 @@
-//! Tracing. The expected texts are what PyTorch 2.15 prints for the same functions in Python, but for the places in the source.
+//! Tracing. The expected texts are those of PyTorch 2.15 for the same functions in Python, except for source locations.
 
 use frazil::eager::Var;
-use frazil::trace::{Method, Outputs, Parameters, Scope, TraceOptions, WarningKind};
+use frazil::trace::{Method, Outputs, Parameters, Scope, Trace, TraceOptions, WarningKind};
 use frazil::{Error, FreezeOptions, Loaded, MemberOptions, Result, Session, Tensor};
 use std::path::Path;
 
@@ -11,7 +11,7 @@ fn counting(sizes: &[i64]) -> Tensor {
     Tensor::from_f32(&data, sizes).expect("as many as there are")
 }
 
-/// A text without places in the source.
+/// Returns a text without source locations.
 fn without_places(text: &str) -> String {
     let lines = text.lines().map(|line| line.split(" # ").next().unwrap_or(line));
     lines.collect::<Vec<_>>().join("\n")
@@ -23,7 +23,7 @@ fn a_loop_over_an_extent_gives_another_graph_for_other_inputs() {
     let loop_in_traced_fn = |x: &[Var]| {
         let mut result = x[0].at(0)?;
         for i in 0..x[0].sizes()[0] {
-            // Python's tracer sees a variable's name when it is used.
+            // Python's tracer names a variable when it is used.
             result = (result.named("result") * &x[0].at(i)?)?;
         }
         Ok(result)
@@ -87,6 +87,24 @@ ERROR: Graphs differed across invocations!
     assert!(rest.contains("tests/suite/trace.rs:"), "{rest}");
 }
 
+/// Dropout draws random numbers by way of other operators, and only in training.
+#[test]
+fn dropout_in_training_is_listed_as_random() -> Result<()> {
+    let traced = |train: bool| {
+        let dropout = move |x: &[Var]| x[0].dropout(0.5, train).call();
+        Session::new().trace(dropout, &[counting(&[8, 8])], &TraceOptions::default())
+    };
+    let lists = |trace: &Trace| {
+        trace
+            .warnings
+            .iter()
+            .any(|w| w.kind == WarningKind::Random && w.text.contains("aten::dropout("))
+    };
+    assert!(lists(&traced(true)?));
+    assert!(!lists(&traced(false)?));
+    Ok(())
+}
+
 /// The other example of the documentation: random numbers are written to a row of the input.
 #[test]
 fn a_write_of_random_numbers_to_a_slice_warns() -> Result<()> {
@@ -116,7 +134,7 @@ fn a_write_of_random_numbers_to_a_slice_warns() -> Result<()> {
         trace.warnings[1]
     );
     let graph = without_places(&trace.graph("forward")?.to_string());
-    // Of a scalar that is left out, Python's call passes more on; what matters is that the extent comes from the input.
+    // Python's call passes defaults for omitted scalars; the test is that the size is computed from the input.
     for line in [
         "graph(%x : Float(3, 4, strides=[4, 1], requires_grad=0, device=cpu)):",
         "= prim::NumToTensor(",
@@ -202,7 +220,7 @@ fn writes_out_of_place_warn_when_others_refer_to_the_memory() -> Result<()> {
     Ok(())
 }
 
-/// What PyTorch 2.15 warns of with `_force_outplace=True`, word by word up to the first full stop.
+/// The warnings of PyTorch 2.15 with `_force_outplace=True`, word by word up to the first full stop.
 #[test]
 fn warnings_count_the_references_that_are_still_there() -> Result<()> {
     type Traced = fn(&[Var]) -> Result<Outputs>;
@@ -282,7 +300,7 @@ fn warnings_count_the_references_that_are_still_there() -> Result<()> {
     Ok(())
 }
 
-/// A convolution, a normalisation and a linear layer, in submodules.
+/// Returns a convolution, a normalisation and a linear layer, in submodules.
 fn net(p: &Scope, x: &[Var]) -> Result<Outputs> {
     let (conv, bn, fc) = (p.sub("features.0"), p.sub("features.1"), p.sub("fc"));
     let y = x[0]
@@ -355,7 +373,7 @@ fn parameters_become_attributes_that_freezing_folds() -> Result<()> {
     let frozen = model.freeze(&FreezeOptions::default())?;
     let graph = frazil_graph(&frozen)?;
     assert!(!graph.contains("GetAttr") && !graph.contains("batch_norm"), "{graph}");
-    // The archive holds the same model.
+    // The archive contains the same model.
     let bytes = model.save_bytes(&frazil::SaveOptions::default())?;
     let Loaded::Model(again) = session.load_bytes(Path::new("net.pt"), bytes)? else {
         panic!("an archive holds a module");

@@ -1,10 +1,10 @@
-//! Archives that somebody shortens or removes while they are in use: results are right or refused, and no signal ends the process.
+//! Archives that are truncated or removed while they are in use: results are right or refused, and no signal ends the process.
 
 use frazil::{CallError, Engine, EngineKind, EngineOptions, Error, FreezeOptions, SaveOptions, Session, Tensor, Value};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// An archive whose weights take some pages.
+/// Returns an archive whose weights need several pages.
 fn archive(folder: &Path) -> PathBuf {
     let source = "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        \
                   self.w = nn.Parameter(torch.arange(40000.0).reshape(200, 200))\n        \
@@ -39,7 +39,7 @@ fn kinds() -> Vec<EngineKind> {
     }
 }
 
-/// Code with more than a mebibyte of weights is mapped from the cache directory.
+/// Code with more than 1 MiB of weights is mapped from the cache directory.
 #[test]
 #[cfg(all(feature = "codegen", target_os = "linux"))]
 fn kept_code_that_is_shortened_is_an_error() {
@@ -73,7 +73,7 @@ fn kept_code_that_is_shortened_is_an_error() {
         };
         let whole = std::fs::read(method).unwrap();
         let lengths = [0, whole.len() / 2, whole.len() - 5000].map(Some);
-        // And one that keeps its length, and other bytes.
+        // A file of the same length with other bytes.
         for length in lengths.into_iter().chain([None]) {
             let (mut early, mut late) = (engine(), engine());
             assert_eq!(run(&mut early).unwrap(), expected);
@@ -93,11 +93,11 @@ fn kept_code_that_is_shortened_is_an_error() {
                 };
                 assert!(e.to_string().contains("has changed while it was in use"), "{e}");
             }
-            // A process that did not map it compiles again, and replaces the file.
+            // A process that has not mapped it compiles again, and replaces the file.
             assert_eq!(run(&mut late).unwrap(), expected);
             assert!(late.notes()[0].contains("compiled in"), "{:?}", late.notes());
             pause();
-            // A file that is removed or replaced is still there for those who mapped it.
+            // A file that is removed or replaced still exists for processes that have mapped it.
             let mut kept = engine();
             assert_eq!(run(&mut kept).unwrap(), expected);
             std::fs::remove_file(method).unwrap();
@@ -126,7 +126,7 @@ fn weights_that_are_gone_are_an_error() {
             };
             let cache_dir = (kind == EngineKind::Native).then(|| folder.path().join(format!("cache{length}")));
             let options = EngineOptions::default().kind(kind).cache_dir(cache_dir);
-            // Before anything of the weights is read, and after.
+            // Before any weights are read, and after.
             std::thread::sleep(std::time::Duration::from_millis(100));
             let model = Session::new().load(&path).unwrap();
             let mut first = model.engine(&options).unwrap();
@@ -138,7 +138,7 @@ fn weights_that_are_gone_are_an_error() {
             cut();
             assert!(has_changed(call(&mut second)), "{kind:?} {length}");
             assert!(has_changed(call(&mut second)), "{kind:?} {length}");
-            // One that has all it needs gives the right results, or none.
+            // An engine that has read all it needs returns the right results, or an error.
             match call(&mut first) {
                 Ok(result) => assert_eq!(result, expected),
                 error => assert!(has_changed(error)),
@@ -153,7 +153,7 @@ fn weights_that_are_gone_are_an_error() {
     }
 }
 
-/// An archive, or the tensors beside a text, that get other bytes in place, as many as before or more, give no results any more.
+/// An archive, or the tensors beside a text, whose bytes are replaced in place, with the same length or more, leads to errors.
 #[test]
 fn weights_that_are_others_are_an_error() {
     let folder = tempfile::tempdir().unwrap();
@@ -170,7 +170,7 @@ fn weights_that_are_others_are_an_error() {
             assert_eq!(call(&mut unchanged).unwrap(), expected);
             let mut early = Session::new().load(model).unwrap().engine(&options).unwrap();
             let fresh = Session::new().load_any(model).unwrap();
-            // The same file with other numbers in the weights, and perhaps something behind it.
+            // The same file with other numbers in the weights, possibly with additional bytes at its end.
             let mut bytes = std::fs::read(data).unwrap();
             let middle = bytes.len() / 2;
             bytes[middle..middle + 4000].fill(7);
@@ -188,7 +188,7 @@ fn weights_that_are_others_are_an_error() {
     }
 }
 
-/// Nothing is written of what is not there, not even the text.
+/// If data is missing, no file is written, not even the text.
 #[test]
 fn texts_are_not_written_of_what_is_gone() {
     let folder = tempfile::tempdir().unwrap();
@@ -200,7 +200,7 @@ fn texts_are_not_written_of_what_is_gone() {
     model.save_ir(&text).unwrap();
     let whole = [&text, &tensors].map(|path| std::fs::read(path).unwrap());
     let other = folder.path().join("other.ir");
-    // Of an archive, and of a text with tensors beside it.
+    // From an archive, and from a text with tensors beside it.
     let fresh = Session::new().load_any(&path).unwrap();
     cut(&path, 5000);
     assert!(is_changed(&fresh.save_ir(&other).unwrap_err()));
@@ -217,7 +217,7 @@ fn texts_are_not_written_of_what_is_gone() {
     assert_eq!(names, ["net.ir", "net.pt", "net.safetensors"]);
 }
 
-/// One that is removed or replaced is still there for those who have opened it.
+/// A file that is removed or replaced still exists for processes that have opened it.
 #[test]
 fn a_removed_archive_is_still_read() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Kernels whose forms are measured: the results stay what they are, the file says what was found, and broken files do no harm.
+//! Measured kernel variants: results do not change, the file contains the measurements, and broken files are harmless.
 #![cfg(feature = "codegen")]
 
 use frazil::ir::DType;
@@ -32,7 +32,7 @@ fn measured_kernels_give_the_same_results() -> Result<(), Box<dyn std::error::Er
     let kernels = found["kernels"].as_object().ok_or("a table of kernels")?;
     assert!(!kernels.is_empty());
 
-    // What is known is not measured again, which would write the file anew.
+    // Known kernels are not measured again, which would write the file.
     let written = std::fs::metadata(&file)?.modified()?;
     assert!(near(&results(&mut engine(Some(&file))?)?));
     assert_eq!(std::fs::metadata(&file)?.modified()?, written);

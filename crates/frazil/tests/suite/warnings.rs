@@ -1,4 +1,4 @@
-//! Warnings of programs are events, whichever engine runs them.
+//! Warnings of programs are events in both engines.
 #![cfg(feature = "codegen")]
 
 use frazil::{EngineKind, EngineOptions, Loaded, Session, Tensor};
@@ -8,14 +8,17 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-/// Keeps the texts of warnings.
+/// Collects the texts of warnings.
 #[derive(Clone, Default)]
 struct Heard(Arc<Mutex<Vec<String>>>);
 
 impl Visit for Heard {
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
         if field.name() == "message" {
-            self.0.lock().expect("nobody panics").push(format!("{value:?}"));
+            self.0
+                .lock()
+                .expect("no holder of the lock panics")
+                .push(format!("{value:?}"));
         }
     }
 }
@@ -63,7 +66,7 @@ def f(x: Tensor):
                 engine.call("f", &[x.into()]).expect("it runs");
             }
         });
-        let heard = heard.0.lock().expect("nobody panics").clone();
+        let heard = heard.0.lock().expect("no holder of the lock panics").clone();
         let expected = ["before", "before", "the sum is 6", "before", "the sum is 6"];
         assert_eq!(heard, expected, "{kind:?}");
     }

@@ -1,21 +1,21 @@
-//! Building nodes at a place: the cursor of those who write graphs.
+//! Building nodes at an insertion point.
 
 use super::{AttributeValue, BlockId, Graph, NodeId, ValueId};
 use crate::{Constant, SourceRange, SymbolId, TypeId, TypeKind, symbols};
 use std::ops::{Deref, DerefMut};
 
-/// Where a [`Builder`] puts nodes.
+/// The place where a [`Builder`] inserts nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InsertPoint {
-    /// At the end of a block.
+    /// Inserts at the end of a block.
     End(BlockId),
-    /// Before a node.
+    /// Inserts before a node.
     Before(NodeId),
 }
 
-/// Creates nodes at an insertion point, giving each the current source range.
+/// Creates nodes at an insertion point, each with the current source range.
 ///
-/// It dereferences to the graph, for questions and edits along the way.
+/// It dereferences to the graph, for queries and edits.
 pub struct Builder<'g> {
     graph: &'g mut Graph,
     point: InsertPoint,
@@ -23,7 +23,7 @@ pub struct Builder<'g> {
 }
 
 impl<'g> Builder<'g> {
-    /// A builder at `point`.
+    /// Returns a builder at `point`.
     pub fn new(graph: &'g mut Graph, point: InsertPoint) -> Builder<'g> {
         Builder {
             graph,
@@ -32,7 +32,7 @@ impl<'g> Builder<'g> {
         }
     }
 
-    /// A builder before `node`, with that node's source range.
+    /// Returns a builder before `node`, with that node's source range.
     pub fn before(graph: &'g mut Graph, node: NodeId) -> Builder<'g> {
         let range = graph.source_range(node);
         Builder {
@@ -42,27 +42,27 @@ impl<'g> Builder<'g> {
         }
     }
 
-    /// A builder at the end of `block`.
+    /// Returns a builder at the end of `block`.
     pub fn at_end(graph: &'g mut Graph, block: BlockId) -> Builder<'g> {
         Builder::new(graph, InsertPoint::End(block))
     }
 
-    /// Where nodes go.
+    /// Returns the insertion point.
     pub fn point(&self) -> InsertPoint {
         self.point
     }
 
-    /// Moves to another place, giving the old one.
+    /// Moves to another insertion point and returns the old one.
     pub fn move_to(&mut self, point: InsertPoint) -> InsertPoint {
         std::mem::replace(&mut self.point, point)
     }
 
-    /// The source range of the nodes to come.
+    /// Sets the source range of nodes that are created from now on.
     pub fn set_range(&mut self, range: Option<SourceRange>) {
         self.range = range;
     }
 
-    /// Places a node that exists.
+    /// Inserts an existing node.
     pub fn place(&mut self, node: NodeId) {
         match self.point {
             InsertPoint::End(block) => self.graph.append(block, node),
@@ -70,7 +70,7 @@ impl<'g> Builder<'g> {
         }
     }
 
-    /// A node with these operands and outputs of these types.
+    /// Inserts a node with these operands and outputs of these types.
     pub fn node(&mut self, kind: SymbolId, operands: &[ValueId], outputs: &[TypeId]) -> NodeId {
         let node = self.graph.create_node(kind);
         self.graph.add_operands(node, operands);
@@ -82,20 +82,20 @@ impl<'g> Builder<'g> {
         node
     }
 
-    /// A node with one output, which is given.
+    /// Inserts a node with one output and returns the output.
     pub fn op(&mut self, kind: SymbolId, operands: &[ValueId], ty: TypeId) -> ValueId {
         let node = self.node(kind, operands, &[]);
         self.graph.add_output(node, ty)
     }
 
-    /// A `prim::Constant`.
+    /// Inserts a `prim::Constant`.
     pub fn constant(&mut self, value: impl Into<Constant>) -> ValueId {
         let value = value.into();
         let ty = value.ty(self.graph.ctx());
         self.constant_typed(value, ty)
     }
 
-    /// A `prim::Constant` of a given type, where the value alone does not say (an object's class, a None of an optional type).
+    /// Inserts a `prim::Constant` of a given type, for values that do not determine it (an object's class, a None of an optional type).
     pub fn constant_typed(&mut self, value: Constant, ty: TypeId) -> ValueId {
         let output = self.op(symbols::PRIM_CONSTANT, &[], ty);
         let node = match self.graph.defining_node(output) {
@@ -122,20 +122,20 @@ impl<'g> Builder<'g> {
         output
     }
 
-    /// A `prim::ListConstruct` of elements of type `element`.
+    /// Inserts a `prim::ListConstruct` with elements of type `element`.
     pub fn list(&mut self, element: TypeId, items: &[ValueId]) -> ValueId {
         let ty = self.graph.ctx().list_of(element);
         self.op(symbols::PRIM_LIST_CONSTRUCT, items, ty)
     }
 
-    /// A `prim::TupleConstruct`.
+    /// Inserts a `prim::TupleConstruct`.
     pub fn tuple(&mut self, items: &[ValueId]) -> ValueId {
         let element_types: Vec<_> = items.iter().map(|v| self.graph.ty(*v)).collect();
         let ty = self.graph.ctx().tuple_of(&element_types);
         self.op(symbols::PRIM_TUPLE_CONSTRUCT, items, ty)
     }
 
-    /// The elements of a tuple value, by one `prim::TupleUnpack`; empty when it is no tuple.
+    /// Inserts a `prim::TupleUnpack` and returns the elements of a tuple value; empty if it is not a tuple.
     pub fn unpack_tuple(&mut self, tuple: ValueId) -> Vec<ValueId> {
         let ctx = self.graph.ctx().clone();
         let element_types = match ctx.type_kind(self.graph.ty(tuple)) {
@@ -146,13 +146,13 @@ impl<'g> Builder<'g> {
         self.graph.node_outputs(node).to_vec()
     }
 
-    /// A `prim::GetAttr` of attribute `name`. Its value is called like the attribute, with an underscore before a number.
+    /// Inserts a `prim::GetAttr` of attribute `name`. Its value has the name of the attribute, with an underscore before a number.
     pub fn get_attr(&mut self, object: ValueId, name: SymbolId, ty: TypeId) -> ValueId {
         let node = self.node(symbols::PRIM_GET_ATTR, &[object], &[]);
         self.graph.set_attribute_symbol(node, symbols::ATTR_NAME, name);
         let value = self.graph.add_output(node, ty);
         let text = self.graph.ctx().name(name);
-        // A number by itself would be no name.
+        // A number alone would not be a name.
         let is_number = text.bytes().all(|b| b.is_ascii_digit());
         let called = if is_number { format!("_{text}") } else { text.to_owned() };
         self.graph.name_value(value, &called);

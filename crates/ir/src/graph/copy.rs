@@ -5,38 +5,38 @@ use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 use std::collections::HashMap;
 
-/// Which value of the target stands for a value of the source while nodes are copied.
+/// Map from values of the source to values of the target while nodes are copied.
 #[derive(Clone, Debug, Default)]
 pub struct CopyMap {
     values: HashMap<ValueId, ValueId>,
 }
 
 impl CopyMap {
-    /// Says that `to` stands for `from`.
+    /// Maps `from` to `to`.
     pub fn set(&mut self, from: ValueId, to: ValueId) {
         self.values.insert(from, to);
     }
 
-    /// What stands for `from`.
+    /// Returns the value to which `from` is mapped.
     pub fn get(&self, from: ValueId) -> Option<ValueId> {
         self.values.get(&from).copied()
     }
 }
 
-/// What [`Graph::compact`] made of the old handles.
+/// Map from old to new handles after [`Graph::compact`].
 #[derive(Clone, Debug)]
 pub struct Compaction {
-    /// The new handle of each node that is still there.
+    /// The new handle of each node that is alive.
     pub nodes: SecondaryMap<NodeId, PackedOption<NodeId>>,
-    /// The new handle of each value that is still there.
+    /// The new handle of each value that is alive.
     pub values: SecondaryMap<ValueId, PackedOption<ValueId>>,
 }
 
 impl Builder<'_> {
-    /// Copies the nodes of `block` of `source` to the insertion point. `map` must hold the block's parameters and whatever else the
-    /// nodes use from outside; it gains everything that is copied. Gives what stands for the block's results.
+    /// Copies the nodes of `block` of `source` to the insertion point. `map` must contain the block's parameters and all values
+    /// from outside that the nodes use; copied values are added. Returns the values for the block's results.
     ///
-    /// An operand that `map` does not know is left out; the verifier then finds the node short of operands.
+    /// An operand that is not in `map` is left out; the verifier then reports a missing operand.
     pub fn copy_block(&mut self, source: &Graph, block: BlockId, map: &mut CopyMap) -> Vec<ValueId> {
         for node in source.nodes(block) {
             self.copy_node(source, node, map);
@@ -44,9 +44,10 @@ impl Builder<'_> {
         source.results(block).filter_map(|v| map.get(v)).collect()
     }
 
-    /// Copies `node` of `source` with its blocks to the insertion point; what it uses must be in `map`, as for [`Builder::copy_block`].
+    /// Copies `node` of `source` with its blocks to the insertion point; its operands must be in `map`, as for [`Builder::copy_block`].
     pub fn copy_node(&mut self, source: &Graph, node: NodeId, map: &mut CopyMap) -> NodeId {
-        // Not recursive: nesting may be as deep as the input likes. Each entry is the next node and where its copy goes.
+        // Not recursive, since untrusted input determines the nesting. Each entry is the next node and the insertion
+        // point of its copy.
         struct Level {
             next: Option<NodeId>,
             source: BlockId,
@@ -74,7 +75,7 @@ impl Builder<'_> {
                     target: new,
                 });
             }
-            // The first block is the next to be filled.
+            // The first block is processed next.
             levels[first..].reverse();
             copied = loop {
                 let Some(level) = levels.last_mut() else {
@@ -95,7 +96,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A copy of `node` without its blocks, not placed. Its outputs go into `map`.
+    /// Copies `node` without its blocks, and does not insert the copy. Its outputs are added to `map`.
     fn copy_node_header(&mut self, source: &Graph, node: NodeId, map: &mut CopyMap) -> NodeId {
         let copy = self.create_node(source.kind(node));
         let operands: Vec<_> = source.operands(node).filter_map(|v| map.get(v)).collect();
@@ -119,7 +120,7 @@ impl Builder<'_> {
 }
 
 impl Graph {
-    /// A graph with the same inputs, nodes and outputs and no tombstones, and where everything went.
+    /// Returns a graph with the same inputs, nodes and outputs and without tombstones, and the map from old to new values.
     fn rebuilt(&self) -> (Graph, CopyMap) {
         let mut out = Graph::new(self.ctx().clone());
         let mut map = CopyMap::default();
@@ -136,8 +137,8 @@ impl Graph {
         (out, map)
     }
 
-    /// Drops tombstones and renumbers: handles follow the order of the graph from then on. Old handles are void except
-    /// through the answer. The revision goes on counting.
+    /// Drops tombstones and renumbers, so that handles follow the order of the graph. Old handles become invalid; the
+    /// result maps them to new ones. The revision keeps counting.
     pub fn compact(&mut self) -> Compaction {
         let (mut new, map) = self.rebuilt();
         let mut compaction = Compaction {

@@ -8,7 +8,7 @@ use crate::{Constant, SourceRange, SymbolId, TypeId, symbols};
 use cranelift_entity::EntityList;
 
 impl Graph {
-    /// A new block of `owner`, appended to its blocks; without an owner only for the root.
+    /// Returns a new block of `owner`, appended to its blocks; without an owner only for the root.
     pub(super) fn new_block(&mut self, owner: Option<NodeId>) -> BlockId {
         let block = self.blocks.next_key();
         let return_node = self.create_node(symbols::PRIM_RETURN);
@@ -26,7 +26,7 @@ impl Graph {
         block
     }
 
-    /// A new node of kind `kind` with neither operands nor outputs, not placed anywhere.
+    /// Returns a new node of kind `kind` with neither operands nor outputs, not placed anywhere.
     pub fn create_node(&mut self, kind: SymbolId) -> NodeId {
         self.nodes.push(NodeData {
             kind: kind.into(),
@@ -88,7 +88,7 @@ impl Graph {
         self.set_operands(node, results);
     }
 
-    /// Removes output `index` of `node`. Fails, and changes nothing, when it does not exist or is used.
+    /// Removes output `index` of `node`. Returns false and changes nothing if it does not exist or is used.
     pub fn remove_output(&mut self, node: NodeId, index: usize) -> bool {
         let Some(&value) = self.node_outputs(node).get(index) else {
             return false;
@@ -105,7 +105,7 @@ impl Graph {
         true
     }
 
-    /// Removes parameter `index` of `block`. Fails, and changes nothing, when it does not exist or is used.
+    /// Removes parameter `index` of `block`. Returns false and changes nothing if it does not exist or is used.
     pub fn remove_parameter(&mut self, block: BlockId, index: usize) -> bool {
         let Some(&value) = self.parameters(block).get(index) else {
             return false;
@@ -122,8 +122,8 @@ impl Graph {
         true
     }
 
-    /// Reorders the outputs of `node`: output `order[i]` comes to stand at `i`. Does nothing when `order` is no permutation of
-    /// them. The results of the node's blocks are the caller's to reorder alike.
+    /// Reorders the outputs of `node`: output `order[i]` moves to index `i`. Does nothing if `order` is not a permutation of
+    /// them. The caller must reorder the results of the node's blocks in the same way.
     pub fn permute_outputs(&mut self, node: NodeId, order: &[usize]) {
         let Some(permuted) = permutation(self.node_outputs(node), order) else {
             return;
@@ -137,7 +137,7 @@ impl Graph {
         self.record(Change::Updated(node));
     }
 
-    /// Reorders the parameters of `block`, as [`permute_outputs`](Self::permute_outputs) does outputs.
+    /// Reorders the parameters of `block`, as [`permute_outputs`](Self::permute_outputs) does for outputs.
     pub fn permute_parameters(&mut self, block: BlockId, order: &[usize]) {
         let Some(permuted) = permutation(self.parameters(block), order) else {
             return;
@@ -175,7 +175,7 @@ impl Graph {
         self.add_operands(node, values);
     }
 
-    /// Replaces operand `index` of `node`; does nothing when there is none.
+    /// Replaces operand `index` of `node`; does nothing if there is none.
     pub fn set_operand(&mut self, node: NodeId, index: usize, value: ValueId) {
         if self
             .operands
@@ -185,7 +185,7 @@ impl Graph {
         }
     }
 
-    /// Inserts an operand before operand `index` of `node` (at the end when `index` is its length or more).
+    /// Inserts an operand before operand `index` of `node` (at the end if `index` is at least the number of operands).
     pub fn insert_operand(&mut self, node: NodeId, index: usize, value: ValueId) {
         let tail: Vec<_> = self.operands(node).skip(index).collect();
         self.operands
@@ -194,7 +194,7 @@ impl Graph {
         self.add_operands(node, &tail);
     }
 
-    /// Removes operand `index` of `node`; does nothing when there is none.
+    /// Removes operand `index` of `node`; does nothing if there is none.
     pub fn remove_operand(&mut self, node: NodeId, index: usize) {
         let tail: Vec<_> = self.operands(node).skip(index + 1).collect();
         self.operands
@@ -202,7 +202,7 @@ impl Graph {
         self.add_operands(node, &tail);
     }
 
-    /// Makes every user of `from` use `to` instead.
+    /// Replaces `from` by `to` in all its uses.
     pub fn replace_all_uses_with(&mut self, from: ValueId, to: ValueId) {
         if from == to {
             return;
@@ -215,7 +215,7 @@ impl Graph {
         }
     }
 
-    /// Makes those uses of `from` that `choose` picks use `to` instead.
+    /// Replaces `from` by `to` in the uses for which `choose` returns true.
     pub fn replace_uses_if(&mut self, from: ValueId, to: ValueId, mut choose: impl FnMut(&Graph, Use) -> bool) {
         let uses: Vec<_> = self.uses(from).collect();
         for u in uses {
@@ -239,7 +239,7 @@ impl Graph {
         }
     }
 
-    /// Gives `value` the name `name` as it stands. Names are for people: two values may share one, which printing resolves.
+    /// Sets the name of `value` to `name`. Names are for readers: two values may have the same name, which printing resolves.
     pub fn set_value_name(&mut self, value: ValueId, name: ValueName) {
         self.names[value] = name.into();
     }
@@ -250,24 +250,24 @@ impl Graph {
         self.set_value_name(value, name);
     }
 
-    /// Makes `value` nameless: it prints as a number.
+    /// Removes the name of `value`, which is then printed as a number.
     pub fn clear_value_name(&mut self, value: ValueId) {
         self.names[value] = None.into();
     }
 
-    /// Says where `node` comes from.
+    /// Sets the source range of `node`.
     pub fn set_source_range(&mut self, node: NodeId, range: Option<SourceRange>) {
         if range.is_some() || self.ranges.get(node).is_some() {
             self.ranges[node] = range.into();
         }
     }
 
-    /// Says in which tracing scope `node` was recorded.
+    /// Sets the tracing scope in which `node` was recorded.
     pub fn set_scope(&mut self, node: NodeId, scope: SymbolId) {
         self.scopes.insert(node, scope);
     }
 
-    /// Sets the attribute `name`, replacing what it was.
+    /// Sets the attribute `name`, replacing an existing one.
     pub fn set_attribute(&mut self, node: NodeId, name: SymbolId, value: impl Into<AttributeValue>) {
         let value = value.into();
         let id = match self.nodes[node].attributes.expand() {
@@ -286,7 +286,7 @@ impl Graph {
         self.record(Change::Updated(node));
     }
 
-    /// Removes the attribute `name`, giving what it was.
+    /// Removes the attribute `name` and returns its value.
     pub fn remove_attribute(&mut self, node: NodeId, name: SymbolId) -> Option<AttributeValue> {
         let id = self.nodes[node].attributes.expand()?;
         let index = self.attributes[id].iter().position(|a| a.name == name)?;
@@ -301,13 +301,13 @@ impl Graph {
         self.set_attribute(node, name, text);
     }
 
-    /// Erases `node` with its blocks. Fails, and changes nothing, when one of its outputs is used, or it returns from a block.
+    /// Erases `node` with its blocks. Returns false and changes nothing if one of its outputs is used, or if it is a return node.
     pub fn erase(&mut self, node: NodeId) -> bool {
         let used = self.node_outputs(node).iter().any(|v| self.has_uses(*v));
         if used || !self.is_alive(node) || self.kind(node) == symbols::PRIM_RETURN {
             return false;
         }
-        // First every operand goes, then the nodes: no order of definitions and uses matters.
+        // All operands are removed before the nodes, so that the order of definitions and uses does not matter.
         let mut doomed = vec![node];
         let mut blocks: Vec<BlockId> = self.node_blocks(node).to_vec();
         while let Some(block) = blocks.pop() {
@@ -335,7 +335,7 @@ impl Graph {
         true
     }
 
-    /// Erases block `index` of `node`. Fails, and changes nothing, when there is no such block.
+    /// Erases block `index` of `node`. Returns false and changes nothing if there is no such block.
     pub fn erase_block(&mut self, node: NodeId, index: usize) -> bool {
         let Some(&block) = self.node_blocks(node).get(index) else {
             return false;
@@ -345,7 +345,7 @@ impl Graph {
         let mut last = self.last(block);
         while let Some(n) = last {
             last = self.previous(n);
-            // Backwards, so that users go before what they use.
+            // In reverse order, so that users are erased before their operands.
             self.erase(n);
         }
         self.nodes[node].blocks.remove(index, &mut self.block_lists);
@@ -355,7 +355,7 @@ impl Graph {
     }
 }
 
-/// `values` in the order that `order` says, if that names each of them once.
+/// Returns `values` permuted by `order`, if it is a permutation.
 fn permutation(values: &[ValueId], order: &[usize]) -> Option<Vec<ValueId>> {
     let mut seen = vec![false; values.len()];
     for &from in order {

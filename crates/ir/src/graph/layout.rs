@@ -1,33 +1,33 @@
-//! Order: placing nodes in blocks and asking which comes first.
+//! Order: placing nodes in blocks, and comparing positions.
 //!
-//! A node's order key grows along its block. New nodes take a key between their neighbours'; when there is no room, keys of the nodes
-//! that follow are pushed up as far as needed (locally, as in Cranelift's layout, not over the whole block).
+//! A node's order key grows along its block. New nodes get a key between their neighbours'; if there is no room, keys of the
+//! following nodes are increased as far as needed (locally, as in Cranelift's layout, not over the whole block).
 
 use super::{BlockId, Change, Graph, NodeId, ValueId};
 use crate::symbols;
 use std::cmp::Ordering;
 
-/// Distance between the keys of nodes that are appended.
+/// Distance between the keys of appended nodes.
 const STRIDE: u32 = 64;
-/// A key above this makes the whole block be numbered anew.
+/// If a key exceeds this limit, the whole block is renumbered.
 const KEY_LIMIT: u32 = u32::MAX - 2 * STRIDE;
-/// The key of the first node that is put in a block: there is as much room before it as after it.
+/// The key of the first node in a block, with equal room before and after it.
 const FIRST_KEY: u32 = 1 << 31;
 
 impl Graph {
-    /// Puts `node` at the end of `block`.
+    /// Inserts `node` at the end of `block`.
     pub fn append(&mut self, block: BlockId, node: NodeId) {
         let last = self.last(block);
         self.link(block, node, last, None);
     }
 
-    /// Puts `node` at the start of `block`.
+    /// Inserts `node` at the start of `block`.
     pub fn prepend(&mut self, block: BlockId, node: NodeId) {
         let first = self.first(block);
         self.link(block, node, None, first);
     }
 
-    /// Puts `node` before `other`, which must be placed; before a return node means at the end of its block.
+    /// Inserts `node` before `other`, which must be placed; before a return node means at the end of its block.
     pub fn insert_before(&mut self, node: NodeId, other: NodeId) {
         let Some(block) = self.parent(other) else { return };
         if self.return_node(block) == other {
@@ -39,7 +39,7 @@ impl Graph {
         }
     }
 
-    /// Puts `node` after `other`, which must be placed.
+    /// Inserts `node` after `other`, which must be placed.
     pub fn insert_after(&mut self, node: NodeId, other: NodeId) {
         let Some(block) = self.parent(other) else { return };
         if self.return_node(block) != other && node != other {
@@ -48,7 +48,7 @@ impl Graph {
         }
     }
 
-    /// Moves a placed node before `other`, whatever block that is in.
+    /// Moves a placed node before `other`, in any block.
     pub fn move_before(&mut self, node: NodeId, other: NodeId) {
         if node != other && self.next(node) != Some(other) {
             self.remove(node);
@@ -56,7 +56,7 @@ impl Graph {
         }
     }
 
-    /// Moves a placed node after `other`, whatever block that is in.
+    /// Moves a placed node after `other`, in any block.
     pub fn move_after(&mut self, node: NodeId, other: NodeId) {
         if node != other && self.next(other) != Some(node) {
             self.remove(node);
@@ -72,7 +72,7 @@ impl Graph {
         }
     }
 
-    /// Takes `node` out of its block; it stays alive with its operands, to be put elsewhere.
+    /// Removes `node` from its block; it stays alive with its operands and can be inserted again.
     pub fn remove(&mut self, node: NodeId) {
         self.unlink(node);
         self.record(Change::Removed(node));
@@ -94,8 +94,8 @@ impl Graph {
         self.nodes[node].parent = None.into();
     }
 
-    /// Links an unplaced `node` between `previous` and `next` of `block`. A node that is placed is left where it is: callers take
-    /// it out first.
+    /// Links an unplaced `node` between `previous` and `next` of `block`. A placed node is not moved: callers must remove it
+    /// first.
     fn link(&mut self, block: BlockId, node: NodeId, previous: Option<NodeId>, next: Option<NodeId>) {
         if self.parent(node).is_some() {
             debug_assert!(false, "{node} is placed already");
@@ -136,7 +136,7 @@ impl Graph {
         }
     }
 
-    /// Gives `node` a key above `low`, then raises those after it that are in the way.
+    /// Sets the key of `node` above `low`, then increases the keys after it as far as needed.
     fn push_up(&mut self, block: BlockId, node: NodeId, low: u32) {
         let mut key = low;
         let mut cursor = Some(node);
@@ -145,7 +145,7 @@ impl Graph {
             if n != node && self.order[n] > key {
                 return;
             }
-            // The further it has to go, the larger the gaps it leaves: repeated insertion at one place stays cheap.
+            // The gaps grow with the number of increased keys, so that repeated insertion at one place stays cheap.
             room = (room + 1).min(STRIDE);
             key = match key.checked_add(room) {
                 Some(k) if k < KEY_LIMIT => k,
@@ -158,9 +158,9 @@ impl Graph {
 
     fn renumber(&mut self, block: BlockId) {
         let nodes: Vec<_> = self.nodes(block).collect();
-        // Blocks of more than 2^32 / stride nodes get smaller steps.
+        // Blocks of more than 2^32 / stride nodes get smaller strides.
         let stride = (u32::MAX / (nodes.len() as u32 + 2)).clamp(1, STRIDE);
-        // In the middle of the keys, with room on both sides.
+        // In the middle of the range of keys, with room on both sides.
         let mut key = FIRST_KEY.saturating_sub((nodes.len() as u32 / 2 + 1).saturating_mul(stride));
         for n in nodes {
             key = key.saturating_add(stride);
@@ -168,7 +168,7 @@ impl Graph {
         }
     }
 
-    /// The ancestor of `node` (itself included) that stands in `block`, if `node` is in or below it.
+    /// Returns the ancestor of `node` (or itself) that is in `block`, if `node` is in or below it.
     pub fn ancestor_in(&self, node: NodeId, block: BlockId) -> Option<NodeId> {
         let mut node = node;
         loop {
@@ -180,13 +180,13 @@ impl Graph {
         }
     }
 
-    /// The block of `node`, the block of the node that owns that, and so on to the root.
+    /// Returns the block of `node`, the block of its owner, and so on to the root.
     pub fn enclosing_blocks(&self, node: NodeId) -> impl Iterator<Item = BlockId> + '_ {
         std::iter::successors(self.parent(node), |b| self.owner(*b).and_then(|n| self.parent(n)))
     }
 
-    /// Which of two placed nodes comes first. A node comes before the nodes of its own blocks, a block's return node after all its
-    /// nodes, and the blocks of a node come in their order. `None` when one of them is not placed.
+    /// Compares the positions of two placed nodes. A node comes before the nodes of its own blocks, a block's return node after
+    /// all its nodes, and the blocks of a node are in their order. `None` if one of them is not placed.
     pub fn compare(&self, a: NodeId, b: NodeId) -> Option<Ordering> {
         if a == b {
             return Some(Ordering::Equal);
@@ -231,12 +231,12 @@ impl Graph {
         chain
     }
 
-    /// True when `a` comes before `b`; see [`compare`](Self::compare).
+    /// Returns true if `a` comes before `b`; see [`compare`](Self::compare).
     pub fn is_before(&self, a: NodeId, b: NodeId) -> bool {
         self.compare(a, b) == Some(Ordering::Less)
     }
 
-    /// True when `value` is defined wherever `user` runs: by an earlier node of an enclosing block, or as a parameter of one.
+    /// Returns true if `value` is defined wherever `user` runs: by an earlier node of an enclosing block, or as a parameter of one.
     pub fn dominates(&self, value: ValueId, user: NodeId) -> bool {
         match self.definition(value) {
             super::Definition::Parameter(block, _) => self.enclosing_blocks(user).any(|b| b == block),
@@ -263,7 +263,7 @@ mod tests {
         let root = g.root();
         let first = g.create_node(kind);
         g.append(root, first);
-        // Always at the same place: the worst case for keys.
+        // Always at the same place, which is the worst case for keys.
         for i in 0..2_000 {
             let n = g.create_node(kind);
             if i % 3 == 0 {
@@ -282,7 +282,7 @@ mod tests {
         assert!(nodes.iter().all(|n| g.is_before(*n, g.return_node(root))));
     }
 
-    /// Nodes at the start of a block take keys before the others', which stay as they are.
+    /// Nodes inserted at the start of a block get keys before the others', which do not change.
     #[test]
     fn prepending_renumbers_nothing() {
         let ctx = Arc::new(Context::new());
@@ -304,7 +304,7 @@ mod tests {
         assert!(nodes.windows(2).all(|w| g.is_before(w[0], w[1])));
     }
 
-    /// Where keys are used up at either end, the block is numbered anew.
+    /// If keys are used up at either end, the block is renumbered.
     #[test]
     fn keys_may_run_out_at_both_ends() {
         let ctx = Arc::new(Context::new());

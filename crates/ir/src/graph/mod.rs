@@ -1,13 +1,13 @@
 //! The graph: nodes in nested blocks over SSA values.
 //!
-//! A [`Graph`] owns its nodes, values and blocks in entity tables and hands out `u32` handles. Operand lists are pooled and every
-//! operand is a link of its value's use list, so that replacing all uses costs as much as there are uses. Nodes of a block form a
-//! doubly linked list with order keys, so that "does a come before b" is a comparison.
+//! A [`Graph`] owns its nodes, values and blocks in entity tables and identifies them by `u32` handles. Operand lists are pooled
+//! and every operand is a link of its value's use list, so that replacing all uses takes time in the number of uses. Nodes of a
+//! block form a doubly linked list with order keys, so that "does a come before b" is a comparison.
 //!
 //! Every edit goes through the methods of this type (in [`edit`], [`layout`], [`copy`] and [`builder`]), which keep use lists, order and
 //! the change log right; nothing else writes the tables. Creation and placement are separate: a node exists before it is
-//! inserted, and can be taken out and put elsewhere. An erased node leaves a tombstone; handles stay valid until
-//! [`Graph::compact`] renumbers. Cloning a graph copies its tables, so handles mean the same in the copy.
+//! inserted, and can be removed and inserted elsewhere. An erased node leaves a tombstone; handles stay valid until [`Graph::compact`]
+//! renumbers. Cloning a graph copies its tables, so handles are valid in the copy too.
 //!
 //! A block ends in a *return node* (`prim::Return`) whose operands are the block's results; it is not among the block's
 //! [`nodes`](Graph::nodes).
@@ -54,7 +54,7 @@ entity_impl!(BlockId, "^b");
 struct AttributesId(u32);
 entity_impl!(AttributesId, "attrs");
 
-/// The hot part of a node. Source ranges, order keys and scopes are kept beside.
+/// The frequently accessed part of a node. Source ranges, order keys and scopes are in tables of their own.
 #[derive(Clone, Debug)]
 struct NodeData {
     /// `None` once erased.
@@ -63,7 +63,7 @@ struct NodeData {
     outputs: EntityList<ValueId>,
     blocks: EntityList<BlockId>,
     attributes: PackedOption<AttributesId>,
-    /// The block that the node stands in, or returns from.
+    /// The block that contains the node, or that it returns from.
     parent: PackedOption<BlockId>,
     previous: PackedOption<NodeId>,
     next: PackedOption<NodeId>,
@@ -75,13 +75,13 @@ struct ValueData {
     first_use: PackedOption<operands::OperandId>,
     /// The node or block that defines the value.
     owner: u32,
-    /// Index among the owner's outputs or parameters; the top bit says that the owner is a block.
+    /// Index among the owner's outputs or parameters; the top bit is set if the owner is a block.
     position: u32,
 }
 
 const IS_PARAMETER: u32 = 1 << 31;
 
-/// Most nodes that have attributes have one.
+/// Most nodes with attributes have one.
 type AttributeList = SmallVec<[Attribute; 1]>;
 
 #[derive(Clone, Debug)]
@@ -94,7 +94,7 @@ struct BlockData {
     owner: PackedOption<NodeId>,
 }
 
-/// Who defines a value.
+/// The definition of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Definition {
     /// Output number `.1` of a node.
@@ -106,11 +106,11 @@ pub enum Definition {
 /// One edit, as the change log records it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The node was put into a block.
+    /// The node was inserted into a block.
     Inserted(NodeId),
-    /// The node was taken out of its block, to be put elsewhere.
+    /// The node was removed from its block, and may be inserted again.
     Removed(NodeId),
-    /// The node is gone.
+    /// The node was erased.
     Erased(NodeId),
     /// An operand, attribute or the kind of the node changed.
     Updated(NodeId),
@@ -140,12 +140,12 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// An empty graph: one block without parameters, results and nodes.
+    /// Returns an empty graph: one block without parameters, results and nodes.
     pub fn new(ctx: Arc<Context>) -> Graph {
         Graph::with_capacity(ctx, 0)
     }
 
-    /// An empty graph with room for `nodes` nodes of a few operands and one output.
+    /// Returns an empty graph with room for `nodes` nodes of a few operands and one output.
     pub fn with_capacity(ctx: Arc<Context>, nodes: usize) -> Graph {
         let mut graph = Graph {
             ctx,
@@ -168,27 +168,27 @@ impl Graph {
         graph
     }
 
-    /// The context that the graph's names and types live in.
+    /// Returns the context of the graph's names and types.
     pub fn ctx(&self) -> &Arc<Context> {
         &self.ctx
     }
 
-    /// The outermost block: its parameters are the graph's inputs, its results the graph's outputs.
+    /// Returns the outermost block: its parameters are the graph's inputs, its results the graph's outputs.
     pub fn root(&self) -> BlockId {
         self.root
     }
 
-    /// The graph's inputs.
+    /// Returns the graph's inputs.
     pub fn inputs(&self) -> &[ValueId] {
         self.parameters(self.root)
     }
 
-    /// The graph's outputs.
+    /// Returns the graph's outputs.
     pub fn outputs(&self) -> impl ExactSizeIterator<Item = ValueId> + Clone + '_ {
         self.results(self.root)
     }
 
-    /// Counts edits: an analysis of revision `n` holds while the graph is at `n`.
+    /// Returns the number of edits: an analysis of revision `n` is valid while the graph is at `n`.
     pub fn revision(&self) -> u64 {
         self.revision
     }
@@ -198,7 +198,7 @@ impl Graph {
         self.log.get_or_insert_default();
     }
 
-    /// The changes since [`start_log`](Self::start_log) or the last call; recording goes on.
+    /// Returns the changes since [`start_log`](Self::start_log) or the last call; recording continues.
     pub fn take_log(&mut self) -> Vec<Change> {
         self.log.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -212,52 +212,52 @@ impl Graph {
 
     // --- nodes
 
-    /// Number of node handles handed out, erased ones included: handles are below it.
+    /// Returns the number of node handles ever created, including erased ones; all handles are smaller.
     pub fn node_capacity(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Number of value handles handed out.
+    /// Returns the number of value handles ever created.
     pub fn value_capacity(&self) -> usize {
         self.values.len()
     }
 
-    /// True until the node is erased.
+    /// Returns true until the node is erased.
     pub fn is_alive(&self, node: NodeId) -> bool {
         self.nodes.get(node).is_some_and(|n| n.kind.is_some())
     }
 
-    /// The node's kind, such as `aten::add`; the empty name once erased.
+    /// Returns the node's kind, such as `aten::add`; the empty name once erased.
     pub fn kind(&self, node: NodeId) -> SymbolId {
         self.nodes[node].kind.expand().unwrap_or(symbols::EMPTY)
     }
 
-    /// The name of the node's kind.
+    /// Returns the name of the node's kind.
     pub fn kind_name(&self, node: NodeId) -> &str {
         self.ctx.name(self.kind(node))
     }
 
-    /// The node's operands in order.
+    /// Returns the node's operands in order.
     pub fn operands(&self, node: NodeId) -> impl ExactSizeIterator<Item = ValueId> + DoubleEndedIterator + Clone + '_ {
         self.operands.values(self.nodes[node].operands)
     }
 
-    /// Operand number `index`, if there is one.
+    /// Returns operand number `index`, if there is one.
     pub fn operand(&self, node: NodeId, index: usize) -> Option<ValueId> {
         self.operands.value(self.nodes[node].operands, index)
     }
 
-    /// Number of operands.
+    /// Returns the number of operands.
     pub fn operand_count(&self, node: NodeId) -> usize {
         self.operands.len(self.nodes[node].operands)
     }
 
-    /// The node's outputs in order.
+    /// Returns the node's outputs in order.
     pub fn node_outputs(&self, node: NodeId) -> &[ValueId] {
         self.nodes[node].outputs.as_slice(&self.value_lists)
     }
 
-    /// The node's output, if it has exactly one.
+    /// Returns the node's output, if it has exactly one.
     pub fn output(&self, node: NodeId) -> Option<ValueId> {
         match self.node_outputs(node) {
             [v] => Some(*v),
@@ -265,37 +265,37 @@ impl Graph {
         }
     }
 
-    /// The node's blocks in order.
+    /// Returns the node's blocks in order.
     pub fn node_blocks(&self, node: NodeId) -> &[BlockId] {
         self.nodes[node].blocks.as_slice(&self.block_lists)
     }
 
-    /// The block that the node stands in (or returns from); none while it is not placed.
+    /// Returns the block that contains the node (or that it returns from); `None` while it is not placed.
     pub fn parent(&self, node: NodeId) -> Option<BlockId> {
         self.nodes[node].parent.expand()
     }
 
-    /// The node after this one in its block.
+    /// Returns the node after this one in its block.
     pub fn next(&self, node: NodeId) -> Option<NodeId> {
         self.nodes[node].next.expand()
     }
 
-    /// The node before this one in its block.
+    /// Returns the node before this one in its block.
     pub fn previous(&self, node: NodeId) -> Option<NodeId> {
         self.nodes[node].previous.expand()
     }
 
-    /// Where the node comes from in the source.
+    /// Returns the place of the node in the source.
     pub fn source_range(&self, node: NodeId) -> Option<SourceRange> {
         self.ranges[node].expand()
     }
 
-    /// The tracing scope that the node was recorded in.
+    /// Returns the tracing scope in which the node was recorded.
     pub fn scope(&self, node: NodeId) -> Option<SymbolId> {
         self.scopes.get(&node).copied()
     }
 
-    /// The node's attributes in order.
+    /// Returns the node's attributes in order.
     pub fn attributes(&self, node: NodeId) -> &[Attribute] {
         self.nodes[node]
             .attributes
@@ -303,12 +303,12 @@ impl Graph {
             .map_or(&[], |a| &self.attributes[a])
     }
 
-    /// The attribute `name`.
+    /// Returns the attribute `name`.
     pub fn attribute(&self, node: NodeId, name: SymbolId) -> Option<&AttributeValue> {
         self.attributes(node).iter().find(|a| a.name == name).map(|a| &a.value)
     }
 
-    /// The text of the string attribute `name`, as an interned name (`prim::GetAttr[name="weight"]`).
+    /// Returns the text of the string attribute `name`, as an interned name (`prim::GetAttr[name="weight"]`).
     pub fn attribute_symbol(&self, node: NodeId, name: SymbolId) -> Option<SymbolId> {
         match self.attribute(node, name)? {
             AttributeValue::Constant(Constant::Str(text)) => Some(self.ctx.symbol(text)),
@@ -318,12 +318,12 @@ impl Graph {
 
     // --- values
 
-    /// The value's type.
+    /// Returns the value's type.
     pub fn ty(&self, value: ValueId) -> TypeId {
         self.values[value].ty
     }
 
-    /// Who defines the value.
+    /// Returns the definition of the value.
     pub fn definition(&self, value: ValueId) -> Definition {
         let data = &self.values[value];
         let index = (data.position & !IS_PARAMETER) as usize;
@@ -334,7 +334,7 @@ impl Graph {
         }
     }
 
-    /// The node that defines the value, unless it is a parameter.
+    /// Returns the node that defines the value, unless it is a parameter.
     pub fn defining_node(&self, value: ValueId) -> Option<NodeId> {
         match self.definition(value) {
             Definition::Output(node, _) => Some(node),
@@ -342,7 +342,7 @@ impl Graph {
         }
     }
 
-    /// The block that the value is defined in; none when its node is not placed.
+    /// Returns the block in which the value is defined; `None` if its node is not placed.
     pub fn defining_block(&self, value: ValueId) -> Option<BlockId> {
         match self.definition(value) {
             Definition::Output(node, _) => self.parent(node),
@@ -350,28 +350,28 @@ impl Graph {
         }
     }
 
-    /// The value's uses, the newest first. Block results are uses by the block's return node.
+    /// Returns the value's uses, the newest first. Block results are uses by the block's return node.
     pub fn uses(&self, value: ValueId) -> impl Iterator<Item = Use> + Clone + '_ {
         self.operands.uses(self.values[value].first_use)
     }
 
-    /// True when something uses the value.
+    /// Returns true if the value has uses.
     pub fn has_uses(&self, value: ValueId) -> bool {
         self.values[value].first_use.is_some()
     }
 
-    /// The value's only use, if it has exactly one.
+    /// Returns the value's only use, if it has exactly one.
     pub fn single_use(&self, value: ValueId) -> Option<Use> {
         let mut uses = self.uses(value);
         uses.next().filter(|_| uses.next().is_none())
     }
 
-    /// The value's name, if it was given one.
+    /// Returns the value's name, if it has one.
     pub fn value_name(&self, value: ValueId) -> Option<ValueName> {
         self.names[value].expand()
     }
 
-    /// The value as messages show it: its name with `%`, its handle when it has none.
+    /// Returns the value as in messages: its name with `%`, or its handle if it has none.
     pub fn show_value(&self, value: ValueId) -> impl fmt::Display + '_ {
         fmt::from_fn(move |f| match self.value_name(value) {
             Some(name) => write!(f, "%{}", name.display(&self.ctx)),
@@ -379,7 +379,7 @@ impl Graph {
         })
     }
 
-    /// The constant that the value is: the output of a `prim::Constant`.
+    /// Returns the constant that defines the value, if it is the output of a `prim::Constant`.
     pub fn constant(&self, value: ValueId) -> Option<Constant> {
         let node = self.defining_node(value)?;
         if self.kind(node) != symbols::PRIM_CONSTANT {
@@ -388,7 +388,7 @@ impl Graph {
         self.constant_of(node)
     }
 
-    /// What a `prim::Constant` node holds: its `value`, a function's name, or None when it has no attributes.
+    /// Returns the value of a `prim::Constant` node: its `value`, a function's name, or None if it has no attributes.
     pub fn constant_of(&self, node: NodeId) -> Option<Constant> {
         match self.attribute(node, symbols::ATTR_VALUE) {
             Some(AttributeValue::Constant(c)) => Some(c.clone()),
@@ -403,49 +403,49 @@ impl Graph {
 
     // --- blocks
 
-    /// The block's parameters.
+    /// Returns the block's parameters.
     pub fn parameters(&self, block: BlockId) -> &[ValueId] {
         self.blocks[block].parameters.as_slice(&self.value_lists)
     }
 
-    /// The block's return node, whose operands are the block's results.
+    /// Returns the block's return node, whose operands are the block's results.
     pub fn return_node(&self, block: BlockId) -> NodeId {
         self.blocks[block].return_node
     }
 
-    /// The block's results.
+    /// Returns the block's results.
     pub fn results(&self, block: BlockId) -> impl ExactSizeIterator<Item = ValueId> + Clone + '_ {
         self.operands(self.return_node(block))
     }
 
-    /// The node that the block belongs to; none for the root.
+    /// Returns the node that owns the block; `None` for the root.
     pub fn owner(&self, block: BlockId) -> Option<NodeId> {
         self.blocks[block].owner.expand()
     }
 
-    /// The block's first node.
+    /// Returns the block's first node.
     pub fn first(&self, block: BlockId) -> Option<NodeId> {
         self.blocks[block].first.expand()
     }
 
-    /// The block's last node.
+    /// Returns the block's last node.
     pub fn last(&self, block: BlockId) -> Option<NodeId> {
         self.blocks[block].last.expand()
     }
 
-    /// The block's own nodes in order, without those of nested blocks and without the return node.
+    /// Returns the block's own nodes in order, without those of nested blocks and without the return node.
     pub fn nodes(&self, block: BlockId) -> impl Iterator<Item = NodeId> + Clone + '_ {
         std::iter::successors(self.first(block), |n| self.next(*n))
     }
 
-    /// All nodes below `block` in order, each before the nodes of its blocks. Return nodes are left out.
+    /// Returns all nodes below `block` in order, each before the nodes of its blocks. Return nodes are left out.
     pub fn nodes_recursive(&self, block: BlockId) -> Vec<NodeId> {
         self.walk(block).collect()
     }
 
-    /// As [`nodes_recursive`](Self::nodes_recursive), one after the other: for those who may not want all of them.
+    /// Iterates like [`nodes_recursive`](Self::nodes_recursive) without collecting, for callers that may stop early.
     pub fn walk(&self, block: BlockId) -> impl Iterator<Item = NodeId> + '_ {
-        // What comes next in each open block, and the first nodes of blocks that wait for their turn.
+        // The next node of each open block, and the first nodes of blocks that have not been entered.
         let mut stack: Vec<NodeId> = self.first(block).into_iter().collect();
         std::iter::from_fn(move || {
             let node = stack.pop()?;
@@ -455,12 +455,12 @@ impl Graph {
         })
     }
 
-    /// All nodes of the graph in order.
+    /// Returns all nodes of the graph in order.
     pub fn all_nodes(&self) -> Vec<NodeId> {
         self.nodes_recursive(self.root)
     }
 
-    /// The graph and the graphs that its nodes hold as attributes (bodies of forks), at any depth.
+    /// Returns the graph and the graphs in attributes of its nodes (bodies of forks), at any depth.
     pub fn self_and_subgraphs(&self) -> Vec<&Graph> {
         let mut all = vec![self];
         let mut next = 0;

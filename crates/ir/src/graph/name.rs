@@ -7,33 +7,33 @@ use std::fmt;
 /// A value's name, without its `%`: a word, a number, or both with a dot between (`x`, `12`, `x.3`).
 ///
 /// Graphs have as many names as values, but few words: only the word is interned, so that naming a value needs no more memory than
-/// these eight bytes. Equal texts give equal names.
+/// these eight bytes. Equal texts have equal names.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ValueName {
-    /// Empty for a number.
+    /// Empty if the name is a number.
     word: SymbolId,
-    /// [`NO_NUMBER`] for a word.
+    /// [`NO_NUMBER`] if the name is a word.
     number: u32,
 }
 
 const NO_NUMBER: u32 = u32::MAX;
-/// Longer numbers are part of the word.
+/// Maximum number of digits; longer numbers are part of the word.
 const MAX_DIGITS: usize = 9;
 
 impl ValueName {
-    /// The name that `text` is.
+    /// Returns the name with the text `text`.
     pub fn new(ctx: &Context, text: &str) -> ValueName {
         let (word, number) = Self::split(text);
         Self::of_parts(ctx.symbol(word), number)
     }
 
-    /// The name that `text` is, if its word has been asked for before; otherwise no value has it.
+    /// Returns the name with the text `text`, if its word has been interned; otherwise no value has it.
     pub fn find(ctx: &Context, text: &str) -> Option<ValueName> {
         let (word, number) = Self::split(text);
         Some(Self::of_parts(ctx.find_symbol(word)?, number))
     }
 
-    /// The name of the parts that [`split`](Self::split) gave, for those who intern words themselves.
+    /// Returns the name with the word and the number that [`split`](Self::split) returned, for callers that intern words themselves.
     pub fn of_parts(word: SymbolId, number: Option<u32>) -> ValueName {
         ValueName {
             word,
@@ -41,8 +41,8 @@ impl ValueName {
         }
     }
 
-    /// The parts of a name: `x.3` is `x` and 3, `12` is nothing and 12. What is no number as it would be printed belongs to the word:
-    /// `x.03` is all word.
+    /// Splits a name into word and number: `x.3` into `x` and 3, `12` into an empty word and 12. A number that would be printed
+    /// differently belongs to the word: `x.03` is only a word.
     #[inline]
     pub fn split(text: &str) -> (&str, Option<u32>) {
         let bytes = text.as_bytes();
@@ -68,17 +68,17 @@ impl ValueName {
         }
     }
 
-    /// The word; empty for a number.
+    /// Returns the word; empty if the name is a number.
     pub fn word(self) -> SymbolId {
         self.word
     }
 
-    /// The number, if there is one.
+    /// Returns the number, if there is one.
     pub fn number(self) -> Option<u32> {
         (self.number != NO_NUMBER).then_some(self.number)
     }
 
-    /// The name as text, without `%`.
+    /// Returns the name as text, without `%`.
     pub fn display(self, ctx: &Context) -> impl fmt::Display + '_ {
         fmt::from_fn(move |f| {
             f.write_str(ctx.name(self.word))?;

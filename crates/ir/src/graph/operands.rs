@@ -1,8 +1,8 @@
 //! Pooled operand lists whose slots are the links of intrusive use lists.
 //!
-//! All operands of a graph live in one vector. A node's list is a run of slots: a header (length and owner), then the operands. A run
-//! has a power of two of slots; a list that outgrows its run moves to the next size, and freed runs are kept by size. An operand's index
-//! is its slot's distance from the header, so a use needs no more than the slot's number.
+//! All operands of a graph are stored in one vector. A node's list is a run of slots: a header (length and owner), then the operands.
+//! The number of slots in a run is a power of two; a list that outgrows its run moves to the next size, and freed runs are kept by size.
+//! An operand's index is the distance of its slot from the header, so the slot's number is sufficient to identify a use.
 
 use super::{NodeId, ValueData, ValueId};
 use cranelift_entity::packed_option::PackedOption;
@@ -13,15 +13,15 @@ use cranelift_entity::{EntityRef, PrimaryMap, entity_impl};
 pub(super) struct OperandId(u32);
 entity_impl!(OperandId, "operand");
 
-/// A node's operands: the number of the header's slot; none for an empty list that never had an element.
+/// A node's operands: the number of the header's slot; `None` for a list that never had an element.
 pub(super) type OperandList = PackedOption<OperandId>;
 
 /// One operand of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Use {
-    /// Who uses.
+    /// The using node.
     pub user: NodeId,
-    /// As which operand.
+    /// Index of the operand.
     pub index: usize,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct OperandPool {
 type Values = PrimaryMap<ValueId, ValueData>;
 
 impl OperandPool {
-    /// An empty pool with room for the operands of `nodes` nodes that have up to three.
+    /// Returns an empty pool with room for the operands of `nodes` nodes with up to three operands each.
     pub(super) fn with_capacity(nodes: usize) -> OperandPool {
         OperandPool {
             slots: Vec::with_capacity(4 * nodes),
@@ -72,7 +72,7 @@ impl OperandPool {
         list.expand().map_or(0, |h| self.slot(h).value as usize)
     }
 
-    /// log2 of the slots that a list of `len` operands and its header take.
+    /// Returns log2 of the number of slots for a list of `len` operands and its header.
     fn class(len: usize) -> usize {
         (len + 1).next_power_of_two().trailing_zeros() as usize
     }
@@ -129,7 +129,7 @@ impl OperandPool {
         header
     }
 
-    /// Makes room for `len` operands, moving the run when it is too small.
+    /// Makes room for `len` operands, and moves the run if it is too small.
     fn reserve(&mut self, list: &mut OperandList, owner: NodeId, len: usize, values: &mut Values) -> OperandId {
         let Some(old) = list.expand() else {
             let header = self.allocate(Self::class(len), owner);
@@ -202,7 +202,7 @@ impl OperandPool {
         self.slot_mut(header).value = (len + added.len()) as u32;
     }
 
-    /// Replaces operand `index`; false when there is none.
+    /// Replaces operand `index`. Returns false if there is none.
     pub(super) fn set(&mut self, list: OperandList, index: usize, value: ValueId, values: &mut Values) -> bool {
         let Some(header) = list.expand().filter(|_| index < self.len(list)) else {
             return false;
@@ -223,7 +223,8 @@ impl OperandPool {
             self.unlink(OperandId::new(header.index() + 1 + i), values);
         }
         self.slot_mut(header).value = start as u32;
-        // The class of a run is derived from its length, so what the shorter list does not need must be given back now.
+        // The size class of a run is derived from its length, so slots that the shorter list does not need must be
+        // freed now.
         let (old, new) = (Self::class(len), Self::class(start.max(1)));
         for class in new..old {
             self.free[class].push(OperandId::new(header.index() + (1 << class)));

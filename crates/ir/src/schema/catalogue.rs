@@ -1,19 +1,22 @@
-//! The catalogue of all known schemas, by operator; and which overload a node is.
+//! The catalogue of all known schemas, by operator, and overload resolution for nodes.
 
-use super::{FunctionSchema, SchemaError, parse_schema};
+use super::{Alias, FunctionSchema, Properties, SchemaError, parse_schema};
 use crate::types::{Bindings, is_subtype, match_formal, substitute};
 use crate::{Context, Graph, NodeId, SymbolId, TypeId, TypeKind, types};
 use indexmap::IndexMap;
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-/// Schemas by operator name. Dialects add theirs; embedders add their own.
+/// Schemas by operator name. Dialects and embedders add theirs.
 ///
-/// A text of thousands of schemas is indexed by name when it is added and parsed when an operator is asked for, so that a
-/// registry costs little to make.
+/// A text of thousands of schemas is indexed by name when it is added, and a schema is parsed when its operator is first
+/// looked up, so that making a registry is cheap.
 #[derive(Debug)]
 pub struct Catalogue {
     ctx: Arc<Context>,
     operators: IndexMap<SymbolId, Vec<Entry>>,
+    properties: HashMap<SymbolId, Properties>,
+    aliases: IndexMap<SymbolId, Alias>,
 }
 
 #[derive(Debug)]
@@ -22,19 +25,19 @@ struct Entry {
     parsed: OnceLock<Option<Arc<FunctionSchema>>>,
 }
 
-/// The lines of `text` that are neither empty nor comments, with their numbers from 0.
+/// Returns the lines of `text` that are neither empty nor comments, with their numbers from 0.
 fn schema_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = text.lines().map(str::trim).enumerate();
     lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// A text that cannot be added.
+/// A text that contains an invalid schema.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}: {source}")]
 pub struct CatalogueError {
     /// Line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The error in it.
     #[source]
     pub source: SchemaError,
 }
@@ -42,10 +45,10 @@ pub struct CatalogueError {
 /// The types of a node's outputs; see [`Catalogue::return_types`].
 pub type ReturnTypes = smallvec::SmallVec<[Option<TypeId>; 4]>;
 
-/// What [`Catalogue::resolve`] found.
+/// The result of [`Catalogue::resolve`].
 #[derive(Clone, Debug)]
 pub enum Resolution {
-    /// This overload fits.
+    /// The overload that fits.
     Found(Arc<FunctionSchema>),
     /// The operator is known, but no overload takes these operands.
     NoOverload,
@@ -54,7 +57,7 @@ pub enum Resolution {
 }
 
 impl Resolution {
-    /// The schema, if one was found.
+    /// Returns the schema, if one was found.
     pub fn found(self) -> Option<Arc<FunctionSchema>> {
         match self {
             Resolution::Found(schema) => Some(schema),
@@ -64,20 +67,22 @@ impl Resolution {
 }
 
 impl Catalogue {
-    /// A catalogue without operators.
+    /// Returns a catalogue without operators.
     pub fn new(ctx: Arc<Context>) -> Catalogue {
         Catalogue {
             ctx,
             operators: IndexMap::new(),
+            properties: HashMap::new(),
+            aliases: IndexMap::new(),
         }
     }
 
-    /// The context that the schemas' names and types live in.
+    /// Returns the context of the schemas' names and types.
     pub fn ctx(&self) -> &Arc<Context> {
         &self.ctx
     }
 
-    /// Adds one schema a line; empty lines and lines that start with `#` are skipped. Nothing is added unless every line parses.
+    /// Adds one schema per line; empty lines and lines that start with `#` are skipped. Nothing is added unless every line parses.
     ///
     /// # Errors
     /// The first line of `text` that does not parse.
@@ -97,8 +102,8 @@ impl Catalogue {
         Ok(())
     }
 
-    /// [`Catalogue::add_schemas`] for texts that a test checks with [`Catalogue::check`]: thousands of lines are indexed by name only, and a
-    /// line is parsed when its operator is first looked up. A line that does not parse is absent.
+    /// Adds schemas as [`Catalogue::add_schemas`] does, for texts that a test checks with [`Catalogue::check`]: thousands of lines are
+    /// indexed by name only, and a line is parsed when its operator is first looked up. A line that does not parse is ignored.
     pub fn add_lines(&mut self, text: &str) {
         for (_, line) in schema_lines(text) {
             let head = line.split('(').next().unwrap_or_default();
@@ -116,7 +121,7 @@ impl Catalogue {
     /// Adds one schema.
     ///
     /// # Errors
-    /// When it does not parse.
+    /// If it does not parse.
     pub fn add(&mut self, text: &str) -> Result<Arc<FunctionSchema>, SchemaError> {
         let schema = Arc::new(parse_schema(&self.ctx, text)?);
         let entry = Entry {
@@ -138,17 +143,76 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Names of all operators.
+    /// Adds properties of operator `name` to those that are known.
+    pub fn add_properties(&mut self, name: SymbolId, properties: Properties) {
+        let known = self.properties.entry(name).or_default();
+        *known = properties.or(*known);
+    }
+
+    /// The properties of operator `name`. An in-place form and an alias have those of the operator that they stand for.
+    ///
+    /// ```
+    /// use frazil_ir::schema::{Catalogue, Determinism, Properties};
+    ///
+    /// let mut catalogue = Catalogue::new(std::sync::Arc::default());
+    /// let name = |text| catalogue.ctx().symbol(text);
+    /// let (noise, in_place) = (name("mine::noise"), name("mine::noise_"));
+    /// let determinism = Determinism::Random;
+    /// catalogue.add_properties(noise, Properties { determinism, ..Properties::NONE });
+    /// assert_eq!(catalogue.properties(in_place).determinism, Determinism::Random);
+    /// ```
+    pub fn properties(&self, name: SymbolId) -> Properties {
+        if let Some(own) = self.properties.get(&name) {
+            return *own;
+        }
+        let operator = self.alias(name).map_or(name, |alias| alias.operator);
+        let stated = |name| self.properties.get(&name).copied();
+        let functional = || self.functional(operator).and_then(stated);
+        stated(operator).or_else(functional).unwrap_or_default()
+    }
+
+    /// The names of all operators with properties.
+    pub fn operators_with_properties(&self) -> impl Iterator<Item = SymbolId> + '_ {
+        self.properties.keys().copied()
+    }
+
+    /// Adds `name` as another name of an operator.
+    pub fn add_alias(&mut self, name: SymbolId, alias: Alias) {
+        self.aliases.insert(name, alias);
+    }
+
+    /// The operator that `name` is another name of; the in-place form of an alias stands for the in-place form of its operator.
+    pub fn alias(&self, name: SymbolId) -> Option<Alias> {
+        if let Some(alias) = self.aliases.get(&name) {
+            return Some(*alias);
+        }
+        let alias = *self.aliases.get(&self.functional(name)?)?;
+        let operator = self.ctx.symbol(&format!("{}_", self.ctx.name(alias.operator)));
+        Some(Alias { operator, ..alias })
+    }
+
+    /// All aliases, in-place forms left out.
+    pub fn aliases(&self) -> impl Iterator<Item = (SymbolId, Alias)> + '_ {
+        self.aliases.iter().map(|(name, alias)| (*name, *alias))
+    }
+
+    /// The operator whose in-place form `name` may be.
+    fn functional(&self, name: SymbolId) -> Option<SymbolId> {
+        let functional = self.ctx.name(name).strip_suffix('_')?;
+        (!functional.ends_with(':')).then(|| self.ctx.find_symbol(functional))?
+    }
+
+    /// Returns the names of all operators.
     pub fn operators(&self) -> impl Iterator<Item = SymbolId> + '_ {
         self.operators.keys().copied()
     }
 
-    /// True when operator `name` has a schema.
+    /// Returns true if operator `name` has a schema.
     pub fn contains(&self, name: SymbolId) -> bool {
         self.operators.contains_key(&name)
     }
 
-    /// The overloads of operator `name`, in the order of the catalogue.
+    /// Returns the overloads of operator `name`, in the order of addition.
     pub fn overloads(&self, name: SymbolId) -> impl Iterator<Item = Arc<FunctionSchema>> + '_ {
         let entries = self.operators.get(&name).map_or(&[][..], Vec::as_slice);
         entries.iter().filter_map(|e| {
@@ -158,15 +222,15 @@ impl Catalogue {
         })
     }
 
-    /// The overload called `overload` of operator `name`.
+    /// Returns the overload called `overload` of operator `name`.
     pub fn get(&self, name: SymbolId, overload: &str) -> Option<Arc<FunctionSchema>> {
         self.overloads(name).find(|s| self.ctx.name(s.overload) == overload)
     }
 
-    /// The overload that a complete operand list of these types selects: every argument is given, in order, as in a graph.
+    /// Returns the overload for a complete operand list of these types: every argument is given, in order, as in a graph.
     ///
-    /// An overload whose types the operands have exactly is preferred to one that they fit with the conversions that graphs do
-    /// implicitly (refined tensors and optionals always fit; a number where `Scalar` is asked).
+    /// An overload that exactly matches the types of the operands is preferred to one that requires the implicit conversions
+    /// of graphs (refined tensors and optionals always match; a number matches `Scalar`).
     pub fn resolve_types(&self, name: SymbolId, operands: &[TypeId]) -> Resolution {
         if !self.contains(name) {
             return Resolution::Unknown;
@@ -182,8 +246,8 @@ impl Catalogue {
         fitting.map_or(Resolution::NoOverload, Resolution::Found)
     }
 
-    /// The types of the outputs of `node` as its schema gives them for the types of its operands, one an output, `None` where a type variable
-    /// stays open. `None` if no schema fits, or if the schema leaves the number of outputs open.
+    /// Returns the output types of `node` by its schema for the types of its operands, one per output, `None` if a type variable is
+    /// unbound. `None` if no schema fits, or if the schema leaves the number of outputs open.
     pub fn return_types(&self, graph: &Graph, node: NodeId) -> Option<(Arc<FunctionSchema>, ReturnTypes)> {
         let schema = self.resolve(graph, node).found().filter(|s| !s.is_varret)?;
         let mut bindings = Bindings::default();
@@ -195,24 +259,24 @@ impl Catalogue {
         Some((schema, returns))
     }
 
-    /// Whether an output that its schema gives as `formal` may be declared `declared`: as a subtype of it. What a schema knows only as
-    /// `Scalar` may be declared as any number or bool, and what it knows only as any type as anything.
+    /// Returns whether an output with the schema type `formal` may be declared as `declared`: a subtype of it. A `Scalar` may be
+    /// declared as any number or bool, and an output of any type as anything.
     pub fn may_declare(&self, declared: TypeId, formal: TypeId) -> bool {
         match self.ctx.type_kind(formal) {
             TypeKind::Any => true,
-            // A number, or a bool, of whatever kind the values turn out to be.
+            // A number or a bool, depending on the values.
             TypeKind::Number => declared == types::BOOL || is_subtype(&self.ctx, declared, formal),
             _ => is_subtype(&self.ctx, declared, formal),
         }
     }
 
-    /// The overload that `node` is; see [`resolve_types`](Self::resolve_types).
+    /// Returns the overload of `node`; see [`resolve_types`](Self::resolve_types).
     pub fn resolve(&self, graph: &Graph, node: NodeId) -> Resolution {
         let operand_types: smallvec::SmallVec<[TypeId; 12]> = graph.operands(node).map(|v| graph.ty(v)).collect();
         self.resolve_types(graph.kind(node), &operand_types)
     }
 
-    /// Whether the operands fit, and if so whether exactly.
+    /// Returns whether the operands fit: `None` if not, `Some(true)` if exactly.
     fn fit(&self, schema: &FunctionSchema, operands: &[TypeId]) -> Option<bool> {
         let formals = &schema.arguments;
         if operands.len() < formals.len() || (operands.len() > formals.len() && !schema.is_vararg) {
@@ -229,7 +293,7 @@ impl Catalogue {
         Some(exact)
     }
 
-    /// True when `actual` fits `formal` although another overload could name it more exactly.
+    /// Returns true if `actual` fits `formal`, but another overload could match more exactly.
     fn is_loose(&self, formal: TypeId, actual: TypeId) -> bool {
         let number = |t| {
             matches!(

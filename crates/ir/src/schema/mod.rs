@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod parse;
+mod properties;
 
 use crate::{Constant, Context, SymbolId, TypeId};
 use smallvec::SmallVec;
@@ -9,6 +10,7 @@ use std::fmt;
 
 pub use catalogue::{Catalogue, CatalogueError, Resolution, ReturnTypes};
 pub use parse::{SchemaError, parse_schema};
+pub use properties::{Alias, AliasUse, Determinism, Observes, Properties};
 
 /// The signature of one overload of an operator, or of a function or method.
 #[derive(Clone, Debug)]
@@ -17,13 +19,13 @@ pub struct FunctionSchema {
     pub name: SymbolId,
     /// The overload, without the dot: `Tensor`; empty for the unnamed one.
     pub overload: SymbolId,
-    /// What it takes.
+    /// The arguments in order.
     pub arguments: Vec<Argument>,
-    /// What it gives.
+    /// The results in order.
     pub returns: Vec<Argument>,
-    /// True when any further arguments may follow (`aten::format`).
+    /// True if any further arguments may follow (`aten::format`).
     pub is_vararg: bool,
-    /// True when the results are not said (`prim::ConstantChunk`).
+    /// True if the results are unspecified (`prim::ConstantChunk`).
     pub is_varret: bool,
 }
 
@@ -32,24 +34,24 @@ pub struct FunctionSchema {
 pub struct Argument {
     /// Its name; empty for most results.
     pub name: SymbolId,
-    /// Its type. Schema-only names (`SymInt`, `ScalarType`, `Layout`, `MemoryFormat`) are the `int` that they are in graphs.
+    /// Its type. Names that only schemas use (`SymInt`, `ScalarType`, `Layout`, `MemoryFormat`) are `int`, as in graphs.
     pub ty: TypeId,
-    /// For `int[2]`: a single number may stand for so many equal ones.
+    /// The length of `int[2]`: a single number is converted to a list of this length with equal elements.
     pub broadcast: Option<u32>,
-    /// The default, if it may be left out.
+    /// The default, if the argument is optional.
     pub default: Option<Constant>,
-    /// True behind the `*`.
+    /// True for arguments after the `*`.
     pub keyword_only: bool,
     /// Aliasing and mutation of the value itself.
     pub alias: Option<AliasInfo>,
-    /// The same of the elements of a container: `Tensor(a)[]`.
+    /// Aliasing and mutation of the elements of a container: `Tensor(a)[]`.
     pub element_alias: Option<AliasInfo>,
-    /// The schema's own word for the type where it says more than `ty`: `ScalarType`, `MemoryFormat`, `Layout`, `SymInt`, ...
+    /// The schema's name of the type if it is more precise than `ty`: `ScalarType`, `MemoryFormat`, `Layout`, `SymInt`, ...
     pub hint: TypeHint,
 }
 
 impl Argument {
-    /// An argument without default, alias annotation and hint.
+    /// Returns an argument without default, alias annotation and hint.
     pub fn plain(name: SymbolId, ty: TypeId) -> Argument {
         Argument {
             name,
@@ -64,10 +66,10 @@ impl Argument {
     }
 }
 
-/// What a schema says beyond the type that stands in graphs.
+/// Information in a schema beyond the type in graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum TypeHint {
-    /// Nothing.
+    /// No additional information.
     #[default]
     None,
     /// The number of a dtype.
@@ -76,18 +78,18 @@ pub enum TypeHint {
     Layout,
     /// The number of a memory format.
     MemoryFormat,
-    /// A tensor, as the source says nothing of the type.
+    /// A tensor because the source has no annotation.
     Inferred,
 }
 
-/// The annotation `(a!)`, `(a -> *)`, `(*)`: which values may be one and the same, and which are written.
+/// The annotation `(a!)`, `(a -> *)`, `(*)`: which values may alias, and which are written.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct AliasInfo {
-    /// Alias sets on entry; values that share a set may alias.
+    /// Alias sets on entry; values that have a set in common may alias.
     pub before: SmallVec<[AliasSet; 1]>,
-    /// Alias sets afterwards, where an arrow gives others (`a -> *`: it is stored somewhere).
+    /// Alias sets afterwards, if an arrow specifies others (`a -> *`: it is stored somewhere).
     pub after: SmallVec<[AliasSet; 1]>,
-    /// True with an exclamation mark: the operator writes to it.
+    /// True with an exclamation mark: the operator writes to the value.
     pub is_write: bool,
 }
 
@@ -128,12 +130,12 @@ fn write_default(f: &mut fmt::Formatter<'_>, default: &Constant) -> fmt::Result 
 }
 
 impl FunctionSchema {
-    /// The argument called `name` and its index.
+    /// Returns the argument called `name` and its index.
     pub fn argument(&self, name: SymbolId) -> Option<(usize, &Argument)> {
         self.arguments.iter().enumerate().find(|(_, a)| a.name == name)
     }
 
-    /// True when the operator writes to one of its arguments.
+    /// Returns true if the operator writes to one of its arguments.
     pub fn is_mutable(&self) -> bool {
         let writes = |a: &Option<AliasInfo>| a.as_ref().is_some_and(|a| a.is_write);
         self.arguments
@@ -141,7 +143,7 @@ impl FunctionSchema {
             .any(|a| writes(&a.alias) || writes(&a.element_alias))
     }
 
-    /// The operator with its overload: `aten::add.Tensor`.
+    /// Returns the operator with its overload: `aten::add.Tensor`.
     pub fn full_name(&self, ctx: &Context) -> String {
         match ctx.name(self.overload) {
             "" => ctx.name(self.name).to_owned(),
@@ -149,7 +151,7 @@ impl FunctionSchema {
         }
     }
 
-    /// A short printed form for messages: `aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha) -> Tensor`.
+    /// Returns a short printed form for messages: `aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha) -> Tensor`.
     pub fn display<'a>(&'a self, ctx: &'a Context) -> impl fmt::Display + 'a {
         fmt::from_fn(move |f| {
             write!(f, "{}(", self.full_name(ctx))?;

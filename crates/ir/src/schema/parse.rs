@@ -3,13 +3,13 @@
 use super::{AliasInfo, AliasSet, Argument, FunctionSchema, TypeHint};
 use crate::{Constant, Context, Device, SymbolId, TypeId, TypeKind, symbols, types};
 
-/// A schema that does not follow the notation.
+/// A syntax error in a schema.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected {expected} at byte {offset} of schema `{text}`")]
 pub struct SchemaError {
-    /// What should have come.
+    /// The expected syntax.
     pub expected: &'static str,
-    /// Where.
+    /// Offset in bytes.
     pub offset: usize,
     /// The schema.
     pub text: String,
@@ -18,7 +18,7 @@ pub struct SchemaError {
 /// Parses one schema.
 ///
 /// # Errors
-/// When `text` does not follow the notation.
+/// If `text` does not follow the notation.
 pub fn parse_schema(ctx: &Context, text: &str) -> Result<FunctionSchema, SchemaError> {
     let mut p = Parser { ctx, text, at: 0 };
     let schema = p.schema()?;
@@ -45,7 +45,7 @@ struct Annotated {
     hint: TypeHint,
 }
 
-/// The longest list that a single number may stand for.
+/// Maximum length of a list that a single number can be converted to.
 const MAX_LENGTH: u32 = 64;
 
 type Result<T, E = SchemaError> = std::result::Result<T, E>;
@@ -104,7 +104,7 @@ impl<'a> Parser<'a> {
         if full.is_empty() {
             return Err(self.expected("an operator name"));
         }
-        // The overload follows the first dot behind the namespace; `aten::add.Tensor`.
+        // The overload follows the first dot behind the namespace: `aten::add.Tensor`.
         let start = full.find("::").map_or(0, |i| i + 2);
         let (name, overload) = match full[start..].split_once('.') {
             Some((name, overload)) => (&full[..start + name.len()], overload),
@@ -199,7 +199,7 @@ impl<'a> Parser<'a> {
                 t.broadcast = length.parse().ok();
                 self.need("]")?;
                 ty = self.ctx.list_of(ty);
-                // What was said so far was said of the elements.
+                // Annotations so far apply to the elements.
                 if let Some(inner) = t.alias.take() {
                     t.element_alias = Some(inner);
                 }
@@ -282,7 +282,7 @@ impl<'a> Parser<'a> {
         Ok((simple, TypeHint::None))
     }
 
-    /// `(a!)`, `(a -> *)`, `(b|a)`, `(*)`: told from a tuple or an argument list by what is inside.
+    /// Parses an alias annotation: `(a!)`, `(a -> *)`, `(b|a)`, `(*)`. Its content distinguishes it from a tuple or an argument list.
     fn alias(&mut self) -> Result<Option<AliasInfo>> {
         let Some(inside) = self
             .rest()
@@ -317,7 +317,7 @@ impl<'a> Parser<'a> {
         Ok(Some(info))
     }
 
-    /// A default of type `ty`; `length` is that of a list which a single number stands for.
+    /// Parses a default of type `ty`; `length` is the length of a list for which a single number may be given.
     fn default(&mut self, ty: TypeId, length: Option<u32>) -> Result<Constant> {
         let inner = match self.ctx.type_kind(ty) {
             TypeKind::Optional(e) => e,
@@ -347,7 +347,7 @@ impl<'a> Parser<'a> {
             "None" => Some(Constant::None),
             "True" => Some(Constant::Bool(true)),
             "False" => Some(Constant::Bool(false)),
-            // Enumerations that stand as numbers in graphs.
+            // Enumerations that are numbers in graphs.
             "Mean" => Some(Constant::Int(1)),
             "contiguous_format" => Some(Constant::Int(0)),
             "strided" => Some(Constant::Int(0)),

@@ -8,20 +8,20 @@ use crate::stack::with_stack;
 use crate::{Context, DimsId, TypeId, types};
 use std::fmt;
 
-/// Which form to print.
+/// The style of printing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TypeStyle {
-    /// As PyTorch prints graphs: `int[]`, `Tensor?`, `Float(2, 3)`. NamedTuples, interfaces and functions lose their names.
+    /// As PyTorch prints graphs: `int[]`, `Tensor?`, `Float(2, 3)`. Names of NamedTuples, interfaces and functions are lost.
     Ir,
-    /// The same with nothing lost: NamedTuples and interfaces by qualified name, functions as `Function<name>`.
+    /// Lossless: as graphs, but NamedTuples and interfaces by qualified name, functions as `Function<name>`.
     Exact,
-    /// As PyTorch declares arguments: `__torch__.Pair?`, `Future(int)`, and tensors without what is known of them.
+    /// As PyTorch declares arguments: `__torch__.Pair?`, `Future(int)`, and tensors without refinement.
     Declared,
     /// As in source annotations: `List[int]`, `Optional[Tensor]`, `Tensor`.
     Annotation,
 }
 
-/// The printed form of `ty`.
+/// Returns the printed form of `ty`.
 pub fn display_type(ctx: &Context, ty: TypeId, style: TypeStyle) -> impl fmt::Display + '_ {
     fmt::from_fn(move |f| match style {
         TypeStyle::Ir => ir(ctx, ty, f),
@@ -32,7 +32,7 @@ pub fn display_type(ctx: &Context, ty: TypeId, style: TypeStyle) -> impl fmt::Di
 }
 
 impl Context {
-    /// The type as printed graphs show it.
+    /// Returns the type as in printed graphs.
     pub fn show_type(&self, ty: TypeId) -> impl fmt::Display + '_ {
         display_type(self, ty, TypeStyle::Ir)
     }
@@ -51,7 +51,7 @@ fn list(ctx: &Context, types: &[TypeId], print: Printer, f: Out<'_, '_>) -> fmt:
     Ok(())
 }
 
-/// One level further in.
+/// Prints a component type, one nesting level further.
 fn deeper(ctx: &Context, ty: TypeId, print: Printer, f: Out<'_, '_>) -> fmt::Result {
     with_stack(|| print(ctx, ty, f))
 }
@@ -62,7 +62,7 @@ fn bracketed(ctx: &Context, [open, close]: [&str; 2], types: &[TypeId], print: P
     f.write_str(close)
 }
 
-/// What PyTorch writes for the type of a value.
+/// Prints PyTorch's text for the type of a value.
 fn ir(ctx: &Context, ty: TypeId, f: Out<'_, '_>) -> fmt::Result {
     match ctx.type_kind(ty) {
         TypeKind::Tensor(t) => tensor(ctx, &t, f),
@@ -83,7 +83,7 @@ fn ir(ctx: &Context, ty: TypeId, f: Out<'_, '_>) -> fmt::Result {
     }
 }
 
-/// What PyTorch writes for a type inside a dictionary or a union.
+/// Prints PyTorch's text for a type inside a dictionary or a union.
 fn inner(ctx: &Context, ty: TypeId, f: Out<'_, '_>) -> fmt::Result {
     match ctx.type_kind(ty) {
         TypeKind::Future(e) => bracketed(ctx, ["Future(", ")"], &[e], inner, f),
@@ -103,7 +103,7 @@ fn exact(ctx: &Context, ty: TypeId, f: Out<'_, '_>) -> fmt::Result {
     }
 }
 
-/// The types that the graph forms write alike: `element` prints what lists, optionals and tuples hold, `inner` the rest.
+/// Prints the types that have the same structure in both graph styles: `element` prints the components of lists, optionals and tuples, `inner` the rest.
 fn structured(ctx: &Context, ty: TypeId, f: Out<'_, '_>, element: Printer, inner: Printer) -> fmt::Result {
     match ctx.type_kind(ty) {
         TypeKind::Number => f.write_str("Scalar"),
@@ -128,7 +128,7 @@ fn structured(ctx: &Context, ty: TypeId, f: Out<'_, '_>, element: Printer, inner
     }
 }
 
-/// The members of a union as they are written: the three kinds of numbers, when they are all there, as one word at the end.
+/// Returns the members of a union as they are written: if all three kinds of numbers are members, they are one word at the end.
 fn union_members(members: &[TypeId]) -> Vec<TypeId> {
     const NUMBERS: [TypeId; 3] = [types::INT, types::FLOAT, types::COMPLEX];
     if !NUMBERS.iter().all(|number| members.contains(number)) {
@@ -138,7 +138,7 @@ fn union_members(members: &[TypeId]) -> Vec<TypeId> {
     others.chain([types::NUMBER]).collect()
 }
 
-/// The types that have one form in all styles.
+/// Prints the types that have one form in all styles.
 fn plain(ctx: &Context, kind: TypeKind, f: Out<'_, '_>) -> fmt::Result {
     f.write_str(match kind {
         TypeKind::Any => "Any",
@@ -164,7 +164,7 @@ fn plain(ctx: &Context, kind: TypeKind, f: Out<'_, '_>) -> fmt::Result {
             ctx.name(name)
         }
         TypeKind::NamedTuple(name, ..) => ctx.name(name),
-        // Structured types are printed by the two styles themselves.
+        // The two styles print structured types themselves.
         TypeKind::Tensor(_) => "Tensor",
         TypeKind::Optional(_) => "Optional",
         TypeKind::List(_) => "List",
@@ -186,7 +186,7 @@ fn annotation(ctx: &Context, ty: TypeId, f: Out<'_, '_>) -> fmt::Result {
         TypeKind::Dict(k, v) => &[*k, *v],
         TypeKind::Tuple(es) if ctx.types(*es).is_empty() => return f.write_str("Tuple[()]"),
         TypeKind::Tuple(es) => ctx.types(*es),
-        // Printed graphs do not tell the name, and no name is no annotation.
+        // Printed graphs do not contain the name, and an empty name is not an annotation.
         TypeKind::NamedTuple(crate::symbols::EMPTY, _, es) => {
             return bracketed(ctx, ["Tuple[", "]"], ctx.types(*es), annotation, f);
         }
@@ -201,7 +201,7 @@ fn annotation(ctx: &Context, ty: TypeId, f: Out<'_, '_>) -> fmt::Result {
     f.write_str("]")
 }
 
-/// A tensor type as `torch/csrc/jit` prints it: `Tensor`, `Float(2, *, strides=[3, 1], requires_grad=0, device=cpu)`.
+/// Prints a tensor type as `torch/csrc/jit` does: `Tensor`, `Float(2, *, strides=[3, 1], requires_grad=0, device=cpu)`.
 fn tensor(ctx: &Context, t: &TensorType, f: Out<'_, '_>) -> fmt::Result {
     match (t.dtype, t.sizes) {
         (None, _) => f.write_str("Tensor")?,

@@ -1,8 +1,7 @@
 //! TorchScript's types.
 //!
-//! A type is a [`TypeKind`], interned in a [`Context`] and passed around as a
-//! [`TypeId`]. Classes, interfaces and enums are nominal: the type is a qualified name, the definition
-//! stands in a [`CompilationUnit`](crate::CompilationUnit).
+//! A type is a [`TypeKind`], interned in a [`Context`] and referred to by a [`TypeId`]. Classes, interfaces and enums
+//! are nominal: the type is a qualified name, the definition is in a [`CompilationUnit`](crate::CompilationUnit).
 
 mod display;
 mod relations;
@@ -13,18 +12,18 @@ use crate::{Context, DType, Device};
 pub use display::{TypeStyle, display_type};
 pub use relations::{Bindings, element_type, is_subtype, match_formal, substitute, unify, written_size};
 
-/// What a type is.
+/// The structure of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TypeKind {
     /// Anything.
     Any,
-    /// A tensor, with what is known of it.
+    /// A tensor, with its known properties.
     Tensor(TensorType),
     /// A 64-bit integer.
     Int,
     /// A double.
     Float,
-    /// A truth value.
+    /// A bool.
     Bool,
     /// A pair of doubles.
     Complex,
@@ -68,7 +67,7 @@ pub enum TypeKind {
     Interface(SymbolId),
     /// An enumeration, by qualified name.
     Enum(SymbolId),
-    /// A function value; the name is the function's qualified one, empty when unknown.
+    /// A function value; the name is the function's qualified one, empty if unknown.
     Function(SymbolId),
     /// An opaque object.
     Capsule,
@@ -84,27 +83,27 @@ pub enum TypeKind {
     Var(SymbolId),
 }
 
-/// What is known of a tensor. Everything `None`: just `Tensor`.
+/// Known properties of a tensor. If all are `None`, it is just `Tensor`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct TensorType {
     /// Element type.
     pub dtype: Option<DType>,
     /// Device.
     pub device: Option<Device>,
-    /// Extents; the list's length is the rank.
+    /// Sizes in elements; the list's length is the rank.
     pub sizes: Option<DimsId>,
-    /// Strides, as long as `sizes`.
+    /// Strides in elements; the list is as long as `sizes`.
     pub strides: Option<DimsId>,
-    /// Whether gradients are wanted.
+    /// The gradient flag.
     pub requires_grad: Option<bool>,
     /// Whether it is the undefined tensor.
     pub undefined: Option<bool>,
 }
 
-/// An extent or stride of a tensor type.
+/// A size or stride of a tensor type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dim {
-    /// Not known: `*`.
+    /// Unknown: `*`.
     Unknown,
     /// A number.
     Known(i64),
@@ -126,7 +125,7 @@ macro_rules! well_known_types {
 }
 
 impl TensorType {
-    /// A tensor of which nothing is known.
+    /// A tensor without known properties.
     pub const ANY: TensorType = TensorType {
         dtype: None,
         device: None,
@@ -157,12 +156,12 @@ well_known_types! {
 }
 
 impl Context {
-    /// `T[]`
+    /// Returns the type of lists of `element`: `T[]`.
     pub fn list_of(&self, element: TypeId) -> TypeId {
         self.type_of_kind(TypeKind::List(element))
     }
 
-    /// `T?`; optionals do not nest, and `None?` is `None`.
+    /// Returns the type `T?`; optionals do not nest, and `None?` is `None`.
     pub fn optional_of(&self, element: TypeId) -> TypeId {
         match self.type_kind(element) {
             TypeKind::Optional(_) | TypeKind::None | TypeKind::Any => element,
@@ -170,22 +169,22 @@ impl Context {
         }
     }
 
-    /// `Dict(K, V)`
+    /// Returns the type of dictionaries: `Dict(K, V)`.
     pub fn dict_of(&self, key: TypeId, value: TypeId) -> TypeId {
         self.type_of_kind(TypeKind::Dict(key, value))
     }
 
-    /// `(A, B, ...)`
+    /// Returns the type of tuples: `(A, B, ...)`.
     pub fn tuple_of(&self, elements: &[TypeId]) -> TypeId {
         self.type_of_kind(TypeKind::Tuple(self.type_list(elements)))
     }
 
-    /// The class with qualified name `name`.
+    /// Returns the class with qualified name `name`.
     pub fn class(&self, name: &str) -> TypeId {
         self.type_of_kind(TypeKind::Class(self.symbol(name)))
     }
 
-    /// The tensor type of a dense CPU tensor with these properties, as PyTorch infers it from a value.
+    /// Returns the tensor type of a dense CPU tensor with these properties, as PyTorch infers it from a value.
     pub fn tensor_of(&self, dtype: DType, sizes: &[i64], strides: &[i64], requires_grad: bool) -> TypeId {
         let dims = |ns: &[i64]| self.dim_list(&ns.iter().map(|n| Dim::Known(*n)).collect::<Vec<_>>());
         self.type_of_kind(TypeKind::Tensor(TensorType {
@@ -198,7 +197,7 @@ impl Context {
         }))
     }
 
-    /// True for every tensor type.
+    /// Returns true for every tensor type.
     pub fn is_tensor(&self, ty: TypeId) -> bool {
         matches!(self.type_kind(ty), TypeKind::Tensor(_))
     }

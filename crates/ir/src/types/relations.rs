@@ -7,10 +7,10 @@ use crate::{Context, types};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
-/// True when a value of type `a` may stand where `b` is asked for, without any conversion.
+/// Returns true if a value of type `a` may be used where `b` is expected, without any conversion.
 ///
-/// Lists and dictionaries are invariant, tuples covariant, tensors by what is known of them. Whether a class implements an interface
-/// is a question for its [`CompilationUnit`](crate::CompilationUnit), not answered here.
+/// Lists and dictionaries are invariant, tuples covariant, tensors compared by their known properties. This function does not decide
+/// whether a class implements an interface, which depends on its [`CompilationUnit`](crate::CompilationUnit).
 pub fn is_subtype(ctx: &Context, a: TypeId, b: TypeId) -> bool {
     if a == b || b == types::ANY {
         return true;
@@ -33,7 +33,7 @@ pub fn is_subtype(ctx: &Context, a: TypeId, b: TypeId) -> bool {
             xs.len() == ys.len() && xs.iter().zip(ys).all(|(&x, &y)| is_subtype(ctx, x, y))
         }
         (TypeKind::Tuple(_) | TypeKind::NamedTuple(..), TypeKind::AnyTuple) => true,
-        // A tensor's refinement does not make another kind of list: `Float(2)[]` is `Tensor[]`.
+        // A tensor's refinement does not make another list type: `Float(2)[]` is `Tensor[]`.
         (TypeKind::List(x), TypeKind::List(y)) => ctx.is_tensor(x) && ctx.is_tensor(y) && is_subtype(ctx, x, y),
         (TypeKind::List(_), TypeKind::AnyList) => true,
         (TypeKind::Dict(k, x), TypeKind::Dict(l, y)) => {
@@ -46,7 +46,7 @@ pub fn is_subtype(ctx: &Context, a: TypeId, b: TypeId) -> bool {
     })
 }
 
-/// The number of types that `ty` is written with. Types share their parts, so that a small program can make one that is written without end.
+/// Returns the number of types in the text of `ty`. Types share their components, so the text of a small program's type may be exponentially long.
 pub fn written_size(ctx: &Context, ty: TypeId) -> u64 {
     fn size(ctx: &Context, ty: TypeId, known: &mut HashMap<TypeId, u64>) -> u64 {
         if let Some(&size) = known.get(&ty) {
@@ -84,8 +84,8 @@ fn tensor_subtype(a: &TensorType, b: &TensorType) -> bool {
         && implies(a.undefined, b.undefined)
 }
 
-/// The least type that both are subtypes of, where TorchScript joins branches: equal types, a type and `None`, tensors, tuples
-/// element by element. `None` when there is none (PyTorch then makes a Union or refuses, as the place asks).
+/// Returns the least common supertype of both, as TorchScript joins branches: equal types, a type and `None`, tensors, tuples
+/// element by element. `None` if there is none (PyTorch then makes a Union or refuses, depending on the context).
 pub fn unify(ctx: &Context, a: TypeId, b: TypeId) -> Option<TypeId> {
     if is_subtype(ctx, a, b) {
         return Some(b);
@@ -115,17 +115,17 @@ pub fn unify(ctx: &Context, a: TypeId, b: TypeId) -> Option<TypeId> {
     })
 }
 
-/// What a schema's type variables stand for.
+/// The types bound to a schema's type variables.
 #[derive(Clone, Debug, Default)]
 pub struct Bindings(SmallVec<[(SymbolId, TypeId); 2]>);
 
 impl Bindings {
-    /// The type bound to variable `name`.
+    /// Returns the type bound to variable `name`.
     pub fn get(&self, name: SymbolId) -> Option<TypeId> {
         self.0.iter().find(|(n, _)| *n == name).map(|(_, t)| *t)
     }
 
-    /// Binds variable `name` to `ty`, replacing what it stood for.
+    /// Binds variable `name` to `ty`, replacing an earlier binding.
     pub fn set(&mut self, name: SymbolId, ty: TypeId) {
         match self.0.iter_mut().find(|(n, _)| *n == name) {
             Some(slot) => slot.1 = ty,
@@ -134,8 +134,8 @@ impl Bindings {
     }
 }
 
-/// Matches the type `actual` with the schema type `formal`, binding its variables. True when, under the bindings, `actual` is a
-/// subtype of `formal`. A variable that meets two types takes their join.
+/// Matches the type `actual` with the schema type `formal`, binding its variables. Returns true if, under the bindings,
+/// `actual` is a subtype of `formal`. A variable that is matched with two types is bound to their join.
 pub fn match_formal(ctx: &Context, formal: TypeId, actual: TypeId, bindings: &mut Bindings) -> bool {
     with_stack(|| match (ctx.type_kind(formal), ctx.type_kind(actual)) {
         (TypeKind::Var(name), _) => match bindings.get(name) {
@@ -148,7 +148,7 @@ pub fn match_formal(ctx: &Context, formal: TypeId, actual: TypeId, bindings: &mu
                     bindings.set(name, joined);
                     true
                 }
-                // Whether the class implements the interface is for who knows their definitions.
+                // The caller, which has the definitions, decides whether the class implements the interface.
                 None => matches!(
                     (ctx.type_kind(bound), ctx.type_kind(actual)),
                     (TypeKind::Interface(_), TypeKind::Class(_))
@@ -188,7 +188,7 @@ fn has_variable(ctx: &Context, ty: TypeId) -> bool {
     })
 }
 
-/// `ty` with its variables replaced; a variable without a binding gives `None`.
+/// Substitutes the variables in `ty`. Returns `None` if a variable has no binding.
 pub fn substitute(ctx: &Context, ty: TypeId, bindings: &Bindings) -> Option<TypeId> {
     if !has_variable(ctx, ty) {
         return Some(ty);
@@ -211,7 +211,7 @@ pub fn substitute(ctx: &Context, ty: TypeId, bindings: &Bindings) -> Option<Type
     })
 }
 
-/// The element type of a list, or the common type of a tuple's elements.
+/// Returns the element type of a list, or the common type of a tuple's elements.
 pub fn element_type(ctx: &Context, ty: TypeId) -> Option<TypeId> {
     match ctx.type_kind(ty) {
         TypeKind::List(e) => Some(e),

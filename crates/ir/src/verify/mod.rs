@@ -1,20 +1,19 @@
 //! The verifier.
 //!
-//! [`Graph::verify`] checks, and reports all failures at once:
+//! [`Graph::verify`] checks the following, and reports all failures at once:
 //!
 //! - every operand is defined before its use: by an earlier node of an enclosing block, or as a parameter of one;
 //! - parents, neighbours and order keys of nodes agree with their blocks;
-//! - use lists hold exactly the uses that operands make;
-//! - `prim::If` has one `bool` operand and two blocks without parameters, whose results are as many as the node's outputs and
-//!   subtypes of their types;
-//! - `prim::Loop` has a trip count (`int`), a first condition (`bool`), carried values; its block takes the iteration number and the carried
-//!   values and gives the next condition and the values, as many as the node's outputs, with types that fit;
+//! - use lists contain exactly the operands of nodes;
+//! - `prim::If` has one `bool` operand and two blocks without parameters, whose results correspond to the node's outputs and are subtypes of their types;
+//! - `prim::Loop` has a trip count (`int`), a first condition (`bool`), and carried values; its block takes the iteration number and the carried values and
+//!   returns the next condition and the values, which correspond to the node's outputs, with types that fit;
 //! - other nodes of the graph have no blocks, unless their operator is unknown;
 //! - `prim::Constant` has one output and no operand, and its value has the output's type;
-//! - with a [`Catalogue`]: an operator that it knows has an overload for its operands, and as many outputs as that says,
-//!   with types that are subtypes of what it gives (`Scalar` stands for any number or bool). Operators that it does not know are listed by [`Graph::unknown_operators`], not here: they are legal IR;
+//! - with a [`Catalogue`]: an operator in it has an overload for its operands, and as many outputs as the overload, with types that are subtypes of the
+//!   overload's (`Scalar` matches any number or bool). Operators that are not in it are listed by [`Graph::unknown_operators`], not here: they are legal IR;
 //! - blocks, types and values are nested at most [`MAX_NESTING`] levels deep;
-//! - lists, dictionaries and tuples are made of operands, and taken apart to outputs, of their element types, and `prim::fork` fits its graph.
+//! - lists, dictionaries and tuples are made of operands, and unpacked to outputs, of their element types, and `prim::fork` fits its graph.
 //!
 //! [`Graph::verify_members`] checks nodes that name attributes, methods and functions, with the unit that has them.
 
@@ -31,14 +30,14 @@ use std::cell::OnceCell;
 use std::cmp::Ordering;
 use std::fmt;
 
-/// One thing that is wrong with a graph.
+/// One error in a graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Where.
+    /// The node with the error.
     pub node: NodeId,
-    /// The node's outputs, as print names them, its kind and source place, as text.
+    /// The node's outputs as printed, its kind and source place, as text.
     pub context: String,
-    /// What.
+    /// The message.
     pub message: String,
 }
 
@@ -66,10 +65,10 @@ impl fmt::Display for Failure {
     }
 }
 
-/// All that is wrong with a graph.
+/// All errors in a graph.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct VerifyError {
-    /// In the order of the graph.
+    /// The failures in the order of the graph.
     pub failures: Vec<Failure>,
 }
 
@@ -84,7 +83,7 @@ impl fmt::Display for VerifyError {
 }
 
 impl Graph {
-    /// Checks the graph; see the [module documentation](self) for what.
+    /// Checks the graph; the [module documentation](self) lists the rules.
     ///
     /// # Errors
     /// All failures.
@@ -108,14 +107,14 @@ impl Graph {
         }
     }
 
-    /// The nodes whose operator `catalogue` does not know, or does not know for these operands.
+    /// Returns the nodes whose operator is not in `catalogue`, or has no overload for these operands.
     pub fn unknown_operators(&self, catalogue: &Catalogue) -> Vec<NodeId> {
         let unknown = |n: &NodeId| !is_structural(self, *n) && catalogue.resolve(self, *n).found().is_none();
         self.all_nodes().into_iter().filter(unknown).collect()
     }
 }
 
-/// Nodes whose meaning does not come from a schema.
+/// Returns whether the rules of a node do not come from a schema.
 fn is_structural(graph: &Graph, node: NodeId) -> bool {
     graph.kind_name(node).starts_with("prim::") && {
         matches!(
@@ -154,24 +153,24 @@ struct Verifier<'a> {
     catalogue: Option<&'a Catalogue>,
     failures: Vec<Failure>,
     names: OnceCell<Names<'a>>,
-    /// How many operands each value is.
+    /// Number of uses of each value.
     uses: SecondaryMap<ValueId, u32>,
-    /// The values that are defined where the walk stands.
+    /// The values that are defined at the current position of the walk.
     visible: Vec<ValueId>,
     is_visible: SecondaryMap<ValueId, bool>,
-    /// How deep the block is that the walk stands in.
+    /// Nesting depth of the current block.
     depth: usize,
 }
 
-/// What the walk does next.
+/// The next step of the walk.
 enum Step {
-    /// The parameters of a block, and all that is in it.
+    /// Enters a block: its parameters, and its nodes.
     Block(BlockId),
-    /// The nodes of a block behind this one, or from the first.
+    /// Continues with the nodes of a block after this one, or from the first.
     Nodes(BlockId, Option<NodeId>),
-    /// The outputs of a node, which its own blocks do not see.
+    /// Defines the outputs of a node, which are not visible in its own blocks.
     Outputs(NodeId),
-    /// The results of a block. Then only what was defined outside is left: the first so many values.
+    /// Leaves a block: checks its results, and truncates the visible values to this number.
     End(BlockId, usize),
 }
 
@@ -181,7 +180,7 @@ impl Verifier<'_> {
         self.failures.push(failure);
     }
 
-    /// The names that print gives to values.
+    /// Returns the names that are printed for values.
     fn names(&self) -> &Names<'_> {
         self.names.get_or_init(|| Names::new(self.graph))
     }
@@ -190,17 +189,17 @@ impl Verifier<'_> {
         is_subtype(self.graph.ctx(), actual, formal)
     }
 
-    /// Everything in the order of the text, with what is defined there marked: asking the graph for every use whether its value dominates it
-    /// would climb through all blocks around it.
+    /// Checks everything in the order of the text, with the visible values marked: checking for every use whether its value dominates it
+    /// would traverse all enclosing blocks each time.
     fn walk(&mut self) {
         let g = self.graph;
-        // A stack of its own: nesting may be as deep as the input likes.
+        // An explicit stack, since untrusted input determines the nesting.
         let mut stack = vec![Step::Block(g.root())];
         while let Some(step) = stack.pop() {
             match step {
                 Step::Block(block) => {
                     self.depth += 1;
-                    // Said once, not for each block further in.
+                    // Reported once, not for each inner block.
                     if self.depth == MAX_NESTING + 1
                         && let Some(owner) = g.owner(block)
                     {
@@ -246,7 +245,7 @@ impl Verifier<'_> {
         self.visible.extend_from_slice(values);
     }
 
-    /// `node` stands behind `previous` in `block`.
+    /// Checks the links of `node`, which follows `previous` in `block`.
     fn links(&mut self, block: BlockId, previous: Option<NodeId>, node: NodeId) {
         let g = self.graph;
         if g.parent(node) != Some(block) || g.previous(node) != previous {
@@ -345,7 +344,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// `given` must be as many as `wanted` and fit their types.
+    /// Checks that `given` correspond to `wanted` in number and types.
     fn results(&mut self, node: NodeId, who: &str, given: &[ValueId], wanted: &[ValueId]) {
         let g = self.graph;
         if given.len() != wanted.len() {
@@ -373,10 +372,11 @@ impl Verifier<'_> {
         if let Some(AttributeValue::Constant(value)) = g.attribute(node, symbols::ATTR_VALUE) {
             let (is, want) = (value.ty(g.ctx()), g.ty(output));
             let fits = match value {
-                // The type says more or less than the value does: a tensor type may be wider, an object's class is the module's.
+                // The type may be more or less precise than the value: a tensor type may be wider, and only the module
+                // knows an object's class.
                 Constant::Tensor(_) => g.ctx().is_tensor(want),
                 Constant::Object(_) => true,
-                // A list of no elements has whatever element type it is given.
+                // A list without elements has any given element type.
                 Constant::List(l) if l.items.is_empty() => {
                     matches!(g.ctx().type_kind(want), TypeKind::List(_) | TypeKind::Optional(_))
                 }
@@ -468,7 +468,7 @@ impl Verifier<'_> {
                     ),
                 );
             }
-            // Uses by nodes that are not placed are legal while a pass is at work, so only fewer is wrong.
+            // Uses by unplaced nodes are legal during a pass, so only missing uses are errors.
             if listed < count {
                 self.fail(
                     user,
@@ -544,7 +544,7 @@ mod tests {
         assert!(m[4].contains("holds a value of type int but gives str"));
     }
 
-    /// Values are called as print calls them: those without a name by numbers, in the order of the text.
+    /// Values have the names that are printed: those without a name have numbers, in the order of the text.
     #[test]
     fn failures_name_values_as_print_does() {
         let ctx = Arc::new(Context::new());

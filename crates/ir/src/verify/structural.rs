@@ -1,4 +1,4 @@
-//! Types of nodes that no schema describes: containers, forks, and the members of classes.
+//! Types of nodes that are not described by schemas: containers, forks, and members of classes.
 
 use super::{Failure, Verifier, VerifyError};
 use crate::names::Names;
@@ -9,8 +9,8 @@ use crate::{
 };
 use std::cell::OnceCell;
 
-/// Whether a value of type `actual` may stand where `declared` does. Of tensors, and of what is made of them, the graph may state more or less than is
-/// known elsewhere: passes refine shapes one value at a time.
+/// Returns whether a value of type `actual` may be used where `declared` is expected. For tensors, and types with tensors in them, the graph may be
+/// more or less precise than other places: passes refine shapes one value at a time.
 fn agrees(ctx: &Context, actual: TypeId, declared: TypeId) -> bool {
     if is_subtype(ctx, actual, declared) {
         return true;
@@ -26,7 +26,7 @@ fn agrees(ctx: &Context, actual: TypeId, declared: TypeId) -> bool {
         (TypeKind::Dict(k, a), TypeKind::Dict(l, b)) => k == l && has_tensors(ctx, a) && agrees(ctx, a, b),
         (TypeKind::Tuple(a) | TypeKind::NamedTuple(_, _, a), TypeKind::Tuple(b)) => all(ctx.types(a), ctx.types(b)),
         (TypeKind::NamedTuple(x, _, a), TypeKind::NamedTuple(y, _, b)) => x == y && all(ctx.types(a), ctx.types(b)),
-        // Which classes implement an interface, their unit knows.
+        // Only the unit knows which classes implement an interface.
         (TypeKind::Class(_) | TypeKind::Interface(_), TypeKind::Interface(_)) => true,
         _ => false,
     }
@@ -45,7 +45,7 @@ fn has_tensors(ctx: &Context, ty: TypeId) -> bool {
     }
 }
 
-/// The types of the elements of a tuple.
+/// Returns the types of the elements of a tuple.
 fn elements(ctx: &Context, ty: TypeId) -> Option<&[TypeId]> {
     match ctx.type_kind(ty) {
         TypeKind::Tuple(elements) | TypeKind::NamedTuple(_, _, elements) => Some(ctx.types(elements)),
@@ -54,7 +54,7 @@ fn elements(ctx: &Context, ty: TypeId) -> Option<&[TypeId]> {
 }
 
 impl Verifier<'_> {
-    /// Checks `node` if it makes, or takes apart, a container, or starts another graph.
+    /// Checks `node` if it makes or unpacks a container, or starts another graph.
     pub(super) fn structural(&mut self, node: NodeId) {
         match self.graph.kind(node) {
             symbols::PRIM_LIST_CONSTRUCT => self.list(node),
@@ -72,7 +72,7 @@ impl Verifier<'_> {
         agrees(self.graph.ctx(), actual, declared)
     }
 
-    /// The type of the only output.
+    /// Returns the type of the only output.
     fn output_type(&mut self, node: NodeId) -> Option<TypeId> {
         let g = self.graph;
         match g.node_outputs(node) {
@@ -84,7 +84,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// Operand `i` is to be of type `wanted`.
+    /// Checks that operand `i` is of type `wanted`.
     fn element(&mut self, node: NodeId, i: usize, value: ValueId, wanted: TypeId) {
         let g = self.graph;
         if !self.agrees(g.ty(value), wanted) {
@@ -96,7 +96,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// Output `i` holds a value of type `given`.
+    /// Checks that output `i` may have a value of type `given`.
     fn part(&mut self, node: NodeId, i: usize, given: TypeId) {
         let g = self.graph;
         let Some(&output) = g.node_outputs(node).get(i) else {
@@ -152,7 +152,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// The element types of the tuple that is the first operand.
+    /// Returns the element types of the first operand, a tuple.
     fn tuple_operand(&mut self, node: NodeId) -> Option<&[TypeId]> {
         let g = self.graph;
         let ty = g.operand(node, 0).map(|tuple| g.ty(tuple));
@@ -194,7 +194,7 @@ impl Verifier<'_> {
         };
         let count = elements.len() as i64;
         let element = usize::try_from(if at < 0 { at.saturating_add(count) } else { at });
-        // An index out of range raises when the node runs; passes may make a constant of it.
+        // An index out of range raises when the node runs; passes may make it a constant.
         if let Some(&element) = element.ok().and_then(|at| elements.get(at)) {
             self.part(node, 0, element);
         }
@@ -211,7 +211,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// `%f : Future(T) = prim::fork(...)` runs its graph on its operands.
+    /// Checks `%f : Future(T) = prim::fork(...)`, which runs its graph on its operands.
     fn fork(&mut self, node: NodeId) {
         let g = self.graph;
         let Some(AttributeValue::Graph(body)) = g.attribute(node, symbols::ATTR_SUBGRAPH) else {
@@ -242,8 +242,8 @@ impl Verifier<'_> {
 }
 
 impl Graph {
-    /// Checks the nodes that name attributes, methods and functions against those of `unit`. Subgraphs are not looked at. Classes and functions that the unit
-    /// does not have are none of its business: C++ code may register them.
+    /// Checks the nodes that name attributes, methods and functions against those of `unit`. Subgraphs are not checked. Classes and functions that are not in
+    /// the unit are ignored, since C++ code may register them.
     ///
     /// # Errors
     /// All failures.
@@ -351,7 +351,7 @@ impl Members<'_> {
         }
     }
 
-    /// The operands from `first` on are the arguments of `schema`.
+    /// Checks the operands from `first` on as the arguments of `schema`.
     fn call(&mut self, node: NodeId, schema: &FunctionSchema, first: usize) {
         let (g, ctx) = (self.graph, self.graph.ctx());
         let name = ctx.name(schema.name);

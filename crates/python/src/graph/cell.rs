@@ -15,7 +15,7 @@ pub(crate) struct GraphCell {
 
 struct Versioned {
     graph: Graph,
-    /// Counts replacements of the whole graph, whose nodes and values have other numbers then.
+    /// Number of replacements of the whole graph, which change the numbers of nodes and values.
     version: u64,
 }
 
@@ -56,7 +56,7 @@ impl GraphCell {
         write(&mut self.lock().graph)
     }
 
-    /// Puts another graph in the place of this one.
+    /// Replaces the graph.
     pub(crate) fn replace(&self, graph: Graph) {
         let mut state = self.lock();
         state.graph = graph;
@@ -66,7 +66,7 @@ impl GraphCell {
 
 /// A part of a graph that a handle identifies.
 pub(crate) trait Part: Copy + Eq + std::hash::Hash {
-    /// For messages.
+    /// The name of the kind in messages.
     const NAME: &'static str;
 
     /// Whether it has not been erased.
@@ -117,14 +117,14 @@ impl<I: Part> Handle<I> {
         }
     }
 
-    /// Looks at the graph, if what the handle identifies is still there.
+    /// Reads the graph, if the part that the handle identifies still exists.
     pub(crate) fn read<R>(&self, read: impl FnOnce(&Graph, I) -> R) -> PyResult<R> {
         let state = self.cell.lock();
         self.check(&state)?;
         Ok(read(&state.graph, self.id))
     }
 
-    /// Changes the graph, if what the handle identifies is still there.
+    /// Changes the graph, if the part that the handle identifies still exists.
     pub(crate) fn write<R>(&self, write: impl FnOnce(&mut Graph, I) -> R) -> PyResult<R> {
         let mut state = self.cell.lock();
         self.check(&state)?;

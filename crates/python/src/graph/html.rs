@@ -31,7 +31,7 @@ pub(super) fn graph(text: &str) -> String {
     format!("<pre>{}</pre>", lines.join("\n"))
 }
 
-/// The picture that Graphviz draws; `None` where it is not installed or fails.
+/// The SVG image that Graphviz draws; `None` if it is not installed or fails.
 pub(super) fn svg(dot: &str) -> Option<String> {
     let mut child = Command::new("dot")
         .arg("-Tsvg")
@@ -42,7 +42,7 @@ pub(super) fn svg(dot: &str) -> Option<String> {
         .ok()?;
     let mut input = child.stdin.take()?;
     let text = dot.to_owned();
-    // Written by a thread, so that neither side waits for the other with a full pipe.
+    // Written by a thread, so that a full pipe cannot block both sides.
     let writer = std::thread::spawn(move || input.write_all(text.as_bytes()));
     let output = child.wait_with_output().ok()?;
     let _ = writer.join();

@@ -23,7 +23,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::sync::Arc;
 
-/// A graph: of a method, and then a copy, which edits change and the model does not see; or one that a pass gets.
+/// A graph: of a method, as a copy, so that edits do not change the model; or one that a pass receives.
 ///
 /// >>> import frazil
 /// >>> graph = frazil.script("def f(x): return torch.relu(x)").f.inlined_graph
@@ -71,7 +71,7 @@ impl Graph {
     }
 }
 
-/// Runs a function of Python on the graph of each method and function of a model, and verifies what it made.
+/// Runs a Python function on the graph of each method and function of a model, and verifies the results.
 pub(crate) fn run_python_pass(py: Python<'_>, model: &Model, pass: &Bound<'_, PyAny>) -> PyResult<Model> {
     let name = pass.getattr("__name__").and_then(|name| name.extract::<String>());
     let name = name.unwrap_or_else(|_| "pass".to_owned());
@@ -119,13 +119,13 @@ impl Graph {
         self.cell.read(|graph| frazil::print_dot([(name, graph)]))
     }
 
-    /// A picture by Graphviz; ``None`` where its program ``dot`` is not installed.
+    /// An SVG image drawn by Graphviz; ``None`` if its program ``dot`` is not installed.
     fn _repr_svg_(&self, py: Python<'_>) -> Option<String> {
         let dot = self.dot();
         py.detach(|| html::svg(&dot))
     }
 
-    /// A copy, which edits of this graph do not change.
+    /// A copy, which is independent of edits of this graph.
     fn copy(&self) -> Graph {
         let graph = self.cell.read(Ir::clone);
         Graph::new(self.cell.model(), self.cell.method(), graph)
@@ -136,7 +136,7 @@ impl Graph {
         self.block().nodes(py)
     }
 
-    /// All nodes, those of blocks of nodes included, in order.
+    /// All nodes in order, including those of nested blocks.
     fn all_nodes(&self) -> Vec<Node> {
         let nodes = self.cell.read(Ir::all_nodes);
         nodes.into_iter().map(|id| Node::new(&self.cell, id)).collect()
@@ -180,8 +180,8 @@ impl Graph {
         found.into_iter().map(|id| Node::new(&self.cell, id)).collect()
     }
 
-    /// Makes a node, which is in no block yet: insert it with ``insertNode``, ``Node.insertBefore`` or ``Node.insertAfter``. Its outputs
-    /// are tensors until ``Value.setType`` says otherwise.
+    /// Makes a node without inserting it; use ``insertNode``, ``Node.insertBefore`` or ``Node.insertAfter``. Its outputs are tensors;
+    /// use ``Value.setType`` for other types.
     #[pyo3(signature = (kind, inputs = Vec::new(), num_outputs = 1))]
     fn create(&self, kind: &str, inputs: Vec<PyRef<'_, Value>>, num_outputs: usize) -> PyResult<Node> {
         let (namespace, name) = kind.split_once("::").unwrap_or(("", ""));
@@ -229,7 +229,7 @@ impl Graph {
     /// Verifies the graph.
     ///
     /// Raises:
-    ///     frazil.InputError: with all mistakes.
+    ///     frazil.InputError: with all errors.
     fn lint(&self, py: Python<'_>) -> PyResult<()> {
         let session = self.cell.model().session();
         let verified = self
@@ -238,7 +238,7 @@ impl Graph {
         verified.map_err(|error| exception(py, "InputError", error.to_string().trim_end(), &[]))
     }
 
-    /// Runs a pipeline of passes on the graph, in place. Its nodes and values from before cannot be used any more.
+    /// Runs a pipeline of passes on the graph, in place. Nodes and values from before become invalid.
     fn run_passes(&self, py: Python<'_>, pipeline: &str) -> PyResult<()> {
         let session = self.cell.model().session();
         let manager = PassManager::from_pipeline(session.passes(), pipeline);
@@ -252,8 +252,8 @@ impl Graph {
         Ok(())
     }
 
-    /// Replaces every match of a pattern, and returns how many there were. Both are graphs as text; the inputs and outputs of the
-    /// replacement are those of the pattern, by position.
+    /// Replaces every match of a pattern, and returns their number. Both are graphs as text; the inputs and outputs of the
+    /// replacement correspond to those of the pattern by position.
     fn rewrite(&self, py: Python<'_>, pattern: &str, replacement: &str) -> PyResult<usize> {
         let session = self.cell.model().session();
         let rule = Rule::new(session.ctx(), pattern, replacement)
@@ -284,7 +284,7 @@ impl Graph {
 }
 
 impl GraphCell {
-    /// A constant of a graph for a value of Python, with its type where the constant alone does not tell it.
+    /// A constant of a graph for a Python value, with its type if the constant does not determine it.
     fn constant(&self, value: &Bound<'_, PyAny>) -> PyResult<(Constant, Option<frazil::ir::TypeId>)> {
         let model = self.model();
         let value = crate::value::Values::new(value.py(), model, crate::arrays::Kind::Numpy).read(value)?;
@@ -295,7 +295,7 @@ impl GraphCell {
     }
 }
 
-/// Nodes or values as a list of Python.
+/// Nodes or values as a Python list.
 fn list<'py, T: IntoPyObject<'py>>(py: Python<'py>, items: Vec<T>) -> PyResult<Py<PyAny>> {
     Ok(PyList::new(py, items)?.into_any().unbind())
 }

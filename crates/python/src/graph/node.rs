@@ -20,7 +20,7 @@ pub(crate) struct Node(Handle<NodeId>);
 #[pyclass(frozen, module = "frazil", name = "Block")]
 pub(crate) struct Block(Handle<BlockId>);
 
-/// Where a node is put.
+/// The place to which a node is moved.
 #[derive(Clone, Copy)]
 enum Place {
     Before(NodeId),
@@ -28,13 +28,13 @@ enum Place {
     End(BlockId),
 }
 
-/// Whether `node` is `other`, or has it in one of its blocks.
+/// Whether `node` is `other`, or contains it in one of its blocks.
 fn contains(graph: &Ir, node: NodeId, other: NodeId) -> bool {
     let mut owners = graph.enclosing_blocks(other).filter_map(|block| graph.owner(block));
     node == other || owners.any(|owner| owner == node)
 }
 
-/// Puts a node somewhere, out of where it was.
+/// Moves a node to a place.
 fn put(graph: &mut Ir, node: NodeId, place: Place) -> PyResult<()> {
     let (block, beside) = match place {
         Place::Before(other) | Place::After(other) => (graph.parent(other), Some(other)),
@@ -83,7 +83,7 @@ impl Node {
             })?
     }
 
-    /// Checks the number of an input.
+    /// Checks the index of an input.
     fn check_index(&self, i: usize) -> PyResult<()> {
         let count = self.0.read(|graph, id| graph.operand_count(id))?;
         match i < count {
@@ -127,7 +127,7 @@ impl Node {
         })?
     }
 
-    /// The schema of the operator's overload; ``(no schema)`` where there is none.
+    /// The schema of the operator's overload; ``(no schema)`` if there is none.
     fn schema(&self) -> PyResult<String> {
         let registry = self.0.cell.model().session().registry();
         self.0.read(|graph, id| match registry.catalogue().resolve(graph, id) {
@@ -262,7 +262,7 @@ impl Node {
         Ok(Block::new(&self.0.cell, block))
     }
 
-    /// Adds an output, a tensor until ``Value.setType`` says otherwise.
+    /// Adds an output, a tensor; use ``Value.setType`` for other types.
     #[pyo3(name = "addOutput")]
     fn add_output(&self) -> PyResult<Value> {
         let value = self
@@ -312,7 +312,7 @@ impl Node {
     /// Erases it with its blocks.
     ///
     /// Raises:
-    ///     ValueError: when one of its outputs is used.
+    ///     ValueError: if one of its outputs is used.
     fn destroy(&self) -> PyResult<()> {
         match self.0.write(|graph, id| graph.erase(id))? {
             true => Ok(()),
@@ -322,7 +322,7 @@ impl Node {
         }
     }
 
-    /// Where it comes from, ``file:line:column``; empty where that is not known.
+    /// Its place in the source, ``file:line:column``; empty if unknown.
     #[pyo3(name = "sourceRange")]
     fn source_range(&self) -> PyResult<String> {
         self.0.read(|graph, id| match graph.source_range(id) {
@@ -331,7 +331,7 @@ impl Node {
         })
     }
 
-    /// The scope that a trace recorded; empty where there is none.
+    /// The scope that a trace recorded; empty if there is none.
     #[pyo3(name = "scopeName")]
     fn scope_name(&self) -> PyResult<String> {
         self.0.read(|graph, id| {
@@ -396,7 +396,7 @@ impl Block {
         Ok(ids.into_iter().map(|id| Value::new(&self.0.cell, id)).collect())
     }
 
-    /// Adds a parameter, a tensor until ``Value.setType`` says otherwise.
+    /// Adds a parameter, a tensor; use ``Value.setType`` for other types.
     #[pyo3(name = "addInputToBlock")]
     fn add_input(&self) -> PyResult<Value> {
         let value = self
@@ -405,7 +405,7 @@ impl Block {
         Ok(Value::new(&self.0.cell, value))
     }
 
-    /// Adds a value that it returns.
+    /// Adds a value to the returned ones.
     #[pyo3(name = "registerOutput")]
     fn register_output(&self, value: &Value) -> PyResult<()> {
         let value = value.id_in(&self.0.cell)?;

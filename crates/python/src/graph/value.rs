@@ -31,7 +31,7 @@ impl Value {
     }
 }
 
-/// The type that a text means, as graphs print it.
+/// The type with the given text, in the form of printed graphs.
 pub(super) fn parse_type(cell: &GraphCell, text: &str) -> PyResult<TypeId> {
     let wrong = || {
         value_error(format!(
@@ -60,7 +60,7 @@ impl Value {
         })
     }
 
-    /// Sets the name; a number is added where it is taken.
+    /// Sets the name; a number is added if the name is taken.
     #[pyo3(name = "setDebugName")]
     fn set_debug_name<'py>(slf: &Bound<'py, Self>, name: &str) -> PyResult<Bound<'py, Self>> {
         let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || "_.".contains(c));
@@ -76,13 +76,13 @@ impl Value {
         Ok(slf.clone())
     }
 
-    /// The type, as graphs print it.
+    /// The type, as in printed graphs.
     fn r#type(&self) -> PyResult<String> {
         self.0
             .read(|graph, id| display_type(graph.ctx(), graph.ty(id), TypeStyle::Exact).to_string())
     }
 
-    /// Sets the type, from text as graphs print it.
+    /// Sets the type, from text as in printed graphs.
     #[pyo3(name = "setType")]
     fn set_type<'py>(slf: &Bound<'py, Self>, r#type: &str) -> PyResult<Bound<'py, Self>> {
         let own = &slf.get().0;
@@ -97,7 +97,7 @@ impl Value {
         Ok(node.map(|id| Node::new(&self.0.cell, id)))
     }
 
-    /// Its number among the outputs of its node, or the parameters of its block.
+    /// Its index among the outputs of its node, or the parameters of its block.
     fn offset(&self) -> PyResult<usize> {
         self.0.read(|graph, id| match graph.definition(id) {
             Definition::Output(_, offset) | Definition::Parameter(_, offset) => offset,
@@ -116,7 +116,7 @@ impl Value {
         list(py, uses.into_iter().map(make).collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// The value of Python that it is, if it is a constant; else ``None``.
+    /// Its Python value, if it is a constant; else ``None``.
     #[pyo3(name = "toIValue")]
     fn to_ivalue<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let constant = self.0.read(|graph, id| graph.constant(id))?;

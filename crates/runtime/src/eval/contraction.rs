@@ -1,9 +1,9 @@
 //! Sums of products through GEMM: what a loop nest is decides, not which operator made it.
 //!
-//! A nest whose body is `in0 * in1` and whose reduction is a sum is a matrix product for each index of its *batch* loops: the
+//! A nest whose body is `in0 * in1` and whose reduction is a sum is a matmul for each index of its *batch* loops: the
 //! loops that only the first operand uses are the product's rows, those that only the second one uses its columns, the
 //! reduction loops its depth. An operand whose rows or depth are not single strides, or that is padded or of a half dtype, is
-//! packed first; where there are too few rows or columns for that to pay, [`Long`] multiplies without. Matrix products, linear
+//! packed first; where there are too few rows or columns for that to pay, [`Long`] multiplies without. Matmuls, linear
 //! layers, and convolutions of any rank, stride, dilation and grouping (whose packing is the well-known im2col) all come here.
 
 use super::direct::Long;
@@ -32,7 +32,7 @@ const MAX_PACKED: i64 = 1 << 24;
 /// What a run costs while packing, in elements copied.
 const RUN_COST: i64 = 24;
 
-/// Runs `s` as matrix products; `None` when it is not one.
+/// Runs `s` as matmuls; `None` when it is not one.
 pub(super) fn run(s: &Structured, nest: &Nest<'_>) -> Result<Option<Tensor>, EvalError> {
     let Some(kind) = product_lane(s) else { return Ok(None) };
     let Some(plan) = Plan::new(nest) else { return Ok(None) };
@@ -370,10 +370,10 @@ impl<'a, T: GemmFloat + Lane> Operand<'a, T> {
 
 /// Packs through lanes where the memory form is not the lane, directly where it is.
 fn pack<E: Element, T: Lane>(reader: &Reader<'_>, walk: &Walk<'_>, packed: &mut [T]) {
-    // Long stretches: each one starts with a division of its index.
-    const STRETCH: usize = 1 << 14;
+    // Long runs: each one starts with a division of its index.
+    const RUN: usize = 1 << 14;
     let pack = |(i, target): (usize, &mut [T])| {
-        let start = i * STRETCH;
+        let start = i * RUN;
         if <E::Lane as Lane>::DTYPE == T::DTYPE
             && let Ok(same) = bytemuck::try_cast_slice_mut::<T, E::Lane>(target)
         {
@@ -388,10 +388,10 @@ fn pack<E: Element, T: Lane>(reader: &Reader<'_>, walk: &Walk<'_>, packed: &mut 
             target.copy_from_slice(T::of(&converted));
         }
     };
-    if packed.len() <= STRETCH {
+    if packed.len() <= RUN {
         pack((0, packed));
     } else {
-        let parts = packed.par_chunks_mut(STRETCH).enumerate();
+        let parts = packed.par_chunks_mut(RUN).enumerate();
         parallel(|| parts.for_each(pack));
     }
 }

@@ -45,7 +45,7 @@ pub fn eval_structured(s: &Structured, tensors: &[Tensor]) -> Result<Tensor, Eva
     let per_element = nest.reduction_numel().max(1);
     let width = s.output.dtype.size();
     let fold_rows = s.combine.is_some() && kernel.folds_along_rows();
-    // A task is a stretch of the output; folding along rows makes one element expensive, so fewer of them make a task.
+    // A task is a range of the output; reducing along rows makes one element expensive, so fewer of them make a task.
     let task = if fold_rows {
         (PARALLEL_THRESHOLD / per_element).clamp(1, CHUNK)
     } else {
@@ -118,11 +118,11 @@ pub(super) fn finish_pass(
     type Registers<'e> = (ExprEval<'e>, Lanes, Lanes);
     let run = |(eval, raw, accumulator): &mut Registers<'_>, (index, target): (usize, &mut [u8])| {
         let (start, len) = (index * CHUNK, target.len() / width);
-        let stretch = acc
+        let range = acc
             .as_slice()
             .get(start * acc_width..(start + len) * acc_width)
             .unwrap_or(&[]);
-        load_dense(stretch, dtype, raw);
+        load_dense(range, dtype, raw);
         let accumulator = if dtype == s.accumulate {
             &*raw
         } else {

@@ -1,7 +1,7 @@
 //! Forks on threads of their own.
 //!
 //! A call that may use several threads starts them at its first fork, and ends when all that was forked has ended: no thread outlives it. A fork is
-//! done by whoever gets to it first, a thread that has nothing else to do or the one that waits for it; so waiting only ever blocks on a fork that is
+//! run by the first of an idle thread and the thread that waits for it; so waiting only ever blocks on a fork that is
 //! being done, and forks that wait for forks cannot use up the threads.
 
 use super::run::Run;
@@ -119,7 +119,7 @@ impl Interpreter {
             let closing = Closing(&queue);
             let result = work(Run::new(self, Some(forks)));
             drop(closing);
-            // What nobody waited for is done all the same, as in PyTorch.
+            // Forks without a `wait` are run too, as in PyTorch.
             if once.is_completed() {
                 serve();
                 latch.wait();
@@ -139,22 +139,22 @@ pub(super) fn fork(run: Run<'_>, graph: &Arc<Graph>, inputs: Vec<Value>) -> Futu
                 start();
             }
         }
-        None => begin(run.deeper(), &future),
+        None => begin(run, &future),
     }
     future
 }
 
-/// The result of a future, which is worked out here if nobody has begun.
+/// Returns the result of a future, which is computed here unless another thread has begun.
 pub(super) fn wait(run: Run<'_>, future: &FutureValue) -> Result<Value, ExecError> {
-    begin(run.deeper(), future);
+    begin(run, future);
     future.wait()
 }
 
-/// Works out `future`, unless somebody has begun.
-fn begin(run: Run<'_>, future: &FutureValue) {
+/// Computes `future`, unless another thread has begun.
+fn begin(mut run: Run<'_>, future: &FutureValue) {
     let Some((graph, inputs)) = future.claim() else { return };
     let plan = run.interpreter.plan_shared(&graph);
-    // Nobody waits for ever, even if this does not come to an end.
+    // No thread waits for ever, even if this does not end.
     let _unfinished = Unfinished(future);
     let results = run.graph(&graph, &plan, &inputs);
     future.complete(results.map(|mut results| match results.len() {

@@ -22,6 +22,7 @@ mod forks;
 mod plan;
 mod run;
 pub mod state;
+pub mod walk;
 
 use crate::error::TensorError;
 use crate::operator::call::invoke;
@@ -32,7 +33,7 @@ use crate::value::export::{ExportError, Exporter};
 use crate::value::import::Importer;
 use crate::value::{ObjectValue, Value};
 use frazil_ir::{FunctionId, Graph, Module, SymbolId, TypeId, symbols};
-use plan::{Plan, Planner};
+use plan::GraphPlan;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -78,13 +79,13 @@ impl Output for Traced {
 }
 
 /// A graph and its plan.
-type SharedPlan = (Arc<Graph>, Arc<Plan>);
+type SharedPlan = (Arc<Graph>, Arc<GraphPlan>);
 
 /// The plan of a function, and its graph when that is not the module's own.
 #[derive(Clone)]
 struct FunctionPlan {
     partitioned: Option<Arc<Graph>>,
-    plan: Arc<Plan>,
+    plan: Arc<GraphPlan>,
 }
 
 /// Runs graphs, and the methods of the module that it was given. `Sync`: calls may run on several threads.
@@ -207,7 +208,7 @@ impl Interpreter {
     /// What the program raises, and what is missing to run it.
     pub fn run_graph(&self, graph: &Graph, args: &[Value]) -> Result<Vec<Value>, ExecError> {
         let plan = self.plan(graph);
-        self.run(|run| run.graph(graph, &plan, args))
+        self.run(|mut run| run.graph(graph, &plan, args))
     }
 
     /// Runs one operator on complete arguments and gives its results.
@@ -216,7 +217,7 @@ impl Interpreter {
     /// What the operator raises, and what is missing to run it.
     pub fn run_operator(&self, operator: &Operator, values: &[Value]) -> Result<Results, ExecError> {
         if let Semantics::Composite(body) = operator.semantics() {
-            return self.run(|run| run.composite(operator, body, values));
+            return self.run(|mut run| run.composite(operator, body, values));
         }
         let output_types: SmallVec<[TypeId; 2]> = operator.schema().returns.iter().map(|r| r.ty).collect();
         Ok(invoke(self.registry.ctx(), operator, values, &output_types, &[])?)
@@ -256,7 +257,7 @@ impl Interpreter {
 
     /// Calls a function with complete arguments.
     fn function(&self, function: FunctionId, args: &[Value]) -> Result<Value, ExecError> {
-        self.run(|run| run.function(function, args))
+        self.run(|mut run| run.function(function, args))
     }
 
     /// The module, the object that the method at the dotted path `path` is called on, and the method.
@@ -322,7 +323,7 @@ impl Interpreter {
     }
 
     /// The plan of a graph that is run again and again.
-    fn plan_shared(&self, graph: &Arc<Graph>) -> Arc<Plan> {
+    fn plan_shared(&self, graph: &Arc<Graph>) -> Arc<GraphPlan> {
         let address = Arc::as_ptr(graph) as usize;
         if let Some((_, plan)) = lock(&self.shared).get(&address) {
             return plan.clone();
@@ -332,18 +333,9 @@ impl Interpreter {
         plan
     }
 
-    fn plan(&self, graph: &Graph) -> Plan {
+    fn plan(&self, graph: &Graph) -> GraphPlan {
         let mut importer = lock(&self.importer);
-        let module = self.module.as_deref();
-        Planner {
-            registry: &self.registry,
-            importer: &mut importer,
-            module,
-            graph,
-            missing: Vec::new(),
-            depth: 0,
-        }
-        .plan()
+        GraphPlan::new(graph, &self.registry, &mut importer, self.module.as_deref())
     }
 }
 

@@ -1,6 +1,6 @@
 //! A graph made ready to run: operators resolved, values numbered as slots of a frame.
 
-use super::run::MAX_BLOCKS;
+use super::walk::MAX_BLOCKS;
 use crate::error::MissingOperator;
 use crate::operator::op::Operator;
 use crate::operator::registry::{Lookup, Registry};
@@ -50,6 +50,7 @@ pub(super) enum Action {
     /// The end of a `with`.
     Exit,
     Print,
+    Warn,
     CreateObject(SymbolId),
     Fork(Arc<Graph>),
     /// A part that a delegate may run.
@@ -66,13 +67,45 @@ pub(super) enum Action {
     Missing,
 }
 
-/// A graph made ready.
+impl Action {
+    /// The blocks of a branch or loop.
+    pub fn blocks(&self) -> Vec<&BlockPlan> {
+        match self {
+            Action::If(then, other) => vec![then, other],
+            Action::Loop(body) => vec![body],
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// A graph made ready to be walked: its operators are resolved, and its values are numbered.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub struct GraphPlan {
     /// Number of slots.
-    pub frame: usize,
-    pub body: BlockPlan,
-    pub missing: Vec<MissingOperator>,
+    pub(super) frame: usize,
+    pub(super) body: BlockPlan,
+    pub(super) missing: Vec<MissingOperator>,
+}
+
+impl GraphPlan {
+    /// The plan of `graph`, with the operators of `registry` and the constants as `importer` makes them; `module` holds the objects among these.
+    pub fn new(graph: &Graph, registry: &Registry, importer: &mut Importer, module: Option<&Module>) -> GraphPlan {
+        let mut planner = Planner {
+            registry,
+            importer,
+            module,
+            graph,
+            missing: Vec::new(),
+            depth: 0,
+        };
+        let mut body = planner.block(graph.root());
+        mark_dead(graph, &mut body);
+        GraphPlan {
+            frame: graph.value_capacity(),
+            body,
+            missing: planner.missing,
+        }
+    }
 }
 
 impl std::fmt::Debug for Operator {
@@ -82,28 +115,17 @@ impl std::fmt::Debug for Operator {
 }
 
 /// Makes plans.
-pub(super) struct Planner<'p> {
-    pub registry: &'p Registry,
-    pub importer: &'p mut Importer,
-    pub module: Option<&'p Module>,
-    pub graph: &'p Graph,
-    pub missing: Vec<MissingOperator>,
+struct Planner<'p> {
+    registry: &'p Registry,
+    importer: &'p mut Importer,
+    module: Option<&'p Module>,
+    graph: &'p Graph,
+    missing: Vec<MissingOperator>,
     /// Blocks around the one that is being planned.
-    pub depth: usize,
+    depth: usize,
 }
 
 impl Planner<'_> {
-    pub(super) fn plan(mut self) -> Plan {
-        let body = self.block(self.graph.root());
-        let mut body = body;
-        mark_dead(self.graph, &mut body);
-        Plan {
-            frame: self.graph.value_capacity(),
-            body,
-            missing: self.missing,
-        }
-    }
-
     fn block(&mut self, block: BlockId) -> BlockPlan {
         let slot = |v: &ValueId| v.index() as Slot;
         // A block so deep is never entered, so that its steps do not matter.
@@ -174,6 +196,7 @@ impl Planner<'_> {
             symbols::PRIM_UNCHECKED_CAST => Some(Action::Forward),
             symbols::PRIM_UNINITIALIZED => Some(Action::Constant(Value::None)),
             symbols::PRIM_PRINT => Some(Action::Print),
+            symbols::ATEN_WARN => Some(Action::Warn),
             _ => match graph.kind_name(node) {
                 "prim::Enter" => Some(Action::Enter),
                 "prim::Exit" => Some(Action::Exit),

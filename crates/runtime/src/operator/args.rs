@@ -39,7 +39,7 @@ impl TensorArg {
 pub enum Arg {
     /// `None`
     None,
-    /// A truth value.
+    /// A bool.
     Bool(bool),
     /// An integer; also dtypes, layouts and memory formats.
     Int(i64),
@@ -264,13 +264,13 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// The truth value `name`; an argument that the schema does not have is false.
+    /// Returns the bool argument `name`; false if the schema has no such argument.
     pub fn flag(&self, name: &str) -> Result<bool, OpError> {
         match self.get(name) {
             Arg::Bool(b) => Ok(b),
             Arg::Int(i) => Ok(i != 0),
             Arg::None => Ok(false),
-            _ => Err(self.wrong(name, "a truth value")),
+            _ => Err(self.wrong(name, "a bool")),
         }
     }
 

@@ -5,9 +5,12 @@ use crate::error::TensorError;
 use crate::eval::eval_program;
 use crate::memory;
 use crate::operator::args::{Arg, Args};
-use crate::operator::op::{Call, Callback, Form, Kernel, Operator, ResultLayout, Results, Semantics, Variant};
+use crate::operator::callback::{Call, Callback, Kernel, Results};
+use crate::operator::entry::ResultLayout;
+use crate::operator::op::Operator;
+use crate::operator::out::out_arguments;
 use crate::operator::prepared::{self, Look, Seen, Small};
-use crate::operator::registry::out_arguments;
+use crate::operator::semantics::{Form, Semantics, Variant};
 use crate::program::structured::Program;
 use crate::scalar::promote::can_cast;
 use crate::shape::layout;
@@ -92,7 +95,7 @@ pub fn values_of(args: &[Given<'_>]) -> SmallVec<[Value; 4]> {
 pub enum Given<'a> {
     /// A variable.
     Tensor(&'a TensorCell),
-    /// A value that somebody has.
+    /// A borrowed value.
     Value(&'a Value),
     /// A value that was made for the call.
     Made(Value),
@@ -151,7 +154,7 @@ fn check_elements(ctx: &Context, op: &Operator, args: &[Value]) -> Result<(), Op
 /// The results of a call of few elements that was prepared, in the layout of its variant; `None` for any other.
 fn invoke_small(ctx: &Context, op: &Operator, args: &[impl Look]) -> Result<Option<Results>, OpError> {
     let target = match (op.variant, args.first().map(Look::look)) {
-        (Variant::InPlace, Some(Seen::Tensor(cell))) => Some(cell),
+        (Variant::InPlace, Some(Seen::Tensor(cell))) if !op.changes_view() => Some(cell),
         _ => None,
     };
     let results = match (prepared::run_small(ctx, op, args, target)?, target) {
@@ -270,7 +273,7 @@ pub(crate) fn given(
 
 /// The results as the operator's layout has them. What is a view or an argument stays as it is.
 fn laid_out(op: &Operator, values: &[Value], results: Results) -> Result<Results, OpError> {
-    if op.layout == ResultLayout::AsComputed {
+    if op.layout() == ResultLayout::AsComputed {
         return Ok(results);
     }
     let operands: Vec<Tensor> = values.iter().filter_map(Value::as_tensor).collect();
@@ -287,21 +290,18 @@ fn laid_out(op: &Operator, values: &[Value], results: Results) -> Result<Results
     results.into_iter().map(each).collect()
 }
 
-/// The strides of a new result of `sizes` that `op` gives for `operands`, by the rule that it is registered with; `None` where the result is
-/// row-major, or as its kernel has it.
+/// The strides of a new result of `sizes` of `op` for `operands`, by the layout that its entry states; `None` where the result is row-major,
+/// or as its kernel returns it.
 pub fn result_strides(op: &Operator, operands: &[Tensor], sizes: &[i64]) -> Option<Dims> {
-    if operands.iter().all(Tensor::is_contiguous) {
-        return None;
-    }
-    match op.layout {
+    match op.layout() {
         ResultLayout::AsComputed => None,
         ResultLayout::Elementwise => elementwise(operands, sizes),
-        // Channels are innermost where they are in one of the first two operands.
         ResultLayout::ChannelsLast(rank) => {
             let innermost = |t: &Tensor| !t.is_contiguous() && layout::has_channels_innermost(t.sizes(), t.strides());
             (sizes.len() >= rank && operands.iter().take(2).any(innermost))
                 .then(|| layout::channels_last_strides(sizes))
         }
+        ResultLayout::ColumnMajor => (sizes.len() >= 2).then(|| layout::column_major_strides(sizes)),
     }
 }
 
@@ -332,6 +332,10 @@ pub(crate) fn write_results(op: &Operator, values: &[Value], results: Results) -
                     "an in-place operator on something other than a tensor".into(),
                 ));
             };
+            if op.changes_view() {
+                cell.set(result.get());
+                return Ok(smallvec::smallvec![Value::Tensor(cell.clone())]);
+            }
             let (target, result) = (cell.get(), result.get());
             if !can_cast(result.dtype(), target.dtype()) {
                 return Err(cast_error(&result, &target));
@@ -344,7 +348,7 @@ pub(crate) fn write_results(op: &Operator, values: &[Value], results: Results) -
                 )));
             }
             check_overlaps(op, &target, &values[1..])?;
-            match op.fills {
+            match op.traits.fills {
                 true => target.once(&target)?.copy_(&result.once(&target)?)?,
                 false => target.copy_(&result)?,
             }
@@ -381,7 +385,7 @@ pub fn check_overlaps(op: &Operator, target: &Tensor, operands: &[Value]) -> Res
     // Conditions and fill values are not operands: PyTorch reads them before it writes.
     let compared = match &op.semantics {
         Semantics::Pointwise(entry) => entry.operands.len().saturating_sub(1),
-        Semantics::Program(Form::Pointwise, _) if !op.fills => operands.len(),
+        Semantics::Program(Form::Pointwise, _) if !op.traits.fills => operands.len(),
         _ => 0,
     };
     let shares = |operand: &Value| match operand {
@@ -392,7 +396,7 @@ pub fn check_overlaps(op: &Operator, target: &Tensor, operands: &[Value]) -> Res
         return Err(TensorError::PartialOverlap.into());
     }
     let (sizes, strides) = (target.sizes(), target.strides());
-    if !op.fills && !layout::repeats_elements(sizes, strides) && layout::shares_elements(sizes, strides)? {
+    if !op.traits.fills && !layout::repeats_elements(sizes, strides) && layout::shares_elements(sizes, strides)? {
         return Err(OpError::Unsupported(
             "an in-place operator on a tensor whose elements share memory, as windows of `unfold` do".into(),
         ));

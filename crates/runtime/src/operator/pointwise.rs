@@ -3,7 +3,7 @@
 use crate::error::OpError;
 use crate::operator::args::{Arg, Args, TensorArg};
 use crate::operator::build::ProgramBuilder;
-use crate::operator::op::Callback;
+use crate::operator::callback::Callback;
 use crate::program::expr::Expr;
 use crate::program::structured::{Program, TensorId};
 use crate::program::sym::{Formula, Sym};

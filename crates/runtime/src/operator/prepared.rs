@@ -8,7 +8,9 @@ use crate::error::OpError;
 use crate::eval::{Elementwise, Staging, Tape, eval_outputs, eval_view};
 use crate::operator::args::Args;
 use crate::operator::call::{args_of, given};
-use crate::operator::op::{Operator, Results, Semantics};
+use crate::operator::callback::Results;
+use crate::operator::op::Operator;
+use crate::operator::semantics::Semantics;
 use crate::program::structured::{Program, Step, ViewKind, ViewMap};
 use crate::shape::Dims;
 use crate::tensor::Tensor;
@@ -393,7 +395,7 @@ fn results_of(
 ) -> Result<Results, OpError> {
     let outputs = eval_outputs(program, tensors)?;
     // Only results that are arguments ask for the variables; a view of an argument as it stands is a variable of its own.
-    let cells = match op.gives_itself && program.outputs.iter().any(|&id| (id as usize) < tensors.len()) {
+    let cells = match op.returns_self() && program.outputs.iter().any(|&id| (id as usize) < tensors.len()) {
         true => args_of(ctx, &op.schema, values).1,
         false => Vec::new(),
     };

@@ -2,15 +2,19 @@
 
 use crate::error::OpError;
 use crate::operator::args::Args;
-use crate::operator::op::{
-    Call, Callback, Form, KernelFn, Operator, ProgramFn, ResultLayout, Results, Semantics, Variant,
-};
+use crate::operator::callback::{Call, Callback, KernelFn, ProgramFn, Results};
+use crate::operator::entry::{Entry, Role, Row, Traits};
+use crate::operator::op::Operator;
+pub use crate::operator::out::{out_arguments, writes_out};
 use crate::operator::pointwise::Pointwise;
+use crate::operator::semantics::{Form, Semantics, Variant};
 use crate::program::structured::Program;
-use frazil_ir::schema::{Argument, Catalogue, CatalogueError, FunctionSchema, Resolution};
+use frazil_ir::schema::{
+    Alias, Argument, Catalogue, CatalogueError, Determinism, FunctionSchema, Properties, Resolution,
+};
 use frazil_ir::{Context, Graph, NodeId, SymbolId, TypeKind};
 use indexmap::IndexMap;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Schemas and semantics by operator.
@@ -31,19 +35,19 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// ```
 pub struct Registry {
     catalogue: Catalogue,
-    entries: IndexMap<String, Semantics>,
-    host: IndexMap<String, KernelFn>,
-    eager: IndexMap<String, KernelFn>,
-    fixed_sizes: HashSet<String>,
-    random: HashSet<String>,
-    give_themselves: HashSet<String>,
-    fills: HashSet<String>,
-    layouts: IndexMap<String, ResultLayout>,
-    /// Other names of operators.
-    aliases: IndexMap<String, String>,
+    /// By operator or overload.
+    entries: IndexMap<String, Definition>,
     libraries: Vec<Library>,
-    /// Library and function by operator or overload.
-    composites: IndexMap<String, (usize, String)>,
+    /// The names under which the operators with roles are registered.
+    roles: HashMap<Role, String>,
+}
+
+/// What is registered under one name.
+#[derive(Default)]
+struct Definition {
+    entry: Entry,
+    /// Library and function, if the operator is defined in source.
+    source: Option<(usize, String)>,
 }
 
 /// Graphs by function, or the source's first mistake.
@@ -100,16 +104,8 @@ impl Registry {
         Registry {
             catalogue: Catalogue::new(ctx),
             entries: IndexMap::new(),
-            host: IndexMap::new(),
-            eager: IndexMap::new(),
-            fixed_sizes: HashSet::new(),
-            random: HashSet::new(),
-            give_themselves: HashSet::new(),
-            fills: HashSet::new(),
-            layouts: IndexMap::new(),
-            aliases: IndexMap::new(),
             libraries: Vec::new(),
-            composites: IndexMap::new(),
+            roles: HashMap::new(),
         }
     }
 
@@ -136,10 +132,34 @@ impl Registry {
         self.catalogue.add_lines(text);
     }
 
-    /// Registers semantics for `name`: an operator (`aten::add`) or one overload (`aten::add.Tensor`). A second registration
-    /// replaces the first.
-    pub fn register(&mut self, name: &str, semantics: Semantics) {
-        self.entries.insert(name.to_string(), semantics);
+    /// Registers an entry for `name`: an operator (`aten::add`) or one overload (`aten::add.Tensor`). It adds to what is registered for the
+    /// name, and replaces what it states too.
+    pub fn register(&mut self, name: &str, entry: impl Into<Entry>) {
+        let entry = entry.into();
+        if entry.properties != Properties::NONE {
+            let operator = self.ctx().symbol(operator_of_key(name));
+            self.catalogue.add_properties(operator, entry.properties);
+        }
+        for (alias, used) in entry.aliases {
+            let (alias, operator) = (self.ctx().symbol(alias), self.ctx().symbol(name));
+            self.catalogue.add_alias(alias, Alias { operator, used: *used });
+        }
+        if let Some(role) = entry.traits.role {
+            self.roles.insert(role, name.to_string());
+        }
+        self.definition(name).entry.add(entry);
+    }
+
+    /// Registers the rows of a table.
+    pub fn register_all(&mut self, rows: &[Row]) {
+        self.entries.reserve(rows.len());
+        for (name, entry) in rows {
+            self.register(name, entry.clone());
+        }
+    }
+
+    fn definition(&mut self, name: &str) -> &mut Definition {
+        self.entries.entry(name.to_string()).or_default()
     }
 
     /// Registers a pointwise entry.
@@ -186,80 +206,6 @@ impl Registry {
         self.register(name, Semantics::Kernel(Callback::Closure(Arc::new(kernel))));
     }
 
-    /// Registers a table of kernels.
-    pub fn kernels(&mut self, table: &[(&str, KernelFn)]) {
-        for (name, kernel) in table {
-            self.kernel(name, *kernel);
-        }
-    }
-
-    /// Registers a table of host operators: what `name` does on numbers, strings and containers, for all its overloads without
-    /// a tensor. Its tensor overloads have another entry.
-    pub fn host(&mut self, table: &[(&str, KernelFn)]) {
-        for (name, kernel) in table {
-            self.host.insert((*name).to_string(), *kernel);
-        }
-    }
-
-    /// Registers what the interpreter runs for the overload `name` instead of its program, where strides matter that programs do not know
-    /// (`clone` keeps them, `view` may not copy). It has to give the same elements as the program.
-    pub fn eager(&mut self, table: &[(&str, KernelFn)]) {
-        for (name, kernel) in table {
-            self.eager.insert((*name).to_string(), *kernel);
-        }
-    }
-
-    /// Adds kernels that draw random numbers, of which [`Operator::is_random`] holds.
-    pub fn random_kernels(&mut self, entries: &[(&str, KernelFn)]) {
-        self.kernels(entries);
-        self.random.extend(entries.iter().map(|(name, _)| (*name).to_owned()));
-    }
-
-    /// Notes kernels, by operator or overload, of which [`Operator::has_fixed_sizes`] holds: code generation calls them between compiled
-    /// kernels.
-    pub fn fixed_sizes(&mut self, names: &[&str]) {
-        self.fixed_sizes.extend(names.iter().map(ToString::to_string));
-    }
-
-    /// Notes views that give back the variable of their argument where nothing has to be done. Other views always give another variable,
-    /// whose sizes and strides can be changed without changing the argument's.
-    pub fn give_themselves(&mut self, names: &[&str]) {
-        self.give_themselves.extend(names.iter().map(ToString::to_string));
-    }
-
-    /// Notes operators that give all elements one value: in place they may write where elements share memory, which others refuse.
-    pub fn fills(&mut self, names: &[&str]) {
-        self.fills.extend(names.iter().map(ToString::to_string));
-    }
-
-    /// Says how the results of operators lie in memory. Pointwise entries need no word: theirs lie as their operands do.
-    pub fn layouts(&mut self, layout: ResultLayout, operators: &[&str]) {
-        for name in operators {
-            self.layouts.insert((*name).to_string(), layout);
-        }
-    }
-
-    /// Registers further names of operators: pairs of a name and what it stands for, overload by overload.
-    pub fn aliases(&mut self, pairs: &[(&str, &str)]) {
-        for (alias, name) in pairs {
-            self.aliases.insert((*alias).to_string(), (*name).to_string());
-        }
-    }
-
-    /// Names under which other operators go too.
-    pub fn alias_names(&self) -> impl Iterator<Item = &str> + '_ {
-        self.aliases.keys().map(String::as_str)
-    }
-
-    /// What `name` stands for, in-place forms included.
-    fn unaliased(&self, name: &str) -> Option<String> {
-        if let Some(target) = self.aliases.get(name) {
-            return Some(target.clone());
-        }
-        let target = self.aliases.get(name.strip_suffix('_')?)?;
-        Some(format!("{target}_"))
-    }
-
     /// Registers operators that are defined in TorchScript source.
     pub fn composites(&mut self, composites: Composites) {
         let library = self.libraries.len();
@@ -269,13 +215,14 @@ impl Registry {
             compiling: Mutex::new(()),
         });
         for (name, function) in composites.functions {
-            self.composites.insert(name, (library, function));
+            self.definition(&name).source = Some((library, function));
         }
     }
 
     /// Names of the operators defined in source.
     pub fn composite_operators(&self) -> impl Iterator<Item = &str> + '_ {
-        self.composites.keys().map(String::as_str)
+        let from_source = self.entries.iter().filter(|(_, d)| d.source.is_some());
+        from_source.map(|(name, _)| name.as_str())
     }
 
     /// Compiles all sources now.
@@ -288,30 +235,33 @@ impl Registry {
             .try_for_each(|l| l.graphs(&self.catalogue).map(|_| ()))
     }
 
-    fn composite(&self, name: &str) -> Option<Semantics> {
-        let (library, function) = self.composites.get(name)?;
+    /// The semantics under `name`, whatever their form.
+    fn semantics(&self, name: &str) -> Option<Semantics> {
+        let definition = self.entries.get(name)?;
+        if let Some(semantics) = &definition.entry.semantics {
+            return Some(semantics.clone());
+        }
+        let (library, function) = definition.source.as_ref()?;
         let graphs = self.libraries.get(*library)?.graphs(&self.catalogue).ok()?;
         graphs.get(function).cloned().map(Semantics::Composite)
     }
 
-    /// The entry under `name`, whatever its form.
-    fn entry(&self, name: &str) -> Option<Semantics> {
-        self.entries.get(name).cloned().or_else(|| self.composite(name))
+    /// The entry of an operator or an overload, if there is one under this very name.
+    pub fn entry(&self, name: &str) -> Option<&Entry> {
+        self.entries.get(name).map(|d| &d.entry)
     }
 
-    /// Names of the host operators.
-    pub fn host_operators(&self) -> impl Iterator<Item = &str> + '_ {
-        self.host.keys().map(String::as_str)
+    /// All entries by operator or overload, in the order of registration.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &Entry)> + '_ {
+        self.entries.iter().map(|(name, d)| (name.as_str(), &d.entry))
     }
 
-    /// Names of the overloads for which the interpreter runs a kernel in the program's place.
-    pub fn eager_operators(&self) -> impl Iterator<Item = &str> + '_ {
-        self.eager.keys().map(String::as_str)
-    }
-
-    /// Names under which there are entries, with their semantics.
-    pub fn entries(&self) -> impl Iterator<Item = (&str, &Semantics)> + '_ {
-        self.entries.iter().map(|(n, s)| (n.as_str(), s))
+    /// The operator with this role, if a dialect has one.
+    pub fn with_role(&self, role: Role) -> Option<Operator> {
+        let name = self.roles.get(&role)?;
+        let operator = operator_of_key(name);
+        let overload = name[operator.len()..].trim_start_matches('.');
+        self.find(operator, overload)
     }
 
     /// The operator with overload `overload` of `name`, if both its schema and its semantics are known.
@@ -356,8 +306,8 @@ impl Registry {
         if let Some(found) = self.operator_named(&schema, name) {
             return Some(found);
         }
-        if let Some(target) = self.unaliased(name) {
-            return self.operator_named(&schema, &target);
+        if let Some(alias) = self.catalogue.alias(schema.name) {
+            return self.operator_named(&schema, self.ctx().name(alias.operator));
         }
         let viewed = self.operator_named(&schema, name.strip_suffix("_copy")?)?;
         Some(Operator { copies: true, ..viewed })
@@ -367,52 +317,43 @@ impl Registry {
     fn operator_named(&self, schema: &Arc<FunctionSchema>, name: &str) -> Option<Operator> {
         let ctx = self.ctx();
         let overload = ctx.name(schema.overload).to_string();
-        // The replacement speaks of one overload: `view`, not `view.dtype`.
+        // Entries of overloads state what differs from the operator's.
         let own_name = match overload.as_str() {
             "" => name.to_string(),
             overload => format!("{name}.{overload}"),
         };
-        let found = |semantics: &Semantics, variant| {
-            let eager = match variant {
-                Variant::Functional => self.eager.get(&own_name).copied(),
-                Variant::InPlace | Variant::Out => None,
-            };
-            let layout = match (self.layouts.get(name), semantics) {
-                (Some(layout), _) => *layout,
-                (None, Semantics::Pointwise(_)) => ResultLayout::Elementwise,
-                (None, _) => ResultLayout::AsComputed,
-            };
+        let traits_of = |name: &str| self.entry(name).map(|e| e.traits);
+        let found = |semantics: Semantics, variant, key: &str| {
+            // An eager kernel is stated for one overload: that of `view` is not for `view.dtype`.
+            let eager = self.entry(key).and_then(|e| e.eager);
+            let traits = [key, own_name.as_str(), operator_of_key(key), name]
+                .into_iter()
+                .filter_map(traits_of);
             Some(Operator {
-                layout,
                 schema: schema.clone(),
-                semantics: semantics.clone(),
+                semantics,
                 variant,
                 eager,
-                fixed_sizes: self.fixed_sizes.contains(name) || self.fixed_sizes.contains(&own_name),
-                random: self.random.contains(name) || self.random.contains(&own_name),
+                traits: traits.reduce(Traits::or).unwrap_or_default(),
+                is_random: self.catalogue.properties(schema.name).determinism == Determinism::Random,
                 copies: false,
-                gives_itself: semantics.form() != Form::View || self.give_themselves.contains(name),
-                fills: self.fills.contains(name),
                 prepared: Arc::default(),
             })
         };
         let exact = if overload.is_empty() {
             None
         } else {
-            self.entry(&own_name)
+            self.semantics(&own_name)
         };
         if let Some(semantics) = exact {
-            return found(&semantics, Variant::Functional);
+            return found(semantics, Variant::Functional, &own_name);
         }
         let out = writes_out(schema);
         if out
             && let Some(base) = self.functional_overload(schema, name)
-            && let Some(semantics) = self.entry(&base)
+            && let Some(semantics) = self.semantics(&base)
         {
-            return found(&semantics, Variant::Out).map(|op| Operator {
-                eager: self.eager.get(&base).copied(),
-                ..op
-            });
+            return found(semantics, Variant::Out, &base);
         }
         // A general entry speaks of tensors; the overloads on numbers and lists have entries of their own.
         let tensors = |a: &Argument| match ctx.type_kind(a.ty) {
@@ -420,32 +361,34 @@ impl Registry {
             TypeKind::Optional(e) | TypeKind::List(e) => is_tensor_like(ctx, e),
             _ => false,
         };
-        let own = self.entry(name);
+        let own = self.semantics(name);
         let general = schema.arguments.iter().any(tensors) || schema.returns.iter().any(tensors);
         if !general {
-            if let Some(kernel) = self.host.get(name) {
-                return found(&Semantics::Kernel(Callback::Plain(*kernel)), Variant::Functional);
+            if let Some(kernel) = self.entry(name).and_then(|e| e.on_values) {
+                return found(
+                    Semantics::Kernel(Callback::Plain(kernel)),
+                    Variant::Functional,
+                    &own_name,
+                );
             }
             // An operator that is a kernel for everything (`prim::ListConstruct`).
             return own
                 .filter(|s| s.form() == Form::Kernel)
-                .and_then(|s| found(&s, Variant::Functional));
+                .and_then(|s| found(s, Variant::Functional, &own_name));
         }
         if let Some(semantics) = own {
-            return found(&semantics, if out { Variant::Out } else { Variant::Functional });
+            return match out {
+                true => found(semantics, Variant::Out, name).map(|op| Operator { eager: None, ..op }),
+                false => found(semantics, Variant::Functional, &own_name),
+            };
         }
         let functional = name.strip_suffix('_').filter(|_| schema.is_mutable())?;
-        let semantics = self
-            .entry(&format!("{functional}.{overload}"))
-            .or_else(|| self.entry(functional))?;
         let base = match overload.as_str() {
             "" => functional.to_string(),
             overload => format!("{functional}.{overload}"),
         };
-        found(&semantics, Variant::InPlace).map(|op| Operator {
-            eager: self.eager.get(&base).copied(),
-            ..op
-        })
+        let semantics = self.semantics(&base).or_else(|| self.semantics(functional))?;
+        found(semantics, Variant::InPlace, &base)
     }
 }
 
@@ -474,27 +417,15 @@ impl Registry {
     }
 }
 
+/// The operator of a name under which entries are registered: `aten::add` of `aten::add.Tensor`.
+fn operator_of_key(name: &str) -> &str {
+    name.split_once('.').map_or(name, |(operator, _)| operator)
+}
+
 fn is_tensor_like(ctx: &Context, ty: frazil_ir::TypeId) -> bool {
     match ctx.type_kind(ty) {
         TypeKind::Tensor(_) => true,
         TypeKind::Optional(e) => ctx.is_tensor(e),
         _ => false,
     }
-}
-
-/// True when the results are arguments behind the `*` that the operator writes.
-pub fn writes_out(schema: &FunctionSchema) -> bool {
-    let outs = out_arguments(schema).count();
-    outs > 0 && outs == schema.returns.len()
-}
-
-/// The indices of the arguments that an `out` overload writes.
-pub fn out_arguments(schema: &FunctionSchema) -> impl Iterator<Item = usize> + '_ {
-    let written = |a: &Argument| a.keyword_only && a.alias.as_ref().is_some_and(|x| x.is_write);
-    schema
-        .arguments
-        .iter()
-        .enumerate()
-        .filter(move |(_, a)| written(a))
-        .map(|(i, _)| i)
 }

@@ -164,7 +164,7 @@ impl BinaryOp {
 /// A number in an expression. It takes the dtype that its [`ExprOp::Const`] says.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
-    /// An integer or a truth value (0 or 1).
+    /// An integer or a bool (0 or 1).
     Int(i64),
     /// A floating-point number.
     Float(f64),

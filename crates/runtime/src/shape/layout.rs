@@ -30,6 +30,15 @@ pub fn contiguous_strides(sizes: &[i64]) -> Dims {
     strides
 }
 
+/// The strides of row-major batches of column-major matrices, `[..., rows, columns]`. A dimension of extent 0 counts as 1.
+pub fn column_major_strides(sizes: &[i64]) -> Dims {
+    let mut strides = contiguous_strides(sizes);
+    if let ([.., rows, _], [.., row, column]) = (sizes, strides.as_mut_slice()) {
+        (*row, *column) = (1, (*rows).max(1));
+    }
+    strides
+}
+
 /// True when the elements lie in row-major order without gaps. Dimensions of extent 1 may have any stride.
 pub fn is_contiguous(sizes: &[i64], strides: &[i64]) -> bool {
     let mut step = 1i64;
@@ -100,6 +109,38 @@ pub fn is_channels_last(sizes: &[i64], strides: &[i64]) -> bool {
                 .iter()
                 .zip(strides.iter().zip(&wanted))
                 .all(|(&n, (s, w))| n == 1 || s == w))
+}
+
+/// Strides that stand for all strides which PyTorch's operators treat alike, given as numbers or not: the same dimensions are in the same order, merge
+/// with their neighbours, are repeated, and leave gaps. Gaps are as small as possible, and dimensions of extent 1 have row-major strides.
+///
+/// The strides of a column `x[:, -1:]` thus stand for those of any number of columns. Strides of a window that overlaps itself are returned unchanged.
+pub fn representative_strides(sizes: &[i64], strides: &[i64]) -> Dims {
+    let mut dims: Vec<usize> = (0..sizes.len()).filter(|&d| sizes[d] != 1 && strides[d] != 0).collect();
+    dims.sort_by_key(|&d| strides[d]);
+    let mut out: Dims = smallvec![0; sizes.len()];
+    // The elements that the dimensions so far reach over, in the given strides and in those that stand for them.
+    let (mut reach, mut packed) = (1i64, 1i64);
+    for d in dims {
+        if strides[d] < reach {
+            return strides.into();
+        }
+        out[d] = if strides[d] == reach {
+            packed
+        } else {
+            packed.saturating_add(1)
+        };
+        reach = strides[d].saturating_mul(sizes[d]);
+        packed = out[d].saturating_mul(sizes[d]);
+    }
+    let mut next = 1i64;
+    for d in (0..sizes.len()).rev() {
+        if sizes[d] == 1 {
+            out[d] = next;
+        }
+        next = out[d].saturating_mul(sizes[d]).max(1);
+    }
+    out
 }
 
 /// The strides that PyTorch gives the result of an element by element operator: the dimensions lie in the order in which they
@@ -351,6 +392,58 @@ mod tests {
         assert_eq!(shares_elements(&[3, 2], &[1, 3]), Ok(false));
         assert_eq!(shares_elements(&[2, 3], &[-3, 1]), Ok(false));
         assert_eq!(shares_elements(&[0, 3], &[0, 1]), Ok(false));
+    }
+
+    #[test]
+    fn strides_stand_for_others() {
+        let stands = |sizes: &[i64], strides: &[i64]| representative_strides(sizes, strides).to_vec();
+        // Without gaps, in any order.
+        assert_eq!(stands(&[2, 3], &[3, 1]), [3, 1]);
+        assert_eq!(stands(&[2, 3, 4], &[1, 8, 2]), [1, 8, 2]);
+        // A column, rows with a gap, every other column; of any number of columns.
+        assert_eq!(stands(&[4, 1], &[7, 1]), stands(&[4, 1], &[99, 1]));
+        assert_eq!(stands(&[4, 1], &[7, 1]), [2, 1]);
+        assert_eq!(stands(&[4, 3], &[5, 1]), [4, 1]);
+        assert_eq!(stands(&[4, 3], &[9, 2]), [7, 2]);
+        assert_eq!(stands(&[4, 3], &[6, 2]), [6, 2]);
+        // Repeated, or of extent 1.
+        assert_eq!(stands(&[4, 3], &[0, 1]), [0, 1]);
+        assert_eq!(stands(&[4, 3], &[50, 0]), [2, 0]);
+        assert_eq!(stands(&[1, 3, 1], &[50, 1, 70]), [3, 1, 1]);
+        // Windows that overlap themselves.
+        assert_eq!(stands(&[4, 3], &[1, 1]), [1, 1]);
+        assert_eq!(stands(&[4, 3], &[2, 1]), [2, 1]);
+        let cases: [(&[i64], &[i64]); 6] = [
+            (&[4, 3], &[7, 2]),
+            (&[2, 3, 4], &[40, 13, 3]),
+            (&[2, 3, 4], &[1, 40, 9]),
+            (&[2, 3, 4], &[24, 4, 1]),
+            (&[2, 1, 4], &[9, 7, 2]),
+            (&[2, 3, 4], &[0, 5, 1]),
+        ];
+        for (sizes, strides) in cases {
+            let other = stands(sizes, strides);
+            assert_eq!(stands(sizes, &other), other);
+            let rank = sizes.len() as i64;
+            for new in [
+                vec![sizes.iter().product()],
+                [&[1][..], sizes].concat(),
+                vec![2, -1],
+                vec![-1, rank],
+            ] {
+                let numel: i64 = sizes.iter().product();
+                let known: i64 = new.iter().filter(|n| **n > 0).product();
+                let new: Vec<i64> = new.iter().map(|&n| if n < 0 { numel / known } else { n }).collect();
+                if checked_numel(&new) == Some(numel) {
+                    let views = |strides: &[i64]| view_strides(sizes, strides, &new).is_some();
+                    assert_eq!(views(strides), views(&other), "{sizes:?} {strides:?} as {new:?}");
+                }
+            }
+            let pair = |strides: &[i64]| elementwise_strides(&[(sizes, strides)], sizes);
+            if is_non_overlapping_and_dense(sizes, strides) || !sizes.contains(&1) {
+                assert_eq!(pair(strides), pair(&other), "{sizes:?} {strides:?}");
+            }
+        }
     }
 
     #[test]

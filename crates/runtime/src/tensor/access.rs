@@ -254,7 +254,7 @@ impl<'a> Reader<'a> {
         });
     }
 
-    /// Splits a stretch of the walk into runs along the innermost loop.
+    /// Splits a part of the walk into runs along the innermost loop.
     pub(crate) fn runs(&self, walk: &Walk<'_>, start: usize, len: usize, mut each: impl FnMut(Run)) {
         let mut index: Indices = walk.fixed.into();
         let mut rest = start as i64;

@@ -1,5 +1,6 @@
 //! Registers of the expression evaluator: a chunk of elements in the form in which they are computed.
 
+use crate::scalar::Scalar;
 use frazil_ir::DType;
 use half::{bf16, f16};
 use num_complex::Complex;
@@ -260,4 +261,17 @@ fn truncate(x: f64, to: DType) -> i64 {
     }
     let inside = (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&x);
     if inside { x as i64 } else { i64::MIN }
+}
+
+/// One lane with `value` converted to `dtype`.
+pub(crate) fn scalar_lanes(value: Scalar, dtype: DType) -> Lanes {
+    let (lanes, from) = match value {
+        Scalar::Bool(b) => (Lanes::I64(vec![i64::from(b)]), DType::Bool),
+        Scalar::Int(i) => (Lanes::I64(vec![i]), DType::Long),
+        Scalar::Float(f) => (Lanes::F64(vec![f]), DType::Double),
+        Scalar::Complex(c) => (Lanes::Complex(vec![c]), DType::ComplexDouble),
+    };
+    let mut out = Lanes::new(dtype);
+    out.convert_from(&lanes, from, dtype);
+    out
 }

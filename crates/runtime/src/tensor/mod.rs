@@ -15,7 +15,7 @@ use crate::shape::Dims;
 use crate::shape::layout;
 use crate::tensor::access::{OperandBytes, Reader, Walk};
 use crate::tensor::element::{Element, elements, with_element};
-use crate::tensor::lanes::{CHUNK, Lane, Lanes};
+use crate::tensor::lanes::{CHUNK, Lane, Lanes, scalar_lanes};
 use crate::tensor::marks::Marks;
 use crate::tensor::storage::{AlignedBytes, Storage};
 use bytemuck::Pod;
@@ -366,13 +366,13 @@ impl Tensor {
         self.converted(self.dtype)
     }
 
-    /// A copy with the same strides where the tensor fills its memory without overlap (`torch.preserve_format`), else a
-    /// row-major one.
+    /// A copy whose dimensions are in the same order (`torch.preserve_format`): with the same strides where the tensor fills its memory without overlap.
     pub fn deep_copy_preserving_strides(&self) -> Result<Tensor, TensorError> {
-        if self.is_contiguous() || !layout::is_non_overlapping_and_dense(&self.sizes, &self.strides) {
+        let strides = layout::elementwise_strides(&[(&self.sizes, &self.strides)], &self.sizes);
+        if layout::is_contiguous(&self.sizes, &strides) {
             return self.deep_copy();
         }
-        self.dense_copy(&self.strides)
+        self.dense_copy(&strides)
     }
 
     /// A tensor with the elements of this one under `strides`, which fill its memory without gaps; itself when it has them.
@@ -595,19 +595,6 @@ impl Tensor {
     pub fn to_i64_vec(&self) -> Vec<i64> {
         self.to_dtype(DType::Long).map(|t| t.to_vec()).unwrap_or_default()
     }
-}
-
-/// One lane with `value` converted to `dtype`.
-pub(crate) fn scalar_lanes(value: Scalar, dtype: DType) -> Lanes {
-    let (lanes, from) = match value {
-        Scalar::Bool(b) => (Lanes::I64(vec![i64::from(b)]), DType::Bool),
-        Scalar::Int(i) => (Lanes::I64(vec![i]), DType::Long),
-        Scalar::Float(f) => (Lanes::F64(vec![f]), DType::Double),
-        Scalar::Complex(c) => (Lanes::Complex(vec![c]), DType::ComplexDouble),
-    };
-    let mut out = Lanes::new(dtype);
-    out.convert_from(&lanes, from, dtype);
-    out
 }
 
 impl fmt::Debug for Tensor {

@@ -168,7 +168,7 @@ impl std::ops::Deref for Bytes {
 pub struct Storage {
     buffer: RwLock<Buffer>,
     len: usize,
-    /// Only of storages without contents: whether somebody wanted them.
+    /// Only of storages without contents: whether the contents were requested.
     touched: Option<AtomicBool>,
 }
 
@@ -230,7 +230,7 @@ impl Storage {
         }))
     }
 
-    /// Shares all of a read-only source, which has `len` bytes and is not looked at before somebody reads them; the first write copies.
+    /// Shares all of a read-only source, which has `len` bytes and is not read before they are needed; the first write copies.
     pub fn of_whole(source: SharedBytes, len: usize) -> Arc<Storage> {
         let range = 0..len;
         Arc::new(Storage {

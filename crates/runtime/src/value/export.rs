@@ -68,7 +68,7 @@ impl Exporter {
     }
 
     /// An exporter for values of a program that runs on what `importer` made of `module`. Objects keep their numbers, those that the program made
-    /// get the next ones; a tensor that nobody has written to is the very constant that it was.
+    /// get the next ones; an unwritten tensor is the constant that it was made from.
     pub fn of_module(module: &Module, importer: &Importer) -> Exporter {
         let mut exporter = Exporter {
             next_object: module.object_count() as u32,

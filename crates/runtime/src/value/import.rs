@@ -198,7 +198,7 @@ pub fn tensor_to_constant(t: &Tensor) -> Result<Arc<TensorData>, TensorError> {
         .map_err(too_large)
 }
 
-/// A tensor as an immutable constant with the same strides: over a copy of the stretch of memory that it reaches.
+/// A tensor as an immutable constant with the same strides: over a copy of the memory that it addresses.
 fn tensor_with_strides(t: &Tensor) -> Result<Arc<TensorData>, TensorError> {
     if *t.strides() == contiguous_strides(t.sizes())[..] {
         return tensor_to_constant(t);
@@ -214,8 +214,8 @@ fn tensor_with_strides(t: &Tensor) -> Result<Arc<TensorData>, TensorError> {
     };
     // What has no elements may start outside of its storage.
     let first = if reach == 0 { 0 } else { t.offset() };
-    let stretch = tensor_to_constant(&t.as_strided(&[reach], &[1], first)?)?;
-    TensorData::new(t.dtype(), t.sizes(), t.strides(), 0, stretch.storage.clone())
+    let memory = tensor_to_constant(&t.as_strided(&[reach], &[1], first)?)?;
+    TensorData::new(t.dtype(), t.sizes(), t.strides(), 0, memory.storage.clone())
         .map(Arc::new)
         .map_err(|_| too_large())
 }

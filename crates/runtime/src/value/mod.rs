@@ -4,6 +4,7 @@ pub mod export;
 pub mod format;
 pub mod import;
 pub(crate) mod instance_of;
+pub mod number;
 pub mod python_repr;
 
 use crate::error::{ErrorKind, ExecError};
@@ -18,7 +19,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 
 /// A tensor variable: `is` compares its identity, and operators that change sizes or strides in place (`t_`, `squeeze_`,
-/// `resize_`) change it for everybody who holds it.
+/// `resize_`) change it for all holders.
 #[derive(Clone)]
 pub struct TensorCell(Arc<RwLock<Tensor>>);
 
@@ -307,7 +308,7 @@ struct FutureState {
 }
 
 enum Progress {
-    /// What has to be run on what, unless somebody has begun with it.
+    /// The graph to run and its inputs, until a thread has begun.
     Pending(Option<(Arc<Graph>, Vec<Value>)>),
     Done(Result<Value, ExecError>),
 }
@@ -325,7 +326,7 @@ impl FutureValue {
         FutureValue::with(Progress::Pending(None))
     }
 
-    /// A future that is done once somebody has run `graph` on `inputs`.
+    /// A future that is done once a thread has run `graph` on `inputs`.
     pub(crate) fn of_work(graph: Arc<Graph>, inputs: Vec<Value>) -> FutureValue {
         FutureValue::with(Progress::Pending(Some((graph, inputs))))
     }
@@ -376,7 +377,7 @@ pub enum Value {
     /// `None`; also what `prim::Uninitialized` gives.
     #[default]
     None,
-    /// A truth value.
+    /// A bool.
     Bool(bool),
     /// An integer.
     Int(i64),
@@ -441,7 +442,7 @@ impl Value {
         }
     }
 
-    /// The integer, if it is one. Truth values are none.
+    /// The integer, if it is one. Bools are not integers.
     pub fn as_int(&self) -> Option<i64> {
         match self {
             Value::Int(i) => Some(*i),
@@ -449,7 +450,7 @@ impl Value {
         }
     }
 
-    /// The truth value, if it is one.
+    /// Returns the bool, if it is one.
     pub fn as_bool(&self) -> Option<bool> {
         match self {
             Value::Bool(b) => Some(*b),
@@ -500,7 +501,7 @@ impl Value {
         }
     }
 
-    /// Python's `==`. Tensors are equal when all their elements are; `None` when two tensors do not compare to one truth value.
+    /// Python's `==`. Tensors are equal when all their elements are; `None` when two tensors do not compare to one bool.
     pub fn equals(&self, other: &Value) -> Option<bool> {
         let same = |x: &Value, y: &Value| with_stack(|| x.equals(y).unwrap_or(false));
         let all = |a: &[Value], b: &[Value]| a.len() == b.len() && a.iter().zip(b).all(|(x, y)| same(x, y));

@@ -8,14 +8,14 @@ use frazil_ir::schema::{Argument, FunctionSchema, TypeHint};
 use frazil_ir::{AttributeKind, ClassDef, ClassKind, Constant, EnumConstant, Span, SymbolId, symbols};
 use std::sync::Arc;
 
-/// A class and its methods' functions, which are found when all functions are known.
+/// A class and the names of its methods' functions, which are looked up once all functions have been read.
 pub(super) struct ClassItem {
     pub(super) def: ClassDef,
     pub(super) methods: Vec<(SymbolId, SymbolId, Span)>,
 }
 
 impl Parser<'_, '_> {
-    /// ` __torch__.Net { ... }`
+    /// Reads the rest of a class: ` __torch__.Net { ... }`.
     pub(super) fn class(&mut self, kind: ClassKind) -> Parsed<ClassItem> {
         let name = self.symbol("a class's qualified name")?;
         let mut class = ClassItem {
@@ -96,7 +96,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// `(self : T, x : Tensor, *, n : int = 1, ...) -> (Tensor) as name`
+    /// Reads a signature: `(self : T, x : Tensor, *, n : int = 1, ...) -> (Tensor) as name`.
     pub(super) fn schema(&mut self, name: SymbolId) -> Parsed<FunctionSchema> {
         let (arguments, is_vararg) = self.arguments()?;
         self.cur.skip_space();
@@ -120,7 +120,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// `(name : Type = default, *, Type, ...)`; true with the dots, behind which anything may follow in a call.
+    /// Reads `(name : Type = default, *, Type, ...)`; true if it ends with the dots, which stand for any further arguments.
     fn arguments(&mut self) -> Parsed<(Vec<Argument>, bool)> {
         self.cur.expect(b'(', "before the arguments")?;
         let mut out = Vec::new();
@@ -152,7 +152,7 @@ impl Parser<'_, '_> {
     fn argument(&mut self, keyword_only: bool) -> Parsed<Argument> {
         self.cur.skip_space();
         let start = self.cur.pos;
-        // A name is told from a type by the colon behind it.
+        // The colon behind a name distinguishes it from a type.
         let mut name = symbols::EMPTY;
         if self.cur.peek() == b'"' || !self.cur.name().is_empty() {
             self.cur.pos = start;

@@ -1,4 +1,4 @@
-//! Numbers for what has an identity: tensors, storages, and containers that are reached more than once.
+//! Numbering of values with an identity: tensors, storages, and containers that are reached more than once.
 
 use frazil_ir::nesting::with_stack;
 use frazil_ir::schema::FunctionSchema;
@@ -7,30 +7,30 @@ use indexmap::{IndexMap, IndexSet};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// A storage and who uses it.
+/// A storage and its users.
 pub(super) struct StorageUse {
     pub(super) storage: Arc<Storage>,
     /// Number of tensors on it.
     pub(super) users: usize,
-    /// Element type of the first of them.
+    /// Element type of the first tensor on it.
     pub(super) dtype: DType,
 }
 
-/// Everything in a module that the text refers to by number, in the order of the numbers. Keys are addresses: identity is what counts.
+/// All values of a module that the text refers to by number, in the order of the numbers. Keys are addresses, since identity matters.
 #[derive(Default)]
 pub(super) struct Collected {
     pub(super) tensors: IndexMap<usize, Arc<TensorData>>,
     pub(super) storages: IndexMap<usize, StorageUse>,
-    /// Lists, dictionaries and tuples that are reached more than once; each after those that it holds.
+    /// Lists, dictionaries and tuples that are reached more than once; each after those that it contains.
     pub(super) shared: IndexMap<usize, Constant>,
-    /// NamedTuples and interfaces, which print as their names; each after those that it speaks of.
+    /// NamedTuples and interfaces, which are printed as their names; each after those that it refers to.
     pub(super) named_types: IndexSet<TypeId>,
-    /// How often each container is reached.
+    /// The number of references to each container.
     counts: HashMap<usize, u32>,
     seen_types: IndexSet<TypeId>,
 }
 
-/// The address of a container; none for values without an identity of their own.
+/// Returns the address of a container; `None` for values without an identity.
 pub(super) fn container(constant: &Constant) -> Option<usize> {
     match constant {
         Constant::List(l) => Some(Arc::as_ptr(l).addr()),
@@ -40,7 +40,7 @@ pub(super) fn container(constant: &Constant) -> Option<usize> {
     }
 }
 
-/// Every constant of the module that stands by itself: slots, class constants, defaults, attributes of nodes.
+/// Returns all outermost constants of the module: slots, class constants, defaults, attributes of nodes.
 fn constants(module: &Module) -> Vec<&Constant> {
     let mut out: Vec<&Constant> = module.objects().flat_map(|(_, o)| &o.slots).collect();
     out.extend(module.states().map(|(_, state)| state));
@@ -69,7 +69,7 @@ fn defaults(schema: &FunctionSchema) -> impl Iterator<Item = &Constant> {
         .filter_map(|a| a.default.as_ref())
 }
 
-/// `graph` and the graphs that its nodes hold.
+/// Visits `graph` and the graphs in attributes of its nodes.
 fn graphs<'g>(graph: &'g Graph, visit: &mut dyn FnMut(&'g Graph)) {
     visit(graph);
     for node in graph.all_nodes() {
@@ -97,7 +97,7 @@ impl Collected {
         out
     }
 
-    /// First round: how often each container is reached.
+    /// Counts the references to each container (first pass).
     fn count(&mut self, constant: &Constant) {
         if let Some(address) = container(constant) {
             let count = self.counts.entry(address).or_default();
@@ -109,7 +109,7 @@ impl Collected {
         children(constant, &mut |c| self.count(c));
     }
 
-    /// Second round: numbers.
+    /// Assigns numbers (second pass).
     fn number(&mut self, constant: &Constant) {
         if let Constant::Tensor(t) = constant {
             self.tensor(t);
@@ -132,7 +132,7 @@ impl Collected {
         if self.tensors.contains_key(&address) {
             return;
         }
-        // Before the tensor that speaks of them; they are plain themselves.
+        // Before the tensor that refers to them; they are plain tensors themselves.
         for part in t.encoding.iter().flat_map(|encoding| encoding.tensors()) {
             if part.encoding.is_none() {
                 self.tensor(part);
@@ -169,7 +169,7 @@ impl Collected {
         }
     }
 
-    /// The types of containers. Those whose addresses are in `seen` are done.
+    /// Collects the types of containers, except of those whose addresses are in `seen`.
     fn constant_types(&mut self, ctx: &Context, constant: &Constant, seen: &mut HashSet<usize>) {
         if let Some(address) = container(constant) {
             if !seen.insert(address) {
@@ -215,7 +215,7 @@ impl Collected {
         with_stack(|| self.parts(ctx, ty));
     }
 
-    /// The parts of a type, then itself if it has a name.
+    /// Collects the component types of a type, then itself if it has a name.
     fn parts(&mut self, ctx: &Context, ty: TypeId) {
         match ctx.type_kind(ty) {
             TypeKind::Optional(e)

@@ -1,4 +1,4 @@
-//! Whether two modules are the same but for the numbers of their objects, nodes and values.
+//! Comparison of two modules up to the numbers of their objects, nodes and values.
 
 use super::element::encoding_parameters;
 use frazil_ir::names::Names;
@@ -16,9 +16,9 @@ use std::sync::Arc;
 /// The first difference of two modules.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Difference {
-    /// Where, from the outside in.
+    /// The place, from the outside in.
     pub place: String,
-    /// What.
+    /// The difference.
     pub message: String,
 }
 
@@ -29,8 +29,8 @@ impl fmt::Display for Difference {
 }
 
 /// Compares two modules: classes, functions, graphs and the objects that the roots reach, names, types, source ranges, the bits of every
-/// number, and identity: what is shared in one must be shared in the other, and only that. Contexts may differ. Values must print under the
-/// same names, but for numbers.
+/// number, and identity: values that are shared in one must be shared in the other, and only those. Contexts may differ. Values must be
+/// printed with the same names, except for numbers.
 ///
 /// # Errors
 /// The first difference.
@@ -60,11 +60,11 @@ struct Comparer<'m> {
     /// Addresses of tensors, storages and containers that correspond.
     identities: HashMap<usize, usize>,
     backwards: HashMap<usize, usize>,
-    /// Where we are; left as it is when a difference is found.
+    /// The current place; kept when a difference is found.
     place: Vec<String>,
 }
 
-/// Two graphs that are compared, with the values that correspond.
+/// Two graphs that are compared, with the corresponding values.
 struct Pair<'g> {
     a: &'g Graph,
     b: &'g Graph,
@@ -136,7 +136,7 @@ impl<'m> Comparer<'m> {
         Err(format!("{what}: {a:?} and {b:?}"))
     }
 
-    /// The same names; in the same order where that counts.
+    /// Compares names, including their order if it matters.
     fn names(
         &self,
         what: &str,
@@ -239,7 +239,7 @@ impl<'m> Comparer<'m> {
         }
     }
 
-    /// True when the two were met before, together. An error when one was met with another.
+    /// Returns true if the two were visited before as a pair. An error if one was visited with another.
     fn identity(&mut self, a: usize, b: usize, what: &str) -> Result<bool, String> {
         match (self.identities.get(&a), self.backwards.get(&b)) {
             (None, None) => {
@@ -341,7 +341,7 @@ impl<'m> Comparer<'m> {
             names: (Names::new(a), Names::new(b)),
             values: HashMap::new(),
         };
-        // A list instead of recursion: nesting may be deep.
+        // A work list instead of recursion, since nesting may be deep.
         let mut work = vec![(a.root(), b.root())];
         while let Some((x, y)) = work.pop() {
             self.block(&mut pair, x, y, &mut work)?;
@@ -349,7 +349,7 @@ impl<'m> Comparer<'m> {
         Ok(())
     }
 
-    /// Compares two blocks; those of their nodes go into `work`.
+    /// Compares two blocks; those of their nodes are added to `work`.
     fn block(&mut self, g: &mut Pair<'_>, x: BlockId, y: BlockId, work: &mut Vec<(BlockId, BlockId)>) -> Compared {
         self.definitions(g, g.a.parameters(x), g.b.parameters(y))?;
         let (mut s, mut t) = (g.a.nodes(x), g.b.nodes(y));

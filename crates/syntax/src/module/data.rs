@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 impl Parser<'_, '_> {
-    /// `<3> = 256 bytes on cpu in "key"` or `<3> = 2 bytes "00ff"`
+    /// Reads a storage: `<3> = 256 bytes on cpu in "key"` or `<3> = 2 bytes "00ff"`.
     pub(super) fn storage(
         &mut self,
         source: &dyn TensorSource,
@@ -22,7 +22,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// `256 bytes on cpu in "key"` or `2 bytes "00ff"`
+    /// Reads bytes: `256 bytes on cpu in "key"` or `2 bytes "00ff"`.
     fn bytes(&mut self, source: &dyn TensorSource) -> Parsed<Storage> {
         let start = self.cur.pos;
         let len = self.cur.integer("the number of bytes")?;
@@ -93,7 +93,7 @@ impl Parser<'_, '_> {
         Ok(bytes)
     }
 
-    /// `<1> = Float(2, strides=[1], requires_grad=0) [1., 2.]`, or `storage<3> offset 4` in place of the numbers
+    /// Reads a tensor: `<1> = Float(2, strides=[1], requires_grad=0) [1., 2.]`, or `storage<3> offset 4` in place of the numbers.
     pub(super) fn tensor(&mut self, storages: &HashMap<u32, Arc<Storage>>) -> Parsed<()> {
         let number = self.number()?;
         self.cur.expect(b'=', "behind the tensor's number")?;
@@ -151,7 +151,7 @@ impl Parser<'_, '_> {
             let number = self.number()?;
             let Some(storage) = storages.get(&number).cloned() else {
                 if self.env.declared.contains(&("storage", number)) {
-                    // What is wrong with its definition has been said: storages are read before tensors.
+                    // An error in its definition has been reported: storages are read before tensors.
                     return Err(Reported);
                 }
                 let span = self.cur.span_from(at);
@@ -179,7 +179,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// ` per_tensor_affine (0.1, 128)` or ` sparse_coo (tensor<0>, tensor<1>)`, if it stands here
+    /// Reads an encoding, if there is one: ` per_tensor_affine (0.1, 128)` or ` sparse_coo (tensor<0>, tensor<1>)`.
     fn encoding(&mut self) -> Parsed<Option<Encoding>> {
         self.cur.skip_space();
         if !["per_", "sparse_"]
@@ -210,7 +210,7 @@ impl Parser<'_, '_> {
         Ok(encoding)
     }
 
-    /// `[1., 2.5]`
+    /// Reads elements: `[1., 2.5]`.
     fn elements(&mut self, dtype: DType) -> Parsed<Vec<u8>> {
         let mut bytes = Vec::new();
         self.cur.expect(b'[', "before the elements")?;
@@ -237,7 +237,7 @@ impl Parser<'_, '_> {
         Ok(bytes)
     }
 
-    /// ` "name" = "text"` or ` "name" = 3 bytes ...`
+    /// Reads an extra file: ` "name" = "text"` or ` "name" = 3 bytes ...`.
     pub(super) fn extra(&mut self, source: &dyn TensorSource) -> Parsed<(String, Arc<[u8]>)> {
         let name = self.cur.string()?.into_owned();
         self.cur.expect(b'=', "behind the file's name")?;

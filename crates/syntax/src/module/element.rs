@@ -1,12 +1,12 @@
-//! Elements of tensors in module files: decimal numbers that read back as the same bits, or hexadecimal bytes.
+//! Elements of tensors in module files: decimal numbers that are read back as the same bits, or hexadecimal bytes.
 
 use frazil_ir::{Constant, Context, DType, Encoding, TensorData, literal};
 use half::{bf16, f16};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// The elements of `t`, in row-major order, as `[1., 2.5]`; none when a number would not read back as the same bits (a NaN with a payload)
-/// or the dtype has no decimal form.
+/// Returns the elements of `t`, in row-major order, as `[1., 2.5]`; `None` if a number would not be read back as the same bits (a
+/// NaN with a payload) or the dtype has no decimal form.
 pub(super) fn show(t: &TensorData) -> Option<String> {
     let bytes = t.to_bytes();
     let mut out = String::from("[");
@@ -26,7 +26,7 @@ pub(super) fn show(t: &TensorData) -> Option<String> {
 
 fn push(dtype: DType, bytes: &[u8], out: &mut String) -> Option<()> {
     let narrow = |value: f32, out: &mut String| match value.is_finite() {
-        // Through the decimal form of the shorter type, which has fewer digits.
+        // By the decimal form of the shorter type, which has fewer digits.
         true => literal::exact_double(value.to_string().parse().unwrap_or(f64::from(value)), out),
         false => literal::exact_double(f64::from(value), out),
     };
@@ -50,7 +50,7 @@ fn push(dtype: DType, bytes: &[u8], out: &mut String) -> Option<()> {
     Some(())
 }
 
-/// The parameters of `encoding` as a tuple: scale and zero point; scales, zero points and dimension; or the tensors that a sparse one consists of.
+/// Returns the parameters of `encoding` as a tuple: scale and zero point; scales, zero points and dimension; or the tensors of a sparse one.
 pub(super) fn encoding_parameters(ctx: &Context, encoding: &Encoding) -> Constant {
     let tensors = encoding.tensors().into_iter();
     let mut items: Vec<Constant> = tensors.map(|t| Constant::Tensor(Arc::clone(t))).collect();
@@ -64,7 +64,7 @@ pub(super) fn encoding_parameters(ctx: &Context, encoding: &Encoding) -> Constan
     Constant::tuple(ctx, items)
 }
 
-/// The encoding of this name with these parameters, if they are those that it has.
+/// Returns the encoding of this name with these parameters, if they are valid for it.
 pub(super) fn encoding(name: &str, parameters: &Constant) -> Option<Encoding> {
     let tensor = |c: &Constant| c.as_tensor().map(Arc::clone);
     match (name, parameters.items()?) {
@@ -121,7 +121,7 @@ pub(super) fn push_hex(bytes: &[u8], out: &mut String) {
     }
 }
 
-/// The bytes behind hexadecimal digits.
+/// Returns the bytes of a text of hexadecimal digits.
 pub(super) fn from_hex(text: &str) -> Option<Vec<u8>> {
     let digit = |b: u8| (b as char).to_digit(16);
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();

@@ -1,4 +1,4 @@
-//! Module files: a whole module in text, with the bytes of large tensors in a `.safetensors` file beside it. Nothing is lost.
+//! Module files: a whole module in text, with the bytes of large tensors in a `.safetensors` file beside it. The form is lossless.
 
 mod class;
 mod collect;
@@ -18,5 +18,5 @@ pub use read::{ReadError, read_module, read_module_open, read_module_with};
 pub use tensors::{NoTensors, TensorFile, TensorFileError, TensorSource};
 pub use write::{WriteError, write_module, write_module_if};
 
-/// The version of the format that is written, and the newest that is read.
+/// The version that is written, and the newest that is read.
 const VERSION: i64 = 1;

@@ -1,8 +1,8 @@
 //! Reading module files.
 //!
 //! The text is a list of items, each beginning with a keyword at the start of a line. Items refer to one another in any direction, so they
-//! are found first and then read by kind: types, data, enumerations, containers, classes, objects, functions. An error in one item does
-//! not keep the others from being read.
+//! are found first and then read by kind: types, data, enumerations, containers, classes, objects, functions. After an error in one item,
+//! the others are still read.
 
 use super::VERSION;
 use super::tensors::{NoTensors, TensorSource};
@@ -21,18 +21,18 @@ use indexmap::IndexMap;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Reads a module file. `tensors` gives the bytes that do not stand in the text.
+/// Reads a module file. `tensors` returns the bytes that are not in the text.
 ///
 /// # Errors
-/// Everything that is wrong with the text, with places.
+/// All errors in the text, with places.
 pub fn parse_module(ctx: &Arc<Context>, text: &str, tensors: &dyn TensorSource) -> Result<Module, ParseError> {
     parse_module_with(ctx, text, tensors, ParseOptions::default())
 }
 
-/// Reads a module file with options, which hold for the graphs in it.
+/// Reads a module file with options, which apply to the graphs in it.
 ///
 /// # Errors
-/// Everything that is wrong with the text, with places.
+/// All errors in the text, with places.
 pub fn parse_module_with(
     ctx: &Arc<Context>,
     text: &str,
@@ -42,7 +42,7 @@ pub fn parse_module_with(
     parse_file(ctx, text, options, &mut |_| Box::new(tensors))
 }
 
-/// Reads a module file; `open` gives the bytes of the file that it names.
+/// Reads a module file; `open` opens the tensor file that it names.
 pub(super) fn parse_file<'s>(
     ctx: &Arc<Context>,
     text: &str,
@@ -62,16 +62,16 @@ pub(super) fn parse_file<'s>(
     }
     .module(open);
     let warnings = cur.sink.finish()?;
-    // Without a module there is an error, and the line above has returned it.
+    // If there is no module, there is an error, and the line above has returned it.
     module.map_err(|Reported| ParseError { diagnostics: warnings })
 }
 
-/// The name behind the last dot: what a function's schema is called unless the text says otherwise.
+/// Returns the name after the last dot: the default name of a function's schema.
 pub(super) fn last_component(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
 
-/// What an item can be.
+/// The keywords of items.
 const KEYWORDS: [&str; 16] = [
     "tensors",
     "root",
@@ -94,9 +94,9 @@ const KEYWORDS: [&str; 16] = [
 #[derive(Clone, Copy)]
 struct Item {
     keyword: &'static str,
-    /// Behind the keyword.
+    /// Offset after the keyword, in bytes.
     start: usize,
-    /// Where the next item begins.
+    /// Offset of the next item, in bytes.
     end: usize,
 }
 
@@ -124,7 +124,7 @@ impl Parser<'_, '_> {
         let mut storages = HashMap::new();
         self.each("storage", |p| p.storage(&*source, &mut storages));
         self.each("tensor", |p| p.tensor(&storages));
-        // The members of enumerations, for the values that speak of them; the definitions follow with the others.
+        // The members of enumerations, for the values that refer to them; the definitions follow with the others.
         self.each("enum", |p| {
             let class = p.class(ClassKind::Enum)?;
             let value = |c: Constant| match c {
@@ -177,7 +177,7 @@ impl Parser<'_, '_> {
                 (Some(id), Some(def)) => {
                     def.methods.insert(method, id);
                 }
-                // The function may be one that could not be read.
+                // The function may have been skipped after an error.
                 _ if self.cur.sink.has_errors() => {}
                 _ => {
                     let message = format!("there is no function `{}`", ctx.name(function));
@@ -218,7 +218,7 @@ impl Parser<'_, '_> {
         let mut objects = objects.into_iter();
         let (Some(root), Some(first)) = (root, objects.next()) else {
             let end = Span::new(self.cur.pos, self.cur.pos);
-            // A root that could not be read is on record.
+            // An error in the root has been recorded.
             if self.cur.sink.has_errors() {
                 return Err(Reported);
             }
@@ -227,7 +227,7 @@ impl Parser<'_, '_> {
                     .with_help("a line `root object<0>` says which object the module is"),
             ));
         };
-        // Objects are numbered in the order of their items, which is the order in which they are added here.
+        // Objects are numbered in the order of their items, in which they are added here.
         let mut module = Module::new(ctx, unit, first.class, first.slots);
         for object in objects {
             module.add_object(object);
@@ -245,7 +245,7 @@ impl Parser<'_, '_> {
         Ok(module)
     }
 
-    /// `frazil module 1`
+    /// Reads the header: `frazil module 1`.
     fn header(&mut self) -> Parsed<()> {
         if !self.cur.eat_word("frazil") || !self.cur.eat_word("module") {
             return Err(self
@@ -305,7 +305,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Reads one item, all of it.
+    /// Reads one item completely.
     fn item<T>(&mut self, item: Item, read: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         self.cur.pos = item.start;
         let result = read(self)?;
@@ -316,7 +316,7 @@ impl Parser<'_, '_> {
         Ok(result)
     }
 
-    /// Reads every item with this keyword. What is wrong is on record; the next item is read all the same.
+    /// Reads every item with this keyword. Errors are recorded, and the next item is read.
     fn each(&mut self, keyword: &str, mut read: impl FnMut(&mut Self) -> Parsed<()>) {
         for index in 0..self.items.len() {
             let Some(item) = self.items.get(index).copied() else {
@@ -337,7 +337,7 @@ impl Parser<'_, '_> {
         parse_type(self.cur, self.ctx, &self.env.nominal)
     }
 
-    /// Reads the checksum behind the name of the tensor file, where there is one, and compares it with that of the file.
+    /// Reads the checksum behind the name of the tensor file, if there is one, and compares it with that of the file.
     fn belongs_to(&mut self, source: &dyn TensorSource) -> Parsed<()> {
         self.cur.skip_space();
         if !self.cur.eat_word("crc32") {
@@ -369,7 +369,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// A name of a file beside this one.
+    /// Returns a name of a file beside this one.
     fn file_name(&mut self) -> Parsed<String> {
         self.cur.skip_space();
         let start = self.cur.pos;
@@ -389,7 +389,7 @@ impl Parser<'_, '_> {
         Ok(name)
     }
 
-    /// `<12>`
+    /// Reads a number in angle brackets: `<12>`.
     pub(super) fn number(&mut self) -> Parsed<u32> {
         self.cur.expect(b'<', "before the number")?;
         let number = self.cur.integer("a number")?;
@@ -397,7 +397,7 @@ impl Parser<'_, '_> {
         u32::try_from(number).map_err(|_| self.cur.unexpected("a number that is not negative"))
     }
 
-    /// ` __torch__.P = NamedTuple(x : int)` or ` __torch__.I = interface`
+    /// Reads a named type: ` __torch__.P = NamedTuple(x : int)` or ` __torch__.I = interface`.
     fn named_type(&mut self) -> Parsed<()> {
         let name = self.symbol("a type's qualified name")?;
         self.cur.expect(b'=', "behind the type's name")?;
@@ -430,7 +430,7 @@ impl Parser<'_, '_> {
             .error("bad-module", "this number is taken", span, "defined a second time");
     }
 
-    /// Goes over the numbers of all items, and gives the objects their ids, in the order of their items.
+    /// Collects the numbers of all items, and assigns ids to the objects, in the order of their items.
     fn declare(&mut self) {
         let mut next = 0;
         for item in self.items.clone() {
@@ -450,7 +450,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// `<0> : int[] = [1, 2]`
+    /// Reads a shared value: `<0> : int[] = [1, 2]`.
     fn shared_value(&mut self) -> Parsed<()> {
         let number = self.number()?;
         self.cur.expect(b':', "behind the value's number")?;
@@ -462,7 +462,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// Reports what does not fit the members of the classes and functions that `function` uses.
+    /// Reports uses in `function` that contradict the members of classes and the functions.
     fn verify_members(&mut self, unit: &CompilationUnit, function: FunctionId, spans: &SpanTable) {
         let before = self.cur.sink.len();
         for (index, graph) in unit
@@ -476,7 +476,8 @@ impl Parser<'_, '_> {
                 continue;
             };
             for failure in &error.failures {
-                // The nodes of subgraphs are in tables of their own, which are gone: the message says which they are.
+                // The nodes of subgraphs are in tables of their own, which have been dropped; the message identifies
+                // them.
                 let diagnostic = match index {
                     0 => spans.locate(failure),
                     _ => Diagnostic::error(
@@ -493,7 +494,7 @@ impl Parser<'_, '_> {
         self.cur.sink.name_function(before, name);
     }
 
-    /// ` name(...) -> (...)` and the graph
+    /// Reads a function: ` name(...) -> (...)` and the graph.
     fn function(&mut self) -> Parsed<(Function, SpanTable)> {
         let name = self.symbol("a function's qualified name")?;
         let schema = self.schema(self.ctx.symbol(last_component(self.ctx.name(name))))?;
@@ -504,7 +505,7 @@ impl Parser<'_, '_> {
         Ok((Function { name, schema, graph }, spans))
     }
 
-    /// `<0> = __torch__.Net { name = value ... }`
+    /// Reads an object: `<0> = __torch__.Net { name = value ... }`.
     fn object(&mut self, unit: &CompilationUnit) -> Parsed<(Object, Option<Constant>)> {
         self.number()?;
         self.cur.expect(b'=', "behind the object's number")?;
@@ -522,7 +523,7 @@ impl Parser<'_, '_> {
         }
         let Some(def) = unit.class(class) else {
             if self.cur.sink.has_errors() {
-                // The class may be one that could not be read.
+                // The class may have been skipped after an error.
                 return Err(Reported);
             }
             let message = format!("there is no class `{}`", self.ctx.name(class));
@@ -574,7 +575,7 @@ impl Parser<'_, '_> {
         Ok((Object { class, slots }, None))
     }
 
-    /// ` object<0>`
+    /// Reads a reference: ` object<0>`.
     fn object_reference(&mut self) -> Parsed<ObjectId> {
         self.cur.skip_space();
         let start = self.cur.pos;

@@ -1,4 +1,4 @@
-//! Module files in print. The order is for readers: types, classes, code, then objects, and the data last.
+//! Printing of module files. The order is for readers: types, classes, code, then objects, and the data last.
 
 use super::collect::{Collected, StorageUse};
 use super::parse::last_component;
@@ -15,33 +15,33 @@ use indexmap::IndexMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// Tensors of at most so many elements stand in the text.
+/// Maximum number of elements of tensors in the text.
 const INLINE_ELEMENTS: i64 = 16;
-/// Storages and files of at most so many bytes stand in the text.
+/// Maximum number of bytes of storages and files in the text.
 const INLINE_BYTES: usize = 64;
 
-/// What to print of a module.
+/// Options for printing a module.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ModulePrintOptions<'a> {
-    /// Leaves out the elements of tensors that have more than so many. Such a text is for reading only.
+    /// Leaves out the elements of tensors that have more than this number. Such a text cannot be read back.
     pub elide_constants_larger_than: Option<usize>,
-    /// Name of the file that holds the bytes of large storages; without one all bytes stand in the text.
+    /// Name of the file with the bytes of large storages; without one all bytes are in the text.
     pub tensor_file: Option<&'a str>,
-    /// Checksum of that file's tensors, as [`TensorFile::checksum`](super::TensorFile::checksum) gives it. A reader refuses a file with another one.
+    /// Checksum of that file's tensors, as returned by [`TensorFile::checksum`](super::TensorFile::checksum). A reader refuses a file with another one.
     pub tensor_checksum: Option<u32>,
 }
 
-/// The text of a module file.
+/// Prints a module file.
 pub fn print_module_to_string(module: &Module, options: ModulePrintOptions<'_>) -> String {
     print_collected(module, &Collected::new(module), options)
 }
 
-/// The key of storage `number` in the tensor file.
+/// Returns the key of storage `number` in the tensor file.
 pub(super) fn storage_key(number: usize) -> String {
     format!("storage.{number}")
 }
 
-/// The files that stand beside the module: the items' keyword, name and bytes.
+/// Returns the extra files of the module: the items' keyword, name and bytes.
 pub(super) fn files(module: &Module) -> impl Iterator<Item = (&'static str, &str, &[u8])> {
     fn items<'m>(
         keyword: &'static str,
@@ -54,30 +54,30 @@ pub(super) fn files(module: &Module) -> impl Iterator<Item = (&'static str, &str
     items("extra", &module.extra_files).chain(items("record", &module.records))
 }
 
-/// The key of the file `name` in the tensor file.
+/// Returns the key of the file `name` in the tensor file.
 pub(super) fn file_key(keyword: &str, name: &str) -> String {
     format!("{keyword}/{name}")
 }
 
-/// True when the file `bytes` stands in the text.
+/// Returns true if the file `bytes` is written in the text.
 pub(super) fn is_file_inline(bytes: &[u8]) -> bool {
     bytes.len() <= 64 * INLINE_BYTES && std::str::from_utf8(bytes).is_ok()
 }
 
-/// How the bytes of a tensor or storage are given.
+/// The place of the bytes of a tensor or storage.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// As numbers behind the one tensor that uses the storage.
+    /// As numbers behind the only tensor on the storage.
     Numbers,
     /// As bytes in the text.
     Text,
-    /// In the tensor file.
+    /// The bytes are in the tensor file.
     File,
-    /// Nowhere.
+    /// Left out.
     Elided,
 }
 
-/// Where the bytes of `storage` go.
+/// Returns the place of the bytes of `storage`.
 pub(super) fn place(c: &Collected, storage: &StorageUse, options: ModulePrintOptions<'_>) -> Place {
     let mut users = c.tensors.values().filter(|t| Arc::ptr_eq(&t.storage, &storage.storage));
     let bytes = storage.storage.bytes().len();
@@ -166,7 +166,7 @@ struct Printer<'a> {
     ctx: &'a Context,
     module: &'a Module,
     style: Exact<'a>,
-    /// Where each storage's bytes go.
+    /// The place of each storage's bytes.
     places: Vec<Place>,
     options: ModulePrintOptions<'a>,
     out: String,
@@ -208,7 +208,7 @@ impl Printer<'_> {
         }
     }
 
-    /// A name as it stands, or in quotes when it has other characters than names usually have.
+    /// Prints a name, in quotes if it has unusual characters.
     fn name(&mut self, name: SymbolId) {
         push_name(self.ctx.name(name), &mut self.out);
     }
@@ -217,7 +217,7 @@ impl Printer<'_> {
         let _ = write!(self.out, "{}", display_type(self.ctx, ty, TypeStyle::Exact));
     }
 
-    /// What names of types that are not classes mean.
+    /// Prints the definitions of names of types that are not classes.
     fn types(&mut self) {
         let collected = self.style.collected;
         if !collected.named_types.is_empty() {
@@ -271,7 +271,7 @@ impl Printer<'_> {
             self.out.push('\n');
         }
         for (&name, constant) in &class.constants {
-            // A member of an enumeration that is defined by its value, here and nowhere else.
+            // A member of an enumeration is defined by its value only here.
             let member = match constant {
                 Constant::Enum(e) if e.class == class.name && *e.name == *self.ctx.name(name) => Some(&e.value),
                 _ => None,
@@ -314,7 +314,7 @@ impl Printer<'_> {
         self.out.push_str("}\n");
     }
 
-    /// `(self : T, x : Tensor, *, n : int = 1, ...) -> (Tensor)`
+    /// Prints a signature: `(self : T, x : Tensor, *, n : int = 1, ...) -> (Tensor)`.
     fn schema(&mut self, schema: &FunctionSchema) {
         self.arguments(&schema.arguments, schema.is_vararg);
         self.out.push_str(" -> ");
@@ -478,7 +478,7 @@ impl Printer<'_> {
     }
 }
 
-/// Appends a name as it stands, or in quotes when it has other characters than names usually have.
+/// Appends a name, in quotes if it has unusual characters.
 fn push_name(name: &str, out: &mut String) {
     if crate::parse::cursor::is_plain_name(name) {
         out.push_str(name);

@@ -8,7 +8,7 @@ use frazil_ir::{Context, FileBytes, Module};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Why a module file cannot be read.
+/// The reason why a module file cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
@@ -17,28 +17,28 @@ pub enum ReadError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         source: std::io::Error,
     },
     /// The tensors beside the text cannot be read.
     #[error(transparent)]
     Tensors(#[from] TensorFileError),
-    /// The text is wrong.
+    /// The text has errors.
     #[error("{path} is not a valid module file:\n{source}")]
     Parse {
         /// The file.
         path: PathBuf,
-        /// What stands in it.
+        /// The content of the file.
         text: String,
-        /// What is wrong.
+        /// The errors.
         #[source]
         source: ParseError,
     },
 }
 
 impl ReadError {
-    /// The message, with the lines in question where the text is wrong.
+    /// Returns the message, with the affected lines for errors in the text.
     pub fn render(&self, color: bool) -> String {
         match self {
             ReadError::Parse { path, text, source } => {
@@ -52,23 +52,23 @@ impl ReadError {
 /// Reads the module file at `path`.
 ///
 /// # Errors
-/// When a file cannot be read, or the text is wrong.
+/// If a file cannot be read, or the text has errors.
 pub fn read_module(ctx: &Arc<Context>, path: &Path) -> Result<Module, ReadError> {
     read_module_with(ctx, path, ParseOptions::default())
 }
 
-/// Reads the module file at `path` with options, which hold for the graphs in it.
+/// Reads the module file at `path` with options, which apply to the graphs in it.
 ///
 /// # Errors
-/// When a file cannot be read, or the text is wrong.
+/// If a file cannot be read, or the text has errors.
 pub fn read_module_with(ctx: &Arc<Context>, path: &Path, options: ParseOptions<'_>) -> Result<Module, ReadError> {
     Ok(read_module_open(ctx, path, options)?.0)
 }
 
-/// As [`read_module_with`], with the files that the module's tensors are read from when they are needed.
+/// Reads a module file as [`read_module_with`] does. Also returns the files from which the module's tensors are read when they are needed.
 ///
 /// # Errors
-/// When a file cannot be read, or the text is wrong.
+/// If a file cannot be read, or the text has errors.
 pub fn read_module_open(
     ctx: &Arc<Context>,
     path: &Path,
@@ -91,14 +91,14 @@ pub fn read_module_open(
             Box::new(NoTensors)
         }
     });
-    // What was read already, of files that are carried along.
+    // Reads of extra files that have been made already.
     if let Some(file) = opened.iter().find(|file| !file.is_unchanged()) {
         return Err(ReadError::Io {
             path: file.path().to_owned(),
             source: std::io::Error::other("it has changed meanwhile"),
         });
     }
-    // Without its bytes everything else is wrong as well.
+    // Without its bytes, further errors would only be consequences.
     match (failure, result) {
         (Some(e), _) => Err(e.into()),
         (None, Ok(module)) => Ok((module, opened)),

@@ -1,4 +1,4 @@
-//! The file of large storages: safetensors, of which bytes are read when they are needed.
+//! The file of large storages: safetensors, from which bytes are read when they are needed.
 
 use crate::dtypes::to_safetensors;
 use frazil_ir::{DType, Device, FileBytes, FileRecord, Storage};
@@ -11,25 +11,25 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes of the length of the header, with which the file begins.
+/// Number of bytes of the header's length, at the start of the file.
 const LENGTH_BYTES: usize = 8;
-/// The key of the file's metadata under which the checksum stands, in hexadecimal.
+/// The key of the checksum in the file's metadata; its value is hexadecimal.
 const CHECKSUM: &str = "crc32";
-/// Most bytes of a header, as in the `safetensors` crate.
+/// Maximum size of a header in bytes, as in the `safetensors` crate.
 const MOST_HEADER: usize = 100_000_000;
 
-/// Where the bytes of a module file's large storages come from.
+/// The provider of the bytes of a module file's large storages.
 pub trait TensorSource {
-    /// The bytes under `key`, as a storage on `device`.
+    /// Returns the bytes under `key`, as a storage on `device`.
     fn storage(&self, key: &str, device: Device) -> Option<Storage>;
 
-    /// The checksum of all its tensors, if it says one: see [`TensorFile::checksum`].
+    /// Returns the recorded checksum of all its tensors, if there is one: see [`TensorFile::checksum`].
     fn checksum(&self) -> Option<u32> {
         None
     }
 }
 
-/// No bytes, for texts that hold all of theirs.
+/// A source without bytes, for texts that contain all of theirs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoTensors;
 
@@ -39,17 +39,17 @@ impl TensorSource for NoTensors {
     }
 }
 
-/// An open safetensors file, of which only the header has been read. Storages that are taken from it keep it open, and read their bytes when these are
-/// needed: [`FileBytes::is_unchanged`] says whether they could be so far.
+/// An open safetensors file, of which only the header has been read. Its storages keep it open, and read their bytes when these are needed:
+/// [`FileBytes::is_unchanged`] returns whether all reads so far succeeded.
 #[derive(Debug)]
 pub struct TensorFile {
     file: Arc<FileBytes>,
     metadata: Metadata,
-    /// Bytes before those of the first tensor.
+    /// Offset of the first tensor's bytes.
     start: usize,
 }
 
-/// Why a tensor file cannot be used.
+/// The reason why a tensor file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TensorFileError {
     /// It cannot be opened or read.
@@ -57,16 +57,16 @@ pub enum TensorFileError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         source: io::Error,
     },
-    /// It is no safetensors file, or a damaged one.
+    /// It is not a safetensors file, or it is damaged.
     #[error("{path} is not a valid safetensors file: {source}")]
     Format {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         source: SafeTensorError,
     },
@@ -76,7 +76,7 @@ impl TensorFile {
     /// Opens `path` and reads its header.
     ///
     /// # Errors
-    /// When it cannot be read or is no safetensors file.
+    /// If it cannot be read or is not a safetensors file.
     pub fn open(path: &Path) -> Result<TensorFile, TensorFileError> {
         let io = |source| TensorFileError::Io {
             path: path.to_owned(),
@@ -99,27 +99,27 @@ impl TensorFile {
         })
     }
 
-    /// What its tensors are read from.
+    /// Returns the file from which its tensors are read.
     pub fn file(&self) -> &Arc<FileBytes> {
         &self.file
     }
 
-    /// The dtype, the sizes, and the place of the tensor under `key`.
+    /// Returns the dtype, the sizes, and the byte range of the tensor under `key`.
     pub fn info(&self, key: &str) -> Option<&TensorInfo> {
         self.metadata.info(key)
     }
 
-    /// What the file says of the CRC-32 of its tensors: of all bytes behind the header. It was computed when the file was written, and is not checked.
-    /// Files that other programs have written say nothing.
+    /// Returns the recorded CRC-32 of the tensors: of all bytes behind the header. It was computed when the file was written, and is not checked.
+    /// Files of other programs have none.
     pub fn checksum(&self) -> Option<u32> {
         let text = self.metadata.metadata().as_ref()?.get(CHECKSUM)?;
         u32::from_str_radix(text, 16).ok()
     }
 
-    /// The bytes of the tensor under `key`.
+    /// Returns the bytes of the tensor under `key`.
     ///
     /// # Errors
-    /// When the file has changed since it was opened. `None` where there is no such tensor.
+    /// If the file has changed since it was opened. `None` if there is no such tensor.
     pub fn read(&self, key: &str) -> Option<io::Result<Vec<u8>>> {
         let bytes = self.file.read(self.range(key)?)?;
         Some(match self.file.is_unchanged() {
@@ -145,7 +145,7 @@ impl TensorSource for TensorFile {
     }
 }
 
-/// What the header of `file` says, and how long it is. Its tensors fill the rest of the file.
+/// Returns the header of `file`, and its length in bytes. The tensors must fill the rest of the file.
 fn read_header(file: &FileBytes) -> Result<(Metadata, usize), SafeTensorError> {
     let length = file.read(0..LENGTH_BYTES).ok_or(SafeTensorError::HeaderTooSmall)?;
     let length = <[u8; LENGTH_BYTES]>::try_from(length).map_err(|_| SafeTensorError::HeaderTooSmall)?;
@@ -165,10 +165,10 @@ fn read_header(file: &FileBytes) -> Result<(Metadata, usize), SafeTensorError> {
     }
 }
 
-/// Writes a safetensors file with these entries and their checksum to `out`, which is empty: the very bytes that the `safetensors` crate writes, which
-/// writes to a path only. Gives the checksum.
+/// Writes a safetensors file with these entries and their checksum to `out`, which is empty, and returns the checksum. The bytes are those of the
+/// `safetensors` crate, which can write to a path only.
 pub(super) fn write_entries(mut entries: Vec<(String, Entry<'_>)>, out: &mut File) -> Result<u32, SafeTensorError> {
-    // As in that crate: by falling alignment, then by name.
+    // As in that crate: by descending alignment, then by name.
     entries.sort_by(|(name, a), (other, b)| b.dtype.cmp(&a.dtype).then_with(|| name.cmp(other)));
     let mut end = 0;
     let infos = entries.iter().map(|(name, entry)| {
@@ -192,7 +192,7 @@ pub(super) fn write_entries(mut entries: Vec<(String, Entry<'_>)>, out: &mut Fil
             false => Ok(header),
         }
     };
-    // Bytes are read once: the header, whose length does not depend on the checksum, is written again when it is known.
+    // Bytes are read once: the header, whose length does not depend on the checksum, is written again once it is known.
     let preliminary = header(0)?;
     let mut hasher = crc32fast::Hasher::new();
     let mut buffered = BufWriter::new(&mut *out);
@@ -210,7 +210,7 @@ pub(super) fn write_entries(mut entries: Vec<(String, Entry<'_>)>, out: &mut Fil
     Ok(checksum)
 }
 
-/// An entry to be written: bytes with the element type that a reader may see them as.
+/// An entry to write: bytes with the element type that readers see.
 pub(super) struct Entry<'a> {
     bytes: &'a [u8],
     dtype: Dtype,
@@ -223,7 +223,7 @@ impl<'a> Entry<'a> {
     }
 
     pub(super) fn new(bytes: &'a [u8], dtype: DType) -> Entry<'a> {
-        // Raw bytes where the format has no such elements; bools too, whose bytes may be other than 0 and 1.
+        // Raw bytes if the format has no such elements; also for bools, whose bytes may differ from 0 and 1.
         let dtype = match dtype {
             DType::Bool => Dtype::U8,
             dtype => to_safetensors(dtype).unwrap_or(Dtype::U8),
@@ -291,7 +291,7 @@ mod tests {
         assert!(file.read("c").is_none() && file.storage("c", Device::CPU).is_none());
     }
 
-    /// No signal ends the process, and no other numbers are taken for the right ones.
+    /// No signal ends the process, and wrong numbers are never used.
     #[test]
     fn a_file_that_is_cut_or_rewritten_is_an_error() {
         let folder = tempfile::tempdir().unwrap();

@@ -9,7 +9,7 @@ use frazil_ir::{DType, Module};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Why a module file could not be written.
+/// The reason why a module file could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
@@ -18,7 +18,7 @@ pub enum WriteError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         source: std::io::Error,
     },
@@ -27,16 +27,16 @@ pub enum WriteError {
     Tensors {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         source: safetensors::SafeTensorError,
     },
-    /// The file that tensors are read from cannot be read any more as it was.
+    /// The file from which tensors are read has changed.
     #[error("cannot read what is to be written to {path}: {source}")]
     Read {
-        /// The file that was to be written.
+        /// The file to be written.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -45,7 +45,7 @@ pub enum WriteError {
     Nesting {
         /// The file.
         path: PathBuf,
-        /// What is nested.
+        /// The place that is nested too deeply.
         #[source]
         source: TooDeep,
     },
@@ -57,22 +57,22 @@ pub enum WriteError {
     },
 }
 
-/// Writes `module` as a text at `path` and, when it has large tensors, their bytes beside it with the extension `.safetensors`.
+/// Writes `module` as a text to `path` and, if it has large tensors, their bytes to a file beside it with the extension `.safetensors`.
 ///
-/// Both are written under temporary names first and then renamed, the text last: what stood at `path` stays until all is there. The text holds the checksum
-/// of the tensors. Where only one of the two could be renamed, reading says that they do not belong together.
+/// Both are written under temporary names first and then renamed, the text last: an existing file at `path` is kept until everything has been written. The
+/// text contains the checksum of the tensors. If only one of the two could be renamed, readers report that they do not belong together.
 ///
 /// # Errors
-/// When a file cannot be written; then no new file is left.
+/// If a file cannot be written; then no new file remains.
 pub fn write_module(module: &Module, path: &Path) -> Result<(), WriteError> {
     write_module_if(module, path, || Ok(()))
 }
 
-/// As [`write_module`], if `check` finds nothing wrong once all bytes of the module's tensors have been read, and before anything is put in its place: see
+/// Writes a module as [`write_module`] does, if `check` succeeds after all bytes of the module's tensors have been read, and before files are renamed: see
 /// [`FileBytes`](frazil_ir::FileBytes).
 ///
 /// # Errors
-/// As of [`write_module`], and those of `check`.
+/// The errors of [`write_module`] and of `check`.
 pub fn write_module_if(
     module: &Module,
     path: &Path,
@@ -96,7 +96,7 @@ pub fn write_module_if(
     let collected = Collected::new(module);
     let mut options = ModulePrintOptions {
         elide_constants_larger_than: None,
-        // Nothing stands beside a terminal or a pipe.
+        // A terminal or a pipe has no files beside it.
         tensor_file: text.is_file().then_some(tensors_name),
         tensor_checksum: None,
     };

@@ -6,15 +6,15 @@ use std::io;
 use std::path::Path;
 use tempfile::{Builder, TempDir};
 
-/// Attempts to create a folder that no other process removes before it is locked.
+/// Maximum number of attempts to create a folder that no other process removes before it is locked.
 const ATTEMPTS: usize = 16;
 
-/// A folder in the system's folder for temporary files, which is removed when this is dropped. What killed processes leave there is removed by the
-/// next one that creates such a folder.
+/// A folder in the system's folder for temporary files, which is removed on drop. Leftovers of killed processes are removed by the next process
+/// that creates such a folder.
 #[derive(Debug)]
 pub struct TemporaryFolder {
     folder: TempDir,
-    /// Holds the lock that marks the folder as in use; `None` where there are no locks.
+    /// The lock that marks the folder as in use; `None` on systems without locks.
     _lock: Option<File>,
 }
 
@@ -22,7 +22,7 @@ impl TemporaryFolder {
     /// Creates a folder.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// If the system refuses.
     pub fn create() -> io::Result<TemporaryFolder> {
         TemporaryFolder::create_in(&std::env::temp_dir())
     }
@@ -31,7 +31,7 @@ impl TemporaryFolder {
         remove_leftovers(parent, true);
         for _ in 0..ATTEMPTS {
             let folder = Builder::new().prefix(PREFIX).tempdir_in(parent)?;
-            // Where folders cannot be opened, they cannot be locked by others either.
+            // On systems where folders cannot be opened, other processes cannot lock them either.
             let Ok(lock) = File::open(folder.path()) else {
                 return Ok(TemporaryFolder { folder, _lock: None });
             };
@@ -41,7 +41,7 @@ impl TemporaryFolder {
                     let lock = Some(lock);
                     return Ok(TemporaryFolder { folder, _lock: lock });
                 }
-                // Another process took it for a leftover before it was locked, and removes it.
+                // Another process considered it a leftover before it was locked, and removes it.
                 Err(TryLockError::WouldBlock) => {}
             }
         }
@@ -50,7 +50,7 @@ impl TemporaryFolder {
         ))
     }
 
-    /// Its path.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }

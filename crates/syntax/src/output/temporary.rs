@@ -1,26 +1,26 @@
-//! Temporary files beside those that they will replace, and what is left of them when a process was killed.
+//! Temporary files beside those that they will replace, and removal of leftovers of killed processes.
 //!
-//! A process holds a lock on each temporary file that it writes. The system takes the lock away when the process ends, in whatever way. So a temporary
-//! file without a lock is nobody's, and the next process that writes to the folder removes it.
+//! A process holds a lock on each temporary file that it writes. The system releases the lock when the process ends in any way. So a temporary file
+//! without a lock is a leftover, and the next process that writes to the folder removes it.
 
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::Path;
 use tempfile::{Builder, NamedTempFile};
 
-/// How the names of temporary files begin.
+/// Prefix of the names of temporary files.
 pub(crate) const PREFIX: &str = ".frazil-";
 
-/// Names of a folder beyond which no more are looked at: writing a file must not take longer for what else is beside it.
+/// Maximum number of names in a folder that are examined, so that other files in it do not slow down writing.
 const MAX_NAMES: usize = 10_000;
 
-/// Attempts to create a file that no other process removes before it is locked.
+/// Maximum number of attempts to create a file that no other process removes before it is locked.
 const ATTEMPTS: usize = 16;
 
-/// A new file in `folder`, locked; those that dead processes have left there are removed.
+/// Creates and locks a file in `folder`, after removing leftovers there.
 ///
 /// # Errors
-/// When the folder cannot be written to.
+/// If the folder cannot be written to.
 pub(super) fn create_in(folder: &Path) -> io::Result<NamedTempFile> {
     remove_leftovers(folder, false);
     for _ in 0..ATTEMPTS {
@@ -35,18 +35,18 @@ pub(super) fn create_in(folder: &Path) -> io::Result<NamedTempFile> {
     ))
 }
 
-/// Locks a temporary file that was just created. False if another process took it for a leftover before, and removes it.
+/// Locks a temporary file that was just created. Returns false if another process considered it a leftover before, and removes it.
 pub(crate) fn lock(file: &File) -> bool {
     match file.try_lock() {
         Ok(()) => has_name(file),
         Err(TryLockError::WouldBlock) => false,
-        // A file system without locks. Nobody can lock the file to remove it, either.
+        // A file system without locks, where other processes cannot lock the file to remove it either.
         Err(TryLockError::Error(_)) => true,
     }
 }
 
-/// The file with another descriptor than those of the standard streams. A process may have been started without these, and what somebody prints
-/// must not get into a file.
+/// Moves the file to a descriptor that is not one of the standard streams. A process may have been started without these, and printed text must
+/// not be written to a file.
 #[cfg(unix)]
 pub(crate) fn not_standard(file: File) -> io::Result<File> {
     use std::os::fd::AsRawFd;
@@ -65,13 +65,13 @@ pub(crate) fn not_standard(file: File) -> io::Result<File> {
 fn builder() -> Builder<'static, 'static> {
     let mut builder = Builder::new();
     builder.prefix(PREFIX);
-    // Temporary files are private by default; these get what the user's mask leaves, as other new files do.
+    // Temporary files are private by default; these get the permissions of other new files.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     builder
 }
 
-/// Removes the user's own temporary files in `folder`, or folders, that nobody holds a lock on. What cannot be removed stays.
+/// Removes the user's own temporary files, or folders if `folders`, in `folder` that are not locked. Failures are ignored.
 #[cfg(unix)]
 pub(crate) fn remove_leftovers(folder: &Path, folders: bool) {
     use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -82,7 +82,7 @@ pub(crate) fn remove_leftovers(folder: &Path, folders: bool) {
         if !entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
             continue;
         }
-        // Somebody may have given such a name to a link or a pipe.
+        // A link or a pipe may have such a name.
         let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits();
         let opened = File::options().read(true).custom_flags(flags as i32).open(entry.path());
         let Ok(file) = opened else { continue };
@@ -100,7 +100,7 @@ pub(crate) fn remove_leftovers(folder: &Path, folders: bool) {
 #[cfg(not(unix))]
 pub(crate) fn remove_leftovers(_: &Path, _: bool) {}
 
-/// Whether the open file still has a name.
+/// Returns whether the open file still has a name.
 #[cfg(unix)]
 pub(super) fn has_name(file: &File) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -117,11 +117,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_writes_any_more_is_removed() {
+    fn leftovers_without_a_writer_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         let living = create_in(folder.path()).unwrap();
-        // As a process leaves it that was killed.
+        // The state after a process was killed.
         std::fs::write(path(".frazil-dead"), "half").unwrap();
         std::fs::write(path("other"), "whole").unwrap();
         std::os::unix::fs::symlink(path("other"), path(".frazil-link")).unwrap();

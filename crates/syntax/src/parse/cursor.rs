@@ -7,21 +7,21 @@ use frazil_ir::nesting::{MAX_NESTING, with_stack};
 use frazil_ir::{Diagnostic, Span};
 use std::borrow::Cow;
 
-/// A place in a text and the messages about it.
+/// A position in a text and the diagnostics about it.
 pub(crate) struct Cursor<'a> {
     text: &'a str,
     bytes: &'a [u8],
     pub(crate) pos: usize,
-    /// How deep the type or value that is read is nested at the moment. Types in values are counted by themselves.
+    /// Nesting depth of the current type or value. Types in values are counted separately.
     depth: usize,
-    /// How deep values have been since this was last set to 0.
+    /// Maximum nesting depth of values since this was last set to 0.
     pub(crate) deepest: usize,
-    /// How many values have been read since this was last set to 0. What is referred to counts with all that it holds.
+    /// Number of values read since this was last set to 0. References count with all values in their target.
     pub(crate) values: u64,
     pub(crate) sink: Sink,
 }
 
-/// Names of one word: operators' parts, attributes, keywords.
+/// Returns true for the bytes of simple names: components of operator names, attributes, keywords.
 const fn is_word(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b == b'_' || b >= 0x80
 }
@@ -56,13 +56,13 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The next byte; 0 at the end.
+    /// Returns the next byte; 0 at the end.
     #[inline]
     pub(crate) fn peek(&self) -> u8 {
         self.bytes.get(self.pos).copied().unwrap_or(0)
     }
 
-    /// The byte `ahead` positions on; 0 behind the end.
+    /// Returns the byte `ahead` positions after the current one; 0 beyond the end.
     #[inline]
     pub(crate) fn peek_at(&self, ahead: usize) -> u8 {
         self.bytes.get(self.pos + ahead).copied().unwrap_or(0)
@@ -72,31 +72,31 @@ impl<'a> Cursor<'a> {
         self.pos >= self.bytes.len()
     }
 
-    /// The text from byte `start` to here.
+    /// Returns the text from byte `start` to the current position.
     pub(crate) fn since(&self, start: usize) -> &'a str {
         self.text.get(start..self.pos).unwrap_or_default()
     }
 
-    /// The text at `span`.
+    /// Returns the text at `span`.
     pub(crate) fn slice(&self, span: Span) -> &'a str {
         self.text
             .get(span.start as usize..span.end as usize)
             .unwrap_or_default()
     }
 
-    /// The text that is left.
+    /// Returns the remaining text.
     pub(crate) fn rest(&self) -> &'a str {
         self.text.get(self.pos..).unwrap_or_default()
     }
 
-    /// True when `token` comes next.
+    /// Returns true if `token` comes next.
     #[inline]
     pub(crate) fn next_is(&self, token: &[u8]) -> bool {
         self.bytes.get(self.pos..).is_some_and(|rest| rest.starts_with(token))
     }
 
-    /// The text up to where a type that begins here can end, of at most `limit` bytes: to the first comma, blank or closing bracket
-    /// outside of brackets. Nothing is taken.
+    /// Returns the text up to the possible end of a type that begins here, of at most `limit` bytes: to the first comma, blank or
+    /// closing bracket outside of brackets. Does not advance.
     #[inline]
     pub(crate) fn type_text(&self, limit: usize) -> &'a str {
         let rest = self.bytes.get(self.pos..).unwrap_or_default();
@@ -123,7 +123,7 @@ impl<'a> Cursor<'a> {
         Span::new(start, self.pos)
     }
 
-    /// The span of the next token, for messages.
+    /// Returns the span of the next token, for messages.
     pub(crate) fn here(&self) -> Span {
         let rest = &self.bytes[self.pos.min(self.bytes.len())..];
         let len = match rest.first() {
@@ -156,13 +156,13 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Goes to the end of this line.
+    /// Advances to the end of this line.
     pub(crate) fn skip_line(&mut self) {
         let rest = &self.bytes[self.pos.min(self.bytes.len())..];
         self.pos += rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len());
     }
 
-    /// Takes `token` when it is next, after space.
+    /// Skips space, then consumes `token` if it is next. Returns whether it was.
     #[inline]
     pub(crate) fn eat(&mut self, token: u8) -> bool {
         self.skip_space();
@@ -173,7 +173,7 @@ impl<'a> Cursor<'a> {
         false
     }
 
-    /// Takes the word `word` when it is next, after space.
+    /// Skips space, then consumes the word `word` if it is next. Returns whether it was.
     pub(crate) fn eat_word(&mut self, word: &str) -> bool {
         self.skip_space();
         let rest = self.rest().as_bytes();
@@ -185,7 +185,7 @@ impl<'a> Cursor<'a> {
         false
     }
 
-    /// Takes `token`, or reports that it is missing.
+    /// Consumes `token`, or reports that it is missing.
     #[inline]
     pub(crate) fn expect(&mut self, token: u8, place: &str) -> Parsed<()> {
         if self.eat(token) {
@@ -194,7 +194,7 @@ impl<'a> Cursor<'a> {
         Err(self.unexpected(&format!("`{}` {place}", token as char)))
     }
 
-    /// Reports that `wanted` should stand here.
+    /// Reports that `wanted` was expected here.
     #[cold]
     pub(crate) fn unexpected(&mut self, wanted: &str) -> Reported {
         let span = self.here();
@@ -218,7 +218,7 @@ impl<'a> Cursor<'a> {
             .error("unexpected-token", message, span, format!("expected {wanted}"))
     }
 
-    /// A name that may hold dots; empty when there is none.
+    /// Reads a name that may contain dots; empty if there is none.
     #[inline]
     pub(crate) fn name(&mut self) -> &'a str {
         let start = self.pos;
@@ -227,7 +227,7 @@ impl<'a> Cursor<'a> {
         self.since(start)
     }
 
-    /// A name that is a number of at most nine digits, written without leading zeros; nothing is taken of others.
+    /// Reads a name that is a number of at most nine digits without leading zeros; otherwise does not advance.
     #[inline(always)]
     pub(crate) fn small_number(&mut self) -> Option<u32> {
         let rest = self.bytes.get(self.pos..).unwrap_or_default();
@@ -245,7 +245,7 @@ impl<'a> Cursor<'a> {
         Some(number)
     }
 
-    /// A name of one word; empty when there is none.
+    /// Reads a simple name; empty if there is none.
     #[inline]
     pub(crate) fn word(&mut self) -> &'a str {
         let start = self.pos;
@@ -255,7 +255,7 @@ impl<'a> Cursor<'a> {
         self.since(start)
     }
 
-    /// A name that must be there, after space.
+    /// Skips space and reads a name, or reports that it is missing.
     pub(crate) fn expect_name(&mut self, what: &str) -> Parsed<&'a str> {
         self.skip_space();
         match self.name() {
@@ -264,7 +264,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A name that must be there, after space, in quotes when it has unusual characters.
+    /// Skips space and reads a name, or reports that it is missing. Names with unusual characters are in quotes.
     pub(crate) fn any_name(&mut self, what: &str) -> Parsed<Cow<'a, str>> {
         self.skip_space();
         if self.peek() == b'"' {
@@ -273,14 +273,14 @@ impl<'a> Cursor<'a> {
         self.expect_name(what).map(Cow::Borrowed)
     }
 
-    /// The characters of a number, sign and exponent included; also `inf`, `nan`, `nan(0x1)`. Empty when there is none.
+    /// Reads the characters of a number, including sign and exponent; also `inf`, `nan`, `nan(0x1)`. Empty if there is none.
     pub(crate) fn number(&mut self) -> &'a str {
         let start = self.pos;
         if matches!(self.peek(), b'-' | b'+') {
             self.pos += 1;
         }
         let rest = self.rest();
-        // The imaginary part of a complex number has a `j` behind it.
+        // The imaginary part of a complex number ends in `j`.
         let behind = 3 + usize::from(self.peek_at(3) == b'j');
         if (rest.starts_with("inf") || rest.starts_with("nan")) && !WORD[self.peek_at(behind) as usize] {
             self.pos += 3;
@@ -314,7 +314,7 @@ impl<'a> Cursor<'a> {
         self.since(start)
     }
 
-    /// An integer that must be there, after space.
+    /// Skips space and reads an integer, or reports that it is missing.
     pub(crate) fn integer(&mut self, what: &str) -> Parsed<i64> {
         self.skip_space();
         let start = self.pos;
@@ -350,7 +350,7 @@ impl<'a> Cursor<'a> {
         result
     }
 
-    /// Checks that what stands here may be `levels` deep.
+    /// Checks that a value with `levels` levels may occur here.
     pub(crate) fn reach(&mut self, levels: usize) -> Parsed<()> {
         self.deepest = self.deepest.max(self.depth + levels);
         if self.depth + levels > MAX_NESTING {
@@ -370,7 +370,7 @@ impl<'a> Cursor<'a> {
         )
     }
 
-    /// A string in double quotes, after space, with its escapes resolved.
+    /// Skips space and reads a string in double quotes, with its escapes resolved.
     pub(crate) fn string(&mut self) -> Parsed<Cow<'a, str>> {
         self.skip_space();
         let start = self.pos;
@@ -404,7 +404,7 @@ impl<'a> Cursor<'a> {
         )
     }
 
-    /// The rest of a string from its first escape on. `body` is where its text starts.
+    /// Reads the rest of a string from its first escape on. `body` is the offset of its text.
     fn escaped(&mut self, start: usize, body: usize) -> Parsed<Cow<'a, str>> {
         let mut out = self.since(body).as_bytes().to_vec();
         loop {
@@ -433,7 +433,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// The byte behind a backslash.
+    /// Reads the escape behind a backslash as a byte.
     fn escape(&mut self) -> Parsed<u8> {
         let start = self.pos - 1;
         let b = self.peek();
@@ -476,7 +476,7 @@ impl<'a> Cursor<'a> {
 
     #[cold]
     fn bad_escape(&mut self, start: usize) -> Reported {
-        // Past the whole character, so that the next slice lies on a boundary.
+        // Past the whole character, so that the next slice is on a character boundary.
         while self.pos < self.bytes.len() && !self.text.is_char_boundary(self.pos) {
             self.pos += 1;
         }

@@ -1,7 +1,7 @@
 //! Reading graphs.
 //!
-//! Line ends mean nothing except where they end a comment; what PyTorch marks by indentation is told by tokens: `block0(` begins a block
-//! of the node before it, `->` ends one, `return` ends the graph. After an error reading goes on with the next line.
+//! Line ends only matter as ends of comments. Tokens replace PyTorch's indentation: `block0(` begins a block of the preceding node, `->`
+//! ends one, `return` ends the graph. After an error, reading continues with the next line.
 
 use super::cursor::Cursor;
 use super::inner::GraphAttribute;
@@ -17,34 +17,34 @@ use frazil_ir::{
 };
 use std::sync::Arc;
 
-/// Few texts have shorter nodes on average; room that is not used costs no memory.
+/// Few texts have shorter nodes on average; unused capacity takes no memory.
 const BYTES_OF_NODE: usize = 48;
 
-/// How to read a text.
+/// Options for reading a text.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ParseOptions<'c> {
-    /// Schemas to check operators against, and to take the types of outputs from where the text does not say them.
+    /// Schemas for checking operators, and for the types of outputs that the text does not state.
     pub catalogue: Option<&'c Catalogue>,
-    /// Runs the verifier over what was read, and reports its failures with their places.
+    /// Runs the verifier on the result, and reports its failures with their places.
     pub verify: bool,
-    /// Gives nodes of which the text does not say where they come from their place in the text itself, so that later errors can name it.
+    /// Assigns nodes without a source range their place in the text itself, so that later errors can refer to it.
     pub places: bool,
-    /// The name of the text in those places; `<text>` where there is none.
+    /// The name of the text in those places; `<text>` by default.
     pub name: Option<&'c str>,
 }
 
-/// A graph and what the text says beside it.
+/// A graph with additional information from its text.
 #[derive(Clone, Debug)]
 pub struct ParsedGraph {
     /// The graph.
     pub graph: Graph,
-    /// Where its nodes and values stand in the text.
+    /// Places of its nodes and values in the text.
     pub spans: SpanTable,
     /// Warnings.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Where the nodes and values of a graph stand in the text that it was read from.
+/// Places of the nodes and values of a graph in the text from which it was read.
 #[derive(Clone, Debug, Default)]
 pub struct SpanTable {
     pub(super) nodes: Vec<Span>,
@@ -52,12 +52,12 @@ pub struct SpanTable {
 }
 
 impl SpanTable {
-    /// The node's kind (or the results, for a return node).
+    /// Returns the place of the node's kind (or of the results, for a return node).
     pub fn node(&self, node: NodeId) -> Option<Span> {
         self.nodes.get(node.as_u32() as usize).copied().filter(|s| s.end > 0)
     }
 
-    /// The value's definition.
+    /// Returns the place of the value's definition.
     pub fn value(&self, value: ValueId) -> Option<Span> {
         self.values.get(value.as_u32() as usize).copied().filter(|s| s.end > 0)
     }
@@ -72,10 +72,10 @@ impl SpanTable {
         }
     }
 
-    /// A failure of the verifier, or of a pass, as a diagnostic with its place.
+    /// Returns a failure of the verifier, or of a pass, as a diagnostic with its place.
     pub fn locate(&self, failure: &frazil_ir::verify::Failure) -> Diagnostic {
         let span = self.node(failure.node).unwrap_or_default();
-        // What follows the first line lists what would be right.
+        // The lines after the first list the valid alternatives.
         match failure.message.split_once('\n') {
             None => Diagnostic::error("invalid-graph", failure.message.clone(), span, "this node"),
             Some((message, list)) => {
@@ -90,7 +90,7 @@ impl SpanTable {
 /// Reads a graph in PyTorch's textual form.
 ///
 /// # Errors
-/// Everything that is wrong with the text, with places.
+/// All errors in the text, with places.
 pub fn parse_graph(ctx: &Arc<Context>, text: &str) -> Result<ParsedGraph, ParseError> {
     parse_graph_with(ctx, text, ParseOptions::default())
 }
@@ -98,7 +98,7 @@ pub fn parse_graph(ctx: &Arc<Context>, text: &str) -> Result<ParsedGraph, ParseE
 /// Reads a graph with options.
 ///
 /// # Errors
-/// Everything that is wrong with the text, with places.
+/// All errors in the text, with places.
 pub fn parse_graph_with(ctx: &Arc<Context>, text: &str, options: ParseOptions<'_>) -> Result<ParsedGraph, ParseError> {
     let mut cur = Cursor::new(text);
     let env = Env::default();
@@ -114,12 +114,12 @@ pub fn parse_graph_with(ctx: &Arc<Context>, text: &str, options: ParseOptions<'_
     let warnings = cur.sink.finish()?;
     match parsed {
         Ok((graph, spans)) => Ok(ParsedGraph { graph, spans, warnings }),
-        // Not reached: a graph that could not be read has left an error.
+        // Unreachable: a graph that could not be read has left an error.
         Err(Reported) => Err(ParseError { diagnostics: warnings }),
     }
 }
 
-/// Reports what stands behind a graph.
+/// Reports text after a graph.
 fn end_of_text(cur: &mut Cursor<'_>) {
     let start = cur.pos;
     if cur.eat_word("with") {
@@ -138,7 +138,7 @@ fn end_of_text(cur: &mut Cursor<'_>) {
     }
 }
 
-/// Reads one graph with those that belong to it.
+/// Reads one graph with the graphs that belong to it.
 pub(crate) struct GraphParser<'p, 'a> {
     pub(super) cur: &'p mut Cursor<'a>,
     pub(super) ctx: &'p Arc<Context>,
@@ -147,30 +147,30 @@ pub(crate) struct GraphParser<'p, 'a> {
     pub(super) graph: Graph,
     pub(super) scopes: Scopes,
     pub(super) spans: SpanTable,
-    /// Kinds, attribute names and words of values' names, so that the context is asked once for each.
+    /// Kinds, attribute names and words of values' names, so that each is looked up in the context once.
     pub(super) symbols: NameMap<'a, SymbolId>,
-    /// The last source range's file.
+    /// The file of the last source range.
     pub(super) file: (&'a str, SymbolId),
-    /// The last source range: neighbours often share it.
+    /// The last source range, which adjacent nodes often share.
     pub(super) last_range: (&'a str, Option<SourceRange>),
-    /// Nodes whose kind ends in `_N`: they may name a graph behind this one.
+    /// Nodes whose kind ends in `_N`, which may refer to a graph behind this one.
     pub(super) candidates: Vec<(&'a str, NodeId)>,
     /// Undefined names that have been reported.
     pub(super) names: Vec<&'a str>,
     /// Types of values by their text.
     pub(super) types: NameMap<'a, TypeId>,
-    /// The operands that are being read.
+    /// The operands of the current node.
     pub(super) operands: Vec<ValueId>,
-    /// Attributes that hold graphs behind this one.
+    /// Attributes that refer to graphs behind this one.
     pub(super) graph_attributes: Vec<GraphAttribute>,
 }
 
 /// An open block.
 struct Frame {
     block: BlockId,
-    /// The node that a following `block0(...)` belongs to.
+    /// The node that owns a following `block0(...)`.
     last: Option<NodeId>,
-    /// Whether the block is in braces, as PyTorch printed graphs once.
+    /// Whether the block is in braces, as in graphs of old versions of PyTorch.
     in_braces: bool,
 }
 
@@ -200,7 +200,7 @@ impl<'p, 'a> GraphParser<'p, 'a> {
         }
     }
 
-    /// Makes room for a graph of `nodes` nodes, before it is read.
+    /// Reserves capacity for a graph of `nodes` nodes.
     fn reserve(&mut self, nodes: usize) {
         self.graph = Graph::with_capacity(self.ctx.clone(), nodes);
         self.spans.nodes.reserve(nodes);
@@ -213,7 +213,7 @@ impl<'p, 'a> GraphParser<'p, 'a> {
         if self.cur.at_end() {
             return Err(self.cur.unexpected("`graph(`"));
         }
-        // PyTorch takes any name here.
+        // PyTorch accepts any name here.
         let start = self.cur.pos;
         if self.cur.word().is_empty() {
             self.cur.pos = start;
@@ -230,7 +230,7 @@ impl<'p, 'a> GraphParser<'p, 'a> {
         Ok((self.graph, self.spans))
     }
 
-    /// `(%a : T, %b : U):`, or `{` in place of the colon. Gives whether it is a brace.
+    /// Reads parameters: `(%a : T, %b : U):`, or `{` in place of the colon. Returns whether it is a brace.
     fn parameters(&mut self, block: BlockId) -> Parsed<bool> {
         self.cur.expect(b'(', "before the parameters")?;
         if !self.cur.eat(b')') {
@@ -257,7 +257,7 @@ impl<'p, 'a> GraphParser<'p, 'a> {
         self.cur.expect(b':', "behind the parameters").map(|()| false)
     }
 
-    /// The end of a block or graph in braces.
+    /// Reads the end of a block or graph in braces.
     fn closing_brace(&mut self, in_braces: bool) -> Parsed<()> {
         match in_braces {
             true => self
@@ -267,7 +267,7 @@ impl<'p, 'a> GraphParser<'p, 'a> {
         }
     }
 
-    /// The statements of the graph, up to and with `return`.
+    /// Reads the statements of the graph, up to and including `return`.
     fn body(&mut self, root: BlockId, in_braces: bool) -> Parsed<()> {
         let mut frames = vec![Frame {
             block: root,
@@ -344,7 +344,7 @@ impl<'p, 'a> GraphParser<'p, 'a> {
                 continue;
             }
             self.cur.unexpected("a node, `->` or `return`");
-            // At least one line, or reading would stand still.
+            // Skips at least one line, so that reading always advances.
             self.cur.skip_line();
         }
     }
@@ -385,7 +385,7 @@ impl<'p, 'a> GraphParser<'p, 'a> {
         }
     }
 
-    /// `(%a, %b)` behind `->` or `return`.
+    /// Reads the results behind `->` or `return`: `(%a, %b)`.
     fn results(&mut self, block: BlockId, start: usize) -> Parsed<()> {
         let node = self.graph.return_node(block);
         SpanTable::set(&mut self.spans.nodes, node.as_u32(), Span::new(start, self.cur.pos));
@@ -393,7 +393,7 @@ impl<'p, 'a> GraphParser<'p, 'a> {
         self.operands(node)
     }
 
-    /// `block0(%i : int):`, the header of a block of `owner`. `depth` blocks are open, that of the graph included.
+    /// Reads `block0(%i : int):`, the header of a block of `owner`. `depth` blocks are open, including that of the graph.
     fn block(&mut self, owner: Option<NodeId>, depth: usize) -> Parsed<(BlockId, bool)> {
         let start = self.cur.pos;
         self.cur.word();
@@ -422,7 +422,7 @@ impl<'p, 'a> GraphParser<'p, 'a> {
         Ok((block, in_braces))
     }
 
-    /// `with prim::fork_0 = graph(...)`, `with graph<1> = graph(...)`, as long as a node of this graph asks for it.
+    /// Reads graphs behind this one, `with prim::fork_0 = graph(...)`, `with graph<1> = graph(...)`, as long as a node of this graph refers to them.
     fn subgraphs(&mut self, depth: usize) -> Parsed<()> {
         loop {
             self.cur.skip_space();
@@ -442,7 +442,7 @@ impl<'p, 'a> GraphParser<'p, 'a> {
             }
             let name = self.kind()?;
             let Some(index) = self.candidates.iter().position(|(kind, _)| *kind == name) else {
-                // It belongs to the graph around this one.
+                // It belongs to the enclosing graph.
                 self.cur.pos = start;
                 return self.finish_graph_attributes();
             };
@@ -456,7 +456,7 @@ impl<'p, 'a> GraphParser<'p, 'a> {
         }
     }
 
-    /// `= graph(...)` behind a name that began at `start`.
+    /// Reads `= graph(...)` behind a name that began at `start`.
     fn subgraph(&mut self, start: usize, depth: usize) -> Parsed<Arc<Graph>> {
         let span = self.cur.span_from(start);
         self.cur.expect(b'=', "behind the name")?;
@@ -476,13 +476,13 @@ impl<'p, 'a> GraphParser<'p, 'a> {
         with_stack(|| Ok(Arc::new(inner.graph(depth + 1)?.0)))
     }
 
-    /// Gives nodes without a source range their place in the text, if that is wanted.
+    /// Assigns nodes without a source range their place in the text, if the options require it.
     fn place_nodes(&mut self) {
         if !self.options.places {
             return;
         }
         let file = self.options.name.map_or(symbols::OF_TEXT, |name| self.ctx.symbol(name));
-        // Most nodes stand in the order of the text, so that lines are counted from one to the next.
+        // Most nodes are in the order of the text, so lines are counted from one to the next.
         let (mut at, mut line, mut line_start) = (0, 1, 0);
         for node in self.graph.all_nodes() {
             let Some(span) = self
@@ -511,7 +511,7 @@ impl<'p, 'a> GraphParser<'p, 'a> {
         }
     }
 
-    /// Reports what the verifier says.
+    /// Reports the verifier's failures.
     fn verify(&mut self) {
         let Err(error) = self.graph.verify(self.options.catalogue) else {
             return;

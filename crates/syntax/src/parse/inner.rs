@@ -1,4 +1,4 @@
-//! Graphs that attributes hold: `foo::bar[body=graph<0>, cases=[graph<1>, graph<2>]]()`, and behind the graph `with graph<0> = graph(...)`.
+//! Graphs in attributes: `foo::bar[body=graph<0>, cases=[graph<1>, graph<2>]]()`, and behind the graph `with graph<0> = graph(...)`.
 
 use super::graph::GraphParser;
 use crate::diagnostics::{Parsed, Reported};
@@ -9,17 +9,17 @@ use std::sync::Arc;
 pub(super) struct GraphAttribute {
     node: NodeId,
     name: SymbolId,
-    /// A list, also of one.
+    /// Whether it is a list, possibly with one element.
     is_list: bool,
     graphs: Vec<(u32, Option<Arc<Graph>>)>,
     span: Span,
 }
 
 impl GraphParser<'_, '_> {
-    /// The value of attribute `name` of `node`, when it is graphs; nothing is taken when it is something else.
+    /// Reads the value of attribute `name` of `node` if it consists of graphs; otherwise does not advance.
     pub(super) fn graph_attribute(&mut self, node: NodeId, name: SymbolId) -> Parsed<bool> {
         let start = self.cur.pos;
-        // No list of no values and no list of no types.
+        // An empty list is neither a list of values nor a list of types.
         let is_empty = self.cur.next_is(b"graphs[]");
         if is_empty {
             self.cur.pos += b"graphs[]".len();
@@ -52,7 +52,7 @@ impl GraphParser<'_, '_> {
         Ok(true)
     }
 
-    /// `graph<3>`
+    /// Reads a reference to a graph: `graph<3>`.
     pub(super) fn graph_number(&mut self) -> Parsed<Option<u32>> {
         if !self.cur.next_is(b"graph<") {
             return Ok(None);
@@ -63,7 +63,7 @@ impl GraphParser<'_, '_> {
         Ok(Some(u32::try_from(number).unwrap_or(u32::MAX)))
     }
 
-    /// Where graph `number` is wanted: attribute and place in it.
+    /// Returns the attribute that refers to graph `number`, and the index in it.
     pub(super) fn graph_slot(&self, number: u32) -> Option<(usize, usize)> {
         let open = |(n, graph): &(u32, Option<_>)| *n == number && graph.is_none();
         let mut found = self.graph_attributes.iter().enumerate();
@@ -77,7 +77,7 @@ impl GraphParser<'_, '_> {
         }
     }
 
-    /// Gives the nodes their graphs, which must all be there.
+    /// Sets the graph attributes of the nodes; all graphs must have been read.
     pub(super) fn finish_graph_attributes(&mut self) -> Parsed<()> {
         for attribute in std::mem::take(&mut self.graph_attributes) {
             let mut graphs = Vec::with_capacity(attribute.graphs.len());

@@ -1,4 +1,4 @@
-//! Parsing: one pass over the bytes of a text, without tokens.
+//! Parsing: one pass over the bytes of a text, without a token list.
 
 pub(crate) mod cursor;
 mod graph;

@@ -1,4 +1,4 @@
-//! Reading nodes: outputs, kind, attributes, operands, and what may follow on their line.
+//! Reading of nodes: outputs, kind, attributes, operands, and the rest of their line.
 
 use super::graph::{GraphParser, SpanTable};
 use super::suggest::nearest;
@@ -22,17 +22,17 @@ pub(super) struct Output {
 #[derive(Clone, Copy)]
 pub(super) struct Name {
     pub(super) id: ValueName,
-    /// With the `%`.
+    /// The place of the name with its `%`.
     pub(super) span: Span,
 }
 
 pub(super) type Outputs = SmallVec<[Output; 2]>;
 
-/// Longer types are read each time.
+/// Maximum length of cached types in bytes; longer ones are read each time.
 const MAX_KNOWN_TYPE: usize = 256;
 
 impl<'a> GraphParser<'_, 'a> {
-    /// A node. `None` when it could not even be told which; then the rest of its line is skipped.
+    /// Reads a node. `None` if it could not be identified; then the rest of its line is skipped.
     pub(super) fn statement(&mut self, block: BlockId) -> Option<NodeId> {
         let mut outputs = Outputs::new();
         let mut read = self.outputs(&mut outputs);
@@ -44,7 +44,7 @@ impl<'a> GraphParser<'_, 'a> {
             self.cur.skip_line();
         }
         let had_node = node.is_some();
-        // Whatever went wrong, the names are known from here on, and blocks that follow belong to something.
+        // After any error, the names are defined from here on, and following blocks have an owner.
         let node = node.unwrap_or_else(|| {
             let node = self.graph.create_node(symbols::EMPTY);
             self.graph.append(block, node);
@@ -59,7 +59,7 @@ impl<'a> GraphParser<'_, 'a> {
         Some(node)
     }
 
-    /// `%a : T, %b =`; nothing, or a lone `=`, for a node without outputs.
+    /// Reads outputs: `%a : T, %b =`; nothing, or a lone `=`, for a node without outputs.
     fn outputs(&mut self, outputs: &mut Outputs) -> Parsed<()> {
         if self.cur.peek() == b'=' {
             self.cur.pos += 1;
@@ -70,7 +70,7 @@ impl<'a> GraphParser<'_, 'a> {
         }
         loop {
             let name = self.value_name()?;
-            // On record before its type is read: with a bad type it is still a value.
+            // Recorded before its type is read: with an invalid type it is still a value.
             outputs.push(Output { name, ty: None });
             let ty = self.annotation()?;
             if let Some(output) = outputs.last_mut() {
@@ -83,7 +83,7 @@ impl<'a> GraphParser<'_, 'a> {
         self.cur.expect(b'=', "behind the outputs")
     }
 
-    /// `: Type`, if it follows.
+    /// Reads `: Type`, if it follows.
     pub(super) fn annotation(&mut self) -> Parsed<Option<TypeId>> {
         self.cur.skip_space();
         if self.cur.peek() != b':' {
@@ -104,7 +104,7 @@ impl<'a> GraphParser<'_, 'a> {
         Ok(Some(ty))
     }
 
-    /// `%name`. Every operand goes through here: inlined, its parts stay in registers.
+    /// Reads `%name`. Every operand is read here: inlined, its components stay in registers.
     #[inline(always)]
     pub(super) fn value_name(&mut self) -> Parsed<Name> {
         self.cur.skip_space();
@@ -123,7 +123,7 @@ impl<'a> GraphParser<'_, 'a> {
         })
     }
 
-    /// A value's name that is more than a number.
+    /// Reads a value's name that is more than a number.
     #[inline(never)]
     fn word_name(&mut self) -> Parsed<ValueName> {
         let text = self.cur.name();
@@ -134,7 +134,7 @@ impl<'a> GraphParser<'_, 'a> {
         Ok(ValueName::of_parts(self.symbol(word), number))
     }
 
-    /// Names `value`; gives the place of another definition that this hides.
+    /// Names `value`; returns the place of another definition that this hides.
     pub(super) fn define(&mut self, output: &Output, value: ValueId) -> Option<Span> {
         SpanTable::set(&mut self.spans.values, value.as_u32(), output.name.span);
         self.graph.set_value_name(value, output.name.id);
@@ -155,7 +155,7 @@ impl<'a> GraphParser<'_, 'a> {
         );
     }
 
-    /// A name that was used before is taken over, as PyTorch's parser does; people should know.
+    /// Warns about a name that was used before: it is redefined, as in PyTorch's parser.
     #[cold]
     fn redefined(&mut self, output: &Output, before: Span) {
         let mut diagnostic = Diagnostic::error(
@@ -178,7 +178,7 @@ impl<'a> GraphParser<'_, 'a> {
         symbol
     }
 
-    /// `kind[attributes](operands), scope: s # file:1:2`
+    /// Reads `kind[attributes](operands), scope: s # file:1:2`.
     fn node(&mut self, block: BlockId, outputs: &Outputs, slot: &mut Option<NodeId>) -> Parsed<()> {
         self.cur.skip_space();
         let start = self.cur.pos;
@@ -220,7 +220,7 @@ impl<'a> GraphParser<'_, 'a> {
         Ok(())
     }
 
-    /// `namespace::name`
+    /// Reads `namespace::name`.
     pub(super) fn kind(&mut self) -> Parsed<&'a str> {
         let start = self.cur.pos;
         if self.cur.name().is_empty() {
@@ -248,7 +248,7 @@ impl<'a> GraphParser<'_, 'a> {
         Ok(self.cur.since(start))
     }
 
-    /// `[name=value, ...]`
+    /// Reads `[name=value, ...]`.
     fn attributes(&mut self, node: NodeId, wanted: Option<TypeId>) -> Parsed<()> {
         self.cur.pos += 1;
         if self.cur.eat(b']') {
@@ -263,7 +263,7 @@ impl<'a> GraphParser<'_, 'a> {
             let symbol = self.symbol(name);
             let wanted = wanted.filter(|_| symbol == symbols::ATTR_VALUE);
             let value = match self.graph_attribute(node, symbol)? {
-                // It follows behind the graph; the name is taken.
+                // The value follows behind the graph; the name is taken.
                 true => AttributeValue::Graphs(Vec::new()),
                 false => parse_attribute(self.cur, self.ctx, self.env, wanted)?,
             };
@@ -283,7 +283,7 @@ impl<'a> GraphParser<'_, 'a> {
         self.cur.expect(b']', "behind the attributes")
     }
 
-    /// Gives `node` the values up to `)`. Unknown ones are reported and left out.
+    /// Reads operands of `node` up to `)`. Unknown ones are reported and left out.
     pub(super) fn operands(&mut self, node: NodeId) -> Parsed<()> {
         if self.cur.eat(b')') {
             return Ok(());
@@ -333,7 +333,7 @@ impl<'a> GraphParser<'_, 'a> {
         Ok(())
     }
 
-    /// Where the last value of this name was defined, in whatever block.
+    /// Returns the place of the last definition of a value of this name, in any block.
     fn definition_of(&self, name: ValueName) -> Option<Span> {
         let values = (0..self.graph.value_capacity() as u32).rev().map(ValueId::from_u32);
         let mut named = values.filter(|v| self.graph.value_name(*v) == Some(name));
@@ -354,7 +354,7 @@ impl<'a> GraphParser<'_, 'a> {
         );
     }
 
-    /// What may follow on the node's line: its tracing scope and its source range.
+    /// Reads the rest of the node's line: its tracing scope and its source range.
     fn trailer(&mut self, node: NodeId) {
         self.cur.skip_blanks();
         if self.cur.next_is(b", scope: ") {
@@ -382,7 +382,7 @@ impl<'a> GraphParser<'_, 'a> {
         self.graph.set_source_range(node, self.last_range.1);
     }
 
-    /// ` file.py:10:5`; anything else is a comment.
+    /// Reads a source range from ` file.py:10:5`; anything else is a comment.
     fn range(&mut self, comment: &'a str) -> Option<SourceRange> {
         let comment = comment.trim_ascii_end();
         let comment = comment.strip_prefix(' ').unwrap_or(comment);
@@ -403,7 +403,7 @@ impl<'a> GraphParser<'_, 'a> {
         })
     }
 
-    /// Gives the node its outputs, with the types that the text says, or else the operator's schema, or else `Tensor`.
+    /// Adds outputs to `node`, with the types in the text, or else in the operator's schema, or else `Tensor`.
     fn add_outputs(&mut self, node: NodeId, outputs: &Outputs, span: Span) {
         let returns = match self.options.catalogue {
             Some(catalogue) => self.returns(catalogue, node, outputs, span),
@@ -429,7 +429,7 @@ impl<'a> GraphParser<'_, 'a> {
         }
     }
 
-    /// What the operator's schema says of the outputs.
+    /// Returns the types of the outputs by the operator's schema.
     fn returns(
         &mut self,
         catalogue: &Catalogue,
@@ -437,7 +437,7 @@ impl<'a> GraphParser<'_, 'a> {
         outputs: &Outputs,
         span: Span,
     ) -> SmallVec<[Option<TypeId>; 4]> {
-        // The type of a cast is what the cast is about.
+        // The text determines the type of a cast.
         if self.graph.kind(node) == symbols::PRIM_UNCHECKED_CAST {
             return SmallVec::new();
         }

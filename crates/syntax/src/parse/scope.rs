@@ -1,4 +1,4 @@
-//! Names of values while a graph is parsed: what each means now, and what it meant outside of the block.
+//! Scopes of values' names while a graph is parsed: the current meaning of each name, and its meaning outside of the block.
 
 use cranelift_entity::packed_option::PackedOption;
 pub(crate) use frazil_ir::names::NameHasher;
@@ -10,20 +10,20 @@ use std::ops::Range;
 /// A map keyed by names of the text.
 pub(crate) type NameMap<'a, T> = HashMap<&'a str, T, BuildHasherDefault<NameHasher>>;
 
-/// What the numbered names of one word stand for, by number: printers count the names of a word up.
+/// The values of the numbered names of one word, by number: printers number the names of a word consecutively.
 #[derive(Default)]
 struct Table {
     values: Vec<PackedOption<ValueId>>,
-    /// How often a name was bound, at most twice for each definition.
+    /// Number of bindings, at most twice for each definition.
     bound: usize,
-    /// Whether there was no room for some name, which stands among the others.
+    /// Whether the table had no capacity for some name, which is in `others`.
     has_others: bool,
 }
 
 impl Table {
-    /// Makes room for `number` when the table stays in proportion to what has been bound.
+    /// Grows the table for `number`, as long as its size is proportional to the number of bindings.
     fn grow(&mut self, number: usize) -> bool {
-        // Every other number is left out by some printers.
+        // Some printers use every other number.
         let fits = number < 4 * self.bound + FIRST_NUMBERS.end;
         if fits {
             self.values.resize(number + 1, None.into());
@@ -34,22 +34,22 @@ impl Table {
     }
 }
 
-/// A word gets a table with the first of its names that has a number in this range. Words of which there is one name only, or names whose
-/// numbers mean something else, get none.
+/// A word gets a table with the first of its names whose number is in this range. Words with only one name, or with names whose numbers
+/// mean something else, get none.
 const FIRST_NUMBERS: Range<usize> = 8..24;
 
 /// The names of a graph's values by nested block.
 #[derive(Default)]
 pub(crate) struct Scopes {
-    /// What names that are small numbers stand for: most names of traced graphs.
+    /// The values of names that are small numbers: most names of traced graphs.
     numbers: Table,
-    /// What names of a word and a small number stand for.
+    /// The values of names that consist of a word and a small number.
     tables: Vec<Table>,
-    /// Which of `tables` is that of a word.
+    /// The index in `tables` of the table of a word.
     table_of: HashMap<SymbolId, usize, BuildHasherDefault<NameHasher>>,
-    /// What the other names stand for. A name may stand here that a table has room for by now; it stands in one of them only.
+    /// The values of the other names. A name may remain here although a table has room for it by now; it is in one place only.
     others: HashMap<ValueName, ValueId, BuildHasherDefault<NameHasher>>,
-    /// What the names that open blocks define stood for before, to be put back when the block ends.
+    /// Hidden values of the names that open blocks define, which are restored when the block ends.
     hidden: Vec<(ValueName, PackedOption<ValueId>)>,
     /// Length of `hidden` at the start of each open block but the outermost.
     starts: Vec<usize>,
@@ -69,12 +69,12 @@ impl Scopes {
         }
     }
 
-    /// Number of open blocks, the outermost included.
+    /// Returns the number of open blocks, including the outermost.
     pub(crate) fn depth(&self) -> usize {
         self.starts.len() + 1
     }
 
-    /// Makes `name` stand for `value`; gives what it stood for before, in this block or around it.
+    /// Binds `name` to `value`; returns the value to which it was bound before, in this block or around it.
     #[inline]
     pub(crate) fn define(&mut self, name: ValueName, value: ValueId) -> Option<ValueId> {
         let before = self.bind(name, value.into());
@@ -105,7 +105,7 @@ impl Scopes {
         self.tables.get(*self.table_of.get(&word)?)
     }
 
-    /// The table for names with this word, if it has one or gets one.
+    /// Returns the table for names with this word, if it has one or qualifies for one.
     #[inline]
     fn table_mut(&mut self, word: SymbolId, number: usize) -> Option<&mut Table> {
         if word == symbols::EMPTY {
@@ -119,7 +119,7 @@ impl Scopes {
         self.tables.get_mut(index)
     }
 
-    /// Makes a table for names of a word, and puts those into it that came before.
+    /// Makes a table for names of a word, and moves earlier names of the word to it.
     #[cold]
     fn new_table(&mut self, word: SymbolId) -> usize {
         let mut table = Table::default();
@@ -128,14 +128,14 @@ impl Scopes {
             let value = name.ok().and_then(|name| self.others.remove(&name));
             table.values.push(value.into());
         }
-        // Larger numbers may be among the others.
+        // Larger numbers may be in `others`.
         table.has_others = !self.others.is_empty();
         self.table_of.insert(word, self.tables.len());
         self.tables.push(table);
         self.tables.len() - 1
     }
 
-    /// Makes `name` stand for `value` and gives what it stood for.
+    /// Binds `name` to `value` and returns the value to which it was bound before.
     #[inline]
     fn bind(&mut self, name: ValueName, value: PackedOption<ValueId>) -> Option<ValueId> {
         let Some(number) = name.number().map(|n| n as usize) else {
@@ -152,7 +152,7 @@ impl Scopes {
         let slot = table.values.get_mut(number)?;
         let before = std::mem::replace(slot, value);
         if has_others && before.is_none() {
-            // It came before there was room.
+            // It was bound before there was room.
             return self.others.remove(&name);
         }
         before.expand()
@@ -165,7 +165,7 @@ impl Scopes {
         }
     }
 
-    /// The names in scope, for suggestions, but for those that are numbers.
+    /// Returns the names in scope, except numbers, for suggestions.
     pub(crate) fn visible<'c>(&'c self, ctx: &'c Context) -> impl Iterator<Item = String> + 'c {
         let tables = self.table_of.iter().flat_map(|(word, index)| {
             let values = self.tables.get(*index).map(|table| table.values.iter().enumerate());
@@ -186,7 +186,7 @@ mod tests {
         let ctx = Context::new();
         let mut scopes = Scopes::default();
         let value = ValueId::from_u32;
-        // In the table, and too large for it at first.
+        // In the table, but initially too large for it.
         for text in ["3", "x.7", "y", "200", "t.9", "t.4", "t.200", "w.1000000"] {
             let name = ValueName::new(&ctx, text);
             assert_eq!(scopes.define(name, value(1)), None);

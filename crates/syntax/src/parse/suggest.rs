@@ -1,9 +1,9 @@
-//! "Did you mean": the nearest of some names.
+//! "Did you mean": the nearest of several names.
 
-/// Nobody mistypes longer names by hand; comparing takes the square of the length.
+/// Maximum length of names that are compared, which takes quadratic time; longer names are rarely typed by hand.
 const MAX_LENGTH: usize = 64;
 
-/// The candidate that needs the fewest edits to become `name`, when these are few for its length.
+/// Returns the candidate with the smallest edit distance to `name`, if that is small relative to its length.
 pub(crate) fn nearest<T: AsRef<str>>(name: &str, candidates: impl IntoIterator<Item = T>) -> Option<T> {
     if name.len() > MAX_LENGTH {
         return None;
@@ -18,7 +18,7 @@ pub(crate) fn nearest<T: AsRef<str>>(name: &str, candidates: impl IntoIterator<I
         .map(|(_, c)| c)
 }
 
-/// Levenshtein's edit distance.
+/// Computes Levenshtein's edit distance.
 fn distance(a: &[u8], b: &[u8]) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {

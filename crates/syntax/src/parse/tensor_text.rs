@@ -1,8 +1,7 @@
 //! Reading tensors as PyTorch prints small ones: ` 0.1000  0.2000 [ CPUFloatType{2} ]`, `{5}`.
 //!
-//! Such a text shows four or six digits. It is taken at its word: the tensor holds what is written. When that does not print back the same,
-//! or the layout is one that this reader does not undo (several groups of columns), the text is kept as it stands and the value counts as
-//! elided.
+//! Such a text shows four or six digits. The tensor gets exactly the written numbers. If it is not printed back identically, or if this
+//! reader does not support the layout (several groups of columns), the text is kept and the value counts as elided.
 
 use crate::print::tensor;
 use frazil_ir::{
@@ -12,7 +11,7 @@ use frazil_ir::{
 use half::{bf16, f16};
 use std::sync::Arc;
 
-/// The dtype, device and sizes that stand at the end of a printed tensor.
+/// The dtype, device and sizes at the end of a printed tensor.
 pub(crate) struct Suffix {
     dtype: DType,
     device: DeviceKind,
@@ -21,10 +20,10 @@ pub(crate) struct Suffix {
     body: usize,
 }
 
-/// No tensor's end is longer; looking further for it would take time at every bracket of the text.
+/// Maximum length of a tensor's end in bytes; searching further would take time at every bracket of the text.
 const MAX_SUFFIX: usize = 256;
 
-/// The printed tensor at the start of `text`, if there is one.
+/// Returns the printed tensor at the start of `text`, if there is one.
 pub(crate) fn find(text: &str) -> Option<(&str, Suffix)> {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -36,7 +35,7 @@ pub(crate) fn find(text: &str) -> Option<(&str, Suffix)> {
             }
             b'(' => at += slice_header(&bytes[at..])? - 1,
             b'0'..=b'9' | b'.' | b'-' | b'+' | b'e' | b' ' | b'*' | b'=' => {}
-            // inf, nan, "Columns 1 to 5"
+            // Letters in numbers and headings: inf, nan, "Columns 1 to 5".
             b'i' | b'n' | b'f' | b'a' | b'C' | b'o' | b'l' | b'u' | b'm' | b's' | b't' => {}
             _ => return None,
         }
@@ -45,7 +44,7 @@ pub(crate) fn find(text: &str) -> Option<(&str, Suffix)> {
     None
 }
 
-/// The length of `(1,2,.,.)`, which begins a slice of a tensor of many dimensions. Other brackets hold a tuple.
+/// Returns the length of `(1,2,.,.)`, which begins a slice of a tensor of many dimensions. Other brackets contain a tuple.
 fn slice_header(bytes: &[u8]) -> Option<usize> {
     let end = bytes.iter().position(|b| *b == b')')?;
     let inner = bytes[..end].strip_prefix(b"(")?.strip_suffix(b",.,.")?;
@@ -53,7 +52,7 @@ fn slice_header(bytes: &[u8]) -> Option<usize> {
     inner.split(|b| *b == b',').all(is_index).then_some(end + 1)
 }
 
-/// `[ CPUFloatType{2,3} ]`
+/// Reads `[ CPUFloatType{2,3} ]`.
 fn suffix(text: &str, body: usize) -> Option<(Suffix, usize)> {
     let near = &text.as_bytes()[..text.len().min(MAX_SUFFIX)];
     let end = near.windows(2).position(|pair| pair == b" ]")? + 2;
@@ -80,7 +79,7 @@ fn suffix(text: &str, body: usize) -> Option<(Suffix, usize)> {
     Some((suffix, end))
 }
 
-/// The tensor that `text` shows, unless its layout is not undone here.
+/// Returns the tensor printed as `text`, unless its layout is unsupported.
 pub(crate) fn read(text: &str, suffix: Suffix) -> Option<TensorData> {
     let body = text.get(..suffix.body)?;
     if body.contains("Columns") {
@@ -123,7 +122,7 @@ fn build(dtype: DType, sizes: &[i64], values: &[f64], device: Device) -> Option<
     TensorData::new(dtype, sizes, contiguous_strides(sizes), 0, storage).ok()
 }
 
-/// Appends `value` as an element of type `dtype`; none for the complex and quantised types.
+/// Appends `value` as an element of type `dtype`; `None` for complex and quantised types.
 fn encode(dtype: DType, value: f64, out: &mut Vec<u8>) -> Option<()> {
     let whole = value as i64;
     if !dtype.is_floating_point() && whole as f64 != value {
@@ -145,8 +144,8 @@ fn encode(dtype: DType, value: f64, out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// The tensor of one element with value `number` and the type `wanted`. A type that does not say enough makes a `Long` or `Float` without
-/// dimensions.
+/// Returns a tensor of one element with value `number` and the type `wanted`. For a type without dtype and sizes, it is a 0-d `Long` or
+/// `Float` tensor.
 pub(crate) fn boxed(ctx: &Context, number: &Constant, wanted: Option<TypeId>) -> Option<TensorData> {
     let known = match wanted.map(|ty| ctx.type_kind(ty)) {
         Some(TypeKind::Tensor(t)) => t,
@@ -166,7 +165,7 @@ pub(crate) fn boxed(ctx: &Context, number: &Constant, wanted: Option<TypeId>) ->
     }
     let value = number.as_float()?;
     let data = build(dtype, &sizes, &[value], known.device.unwrap_or(Device::CPU))?;
-    // An i64 is not always a double.
+    // An i64 may not be representable as a double.
     let data = match (number, dtype) {
         (Constant::Int(i), DType::Long) => {
             TensorData::contiguous(DType::Long, &sizes, i.to_le_bytes().to_vec()).ok()?
@@ -186,7 +185,7 @@ fn known_dims(dims: &[Dim]) -> Option<Shape> {
         .collect()
 }
 
-/// `data` laid out as its type says: with those strides, and `requires_grad`. The text of a tensor shows neither.
+/// Returns `data` with the strides and the `requires_grad` flag of its type, which are not in the text of a tensor.
 pub(crate) fn fit(ctx: &Context, data: Arc<TensorData>, ty: &TensorType) -> Arc<TensorData> {
     let strides = ty.strides.and_then(|s| known_dims(ctx.dims(s)));
     let grad = ty.requires_grad.unwrap_or(data.requires_grad);
@@ -202,7 +201,7 @@ pub(crate) fn fit(ctx: &Context, data: Arc<TensorData>, ty: &TensorType) -> Arc<
     Arc::new(out)
 }
 
-/// The same elements with other strides, when these do not make elements overlap or leave large gaps.
+/// Returns the same elements with other strides, unless elements would overlap or have large gaps.
 fn restride(data: &TensorData, strides: Shape) -> Option<TensorData> {
     let size = data.dtype.size();
     let mut last = 0i64;
@@ -233,7 +232,7 @@ fn restride(data: &TensorData, strides: Shape) -> Option<TensorData> {
     (out.to_bytes() == source).then_some(out)
 }
 
-/// True when `data` prints as `text`.
+/// Returns true if `data` is printed as `text`.
 pub(crate) fn is_exact(data: &TensorData, text: &str) -> bool {
     tensor::show(data).is_some_and(|shown| shown == text)
 }

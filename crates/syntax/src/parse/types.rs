@@ -1,4 +1,4 @@
-//! Reading types: the form of printed graphs (`Float(2, 3)[]?`) and that of annotations (`List[Optional[Tensor]]`).
+//! Reading of types: the form of printed graphs (`Float(2, 3)[]?`) and that of annotations (`List[Optional[Tensor]]`).
 
 use super::cursor::Cursor;
 use crate::diagnostics::{Parsed, Reported};
@@ -6,7 +6,7 @@ use frazil_ir::nesting::MAX_NESTING;
 use frazil_ir::{Context, DType, Device, Diagnostic, Dim, SymbolId, TensorType, TypeId, TypeKind, types};
 use std::collections::HashMap;
 
-/// The nominal types that a text defines, by qualified name. Names that are not here are classes.
+/// The nominal types that a text defines, by qualified name. Other names are classes.
 pub(crate) type Nominal = HashMap<SymbolId, TypeId>;
 
 /// Reads a type.
@@ -23,10 +23,10 @@ struct Types<'p, 'a> {
 impl Types<'_, '_> {
     fn ty(&mut self) -> Parsed<TypeId> {
         let mut ty = self.base()?;
-        // An optional of an optional is no other type, so marks are counted too.
+        // An optional of an optional is the same type, so marks are counted too.
         let mut marks = 0;
         loop {
-            // Lists of lists nest as well, and so does what names stand for.
+            // Lists of lists are nested too, and so are the types of names.
             if marks > MAX_NESTING || self.ctx.type_nesting(ty) > MAX_NESTING {
                 return Err(self.cur.too_deep());
             }
@@ -144,7 +144,7 @@ impl Types<'_, '_> {
         })
     }
 
-    /// A dtype's name (a refined tensor), a class, or a type variable.
+    /// Reads a dtype's name (a refined tensor), a class, or a type variable.
     fn named(&mut self, start: usize, name: &str) -> Parsed<TypeId> {
         if let Some(dtype) = DType::from_type_name(name) {
             if self.cur.peek() == b'(' {
@@ -218,7 +218,7 @@ impl Types<'_, '_> {
         )
     }
 
-    /// `<name>` if it follows.
+    /// Reads `<name>` if it follows.
     fn angled(&mut self) -> Parsed<Option<SymbolId>> {
         if self.cur.peek() != b'<' {
             return Ok(None);
@@ -229,7 +229,7 @@ impl Types<'_, '_> {
         Ok(Some(self.ctx.symbol(name)))
     }
 
-    /// Which brackets follow: printed graphs have round ones where annotations have square ones.
+    /// Reads an opening bracket: printed graphs have round ones where annotations have square ones.
     fn brackets(&mut self) -> Parsed<(u8, u8)> {
         match self.cur.peek() {
             b'(' => Ok((b'(', b')')),
@@ -263,7 +263,7 @@ impl Types<'_, '_> {
         Ok(out)
     }
 
-    /// What follows `NamedTuple`: `(a : int, b : Tensor)`. The printed form has no name.
+    /// Reads the fields of a `NamedTuple`: `(a : int, b : Tensor)`. The printed form has no name.
     fn named_tuple(&mut self) -> Parsed<TypeId> {
         let name = self.angled()?.unwrap_or(frazil_ir::symbols::EMPTY);
         self.cur.expect(b'(', "before the fields")?;
@@ -287,13 +287,13 @@ impl Types<'_, '_> {
         )))
     }
 
-    /// What follows a tensor type's name: sizes when `ranked`, and properties.
+    /// Reads the rest of a tensor type: sizes if `ranked`, and properties.
     fn tensor(&mut self, dtype: Option<DType>, ranked: bool) -> Parsed<TypeId> {
         let mut t = TensorType {
             dtype,
             ..TensorType::ANY
         };
-        // A `(` further on belongs to something else.
+        // A `(` after a space belongs to something else.
         let has_list = self.cur.peek() == b'(';
         let start = self.cur.pos;
         let mut ranked = ranked;
@@ -343,7 +343,7 @@ impl Types<'_, '_> {
         } else if dtype.is_none() && self.cur.peek() == b'!' {
             return Err(self.alias(start));
         }
-        // PyTorch's printed types say only whether a tensor is surely undefined.
+        // PyTorch's printed types only state whether a tensor is definitely undefined.
         if self.cur.rest().starts_with("[Undefined]") {
             self.cur.pos += "[Undefined]".len();
             t.undefined = Some(true);

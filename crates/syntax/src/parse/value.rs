@@ -1,4 +1,4 @@
-//! Reading values: what attributes of nodes, slots of objects and defaults of arguments hold.
+//! Reading of values: attributes of nodes, slots of objects, defaults of arguments.
 
 use super::cursor::Cursor;
 use super::tensor_text;
@@ -14,37 +14,37 @@ use num_complex::Complex64;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// What names and numbers in a text refer to.
+/// The definitions that names and numbers in a text refer to.
 #[derive(Default)]
 pub(crate) struct Env {
     /// Nominal types by name.
     pub(crate) nominal: Nominal,
     /// Members of enumerations.
     pub(crate) enums: HashMap<SymbolId, IndexMap<SymbolId, Constant>>,
-    /// `tensor<n>`
+    /// Tensors by number: `tensor<n>`.
     pub(crate) tensors: HashMap<u32, Arc<TensorData>>,
-    /// `value<n>`: lists, dictionaries and tuples that are shared, with their extents.
+    /// Shared lists, dictionaries and tuples by number, with their extents: `value<n>`.
     pub(crate) shared: HashMap<u32, (Constant, Extent)>,
-    /// `object<n>`
+    /// Objects by number: `object<n>`.
     pub(crate) objects: HashMap<u32, ObjectId>,
-    /// Everything that the text defines, well or badly: kind and number.
+    /// All definitions of the text, with or without errors: kind and number.
     pub(crate) declared: HashSet<(&'static str, u32)>,
-    /// Whether the text states the type of each value that is not of the type expected at its place, as module files do. What is annotated or referred to is then
-    /// kept as it is. PyTorch's graphs state fewer types than they have.
+    /// Whether the text states the type of each value whose type differs from the expected one, as module files do. Annotated values and references are then
+    /// kept unchanged. PyTorch's graphs state fewer types than their values have.
     pub(crate) exact: bool,
 }
 
-/// A value as it stands in the text.
+/// A value in the text.
 pub(crate) enum Value {
     Constant(Constant),
     Type(TypeId),
-    /// `{5}`: a tensor of one element, whose type stands elsewhere.
+    /// `{5}`: a tensor of one element, whose type is stated elsewhere.
     Boxed(Constant),
-    /// A value that is only mentioned.
+    /// A value that is mentioned but not contained in the text.
     Elided,
 }
 
-/// Reads an attribute's value. `wanted` is the type that it will have, where that is known.
+/// Reads an attribute's value. `wanted` is its type, if that is known.
 pub(crate) fn parse_attribute(
     cur: &mut Cursor<'_>,
     ctx: &Context,
@@ -72,7 +72,7 @@ pub(crate) fn parse_attribute(
     })
 }
 
-/// Reads a value of type `wanted` that must be all there.
+/// Reads a value of type `wanted` that must be complete.
 pub(crate) fn parse_constant(
     cur: &mut Cursor<'_>,
     ctx: &Context,
@@ -126,7 +126,7 @@ struct Values<'p, 'a> {
 impl Values<'_, '_> {
     fn attribute(&mut self, wanted: Option<TypeId>) -> Parsed<Attribute> {
         if self.cur.next_is(b"types[]") {
-            // `[]` is a list of no values.
+            // `[]` is an empty list of values.
             self.cur.pos += b"types[]".len();
             return Ok(Attribute::Types(Vec::new()));
         }
@@ -134,7 +134,7 @@ impl Values<'_, '_> {
             let start = self.cur.pos;
             self.cur.pos += 1;
             self.cur.skip_space();
-            // A list of types is no value; everything else between brackets is.
+            // A list of types is not a value; other lists are.
             if self.at_type() {
                 let mut types = Vec::new();
                 loop {
@@ -155,7 +155,7 @@ impl Values<'_, '_> {
         self.value(wanted).map(Attribute::Value)
     }
 
-    /// Whether a type stands here rather than a value.
+    /// Returns whether a type follows rather than a value.
     fn at_type(&mut self) -> bool {
         let start = self.cur.pos;
         // A tuple of types begins with its first type.
@@ -216,7 +216,7 @@ impl Values<'_, '_> {
         })
     }
 
-    /// A tensor printed as PyTorch prints small ones; nothing is taken when there is none.
+    /// Reads a tensor in the form in which PyTorch prints small ones; otherwise does not advance.
     fn tensor_text(&mut self, wanted: Option<TypeId>) -> Option<Value> {
         // Cheap tests first: most values are scalars.
         if !matches!(
@@ -238,11 +238,11 @@ impl Values<'_, '_> {
         })
     }
 
-    /// An integer, a real or a complex number.
+    /// Returns an integer, a real or a complex number.
     fn number(&mut self) -> Parsed<Constant> {
         let start = self.cur.pos;
         let text = self.cur.number();
-        // Most numbers are whole, and end with their digits.
+        // Most numbers are integers, which end with their digits.
         if !matches!(self.cur.peek(), b'j' | b'+' | b'-')
             && let Ok(whole) = text.parse()
         {
@@ -338,7 +338,7 @@ impl Values<'_, '_> {
         Ok(Value::Constant(constant))
     }
 
-    /// A scalar as one of type `wanted`.
+    /// Converts a scalar to one of type `wanted`.
     fn fitted(&self, scalar: Constant, wanted: Option<TypeId>) -> Constant {
         match wanted {
             Some(ty) if self.env.exact => fit_scalar(self.ctx, &scalar, ty).unwrap_or(scalar),
@@ -346,7 +346,7 @@ impl Values<'_, '_> {
         }
     }
 
-    /// A member of an enumeration (`__torch__.Color.RED`) or a type.
+    /// Returns a member of an enumeration (`__torch__.Color.RED`) or a type.
     fn enum_or_type(&mut self, start: usize, name: &str) -> Parsed<Value> {
         if let Some((class, member)) = name.rsplit_once('.')
             && self.cur.peek() != b'['
@@ -373,7 +373,7 @@ impl Values<'_, '_> {
                     value: value.clone(),
                 }))));
             }
-            // The printed form does not say what the member's value is.
+            // The printed form does not contain the member's value.
             if !self.env.nominal.contains_key(&self.ctx.symbol(name)) {
                 return Ok(Value::Elided);
             }
@@ -382,7 +382,7 @@ impl Values<'_, '_> {
         parse_type(self.cur, self.ctx, &self.env.nominal).map(Value::Type)
     }
 
-    /// `object<3>`, `tensor<3>`, `value<3>`.
+    /// Reads a reference: `object<3>`, `tensor<3>`, `value<3>`.
     fn reference(&mut self, start: usize, kind: &'static str) -> Parsed<Constant> {
         self.cur.pos += 1;
         let number = self.cur.integer("a number")?;
@@ -411,7 +411,7 @@ impl Values<'_, '_> {
         };
         found.ok_or_else(|| {
             if self.env.declared.contains(&(kind, number)) && self.cur.sink.has_errors() {
-                // What is wrong with its definition has been said.
+                // An error in its definition has been reported.
                 return Reported;
             }
             let span = self.cur.span_from(start);
@@ -427,7 +427,7 @@ impl Values<'_, '_> {
         })
     }
 
-    /// `annotate(List[int], [])`
+    /// Reads `annotate(List[int], [])`.
     fn annotated(&mut self) -> Parsed<Value> {
         self.cur.expect(b'(', "behind `annotate`")?;
         let ty = parse_type(self.cur, self.ctx, &self.env.nominal)?;
@@ -435,7 +435,7 @@ impl Values<'_, '_> {
         if self.cur.peek() == b' ' {
             self.cur.pos += 1;
         }
-        // The annotation is no level of its own, or a text would have more levels than its values.
+        // The annotation does not count as a level, since a text would have more levels than its values.
         let value = match self.cur.rest().starts_with("annotate") {
             true => self.value(Some(ty))?,
             false => self.value_here(Some(ty))?,
@@ -448,13 +448,13 @@ impl Values<'_, '_> {
         })
     }
 
-    /// Values up to `close`; none when one of them is elided.
+    /// Reads values up to `close`; `None` if one of them is elided.
     fn items(&mut self, close: u8, wanted: impl Fn(usize) -> Option<TypeId>) -> Parsed<Option<Vec<Constant>>> {
         self.cur.pos += 1;
         let mut items = Vec::new();
         let mut complete = true;
         loop {
-            // A tensor's text may begin with blanks that are part of it.
+            // A tensor's text may begin with significant blanks.
             let start = self.cur.pos;
             if self.cur.eat(close) {
                 return Ok(complete.then_some(items));
@@ -467,7 +467,7 @@ impl Values<'_, '_> {
             match self.value(wanted(items.len()))? {
                 Value::Constant(c) => items.push(c),
                 Value::Type(_) if complete => return Err(bad(self.cur, start, "a type is no value")),
-                // Behind a class, which looks like a member of an enumeration, types may follow.
+                // Types may follow a class, which looks like a member of an enumeration.
                 Value::Type(_) | Value::Boxed(_) | Value::Elided => {
                     complete = false;
                     items.push(Constant::None);
@@ -491,7 +491,7 @@ impl Values<'_, '_> {
         let is_number = |c: &Constant| matches!(c, Constant::Int(_) | Constant::Float(_));
         let is_real = |c: &Constant| matches!(c, Constant::Float(_));
         if element.is_none() && items.iter().all(is_number) && items.iter().any(is_real) {
-            // Large whole doubles are printed without a dot; a list of both would be annotated.
+            // Large whole doubles are printed without a dot; a list of mixed types would be annotated.
             let items = items.into_iter().map(|c| fit(self.ctx, c, types::FLOAT)).collect();
             return Ok(Value::Constant(Constant::list(types::FLOAT, items)));
         }
@@ -516,7 +516,7 @@ impl Values<'_, '_> {
         }))
     }
 
-    /// `{"a": 1}`, a dictionary, or `{5}`, a tensor of one element.
+    /// Reads `{"a": 1}`, a dictionary, or `{5}`, a tensor of one element.
     fn braces(&mut self, wanted: Option<TypeId>) -> Parsed<Value> {
         let start = self.cur.pos;
         self.cur.pos += 1;
@@ -578,7 +578,7 @@ impl Values<'_, '_> {
     }
 }
 
-/// The type without `?`.
+/// Returns the element type of an optional; other types unchanged.
 fn strip(ctx: &Context, ty: TypeId) -> TypeId {
     match ctx.type_kind(ty) {
         TypeKind::Optional(e) => e,
@@ -586,7 +586,7 @@ fn strip(ctx: &Context, ty: TypeId) -> TypeId {
     }
 }
 
-/// The type that a bare list of these has: that of its elements, `Tensor` when it has none, as in TorchScript.
+/// Returns the type of a list of these items without annotation: that of its elements, `Tensor` for an empty list, as in TorchScript.
 pub(crate) fn common_type(ctx: &Context, items: &[Constant]) -> TypeId {
     let mut element_types = items.iter().map(|c| match c {
         Constant::Tensor(_) => types::TENSOR,
@@ -600,8 +600,8 @@ pub(crate) fn common_type(ctx: &Context, items: &[Constant]) -> TypeId {
         .unwrap_or(types::ANY)
 }
 
-/// The scalar that `constant` is for a value of type `ty`, where the text writes both alike: `1` for a bool or a float, a string for a device. None where it is
-/// what it is.
+/// Converts `constant` to a value of type `ty`, if both have the same text: `1` for a bool or a float, a string for a device. `None` if no conversion is
+/// necessary.
 pub(crate) fn fit_scalar(ctx: &Context, constant: &Constant, ty: TypeId) -> Option<Constant> {
     Some(match (ctx.type_kind(strip(ctx, ty)), constant) {
         (TypeKind::Bool, Constant::Int(i @ (0 | 1))) => Constant::Bool(*i == 1),
@@ -613,8 +613,8 @@ pub(crate) fn fit_scalar(ctx: &Context, constant: &Constant, ty: TypeId) -> Opti
     })
 }
 
-/// The constant as a value of type `ty`: what the text writes alike (`1` for a bool or a float, a string for a device) becomes what the type
-/// says, all through lists and tuples. What does not fit stays as it is, for the verifier to complain about.
+/// Converts a constant to type `ty`, recursively through lists and tuples: values with the same text (`1` for a bool or a float, a string
+/// for a device) get the stated type. Values that do not fit are kept, for the verifier to report.
 pub(crate) fn fit(ctx: &Context, constant: Constant, ty: TypeId) -> Constant {
     let fit_all = |items: &[Constant], ty: &dyn Fn(usize) -> Option<TypeId>| -> Vec<Constant> {
         items

@@ -1,4 +1,4 @@
-//! Graphs in print.
+//! Printing of graphs.
 
 use super::value::{self, Plain, Style};
 use crate::parse::NameHasher;
@@ -12,7 +12,7 @@ use std::fmt::Write;
 use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
-/// What to print.
+/// Options for printing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrintOptions {
     /// Source ranges behind nodes: `# model.py:10:5`.
@@ -30,7 +30,7 @@ impl Default for PrintOptions {
     }
 }
 
-/// Prints `graph` as PyTorch does, line end included.
+/// Prints `graph` as PyTorch does, including the final line end.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -54,10 +54,10 @@ pub fn print_graph_with(graph: &Graph, options: PrintOptions) -> String {
     out
 }
 
-/// Deeper lines stand no further to the right: the text of a nest would grow with the square of its depth.
+/// Maximum indentation in characters: without it, the text of nested blocks would grow with the square of their depth.
 pub(crate) const MAX_INDENT: usize = 256;
 
-/// Appends `graph`, then the graphs that its nodes hold, each with its own.
+/// Appends `graph`, then the graphs in attributes of its nodes, recursively.
 pub(crate) fn write_graph(graph: &Graph, options: PrintOptions, style: &dyn Style, out: &mut String) {
     let names = Names::new(graph);
     let mut printer = Printer {
@@ -80,7 +80,7 @@ pub(crate) fn write_graph(graph: &Graph, options: PrintOptions, style: &dyn Styl
     }
 }
 
-/// The values and nodes of one graph as [`print_graph`] prints them, one by one.
+/// Prints the values and nodes of one graph individually, as [`print_graph`] does.
 pub struct GraphText<'g> {
     graph: &'g Graph,
     names: Names<'g>,
@@ -95,12 +95,12 @@ impl<'g> GraphText<'g> {
         }
     }
 
-    /// `%x.1`
+    /// Returns the name of a value: `%x.1`.
     pub fn value(&self, value: ValueId) -> String {
         self.names.show(value)
     }
 
-    /// The line of a node, without its blocks, indentation and line end.
+    /// Returns the line of a node, without its blocks, indentation and line end.
     pub fn node(&self, node: NodeId) -> String {
         let mut out = String::new();
         let mut printer = Printer {
@@ -121,11 +121,11 @@ impl<'g> GraphText<'g> {
 struct Printer<'a> {
     graph: &'a Graph,
     names: &'a Names<'a>,
-    /// Printed types: graphs have few, and many uses of each.
+    /// Printed types: graphs have few types, which are used often.
     types: HashMap<TypeId, String, BuildHasherDefault<NameHasher>>,
     options: PrintOptions,
     style: &'a dyn Style,
-    /// Graphs to be printed behind this one: those that are a node's own, with the node, and those that other attributes hold.
+    /// Graphs to be printed behind this one: bodies of nodes, with the node, and graphs in other attributes.
     groups: Vec<(Option<NodeId>, Arc<Graph>)>,
     out: &'a mut String,
 }
@@ -141,7 +141,7 @@ impl Printer<'_> {
         self.out.push_str(")\n");
     }
 
-    /// All nodes, without recursion: nesting may be deep.
+    /// Prints all nodes, without recursion, since nesting may be deep.
     fn nodes(&mut self) {
         enum Step {
             Nodes(Option<NodeId>),
@@ -252,7 +252,7 @@ impl Printer<'_> {
             self.out.push('=');
             let is_value = g.kind(node) == symbols::PRIM_CONSTANT && attribute.name == symbols::ATTR_VALUE;
             let wanted = g.output(node).filter(|_| is_value).map(|v| g.ty(v));
-            // A NamedTuple that is only annotated by its type, say, reads back by the output's type.
+            // For example, a NamedTuple that is only annotated by its type is read back by the output's type.
             let wanted = wanted.filter(|ty| match &attribute.value {
                 AttributeValue::Constant(Constant::Tensor(_)) => false,
                 _ => !matches!(g.ctx().type_kind(*ty), TypeKind::Any),
@@ -268,7 +268,7 @@ impl Printer<'_> {
         }
     }
 
-    /// A graph that an attribute holds, which follows behind this one. PyTorch prints `<Graph>`.
+    /// Prints a reference to a graph in an attribute, which follows behind this one. PyTorch prints `<Graph>`.
     fn inner_graph(&mut self, graph: &Arc<Graph>) {
         let _ = write!(self.out, "graph<{}>", self.groups.len());
         self.groups.push((None, graph.clone()));

@@ -1,4 +1,4 @@
-//! Printing.
+//! Printing of graphs, modules, values and tensors as text.
 
 pub(crate) mod graph;
 pub(crate) mod tensor;

@@ -5,12 +5,12 @@ use frazil_ir::{DType, DeviceKind, TensorData};
 use half::{bf16, f16};
 use std::fmt::Write;
 
-/// Tensors with more elements are not shown.
+/// Maximum number of elements of tensors that are shown.
 const MAX_SHOWN: i64 = 10;
-/// Width that matrices are broken into groups of columns for.
+/// Line width in characters above which the columns of matrices are split into groups.
 const LINE: usize = 80;
 
-/// The printed form. `None` for dtypes whose elements PyTorch does not show here (quantised ones).
+/// Returns the printed form. `None` for dtypes whose elements PyTorch does not print here (quantised ones).
 pub(crate) fn show(t: &TensorData) -> Option<String> {
     let numel = t.numel();
     if numel > MAX_SHOWN {
@@ -40,7 +40,7 @@ pub(crate) fn show(t: &TensorData) -> Option<String> {
         return Some(out);
     }
     let values = match complex_elements(t) {
-        // PyTorch's conversion to double keeps the real part only.
+        // PyTorch's conversion to double drops the imaginary part.
         Some(complex) => complex.into_iter().map(|(re, _)| re).collect(),
         None => elements(t)?,
     };
@@ -64,7 +64,7 @@ pub(crate) fn show(t: &TensorData) -> Option<String> {
     Some(out.replace('\n', " "))
 }
 
-/// How the elements of one group are written.
+/// The number format of the elements of one group.
 struct Format {
     kind: Kind,
     scale: f64,
@@ -78,7 +78,7 @@ enum Kind {
 }
 
 impl Format {
-    /// Chosen by the range of the values, as PyTorch does.
+    /// Chooses the format by the range of the values, as PyTorch does.
     fn of(values: &[f64]) -> Format {
         let finite = || values.iter().copied().filter(|v| v.is_finite());
         let whole = finite().all(|v| v == v.ceil());
@@ -128,7 +128,7 @@ impl Format {
         let _ = write!(out, "{text:>width$}", width = self.width);
     }
 
-    /// The line `0.01 *`, when there is a scale.
+    /// Prints the line `0.01 *`, if there is a scale.
     fn scale_line(&self, out: &mut String) -> bool {
         if self.scale == 1.0 {
             return false;
@@ -185,7 +185,7 @@ fn matrix(values: &[f64], rows: usize, columns: usize, indent: usize, out: &mut 
     }
 }
 
-/// Matrices one after another, the first dimension running fastest.
+/// Prints matrices in sequence, the first dimension varying fastest.
 fn slices(values: &[f64], outer: &[usize], rows: usize, columns: usize, out: &mut String) {
     let mut index = vec![0; outer.len()];
     for n in 0..outer.iter().product::<usize>() {
@@ -215,7 +215,7 @@ fn slices(values: &[f64], outer: &[usize], rows: usize, columns: usize, out: &mu
     }
 }
 
-/// The elements of a complex tensor.
+/// Returns the elements of a complex tensor.
 fn complex_elements(t: &TensorData) -> Option<Vec<(f64, f64)>> {
     let part = match t.dtype {
         DType::ComplexHalf => DType::Half,
@@ -227,7 +227,7 @@ fn complex_elements(t: &TensorData) -> Option<Vec<(f64, f64)>> {
     Some(flat.chunks_exact(2).map(|c| (c[0], c[1])).collect())
 }
 
-/// The elements as doubles; none for complex and quantised tensors.
+/// Returns the elements as doubles; `None` for complex and quantised tensors.
 fn elements(t: &TensorData) -> Option<Vec<f64>> {
     decode(t.dtype, &t.to_bytes())
 }

@@ -1,4 +1,4 @@
-//! Values in print: attributes of nodes, slots of objects, defaults of arguments.
+//! Printing of values: attributes of nodes, slots of objects, defaults of arguments.
 
 use super::tensor;
 use crate::parse::value::fit_scalar;
@@ -10,24 +10,24 @@ use num_complex::Complex64;
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// How values are written.
+/// The style of printed values.
 pub(crate) trait Style {
-    /// How types are written.
+    /// Returns the style of types.
     fn types(&self) -> TypeStyle;
-    /// How annotations of values are written.
+    /// Returns the style of types in annotations of values.
     fn annotations(&self) -> TypeStyle;
-    /// True when everything must read back as it is.
+    /// Returns true if everything must be read back unchanged.
     fn is_exact(&self) -> bool;
     /// Appends a tensor.
     fn tensor(&self, t: &Arc<TensorData>, out: &mut String);
-    /// Appends a reference to a list, dictionary or tuple that is shared; false when it is not.
+    /// Appends a reference to a shared list, dictionary or tuple. Returns false if it is not shared.
     fn shared(&self, constant: &Constant, out: &mut String) -> bool;
 }
 
-/// PyTorch's form.
+/// PyTorch's style.
 #[derive(Default)]
 pub(crate) struct Plain {
-    /// Tensors of more elements are only mentioned; PyTorch has a limit of its own besides.
+    /// Maximum number of elements of printed tensors; PyTorch has an additional limit of its own.
     pub(crate) elide: Option<usize>,
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn attribute(
 ) {
     let values = Values { ctx, style };
     match value {
-        // Outside of containers PyTorch keeps these as integers and strings.
+        // PyTorch stores these as integers and strings outside of containers.
         AttributeValue::Constant(Constant::Bool(b)) if !style.is_exact() => out.push(if *b { '1' } else { '0' }),
         AttributeValue::Constant(Constant::Device(d)) if !style.is_exact() => {
             let _ = write!(out, "\"{d}\"");
@@ -95,12 +95,12 @@ pub(crate) fn attribute(
     }
 }
 
-/// Appends a constant of which the reader expects the type `wanted`.
+/// Appends a constant for which the reader expects the type `wanted`.
 pub(crate) fn constant(ctx: &Context, value: &Constant, style: &dyn Style, wanted: Option<TypeId>, out: &mut String) {
     Values { ctx, style }.constant(value, wanted, out);
 }
 
-/// Appends what a shared list, dictionary or tuple of type `ty` holds.
+/// Appends the content of a shared list, dictionary or tuple of type `ty`.
 pub(crate) fn definition(ctx: &Context, value: &Constant, style: &dyn Style, ty: TypeId, out: &mut String) {
     Values { ctx, style }.compound(value, Some(ty), out);
 }
@@ -112,7 +112,7 @@ struct Values<'a> {
 
 impl Values<'_> {
     fn constant(&self, value: &Constant, wanted: Option<TypeId>, out: &mut String) {
-        // A scalar that would be read as another kind.
+        // A scalar that would be read as another type.
         if self.style.is_exact()
             && let Some(ty) = wanted
             && fit_scalar(self.ctx, value, ty).is_some()
@@ -151,7 +151,7 @@ impl Values<'_> {
         }
     }
 
-    /// A list, dictionary or tuple, annotated where its type would not be read off it.
+    /// Appends a list, dictionary or tuple, annotated if the reader could not infer its type.
     fn compound(&self, value: &Constant, wanted: Option<TypeId>, out: &mut String) {
         let ty = value.ty(self.ctx);
         let wanted = wanted.map(|w| match self.ctx.type_kind(w) {
@@ -172,7 +172,7 @@ impl Values<'_> {
         }
         let child = |ty| self.style.is_exact().then_some(ty);
         match value {
-            // PyTorch does not show lists of tensors. What else is empty and not said to be one need not be of tensors.
+            // PyTorch does not print the elements of lists of tensors. An empty list of unknown type need not be one.
             Constant::List(l)
                 if !self.style.is_exact()
                     && self.ctx.is_tensor(l.element)
@@ -190,7 +190,7 @@ impl Values<'_> {
                 self.items("(", if t.items.len() == 1 { ",)" } else { ")" }, &t.items, &wanted, out);
             }
             Constant::Dict(d) => {
-                // PyTorch has no space behind the comma of a dictionary's annotation.
+                // PyTorch writes no space after the comma of a dictionary's annotation.
                 if annotate && !self.style.is_exact() {
                     out.pop();
                 }
@@ -210,7 +210,7 @@ impl Values<'_> {
         }
     }
 
-    /// PyTorch annotates empty containers, and lists of something optional or mixed.
+    /// Returns whether PyTorch annotates the value: empty containers, and lists of optional or mixed types.
     fn pytorch_annotates(&self, value: &Constant) -> bool {
         match value {
             Constant::List(l) if self.ctx.is_tensor(l.element) => false,
@@ -220,7 +220,7 @@ impl Values<'_> {
         }
     }
 
-    /// Types that elements do not tell of themselves.
+    /// Returns whether a type cannot be inferred from elements.
     fn is_vague(&self, ty: TypeId) -> bool {
         matches!(
             self.ctx.type_kind(ty),

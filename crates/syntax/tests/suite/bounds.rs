@@ -1,4 +1,4 @@
-//! Hostile texts: deep nesting, huge claims, cycles. Each is an error with its place, found in time that the text's length explains.
+//! Malicious texts: deep nesting, huge claims, cycles. Each is an error with its place, found in time proportional to the text's length.
 
 use frazil_ir::{Context, Severity};
 use frazil_syntax::{NoTensors, ParseError, ParseOptions, parse_any, parse_graph};
@@ -68,13 +68,13 @@ fn nesting_is_bounded() {
 
 #[test]
 fn shared_values_do_not_nest_deeper_than_written_ones() {
-    // Each holds the one before: all references are to what has been read.
+    // Each contains the previous one: all references are backward.
     let mut chain = String::from("value<0> : Any[] = []\n");
     for i in 1..DEEP {
         chain += &format!("value<{i}> : Any[] = [value<{}>]\n", i - 1);
     }
     assert_eq!(first_code(&module("Any[]", &chain)), "nesting-too-deep");
-    // Each holds the one behind.
+    // Each contains the next one.
     let mut chain = String::new();
     for i in 0..DEEP {
         chain += &format!("value<{i}> : Any[] = [value<{}>]\n", i + 1);
@@ -102,7 +102,7 @@ fn claimed_sizes_are_not_trusted() {
 
 #[test]
 fn errors_take_no_longer_than_the_text() {
-    // Names that are long, unknown and many; suggestions compare with all that are known.
+    // Many long and unknown names; suggestions compare with all known names.
     let long = "a".repeat(1 << 20);
     let text = format!("graph(%{long}b : Tensor):\n  return (%{long})\n");
     assert_eq!(first_code(&text), "undefined-value");

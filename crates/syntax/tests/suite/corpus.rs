@@ -1,10 +1,10 @@
-//! Everything that PyTorch printed for the corpus parses, verifies, and prints back byte for byte.
+//! Everything that PyTorch printed for the corpus is parsed, verified, and printed back byte for byte.
 
 use frazil_ir::Context;
 use frazil_syntax::{parse_graph, print_graph, render};
 use std::sync::Arc;
 
-/// Where the texts differ first.
+/// Returns the first difference of the texts.
 fn difference(a: &str, b: &str) -> String {
     a.lines()
         .zip(b.lines())

@@ -1,4 +1,4 @@
-//! What is said about texts that are wrong.
+//! Diagnostics for invalid texts.
 
 use frazil_ir::Context;
 use frazil_ir::schema::Catalogue;
@@ -6,7 +6,7 @@ use frazil_syntax::{ParseOptions, parse_graph_with, render};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// The messages about `text`, rendered.
+/// Returns the rendered diagnostics for `text`.
 fn messages(text: &str) -> String {
     let ctx = Arc::new(Context::new());
     let mut catalogue = Catalogue::new(ctx.clone());

@@ -1,4 +1,4 @@
-//! The examples of docs/ir-text.md do what the page says.
+//! The examples of docs/ir-text.md behave as the page states.
 
 use frazil_ir::Context;
 use frazil_syntax::{
@@ -6,7 +6,7 @@ use frazil_syntax::{
 };
 use std::sync::Arc;
 
-/// The fenced examples: what stands behind the fence, the text, and its line.
+/// Returns the fenced examples: the info string, the text, and its line.
 fn examples(page: &str) -> Vec<(&str, String, usize)> {
     let mut out = Vec::new();
     let mut lines = page.lines().enumerate();

@@ -1,4 +1,4 @@
-//! Pictures of graphs.
+//! Graphs in DOT.
 
 use frazil_ir::Context;
 use frazil_syntax::{parse_graph, print_dot};

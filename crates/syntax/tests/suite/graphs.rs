@@ -1,4 +1,4 @@
-//! The forms of graphs that PyTorch's parser takes and its printer makes.
+//! The forms of graphs that PyTorch's parser accepts and its printer prints.
 
 use frazil_ir::{Constant, Context, Graph, symbols, types};
 use frazil_syntax::{ParseOptions, ParsedGraph, parse_graph, parse_graph_with, print_graph, render};
@@ -14,7 +14,7 @@ fn round_trips(text: &str) {
     assert_eq!(printed, text);
 }
 
-/// The text that `input` prints as.
+/// Returns the printed form of `input`.
 fn printed(input: &str) -> String {
     print_graph(&parse(input).graph)
 }
@@ -41,7 +41,7 @@ fn blocks_nest() {
 
 #[test]
 fn graphs_in_braces_are_the_same() {
-    // As PyTorch's documentation shows them.
+    // As in PyTorch's documentation.
     let text = "graph(%x : Tensor) {
   %5 : bool = prim::Constant[value=1]()
   %1 : int = prim::Constant[value=0]()
@@ -357,7 +357,7 @@ fn names_that_no_text_can_have_are_changed() {
     assert_eq!(print_graph(&parse(&text).graph), text);
 }
 
-/// Nodes that no schema describes have types all the same.
+/// Nodes without schema have typed outputs too.
 #[test]
 fn containers_and_forks_have_the_types_of_their_parts() {
     let wrong = |text: &str| {

@@ -1,4 +1,4 @@
-//! What PyTorch's form of graphs has no words for and module files keep: graphs in any attribute, NaNs of all kinds, what schemas leave open.
+//! Content that PyTorch's form of graphs cannot represent and module files keep: graphs in any attribute, NaNs of all kinds, outputs without a schema type.
 
 use frazil_ir::nesting::MAX_NESTING;
 use frazil_ir::{
@@ -12,7 +12,7 @@ use frazil_syntax::{
 };
 use std::sync::Arc;
 
-/// A module whose one method is `graph`.
+/// Returns a module whose only method is `graph`.
 fn module_of(ctx: &Arc<Context>, schema: FunctionSchema, graph: Graph) -> Module {
     let mut unit = CompilationUnit::default();
     let net = ctx.symbol("__torch__.Net");
@@ -35,7 +35,7 @@ fn schema(arguments: Vec<Argument>) -> FunctionSchema {
     }
 }
 
-/// The text of `module`, which reads back as the same.
+/// Returns the text of `module`, which is checked to be read back as the same.
 fn round_trip(module: &Module) -> String {
     let text = print_module_to_string(module, ModulePrintOptions::default());
     let again = parse_module(&Arc::new(Context::new()), &text, &NoTensors)
@@ -227,7 +227,7 @@ fn nodes_know_their_place_in_the_text() {
 
 #[test]
 fn nests_may_be_deep() {
-    // The graph is a block, too.
+    // The graph itself is a block too.
     const DEPTH: usize = MAX_NESTING - 1;
     let open = |i: usize| format!("%v{i} : Tensor = prim::If(%c)\nblock0():\n");
     let close = |i: usize| match i {
@@ -239,7 +239,7 @@ fn nests_may_be_deep() {
     let text = format!(
         "graph(%x : Tensor, %c : bool):\n{opened}%r : Tensor = a::relu(%x)\n-> (%r)\n{closed}block1():\n-> (%x)\nreturn (%v0)\n"
     );
-    // Deep nests need no deep stack.
+    // Deep nesting needs no deep stack.
     let work = move || {
         let ctx = Arc::new(Context::new());
         let options = ParseOptions {
@@ -265,7 +265,7 @@ fn nests_may_be_deep() {
         .unwrap();
 }
 
-/// Values of all kinds at places of all types are read as what they are.
+/// Values of all kinds at places of all types are read back with their types.
 #[test]
 fn values_keep_their_kinds() {
     let ctx = Arc::new(Context::new());
@@ -313,7 +313,7 @@ fn values_keep_their_kinds() {
         for value in &scalars {
             add(ty, value.clone());
             add(optional(ty), value.clone());
-            // Containers whose types are those of the places, and others.
+            // Containers with and without the types of their places.
             let list = Constant::list(ty, vec![value.clone(), Constant::Int(1)]);
             add(ctx.list_of(ty), list.clone());
             add(optional(ctx.list_of(types::FLOAT)), list.clone());
@@ -335,7 +335,7 @@ fn values_keep_their_kinds() {
         }
         add(ctx.list_of(ty), Constant::list(ty, Vec::new()));
         add(ctx.list_of(types::FLOAT), Constant::list(ty, Vec::new()));
-        // One list at two places, whose types say different things of it.
+        // One list at two places with different types.
         let shared = Constant::list(ty, vec![Constant::Int(1), Constant::Int(0)]);
         add(ctx.list_of(ty), shared.clone());
         add(ctx.list_of(types::BOOL), shared);

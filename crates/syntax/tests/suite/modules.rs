@@ -1,4 +1,4 @@
-//! Module files: nothing is lost on the way through text and tensor file.
+//! Module files: writing text and tensor file, and reading them, is lossless.
 
 use frazil_ir::schema::{Argument, FunctionSchema, TypeHint};
 use frazil_ir::{
@@ -45,7 +45,7 @@ fn tensor(storage: &Arc<Storage>, sizes: &[i64], strides: &[i64], offset: i64) -
     Arc::new(TensorData::new(DType::Float, sizes, strides, offset, storage.clone()).unwrap())
 }
 
-/// A module with one of everything.
+/// Returns a module with one element of each kind.
 fn sample() -> Module {
     let ctx = Arc::new(Context::new());
     let sym = |s: &str| ctx.symbol(s);
@@ -125,7 +125,7 @@ with prim::fork_0 = graph(%a : Tensor):
   return (%a)
 ";
     let mut graph = parse_graph(&ctx, graph).unwrap_or_else(|e| panic!("{e}")).graph;
-    // A nameless value, a function's type, and constants that only a module can hold.
+    // A nameless value, a function's type, and constants that only a module can contain.
     let relu = graph.node_outputs(graph.first(graph.root()).unwrap())[0];
     graph.set_type(
         relu,
@@ -220,7 +220,7 @@ with prim::fork_0 = graph(%a : Tensor):
     let child = m.add_object(Object {
         class: part,
         slots: vec![
-            // A transposed window on the weight's storage.
+            // A transposed view of the weight's storage.
             Constant::Tensor(tensor(&big, &[5, 10], &[1, 20], 7)),
             Constant::Tensor(Arc::new(small)),
             Constant::Object(m.root),
@@ -334,7 +334,7 @@ fn nothing_is_lost_in_files() {
     assert_eq!(names(folder.path()), ["net.ir", "net.safetensors"]);
     let back = read_module(&Arc::new(Context::new()), &path).unwrap_or_else(|e| panic!("{}", e.render(false)));
     equal_modules(&m, &back).unwrap();
-    // Reading what is mapped and writing over it are compatible.
+    // A file can be overwritten while it is being read from.
     write_module(&back, &path).unwrap();
     equal_modules(&m, &back).unwrap();
     let again = read_module(&Arc::new(Context::new()), &path).unwrap();
@@ -350,7 +350,7 @@ fn differences_are_found() {
     other.set_attribute(other.root, training, Constant::Bool(true));
     let difference = equal_modules(&m, &other).unwrap_err();
     assert!(difference.place.contains("training"), "{difference}");
-    // The same numbers in a list of its own are another list.
+    // The same numbers in another list.
     let mut other = m.clone();
     other.set_attribute(other.root, m.ctx().symbol("same_ids"), Constant::ints([1, 2, 3]));
     assert!(equal_modules(&m, &other).unwrap_err().message.contains("shared"));
@@ -453,7 +453,7 @@ fn a_missing_tensor_file_is_told() {
     ));
 }
 
-/// As a process leaves a pair that was killed between the two renames.
+/// Simulates a process that was killed between the two renames.
 #[test]
 fn a_tensor_file_of_another_text_is_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -467,7 +467,7 @@ fn a_tensor_file_of_another_text_is_refused() {
     let error = read_module(&ctx, &path("net.ir")).map(drop).unwrap_err().render(false);
     assert!(error.contains("the tensor file belongs to another text"), "{error}");
 
-    // Another program may have changed the tensors: it knows nothing of the checksum.
+    // Another program may have changed the tensors: it does not know the checksum.
     let bytes = std::fs::read(path("other.safetensors")).unwrap();
     let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
     let rewritten = safetensors::serialize(tensors.tensors(), None).unwrap();
@@ -480,7 +480,7 @@ fn nothing_is_left_when_writing_fails() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("no/such/folder/net.ir");
     assert!(write_module(&sample(), &missing).is_err());
-    // The text cannot take the place of a folder.
+    // The text cannot replace a folder.
     let taken = folder.path().join("net.ir");
     std::fs::create_dir(&taken).unwrap();
     assert!(write_module(&sample(), &taken).is_err());
@@ -491,7 +491,7 @@ fn nothing_is_left_when_writing_fails() {
     assert!(left.iter().all(|n| n == "net.ir" || n == "net.safetensors"), "{left:?}");
 }
 
-/// What names a member of a class, or calls, has the member's types.
+/// Accesses of a class's members, and calls, have the types of the definitions.
 #[test]
 fn members_have_the_types_of_their_classes() {
     let module = |body: &str| {

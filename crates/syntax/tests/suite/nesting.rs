@@ -1,4 +1,4 @@
-//! Nesting up to the bound goes through text on a small stack, whatever nests; more is refused by readers and writers alike.
+//! Nesting up to the limit passes through text on a small stack, for each kind of nesting; readers and writers refuse more.
 
 use frazil_ir::nesting::{MAX_GRAPHS, MAX_NESTING};
 use frazil_ir::schema::FunctionSchema;
@@ -12,13 +12,13 @@ use frazil_syntax::{
 };
 use std::sync::Arc;
 
-/// Carries out `work` on the smallest stack that callers have to provide.
+/// Runs `work` on the smallest stack that callers must provide.
 fn on_small_stack(work: impl FnOnce() + Send + 'static) {
     let thread = std::thread::Builder::new().stack_size(256 << 10);
     thread.spawn(work).unwrap().join().unwrap();
 }
 
-/// A module with one attribute.
+/// Returns a module with one attribute.
 fn holding(ctx: &Arc<Context>, ty: TypeId, value: Constant) -> Module {
     let class = ctx.symbol("__torch__.Net");
     let mut def = ClassDef::new(class, ClassKind::Module);
@@ -28,7 +28,7 @@ fn holding(ctx: &Arc<Context>, ty: TypeId, value: Constant) -> Module {
     Module::new(ctx.clone(), unit, class, vec![value])
 }
 
-/// A module with one function.
+/// Returns a module with one function.
 fn running(ctx: &Arc<Context>, graph: Graph) -> Module {
     let mut module = holding(ctx, types::INT, Constant::Int(1));
     let name: SymbolId = ctx.symbol("f");
@@ -44,7 +44,7 @@ fn running(ctx: &Arc<Context>, graph: Graph) -> Module {
     module
 }
 
-/// One more level around a type, of each kind in turn.
+/// Adds one level around a type, of each kind in turn.
 fn wrapped(ctx: &Context, ty: TypeId, level: usize) -> TypeId {
     match level % 6 {
         0 => ctx.list_of(ty),
@@ -60,12 +60,12 @@ fn wrapped(ctx: &Context, ty: TypeId, level: usize) -> TypeId {
     }
 }
 
-/// A type of `levels` levels.
+/// Returns a type of `levels` levels.
 fn deep_type(ctx: &Context, levels: usize) -> TypeId {
     (1..levels).fold(types::TENSOR, |ty, level| wrapped(ctx, ty, level))
 }
 
-/// A value of `levels` levels. With `typed` each level states the whole type of what is in it.
+/// Returns a value of `levels` levels. With `typed`, each level states the whole type of its content.
 fn deep_value(ctx: &Context, levels: usize, typed: bool) -> Constant {
     (1..levels).fold(Constant::Int(1), |inner, level| {
         let ty = if typed { inner.ty(ctx) } else { types::ANY };
@@ -81,7 +81,7 @@ fn deep_value(ctx: &Context, levels: usize, typed: bool) -> Constant {
     })
 }
 
-/// A graph whose blocks are `levels` deep.
+/// Returns a graph with `levels` levels of blocks.
 fn deep_graph(ctx: &Arc<Context>, levels: usize) -> Graph {
     let mut graph = Graph::new(ctx.clone());
     let root = graph.root();
@@ -97,7 +97,7 @@ fn deep_graph(ctx: &Arc<Context>, levels: usize) -> Graph {
     graph
 }
 
-/// Graphs in nodes of graphs.
+/// Returns `levels` graphs in attributes of each other's nodes.
 fn deep_subgraphs(ctx: &Arc<Context>, levels: usize) -> Graph {
     (1..levels).fold(Graph::new(ctx.clone()), |inner, _| {
         let mut graph = Graph::new(ctx.clone());
@@ -110,7 +110,7 @@ fn deep_subgraphs(ctx: &Arc<Context>, levels: usize) -> Graph {
     })
 }
 
-/// Modules that nest `levels` levels more than the bounds, with what nests.
+/// Modules that exceed the limits by `more` levels, with the kind of nesting.
 fn modules(ctx: &Arc<Context>, more: usize) -> Vec<(&'static str, Module)> {
     let levels = MAX_NESTING + more;
     let ty = deep_type(ctx, levels);
@@ -170,7 +170,7 @@ fn one_level_more_is_neither_written_nor_read() {
     });
 }
 
-/// Each list holds the next one twice, so that the number of paths doubles with each level.
+/// Each list contains the next one twice, so that the number of paths doubles with each level.
 #[test]
 fn sharing_is_bounded_and_kept() {
     let ctx = Arc::new(Context::new());

@@ -1,4 +1,4 @@
-//! Properties: what is printed parses to the same, and no text makes the parser panic.
+//! Property tests: printed graphs are parsed back to the same, and no text makes the parser panic.
 
 use frazil_ir::{
     AttributeValue, Builder, Constant, Context, DType, Device, DictConstant, Graph, InsertPoint, Storage, TensorData,
@@ -9,7 +9,7 @@ use num_complex::Complex64;
 use proptest::prelude::*;
 use std::sync::Arc;
 
-/// One step of building a graph; numbers choose among what there is.
+/// One step of building a graph; numbers choose among the existing values.
 #[derive(Clone, Debug)]
 enum Step {
     Int(i64),
@@ -25,7 +25,7 @@ enum Step {
     Name(prop::sample::Index, String),
 }
 
-/// A constant before there is a context.
+/// A constant that does not need a context.
 #[derive(Clone, Debug)]
 enum Literal {
     None,

@@ -1,4 +1,4 @@
-//! Small tensors print as PyTorch prints them. `data/tensors.txt` holds what it printed; `data/make_tensors.py` made it.
+//! Small tensors are printed as by PyTorch. `data/tensors.txt` contains PyTorch's output; `data/make_tensors.py` generates it.
 
 use frazil_ir::{Builder, Context, DType, Graph, TensorData};
 use frazil_syntax::{parse_graph, print_graph};
@@ -30,7 +30,7 @@ fn tensors_print_as_pytorch_prints_them() {
         if !printed.contains(&format!("[value={text}]()")) {
             failures.push(format!("line {}: {text:?}\n{printed}", number + 1));
         }
-        // Whether it is read as data or kept as text, it prints back.
+        // Whether it is read as data or kept as text, it is printed back unchanged.
         let back = parse_graph(&Arc::new(Context::new()), &printed).unwrap_or_else(|e| panic!("{printed}\n{e}"));
         assert_eq!(print_graph(&back.graph), printed);
     }

@@ -5,7 +5,7 @@
 //! references to storages (`BINPERSID`) become nodes that say what was asked for. Which globals may be named at all is decided here;
 //! what they mean is the business of the caller.
 //!
-//! A pickle can be cyclic (a list that was put into itself through the memo), and nested as deeply as it has bytes: whoever walks the
+//! A pickle can be cyclic (a list that was put into itself through the memo), and nested as deeply as it has bytes: code that walks the
 //! table bounds the depth.
 
 mod machine;

@@ -111,7 +111,7 @@ pub(super) fn write_constant(
     Ok(())
 }
 
-/// What a constant of type `ty` is: text keeps truth values as numbers, and devices as strings.
+/// Returns a constant of type `ty`: text contains bools as numbers, and devices as strings.
 pub(super) fn typed(ctx: &Context, value: &Constant, ty: TypeId) -> Constant {
     match (ctx.type_kind(ty), value) {
         (TypeKind::Bool, Constant::Int(i)) => Constant::Bool(*i != 0),

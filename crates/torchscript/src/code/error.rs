@@ -13,7 +13,7 @@ pub enum CodeError {
         kind: String,
         /// What is in the way.
         why: String,
-        /// Where the node comes from, with a colon behind; empty when nobody knows.
+        /// Where the node comes from, with a colon behind; empty if it is not known.
         place: String,
     },
     /// A function whose signature does not fit its graph, or that returns several values.

@@ -77,7 +77,7 @@ fn can_inline(graph: &Graph, node: NodeId, value: ValueId) -> bool {
         return false;
     };
     let user = graph.kind(only.user);
-    // A name that somebody chose is kept, unless the value goes straight to the end of its block.
+    // A name that the source has is kept, unless the value goes straight to the end of its block.
     let is_named = has_name(graph, value) && user != symbols::PRIM_RETURN;
     // What a loop starts with is assigned before its condition is evaluated; a nested function may read a value more than once.
     let is_carried = user == symbols::PRIM_LOOP && only.index >= 2;

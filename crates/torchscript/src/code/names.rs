@@ -84,7 +84,7 @@ pub(super) fn identifier_of(name: &str) -> String {
     out
 }
 
-/// Whether somebody has named the value: numbers are no names.
+/// Whether the value has a name: numbers are not names.
 pub(super) fn has_name(graph: &Graph, value: ValueId) -> bool {
     base_name(graph, value).is_some()
 }

@@ -354,7 +354,7 @@ impl FunctionPrinter<'_> {
                 !carried.is_empty()
             }
             LoopForm::While => {
-                // Nobody reads the counter: its value stands for the condition, which needs a variable.
+                // The counter is unused: its value stands for the condition, which needs a variable.
                 self.name_values(graph, &[counter]);
                 self.assignment(graph, &[counter], &[*condition])?;
                 self.indent();

@@ -17,10 +17,10 @@ use std::sync::Arc;
 
 use frazil_ir::nesting::check_module;
 use frazil_ir::schema::Catalogue;
-use frazil_ir::{Module, NodeId, SymbolId, TensorData};
+use frazil_ir::{CompilationUnit, Context, Module, NodeId, SymbolId, TensorData, symbols};
 
 use crate::code::print_module;
-use crate::frontend::{MAX_DEPTH, Stack, no_module, too_deep, with_stack};
+use crate::source::{MAX_DEPTH, Stack, too_deep, with_stack};
 use records::RecordWriter;
 use values::{Pickled, ValueWriter};
 
@@ -220,4 +220,10 @@ impl Pickled {
         }
         Ok(())
     }
+}
+
+/// A module that holds nothing, for writers of values that belong to none.
+fn no_module() -> Module {
+    let ctx = Arc::new(Context::new());
+    Module::new(ctx, CompilationUnit::default(), symbols::EMPTY, Vec::new())
 }

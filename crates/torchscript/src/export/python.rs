@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use frazil_ir::{Constant, FunctionId, Graph, Module, NodeId, SymbolId, TypeKind, symbols};
 
 use super::SaveError;
-use crate::frontend::python_function;
+use crate::emit::python_function;
 
 /// Fails where the methods of the module's objects, or what they call, call such a function.
 pub(super) fn check(module: &Module) -> Result<(), SaveError> {

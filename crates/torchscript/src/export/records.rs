@@ -1,6 +1,6 @@
 //! The zip container of an archive that is being written.
 //!
-//! Every record is stored as it is and begins on a boundary of 64 bytes, so that whoever maps the file can use tensors where they lie; code
+//! Every record is stored as it is and begins on a boundary of 64 bytes, so that a process that maps the file can use tensors in place; code
 //! and its debug records are deflated when that pays, as PyTorch does.
 
 use std::io::{self, Seek, SeekFrom, Write};

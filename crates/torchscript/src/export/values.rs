@@ -1,4 +1,4 @@
-//! Objects and values as pickles: the inverse of the reader in `frontend/objects.rs`.
+//! Objects and values as pickles: the inverse of the reader in `objects`.
 //!
 //! Identity is kept through the memo: an object, container or tensor that is reached twice is written once and referred to afterwards, and two
 //! tensors on one storage name one record.
@@ -15,7 +15,7 @@ use frazil_ir::{
 use indexmap::IndexMap;
 
 use super::error::{SaveError, unwritable};
-use crate::frontend::Stack;
+use crate::source::Stack;
 
 use super::pickle::{MemoSlot, PickleWriter, ShortTuple};
 

@@ -323,7 +323,7 @@ proptest::proptest! {
         let again = only(&printed);
         assert_eq!(structure(&function.graph), structure(&again.graph), "\n{written}\n{printed}");
 
-        // Variables of branches and loops keep their names: results that nobody uses are ordered by them.
+        // Variables of branches and loops keep their names: unused results are ordered by them.
         let nodes = function.graph.all_nodes();
         for node in nodes.into_iter().filter(|&node| function.graph.node_blocks(node).is_empty()).collect::<Vec<_>>() {
             for output in function.graph.node_outputs(node).to_vec() {

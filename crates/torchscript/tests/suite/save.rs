@@ -243,7 +243,7 @@ fn the_original_text_goes_along() {
 }
 
 #[test]
-fn containers_that_nobody_could_walk_through_are_refused() {
+fn containers_that_cannot_be_traversed_are_refused() {
     const CODE: &str = "class Net(Module):\n  training : bool\n  w : Any\n";
     let (ctx, catalogue) = catalogue();
     let load = |levels: u8| {

@@ -153,9 +153,6 @@ def helper_matrix_power(self: Tensor, n: int) -> Tensor:
 def linalg_matrix_power(self: Tensor, n: int) -> Tensor:
     return helper_matrix_power(self, n)
 
-def matrix_power(self: Tensor, n: int) -> Tensor:
-    return helper_matrix_power(self, n)
-
 def tensordot(self: Tensor, other: Tensor, dims_self: List[int], dims_other: List[int]) -> Tensor:
     a = self
     b = other

@@ -4,8 +4,9 @@
 //! schema's arguments, all of them. They call operators, and the functions above them in their file whose names begin with
 //! `helper_`, which define no operator and are copied to where they are called.
 
-use frazil_ir::schema::Catalogue;
+use frazil_ir::schema::{AliasUse, Catalogue};
 use frazil_ir::{Builder, Constant, CopyMap, Graph, NodeId, SymbolId, ValueId, symbols};
+use frazil_runtime::entry::{Entry, ResultLayout, Row};
 use frazil_runtime::registry::{CompileFn, CompiledGraphs, Composites, Registry};
 use frazil_torchscript::{LoadOptions, compile_source};
 use indexmap::IndexMap;
@@ -45,6 +46,64 @@ const SOURCES: [Source; 21] = sources![
     "windows.py",
 ];
 
+/// What the source cannot state about the operators that it defines.
+pub(crate) const ENTRIES: &[Row] = &[
+    // sampling.py, windows.py, backward.py
+    ("aten::adaptive_max_pool1d", on_images()),
+    ("aten::adaptive_max_pool2d", on_images()),
+    ("aten::max_pool2d_with_indices_backward", on_images()),
+    ("aten::max_unpool2d", on_images()),
+    // dropout.py
+    (
+        "aten::alpha_dropout",
+        Entry::new().random_if("train").may_return_operand(),
+    ),
+    (
+        "aten::dropout",
+        Entry::new().random_if("train").preserves_rank().may_return_operand(),
+    ),
+    (
+        "aten::feature_alpha_dropout",
+        Entry::new().random_if("train").may_return_operand(),
+    ),
+    (
+        "aten::feature_dropout",
+        Entry::new().random_if("train").may_return_operand(),
+    ),
+    ("aten::native_dropout", Entry::new().random_if("train")),
+    ("aten::rrelu", Entry::new().random_if("training")),
+    // recurrent.py
+    ("aten::gru", Entry::new().random_if("train")),
+    ("aten::lstm", Entry::new().random_if("train")),
+    ("aten::rnn_relu", Entry::new().random_if("train")),
+    ("aten::rnn_tanh", Entry::new().random_if("train")),
+    // variants.py
+    ("aten::empty_strided", Entry::new().external()),
+    ("aten::new_empty_strided", Entry::new().external()),
+    // norms.py
+    ("aten::_batch_norm_impl_index", Entry::new().updates_statistics()),
+    ("aten::native_batch_norm", Entry::new().updates_statistics()),
+    // linear_algebra.py, factorizations.py
+    ("aten::chain_matmul", Entry::new().may_return_operand()),
+    (
+        "aten::linalg_householder_product",
+        Entry::new().aliases(&[("aten::orgqr", AliasUse::Everywhere)]),
+    ),
+    (
+        "aten::linalg_matrix_power",
+        Entry::new().aliases(&[("aten::matrix_power", AliasUse::Everywhere)]),
+    ),
+    (
+        "aten::mvlgamma",
+        Entry::new().aliases(&[("aten::special_multigammaln", AliasUse::Normalised)]),
+    ),
+];
+
+/// An operator that keeps channels innermost.
+const fn on_images() -> Entry {
+    Entry::new().layout(ResultLayout::ChannelsLast(3))
+}
+
 /// How names of functions begin that define no operator.
 const HELPER: &str = "helper_";
 
@@ -64,6 +123,7 @@ pub(crate) fn register(registry: &mut Registry) {
             compile,
         });
     }
+    registry.register_all(ENTRIES);
 }
 
 fn compile(file: &str, text: &str, catalogue: &Catalogue) -> CompiledGraphs {

@@ -1,9 +1,9 @@
 //! Activation functions.
 
-use super::PointwiseRow;
 use super::arithmetic::times_alpha;
 use frazil_ir::DType;
 use frazil_runtime::Scalar;
+use frazil_runtime::entry::{Entry, Row};
 use frazil_runtime::op::OpError;
 use frazil_runtime::pointwise::Promotion::{Default, Float};
 use frazil_runtime::pointwise::{Body, Pointwise};
@@ -11,28 +11,29 @@ use frazil_runtime::sym::Sym;
 
 const SELF: &[&str] = &["self"];
 
-pub(super) const POINTWISE: &[PointwiseRow] = &[
+pub(super) const ENTRIES: &[Row] = &[
     (
         "aten::relu",
-        Pointwise::new(SELF, Default, |b| match b.dtype() {
+        Entry::pointwise(Pointwise::new(SELF, Default, |b| match b.dtype() {
             DType::Bool => b.fail(OpError::raised("Boolean inputs not supported for relu")),
             _ => b.x(0).maximum(0.0),
-        }),
+        }))
+        .preserves_rank(),
     ),
     // What the two operators give that it stands for. PyTorch's own clamps infinity to the largest number, and NaN to zero in some places.
     (
         "aten::_add_relu",
-        Pointwise::new(&["self", "other"], Default, |b| {
+        Entry::pointwise(Pointwise::new(&["self", "other"], Default, |b| {
             (b.x(0) + times_alpha(b, 1)).maximum(0.0)
-        }),
+        })),
     ),
     (
         "aten::relu6",
-        Pointwise::new(SELF, Default, |b| b.x(0).maximum(0.0).minimum(6.0)),
+        Entry::pointwise(Pointwise::new(SELF, Default, |b| b.x(0).maximum(0.0).minimum(6.0))).preserves_rank(),
     ),
     (
         "aten::hardtanh",
-        Pointwise::new(SELF, Default, |b| {
+        Entry::pointwise(Pointwise::new(SELF, Default, |b| {
             let (low, high) = (b.value("min_val"), b.value("max_val"));
             if let Some(text) = refused_limits(b.dtype(), low, high) {
                 return b.fail(OpError::raised(text));
@@ -49,66 +50,87 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
                 None => x,
             };
             x.maximum(limit("min_val")).minimum(limit("max_val")).cast(b.compute())
-        }),
+        }))
+        .preserves_rank(),
     ),
     (
         "aten::leaky_relu",
-        Pointwise::new(SELF, Float, |b| {
+        Entry::pointwise(Pointwise::new(SELF, Float, |b| {
             b.x(0).gt(0.0).select(b.x(0), b.x(0) * b.scalar("negative_slope"))
-        }),
+        }))
+        .preserves_rank(),
     ),
-    ("aten::elu", Pointwise::new(SELF, Float, elu)),
+    (
+        "aten::elu",
+        Entry::pointwise(Pointwise::new(SELF, Float, elu)).preserves_rank(),
+    ),
     (
         "aten::selu",
-        Pointwise::new(SELF, Float, |b| {
+        Entry::pointwise(Pointwise::new(SELF, Float, |b| {
             // The constants of the paper, which make activations normalise themselves.
             const ALPHA: f64 = 1.673_263_242_354_377_2;
             const SCALE: f64 = 1.050_700_987_355_480_5;
             b.x(0).lt(0.0).select(b.x(0).expm1() * (ALPHA * SCALE), b.x(0) * SCALE)
-        }),
+        })),
     ),
     (
         "aten::celu",
-        Pointwise::new(SELF, Float, |b| {
+        Entry::pointwise(Pointwise::new(SELF, Float, |b| {
             let alpha = b.value_in_range("alpha");
             if alpha == 0.0 {
                 return b.fail(OpError::raised("ZeroDivisionError: alpha cannot be 0 for CELU"));
             }
             b.x(0).lt(0.0).select((b.x(0) / alpha).expm1() * alpha, b.x(0))
-        }),
+        })),
     ),
-    ("aten::gelu", Pointwise::new(SELF, Float, gelu)),
+    (
+        "aten::gelu",
+        Entry::pointwise(Pointwise::new(SELF, Float, gelu)).preserves_rank(),
+    ),
     (
         "aten::silu",
-        Pointwise::new(SELF, Float, |b| b.x(0) / (b.constant(1.0) + (-b.x(0)).exp())),
+        Entry::pointwise(Pointwise::new(SELF, Float, |b| {
+            b.x(0) / (b.constant(1.0) + (-b.x(0)).exp())
+        }))
+        .preserves_rank(),
     ),
     (
         "aten::mish",
-        Pointwise::new(SELF, Float, |b| b.x(0) * b.x(0).softplus().tanh()),
+        Entry::pointwise(Pointwise::new(SELF, Float, |b| b.x(0) * b.x(0).softplus().tanh())).preserves_rank(),
     ),
-    ("aten::softplus", Pointwise::new(SELF, Float, softplus)),
+    (
+        "aten::softplus",
+        Entry::pointwise(Pointwise::new(SELF, Float, softplus)),
+    ),
     (
         "aten::log_sigmoid",
-        Pointwise::new(SELF, Float, |b| b.x(0).minimum(0.0) - (-b.x(0).abs()).exp().log1p()),
+        Entry::pointwise(Pointwise::new(SELF, Float, |b| {
+            b.x(0).minimum(0.0) - (-b.x(0).abs()).exp().log1p()
+        })),
     ),
     (
         "aten::hardsigmoid",
-        Pointwise::new(SELF, Float, |b| (b.x(0) + 3.0).maximum(0.0).minimum(6.0) / 6.0),
+        Entry::pointwise(Pointwise::new(SELF, Float, |b| {
+            (b.x(0) + 3.0).maximum(0.0).minimum(6.0) / 6.0
+        })),
     ),
     (
         "aten::hardswish",
-        Pointwise::new(SELF, Float, |b| b.x(0) * (b.x(0) + 3.0).maximum(0.0).minimum(6.0) / 6.0),
+        Entry::pointwise(Pointwise::new(SELF, Float, |b| {
+            b.x(0) * (b.x(0) + 3.0).maximum(0.0).minimum(6.0) / 6.0
+        }))
+        .preserves_rank(),
     ),
     (
         "aten::hardshrink",
-        Pointwise::new(SELF, Float, |b| {
+        Entry::pointwise(Pointwise::new(SELF, Float, |b| {
             let lambda = b.rounded_scalar("lambd");
             b.x(0).abs().le(lambda).select(b.constant(0.0), b.x(0))
-        }),
+        })),
     ),
     (
         "aten::softshrink",
-        Pointwise::new(SELF, Float, |b| {
+        Entry::pointwise(Pointwise::new(SELF, Float, |b| {
             let (x, lambda) = (b.x(0), b.rounded_scalar("lambd"));
             let (given, dtype) = (b.value("lambd"), b.dtype());
             if !(given >= 0.0 && given.is_finite()) || Scalar::Float(given).checked_to(dtype).is_err() {
@@ -119,23 +141,23 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
             }
             x.gt(lambda)
                 .select(x - lambda, x.lt(-lambda).select(x + lambda, x * 0.0))
-        }),
+        })),
     ),
     (
         "aten::threshold",
-        Pointwise::new(SELF, Default, |b| {
+        Entry::pointwise(Pointwise::new(SELF, Default, |b| {
             b.demand("threshold_cpu", |dtype| dtype != DType::Bool);
             b.x(0)
                 .le(b.scalar("threshold"))
                 .select(b.rounded_scalar("value"), b.x(0))
-        }),
+        })),
     ),
     // Channels are dimension 1; a weight of one element serves all.
     (
         "aten::_prelu_kernel",
-        Pointwise::new(&["self", "weight"], Float, |b| {
+        Entry::pointwise(Pointwise::new(&["self", "weight"], Float, |b| {
             b.x(0).gt(0.0).select(b.x(0), b.x(0) * b.x(1))
-        }),
+        })),
     ),
 ];
 

@@ -1,14 +1,16 @@
 //! Arithmetic, comparison, logic and bits, element by element.
 
+use super::by_tensor;
 use super::complex::mapped;
-use super::{PointwiseRow, ProgramRow};
 use frazil_ir::DType;
+use frazil_ir::schema::AliasUse;
 use frazil_runtime::Scalar;
 use frazil_runtime::args::Args;
 use frazil_runtime::call::run_as_program;
+use frazil_runtime::entry::{Entry, ResultLayout, Row, ScalarConversion, ScalarVariant};
 use frazil_runtime::expr::{BinaryOp, UnaryOp};
-use frazil_runtime::op::{Form, KernelFn, OpError, one};
-use frazil_runtime::pointwise::Promotion::{Default, IntToFloat, Logical, ToBool, Wide};
+use frazil_runtime::op::{Form, OpError, one};
+use frazil_runtime::pointwise::Promotion::{Default, IntToFloat, Wide};
 use frazil_runtime::pointwise::{Body, Pointwise};
 use frazil_runtime::promote::real_of;
 use frazil_runtime::structured::Program;
@@ -38,251 +40,252 @@ fn is_real_number(dtype: DType) -> bool {
     is_integer(dtype) || dtype.is_floating_point()
 }
 
-pub(super) const POINTWISE: &[PointwiseRow] = &[
+/// Of complex numbers each part is one, which programs cannot say.
+pub(super) const ENTRIES: &[Row] = &[
     // self + alpha * other
     (
         "aten::add",
-        Pointwise::new(SELF_OTHER, Default, |b| b.x(0) + scaled(b, 1)),
+        Entry::pointwise(Pointwise::new(SELF_OTHER, Default, |b| b.x(0) + scaled(b, 1))),
     ),
     (
         "aten::sub",
-        Pointwise::new(SELF_OTHER, Default, |b| {
+        Entry::pointwise(Pointwise::new(SELF_OTHER, Default, |b| {
             no_bools(b);
             b.x(0) - scaled(b, 1)
-        }),
+        }))
+        .aliases(&[("aten::subtract", AliasUse::Everywhere)]),
     ),
     (
         "aten::rsub",
-        Pointwise::new(SELF_OTHER, Default, |b| {
+        Entry::pointwise(Pointwise::new(SELF_OTHER, Default, |b| {
             no_bools(b);
             b.x(1) - scaled(b, 0)
-        }),
+        })),
     ),
     (
         "aten::mul",
-        Pointwise::new(SELF_OTHER, Default, |b| b.x(0) * b.unrounded(1)),
+        Entry::pointwise(Pointwise::new(SELF_OTHER, Default, |b| b.x(0) * b.unrounded(1)))
+            .aliases(&[("aten::multiply", AliasUse::Everywhere)]),
     ),
-    ("aten::div", Pointwise::new(SELF_OTHER, IntToFloat, quotient)),
+    (
+        "aten::div",
+        Entry::pointwise(Pointwise::new(SELF_OTHER, IntToFloat, quotient))
+            .layout(ResultLayout::Elementwise)
+            .aliases(&[
+                ("aten::divide", AliasUse::Everywhere),
+                ("aten::true_divide", AliasUse::Everywhere),
+            ]),
+    ),
     (
         "aten::floor_divide",
-        Pointwise::new(SELF_OTHER, Default, |b| {
+        Entry::pointwise(Pointwise::new(SELF_OTHER, Default, |b| {
             b.demand("div_floor_cpu", is_real_number);
             b.x(0).binary(BinaryOp::DivFloor, b.unrounded(1))
-        }),
+        })),
     ),
     (
         "aten::remainder",
-        Pointwise::new(SELF_OTHER, Default, |b| {
+        Entry::pointwise(Pointwise::new(SELF_OTHER, Default, |b| {
             b.demand("remainder_cpu", is_real_number);
             b.x(0).binary(BinaryOp::Remainder, b.x(1))
-        }),
+        })),
     ),
     (
         "aten::fmod",
-        Pointwise::new(SELF_OTHER, Default, |b| {
+        Entry::pointwise(Pointwise::new(SELF_OTHER, Default, |b| {
             b.demand("fmod_cpu", is_real_number);
             b.x(0).binary(BinaryOp::Fmod, b.x(1))
-        }),
+        })),
     ),
-    ("aten::pow", Pointwise::new(&["self", "exponent"], Default, power)),
-    ("aten::float_power", Pointwise::new(&["self", "exponent"], Wide, power)),
-    ("aten::neg", Pointwise::new(SELF, Default, |b| -no_bool(b))),
+    (
+        "aten::pow",
+        Entry::pointwise(Pointwise::new(&["self", "exponent"], Default, power)),
+    ),
+    (
+        "aten::float_power",
+        Entry::pointwise(Pointwise::new(&["self", "exponent"], Wide, power)),
+    ),
+    (
+        "aten::neg",
+        Entry::pointwise(Pointwise::new(SELF, Default, |b| -no_bool(b)))
+            .aliases(&[("aten::negative", AliasUse::Everywhere)]),
+    ),
     (
         "aten::reciprocal",
-        Pointwise::new(SELF, IntToFloat, |b| b.constant(1.0) / b.x(0)),
+        Entry::pointwise(Pointwise::new(SELF, IntToFloat, |b| b.constant(1.0) / b.x(0))),
     ),
     (
         "aten::maximum",
-        Pointwise::new(SELF_OTHER, Default, |b| b.x(0).maximum(b.x(1))),
+        Entry::pointwise(Pointwise::new(SELF_OTHER, Default, |b| b.x(0).maximum(b.x(1)))),
     ),
     (
         "aten::minimum",
-        Pointwise::new(SELF_OTHER, Default, |b| b.x(0).minimum(b.x(1))),
+        Entry::pointwise(Pointwise::new(SELF_OTHER, Default, |b| b.x(0).minimum(b.x(1)))),
     ),
     (
         "aten::max.other",
-        Pointwise::new(SELF_OTHER, Default, |b| b.x(0).maximum(b.x(1))),
+        Entry::pointwise(Pointwise::new(SELF_OTHER, Default, |b| b.x(0).maximum(b.x(1)))),
     ),
     (
         "aten::min.other",
-        Pointwise::new(SELF_OTHER, Default, |b| b.x(0).minimum(b.x(1))),
+        Entry::pointwise(Pointwise::new(SELF_OTHER, Default, |b| b.x(0).minimum(b.x(1)))),
     ),
     (
         "aten::fmax",
-        Pointwise::new(SELF_OTHER, Default, |b| b.x(0).binary(BinaryOp::Fmax, b.x(1))),
+        Entry::pointwise(Pointwise::new(SELF_OTHER, Default, |b| {
+            b.x(0).binary(BinaryOp::Fmax, b.x(1))
+        })),
     ),
     (
         "aten::fmin",
-        Pointwise::new(SELF_OTHER, Default, |b| b.x(0).binary(BinaryOp::Fmin, b.x(1))),
+        Entry::pointwise(Pointwise::new(SELF_OTHER, Default, |b| {
+            b.x(0).binary(BinaryOp::Fmin, b.x(1))
+        })),
     ),
     (
         "aten::hypot",
-        Pointwise::new(SELF_OTHER, Default, |b| {
+        Entry::pointwise(Pointwise::new(SELF_OTHER, Default, |b| {
             b.demand("hypot_cpu", DType::is_floating_point);
             b.x(0).binary(BinaryOp::Hypot, b.x(1))
-        }),
+        })),
     ),
     (
         "aten::atan2",
-        Pointwise::new(SELF_OTHER, IntToFloat, |b| b.x(0).binary(BinaryOp::Atan2, b.x(1))),
+        Entry::pointwise(Pointwise::new(SELF_OTHER, IntToFloat, |b| {
+            b.x(0).binary(BinaryOp::Atan2, b.x(1))
+        }))
+        .aliases(&[("aten::arctan2", AliasUse::Everywhere)]),
     ),
     (
         "aten::copysign",
-        Pointwise::new(SELF_OTHER, IntToFloat, |b| b.x(0).binary(BinaryOp::Copysign, b.x(1))),
+        Entry::pointwise(Pointwise::new(SELF_OTHER, IntToFloat, |b| {
+            b.x(0).binary(BinaryOp::Copysign, b.x(1))
+        })),
     ),
-    ("aten::nextafter", Pointwise::new(SELF_OTHER, Default, next_after)),
+    (
+        "aten::nextafter",
+        Entry::pointwise(Pointwise::new(SELF_OTHER, Default, next_after)),
+    ),
     (
         "aten::gcd",
-        Pointwise::new(SELF_OTHER, Default, |b| {
+        Entry::pointwise(Pointwise::new(SELF_OTHER, Default, |b| {
             b.demand("gcd_cpu", is_integer);
             b.x(0).binary(BinaryOp::Gcd, b.x(1))
-        }),
+        })),
     ),
-    ("aten::lcm", Pointwise::new(SELF_OTHER, Default, lcm)),
+    ("aten::lcm", Entry::pointwise(Pointwise::new(SELF_OTHER, Default, lcm))),
     (
         "aten::heaviside",
-        Pointwise::new(&["self", "values"], Default, heaviside),
+        Entry::pointwise(Pointwise::new(&["self", "values"], Default, heaviside)),
     ),
-    ("aten::clamp", Pointwise::new(&["self", "min", "max"], Default, clamp)),
-    ("aten::clip", Pointwise::new(&["self", "min", "max"], Default, clamp)),
+    (
+        "aten::clamp",
+        Entry::pointwise(Pointwise::new(&["self", "min", "max"], Default, clamp))
+            .aliases(&[("aten::clip", AliasUse::Everywhere)]),
+    ),
     (
         "aten::clamp_min",
-        Pointwise::new(&["self", "min"], Default, |b| limited(b, BinaryOp::Maximum)),
+        Entry::pointwise(Pointwise::new(&["self", "min"], Default, |b| {
+            limited(b, BinaryOp::Maximum)
+        })),
     ),
     (
         "aten::clamp_max",
-        Pointwise::new(&["self", "max"], Default, |b| limited(b, BinaryOp::Minimum)),
+        Entry::pointwise(Pointwise::new(&["self", "max"], Default, |b| {
+            limited(b, BinaryOp::Minimum)
+        })),
     ),
     // start + weight * (end - start), from the nearer end
-    ("aten::lerp", Pointwise::new(&["self", "end", "weight"], Default, lerp)),
+    (
+        "aten::lerp",
+        Entry::pointwise(Pointwise::new(&["self", "end", "weight"], Default, lerp)),
+    ),
     // self + value * tensor1 * tensor2, and with a quotient
     (
         "aten::addcmul",
-        Pointwise::new(&["self", "tensor1", "tensor2"], Default, |b| {
+        Entry::pointwise(Pointwise::new(&["self", "tensor1", "tensor2"], Default, |b| {
             b.demand("addcmul_cpu_out", |dtype| dtype != DType::Bool);
             b.x(0) + b.scalar("value") * b.x(1) * b.x(2)
-        }),
+        })),
     ),
     (
         "aten::addcdiv",
-        Pointwise::new(&["self", "tensor1", "tensor2"], Default, |b| {
+        Entry::pointwise(Pointwise::new(&["self", "tensor1", "tensor2"], Default, |b| {
             let whole = |n| b.operand_dtype(n).is_some_and(|d| is_integer(d) || d == DType::Bool);
             if whole(1) && whole(2) {
                 return b.fail(OpError::raised(INTEGER_ADDCDIV));
             }
             b.x(0) + b.scalar("value") * b.x(1) / b.x(2)
-        }),
-    ),
-    ("aten::eq", Pointwise::new(SELF_OTHER, ToBool, |b| b.x(0).eq(b.x(1)))),
-    ("aten::ne", Pointwise::new(SELF_OTHER, ToBool, |b| b.x(0).ne(b.x(1)))),
-    ("aten::lt", Pointwise::new(SELF_OTHER, ToBool, |b| b.x(0).lt(b.x(1)))),
-    ("aten::le", Pointwise::new(SELF_OTHER, ToBool, |b| b.x(0).le(b.x(1)))),
-    ("aten::gt", Pointwise::new(SELF_OTHER, ToBool, |b| b.x(0).gt(b.x(1)))),
-    ("aten::ge", Pointwise::new(SELF_OTHER, ToBool, |b| b.x(0).ge(b.x(1)))),
-    (
-        "aten::not_equal",
-        Pointwise::new(SELF_OTHER, ToBool, |b| b.x(0).ne(b.x(1))),
-    ),
-    ("aten::less", Pointwise::new(SELF_OTHER, ToBool, |b| b.x(0).lt(b.x(1)))),
-    (
-        "aten::less_equal",
-        Pointwise::new(SELF_OTHER, ToBool, |b| b.x(0).le(b.x(1))),
-    ),
-    (
-        "aten::greater",
-        Pointwise::new(SELF_OTHER, ToBool, |b| b.x(0).gt(b.x(1))),
-    ),
-    (
-        "aten::greater_equal",
-        Pointwise::new(SELF_OTHER, ToBool, |b| b.x(0).ge(b.x(1))),
-    ),
-    ("aten::isclose", Pointwise::new(SELF_OTHER, ToBool, is_close)),
-    (
-        "aten::logical_and",
-        Pointwise::new(SELF_OTHER, Logical, |b| b.x(0).and(b.x(1))),
-    ),
-    (
-        "aten::logical_or",
-        Pointwise::new(SELF_OTHER, Logical, |b| b.x(0).or(b.x(1))),
-    ),
-    (
-        "aten::logical_xor",
-        Pointwise::new(SELF_OTHER, Logical, |b| b.x(0).xor(b.x(1))),
-    ),
-    ("aten::logical_not", Pointwise::new(SELF, Logical, |b| b.x(0).negated())),
-    (
-        "aten::bitwise_and",
-        Pointwise::new(SELF_OTHER, Default, |b| integer(b).and(b.x(1))),
-    ),
-    (
-        "aten::bitwise_or",
-        Pointwise::new(SELF_OTHER, Default, |b| integer(b).or(b.x(1))),
-    ),
-    (
-        "aten::bitwise_xor",
-        Pointwise::new(SELF_OTHER, Default, |b| integer(b).xor(b.x(1))),
-    ),
-    (
-        "aten::__and__",
-        Pointwise::new(SELF_OTHER, Default, |b| integer(b).and(b.x(1))),
-    ),
-    (
-        "aten::__or__",
-        Pointwise::new(SELF_OTHER, Default, |b| integer(b).or(b.x(1))),
-    ),
-    (
-        "aten::__xor__",
-        Pointwise::new(SELF_OTHER, Default, |b| integer(b).xor(b.x(1))),
-    ),
-    (
-        "aten::bitwise_not",
-        Pointwise::new(SELF, Default, |b| integer(b).unary(UnaryOp::BitNot)),
-    ),
-    (
-        "aten::bitwise_left_shift",
-        Pointwise::new(SELF_OTHER, Default, |b| integer(b).binary(BinaryOp::Shl, b.x(1))),
-    ),
-    (
-        "aten::bitwise_right_shift",
-        Pointwise::new(SELF_OTHER, Default, |b| integer(b).binary(BinaryOp::Shr, b.x(1))),
-    ),
-    (
-        "aten::__lshift__",
-        Pointwise::new(SELF_OTHER, Default, |b| integer(b).binary(BinaryOp::Shl, b.x(1))),
-    ),
-    (
-        "aten::__rshift__",
-        Pointwise::new(SELF_OTHER, Default, |b| integer(b).binary(BinaryOp::Shr, b.x(1))),
+        })),
     ),
     // condition ? self : other
-    ("aten::where.self", WHERE),
-    ("aten::where.Scalar", WHERE),
-    ("aten::where.ScalarSelf", WHERE),
-    ("aten::where.ScalarOther", WHERE),
-    ("aten::isnan", Pointwise::new(SELF, ToBool, |b| b.x(0).is_nan())),
-    ("aten::isinf", Pointwise::new(SELF, ToBool, |b| b.x(0).is_inf())),
+    ("aten::where.self", Entry::pointwise(WHERE)),
+    ("aten::where.Scalar", Entry::pointwise(WHERE)),
+    ("aten::where.ScalarSelf", Entry::pointwise(WHERE)),
+    ("aten::where.ScalarOther", Entry::pointwise(WHERE)),
     (
-        "aten::isfinite",
-        Pointwise::new(SELF, ToBool, |b| b.x(0).is_nan().or(b.x(0).is_inf()).negated()),
+        "aten::nan_to_num",
+        Entry::pointwise(NAN_TO_NUM).eager(|c| {
+            let t = c.tensor(0)?;
+            if !t.dtype().is_complex() {
+                if c.schema.is_mutable() && !t.dtype().is_floating_point() {
+                    // Nothing is written, so the tensor may as well be one that cannot be.
+                    return one(t);
+                }
+                return run_as_program(c, |args| NAN_TO_NUM.program(args));
+            }
+            let given = |n: usize, default: f64| match c.arg(n) {
+                Value::None => Ok(default),
+                _ => c.float(n),
+            };
+            let max = match real_of(t.dtype()) {
+                DType::Half => 65504.0,
+                DType::Double => f64::MAX,
+                _ => f64::from(f32::MAX),
+            };
+            let (nan, above, below) = (given(1, 0.0)?, given(2, max)?, given(3, -max)?);
+            let number = |x: f64| match x {
+                _ if x.is_nan() => nan,
+                f64::INFINITY => above,
+                f64::NEG_INFINITY => below,
+                _ => x,
+            };
+            one(mapped(&t, |z| Complex64::new(number(z.re), number(z.im)))?)
+        }),
     ),
-    (
-        "aten::isposinf",
-        Pointwise::new(SELF, ToBool, |b| b.x(0).is_inf().and(b.x(0).gt(0.0))),
-    ),
-    (
-        "aten::isneginf",
-        Pointwise::new(SELF, ToBool, |b| b.x(0).is_inf().and(b.x(0).lt(0.0))),
-    ),
-    ("aten::nan_to_num", NAN_TO_NUM),
     (
         "aten::masked_fill",
-        Pointwise::new(SELF, Default, masked_fill).with_others(&["mask", "value"]),
+        Entry::pointwise(Pointwise::new(SELF, Default, masked_fill).with_others(&["mask", "value"]))
+            .layout(ResultLayout::AsComputed),
     ),
-];
-
-pub(super) const PROGRAMS: &[ProgramRow] = &[
-    (Form::Pointwise, "aten::div.Tensor_mode", divided),
-    (Form::Pointwise, "aten::div.Scalar_mode", divided),
+    ("aten::div.Tensor_mode", Entry::program(Form::Pointwise, divided)),
+    (
+        "aten::div.Scalar_mode",
+        Entry::program(Form::Pointwise, divided).scalar_variant(&ScalarVariant {
+            overload: "Tensor_mode",
+            ..by_tensor(1, ScalarConversion::Quotient)
+        }),
+    ),
+    (
+        "aten::add.Scalar",
+        Entry::new().scalar_variant(&by_tensor(1, ScalarConversion::Promoted)),
+    ),
+    (
+        "aten::sub.Scalar",
+        Entry::new().scalar_variant(&by_tensor(1, ScalarConversion::Promoted)),
+    ),
+    (
+        "aten::mul.Scalar",
+        Entry::new().scalar_variant(&by_tensor(1, ScalarConversion::Widened)),
+    ),
+    (
+        "aten::div.Scalar",
+        Entry::new().scalar_variant(&by_tensor(1, ScalarConversion::Quotient)),
+    ),
+    (
+        "aten::masked_fill.Scalar",
+        Entry::new().scalar_variant(&by_tensor(2, ScalarConversion::Stored)),
+    ),
 ];
 
 /// rounding_mode: None, "trunc" or "floor". Without one integers become floats.
@@ -358,17 +361,6 @@ fn no_bools(b: &Body<'_, '_>) {
         }
     };
     b.fail(OpError::raised(text));
-}
-
-/// Operand 0 of an operator on bits.
-fn integer<'f>(b: &Body<'f, '_>) -> Sym<'f> {
-    if b.dtype().is_floating_point() || b.dtype().is_complex() {
-        return b.fail(OpError::raised(format!(
-            "\"bitwise\" not implemented for '{}'",
-            b.dtype().type_name()
-        )));
-    }
-    b.x(0)
 }
 
 fn rounded_division<'f>(b: &Body<'f, '_>) -> Sym<'f> {
@@ -537,72 +529,6 @@ fn refused_ends(b: &Body<'_, '_>) -> Option<OpError> {
         "\"lerp_kernel_{kind}\" not implemented for '{dtype}'"
     )))
 }
-
-fn is_close<'f>(b: &Body<'f, '_>) -> Sym<'f> {
-    let (x, y) = (b.x(0), b.x(1));
-    if let (Some(own), Some(other)) = (b.operand_dtype(0), b.operand_dtype(1))
-        && own != other
-    {
-        let (own, other) = (own.type_name(), other.type_name());
-        return b.fail(OpError::raised(format!("{own} did not match {other}")));
-    }
-    let (rtol, atol) = (b.value("rtol"), b.value("atol"));
-    for (name, tolerance) in [("rtol", rtol), ("atol", atol)] {
-        if tolerance < 0.0 {
-            return b.fail(OpError::raised(format!(
-                "{name} must be greater than or equal to zero, but got {tolerance}"
-            )));
-        }
-    }
-    let equal = if b.value("equal_nan") != 0.0 {
-        x.eq(y).or(x.is_nan().and(y.is_nan()))
-    } else {
-        x.eq(y)
-    };
-    if b.compute().is_complex() {
-        // Of complex numbers the sizes are compared.
-        let size = |z: Sym<'f>| z.abs().cast(DType::Double);
-        let error = size(x - y);
-        let finite = error.is_nan().or(error.is_inf()).negated();
-        return equal.or(finite.and(error.le(size(y) * rtol + error.constant(atol))));
-    }
-    if !b.compute().is_floating_point() {
-        let (x, y) = (x.cast(DType::Double), y.cast(DType::Double));
-        return equal.or((x - y).abs().le(y.abs() * rtol + x.constant(atol)));
-    }
-    let error = (x - y).abs();
-    let finite = error.is_nan().or(error.is_inf()).negated();
-    equal.or(finite.and(error.le(y.abs() * rtol + x.constant(atol))))
-}
-
-/// Of complex numbers each part is one, which programs cannot say.
-pub(super) const EAGER: &[(&str, KernelFn)] = &[("aten::nan_to_num", |c| {
-    let t = c.tensor(0)?;
-    if !t.dtype().is_complex() {
-        if c.schema.is_mutable() && !t.dtype().is_floating_point() {
-            // Nothing is written, so the tensor may as well be one that cannot be.
-            return one(t);
-        }
-        return run_as_program(c, |args| NAN_TO_NUM.program(args));
-    }
-    let given = |n: usize, default: f64| match c.arg(n) {
-        Value::None => Ok(default),
-        _ => c.float(n),
-    };
-    let max = match real_of(t.dtype()) {
-        DType::Half => 65504.0,
-        DType::Double => f64::MAX,
-        _ => f64::from(f32::MAX),
-    };
-    let (nan, above, below) = (given(1, 0.0)?, given(2, max)?, given(3, -max)?);
-    let number = |x: f64| match x {
-        _ if x.is_nan() => nan,
-        f64::INFINITY => above,
-        f64::NEG_INFINITY => below,
-        _ => x,
-    };
-    one(mapped(&t, |z| Complex64::new(number(z.re), number(z.im)))?)
-})];
 
 const NAN_TO_NUM: Pointwise = Pointwise::new(SELF, Default, nan_to_num);
 

@@ -3,121 +3,154 @@
 //! Programs know real tensors only, for which most of these are the identity; the interpreter does complex ones here.
 //! `conj` and `imag` of a conjugate are views with a mark ([`frazil_runtime::marks`]), through which writes reach the original.
 
-use super::ProgramRow;
 use frazil_ir::DType;
+use frazil_ir::schema::AliasUse;
 use frazil_runtime::Tensor;
 use frazil_runtime::args::Args;
 use frazil_runtime::build::ProgramBuilder;
 use frazil_runtime::call::{laid_out_as, run_as_program};
 use frazil_runtime::element::ComplexDoubleElement;
+use frazil_runtime::entry::{Entry, ResultLayout, Row};
 use frazil_runtime::layout::broadcast;
 use frazil_runtime::marks::Marks;
 use frazil_runtime::op::Form::{Pointwise, View};
-use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::op::{Call, OpError, Results, one};
 use frazil_runtime::promote::{complex_of, compute_dtype, promote_types, real_of};
 use frazil_runtime::structured::Program;
 use num_complex::Complex64;
 
-pub(super) const PROGRAMS: &[ProgramRow] = &[
-    (View, "aten::real", itself),
-    (View, "aten::conj", itself),
-    (View, "aten::_conj", itself),
-    (View, "aten::resolve_conj", itself),
-    (View, "aten::resolve_neg", itself),
-    (Pointwise, "aten::conj_physical", itself),
-    (Pointwise, "aten::_conj_physical", |a| {
-        let x = real(a)?;
-        let mut p = ProgramBuilder::new(a);
-        let out = p.map(&[x.id], x.dtype(), |_, x| x[0])?;
-        p.finish(&[out])
-    }),
-    (View, "aten::mH", transposed),
-    (View, "aten::adjoint", transposed),
-    (View, "aten::matrix_H", |a| {
-        let rank = a.tensor("self")?.rank();
-        if rank != 2 && rank != 0 {
-            return Err(OpError::raised(format!(
-                "tensor.H is only supported on matrices (2-D tensors). Got {rank}-D tensor."
-            )));
-        }
-        transposed(a)
-    }),
-    (Pointwise, "aten::angle", angle),
-    (Pointwise, "aten::isreal", is_real),
-];
-
-/// Those that give back their argument where nothing has to be done.
-pub(super) const GIVE_THEMSELVES: &[&str] = &["aten::real", "aten::conj", "aten::resolve_conj", "aten::resolve_neg"];
-
-pub(super) const KERNELS: &[(&str, KernelFn)] = &[
-    ("aten::conj_physical_", |c| {
-        let t = c.tensor(0)?;
-        if t.dtype().is_complex() {
-            t.copy_(&mapped(&t, |z| z.conj())?)?;
-        }
-        one(c.arg(0).clone())
-    }),
-    ("aten::imag", imaginary),
-    ("aten::_neg_view", |c| {
-        let t = c.tensor(0)?;
-        // PyTorch says so when the elements are wanted.
-        if t.dtype() == DType::Bool && t.numel() > 0 {
-            return Err(OpError::raised("\"neg_cpu\" not implemented for 'Bool'"));
-        }
-        one(t.with_marks(t.marks().negated()))
-    }),
-    ("aten::is_conj", |c| one(c.tensor(0)?.marks().conjugate)),
-    ("aten::is_neg", |c| one(c.tensor(0)?.marks().negative)),
-    ("aten::view_as_real", |c| {
-        let t = c.tensor(0)?;
-        if !t.dtype().is_complex() {
-            return Err(OpError::raised("view_as_real is only supported for complex tensors"));
-        }
-        if t.marks().conjugate {
-            return Err(OpError::raised(
-                "view_as_real has no view of a conjugate: resolve_conj gives a copy that has one",
-            ));
-        }
-        let (sizes, strides) = (t.sizes().iter().copied(), t.strides().iter().map(|s| 2 * s));
-        let (sizes, strides): (Vec<i64>, Vec<i64>) = (sizes.chain([2]).collect(), strides.chain([1]).collect());
-        let view = t.reinterpret(real_of(t.dtype()), &sizes, &strides, 2 * t.offset())?;
-        one(view.with_marks(t.marks()))
-    }),
-    ("aten::view_as_complex", view_as_complex),
-    ("aten::complex", |c| joined(c, Complex64::new)),
-    ("aten::polar", |c| joined(c, Complex64::from_polar)),
-];
-
 /// What the interpreter does where a tensor is complex.
-pub(super) const EAGER: &[(&str, KernelFn)] = &[
-    ("aten::real", |c| {
-        on_complex(c, itself, |t| part_of(t, 0, t.marks().negative))
-    }),
-    ("aten::conj", |c| on_complex(c, itself, |t| Ok(conjugated(t)))),
-    ("aten::_conj", |c| on_complex(c, itself, |t| Ok(conjugated(t)))),
-    ("aten::resolve_conj", |c| resolved(c, |marks| marks.conjugate)),
-    ("aten::resolve_neg", |c| resolved(c, |marks| marks.negative)),
-    ("aten::conj_physical", |c| {
-        on_complex(c, itself, |t| mapped(t, |z| z.conj()))
-    }),
-    ("aten::_conj_physical", |c| one(mapped(&c.tensor(0)?, |z| z.conj())?)),
-    ("aten::mH", |c| on_complex(c, transposed, conjugate_transposed)),
-    ("aten::adjoint", |c| on_complex(c, transposed, conjugate_transposed)),
-    ("aten::matrix_H", |c| on_complex(c, transposed, conjugate_transposed)),
-    ("aten::angle", |c| {
-        let angles = |t: &Tensor| -> Result<Tensor, OpError> {
-            let wide = mapped(t, |z| Complex64::new(z.arg(), 0.0))?;
-            Ok(wide.to_dtype(real_of(t.dtype()))?)
-        };
-        on_complex(c, angle, angles)
-    }),
-    ("aten::isreal", |c| {
-        let without_imaginary = |t: &Tensor| -> Result<Tensor, OpError> {
-            let imaginary = mapped(t, |z| Complex64::new(f64::from(u8::from(z.im == 0.0)), 0.0))?;
-            Ok(imaginary.to_dtype(DType::Bool)?)
-        };
-        on_complex(c, is_real, without_imaginary)
-    }),
+pub(super) const ENTRIES: &[Row] = &[
+    (
+        "aten::real",
+        Entry::program(View, itself)
+            .eager(|c| on_complex(c, itself, |t| part_of(t, 0, t.marks().negative)))
+            .returns_self(),
+    ),
+    (
+        "aten::conj",
+        Entry::program(View, itself)
+            .eager(|c| on_complex(c, itself, |t| Ok(conjugated(t))))
+            .returns_self(),
+    ),
+    (
+        "aten::_conj",
+        Entry::program(View, itself).eager(|c| on_complex(c, itself, |t| Ok(conjugated(t)))),
+    ),
+    (
+        "aten::resolve_conj",
+        Entry::program(View, itself)
+            .eager(|c| resolved(c, |marks| marks.conjugate))
+            .returns_self(),
+    ),
+    (
+        "aten::resolve_neg",
+        Entry::program(View, itself)
+            .eager(|c| resolved(c, |marks| marks.negative))
+            .returns_self(),
+    ),
+    (
+        "aten::conj_physical",
+        Entry::program(Pointwise, itself).eager(|c| on_complex(c, itself, |t| mapped(t, |z| z.conj()))),
+    ),
+    (
+        "aten::_conj_physical",
+        Entry::program(Pointwise, |a| {
+            let x = real(a)?;
+            let mut p = ProgramBuilder::new(a);
+            let out = p.map(&[x.id], x.dtype(), |_, x| x[0])?;
+            p.finish(&[out])
+        })
+        .eager(|c| one(mapped(&c.tensor(0)?, |z| z.conj())?)),
+    ),
+    (
+        "aten::mH",
+        Entry::program(View, transposed)
+            .eager(|c| on_complex(c, transposed, conjugate_transposed))
+            .returns_self()
+            .aliases(&[("aten::adjoint", AliasUse::Compiled)]),
+    ),
+    (
+        "aten::matrix_H",
+        Entry::program(View, |a| {
+            let rank = a.tensor("self")?.rank();
+            if rank != 2 && rank != 0 {
+                return Err(OpError::raised(format!(
+                    "tensor.H is only supported on matrices (2-D tensors). Got {rank}-D tensor."
+                )));
+            }
+            transposed(a)
+        })
+        .eager(|c| on_complex(c, transposed, conjugate_transposed))
+        .returns_self(),
+    ),
+    (
+        "aten::angle",
+        Entry::program(Pointwise, angle)
+            .eager(|c| {
+                let angles = |t: &Tensor| -> Result<Tensor, OpError> {
+                    let wide = mapped(t, |z| Complex64::new(z.arg(), 0.0))?;
+                    Ok(wide.to_dtype(real_of(t.dtype()))?)
+                };
+                on_complex(c, angle, angles)
+            })
+            .layout(ResultLayout::Elementwise),
+    ),
+    (
+        "aten::isreal",
+        Entry::program(Pointwise, is_real).eager(|c| {
+            let without_imaginary = |t: &Tensor| -> Result<Tensor, OpError> {
+                let imaginary = mapped(t, |z| Complex64::new(f64::from(u8::from(z.im == 0.0)), 0.0))?;
+                Ok(imaginary.to_dtype(DType::Bool)?)
+            };
+            on_complex(c, is_real, without_imaginary)
+        }),
+    ),
+    (
+        "aten::conj_physical_",
+        Entry::kernel(|c| {
+            let t = c.tensor(0)?;
+            if t.dtype().is_complex() {
+                t.copy_(&mapped(&t, |z| z.conj())?)?;
+            }
+            one(c.arg(0).clone())
+        }),
+    ),
+    ("aten::imag", Entry::kernel(imaginary)),
+    (
+        "aten::_neg_view",
+        Entry::kernel(|c| {
+            let t = c.tensor(0)?;
+            // PyTorch says so when the elements are wanted.
+            if t.dtype() == DType::Bool && t.numel() > 0 {
+                return Err(OpError::raised("\"neg_cpu\" not implemented for 'Bool'"));
+            }
+            one(t.with_marks(t.marks().negated()))
+        }),
+    ),
+    ("aten::is_conj", Entry::kernel(|c| one(c.tensor(0)?.marks().conjugate))),
+    ("aten::is_neg", Entry::kernel(|c| one(c.tensor(0)?.marks().negative))),
+    (
+        "aten::view_as_real",
+        Entry::kernel(|c| {
+            let t = c.tensor(0)?;
+            if !t.dtype().is_complex() {
+                return Err(OpError::raised("view_as_real is only supported for complex tensors"));
+            }
+            if t.marks().conjugate {
+                return Err(OpError::raised(
+                    "view_as_real has no view of a conjugate: resolve_conj gives a copy that has one",
+                ));
+            }
+            let (sizes, strides) = (t.sizes().iter().copied(), t.strides().iter().map(|s| 2 * s));
+            let (sizes, strides): (Vec<i64>, Vec<i64>) = (sizes.chain([2]).collect(), strides.chain([1]).collect());
+            let view = t.reinterpret(real_of(t.dtype()), &sizes, &strides, 2 * t.offset())?;
+            one(view.with_marks(t.marks()))
+        }),
+    ),
+    ("aten::view_as_complex", Entry::kernel(view_as_complex)),
+    ("aten::complex", Entry::kernel(|c| joined(c, Complex64::new))),
+    ("aten::polar", Entry::kernel(|c| joined(c, Complex64::from_polar))),
 ];
 
 fn real(args: &Args<'_>) -> Result<frazil_runtime::args::TensorArg, OpError> {

@@ -1,39 +1,72 @@
-//! Matrix products.
+//! Matmuls.
 
-use super::ProgramRow;
 use super::arithmetic::check_alpha;
 use super::softmax::softmax_of;
 use frazil_ir::DType;
+use frazil_ir::schema::AliasUse;
 use frazil_runtime::Scalar;
 use frazil_runtime::args::{Arg, Args, TensorArg};
 use frazil_runtime::build::{ProgramBuilder, broadcast_error};
 use frazil_runtime::call::run_as_program;
+use frazil_runtime::entry::{Entry, ResultLayout, Row};
 use frazil_runtime::layout::broadcast;
-use frazil_runtime::op::Form::{Composite, Contraction};
-use frazil_runtime::op::{Call, KernelFn, OpError, Results};
+use frazil_runtime::op::Form::{Contraction, LoopNests};
+use frazil_runtime::op::{Call, OpError, Results};
 use frazil_runtime::promote::{ResultType, compute_dtype};
 use frazil_runtime::structured::{Access, Affine, Dims, OutOfBounds, Program, TensorId};
 use frazil_runtime::sym::{Formula, Sym};
 
-pub(super) const PROGRAMS: &[ProgramRow] = &[
-    (Contraction, "aten::linear", linear),
-    (Contraction, "aten::matmul", |a| product(a, "self", "other", None)),
-    (Contraction, "aten::mm", |a| product(a, "self", "mat2", Some((2, 2)))),
-    (Contraction, "aten::bmm", |a| product(a, "self", "mat2", Some((3, 3)))),
-    (Contraction, "aten::mv", |a| product(a, "self", "vec", Some((2, 1)))),
-    (Contraction, "aten::dot", |a| product(a, "self", "tensor", Some((1, 1)))),
-    (Contraction, "aten::inner", inner),
-    (Contraction, "aten::outer", |a| outer(a, "self", "vec2")),
-    (Contraction, "aten::ger", |a| outer(a, "self", "vec2")),
-    (Contraction, "aten::addmm", |a| product_and(a, "mat1", "mat2")),
-    (Contraction, "aten::addmv", |a| product_and(a, "mat", "vec")),
-    (Contraction, "aten::baddbmm", |a| product_and(a, "batch1", "batch2")),
-    (Contraction, "aten::addr", addr),
-    (Contraction, "prim::MMTreeReduce", sum_of_products),
-    (Composite, "aten::scaled_dot_product_attention", attention),
+pub(super) const ENTRIES: &[Row] = &[
+    ("aten::linear", Entry::program(Contraction, linear)),
+    (
+        "aten::matmul",
+        Entry::program(Contraction, |a| product(a, "self", "other", None))
+            .aliases(&[("aten::linalg_matmul", AliasUse::Normalised)]),
+    ),
+    (
+        "aten::mm",
+        Entry::program(Contraction, |a| product(a, "self", "mat2", Some((2, 2)))),
+    ),
+    (
+        "aten::bmm",
+        Entry::program(Contraction, |a| product(a, "self", "mat2", Some((3, 3)))),
+    ),
+    (
+        "aten::mv",
+        Entry::program(Contraction, |a| product(a, "self", "vec", Some((2, 1)))),
+    ),
+    (
+        "aten::dot",
+        Entry::program(Contraction, |a| product(a, "self", "tensor", Some((1, 1)))),
+    ),
+    ("aten::inner", Entry::program(Contraction, inner)),
+    (
+        "aten::outer",
+        Entry::program(Contraction, |a| outer(a, "self", "vec2")).aliases(&[("aten::ger", AliasUse::Everywhere)]),
+    ),
+    (
+        "aten::addmm",
+        Entry::program(Contraction, |a| product_and(a, "mat1", "mat2")),
+    ),
+    (
+        "aten::addmv",
+        Entry::program(Contraction, |a| product_and(a, "mat", "vec")),
+    ),
+    (
+        "aten::baddbmm",
+        Entry::program(Contraction, |a| product_and(a, "batch1", "batch2")),
+    ),
+    (
+        "aten::addr",
+        Entry::program(Contraction, addr).layout(ResultLayout::Elementwise),
+    ),
+    ("prim::MMTreeReduce", Entry::program(Contraction, sum_of_products)),
+    (
+        "aten::scaled_dot_product_attention",
+        Entry::program(LoopNests, attention).random_if("dropout_p"),
+    ),
+    ("prim::MMBatchSide", Entry::kernel(batch_of_products)),
 ];
-
-pub(super) const KERNELS: &[(&str, KernelFn)] = &[("prim::MMBatchSide", batch_of_products)];
 
 fn same_dtype(a: &TensorArg, b: &TensorArg) -> Result<(), OpError> {
     if a.dtype() == b.dtype() {
@@ -124,7 +157,7 @@ fn matrices(args: &Args<'_>) -> Result<Vec<TensorArg>, OpError> {
     args.values().iter().map(matrix).collect()
 }
 
-fn matrix_product(p: &mut ProgramBuilder, a: &TensorArg, b: &TensorArg) -> Result<TensorId, OpError> {
+fn matmul_of(p: &mut ProgramBuilder, a: &TensorArg, b: &TensorArg) -> Result<TensorId, OpError> {
     same_dtype(a, b)?;
     multiply(p, a.id, b.id)
 }
@@ -136,7 +169,7 @@ fn sum_of_products(args: &Args<'_>) -> Result<Program, OpError> {
     let mut p = ProgramBuilder::new(args);
     let mut sum = None;
     for (a, b) in left.iter().zip(right) {
-        let product = matrix_product(&mut p, a, b)?;
+        let product = matmul_of(&mut p, a, b)?;
         sum = Some(match sum {
             None => product,
             Some(sum) => p.map(&[sum, product], a.shape.dtype, |_, x| x[0] + x[1])?,
@@ -169,7 +202,7 @@ fn products(args: &Args<'_>, order: for<'a> fn(&'a TensorArg, &'a TensorArg) -> 
     let mut outputs = Vec::new();
     for other in others {
         let (a, b) = order(common, other);
-        outputs.push(matrix_product(&mut p, a, b)?);
+        outputs.push(matmul_of(&mut p, a, b)?);
     }
     p.finish(&outputs)
 }
@@ -194,7 +227,7 @@ fn product(args: &Args<'_>, a: &str, b: &str, ranks: Option<(usize, usize)>) -> 
     p.finish(&[out])
 }
 
-/// [`multiply_as`] of batches, whose dtypes nobody compares where there is nothing to multiply: `output` is then the second one's.
+/// [`multiply_as`] of batches, whose dtypes are not compared if there is nothing to multiply: `output` is then the second one's.
 fn multiply_batches(p: &mut ProgramBuilder, x: &TensorArg, y: &TensorArg, output: DType) -> Result<TensorId, OpError> {
     if x.shape.numel() == 0 || y.shape.numel() == 0 {
         let x = p.cast(x.id, y.dtype())?;

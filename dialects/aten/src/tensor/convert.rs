@@ -1,64 +1,74 @@
 //! Conversions and copies.
 
-use super::ProgramRow;
 use frazil_ir::DType;
 use frazil_runtime::args::Args;
 use frazil_runtime::build::ProgramBuilder;
 use frazil_runtime::call::{laid_out_as, run_as_program};
 use frazil_runtime::element::DoubleElement;
+use frazil_runtime::entry::{Entry, Row};
 use frazil_runtime::layout::PRESERVE_FORMAT;
 use frazil_runtime::op::Form::Pointwise;
-use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::op::{Call, OpError, Results, one};
 use frazil_runtime::structured::Program;
 use frazil_runtime::value::Value;
 use frazil_runtime::{Tensor, TensorError};
 
-pub(super) const PROGRAMS: &[ProgramRow] = &[
-    (Pointwise, "aten::to", to),
-    (Pointwise, "aten::type_as", |a| {
-        let dtype = a.tensor("other")?.dtype();
-        converted(a, Some(dtype), false)
-    }),
-    (Pointwise, "aten::_to_copy", |a| {
-        converted(a, a.opt_dtype("dtype")?, true)
-    }),
-    (Pointwise, "aten::clone", |a| converted(a, None, true)),
-    (Pointwise, "aten::contiguous", |a| converted(a, None, false)),
-    (Pointwise, "aten::copy", |a| {
-        let (dst, src) = (a.tensor("self")?, a.tensor("src")?);
-        let mut p = ProgramBuilder::new(a);
-        // New memory, also where nothing changes, and for each element of its own.
-        let wide = p.expand(src.id, dst.sizes())?;
-        let out = p.map(&[wide], dst.dtype(), |_, x| x[0])?;
-        p.finish(&[out])
-    }),
-];
-
-pub(super) const KERNELS: &[(&str, KernelFn)] = &[
-    ("aten::copy_", copy),
-    ("aten::frexp.Tensor", frexp),
-    ("aten::detach", |c| one(c.tensor(0)?)),
-    ("aten::detach_", |c| one(c.arg(0).clone())),
-    ("aten::detach_copy", |c| one(c.tensor(0)?.deep_copy()?)),
-    ("aten::alias", |c| one(c.tensor(0)?)),
-    ("aten::lift_fresh", |c| one(c.arg(0).clone())),
-    ("aten::cpu", |c| one(c.arg(0).clone())),
-    ("aten::cuda", |c| one(c.arg(0).clone())),
-    ("aten::requires_grad_", |c| one(c.arg(0).clone())),
-    ("aten::pin_memory", |c| one(c.arg(0).clone())),
-];
-
 /// With the strides that a program can see.
-pub(super) const EAGER: &[(&str, KernelFn)] = &[
-    ("aten::contiguous", contiguous),
-    ("aten::clone", clone),
-    ("aten::to.device", to_eager),
-    ("aten::to.dtype", to_eager),
-    ("aten::to.other", to_eager),
-    ("aten::to.dtype_layout", to_eager),
-    ("aten::to.prim_Device", to_eager),
-    ("aten::to.prim_dtype", to_eager),
-    ("aten::to.prim_other", to_eager),
+pub(super) const ENTRIES: &[Row] = &[
+    ("aten::to", Entry::program(Pointwise, to)),
+    (
+        "aten::type_as",
+        Entry::program(Pointwise, |a| {
+            let dtype = a.tensor("other")?.dtype();
+            converted(a, Some(dtype), false)
+        })
+        .may_return_operand(),
+    ),
+    (
+        "aten::_to_copy",
+        Entry::program(Pointwise, |a| converted(a, a.opt_dtype("dtype")?, true)),
+    ),
+    (
+        "aten::clone",
+        Entry::program(Pointwise, |a| converted(a, None, true))
+            .eager(clone)
+            .preserves_rank(),
+    ),
+    (
+        "aten::contiguous",
+        Entry::program(Pointwise, |a| converted(a, None, false))
+            .eager(contiguous)
+            .preserves_rank(),
+    ),
+    (
+        "aten::copy",
+        Entry::program(Pointwise, |a| {
+            let (dst, src) = (a.tensor("self")?, a.tensor("src")?);
+            let mut p = ProgramBuilder::new(a);
+            // New memory, also where nothing changes, and for each element of its own.
+            let wide = p.expand(src.id, dst.sizes())?;
+            let out = p.map(&[wide], dst.dtype(), |_, x| x[0])?;
+            p.finish(&[out])
+        }),
+    ),
+    ("aten::copy_", Entry::kernel(copy)),
+    ("aten::frexp.Tensor", Entry::kernel(frexp)),
+    ("aten::detach", Entry::kernel(|c| one(c.tensor(0)?)).preserves_rank()),
+    ("aten::detach_", Entry::kernel(|c| one(c.arg(0).clone()))),
+    ("aten::detach_copy", Entry::kernel(|c| one(c.tensor(0)?.deep_copy()?))),
+    ("aten::alias", Entry::kernel(|c| one(c.tensor(0)?))),
+    ("aten::lift_fresh", Entry::kernel(|c| one(c.arg(0).clone()))),
+    ("aten::cpu", Entry::kernel(|c| one(c.arg(0).clone()))),
+    ("aten::cuda", Entry::kernel(|c| one(c.arg(0).clone()))),
+    ("aten::requires_grad_", Entry::kernel(|c| one(c.arg(0).clone()))),
+    ("aten::pin_memory", Entry::kernel(|c| one(c.arg(0).clone()))),
+    ("aten::to.device", Entry::new().eager(to_eager)),
+    ("aten::to.dtype", Entry::new().eager(to_eager)),
+    ("aten::to.other", Entry::new().eager(to_eager)),
+    ("aten::to.dtype_layout", Entry::new().eager(to_eager)),
+    ("aten::to.prim_Device", Entry::new().eager(to_eager)),
+    ("aten::to.prim_dtype", Entry::new().eager(to_eager)),
+    ("aten::to.prim_other", Entry::new().eager(to_eager)),
 ];
 
 /// A conversion that keeps the strides, or has those of the memory format that is asked for.

@@ -1,8 +1,8 @@
 //! Convolutions of one to three dimensions: groups, strides, dilation, padding, transposed.
 
-use super::ProgramRow;
 use frazil_runtime::args::{Args, TensorArg};
 use frazil_runtime::build::{ProgramBuilder, step_of};
+use frazil_runtime::entry::{Entry, ResultLayout, Row};
 use frazil_runtime::expr::Number;
 use frazil_runtime::op::Form::Contraction;
 use frazil_runtime::op::OpError;
@@ -12,22 +12,65 @@ use frazil_runtime::structured::{
 };
 use frazil_runtime::sym::Formula;
 
-pub(super) const PROGRAMS: &[ProgramRow] = &[
-    (Contraction, "aten::conv1d", |a| forward(a, 1)),
-    (Contraction, "aten::conv2d", |a| forward(a, 2)),
-    (Contraction, "aten::conv3d", |a| forward(a, 3)),
-    (Contraction, "aten::conv_transpose1d", |a| backward(a, 1)),
-    (Contraction, "aten::conv_transpose2d", |a| backward(a, 2)),
-    (Contraction, "aten::conv_transpose3d", |a| backward(a, 3)),
-    (Contraction, "aten::_convolution_mode", |a| {
-        let n = a.tensor("weight")?.rank().saturating_sub(2);
-        if !(1..=3).contains(&n) {
-            return Err(OpError::raised("weight should have at least three dimensions"));
-        }
-        forward(a, n)
-    }),
-    (Contraction, "aten::_convolution", general),
-    (Contraction, "aten::convolution", general),
+pub(super) const ENTRIES: &[Row] = &[
+    (
+        "aten::conv1d",
+        Entry::program(Contraction, |a| forward(a, 1))
+            .layout(ResultLayout::ChannelsLast(3))
+            .preserves_rank(),
+    ),
+    (
+        "aten::conv2d",
+        Entry::program(Contraction, |a| forward(a, 2))
+            .layout(ResultLayout::ChannelsLast(3))
+            .preserves_rank(),
+    ),
+    (
+        "aten::conv3d",
+        Entry::program(Contraction, |a| forward(a, 3))
+            .layout(ResultLayout::ChannelsLast(3))
+            .preserves_rank(),
+    ),
+    (
+        "aten::conv_transpose1d",
+        Entry::program(Contraction, |a| backward(a, 1))
+            .layout(ResultLayout::ChannelsLast(3))
+            .preserves_rank(),
+    ),
+    (
+        "aten::conv_transpose2d",
+        Entry::program(Contraction, |a| backward(a, 2))
+            .layout(ResultLayout::ChannelsLast(3))
+            .preserves_rank(),
+    ),
+    (
+        "aten::conv_transpose3d",
+        Entry::program(Contraction, |a| backward(a, 3))
+            .layout(ResultLayout::ChannelsLast(3))
+            .preserves_rank(),
+    ),
+    (
+        "aten::_convolution_mode",
+        Entry::program(Contraction, |a| {
+            let n = a.tensor("weight")?.rank().saturating_sub(2);
+            if !(1..=3).contains(&n) {
+                return Err(OpError::raised("weight should have at least three dimensions"));
+            }
+            forward(a, n)
+        }),
+    ),
+    (
+        "aten::_convolution",
+        Entry::program(Contraction, general)
+            .layout(ResultLayout::ChannelsLast(3))
+            .preserves_rank(),
+    ),
+    (
+        "aten::convolution",
+        Entry::program(Contraction, general)
+            .layout(ResultLayout::ChannelsLast(3))
+            .preserves_rank(),
+    ),
 ];
 
 /// What a convolution is told, one entry a spatial dimension. Padding may differ at the two ends (`same`).

@@ -1,74 +1,106 @@
 //! New tensors.
 
-use super::ProgramRow;
+use super::by_tensor;
 use frazil_ir::DType;
 use frazil_runtime::args::{Arg, Args};
 use frazil_runtime::build::ProgramBuilder;
 use frazil_runtime::call::laid_out_as;
-use frazil_runtime::op::{Call, Form::Pointwise, KernelFn, OpError, Results, one};
+use frazil_runtime::entry::{Entry, Role, Row, ScalarConversion};
+use frazil_runtime::op::{Call, Form::Pointwise, OpError, Results, one};
 use frazil_runtime::structured::Program;
 use frazil_runtime::sym::Formula;
 use frazil_runtime::value::{ListValue, Value};
 use frazil_runtime::{Scalar, Tensor, layout};
 
-pub(super) const PROGRAMS: &[ProgramRow] = &[
-    (Pointwise, "aten::zeros", |a| filled(a, Scalar::Int(0))),
-    (Pointwise, "aten::ones", |a| filled(a, Scalar::Int(1))),
-    // Memory without a value: zero is as good as any, and the same each time.
-    (Pointwise, "aten::empty", |a| filled(a, Scalar::Int(0))),
-    (Pointwise, "aten::full", full),
-    (Pointwise, "aten::zeros_like", |a| filled_like(a, Scalar::Int(0))),
-    (Pointwise, "aten::ones_like", |a| filled_like(a, Scalar::Int(1))),
-    (Pointwise, "aten::empty_like", |a| filled_like(a, Scalar::Int(0))),
-    (Pointwise, "aten::full_like", |a| {
-        filled_like(a, a.scalar("fill_value")?)
-    }),
-    (Pointwise, "aten::new_zeros", |a| new_filled(a, Scalar::Int(0))),
-    (Pointwise, "aten::new_ones", |a| new_filled(a, Scalar::Int(1))),
-    (Pointwise, "aten::new_empty", |a| new_filled(a, Scalar::Int(0))),
-    (Pointwise, "aten::new_full", |a| new_filled(a, a.scalar("fill_value")?)),
-    (Pointwise, "aten::scalar_tensor", |a| {
-        let dtype = a.opt_dtype("dtype")?.unwrap_or(DType::Float);
-        fill(a, dtype, &[], a.scalar("s")?)
-    }),
-    (Pointwise, "aten::arange", arange),
-    (Pointwise, "aten::linspace", |a| spaced(a, None)),
-    (Pointwise, "aten::logspace", |a| spaced(a, Some(a.float("base")?))),
-    (Pointwise, "aten::eye", eye),
-    (Pointwise, "aten::zero", |a| filled_like(a, Scalar::Int(0))),
-    (Pointwise, "aten::fill", fill_value),
-    (Pointwise, "aten::tril", |a| triangle(a, true)),
-    (Pointwise, "aten::triu", |a| triangle(a, false)),
-];
-
-pub(super) const KERNELS: &[(&str, KernelFn)] = &[
-    ("aten::tensor", tensor),
-    ("aten::tensor.float", tensor),
-    ("aten::tensor.int", tensor),
-    ("aten::tensor.bool", tensor),
-    ("aten::tensor.complex", tensor),
-    ("aten::as_tensor", tensor),
-    ("aten::as_tensor.float", tensor),
-    ("aten::as_tensor.int", tensor),
-    ("aten::as_tensor.bool", tensor),
-    ("aten::as_tensor.list", tensor),
-];
-
 /// `*_like` keeps the strides of what it is like; complex numbers are no constants of programs.
-pub(super) const EAGER: &[(&str, KernelFn)] = &[
-    ("aten::zeros_like", |c| like(c, Scalar::Int(0), 1)),
-    ("aten::ones_like", |c| like(c, Scalar::Int(1), 1)),
-    ("aten::empty_like", |c| like(c, Scalar::Int(0), 1)),
-    ("aten::full_like", |c| like(c, c.scalar(1)?, 2)),
-    ("aten::full", |c| {
-        let value = c.scalar(1)?;
-        let dtype = c.opt_dtype(2)?.unwrap_or(value.default_dtype());
-        one(full_checked(dtype, &c.ints(0)?, value)?)
-    }),
-    ("aten::new_full", |c| {
-        let dtype = c.opt_dtype(3)?.unwrap_or(c.tensor(0)?.dtype());
-        one(full_checked(dtype, &c.ints(1)?, c.scalar(2)?)?)
-    }),
+pub(super) const ENTRIES: &[Row] = &[
+    ("aten::zeros", Entry::program(Pointwise, |a| filled(a, Scalar::Int(0)))),
+    ("aten::ones", Entry::program(Pointwise, |a| filled(a, Scalar::Int(1)))),
+    // Memory without a value: zero is as good as any, and the same each time.
+    (
+        "aten::empty",
+        Entry::program(Pointwise, |a| filled(a, Scalar::Int(0))).external(),
+    ),
+    (
+        "aten::full",
+        Entry::program(Pointwise, full).eager(|c| {
+            let value = c.scalar(1)?;
+            let dtype = c.opt_dtype(2)?.unwrap_or(value.default_dtype());
+            one(full_checked(dtype, &c.ints(0)?, value)?)
+        }),
+    ),
+    (
+        "aten::zeros_like",
+        Entry::program(Pointwise, |a| filled_like(a, Scalar::Int(0))).eager(|c| like(c, Scalar::Int(0), 1)),
+    ),
+    (
+        "aten::ones_like",
+        Entry::program(Pointwise, |a| filled_like(a, Scalar::Int(1))).eager(|c| like(c, Scalar::Int(1), 1)),
+    ),
+    (
+        "aten::empty_like",
+        Entry::program(Pointwise, |a| filled_like(a, Scalar::Int(0)))
+            .eager(|c| like(c, Scalar::Int(0), 1))
+            .external(),
+    ),
+    (
+        "aten::full_like",
+        Entry::program(Pointwise, |a| filled_like(a, a.scalar("fill_value")?)).eager(|c| like(c, c.scalar(1)?, 2)),
+    ),
+    (
+        "aten::new_zeros",
+        Entry::program(Pointwise, |a| new_filled(a, Scalar::Int(0))),
+    ),
+    (
+        "aten::new_ones",
+        Entry::program(Pointwise, |a| new_filled(a, Scalar::Int(1))),
+    ),
+    (
+        "aten::new_empty",
+        Entry::program(Pointwise, |a| new_filled(a, Scalar::Int(0))).external(),
+    ),
+    (
+        "aten::new_full",
+        Entry::program(Pointwise, |a| new_filled(a, a.scalar("fill_value")?)).eager(|c| {
+            let dtype = c.opt_dtype(3)?.unwrap_or(c.tensor(0)?.dtype());
+            one(full_checked(dtype, &c.ints(1)?, c.scalar(2)?)?)
+        }),
+    ),
+    (
+        "aten::scalar_tensor",
+        Entry::program(Pointwise, |a| {
+            let dtype = a.opt_dtype("dtype")?.unwrap_or(DType::Float);
+            fill(a, dtype, &[], a.scalar("s")?)
+        }),
+    ),
+    ("aten::arange", Entry::program(Pointwise, arange)),
+    ("aten::linspace", Entry::program(Pointwise, |a| spaced(a, None))),
+    (
+        "aten::logspace",
+        Entry::program(Pointwise, |a| spaced(a, Some(a.float("base")?))),
+    ),
+    ("aten::eye", Entry::program(Pointwise, eye)),
+    (
+        "aten::zero",
+        Entry::program(Pointwise, |a| filled_like(a, Scalar::Int(0))).fills(),
+    ),
+    ("aten::fill", Entry::program(Pointwise, fill_value).fills()),
+    ("aten::tril", Entry::program(Pointwise, |a| triangle(a, true))),
+    ("aten::triu", Entry::program(Pointwise, |a| triangle(a, false))),
+    ("aten::tensor", Entry::kernel(tensor).role(Role::TensorOf)),
+    (
+        "aten::fill.Scalar",
+        Entry::new().scalar_variant(&by_tensor(1, ScalarConversion::Stored)),
+    ),
+    ("aten::tensor.float", Entry::kernel(tensor)),
+    ("aten::tensor.int", Entry::kernel(tensor)),
+    ("aten::tensor.bool", Entry::kernel(tensor)),
+    ("aten::tensor.complex", Entry::kernel(tensor)),
+    ("aten::as_tensor", Entry::kernel(tensor)),
+    ("aten::as_tensor.float", Entry::kernel(tensor)),
+    ("aten::as_tensor.int", Entry::kernel(tensor)),
+    ("aten::as_tensor.bool", Entry::kernel(tensor)),
+    ("aten::as_tensor.list", Entry::kernel(tensor)),
 ];
 
 /// A tensor filled with a number in the range of `dtype`.

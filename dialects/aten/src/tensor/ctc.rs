@@ -2,9 +2,10 @@
 
 use frazil_runtime::Tensor;
 use frazil_runtime::element::DoubleElement;
-use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::entry::{Entry, Row};
+use frazil_runtime::op::{Call, OpError, Results, one};
 
-pub(super) const KERNELS: &[(&str, KernelFn)] = &[("aten::ctc_loss", ctc_loss)];
+pub(super) const ENTRIES: &[Row] = &[("aten::ctc_loss", Entry::kernel(ctc_loss))];
 
 fn raised<T>(message: String) -> Result<T, OpError> {
     Err(OpError::raised(message))

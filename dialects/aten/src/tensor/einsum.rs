@@ -1,9 +1,9 @@
 //! Einstein's notation: a letter for each dimension, products summed over the letters that the result lacks.
 
-use super::ProgramRow;
 use frazil_ir::DType;
 use frazil_runtime::args::Args;
 use frazil_runtime::build::{Fold, ProgramBuilder};
+use frazil_runtime::entry::{Entry, Row};
 use frazil_runtime::op::Form::Contraction;
 use frazil_runtime::op::OpError;
 use frazil_runtime::promote::{compute_dtype, promote_types};
@@ -12,7 +12,7 @@ use frazil_runtime::structured::{
 };
 use frazil_runtime::sym::Formula;
 
-pub(super) const PROGRAMS: &[ProgramRow] = &[(Contraction, "aten::einsum", einsum)];
+pub(super) const ENTRIES: &[Row] = &[("aten::einsum", Entry::program(Contraction, einsum))];
 
 /// A letter of the equation, or a dimension of the ellipsis counted from the back.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -213,7 +213,7 @@ fn multiplied(
         }
     };
     let domain: Dims = loops.iter().map(own).collect();
-    // What only one operand has is summed before, as `sum` does; what both have makes a matrix product, which does not convert.
+    // What only one operand has is summed before, as `sum` does; what both have makes a matmul, which does not convert.
     let has = |o: &Operand, l: &Label| {
         let mut own = o.labels.iter().zip(p.sizes(o.tensor));
         own.any(|(label, size)| label == l && size != 1)

@@ -2,14 +2,15 @@
 
 use frazil_ir::DType;
 use frazil_runtime::elements::Join;
+use frazil_runtime::entry::{Entry, Row};
 use frazil_runtime::memory;
-use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::op::{Call, OpError, Results, one};
 use frazil_runtime::{Scalar, Tensor};
 
-/// Those whose results have the sizes that their arguments say.
-pub(super) const FIXED_SIZES: &[&str] = &["aten::embedding_bag"];
-
-pub(super) const KERNELS: &[(&str, KernelFn)] = &[("aten::embedding_bag", embedding_bag), ("aten::one_hot", one_hot)];
+pub(super) const ENTRIES: &[Row] = &[
+    ("aten::embedding_bag", Entry::kernel(embedding_bag).fixed_sizes()),
+    ("aten::one_hot", Entry::kernel(one_hot)),
+];
 
 /// Sum (0), mean (1) or maximum (2) of the rows of each bag; bags start at `offsets`.
 fn embedding_bag(call: &Call<'_>) -> Result<Results, OpError> {

@@ -5,32 +5,87 @@ use frazil_ir::DType;
 use frazil_runtime::Tensor;
 use frazil_runtime::args::wrap_dim;
 use frazil_runtime::element::ComplexDoubleElement;
+use frazil_runtime::entry::{Entry, Row};
 use frazil_runtime::layout::{checked_numel, contiguous_strides};
 use frazil_runtime::memory;
-use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::op::{Call, OpError, Results, one};
 use frazil_runtime::promote::{complex_of, real_of};
 use frazil_runtime::value::Value;
 use num_complex::Complex64;
 
-pub(super) const KERNELS: &[(&str, KernelFn)] = &[
-    ("aten::fft_fft", |c| single(c, Kind::Complex, true)),
-    ("aten::fft_ifft", |c| single(c, Kind::Complex, false)),
-    ("aten::fft_rfft", |c| single(c, Kind::FromReal, true)),
-    ("aten::fft_irfft", |c| single(c, Kind::ToReal, false)),
-    ("aten::fft_hfft", |c| single(c, Kind::ToReal, true)),
-    ("aten::fft_ihfft", |c| single(c, Kind::FromReal, false)),
-    ("aten::fft_fft2", |c| several(c, Kind::Complex, true)),
-    ("aten::fft_fftn", |c| several(c, Kind::Complex, true)),
-    ("aten::fft_ifft2", |c| several(c, Kind::Complex, false)),
-    ("aten::fft_ifftn", |c| several(c, Kind::Complex, false)),
-    ("aten::fft_rfft2", |c| several(c, Kind::FromReal, true)),
-    ("aten::fft_rfftn", |c| several(c, Kind::FromReal, true)),
-    ("aten::fft_irfft2", |c| several(c, Kind::ToReal, false)),
-    ("aten::fft_irfftn", |c| several(c, Kind::ToReal, false)),
-    ("aten::fft_hfft2", |c| several(c, Kind::ToReal, true)),
-    ("aten::fft_hfftn", |c| several(c, Kind::ToReal, true)),
-    ("aten::fft_ihfft2", |c| several(c, Kind::FromReal, false)),
-    ("aten::fft_ihfftn", |c| several(c, Kind::FromReal, false)),
+pub(super) const ENTRIES: &[Row] = &[
+    (
+        "aten::fft_fft",
+        Entry::kernel(|c| single(c, Kind::Complex, true)).fixed_sizes(),
+    ),
+    (
+        "aten::fft_ifft",
+        Entry::kernel(|c| single(c, Kind::Complex, false)).fixed_sizes(),
+    ),
+    (
+        "aten::fft_rfft",
+        Entry::kernel(|c| single(c, Kind::FromReal, true)).fixed_sizes(),
+    ),
+    (
+        "aten::fft_irfft",
+        Entry::kernel(|c| single(c, Kind::ToReal, false)).fixed_sizes(),
+    ),
+    (
+        "aten::fft_hfft",
+        Entry::kernel(|c| single(c, Kind::ToReal, true)).fixed_sizes(),
+    ),
+    (
+        "aten::fft_ihfft",
+        Entry::kernel(|c| single(c, Kind::FromReal, false)).fixed_sizes(),
+    ),
+    (
+        "aten::fft_fft2",
+        Entry::kernel(|c| several(c, Kind::Complex, true)).fixed_sizes(),
+    ),
+    (
+        "aten::fft_fftn",
+        Entry::kernel(|c| several(c, Kind::Complex, true)).fixed_sizes(),
+    ),
+    (
+        "aten::fft_ifft2",
+        Entry::kernel(|c| several(c, Kind::Complex, false)).fixed_sizes(),
+    ),
+    (
+        "aten::fft_ifftn",
+        Entry::kernel(|c| several(c, Kind::Complex, false)).fixed_sizes(),
+    ),
+    (
+        "aten::fft_rfft2",
+        Entry::kernel(|c| several(c, Kind::FromReal, true)).fixed_sizes(),
+    ),
+    (
+        "aten::fft_rfftn",
+        Entry::kernel(|c| several(c, Kind::FromReal, true)).fixed_sizes(),
+    ),
+    (
+        "aten::fft_irfft2",
+        Entry::kernel(|c| several(c, Kind::ToReal, false)).fixed_sizes(),
+    ),
+    (
+        "aten::fft_irfftn",
+        Entry::kernel(|c| several(c, Kind::ToReal, false)).fixed_sizes(),
+    ),
+    (
+        "aten::fft_hfft2",
+        Entry::kernel(|c| several(c, Kind::ToReal, true)).fixed_sizes(),
+    ),
+    (
+        "aten::fft_hfftn",
+        Entry::kernel(|c| several(c, Kind::ToReal, true)).fixed_sizes(),
+    ),
+    (
+        "aten::fft_ihfft2",
+        Entry::kernel(|c| several(c, Kind::FromReal, false)).fixed_sizes(),
+    ),
+    (
+        "aten::fft_ihfftn",
+        Entry::kernel(|c| several(c, Kind::FromReal, false)).fixed_sizes(),
+    ),
 ];
 
 /// What a transform takes and gives along its last dimension.

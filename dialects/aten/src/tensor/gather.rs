@@ -1,24 +1,38 @@
 //! Reading at places that integer tensors name.
 
-use super::ProgramRow;
+use super::indexing;
 use frazil_ir::DType;
+use frazil_ir::schema::AliasUse;
 use frazil_runtime::Scalar;
 use frazil_runtime::args::{Arg, Args, TensorArg, wrap_dim};
 use frazil_runtime::build::{ProgramBuilder, broadcast_error};
+use frazil_runtime::entry::{Entry, Role, Row};
 use frazil_runtime::gather::{Coordinate, Gather};
 use frazil_runtime::layout::{broadcast, checked_numel};
-use frazil_runtime::op::Form::Composite;
+use frazil_runtime::op::Form::LoopNests;
 use frazil_runtime::op::OpError;
 use frazil_runtime::structured::{Affine, Dims, Program, TensorId, TensorShape};
 
-pub(super) const PROGRAMS: &[ProgramRow] = &[
-    (Composite, "aten::embedding", embedding),
-    (Composite, "aten::gather", gather),
-    (Composite, "aten::index.Tensor", index),
-    (Composite, "aten::index.Tensor_hacked_twin", index),
-    (Composite, "aten::index_select", index_select),
-    (Composite, "aten::take", take),
-    (Composite, "aten::take_along_dim", take_along_dim),
+pub(super) const ENTRIES: &[Row] = &[
+    ("aten::embedding", Entry::program(LoopNests, embedding)),
+    ("aten::gather", Entry::program(LoopNests, gather)),
+    (
+        "aten::index",
+        Entry::new().aliases(&[("aten::_unsafe_index", AliasUse::Semantics)]),
+    ),
+    (
+        "aten::index.Tensor",
+        Entry::program(LoopNests, index)
+            .eager(indexing::index)
+            .role(Role::Index),
+    ),
+    (
+        "aten::index.Tensor_hacked_twin",
+        Entry::program(LoopNests, index).eager(indexing::index),
+    ),
+    ("aten::index_select", Entry::program(LoopNests, index_select)),
+    ("aten::take", Entry::program(LoopNests, take)),
+    ("aten::take_along_dim", Entry::program(LoopNests, take_along_dim)),
 ];
 
 const IN_SELF: &str = "index out of range in self";

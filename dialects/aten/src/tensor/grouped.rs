@@ -1,14 +1,15 @@
-//! Matrix products of groups, whose borders another tensor holds: the experts of a mixture.
+//! Matmuls of groups, whose borders are in another tensor: the experts of a mixture.
 
 use super::contraction::multiply;
 use frazil_ir::DType;
 use frazil_runtime::args::Args;
 use frazil_runtime::build::ProgramBuilder;
+use frazil_runtime::entry::{Entry, Row};
 use frazil_runtime::eval::eval_program;
-use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::op::{Call, OpError, Results, one};
 use frazil_runtime::{Tensor, layout};
 
-pub(super) const KERNELS: &[(&str, KernelFn)] = &[("aten::_grouped_mm", grouped)];
+pub(super) const ENTRIES: &[Row] = &[("aten::_grouped_mm", Entry::kernel(grouped).fixed_sizes())];
 
 /// `(self, mat2, offs, bias, out_dtype)`. A group is one element of the first dimension of an operand with three dimensions. An operand with two
 /// dimensions is cut into groups, along its rows or columns, at the ends in `offs`: along the rows of `self` where `mat2` has three dimensions, along the

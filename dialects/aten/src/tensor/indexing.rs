@@ -1,78 +1,103 @@
 //! Reading and writing at places that other tensors name. What depends on the values of indices is a kernel.
 
 use frazil_ir::DType;
+use frazil_ir::schema::AliasUse;
 use frazil_runtime::args::wrap_dim;
 use frazil_runtime::element::DoubleElement;
 use frazil_runtime::elements::Join;
+use frazil_runtime::entry::{Entry, ResultLayout, Row};
 use frazil_runtime::layout::{broadcast, checked_numel, contiguous_strides};
-use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::op::{Call, OpError, Results, one};
 use frazil_runtime::value::Value;
 use frazil_runtime::{Scalar, Tensor, TensorError, memory};
 
-/// Those whose results have the sizes that their arguments say.
-pub(super) const FIXED_SIZES: &[&str] = &[
-    "aten::index_put",
-    "aten::index_add",
-    "aten::index_copy",
-    "aten::index_fill",
-    "aten::scatter",
-    "aten::scatter_add",
-    "aten::scatter_reduce",
-    "aten::put",
-    "aten::masked_scatter",
-];
-
-pub(super) const KERNELS: &[(&str, KernelFn)] = &[
-    ("aten::index_put", |c| written(c, index_put)),
-    ("aten::index_put_", |c| in_place(c, index_put)),
-    ("aten::_index_put_impl_", |c| in_place(c, index_put)),
-    ("aten::index_add", |c| {
-        written(c, |c, t| along(c, t, 3, Join::Add, c.scalar(4)?))
-    }),
-    ("aten::index_add_", |c| {
-        in_place(c, |c, t| along(c, t, 3, Join::Add, c.scalar(4)?))
-    }),
-    ("aten::index_copy", |c| {
-        written(c, |c, t| along(c, t, 3, Join::Replace, Scalar::Int(1)))
-    }),
-    ("aten::index_copy_", |c| {
-        in_place(c, |c, t| along(c, t, 3, Join::Replace, Scalar::Int(1)))
-    }),
-    ("aten::index_fill", |c| written(c, index_fill)),
-    ("aten::index_fill_", |c| in_place(c, index_fill)),
-    ("aten::scatter", |c| written(c, scatter)),
-    ("aten::scatter_", |c| in_place(c, scatter)),
-    ("aten::scatter_add", |c| {
-        written(c, |c, t| scatter_with(c, t, Join::Add))
-    }),
-    ("aten::scatter_add_", |c| {
-        in_place(c, |c, t| scatter_with(c, t, Join::Add))
-    }),
-    ("aten::scatter_reduce.two", |c| written(c, scatter_reduce)),
-    ("aten::scatter_reduce_.two", |c| in_place(c, scatter_reduce)),
-    ("aten::put", |c| written(c, put)),
-    ("aten::put_", |c| in_place(c, put)),
-    ("aten::masked_select", masked_select),
-    ("aten::masked_scatter", |c| {
-        let (t, mask) = (c.tensor(0)?, c.tensor(1)?);
-        let sizes = broadcast(t.sizes(), mask.sizes())
-            .ok_or_else(|| frazil_runtime::build::broadcast_error(t.sizes(), mask.sizes()))?;
-        let out = t.expand(&sizes)?.deep_copy()?;
-        masked_scatter(c, &out)?;
-        one(out)
-    }),
-    ("aten::index_reduce", |c| written(c, index_reduce)),
-    ("aten::index_reduce_", |c| in_place(c, index_reduce)),
-    ("aten::masked_scatter_", |c| in_place(c, masked_scatter)),
-    ("aten::nonzero", nonzero),
-    ("aten::argwhere", nonzero),
-    ("aten::nonzero_numpy", nonzero_columns),
-    ("aten::where", nonzero_columns),
-];
-
 /// Indexing with masks too, whose results have as many elements as their masks say.
-pub(super) const EAGER: &[(&str, KernelFn)] =
-    &[("aten::index.Tensor", index), ("aten::index.Tensor_hacked_twin", index)];
+pub(super) const ENTRIES: &[Row] = &[
+    (
+        "aten::index_put",
+        Entry::kernel(|c| written(c, index_put))
+            .layout(ResultLayout::Elementwise)
+            .fixed_sizes()
+            .aliases(&[
+                ("aten::_index_put_impl", AliasUse::Semantics),
+                ("aten::_unsafe_index_put", AliasUse::Semantics),
+            ]),
+    ),
+    ("aten::index_put_", Entry::kernel(|c| in_place(c, index_put))),
+    ("aten::_index_put_impl_", Entry::kernel(|c| in_place(c, index_put))),
+    (
+        "aten::index_add",
+        Entry::kernel(|c| written(c, |c, t| along(c, t, 3, Join::Add, c.scalar(4)?))).fixed_sizes(),
+    ),
+    (
+        "aten::index_add_",
+        Entry::kernel(|c| in_place(c, |c, t| along(c, t, 3, Join::Add, c.scalar(4)?))),
+    ),
+    (
+        "aten::index_copy",
+        Entry::kernel(|c| written(c, |c, t| along(c, t, 3, Join::Replace, Scalar::Int(1)))).fixed_sizes(),
+    ),
+    (
+        "aten::index_copy_",
+        Entry::kernel(|c| in_place(c, |c, t| along(c, t, 3, Join::Replace, Scalar::Int(1)))),
+    ),
+    (
+        "aten::index_fill",
+        Entry::kernel(|c| written(c, index_fill)).fixed_sizes(),
+    ),
+    ("aten::index_fill_", Entry::kernel(|c| in_place(c, index_fill))),
+    ("aten::scatter", Entry::kernel(|c| written(c, scatter)).fixed_sizes()),
+    ("aten::scatter_", Entry::kernel(|c| in_place(c, scatter))),
+    (
+        "aten::scatter_add",
+        Entry::kernel(|c| written(c, |c, t| scatter_with(c, t, Join::Add))).fixed_sizes(),
+    ),
+    (
+        "aten::scatter_add_",
+        Entry::kernel(|c| in_place(c, |c, t| scatter_with(c, t, Join::Add))),
+    ),
+    (
+        "aten::scatter_reduce.two",
+        Entry::kernel(|c| written(c, scatter_reduce)).fixed_sizes(),
+    ),
+    (
+        "aten::scatter_reduce_.two",
+        Entry::kernel(|c| in_place(c, scatter_reduce)),
+    ),
+    (
+        "aten::put",
+        Entry::kernel(|c| written(c, put))
+            .layout(ResultLayout::Elementwise)
+            .fixed_sizes(),
+    ),
+    ("aten::put_", Entry::kernel(|c| in_place(c, put))),
+    ("aten::masked_select", Entry::kernel(masked_select)),
+    (
+        "aten::masked_scatter",
+        Entry::kernel(|c| {
+            let (t, mask) = (c.tensor(0)?, c.tensor(1)?);
+            let sizes = broadcast(t.sizes(), mask.sizes())
+                .ok_or_else(|| frazil_runtime::build::broadcast_error(t.sizes(), mask.sizes()))?;
+            let out = t.expand(&sizes)?.deep_copy()?;
+            masked_scatter(c, &out)?;
+            one(out)
+        })
+        .fixed_sizes(),
+    ),
+    ("aten::index_reduce", Entry::kernel(|c| written(c, index_reduce))),
+    ("aten::index_reduce_", Entry::kernel(|c| in_place(c, index_reduce))),
+    ("aten::masked_scatter_", Entry::kernel(|c| in_place(c, masked_scatter))),
+    (
+        "aten::nonzero",
+        Entry::kernel(nonzero).layout(ResultLayout::ColumnMajor),
+    ),
+    (
+        "aten::argwhere",
+        Entry::kernel(nonzero).layout(ResultLayout::ColumnMajor),
+    ),
+    ("aten::nonzero_numpy", Entry::kernel(nonzero_columns)),
+    ("aten::where", Entry::kernel(nonzero_columns)),
+];
 
 /// Copies argument 0, lets `write` change the copy, and gives it.
 fn written(call: &Call<'_>, write: fn(&Call<'_>, &Tensor) -> Result<(), OpError>) -> Result<Results, OpError> {
@@ -120,9 +145,7 @@ fn nonzero(call: &Call<'_>) -> Result<Results, OpError> {
         Some(count) => count as i64,
         None => i64::from(t.item()?.as_bool()),
     };
-    // Column by column, as PyTorch has it.
-    let by_rows = Tensor::from_i64(&rows, &[count, rank as i64])?;
-    one(by_rows.with_strides(&[1, count])?)
+    one(Tensor::from_i64(&rows, &[count, rank as i64])?)
 }
 
 /// The places of what is not zero, a tensor a dimension; a number is a vector of one element here.
@@ -246,7 +269,7 @@ fn too_many_indices(t: &Tensor, given: usize) -> OpError {
     ))
 }
 
-fn index(call: &Call<'_>) -> Result<Results, OpError> {
+pub(super) fn index(call: &Call<'_>) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     let indices = call.arg(1).items().unwrap_or_default();
     // PyTorch's operator fails an assertion of its own here; only its Python front end knows what such a mask means.

@@ -3,34 +3,65 @@
 //! Each output coordinate reads a few input coordinates with weights that only depend on the sizes. Both are worked out
 //! when the call site is known, so an interpolation is a sum of products of gathered elements and constant tables.
 
-use super::ProgramRow;
+use super::resample;
 use frazil_ir::DType;
 use frazil_runtime::args::{Args, TensorArg};
 use frazil_runtime::build::ProgramBuilder;
+use frazil_runtime::entry::{Entry, ResultLayout, Row};
 use frazil_runtime::gather::{Coordinate, Gather};
-use frazil_runtime::op::Form::Composite;
+use frazil_runtime::op::Form::LoopNests;
 use frazil_runtime::op::OpError;
 use frazil_runtime::promote::compute_dtype;
 use frazil_runtime::structured::{Affine, Program, TensorId};
 use frazil_runtime::sym::{Formula, Sym};
 
-pub(super) const PROGRAMS: &[ProgramRow] = &[
-    (Composite, "aten::upsample_nearest1d", |a| resized(a, 1, Kind::Nearest)),
-    (Composite, "aten::upsample_nearest2d", |a| resized(a, 2, Kind::Nearest)),
-    (Composite, "aten::upsample_nearest3d", |a| resized(a, 3, Kind::Nearest)),
-    (Composite, "aten::_upsample_nearest_exact1d", |a| {
-        resized(a, 1, Kind::NearestExact)
-    }),
-    (Composite, "aten::_upsample_nearest_exact2d", |a| {
-        resized(a, 2, Kind::NearestExact)
-    }),
-    (Composite, "aten::_upsample_nearest_exact3d", |a| {
-        resized(a, 3, Kind::NearestExact)
-    }),
-    (Composite, "aten::upsample_linear1d", |a| resized(a, 1, Kind::Linear)),
-    (Composite, "aten::upsample_bilinear2d", bilinear),
-    (Composite, "aten::upsample_trilinear3d", |a| resized(a, 3, Kind::Linear)),
-    (Composite, "aten::upsample_bicubic2d", bicubic),
+pub(super) const ENTRIES: &[Row] = &[
+    (
+        "aten::upsample_nearest1d",
+        Entry::program(LoopNests, |a| resized(a, 1, Kind::Nearest)).layout(ResultLayout::ChannelsLast(3)),
+    ),
+    (
+        "aten::upsample_nearest2d",
+        Entry::program(LoopNests, |a| resized(a, 2, Kind::Nearest)).layout(ResultLayout::ChannelsLast(3)),
+    ),
+    (
+        "aten::upsample_nearest3d",
+        Entry::program(LoopNests, |a| resized(a, 3, Kind::Nearest)).layout(ResultLayout::ChannelsLast(3)),
+    ),
+    (
+        "aten::_upsample_nearest_exact1d",
+        Entry::program(LoopNests, |a| resized(a, 1, Kind::NearestExact)).layout(ResultLayout::ChannelsLast(3)),
+    ),
+    (
+        "aten::_upsample_nearest_exact2d",
+        Entry::program(LoopNests, |a| resized(a, 2, Kind::NearestExact)).layout(ResultLayout::ChannelsLast(3)),
+    ),
+    (
+        "aten::_upsample_nearest_exact3d",
+        Entry::program(LoopNests, |a| resized(a, 3, Kind::NearestExact)).layout(ResultLayout::ChannelsLast(3)),
+    ),
+    (
+        "aten::upsample_linear1d",
+        Entry::program(LoopNests, |a| resized(a, 1, Kind::Linear)).layout(ResultLayout::ChannelsLast(3)),
+    ),
+    (
+        "aten::upsample_bilinear2d",
+        Entry::program(LoopNests, bilinear)
+            .eager(resample::linear)
+            .layout(ResultLayout::ChannelsLast(3)),
+    ),
+    ("aten::upsample_bilinear2d.vec", Entry::new().eager(resample::linear)),
+    (
+        "aten::upsample_trilinear3d",
+        Entry::program(LoopNests, |a| resized(a, 3, Kind::Linear)).layout(ResultLayout::ChannelsLast(3)),
+    ),
+    (
+        "aten::upsample_bicubic2d",
+        Entry::program(LoopNests, bicubic)
+            .eager(resample::cubic)
+            .layout(ResultLayout::ChannelsLast(3)),
+    ),
+    ("aten::upsample_bicubic2d.vec", Entry::new().eager(resample::cubic)),
 ];
 
 /// Which input elements an output element reads.

@@ -1,9 +1,10 @@
 //! Tensors side by side.
 
-use super::ProgramRow;
 use frazil_ir::DType;
+use frazil_ir::schema::AliasUse;
 use frazil_runtime::args::{Arg, Args, TensorArg, wrap_dim};
 use frazil_runtime::build::ProgramBuilder;
+use frazil_runtime::entry::{Entry, Role, Row};
 use frazil_runtime::expr::Number;
 use frazil_runtime::op::Form::Pointwise;
 use frazil_runtime::op::OpError;
@@ -13,13 +14,22 @@ use frazil_runtime::structured::{
 };
 use frazil_runtime::sym::Formula;
 
-pub(super) const PROGRAMS: &[ProgramRow] = &[
-    (Pointwise, "aten::cat", cat),
-    (Pointwise, "aten::concat", cat),
-    (Pointwise, "aten::concatenate", cat),
-    (Pointwise, "aten::stack", stack),
-    (Pointwise, "prim::VarConcat", variadic_cat),
-    (Pointwise, "prim::VarStack", variadic_stack),
+pub(super) const ENTRIES: &[Row] = &[
+    (
+        "aten::cat",
+        Entry::program(Pointwise, cat).aliases(&[
+            ("aten::concat", AliasUse::Everywhere),
+            ("aten::concatenate", AliasUse::Everywhere),
+        ]),
+    ),
+    (
+        "aten::stack",
+        Entry::program(Pointwise, stack)
+            .role(Role::Stack)
+            .aliases(&[("aten::_stack", AliasUse::Semantics)]),
+    ),
+    ("prim::VarConcat", Entry::program(Pointwise, variadic_cat)),
+    ("prim::VarStack", Entry::program(Pointwise, variadic_stack)),
 ];
 
 /// The tensors converted to their common dtype.

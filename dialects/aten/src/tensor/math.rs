@@ -1,6 +1,7 @@
 //! Functions of one number, element by element.
 
-use super::PointwiseRow;
+use frazil_ir::schema::AliasUse;
+use frazil_runtime::entry::{Entry, Row};
 use frazil_runtime::expr::UnaryOp;
 use frazil_runtime::op::OpError;
 use frazil_runtime::pointwise::Promotion::{Default, IntToFloat, Real, ToBool};
@@ -12,75 +13,121 @@ const SELF: &[&str] = &["self"];
 
 /// A function of one number on floats; integers become floats.
 macro_rules! float {
-    ($name:literal, $op:ident) => {
-        ($name, Pointwise::new(SELF, IntToFloat, |b| b.x(0).unary(UnaryOp::$op)))
+    ($op:ident) => {
+        Entry::pointwise(Pointwise::new(SELF, IntToFloat, |b| b.x(0).unary(UnaryOp::$op)))
     };
 }
 
 /// A function of one number on any dtype.
 macro_rules! any {
-    ($name:literal, $op:ident) => {
-        ($name, Pointwise::new(SELF, Default, |b| b.x(0).unary(UnaryOp::$op)))
+    ($op:ident) => {
+        Entry::pointwise(Pointwise::new(SELF, Default, |b| b.x(0).unary(UnaryOp::$op)))
     };
 }
 
-pub(super) const POINTWISE: &[PointwiseRow] = &[
-    float!("aten::exp", Exp),
-    float!("aten::exp2", Exp2),
-    float!("aten::special_exp2", Exp2),
-    float!("aten::expm1", Expm1),
-    float!("aten::special_expm1", Expm1),
-    float!("aten::log", Log),
-    float!("aten::log2", Log2),
-    float!("aten::log10", Log10),
-    float!("aten::log1p", Log1p),
-    float!("aten::special_log1p", Log1p),
-    float!("aten::sqrt", Sqrt),
-    float!("aten::rsqrt", Rsqrt),
-    float!("aten::sin", Sin),
-    float!("aten::cos", Cos),
-    float!("aten::tan", Tan),
-    float!("aten::asin", Asin),
-    float!("aten::arcsin", Asin),
-    float!("aten::acos", Acos),
-    float!("aten::arccos", Acos),
-    float!("aten::atan", Atan),
-    float!("aten::arctan", Atan),
-    float!("aten::sinh", Sinh),
-    float!("aten::cosh", Cosh),
-    float!("aten::tanh", Tanh),
-    float!("aten::asinh", Asinh),
-    float!("aten::arcsinh", Asinh),
-    float!("aten::acosh", Acosh),
-    float!("aten::arccosh", Acosh),
-    float!("aten::atanh", Atanh),
-    float!("aten::arctanh", Atanh),
-    float!("aten::erf", Erf),
-    float!("aten::special_erf", Erf),
-    float!("aten::erfc", Erfc),
-    float!("aten::special_erfc", Erfc),
-    float!("aten::erfinv", Erfinv),
-    float!("aten::special_erfinv", Erfinv),
-    float!("aten::lgamma", Lgamma),
-    float!("aten::special_gammaln", Lgamma),
-    float!("aten::digamma", Digamma),
-    float!("aten::special_digamma", Digamma),
-    float!("aten::special_psi", Digamma),
-    float!("aten::i0", I0),
-    float!("aten::special_i0", I0),
-    ("aten::abs", Pointwise::new(SELF, Real, |b| b.x(0).abs())),
-    ("aten::absolute", Pointwise::new(SELF, Real, |b| b.x(0).abs())),
-    any!("aten::floor", Floor),
-    any!("aten::ceil", Ceil),
-    any!("aten::trunc", Trunc),
-    any!("aten::fix", Trunc),
-    any!("aten::round", Round),
-    ("aten::round.decimals", Pointwise::new(SELF, Default, round_decimals)),
-    any!("aten::sign", Sign),
-    any!("aten::sgn", Sign),
+pub(super) const ENTRIES: &[Row] = &[
+    ("aten::exp", float!(Exp)),
+    (
+        "aten::exp2",
+        float!(Exp2).aliases(&[("aten::special_exp2", AliasUse::Normalised)]),
+    ),
+    (
+        "aten::expm1",
+        float!(Expm1).aliases(&[("aten::special_expm1", AliasUse::Normalised)]),
+    ),
+    ("aten::log", float!(Log)),
+    ("aten::log2", float!(Log2)),
+    ("aten::log10", float!(Log10)),
+    (
+        "aten::log1p",
+        float!(Log1p).aliases(&[("aten::special_log1p", AliasUse::Normalised)]),
+    ),
+    ("aten::sqrt", float!(Sqrt)),
+    ("aten::rsqrt", float!(Rsqrt)),
+    ("aten::sin", float!(Sin)),
+    ("aten::cos", float!(Cos)),
+    ("aten::tan", float!(Tan)),
+    (
+        "aten::asin",
+        float!(Asin).aliases(&[("aten::arcsin", AliasUse::Everywhere)]),
+    ),
+    (
+        "aten::acos",
+        float!(Acos).aliases(&[("aten::arccos", AliasUse::Everywhere)]),
+    ),
+    (
+        "aten::atan",
+        float!(Atan).aliases(&[("aten::arctan", AliasUse::Everywhere)]),
+    ),
+    ("aten::sinh", float!(Sinh)),
+    ("aten::cosh", float!(Cosh)),
+    ("aten::tanh", float!(Tanh).preserves_rank()),
+    (
+        "aten::asinh",
+        float!(Asinh).aliases(&[("aten::arcsinh", AliasUse::Everywhere)]),
+    ),
+    (
+        "aten::acosh",
+        float!(Acosh).aliases(&[("aten::arccosh", AliasUse::Everywhere)]),
+    ),
+    (
+        "aten::atanh",
+        float!(Atanh).aliases(&[("aten::arctanh", AliasUse::Everywhere)]),
+    ),
+    (
+        "aten::erf",
+        float!(Erf).aliases(&[("aten::special_erf", AliasUse::Normalised)]),
+    ),
+    (
+        "aten::erfc",
+        float!(Erfc).aliases(&[("aten::special_erfc", AliasUse::Normalised)]),
+    ),
+    (
+        "aten::erfinv",
+        float!(Erfinv).aliases(&[("aten::special_erfinv", AliasUse::Normalised)]),
+    ),
+    (
+        "aten::lgamma",
+        float!(Lgamma).aliases(&[("aten::special_gammaln", AliasUse::Normalised)]),
+    ),
+    (
+        "aten::digamma",
+        float!(Digamma).aliases(&[
+            ("aten::special_digamma", AliasUse::Normalised),
+            ("aten::special_psi", AliasUse::Normalised),
+        ]),
+    ),
+    (
+        "aten::i0",
+        float!(I0).aliases(&[
+            ("aten::special_i0", AliasUse::Normalised),
+            ("aten::special_modified_bessel_i0", AliasUse::Semantics),
+        ]),
+    ),
+    (
+        "aten::abs",
+        Entry::pointwise(Pointwise::new(SELF, Real, |b| b.x(0).abs()))
+            .aliases(&[("aten::absolute", AliasUse::Everywhere)]),
+    ),
+    ("aten::floor", any!(Floor)),
+    ("aten::ceil", any!(Ceil)),
+    (
+        "aten::trunc",
+        any!(Trunc).aliases(&[("aten::fix", AliasUse::Everywhere)]),
+    ),
+    (
+        "aten::round",
+        any!(Round).aliases(&[("aten::special_round", AliasUse::Normalised)]),
+    ),
+    (
+        "aten::round.decimals",
+        Entry::pointwise(Pointwise::new(SELF, Default, round_decimals)),
+    ),
+    ("aten::sign", any!(Sign)),
+    ("aten::sgn", any!(Sign)),
     (
         "aten::signbit",
-        Pointwise::new(SELF, ToBool, |b| {
+        Entry::pointwise(Pointwise::new(SELF, ToBool, |b| {
             // -0.0 has the bit, which only copysign shows.
             if !b.compute().is_floating_point() {
                 return b.x(0).lt(0.0);
@@ -88,71 +135,84 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
             b.constant(1.0)
                 .binary(frazil_runtime::expr::BinaryOp::Copysign, b.x(0))
                 .lt(0.0)
-        }),
+        })),
     ),
-    ("aten::frac", Pointwise::new(SELF, Default, |b| b.x(0) - b.x(0).trunc())),
-    ("aten::sigmoid", Pointwise::new(SELF, IntToFloat, |b| b.x(0).sigmoid())),
     (
-        "aten::special_expit",
-        Pointwise::new(SELF, IntToFloat, |b| b.x(0).sigmoid()),
+        "aten::frac",
+        Entry::pointwise(Pointwise::new(SELF, Default, |b| b.x(0) - b.x(0).trunc())),
     ),
-    ("aten::logit", Pointwise::new(SELF, IntToFloat, logit)),
-    ("aten::special_logit", Pointwise::new(SELF, IntToFloat, logit)),
+    (
+        "aten::sigmoid",
+        Entry::pointwise(Pointwise::new(SELF, IntToFloat, |b| b.x(0).sigmoid()))
+            .preserves_rank()
+            .aliases(&[("aten::special_expit", AliasUse::Normalised)]),
+    ),
+    (
+        "aten::logit",
+        Entry::pointwise(Pointwise::new(SELF, IntToFloat, logit))
+            .aliases(&[("aten::special_logit", AliasUse::Normalised)]),
+    ),
     (
         "aten::sinc",
-        Pointwise::new(SELF, IntToFloat, |b| {
+        Entry::pointwise(Pointwise::new(SELF, IntToFloat, |b| {
             let angle = b.x(0) * std::f64::consts::PI;
             b.x(0).eq(0.0).select(b.constant(1.0), angle.sin() / angle)
-        }),
+        }))
+        .aliases(&[("aten::special_sinc", AliasUse::Normalised)]),
     ),
     (
         "aten::deg2rad",
-        Pointwise::new(SELF, IntToFloat, |b| b.x(0) * (std::f64::consts::PI / 180.0)),
+        Entry::pointwise(Pointwise::new(SELF, IntToFloat, |b| {
+            b.x(0) * (std::f64::consts::PI / 180.0)
+        })),
     ),
     (
         "aten::rad2deg",
-        Pointwise::new(SELF, IntToFloat, |b| b.x(0) * (180.0 / std::f64::consts::PI)),
+        Entry::pointwise(Pointwise::new(SELF, IntToFloat, |b| {
+            b.x(0) * (180.0 / std::f64::consts::PI)
+        })),
     ),
     (
         "aten::xlogy",
-        Pointwise::new(&["self", "other"], IntToFloat, |b| x_times(b, b.stored(b.x(1).log()))),
-    ),
-    (
-        "aten::special_xlogy",
-        Pointwise::new(&["self", "other"], IntToFloat, |b| x_times(b, b.stored(b.x(1).log()))),
+        Entry::pointwise(Pointwise::new(&["self", "other"], IntToFloat, |b| {
+            x_times(b, b.stored(b.x(1).log()))
+        }))
+        .aliases(&[("aten::special_xlogy", AliasUse::Normalised)]),
     ),
     (
         "aten::special_xlog1py",
-        Pointwise::new(&["self", "other"], IntToFloat, |b| x_times(b, b.stored(b.x(1).log1p()))),
+        Entry::pointwise(Pointwise::new(&["self", "other"], IntToFloat, |b| {
+            x_times(b, b.stored(b.x(1).log1p()))
+        })),
     ),
     (
         "aten::special_entr",
-        Pointwise::new(SELF, IntToFloat, |b| {
+        Entry::pointwise(Pointwise::new(SELF, IntToFloat, |b| {
             let x = b.x(0);
             let inside = x.eq(0.0).select(b.constant(0.0), -(x * b.stored(x.log())));
             x.is_nan()
                 .select(x, x.lt(0.0).select(b.constant(f64::NEG_INFINITY), inside))
-        }),
+        })),
     ),
     (
         "aten::logaddexp",
-        Pointwise::new(&["self", "other"], Default, |b| {
+        Entry::pointwise(Pointwise::new(&["self", "other"], Default, |b| {
             let (x, y) = (b.x(0), b.x(1));
             if b.compute().is_complex() {
                 return log_add_complex(b);
             }
             let equal_infinities = x.is_inf().and(x.eq(y));
             equal_infinities.select(x, x.maximum(y) + (-(x - y).abs()).exp().log1p())
-        }),
+        })),
     ),
     (
         "aten::logaddexp2",
-        Pointwise::new(&["self", "other"], Default, |b| {
+        Entry::pointwise(Pointwise::new(&["self", "other"], Default, |b| {
             let (x, y) = (b.x(0), b.x(1));
             let equal_infinities = x.is_inf().and(x.eq(y));
             let tail = (-(x - y).abs()).unary(UnaryOp::Exp2).log1p() * std::f64::consts::LOG2_E;
             equal_infinities.select(x, x.maximum(y) + tail)
-        }),
+        })),
     ),
 ];
 

@@ -1,73 +1,105 @@
 //! Elements moved to other places: repetition, reflection, rotation, windows, shuffles.
 
-use super::ProgramRow;
 use super::join::concatenated;
 use frazil_ir::DType;
+use frazil_ir::schema::AliasUse;
 use frazil_runtime::args::Args;
 use frazil_runtime::build::{ProgramBuilder, step_of};
+use frazil_runtime::entry::{Entry, ResultLayout, Row};
 use frazil_runtime::expr::{Expr, Number};
-use frazil_runtime::op::Form::{Composite, Pointwise, View};
-use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::op::Form::{LoopNests, Pointwise, View};
+use frazil_runtime::op::{Call, OpError, Results, one};
 use frazil_runtime::structured::{
     Access, Affine, Dims, Iteration, OutOfBounds, Program, Structured, TensorId, TensorShape,
 };
 use frazil_runtime::sym::Formula;
 use frazil_runtime::{Tensor, TensorError, layout, memory};
 
-pub(super) const PROGRAMS: &[ProgramRow] = &[
-    (Pointwise, "aten::repeat", |a| repeated(a, "repeats")),
-    (Pointwise, "aten::tile", |a| repeated(a, "dims")),
-    (Pointwise, "aten::flip", |a| {
-        let x = a.tensor("self")?;
-        let given = a.ints("dims")?;
-        let dims = if given.is_empty() {
-            Vec::new()
-        } else {
-            a.dims("dims", x.rank())?
-        };
-        with(a, |p| Ok(flipped(p, x.id, &dims)))
-    }),
-    (Pointwise, "aten::fliplr", |a| flipped_along(a, 1)),
-    (Pointwise, "aten::flipud", |a| flipped_along(a, 0)),
-    (Composite, "aten::roll", roll),
-    (Composite, "aten::rot90", rot90),
-    (Composite, "aten::im2col", im2col),
-    (Composite, "aten::pixel_shuffle", pixel_shuffle),
-    (Composite, "aten::pixel_unshuffle", pixel_unshuffle),
-    (Composite, "aten::channel_shuffle", channel_shuffle),
-    (View, "aten::meshgrid", meshgrid),
-    (View, "aten::broadcast_tensors", broadcast_tensors),
-    (Composite, "aten::hstack", |a| stacked(a, 1, |rank| i64::from(rank > 1))),
-    (Composite, "aten::vstack", |a| stacked(a, 2, |_| 0)),
-    (Composite, "aten::row_stack", |a| stacked(a, 2, |_| 0)),
-    (Composite, "aten::dstack", |a| stacked(a, 3, |_| 2)),
-    (Composite, "aten::column_stack", column_stack),
-    (Pointwise, "aten::repeat_interleave.self_int", repeat_each),
-    (Pointwise, "aten::diag_embed", diag_embed),
-    (Composite, "aten::trace", |a| {
-        let x = a.tensor("self")?;
-        let [n, m] = x.sizes() else {
-            return Err(OpError::raised("trace: expected a matrix"));
-        };
-        let output = if x.dtype().is_floating_point() || x.dtype().is_complex() {
-            x.dtype()
-        } else {
-            DType::Long
-        };
-        let accumulate = frazil_runtime::promote::compute_dtype(output);
-        let fold = frazil_runtime::build::Fold {
-            combine: frazil_runtime::structured::Combine::Add,
-            accumulate,
-            output,
-        };
-        with(a, |p| {
-            let d = p.view(x.id, &[(*n).min(*m)], vec![Affine::index(1, 0), Affine::index(1, 0)]);
-            p.reduce(&[d], &[0], false, fold, |_, x| x[0].cast(accumulate), None)
+pub(super) const ENTRIES: &[Row] = &[
+    ("aten::repeat", Entry::program(Pointwise, |a| repeated(a, "repeats"))),
+    ("aten::tile", Entry::program(Pointwise, |a| repeated(a, "dims"))),
+    (
+        "aten::flip",
+        Entry::program(Pointwise, |a| {
+            let x = a.tensor("self")?;
+            let given = a.ints("dims")?;
+            let dims = if given.is_empty() {
+                Vec::new()
+            } else {
+                a.dims("dims", x.rank())?
+            };
+            with(a, |p| Ok(flipped(p, x.id, &dims)))
         })
-    }),
+        .layout(ResultLayout::Elementwise),
+    ),
+    (
+        "aten::fliplr",
+        Entry::program(Pointwise, |a| flipped_along(a, 1)).layout(ResultLayout::Elementwise),
+    ),
+    (
+        "aten::flipud",
+        Entry::program(Pointwise, |a| flipped_along(a, 0)).layout(ResultLayout::Elementwise),
+    ),
+    ("aten::roll", Entry::program(LoopNests, roll)),
+    ("aten::rot90", Entry::program(LoopNests, rot90)),
+    ("aten::im2col", Entry::program(LoopNests, im2col)),
+    (
+        "aten::pixel_shuffle",
+        Entry::program(LoopNests, pixel_shuffle).layout(ResultLayout::ChannelsLast(3)),
+    ),
+    ("aten::pixel_unshuffle", Entry::program(LoopNests, pixel_unshuffle)),
+    (
+        "aten::channel_shuffle",
+        Entry::program(LoopNests, channel_shuffle)
+            .layout(ResultLayout::ChannelsLast(3))
+            .aliases(&[("aten::native_channel_shuffle", AliasUse::Semantics)]),
+    ),
+    ("aten::meshgrid", Entry::program(View, meshgrid)),
+    (
+        "aten::broadcast_tensors",
+        Entry::program(View, broadcast_tensors).returns_self(),
+    ),
+    (
+        "aten::hstack",
+        Entry::program(LoopNests, |a| stacked(a, 1, |rank| i64::from(rank > 1))),
+    ),
+    (
+        "aten::vstack",
+        Entry::program(LoopNests, |a| stacked(a, 2, |_| 0)).aliases(&[("aten::row_stack", AliasUse::Everywhere)]),
+    ),
+    ("aten::dstack", Entry::program(LoopNests, |a| stacked(a, 3, |_| 2))),
+    ("aten::column_stack", Entry::program(LoopNests, column_stack)),
+    (
+        "aten::repeat_interleave.self_int",
+        Entry::program(Pointwise, repeat_each),
+    ),
+    ("aten::diag_embed", Entry::program(Pointwise, diag_embed)),
+    (
+        "aten::trace",
+        Entry::program(LoopNests, |a| {
+            let x = a.tensor("self")?;
+            let [n, m] = x.sizes() else {
+                return Err(OpError::raised("trace: expected a matrix"));
+            };
+            let output = if x.dtype().is_floating_point() || x.dtype().is_complex() {
+                x.dtype()
+            } else {
+                DType::Long
+            };
+            let accumulate = frazil_runtime::promote::compute_dtype(output);
+            let fold = frazil_runtime::build::Fold {
+                combine: frazil_runtime::structured::Combine::Add,
+                accumulate,
+                output,
+            };
+            with(a, |p| {
+                let d = p.view(x.id, &[(*n).min(*m)], vec![Affine::index(1, 0), Affine::index(1, 0)]);
+                p.reduce(&[d], &[0], false, fold, |_, x| x[0].cast(accumulate), None)
+            })
+        }),
+    ),
+    ("aten::repeat_interleave", Entry::kernel(repeat_interleave)),
 ];
-
-pub(super) const KERNELS: &[(&str, KernelFn)] = &[("aten::repeat_interleave", repeat_interleave)];
 
 /// The number of elements of `sizes`.
 fn numel(sizes: &[i64]) -> Result<i64, OpError> {
@@ -464,7 +496,7 @@ fn broadcast_tensors(args: &Args<'_>) -> Result<Program, OpError> {
     let mut p = ProgramBuilder::new(args);
     let outputs = tensors
         .iter()
-        // What has these sizes already is given back itself.
+        // A tensor of these sizes is returned itself.
         .map(|t| {
             if t.sizes() == sizes.as_slice() {
                 Ok(t.id)

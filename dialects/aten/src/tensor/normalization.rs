@@ -1,6 +1,5 @@
 //! Normalisation over batches, layers, groups and instances.
 
-use super::ProgramRow;
 use super::reduction::mean_of;
 use frazil_ir::DType;
 use frazil_runtime::Tensor;
@@ -8,45 +7,59 @@ use frazil_runtime::args::{Args, TensorArg};
 use frazil_runtime::build::{Fold, ProgramBuilder};
 use frazil_runtime::call::run_as_program;
 use frazil_runtime::element::DoubleElement;
-use frazil_runtime::op::Form::{Composite, Pointwise};
-use frazil_runtime::op::{Call, KernelFn, OpError, one};
+use frazil_runtime::entry::{Entry, ResultLayout, Row};
+use frazil_runtime::op::Form::{LoopNests, Pointwise};
+use frazil_runtime::op::{Call, OpError, one};
 use frazil_runtime::promote::{ResultType, compute_dtype};
 use frazil_runtime::structured::{Combine, Dims, Program, TensorId, TensorShape};
 
-pub(super) const PROGRAMS: &[ProgramRow] = &[
-    (Pointwise, "aten::batch_norm", |a| batch_norm(a, false)),
-    (Composite, "aten::layer_norm", layer_norm),
-    (Composite, "aten::native_layer_norm", native_layer_norm),
-    (Composite, "aten::group_norm", group_norm),
-    (Composite, "aten::instance_norm", |a| instance_norm(a, false)),
-    (Composite, "aten::rms_norm", rms_norm),
-];
-
 /// In training, statistics are kept in tensors that programs cannot write.
-pub(super) const EAGER: &[(&str, KernelFn)] = &[
-    ("aten::batch_norm", |c| {
-        if c.flag(5)? {
-            keep_statistics(c, false, c.float(6)?)?;
-        }
-        run_as_program(c, |a| batch_norm(a, true))
-    }),
-    ("aten::instance_norm", |c| {
-        if c.flag(5)? {
-            keep_statistics(c, true, c.float(6)?)?;
-        }
-        let x = c.tensor(0)?;
-        if x.numel() == 0 {
-            // Only what has elements has to be of floating point and to fit the weights. These have their part in the dtype as numbers have.
-            let mut promoted = ResultType::new().tensor(x.dtype(), x.dim());
-            for i in [1, 2] {
-                if let Some(t) = c.opt_tensor(i)? {
-                    promoted = promoted.tensor(t.dtype(), 0);
+pub(super) const ENTRIES: &[Row] = &[
+    // Without semantics.
+    ("aten::cudnn_batch_norm", Entry::new().updates_statistics()),
+    ("aten::miopen_batch_norm", Entry::new().updates_statistics()),
+    (
+        "aten::batch_norm",
+        Entry::program(Pointwise, |a| batch_norm(a, false))
+            .eager(|c| {
+                if c.flag(5)? {
+                    keep_statistics(c, false, c.float(6)?)?;
                 }
-            }
-            return one(Tensor::zeros(promoted.dtype().unwrap_or(x.dtype()), x.sizes())?);
-        }
-        run_as_program(c, |a| instance_norm(a, true))
-    }),
+                run_as_program(c, |a| batch_norm(a, true))
+            })
+            .layout(ResultLayout::ChannelsLast(4))
+            .updates_statistics()
+            .preserves_rank(),
+    ),
+    (
+        "aten::layer_norm",
+        Entry::program(LoopNests, layer_norm).preserves_rank(),
+    ),
+    ("aten::native_layer_norm", Entry::program(LoopNests, native_layer_norm)),
+    ("aten::group_norm", Entry::program(LoopNests, group_norm)),
+    (
+        "aten::instance_norm",
+        Entry::program(LoopNests, |a| instance_norm(a, false))
+            .eager(|c| {
+                if c.flag(5)? {
+                    keep_statistics(c, true, c.float(6)?)?;
+                }
+                let x = c.tensor(0)?;
+                if x.numel() == 0 {
+                    // Only what has elements has to be of floating point and to fit the weights. These have their part in the dtype as numbers have.
+                    let mut promoted = ResultType::new().tensor(x.dtype(), x.dim());
+                    for i in [1, 2] {
+                        if let Some(t) = c.opt_tensor(i)? {
+                            promoted = promoted.tensor(t.dtype(), 0);
+                        }
+                    }
+                    return one(Tensor::zeros(promoted.dtype().unwrap_or(x.dtype()), x.sizes())?);
+                }
+                run_as_program(c, |a| instance_norm(a, true))
+            })
+            .updates_statistics(),
+    ),
+    ("aten::rms_norm", Entry::program(LoopNests, rms_norm)),
 ];
 
 /// Moves the running mean and variance (arguments 3 and 4) towards the input's, unbiased. Those of instances are averaged.

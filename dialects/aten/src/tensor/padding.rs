@@ -1,30 +1,51 @@
 //! Tensors with something around them: constants, reflections, edges, themselves.
 
-use super::ProgramRow;
 use super::join::concatenated;
 use super::movement::{copied, flipped, with};
 use frazil_ir::DType;
 use frazil_runtime::Scalar;
 use frazil_runtime::args::Args;
 use frazil_runtime::build::ProgramBuilder;
+use frazil_runtime::entry::{Entry, ResultLayout, Row};
 use frazil_runtime::expr::Number;
-use frazil_runtime::op::Form::Composite;
+use frazil_runtime::op::Form::LoopNests;
 use frazil_runtime::op::OpError;
 use frazil_runtime::structured::{Affine, OutOfBounds, Program, TensorId};
 
-pub(super) const PROGRAMS: &[ProgramRow] = &[
-    (Composite, "aten::pad", pad),
-    (Composite, "aten::constant_pad_nd", |a| {
-        let x = a.tensor("self")?;
-        let (widths, value) = (a.ints("pad")?, a.scalar("value")?);
-        with(a, |p| padded(p, x.id, &widths, Mode::Constant(value)))
-    }),
-    (Composite, "aten::reflection_pad1d", |a| moded(a, Mode::Reflect)),
-    (Composite, "aten::reflection_pad2d", |a| moded(a, Mode::Reflect)),
-    (Composite, "aten::reflection_pad3d", |a| moded(a, Mode::Reflect)),
-    (Composite, "aten::replication_pad1d", |a| moded(a, Mode::Replicate)),
-    (Composite, "aten::replication_pad2d", |a| moded(a, Mode::Replicate)),
-    (Composite, "aten::replication_pad3d", |a| moded(a, Mode::Replicate)),
+pub(super) const ENTRIES: &[Row] = &[
+    ("aten::pad", Entry::program(LoopNests, pad)),
+    (
+        "aten::constant_pad_nd",
+        Entry::program(LoopNests, |a| {
+            let x = a.tensor("self")?;
+            let (widths, value) = (a.ints("pad")?, a.scalar("value")?);
+            with(a, |p| padded(p, x.id, &widths, Mode::Constant(value)))
+        }),
+    ),
+    (
+        "aten::reflection_pad1d",
+        Entry::program(LoopNests, |a| moded(a, Mode::Reflect)),
+    ),
+    (
+        "aten::reflection_pad2d",
+        Entry::program(LoopNests, |a| moded(a, Mode::Reflect)).layout(ResultLayout::ChannelsLast(3)),
+    ),
+    (
+        "aten::reflection_pad3d",
+        Entry::program(LoopNests, |a| moded(a, Mode::Reflect)),
+    ),
+    (
+        "aten::replication_pad1d",
+        Entry::program(LoopNests, |a| moded(a, Mode::Replicate)),
+    ),
+    (
+        "aten::replication_pad2d",
+        Entry::program(LoopNests, |a| moded(a, Mode::Replicate)).layout(ResultLayout::ChannelsLast(3)),
+    ),
+    (
+        "aten::replication_pad3d",
+        Entry::program(LoopNests, |a| moded(a, Mode::Replicate)),
+    ),
 ];
 
 /// What stands outside of a padded tensor.

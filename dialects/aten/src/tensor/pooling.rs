@@ -1,10 +1,11 @@
 //! Pooling over windows, in one, two and three dimensions.
 
-use super::ProgramRow;
 use frazil_ir::DType;
+use frazil_ir::schema::AliasUse;
 use frazil_runtime::Scalar;
 use frazil_runtime::args::{Args, TensorArg};
 use frazil_runtime::build::{ProgramBuilder, step_of};
+use frazil_runtime::entry::{Entry, ResultLayout, Row};
 use frazil_runtime::expr::{BinaryOp, Expr, Number};
 use frazil_runtime::op::Form::Reduction;
 use frazil_runtime::op::OpError;
@@ -14,25 +15,75 @@ use frazil_runtime::structured::{
 };
 use frazil_runtime::sym::{Formula, Sym};
 
-pub(super) const PROGRAMS: &[ProgramRow] = &[
-    (Reduction, "aten::max_pool1d", |a| max_pool(a, 1)),
-    (Reduction, "aten::max_pool2d", |a| max_pool(a, 2)),
-    (Reduction, "aten::max_pool3d", |a| max_pool(a, 3)),
-    (Reduction, "aten::max_pool1d_with_indices", |a| {
-        max_pool_with_indices(a, 1)
-    }),
-    (Reduction, "aten::max_pool2d_with_indices", |a| {
-        max_pool_with_indices(a, 2)
-    }),
-    (Reduction, "aten::max_pool3d_with_indices", |a| {
-        max_pool_with_indices(a, 3)
-    }),
-    (Reduction, "aten::avg_pool1d", |a| avg_pool(a, 1)),
-    (Reduction, "aten::avg_pool2d", |a| avg_pool(a, 2)),
-    (Reduction, "aten::avg_pool3d", |a| avg_pool(a, 3)),
-    (Reduction, "aten::adaptive_avg_pool1d", |a| adaptive_avg_pool(a, 1)),
-    (Reduction, "aten::adaptive_avg_pool2d", |a| adaptive_avg_pool(a, 2)),
-    (Reduction, "aten::adaptive_avg_pool3d", |a| adaptive_avg_pool(a, 3)),
+pub(super) const ENTRIES: &[Row] = &[
+    (
+        "aten::max_pool1d",
+        Entry::program(Reduction, |a| max_pool(a, 1))
+            .layout(ResultLayout::ChannelsLast(3))
+            .preserves_rank(),
+    ),
+    (
+        "aten::max_pool2d",
+        Entry::program(Reduction, |a| max_pool(a, 2))
+            .layout(ResultLayout::ChannelsLast(3))
+            .preserves_rank(),
+    ),
+    (
+        "aten::max_pool3d",
+        Entry::program(Reduction, |a| max_pool(a, 3))
+            .layout(ResultLayout::ChannelsLast(3))
+            .preserves_rank(),
+    ),
+    (
+        "aten::max_pool1d_with_indices",
+        Entry::program(Reduction, |a| max_pool_with_indices(a, 1)).layout(ResultLayout::ChannelsLast(3)),
+    ),
+    (
+        "aten::max_pool2d_with_indices",
+        Entry::program(Reduction, |a| max_pool_with_indices(a, 2)).layout(ResultLayout::ChannelsLast(3)),
+    ),
+    (
+        "aten::max_pool3d_with_indices",
+        Entry::program(Reduction, |a| max_pool_with_indices(a, 3)).layout(ResultLayout::ChannelsLast(3)),
+    ),
+    (
+        "aten::avg_pool1d",
+        Entry::program(Reduction, |a| avg_pool(a, 1))
+            .layout(ResultLayout::ChannelsLast(3))
+            .preserves_rank(),
+    ),
+    (
+        "aten::avg_pool2d",
+        Entry::program(Reduction, |a| avg_pool(a, 2))
+            .layout(ResultLayout::ChannelsLast(3))
+            .preserves_rank(),
+    ),
+    (
+        "aten::avg_pool3d",
+        Entry::program(Reduction, |a| avg_pool(a, 3))
+            .layout(ResultLayout::ChannelsLast(3))
+            .preserves_rank(),
+    ),
+    (
+        "aten::adaptive_avg_pool1d",
+        Entry::program(Reduction, |a| adaptive_avg_pool(a, 1))
+            .layout(ResultLayout::ChannelsLast(3))
+            .preserves_rank(),
+    ),
+    (
+        "aten::adaptive_avg_pool2d",
+        Entry::program(Reduction, |a| adaptive_avg_pool(a, 2))
+            .layout(ResultLayout::ChannelsLast(3))
+            .preserves_rank()
+            .aliases(&[("aten::_adaptive_avg_pool2d", AliasUse::Semantics)]),
+    ),
+    (
+        "aten::adaptive_avg_pool3d",
+        Entry::program(Reduction, |a| adaptive_avg_pool(a, 3))
+            .layout(ResultLayout::ChannelsLast(3))
+            .preserves_rank()
+            .aliases(&[("aten::_adaptive_avg_pool3d", AliasUse::Semantics)]),
+    ),
 ];
 
 /// The windows of one pooling: one entry a spatial dimension.

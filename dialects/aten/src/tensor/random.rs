@@ -8,115 +8,151 @@ mod generator;
 use super::create;
 use frazil_ir::DType;
 use frazil_runtime::element::{ComplexDoubleElement, DoubleElement};
+use frazil_runtime::entry::{Entry, Row};
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
 use frazil_runtime::promote::real_of;
 use frazil_runtime::{Tensor, layout, memory};
 use generator::{Random, digits};
 use num_complex::Complex;
 
-pub(super) const KERNELS: &[(&str, KernelFn)] = &[
-    ("aten::rand", |c| made(c, &c.ints(0)?, uniform)),
-    ("aten::randn", |c| made(c, &c.ints(0)?, normal)),
-    ("aten::rand_like", |c| like(c, uniform)),
-    ("aten::randn_like", |c| like(c, normal)),
-    ("aten::randint", |c| {
-        one(integers(&c.ints(1)?, dtype_of(c, DType::Long)?, 0, c.int(0)?)?)
-    }),
-    ("aten::randint.low", integers_from),
-    ("aten::randint.low_generator", integers_from),
-    ("aten::randint_like", |c| integers_like(c, 0, c.int(1)?)),
-    ("aten::randint_like.Tensor", high_in_tensor),
-    ("aten::randint_like.Tensor_generator", high_in_tensor),
-    ("aten::randint_like.low_dtype", |c| {
-        integers_like(c, c.int(1)?, c.int(2)?)
-    }),
-    ("aten::randint_like.low_generator_dtype", |c| {
-        integers_like(c, c.int(1)?, c.int(2)?)
-    }),
-    ("aten::randperm", |c| {
-        let (n, dtype) = (c.int(0)?, dtype_of(c, DType::Long)?);
-        if n < 0 {
-            return Err(OpError::raised(format!("n must be non-negative, got {n}")));
-        }
-        Tensor::byte_size(DType::Long, &[n])?;
-        memory::check_items(n, size_of::<i64>())?;
-        let order = shuffled(n, n);
-        one(Tensor::from_i64(&order, &[n])?.to_dtype(dtype)?)
-    }),
-    ("aten::bernoulli", |c| bernoulli(c, &c.tensor(0)?)),
-    ("aten::bernoulli.p", |c| {
-        let p = Tensor::scalar(DType::Double, c.scalar(1)?);
-        bernoulli(c, &p.expand(c.tensor(0)?.sizes())?)
-    }),
-    ("aten::bernoulli.Tensor", |c| {
-        let p = c.tensor(1)?.expand(c.tensor(0)?.sizes())?;
-        bernoulli(c, &p)
-    }),
-    ("aten::bernoulli_.float", |c| {
-        let p = probability(c.float(1)?)?;
-        let t = c.tensor(0)?;
-        t.copy_(&sampled(t.sizes(), t.dtype(), |r, _| {
-            f64::from(u8::from(r.uniform() < p))
-        })?)?;
-        one(c.arg(0).clone())
-    }),
-    ("aten::bernoulli_.Tensor", |c| {
-        let t = c.tensor(0)?;
-        let drawn = drawn(&c.tensor(1)?.expand(t.sizes())?)?;
-        t.copy_(&drawn)?;
-        one(c.arg(0).clone())
-    }),
-    ("aten::uniform", |c| filled(c, false, uniform_between)),
-    ("aten::uniform_", |c| filled(c, true, uniform_between)),
-    ("aten::_no_grad_uniform_", |c| filled(c, true, uniform_between)),
-    ("aten::normal_functional", |c| filled(c, false, normal_of)),
-    ("aten::normal_", |c| filled(c, true, normal_of)),
-    ("aten::_no_grad_normal_", |c| filled(c, true, normal_of)),
-    ("aten::exponential", |c| filled(c, false, exponential)),
-    ("aten::exponential_", |c| filled(c, true, exponential)),
-    ("aten::cauchy", |c| filled(c, false, cauchy)),
-    ("aten::cauchy_", |c| filled(c, true, cauchy)),
-    ("aten::geometric", |c| filled(c, false, geometric)),
-    ("aten::geometric_", |c| filled(c, true, geometric)),
-    ("aten::log_normal", |c| filled(c, false, log_normal)),
-    ("aten::log_normal_", |c| filled(c, true, log_normal)),
-    ("aten::random", |c| filled(c, false, any_integers)),
-    ("aten::random.to", |c| filled(c, false, integers_to)),
-    ("aten::random.from", |c| filled(c, false, integers_between)),
-    ("aten::random_", |c| filled(c, true, any_integers)),
-    ("aten::random_.to", |c| filled(c, true, integers_to)),
-    ("aten::random_.from", |c| filled(c, true, integers_between)),
-    ("aten::normal.Tensor_Tensor", |c| {
-        normal_around(c, Some(&c.tensor(0)?), 0.0, Some(&c.tensor(1)?), 0.0)
-    }),
-    ("aten::normal.Tensor_float", |c| {
-        normal_around(c, Some(&c.tensor(0)?), 0.0, None, c.float(1)?)
-    }),
-    ("aten::normal.float_Tensor", |c| {
-        normal_around(c, None, c.float(0)?, Some(&c.tensor(1)?), 0.0)
-    }),
-    ("aten::normal.float_float", |c| {
-        let (mean, std) = (c.float(0)?, deviation(c.float(1)?)?);
-        made(c, &c.ints(2)?, |sizes, dtype| normal_scaled(sizes, dtype, mean, std))
-    }),
-    ("aten::poisson", |c| {
-        let rates = c.tensor(0)?;
-        floats_only("poisson_cpu", rates.dtype())?;
-        each(&rates, |r, rate| match rate >= 0.0 {
-            true => Ok(r.poisson(rate)),
-            false => Err(OpError::raised(
-                "invalid Poisson rate, expected rate to be non-negative",
-            )),
-        })
-    }),
-    ("aten::_standard_gamma", |c| {
-        let shapes = c.tensor(0)?;
-        wide_floats_only("gamma_cpu", shapes.dtype())?;
-        each(&shapes, |r, shape| Ok(r.gamma(shape)))
-    }),
-    ("aten::_sample_dirichlet", dirichlet),
-    ("aten::binomial", binomial),
-    ("aten::multinomial", multinomial),
+/// A kernel that draws random numbers.
+const fn random(kernel: KernelFn) -> Entry {
+    Entry::kernel(kernel).random()
+}
+
+pub(super) const ENTRIES: &[Row] = &[
+    ("aten::rand", random(|c| made(c, &c.ints(0)?, uniform))),
+    ("aten::randn", random(|c| made(c, &c.ints(0)?, normal))),
+    ("aten::rand_like", random(|c| like(c, uniform))),
+    ("aten::randn_like", random(|c| like(c, normal))),
+    (
+        "aten::randint",
+        random(|c| one(integers(&c.ints(1)?, dtype_of(c, DType::Long)?, 0, c.int(0)?)?)),
+    ),
+    ("aten::randint.low", random(integers_from)),
+    ("aten::randint.low_generator", random(integers_from)),
+    ("aten::randint_like", random(|c| integers_like(c, 0, c.int(1)?))),
+    ("aten::randint_like.Tensor", random(high_in_tensor)),
+    ("aten::randint_like.Tensor_generator", random(high_in_tensor)),
+    (
+        "aten::randint_like.low_dtype",
+        random(|c| integers_like(c, c.int(1)?, c.int(2)?)),
+    ),
+    (
+        "aten::randint_like.low_generator_dtype",
+        random(|c| integers_like(c, c.int(1)?, c.int(2)?)),
+    ),
+    (
+        "aten::randperm",
+        random(|c| {
+            let (n, dtype) = (c.int(0)?, dtype_of(c, DType::Long)?);
+            if n < 0 {
+                return Err(OpError::raised(format!("n must be non-negative, got {n}")));
+            }
+            Tensor::byte_size(DType::Long, &[n])?;
+            memory::check_items(n, size_of::<i64>())?;
+            let order = shuffled(n, n);
+            one(Tensor::from_i64(&order, &[n])?.to_dtype(dtype)?)
+        }),
+    ),
+    ("aten::bernoulli", random(|c| bernoulli(c, &c.tensor(0)?))),
+    (
+        "aten::bernoulli.p",
+        random(|c| {
+            let p = Tensor::scalar(DType::Double, c.scalar(1)?);
+            bernoulli(c, &p.expand(c.tensor(0)?.sizes())?)
+        }),
+    ),
+    (
+        "aten::bernoulli.Tensor",
+        random(|c| {
+            let p = c.tensor(1)?.expand(c.tensor(0)?.sizes())?;
+            bernoulli(c, &p)
+        }),
+    ),
+    (
+        "aten::bernoulli_.float",
+        random(|c| {
+            let p = probability(c.float(1)?)?;
+            let t = c.tensor(0)?;
+            t.copy_(&sampled(t.sizes(), t.dtype(), |r, _| {
+                f64::from(u8::from(r.uniform() < p))
+            })?)?;
+            one(c.arg(0).clone())
+        }),
+    ),
+    (
+        "aten::bernoulli_.Tensor",
+        random(|c| {
+            let t = c.tensor(0)?;
+            let drawn = drawn(&c.tensor(1)?.expand(t.sizes())?)?;
+            t.copy_(&drawn)?;
+            one(c.arg(0).clone())
+        }),
+    ),
+    ("aten::uniform", random(|c| filled(c, false, uniform_between))),
+    ("aten::uniform_", random(|c| filled(c, true, uniform_between))),
+    ("aten::_no_grad_uniform_", random(|c| filled(c, true, uniform_between))),
+    ("aten::normal_functional", random(|c| filled(c, false, normal_of))),
+    ("aten::normal_", random(|c| filled(c, true, normal_of))),
+    ("aten::_no_grad_normal_", random(|c| filled(c, true, normal_of))),
+    ("aten::exponential", random(|c| filled(c, false, exponential))),
+    ("aten::exponential_", random(|c| filled(c, true, exponential))),
+    ("aten::cauchy", random(|c| filled(c, false, cauchy))),
+    ("aten::cauchy_", random(|c| filled(c, true, cauchy))),
+    ("aten::geometric", random(|c| filled(c, false, geometric))),
+    ("aten::geometric_", random(|c| filled(c, true, geometric))),
+    ("aten::log_normal", random(|c| filled(c, false, log_normal))),
+    ("aten::log_normal_", random(|c| filled(c, true, log_normal))),
+    ("aten::random", random(|c| filled(c, false, any_integers))),
+    ("aten::random.to", random(|c| filled(c, false, integers_to))),
+    ("aten::random.from", random(|c| filled(c, false, integers_between))),
+    ("aten::random_", random(|c| filled(c, true, any_integers))),
+    ("aten::random_.to", random(|c| filled(c, true, integers_to))),
+    ("aten::random_.from", random(|c| filled(c, true, integers_between))),
+    (
+        "aten::normal.Tensor_Tensor",
+        random(|c| normal_around(c, Some(&c.tensor(0)?), 0.0, Some(&c.tensor(1)?), 0.0)),
+    ),
+    (
+        "aten::normal.Tensor_float",
+        random(|c| normal_around(c, Some(&c.tensor(0)?), 0.0, None, c.float(1)?)),
+    ),
+    (
+        "aten::normal.float_Tensor",
+        random(|c| normal_around(c, None, c.float(0)?, Some(&c.tensor(1)?), 0.0)),
+    ),
+    (
+        "aten::normal.float_float",
+        random(|c| {
+            let (mean, std) = (c.float(0)?, deviation(c.float(1)?)?);
+            made(c, &c.ints(2)?, |sizes, dtype| normal_scaled(sizes, dtype, mean, std))
+        }),
+    ),
+    (
+        "aten::poisson",
+        random(|c| {
+            let rates = c.tensor(0)?;
+            floats_only("poisson_cpu", rates.dtype())?;
+            each(&rates, |r, rate| match rate >= 0.0 {
+                true => Ok(r.poisson(rate)),
+                false => Err(OpError::raised(
+                    "invalid Poisson rate, expected rate to be non-negative",
+                )),
+            })
+        }),
+    ),
+    (
+        "aten::_standard_gamma",
+        random(|c| {
+            let shapes = c.tensor(0)?;
+            wide_floats_only("gamma_cpu", shapes.dtype())?;
+            each(&shapes, |r, shape| Ok(r.gamma(shape)))
+        }),
+    ),
+    ("aten::_sample_dirichlet", random(dirichlet)),
+    ("aten::binomial", random(binomial)),
+    ("aten::multinomial", random(multinomial)),
 ];
 
 /// The argument `dtype`, wherever it stands.

@@ -1,64 +1,90 @@
 //! Folds over dimensions.
 
-use super::ProgramRow;
 use frazil_ir::DType;
+use frazil_ir::schema::AliasUse;
 use frazil_runtime::args::{Arg, Args, TensorArg};
 use frazil_runtime::build::{Fold, ProgramBuilder};
+use frazil_runtime::entry::{Entry, Row};
 use frazil_runtime::op::Form::Reduction;
 use frazil_runtime::op::OpError;
 use frazil_runtime::promote::{compute_dtype, real_of};
 use frazil_runtime::structured::{Combine, Program, TensorId};
 use frazil_runtime::sym::Formula;
 
-pub(super) const PROGRAMS: &[ProgramRow] = &[
-    (Reduction, "aten::sum", |a| folded(a, Combine::Add)),
-    (Reduction, "aten::prod", |a| folded(a, Combine::Mul)),
-    (Reduction, "aten::mean", mean),
-    (Reduction, "aten::amax", |a| extreme(a, Combine::Max)),
-    (Reduction, "aten::amin", |a| extreme(a, Combine::Min)),
-    (Reduction, "aten::max", |a| extreme(a, Combine::Max)),
-    (Reduction, "aten::min", |a| extreme(a, Combine::Min)),
-    (Reduction, "aten::max.dim", |a| extreme_and_index(a, Combine::Max)),
-    (Reduction, "aten::min.dim", |a| extreme_and_index(a, Combine::Min)),
-    (Reduction, "aten::argmax", |a| arg_extreme(a, Combine::Max)),
-    (Reduction, "aten::argmin", |a| arg_extreme(a, Combine::Min)),
-    (Reduction, "aten::aminmax", |a| {
-        let x = a.tensor("self")?;
-        let dims = a.dims("dim", x.rank())?;
-        let mut p = ProgramBuilder::new(a);
-        let low = fold_extreme(&mut p, &x, &dims, a.flag("keepdim")?, Combine::Min)?;
-        let high = fold_extreme(&mut p, &x, &dims, a.flag("keepdim")?, Combine::Max)?;
-        p.finish(&[low, high])
-    }),
-    (Reduction, "aten::any", |a| truth(a, Combine::Or)),
-    (Reduction, "aten::all", |a| truth(a, Combine::And)),
-    (Reduction, "aten::var", |a| variance(a, false, false)),
-    (Reduction, "aten::std", |a| variance(a, true, false)),
-    (Reduction, "aten::var_mean", |a| variance(a, false, true)),
-    (Reduction, "aten::std_mean", |a| variance(a, true, true)),
-    (Reduction, "aten::logsumexp", logsumexp),
-    (Reduction, "aten::norm", norm),
-    (Reduction, "aten::linalg_vector_norm", norm),
-    (Reduction, "aten::nansum", nansum),
-    (Reduction, "aten::count_nonzero", |a| {
-        let x = a.tensor("self")?;
-        let dims = a.dims("dim", x.rank())?;
-        let mut p = ProgramBuilder::new(a);
-        let fold = Fold {
-            combine: Combine::Add,
-            accumulate: DType::Long,
-            output: DType::Long,
-        };
-        let out = p.reduce(
-            &[x.id],
-            &dims,
-            false,
-            fold,
-            |_, x| x[0].cast(DType::Bool).cast(DType::Long),
-            None,
-        )?;
-        p.finish(&[out])
-    }),
+pub(super) const ENTRIES: &[Row] = &[
+    ("aten::sum", Entry::program(Reduction, |a| folded(a, Combine::Add))),
+    ("aten::prod", Entry::program(Reduction, |a| folded(a, Combine::Mul))),
+    ("aten::mean", Entry::program(Reduction, mean)),
+    ("aten::amax", Entry::program(Reduction, |a| extreme(a, Combine::Max))),
+    ("aten::amin", Entry::program(Reduction, |a| extreme(a, Combine::Min))),
+    ("aten::max", Entry::program(Reduction, |a| extreme(a, Combine::Max))),
+    ("aten::min", Entry::program(Reduction, |a| extreme(a, Combine::Min))),
+    (
+        "aten::max.dim",
+        Entry::program(Reduction, |a| extreme_and_index(a, Combine::Max)),
+    ),
+    (
+        "aten::min.dim",
+        Entry::program(Reduction, |a| extreme_and_index(a, Combine::Min)),
+    ),
+    (
+        "aten::argmax",
+        Entry::program(Reduction, |a| arg_extreme(a, Combine::Max)),
+    ),
+    (
+        "aten::argmin",
+        Entry::program(Reduction, |a| arg_extreme(a, Combine::Min)),
+    ),
+    (
+        "aten::aminmax",
+        Entry::program(Reduction, |a| {
+            let x = a.tensor("self")?;
+            let dims = a.dims("dim", x.rank())?;
+            let mut p = ProgramBuilder::new(a);
+            let low = fold_extreme(&mut p, &x, &dims, a.flag("keepdim")?, Combine::Min)?;
+            let high = fold_extreme(&mut p, &x, &dims, a.flag("keepdim")?, Combine::Max)?;
+            p.finish(&[low, high])
+        })
+        .aliases(&[("aten::_aminmax", AliasUse::Semantics)]),
+    ),
+    ("aten::any", Entry::program(Reduction, |a| truth(a, Combine::Or))),
+    ("aten::all", Entry::program(Reduction, |a| truth(a, Combine::And))),
+    ("aten::var", Entry::program(Reduction, |a| variance(a, false, false))),
+    ("aten::std", Entry::program(Reduction, |a| variance(a, true, false))),
+    (
+        "aten::var_mean",
+        Entry::program(Reduction, |a| variance(a, false, true)),
+    ),
+    ("aten::std_mean", Entry::program(Reduction, |a| variance(a, true, true))),
+    (
+        "aten::logsumexp",
+        Entry::program(Reduction, logsumexp).aliases(&[("aten::special_logsumexp", AliasUse::Normalised)]),
+    ),
+    ("aten::norm", Entry::program(Reduction, norm)),
+    ("aten::linalg_vector_norm", Entry::program(Reduction, norm)),
+    ("aten::nansum", Entry::program(Reduction, nansum)),
+    (
+        "aten::count_nonzero",
+        Entry::program(Reduction, |a| {
+            let x = a.tensor("self")?;
+            let dims = a.dims("dim", x.rank())?;
+            let mut p = ProgramBuilder::new(a);
+            let fold = Fold {
+                combine: Combine::Add,
+                accumulate: DType::Long,
+                output: DType::Long,
+            };
+            let out = p.reduce(
+                &[x.id],
+                &dims,
+                false,
+                fold,
+                |_, x| x[0].cast(DType::Bool).cast(DType::Long),
+                None,
+            )?;
+            p.finish(&[out])
+        }),
+    ),
 ];
 
 /// The dimensions to fold and whether they stay with extent 1.

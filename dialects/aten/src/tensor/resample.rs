@@ -6,8 +6,9 @@ use frazil_ir::DType;
 use frazil_runtime::Tensor;
 use frazil_runtime::call::args_of;
 use frazil_runtime::element::DoubleElement;
+use frazil_runtime::entry::{Entry, ResultLayout, Row};
 use frazil_runtime::memory;
-use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::op::{Call, OpError, Results, one};
 
 /// The shape of a weight over the distance from the place that is asked for.
 #[derive(Clone, Copy, PartialEq)]
@@ -20,24 +21,32 @@ pub(super) enum Filter {
     Lanczos,
 }
 
-pub(super) const KERNELS: &[(&str, KernelFn)] = &[
-    ("aten::_upsample_bilinear2d_aa", |c| {
-        resampled(c, 2, Filter::Triangle, true)
-    }),
-    ("aten::_upsample_bicubic2d_aa", |c| resampled(c, 2, Filter::Cubic, true)),
-    ("aten::_upsample_lanczos2d_aa", |c| {
-        resampled(c, 2, Filter::Lanczos, true)
-    }),
+pub(super) const ENTRIES: &[Row] = &[
+    (
+        "aten::_upsample_bilinear2d_aa",
+        Entry::kernel(|c| resampled(c, 2, Filter::Triangle, true)).layout(ResultLayout::ChannelsLast(3)),
+    ),
+    (
+        "aten::_upsample_bicubic2d_aa",
+        Entry::kernel(|c| resampled(c, 2, Filter::Cubic, true)).layout(ResultLayout::ChannelsLast(3)),
+    ),
+    (
+        "aten::_upsample_lanczos2d_aa",
+        Entry::kernel(|c| resampled(c, 2, Filter::Lanczos, true)).layout(ResultLayout::ChannelsLast(3)),
+    ),
 ];
 
-/// Bytes are interpolated here, the rest by the programs of these operators.
-pub(super) const EAGER: &[(&str, KernelFn)] = &[
-    ("aten::upsample_bilinear2d", |c| either(c, Kind::Linear)),
-    ("aten::upsample_bilinear2d.vec", |c| either(c, Kind::Linear)),
-    ("aten::upsample_bicubic2d", |c| either(c, Kind::Cubic)),
-    ("aten::upsample_bicubic2d.vec", |c| either(c, Kind::Cubic)),
-];
+/// [`either`] between the pixels' values.
+pub(super) fn linear(call: &Call<'_>) -> Result<Results, OpError> {
+    either(call, Kind::Linear)
+}
 
+/// [`either`] by cubic polynomials.
+pub(super) fn cubic(call: &Call<'_>) -> Result<Results, OpError> {
+    either(call, Kind::Cubic)
+}
+
+/// Interpolates bytes here, and other elements by the operator's program.
 fn either(call: &Call<'_>, kind: Kind) -> Result<Results, OpError> {
     if call.tensor(0)?.dtype() != DType::Byte {
         return frazil_runtime::call::run_as_program(call, |args| interpolate::resized(args, 2, kind));
@@ -99,16 +108,16 @@ fn windows(axis: &Axis, filter: Filter, antialias: bool) -> Result<Vec<Window>, 
     Ok((0..axis.output).map(window).collect())
 }
 
-/// All inputs within the filter's radius, which is stretched where the image shrinks.
+/// All inputs within the filter's radius, which is wideninged where the image shrinks.
 fn wide_window(axis: &Axis, filter: Filter, output: i64) -> Window {
-    let stretch = axis.scale.max(1.0);
-    let radius = filter.radius() * stretch;
+    let widening = axis.scale.max(1.0);
+    let radius = filter.radius() * widening;
     let longest = radius.ceil() as i64 * 2 + 1;
     let centre = axis.scale * (output as f64 + 0.5);
     let first = ((centre - radius + 0.5) as i64).max(0);
     let count = (((centre + radius + 0.5) as i64).min(axis.input) - first).clamp(0, longest);
     let mut weights: Vec<f64> = (0..count)
-        .map(|j| filter.at(((j + first) as f64 - centre + 0.5) / stretch, true))
+        .map(|j| filter.at(((j + first) as f64 - centre + 0.5) / widening, true))
         .collect();
     let total: f64 = weights.iter().sum();
     if total != 0.0 {

@@ -3,19 +3,32 @@
 use super::indexing::Axis;
 use super::sorting::{Key, by_key, picked};
 use frazil_ir::DType;
+use frazil_ir::schema::AliasUse;
 use frazil_runtime::Tensor;
 use frazil_runtime::args::wrap_dim;
 use frazil_runtime::element::{ComplexDoubleElement, DoubleElement, LongElement};
-use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::entry::{Entry, Row};
+use frazil_runtime::op::{Call, OpError, Results, one};
 use num_complex::Complex64;
 use std::cmp::Ordering;
 
-pub(super) const KERNELS: &[(&str, KernelFn)] = &[
-    ("aten::cumsum", |c| scan(c, Scan::Sum)),
-    ("aten::cumprod", |c| scan(c, Scan::Product)),
-    ("aten::logcumsumexp", |c| scan(c, Scan::LogSum)),
-    ("aten::cummax", |c| running(c, Ordering::Greater)),
-    ("aten::cummin", |c| running(c, Ordering::Less)),
+pub(super) const ENTRIES: &[Row] = &[
+    ("aten::cumsum", Entry::kernel(|c| scan(c, Scan::Sum)).fixed_sizes()),
+    ("aten::cumprod", Entry::kernel(|c| scan(c, Scan::Product)).fixed_sizes()),
+    (
+        "aten::logcumsumexp",
+        Entry::kernel(|c| scan(c, Scan::LogSum))
+            .fixed_sizes()
+            .aliases(&[("aten::_logcumsumexp", AliasUse::Semantics)]),
+    ),
+    (
+        "aten::cummax",
+        Entry::kernel(|c| running(c, Ordering::Greater)).fixed_sizes(),
+    ),
+    (
+        "aten::cummin",
+        Entry::kernel(|c| running(c, Ordering::Less)).fixed_sizes(),
+    ),
 ];
 
 /// How an element is joined with those before it.

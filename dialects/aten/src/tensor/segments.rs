@@ -1,15 +1,16 @@
-//! Folds over stretches of a dimension whose lengths or borders another tensor says.
+//! Reductions over segments of a dimension, whose lengths or offsets are in another tensor.
 
 use frazil_ir::DType;
 use frazil_runtime::Tensor;
 use frazil_runtime::args::wrap_dim;
 use frazil_runtime::element::DoubleElement;
-use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::entry::{Entry, Row};
+use frazil_runtime::op::{Call, OpError, Results, one};
 use frazil_runtime::value::Value;
 
-pub(super) const KERNELS: &[(&str, KernelFn)] = &[("aten::segment_reduce", segment_reduce)];
+pub(super) const ENTRIES: &[Row] = &[("aten::segment_reduce", Entry::kernel(segment_reduce))];
 
-/// What is done to the elements of a stretch.
+/// The reduction of the elements of a segment.
 #[derive(Clone, Copy, PartialEq)]
 enum Fold {
     Sum,
@@ -91,16 +92,16 @@ fn segment_reduce(call: &Call<'_>) -> Result<Results, OpError> {
         ));
     }
     let size = data.sizes()[axis];
-    let stretches = stretches(&limits, by_offsets.is_some(), size, call.flag(6)?)?;
-    let count = stretches.first().map_or(0, Vec::len);
+    let segments = segments(&limits, by_offsets.is_some(), size, call.flag(6)?)?;
+    let count = segments.first().map_or(0, Vec::len);
     let inner: usize = data.sizes()[axis + 1..].iter().product::<i64>() as usize;
     let mut sizes = data.sizes().to_vec();
     sizes[axis] = count as i64;
     let values = data.to_f64_vec();
     let mut out = Vec::new();
-    for (row, stretches) in stretches.iter().enumerate() {
+    for (row, segments) in segments.iter().enumerate() {
         let first = row * size as usize * inner;
-        for &(start, end) in stretches {
+        for &(start, end) in segments {
             for i in 0..inner {
                 let own = (start..end).filter_map(|j| values.get(first + j * inner + i));
                 let sum = own.fold(initial.unwrap_or(fold.first()), |sum, &x| fold.join(sum, x));
@@ -115,8 +116,8 @@ fn segment_reduce(call: &Call<'_>) -> Result<Results, OpError> {
     one(Tensor::from_elements::<DoubleElement>(&out, &sizes)?.to_dtype(data.dtype())?)
 }
 
-/// For each row of `limits` the stretches of a dimension of `size` elements.
-fn stretches(limits: &Tensor, offsets: bool, size: i64, trusted: bool) -> Result<Vec<Vec<(usize, usize)>>, OpError> {
+/// For each row of `limits` the segments of a dimension of `size` elements.
+fn segments(limits: &Tensor, offsets: bool, size: i64, trusted: bool) -> Result<Vec<Vec<(usize, usize)>>, OpError> {
     let width = limits.sizes().last().copied().unwrap_or(0) as usize;
     let rows: i64 = limits.sizes().iter().rev().skip(1).product();
     let values = limits.to_i64_vec();

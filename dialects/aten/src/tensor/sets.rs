@@ -5,25 +5,31 @@ use super::sorting::{Key, by_key};
 use frazil_ir::DType;
 use frazil_runtime::args::wrap_dim;
 use frazil_runtime::element::{BoolElement, DoubleElement};
-use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::entry::{Entry, Row};
+use frazil_runtime::op::{Call, OpError, Results, one};
 use frazil_runtime::promote::{ResultType, promote_types};
 use frazil_runtime::value::Value;
 use frazil_runtime::{Scalar, Tensor, memory};
 use std::cmp::Ordering;
 
-pub(super) const KERNELS: &[(&str, KernelFn)] = &[
-    ("aten::searchsorted", searchsorted),
-    ("aten::bucketize", bucketize),
-    ("aten::_unique2", |c| unique(c, None, c.flag(2)?, c.flag(3)?, true)),
-    ("aten::unique_dim", |c| {
-        unique(c, c.opt_int(1)?, c.flag(3)?, c.flag(4)?, true)
-    }),
-    ("aten::unique_consecutive", |c| {
-        unique(c, c.opt_int(3)?, c.flag(1)?, c.flag(2)?, false)
-    }),
-    ("aten::bincount", bincount),
-    ("aten::histc", histc),
-    ("aten::isin", isin),
+pub(super) const ENTRIES: &[Row] = &[
+    ("aten::searchsorted", Entry::kernel(searchsorted).fixed_sizes()),
+    ("aten::bucketize", Entry::kernel(bucketize).fixed_sizes()),
+    (
+        "aten::_unique2",
+        Entry::kernel(|c| unique(c, None, c.flag(2)?, c.flag(3)?, true)),
+    ),
+    (
+        "aten::unique_dim",
+        Entry::kernel(|c| unique(c, c.opt_int(1)?, c.flag(3)?, c.flag(4)?, true)),
+    ),
+    (
+        "aten::unique_consecutive",
+        Entry::kernel(|c| unique(c, c.opt_int(3)?, c.flag(1)?, c.flag(2)?, false)),
+    ),
+    ("aten::bincount", Entry::kernel(bincount)),
+    ("aten::histc", Entry::kernel(histc).fixed_sizes()),
+    ("aten::isin", Entry::kernel(isin).fixed_sizes()),
 ];
 
 /// Where `x` would be put in sorted `row`: before equals, or behind them.

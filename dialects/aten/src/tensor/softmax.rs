@@ -1,22 +1,34 @@
 //! Softmax and its kin: three loop nests over rows.
 
-use super::ProgramRow;
 use frazil_ir::DType;
+use frazil_ir::schema::AliasUse;
 use frazil_runtime::args::Args;
 use frazil_runtime::build::{Fold, ProgramBuilder};
-use frazil_runtime::op::Form::Composite;
+use frazil_runtime::entry::{Entry, Row};
+use frazil_runtime::op::Form::LoopNests;
 use frazil_runtime::op::OpError;
 use frazil_runtime::promote::compute_dtype;
 use frazil_runtime::structured::{Combine, Program, TensorId};
 use frazil_runtime::sym::Formula;
 
-pub(super) const PROGRAMS: &[ProgramRow] = &[
-    (Composite, "aten::softmax", |a| program(a, softmax_of)),
-    (Composite, "aten::_softmax", |a| program(a, softmax_of)),
-    (Composite, "aten::special_softmax", |a| program(a, softmax_of)),
-    (Composite, "aten::log_softmax", |a| program(a, log_softmax_of)),
-    (Composite, "aten::_log_softmax", |a| program(a, log_softmax_of)),
-    (Composite, "aten::special_log_softmax", |a| program(a, log_softmax_of)),
+pub(super) const ENTRIES: &[Row] = &[
+    (
+        "aten::softmax",
+        Entry::program(LoopNests, |a| program(a, softmax_of))
+            .preserves_rank()
+            .aliases(&[("aten::special_softmax", AliasUse::Normalised)]),
+    ),
+    ("aten::_softmax", Entry::program(LoopNests, |a| program(a, softmax_of))),
+    (
+        "aten::log_softmax",
+        Entry::program(LoopNests, |a| program(a, log_softmax_of))
+            .preserves_rank()
+            .aliases(&[("aten::special_log_softmax", AliasUse::Normalised)]),
+    ),
+    (
+        "aten::_log_softmax",
+        Entry::program(LoopNests, |a| program(a, log_softmax_of)),
+    ),
 ];
 
 type Rows = fn(&mut ProgramBuilder, TensorId, usize, DType) -> Result<TensorId, OpError>;

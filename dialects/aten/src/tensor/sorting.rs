@@ -4,54 +4,42 @@ use super::indexing::Axis;
 use frazil_runtime::Tensor;
 use frazil_runtime::args::wrap_dim;
 use frazil_runtime::call::laid_out_as;
-use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::entry::{Entry, Row};
+use frazil_runtime::op::{Call, OpError, Results, one};
 use std::cmp::Ordering;
 
-/// Those whose results have the sizes that their arguments say.
-pub(super) const FIXED_SIZES: &[&str] = &[
-    "aten::sort",
-    "aten::argsort",
-    "aten::msort",
-    "aten::topk",
-    "aten::kthvalue",
-    "aten::median",
-    "aten::nanmedian",
-    "aten::mode",
-    "aten::cumsum",
-    "aten::cumprod",
-    "aten::logcumsumexp",
-    "aten::cummax",
-    "aten::cummin",
-    "aten::searchsorted",
-    "aten::bucketize",
-    "aten::histc",
-    "aten::isin",
-];
-
-pub(super) const KERNELS: &[(&str, KernelFn)] = &[
-    ("aten::sort", |c| sort(c, 1, 2)),
-    ("aten::sort.stable", |c| sort(c, 2, 3)),
-    ("aten::argsort", |c| second(sort(c, 1, 2)?)),
-    ("aten::argsort.stable", |c| second(sort(c, 2, 3)?)),
-    ("aten::msort", |c| {
-        sorted_rows(&c.tensor(0)?, 0, false).and_then(|(v, _)| one(v))
-    }),
-    ("aten::topk", topk),
-    ("aten::kthvalue", |c| {
-        let k = c.int(1)?;
-        by_key!(c.tensor(0)?, K => chosen::<K>(c, 2, |row| kth(row, k)))
-    }),
-    ("aten::median", |c| whole(c, false)),
+pub(super) const ENTRIES: &[Row] = &[
+    ("aten::sort", Entry::kernel(|c| sort(c, 1, 2)).fixed_sizes()),
+    ("aten::sort.stable", Entry::kernel(|c| sort(c, 2, 3))),
+    ("aten::argsort", Entry::kernel(|c| second(sort(c, 1, 2)?)).fixed_sizes()),
+    ("aten::argsort.stable", Entry::kernel(|c| second(sort(c, 2, 3)?))),
+    (
+        "aten::msort",
+        Entry::kernel(|c| sorted_rows(&c.tensor(0)?, 0, false).and_then(|(v, _)| one(v))).fixed_sizes(),
+    ),
+    ("aten::topk", Entry::kernel(topk).fixed_sizes()),
+    (
+        "aten::kthvalue",
+        Entry::kernel(|c| {
+            let k = c.int(1)?;
+            by_key!(c.tensor(0)?, K => chosen::<K>(c, 2, |row| kth(row, k)))
+        })
+        .fixed_sizes(),
+    ),
+    ("aten::median", Entry::kernel(|c| whole(c, false)).fixed_sizes()),
     (
         "aten::median.dim",
-        |c| by_key!(c.tensor(0)?, K => chosen::<K>(c, 1, |row| median_of(row, false))),
+        Entry::kernel(|c| by_key!(c.tensor(0)?, K => chosen::<K>(c, 1, |row| median_of(row, false)))),
     ),
-    ("aten::nanmedian", |c| whole(c, true)),
+    ("aten::nanmedian", Entry::kernel(|c| whole(c, true)).fixed_sizes()),
     (
         "aten::nanmedian.dim",
-        |c| by_key!(c.tensor(0)?, K => chosen::<K>(c, 1, |row| median_of(row, true))),
+        Entry::kernel(|c| by_key!(c.tensor(0)?, K => chosen::<K>(c, 1, |row| median_of(row, true)))),
     ),
-    ("aten::mode", |c| by_key!(c.tensor(0)?, K => chosen::<K>(c, 1, mode_of))),
+    (
+        "aten::mode",
+        Entry::kernel(|c| by_key!(c.tensor(0)?, K => chosen::<K>(c, 1, mode_of))).fixed_sizes(),
+    ),
 ];
 
 fn second(results: Results) -> Result<Results, OpError> {

@@ -2,42 +2,42 @@
 
 use super::special_functions::{self as f, Polynomial};
 use frazil_ir::DType;
+use frazil_ir::schema::AliasUse;
 use frazil_runtime::Tensor;
 use frazil_runtime::build::broadcast_error;
 use frazil_runtime::call::laid_out_as;
 use frazil_runtime::element::DoubleElement;
+use frazil_runtime::entry::{Entry, Row};
 use frazil_runtime::layout::broadcast;
-use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::op::{Call, OpError, Results, one};
 use frazil_runtime::promote::ResultType;
 use frazil_runtime::value::Value;
 
 /// A kernel for a function of one number.
 macro_rules! unary {
-    ($name:literal, $function:path) => {
-        ($name, |c| unary(c, $function))
+    ($function:path) => {
+        Entry::kernel(|c| unary(c, $function))
     };
 }
 
 /// A kernel for a function of two.
 macro_rules! binary {
-    ($name:literal, $function:path) => {
-        ($name, |c| binary(c, $function))
+    ($function:path) => {
+        Entry::kernel(|c| binary(c, $function))
     };
 }
 
 /// A kernel for polynomials of a family.
 macro_rules! polynomials {
-    ($name:literal, $family:ident) => {
-        ($name, |c| {
-            binary_as(c, |x, n, single| f::polynomial(Polynomial::$family, x, n, single))
-        })
+    ($family:ident) => {
+        Entry::kernel(|c| binary_as(c, |x, n, single| f::polynomial(Polynomial::$family, x, n, single)))
     };
 }
 
 /// A kernel for polynomials of a family on [0, 1] in place of [-1, 1].
 macro_rules! shifted {
-    ($name:literal, $family:ident) => {
-        ($name, |c| {
+    ($family:ident) => {
+        Entry::kernel(|c| {
             binary_as(c, |x, n, single| {
                 f::polynomial(Polynomial::$family, 2.0 * x - 1.0, n, single)
             })
@@ -45,67 +45,130 @@ macro_rules! shifted {
     };
 }
 
-pub(super) const KERNELS: &[(&str, KernelFn)] = &[
-    unary!("aten::special_airy_ai", f::airy_ai),
-    unary!("aten::special_bessel_j0", f::j0),
-    unary!("aten::special_bessel_j1", f::j1),
-    unary!("aten::special_bessel_y0", f::y0),
-    unary!("aten::special_bessel_y1", f::y1),
-    unary!("aten::special_erfcx", f::erfcx),
-    unary!("aten::special_i0e", f::i0e),
-    unary!("aten::special_i1e", f::i1e),
-    unary!("aten::special_log_ndtr", f::log_ndtr),
+pub(super) const ENTRIES: &[Row] = &[
+    ("aten::special_airy_ai", unary!(f::airy_ai).fixed_sizes()),
+    ("aten::special_bessel_j0", unary!(f::j0).fixed_sizes()),
+    ("aten::special_bessel_j1", unary!(f::j1).fixed_sizes()),
+    ("aten::special_bessel_y0", unary!(f::y0).fixed_sizes()),
+    ("aten::special_bessel_y1", unary!(f::y1).fixed_sizes()),
+    ("aten::special_erfcx", unary!(f::erfcx).fixed_sizes()),
+    ("aten::special_i0e", unary!(f::i0e).fixed_sizes()),
+    ("aten::special_i1e", unary!(f::i1e).fixed_sizes()),
+    ("aten::special_log_ndtr", unary!(f::log_ndtr).fixed_sizes()),
     // A quotient of an exponential, which is infinite before the function is.
-    ("aten::special_modified_bessel_i1", |c| {
-        let t = c.tensor(0)?;
-        let single = t.dtype() != DType::Double;
-        mapped(c, &t, |x| {
-            match single && (x.abs() as f32).exp().is_infinite() && x.is_finite() {
-                true => f64::INFINITY.copysign(x),
-                false => f::i1(x),
-            }
+    (
+        "aten::special_modified_bessel_i1",
+        Entry::kernel(|c| {
+            let t = c.tensor(0)?;
+            let single = t.dtype() != DType::Double;
+            mapped(c, &t, |x| {
+                match single && (x.abs() as f32).exp().is_infinite() && x.is_finite() {
+                    true => f64::INFINITY.copysign(x),
+                    false => f::i1(x),
+                }
+            })
         })
-    }),
-    unary!("aten::special_modified_bessel_k0", f::k0),
-    unary!("aten::special_modified_bessel_k1", f::k1),
+        .fixed_sizes()
+        .aliases(&[("aten::special_i1", AliasUse::Semantics)]),
+    ),
+    ("aten::special_modified_bessel_k0", unary!(f::k0).fixed_sizes()),
+    ("aten::special_modified_bessel_k1", unary!(f::k1).fixed_sizes()),
     // By way of the error function, which in single precision is -1 early.
-    ("aten::special_ndtr", |c| {
-        let t = c.tensor(0)?;
-        let single = t.dtype() != DType::Double;
-        // f16 and bf16 are rounded after each operation.
-        let rounded = |x: f64| match t.dtype() {
-            DType::Half => half::f16::from_f64(x).to_f64(),
-            DType::BFloat16 => half::bf16::from_f64(x).to_f64(),
-            _ => x,
-        };
-        mapped(c, &t, |x| match t.dtype() {
-            DType::Half | DType::BFloat16 => {
-                let erf = rounded(libm::erf(rounded(x * std::f64::consts::FRAC_1_SQRT_2)));
-                0.5 * rounded(1.0 + erf)
-            }
-            _ => f::ndtr(x, single),
+    (
+        "aten::special_ndtr",
+        Entry::kernel(|c| {
+            let t = c.tensor(0)?;
+            let single = t.dtype() != DType::Double;
+            // f16 and bf16 are rounded after each operation.
+            let rounded = |x: f64| match t.dtype() {
+                DType::Half => half::f16::from_f64(x).to_f64(),
+                DType::BFloat16 => half::bf16::from_f64(x).to_f64(),
+                _ => x,
+            };
+            mapped(c, &t, |x| match t.dtype() {
+                DType::Half | DType::BFloat16 => {
+                    let erf = rounded(libm::erf(rounded(x * std::f64::consts::FRAC_1_SQRT_2)));
+                    0.5 * rounded(1.0 + erf)
+                }
+                _ => f::ndtr(x, single),
+            })
         })
-    }),
-    unary!("aten::special_ndtri", f::ndtri),
-    unary!("aten::special_scaled_modified_bessel_k0", f::k0e),
-    unary!("aten::special_scaled_modified_bessel_k1", f::k1e),
-    unary!("aten::special_spherical_bessel_j0", f::spherical_j0),
-    binary!("aten::igamma", f::igamma),
-    binary!("aten::igammac", f::igammac),
-    binary!("aten::special_zeta", f::zeta),
-    polynomials!("aten::special_chebyshev_polynomial_t", ChebyshevT),
-    polynomials!("aten::special_chebyshev_polynomial_u", ChebyshevU),
-    polynomials!("aten::special_chebyshev_polynomial_v", ChebyshevV),
-    polynomials!("aten::special_chebyshev_polynomial_w", ChebyshevW),
-    polynomials!("aten::special_hermite_polynomial_h", HermiteH),
-    polynomials!("aten::special_hermite_polynomial_he", HermiteHe),
-    polynomials!("aten::special_laguerre_polynomial_l", Laguerre),
-    polynomials!("aten::special_legendre_polynomial_p", Legendre),
-    shifted!("aten::special_shifted_chebyshev_polynomial_t", ChebyshevT),
-    shifted!("aten::special_shifted_chebyshev_polynomial_u", ChebyshevU),
-    shifted!("aten::special_shifted_chebyshev_polynomial_v", ChebyshevV),
-    shifted!("aten::special_shifted_chebyshev_polynomial_w", ChebyshevW),
-    ("aten::polygamma", polygamma),
+        .fixed_sizes(),
+    ),
+    ("aten::special_ndtri", unary!(f::ndtri).fixed_sizes()),
+    ("aten::special_scaled_modified_bessel_k0", unary!(f::k0e).fixed_sizes()),
+    ("aten::special_scaled_modified_bessel_k1", unary!(f::k1e).fixed_sizes()),
+    (
+        "aten::special_spherical_bessel_j0",
+        unary!(f::spherical_j0).fixed_sizes(),
+    ),
+    (
+        "aten::igamma",
+        binary!(f::igamma)
+            .fixed_sizes()
+            .aliases(&[("aten::special_gammainc", AliasUse::Normalised)]),
+    ),
+    (
+        "aten::igammac",
+        binary!(f::igammac)
+            .fixed_sizes()
+            .aliases(&[("aten::special_gammaincc", AliasUse::Normalised)]),
+    ),
+    ("aten::special_zeta", binary!(f::zeta).fixed_sizes()),
+    (
+        "aten::special_chebyshev_polynomial_t",
+        polynomials!(ChebyshevT).fixed_sizes(),
+    ),
+    (
+        "aten::special_chebyshev_polynomial_u",
+        polynomials!(ChebyshevU).fixed_sizes(),
+    ),
+    (
+        "aten::special_chebyshev_polynomial_v",
+        polynomials!(ChebyshevV).fixed_sizes(),
+    ),
+    (
+        "aten::special_chebyshev_polynomial_w",
+        polynomials!(ChebyshevW).fixed_sizes(),
+    ),
+    (
+        "aten::special_hermite_polynomial_h",
+        polynomials!(HermiteH).fixed_sizes(),
+    ),
+    (
+        "aten::special_hermite_polynomial_he",
+        polynomials!(HermiteHe).fixed_sizes(),
+    ),
+    (
+        "aten::special_laguerre_polynomial_l",
+        polynomials!(Laguerre).fixed_sizes(),
+    ),
+    (
+        "aten::special_legendre_polynomial_p",
+        polynomials!(Legendre).fixed_sizes(),
+    ),
+    (
+        "aten::special_shifted_chebyshev_polynomial_t",
+        shifted!(ChebyshevT).fixed_sizes(),
+    ),
+    (
+        "aten::special_shifted_chebyshev_polynomial_u",
+        shifted!(ChebyshevU).fixed_sizes(),
+    ),
+    (
+        "aten::special_shifted_chebyshev_polynomial_v",
+        shifted!(ChebyshevV).fixed_sizes(),
+    ),
+    (
+        "aten::special_shifted_chebyshev_polynomial_w",
+        shifted!(ChebyshevW).fixed_sizes(),
+    ),
+    (
+        "aten::polygamma",
+        Entry::kernel(polygamma)
+            .fixed_sizes()
+            .aliases(&[("aten::special_polygamma", AliasUse::Normalised)]),
+    ),
 ];
 
 /// The dtype of a result: floats stay, integers become floats.

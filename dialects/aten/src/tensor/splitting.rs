@@ -1,34 +1,41 @@
 //! Tensors split into views along a dimension.
 
-use super::ProgramRow;
 use frazil_runtime::args::{Args, TensorArg};
 use frazil_runtime::build::ProgramBuilder;
+use frazil_runtime::entry::{Entry, Row};
 use frazil_runtime::memory;
 use frazil_runtime::op::Form::View;
 use frazil_runtime::op::OpError;
 use frazil_runtime::structured::{Program, TensorId};
 
-pub(super) const PROGRAMS: &[ProgramRow] = &[
-    (View, "aten::chunk", chunk),
-    (View, "aten::split", split),
-    (View, "aten::split_with_sizes", split),
-    (View, "aten::tensor_split.sections", |a| {
-        let x = a.tensor("self")?;
-        let dim = a.dim("dim", x.rank())?;
-        sections(a, &x, dim, false)
-    }),
-    (View, "aten::tensor_split.indices", |a| {
-        let x = a.tensor("self")?;
-        let dim = a.dim("dim", x.rank())?;
-        at_indices(a, &x, dim)
-    }),
+pub(super) const ENTRIES: &[Row] = &[
+    ("aten::chunk", Entry::program(View, chunk)),
+    ("aten::split", Entry::program(View, split)),
+    ("aten::split_with_sizes", Entry::program(View, split)),
+    (
+        "aten::tensor_split.sections",
+        Entry::program(View, |a| {
+            let x = a.tensor("self")?;
+            let dim = a.dim("dim", x.rank())?;
+            sections(a, &x, dim, false)
+        }),
+    ),
+    (
+        "aten::tensor_split.indices",
+        Entry::program(View, |a| {
+            let x = a.tensor("self")?;
+            let dim = a.dim("dim", x.rank())?;
+            at_indices(a, &x, dim)
+        }),
+    ),
     // Columns, rows and depth: vectors have columns only.
-    (View, "aten::hsplit", |a| {
-        stacked(a, "hsplit", 1, |rank| usize::from(rank > 1))
-    }),
-    (View, "aten::vsplit", |a| stacked(a, "vsplit", 2, |_| 0)),
-    (View, "aten::dsplit", |a| stacked(a, "dsplit", 3, |_| 2)),
-    (View, "aten::unbind", unbind),
+    (
+        "aten::hsplit",
+        Entry::program(View, |a| stacked(a, "hsplit", 1, |rank| usize::from(rank > 1))),
+    ),
+    ("aten::vsplit", Entry::program(View, |a| stacked(a, "vsplit", 2, |_| 0))),
+    ("aten::dsplit", Entry::program(View, |a| stacked(a, "dsplit", 3, |_| 2))),
+    ("aten::unbind", Entry::program(View, unbind)),
 ];
 
 /// Pieces of a tensor along a dimension, one view each.

@@ -1,149 +1,192 @@
 //! Views: the same elements under other sizes and strides.
 
-use super::ProgramRow;
 use frazil_ir::DType;
+use frazil_ir::schema::{AliasUse, Observes};
 use frazil_runtime::Tensor;
 use frazil_runtime::args::{Args, wrap_dim};
 use frazil_runtime::build::ProgramBuilder;
+use frazil_runtime::entry::{Entry, Role, Row};
 use frazil_runtime::layout;
 use frazil_runtime::op::Form::{Pointwise, View};
-use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::op::{Call, OpError, Results, one};
 use frazil_runtime::structured::{Affine, Dims, Program, TensorId};
 use frazil_runtime::value::{TensorCell, Value};
 
-pub(super) const PROGRAMS: &[ProgramRow] = &[
-    (View, "aten::view", |a| reshaped(a, "size")),
-    // Unlike the view, which never copies, this takes any strides.
-    (Pointwise, "aten::view_copy", |a| {
-        let x = a.tensor("self")?;
-        let sizes = inferred(&a.ints("size")?, x.shape.numel())?;
-        with(a, |p| {
-            let view = p.reshape(x.id, &sizes)?;
-            p.map(&[view], x.dtype(), |_, x| x[0])
-        })
-    }),
-    (View, "aten::positive", |a| {
-        let x = a.tensor("self")?;
-        if x.dtype() == DType::Bool {
-            return Err(OpError::raised("The `+` operator, on a bool tensor is not supported."));
-        }
-        with(a, |_| Ok(x.id))
-    }),
-    (View, "aten::_unsafe_view", |a| reshaped(a, "size")),
-    (View, "aten::reshape", |a| reshaped(a, "shape")),
-    (View, "aten::view_as", |a| {
-        let (x, sizes) = (a.tensor("self")?, a.tensor("other")?.shape.sizes);
-        with(a, |p| p.reshape(x.id, &sizes))
-    }),
-    (View, "aten::reshape_as", |a| {
-        let (x, sizes) = (a.tensor("self")?, a.tensor("other")?.shape.sizes);
-        with(a, |p| p.reshape(x.id, &sizes))
-    }),
-    (View, "aten::flatten", flatten),
-    (View, "aten::unflatten", unflatten),
-    (View, "aten::ravel", |a| {
-        let x = a.tensor("self")?;
-        with(a, |p| p.reshape(x.id, &[x.shape.numel()]))
-    }),
-    (View, "aten::permute", permute),
-    (View, "aten::transpose", transpose),
-    (View, "aten::swapaxes", |a| swapped(a, "axis0", "axis1")),
-    (View, "aten::swapdims", transpose),
-    (View, "aten::t", |a| {
-        let x = a.tensor("self")?;
-        if x.rank() > 2 {
-            let rank = x.rank();
-            return Err(OpError::raised(format!(
-                "t() expects a tensor with <= 2 dimensions, but self is {rank}D"
-            )));
-        }
-        reversed_dims(a)
-    }),
-    (View, "aten::numpy_T", reversed_dims),
-    (View, "aten::mT", last_two),
-    (View, "aten::movedim", move_dims),
-    (View, "aten::moveaxis", move_dims),
-    (View, "aten::unsqueeze", |a| {
-        let x = a.tensor("self")?;
-        let dim = wrap_dim(a.int("dim")?, x.rank() + 1)?;
-        with(a, |p| Ok(p.unsqueeze(x.id, dim)))
-    }),
-    (View, "aten::squeeze", squeeze),
-    (View, "aten::expand", expand),
-    (View, "aten::expand_as", |a| {
-        let (x, sizes) = (a.tensor("self")?, a.tensor("other")?.shape.sizes);
-        with(a, |p| p.expand(x.id, &sizes))
-    }),
-    (View, "aten::broadcast_to", expand),
-    (View, "aten::select.int", select),
-    (View, "aten::slice.Tensor", slice),
-    (View, "aten::narrow", narrow),
-    (View, "aten::diagonal", |a| diagonal(a, "self")),
-    (View, "aten::linalg_diagonal", |a| diagonal(a, "A")),
-    (View, "aten::unfold", unfold),
-    (View, "aten::atleast_1d", |a| at_least(a, 1)),
-    (View, "aten::atleast_2d", |a| at_least(a, 2)),
-    (View, "aten::atleast_3d", |a| at_least(a, 3)),
-];
-
-pub(super) const KERNELS: &[(&str, KernelFn)] = &[
-    ("aten::as_strided", |c| one(restrided_window(c)?)),
-    ("aten::view.dtype", |c| {
-        let dtype = c.opt_dtype(1)?.ok_or_else(|| OpError::raised("view() needs a dtype"))?;
-        one(reinterpreted(&c.tensor(0)?, dtype)?)
-    }),
-    ("aten::view_copy.dtype", |c| {
-        let dtype = c
-            .opt_dtype(1)?
-            .ok_or_else(|| OpError::raised("view_copy() needs a dtype"))?;
-        // Of a view with marks it copies the elements that are seen.
-        one(reinterpreted(&c.tensor(0)?.resolved()?, dtype)?.deep_copy()?)
-    }),
-    // The in-place forms change the variable itself, for everybody who holds it.
-    ("aten::unsqueeze_", |c| restrided(c, "aten::unsqueeze")),
-    ("aten::squeeze_", |c| restrided(c, "aten::squeeze")),
-    ("aten::squeeze_.dim", |c| restrided(c, "aten::squeeze")),
-    ("aten::squeeze_.dims", |c| restrided(c, "aten::squeeze")),
-    ("aten::t_", |c| restrided(c, "aten::t")),
-    ("aten::transpose_", |c| restrided(c, "aten::transpose")),
-    ("aten::swapaxes_", |c| restrided(c, "aten::swapaxes")),
-    ("aten::swapdims_", |c| restrided(c, "aten::swapdims")),
-    ("aten::as_strided_", |c| {
-        cell(c)?.set(restrided_window(c)?);
-        one(c.arg(0).clone())
-    }),
-    ("aten::resize_", |c| {
-        frazil_runtime::call::resize(cell(c)?, &c.ints(1)?)?;
-        one(c.arg(0).clone())
-    }),
-    ("aten::resize_as_", |c| {
-        frazil_runtime::call::resize(cell(c)?, c.tensor(1)?.sizes())?;
-        one(c.arg(0).clone())
-    }),
-];
-
 /// A view never copies, whatever the strides; a row of elements copies what is not row-major.
-pub(super) const EAGER: &[(&str, KernelFn)] = &[
-    ("aten::view", view),
-    ("aten::ravel", |c| {
-        let t = c.tensor(0)?;
-        let row_major = if t.is_contiguous() { t } else { t.deep_copy()? };
-        one(row_major.reshape(&[row_major.numel()])?)
-    }),
-];
-
-/// Those that give back their argument where nothing has to be done.
-pub(super) const GIVE_THEMSELVES: &[&str] = &[
-    "aten::adjoint",
-    "aten::atleast_1d",
-    "aten::atleast_2d",
-    "aten::atleast_3d",
-    "aten::broadcast_tensors",
-    "aten::flatten",
-    "aten::mH",
-    "aten::mT",
-    "aten::matrix_H",
-    "aten::positive",
+pub(super) const ENTRIES: &[Row] = &[
+    ("aten::is_strides_like_format", Entry::new().observes(Observes::Order)),
+    ("aten::sym_is_contiguous", Entry::new().observes(Observes::Order)),
+    ("aten::sym_stride", Entry::new().observes(Observes::Strides)),
+    ("aten::sym_storage_offset", Entry::new().observes(Observes::Storage)),
+    ("aten::as_strided_copy", Entry::new().observes(Observes::Storage)),
+    ("aten::view", Entry::program(View, |a| reshaped(a, "size")).eager(view)),
+    // Unlike the view, which never copies, this takes any strides.
+    (
+        "aten::view_copy",
+        Entry::program(Pointwise, |a| {
+            let x = a.tensor("self")?;
+            let sizes = inferred(&a.ints("size")?, x.shape.numel())?;
+            with(a, |p| {
+                let view = p.reshape(x.id, &sizes)?;
+                p.map(&[view], x.dtype(), |_, x| x[0])
+            })
+        }),
+    ),
+    (
+        "aten::positive",
+        Entry::program(View, |a| {
+            let x = a.tensor("self")?;
+            if x.dtype() == DType::Bool {
+                return Err(OpError::raised("The `+` operator, on a bool tensor is not supported."));
+            }
+            with(a, |_| Ok(x.id))
+        })
+        .returns_self(),
+    ),
+    ("aten::_unsafe_view", Entry::program(View, |a| reshaped(a, "size"))),
+    ("aten::reshape", Entry::program(View, |a| reshaped(a, "shape"))),
+    (
+        "aten::view_as",
+        Entry::program(View, |a| {
+            let (x, sizes) = (a.tensor("self")?, a.tensor("other")?.shape.sizes);
+            with(a, |p| p.reshape(x.id, &sizes))
+        }),
+    ),
+    (
+        "aten::reshape_as",
+        Entry::program(View, |a| {
+            let (x, sizes) = (a.tensor("self")?, a.tensor("other")?.shape.sizes);
+            with(a, |p| p.reshape(x.id, &sizes))
+        }),
+    ),
+    ("aten::flatten", Entry::program(View, flatten).returns_self()),
+    ("aten::unflatten", Entry::program(View, unflatten)),
+    (
+        "aten::ravel",
+        Entry::program(View, |a| {
+            let x = a.tensor("self")?;
+            with(a, |p| p.reshape(x.id, &[x.shape.numel()]))
+        })
+        .eager(|c| {
+            let t = c.tensor(0)?;
+            let row_major = if t.is_contiguous() { t } else { t.deep_copy()? };
+            one(row_major.reshape(&[row_major.numel()])?)
+        }),
+    ),
+    ("aten::permute", Entry::program(View, permute)),
+    (
+        "aten::transpose",
+        Entry::program(View, transpose).aliases(&[
+            ("aten::swapaxes", AliasUse::Everywhere),
+            ("aten::swapdims", AliasUse::Everywhere),
+        ]),
+    ),
+    ("aten::swapaxes", Entry::program(View, |a| swapped(a, "axis0", "axis1"))),
+    (
+        "aten::t",
+        Entry::program(View, |a| {
+            let x = a.tensor("self")?;
+            if x.rank() > 2 {
+                let rank = x.rank();
+                return Err(OpError::raised(format!(
+                    "t() expects a tensor with <= 2 dimensions, but self is {rank}D"
+                )));
+            }
+            reversed_dims(a)
+        }),
+    ),
+    ("aten::numpy_T", Entry::program(View, reversed_dims)),
+    ("aten::mT", Entry::program(View, last_two).returns_self()),
+    (
+        "aten::movedim",
+        Entry::program(View, move_dims).aliases(&[("aten::moveaxis", AliasUse::Everywhere)]),
+    ),
+    (
+        "aten::unsqueeze",
+        Entry::program(View, |a| {
+            let x = a.tensor("self")?;
+            let dim = wrap_dim(a.int("dim")?, x.rank() + 1)?;
+            with(a, |p| Ok(p.unsqueeze(x.id, dim)))
+        }),
+    ),
+    ("aten::squeeze", Entry::program(View, squeeze)),
+    ("aten::expand", Entry::program(View, expand)),
+    (
+        "aten::expand_as",
+        Entry::program(View, |a| {
+            let (x, sizes) = (a.tensor("self")?, a.tensor("other")?.shape.sizes);
+            with(a, |p| p.expand(x.id, &sizes))
+        }),
+    ),
+    ("aten::broadcast_to", Entry::program(View, expand)),
+    ("aten::select.int", Entry::program(View, select).role(Role::Select)),
+    ("aten::slice.Tensor", Entry::program(View, slice)),
+    ("aten::narrow", Entry::program(View, narrow)),
+    ("aten::diagonal", Entry::program(View, |a| diagonal(a, "self"))),
+    ("aten::linalg_diagonal", Entry::program(View, |a| diagonal(a, "A"))),
+    ("aten::unfold", Entry::program(View, unfold)),
+    (
+        "aten::atleast_1d",
+        Entry::program(View, |a| at_least(a, 1))
+            .returns_self()
+            .may_return_operand(),
+    ),
+    (
+        "aten::atleast_2d",
+        Entry::program(View, |a| at_least(a, 2))
+            .returns_self()
+            .may_return_operand(),
+    ),
+    (
+        "aten::atleast_3d",
+        Entry::program(View, |a| at_least(a, 3))
+            .returns_self()
+            .may_return_operand(),
+    ),
+    (
+        "aten::as_strided",
+        Entry::kernel(|c| one(restrided_window(c)?)).observes(Observes::Storage),
+    ),
+    (
+        "aten::view.dtype",
+        Entry::kernel(|c| {
+            let dtype = c.opt_dtype(1)?.ok_or_else(|| OpError::raised("view() needs a dtype"))?;
+            one(reinterpreted(&c.tensor(0)?, dtype)?)
+        }),
+    ),
+    (
+        "aten::view_copy.dtype",
+        Entry::kernel(|c| {
+            let dtype = c
+                .opt_dtype(1)?
+                .ok_or_else(|| OpError::raised("view_copy() needs a dtype"))?;
+            // Of a view with marks it copies the elements that are seen.
+            one(reinterpreted(&c.tensor(0)?.resolved()?, dtype)?.deep_copy()?)
+        }),
+    ),
+    // The in-place forms change the variable itself, for all its holders.
+    (
+        "aten::as_strided_",
+        Entry::kernel(|c| {
+            cell(c)?.set(restrided_window(c)?);
+            one(c.arg(0).clone())
+        })
+        .observes(Observes::Storage),
+    ),
+    (
+        "aten::resize_",
+        Entry::kernel(|c| {
+            frazil_runtime::call::resize(cell(c)?, &c.ints(1)?)?;
+            one(c.arg(0).clone())
+        }),
+    ),
+    (
+        "aten::resize_as_",
+        Entry::kernel(|c| {
+            frazil_runtime::call::resize(cell(c)?, c.tensor(1)?.sizes())?;
+            one(c.arg(0).clone())
+        }),
+    ),
 ];
 
 /// The tensor variable that argument 0 is.
@@ -152,16 +195,6 @@ fn cell<'a>(call: &'a Call<'_>) -> Result<&'a TensorCell, OpError> {
         Value::Tensor(cell) => Ok(cell),
         _ => Err(OpError::raised("expected a tensor")),
     }
-}
-
-/// Runs the functional view and makes its result the variable's new sizes and strides.
-fn restrided(call: &Call<'_>, functional: &str) -> Result<Results, OpError> {
-    let build = PROGRAMS.iter().find(|row| row.1 == functional).map(|row| row.2);
-    let build = build.ok_or_else(|| OpError::Unsupported(format!("the in-place form of {functional}")))?;
-    let result = frazil_runtime::call::run_as_program(call, build)?;
-    let view = result.first().and_then(Value::as_tensor);
-    cell(call)?.set(view.ok_or_else(|| OpError::raised("a view without a result"))?);
-    one(call.arg(0).clone())
 }
 
 /// The same memory as elements of another dtype: the last dimension grows or shrinks with the width of an element.

@@ -1,30 +1,36 @@
 //! Weights that are given as directions and lengths.
 
-use super::ProgramRow;
 use frazil_ir::DType;
 use frazil_runtime::args::Args;
 use frazil_runtime::build::{Fold, ProgramBuilder};
-use frazil_runtime::op::{Form::Composite, OpError};
+use frazil_runtime::entry::{Entry, Row};
+use frazil_runtime::op::{Form::LoopNests, OpError};
 use frazil_runtime::promote::compute_dtype;
 use frazil_runtime::structured::{Combine, TensorId};
 
-pub(super) const PROGRAMS: &[ProgramRow] = &[
-    (Composite, "aten::_weight_norm", |a| {
-        let mut p = ProgramBuilder::new(a);
-        let (out, _) = normed(&mut p, a)?;
-        p.finish(&[out])
-    }),
-    (Composite, "aten::_weight_norm_interface", |a| {
-        let (dim, rank) = (a.int("dim")?, a.tensor("v")?.rank() as i64);
-        if dim != 0 && dim != rank - 1 {
-            return Err(OpError::raised(
-                "fused kernels can only be applied for first or last dim",
-            ));
-        }
-        let mut p = ProgramBuilder::new(a);
-        let (out, norms) = normed(&mut p, a)?;
-        p.finish(&[out, norms])
-    }),
+pub(super) const ENTRIES: &[Row] = &[
+    (
+        "aten::_weight_norm",
+        Entry::program(LoopNests, |a| {
+            let mut p = ProgramBuilder::new(a);
+            let (out, _) = normed(&mut p, a)?;
+            p.finish(&[out])
+        }),
+    ),
+    (
+        "aten::_weight_norm_interface",
+        Entry::program(LoopNests, |a| {
+            let (dim, rank) = (a.int("dim")?, a.tensor("v")?.rank() as i64);
+            if dim != 0 && dim != rank - 1 {
+                return Err(OpError::raised(
+                    "fused kernels can only be applied for first or last dim",
+                ));
+            }
+            let mut p = ProgramBuilder::new(a);
+            let (out, norms) = normed(&mut p, a)?;
+            p.finish(&[out, norms])
+        }),
+    ),
 ];
 
 /// `v * (g / norm)`, where each slice of `v` along `dim` has a norm of its own (with -1, the whole has one), and the norms. float16 is rounded after each

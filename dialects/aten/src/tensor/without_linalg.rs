@@ -1,36 +1,40 @@
 //! What stands in for linear algebra in a build without the feature `linalg`: operators of the same names, which say so when they are run.
 
-use frazil_runtime::op::{Call, KernelFn, OpError, Results};
+use frazil_runtime::entry::{Entry, Row};
+use frazil_runtime::op::{Call, OpError, Results};
 
 /// The tables of the family.
 #[cfg(not(feature = "linalg"))]
-pub(super) const TABLES: &[&[(&str, KernelFn)]] = &[KERNELS];
+pub(super) const TABLES: &[&[Row]] = &[ENTRIES];
 
-pub(super) const KERNELS: &[(&str, KernelFn)] = &[
-    ("aten::_linalg_svd", unavailable),
-    ("aten::geqrf", unavailable),
-    ("aten::linalg_cholesky", unavailable),
-    ("aten::linalg_cholesky_ex", unavailable),
-    ("aten::linalg_det", unavailable),
-    ("aten::linalg_eig", unavailable),
-    ("aten::linalg_eigh", unavailable),
-    ("aten::linalg_eigvals", unavailable),
-    ("aten::linalg_eigvalsh", unavailable),
-    ("aten::linalg_inv", unavailable),
-    ("aten::linalg_inv_ex", unavailable),
-    ("aten::linalg_ldl_factor", unavailable),
-    ("aten::linalg_ldl_factor_ex", unavailable),
-    ("aten::linalg_ldl_solve", unavailable),
-    ("aten::linalg_lu_factor_ex", unavailable),
-    ("aten::linalg_matrix_exp", unavailable),
-    ("aten::linalg_qr", unavailable),
-    ("aten::linalg_slogdet", unavailable),
-    ("aten::linalg_solve", unavailable),
-    ("aten::linalg_solve_ex", unavailable),
-    ("aten::linalg_solve_triangular", unavailable),
-    ("aten::linalg_svd", unavailable),
-    ("aten::linalg_svdvals", unavailable),
-    ("aten::lu_unpack", unavailable),
+pub(super) const ENTRIES: &[Row] = &[
+    ("aten::_linalg_svd", Entry::kernel(unavailable).fixed_sizes()),
+    ("aten::geqrf", Entry::kernel(unavailable).fixed_sizes()),
+    ("aten::linalg_cholesky", Entry::kernel(unavailable).fixed_sizes()),
+    ("aten::linalg_cholesky_ex", Entry::kernel(unavailable).fixed_sizes()),
+    ("aten::linalg_det", Entry::kernel(unavailable).fixed_sizes()),
+    ("aten::linalg_eig", Entry::kernel(unavailable).fixed_sizes()),
+    ("aten::linalg_eigh", Entry::kernel(unavailable).fixed_sizes()),
+    ("aten::linalg_eigvals", Entry::kernel(unavailable).fixed_sizes()),
+    ("aten::linalg_eigvalsh", Entry::kernel(unavailable).fixed_sizes()),
+    ("aten::linalg_inv", Entry::kernel(unavailable).fixed_sizes()),
+    ("aten::linalg_inv_ex", Entry::kernel(unavailable).fixed_sizes()),
+    ("aten::linalg_ldl_factor", Entry::kernel(unavailable).fixed_sizes()),
+    ("aten::linalg_ldl_factor_ex", Entry::kernel(unavailable).fixed_sizes()),
+    ("aten::linalg_ldl_solve", Entry::kernel(unavailable).fixed_sizes()),
+    ("aten::linalg_lu_factor_ex", Entry::kernel(unavailable).fixed_sizes()),
+    ("aten::linalg_matrix_exp", Entry::kernel(unavailable).fixed_sizes()),
+    ("aten::linalg_qr", Entry::kernel(unavailable).fixed_sizes()),
+    ("aten::linalg_slogdet", Entry::kernel(unavailable).fixed_sizes()),
+    ("aten::linalg_solve", Entry::kernel(unavailable).fixed_sizes()),
+    ("aten::linalg_solve_ex", Entry::kernel(unavailable).fixed_sizes()),
+    (
+        "aten::linalg_solve_triangular",
+        Entry::kernel(unavailable).fixed_sizes(),
+    ),
+    ("aten::linalg_svd", Entry::kernel(unavailable).fixed_sizes()),
+    ("aten::linalg_svdvals", Entry::kernel(unavailable).fixed_sizes()),
+    ("aten::lu_unpack", Entry::kernel(unavailable).fixed_sizes()),
 ];
 
 fn unavailable(call: &Call<'_>) -> Result<Results, OpError> {
@@ -47,6 +51,6 @@ mod tests {
             .map(|(name, _)| *name)
             .collect();
         names.sort_unstable();
-        assert!(names.iter().eq(super::KERNELS.iter().map(|(name, _)| name)));
+        assert!(names.iter().eq(super::ENTRIES.iter().map(|(name, _)| name)));
     }
 }

@@ -1,4 +1,4 @@
-//! Operators with schemas: what aliasing and mutation follow from their annotations.
+//! Operators with schemas: aliasing and mutation that their annotations specify.
 
 use super::super::memory::{Kind, Locations};
 use super::Analysis;
@@ -7,26 +7,8 @@ use frazil_ir::schema::{AliasInfo, AliasSet, Argument, FunctionSchema};
 use frazil_ir::{NodeId, SymbolId, TypeId, TypeKind, ValueId};
 use smallvec::SmallVec;
 
-/// Operators that may give their first operand itself, which their schema does not say.
-const MAY_RETURN_FIRST_OPERAND: &[&str] = &[
-    "aten::alpha_dropout",
-    "aten::atleast_1d",
-    "aten::atleast_2d",
-    "aten::atleast_3d",
-    "aten::chain_matmul",
-    "aten::dropout",
-    "aten::feature_alpha_dropout",
-    "aten::feature_dropout",
-    "aten::type_as",
-];
-
-/// True when an operator of this name may give an operand itself, which its schema does not say.
-pub(crate) fn may_return_operand(name: &str) -> bool {
-    MAY_RETURN_FIRST_OPERAND.contains(&name)
-}
-
 impl Analysis<'_> {
-    /// Analyses a node that is this overload.
+    /// Analyses a node that is a call of this overload.
     pub(super) fn operator(&mut self, node: NodeId, schema: &FunctionSchema) {
         let g = self.graph;
         let mut sets: SmallVec<[(SymbolId, Locations); 2]> = SmallVec::new();
@@ -64,7 +46,7 @@ impl Analysis<'_> {
                 }
             }
         }
-        for statistics in written_statistics(g, node).into_iter().flatten() {
+        for statistics in written_statistics(g, node, self.catalogue).into_iter().flatten() {
             let locations = self.points(statistics);
             if !locations.is_empty() {
                 self.writes_to(node, &locations);
@@ -117,7 +99,7 @@ impl Analysis<'_> {
                 match set {
                     AliasSet::Named(name) => match sets.iter().find(|(n, _)| *n == name) {
                         Some((_, locations)) => all.extend_from_slice(locations),
-                        // A set that no argument is in: something new.
+                        // A set without arguments: a new object.
                         None => {
                             let kind = self.memory.kind(g.ty(out));
                             all.push(self.memory.fresh(kind));
@@ -129,11 +111,11 @@ impl Analysis<'_> {
             return self.set(out, &all);
         }
         if matches!(g.ctx().type_kind(result.ty), TypeKind::Var(_)) {
-            // `t` comes from where a `t` went in.
+            // A result of type `t` comes from an operand of type `t`.
             return self.extract(node, schema, out);
         }
         self.set_fresh(out);
-        if may_return_operand(g.kind_name(node)) {
+        if self.catalogue.properties(g.kind(node)).may_return_operand {
             let mut all = self.points(out);
             all.extend_from_slice(&self.operand(node, 0));
             self.set(out, &all);
@@ -155,7 +137,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// A new container without annotations: it may hold whatever the operands hold (`a + b` of lists, `list(d)`, `meshgrid`).
+    /// Handles a new container without annotations: it may contain the elements of the operands (`a + b` of lists, `list(d)`, `meshgrid`).
     fn share_elements(&mut self, node: NodeId, out: ValueId, container: &Locations) {
         let g = self.graph;
         let components = self.memory.component_types(g.ty(out));
@@ -187,13 +169,13 @@ impl Analysis<'_> {
         }
     }
 
-    /// What is held by `locations` is from now on known to everybody, and `out` is anything.
+    /// Gives up precision: everything in `locations` becomes known outside, and `out` may be anything.
     fn give_up(&mut self, out: ValueId, locations: &Locations) {
         self.memory.escape(locations);
         self.set_wildcard(out);
     }
 
-    /// `out` is taken out of the operands that are containers, or is one of those that have its type.
+    /// Handles an `out` that is read from operands that are containers, or is an operand of its type.
     fn extract(&mut self, node: NodeId, schema: &FunctionSchema, out: ValueId) {
         let g = self.graph;
         let kind = self.memory.kind(g.ty(out));
@@ -241,7 +223,8 @@ impl Analysis<'_> {
         }
     }
 
-    /// `out` is a container that cannot be found in one that holds `types`, but its elements can (the values of a dictionary): those.
+    /// Handles an `out` that is a container which cannot be in a container of `types`, but whose elements can (the values of a dictionary): returns the
+    /// elements.
     fn elements_of_new(&mut self, out: ValueId, container: &Locations, types: &[TypeId]) -> Option<Locations> {
         let mut elements = Locations::new();
         for wanted in self.memory.component_types(self.graph.ty(out))? {
@@ -257,7 +240,7 @@ impl Analysis<'_> {
         Some(elements)
     }
 
-    /// What other operands hold may move into a container that the operator writes to (`extend`, `update`).
+    /// Stores elements of other operands in a container that the operator writes to (`extend`, `update`), as they may be at run time.
     fn store_into_written(&mut self, node: NodeId, schema: &FunctionSchema, written: &[(ValueId, Locations)]) {
         let g = self.graph;
         for (container, locations) in written {

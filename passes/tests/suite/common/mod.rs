@@ -1,4 +1,4 @@
-//! What several tests need.
+//! Functions that several tests use.
 #![allow(
     dead_code,
     clippy::unwrap_used,
@@ -12,7 +12,7 @@ use frazil_passes::PassRegistry;
 use frazil_runtime::Registry;
 use std::sync::Arc;
 
-/// The operators of both dialects.
+/// Returns the operators of both dialects.
 pub fn registry() -> Arc<Registry> {
     let mut registry = Registry::new(Arc::new(Context::new()));
     frazil_prim::register(&mut registry);
@@ -20,16 +20,16 @@ pub fn registry() -> Arc<Registry> {
     Arc::new(registry)
 }
 
-/// A generator of numbers that is the same everywhere (xorshift*).
+/// A portable pseudorandom generator (xorshift*).
 pub struct Dice(u64);
 
 impl Dice {
-    /// The same numbers for the same seed.
+    /// Returns a generator whose numbers depend only on the seed.
     pub fn new(seed: u64) -> Dice {
         Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// A number from 0 to `n`, which it is not.
+    /// Returns a number from 0 to `n`, exclusive.
     pub fn below(&mut self, n: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -37,27 +37,27 @@ impl Dice {
         (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % n
     }
 
-    /// True so many times of a hundred.
+    /// Returns true with this probability in percent.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    /// One of `items`.
+    /// Returns one of `items`.
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.below(items.len())]
     }
 }
 
-/// The number that an environment variable holds, which asks for more than the usual.
+/// Returns the number in an environment variable, by which more cases than by default can be run.
 pub fn number(variable: &str, default: u64) -> u64 {
     let asked = std::env::var(variable).ok();
     asked.map_or(default, |s| s.parse().unwrap())
 }
 
-/// Passes that change what a graph means, or its signature, on purpose.
+/// Passes that intentionally change results or signatures.
 const NOT_FOR_RESULTS: &[&str] = &["remove-exceptions", "lower-all-tuples", "rewrite-patterns", "freeze"];
 
-/// The passes that keep results, without what those that PyTorch's tests ask for by name take for granted as PyTorch does.
+/// Returns the passes that keep results exactly, with the assumptions of PyTorch (`like-pytorch`) turned off.
 pub fn exact_passes() -> Vec<String> {
     let registry = PassRegistry::standard();
     let keep = registry

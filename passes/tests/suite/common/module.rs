@@ -1,24 +1,24 @@
 //! Random modules as text: a root of class `M` with three submodules of two classes, one of them behind an interface, some of which are one object; tensors that
-//! share storages, a list, a dictionary and a number in each; methods that read, write, assign, call, branch, loop, stop loops, fork, and put tensors
-//! into containers. All tensors have two elements, so that everything fits everything.
+//! share storages, a list, a dictionary and a number in each; methods that read, write, assign, call, branch, loop, stop loops, fork, and store tensors in
+//! containers. All tensors have two elements, so that any can be used anywhere.
 
 use super::Dice;
 use std::fmt::Write;
 
 const SUBMODULES: [&str; 3] = ["s0", "s1", "s2"];
-/// The submodule that the root knows by its interface only.
+/// The submodule that the root accesses by its interface only.
 const BEHIND_INTERFACE: usize = 2;
-/// As many as the attributes of four objects hold.
+/// Number of tensors in the attributes of four objects.
 const TENSORS: usize = 20;
 
-/// The body of a method as it grows.
+/// The body of a method under construction.
 struct Body<'d> {
     dice: &'d mut Dice,
     text: String,
     next: usize,
-    /// Tensors that can be used here.
+    /// Tensors in scope.
     tensors: Vec<String>,
-    /// Lists of tensors that can be used here.
+    /// Lists of tensors in scope.
     lists: Vec<String>,
     /// The class of each submodule, for the root.
     submodules: &'d [usize],
@@ -27,7 +27,7 @@ struct Body<'d> {
     forks: Vec<&'static str>,
 }
 
-/// What forks do with two tensors.
+/// Bodies of forks with two tensors.
 const FORKED: [&str; 3] = [
     "  %s : Tensor = aten::add(%a, %b, %k)\n  return (%s)\n",
     "  %s : Tensor = aten::mul_(%a, %k)\n  return (%s)\n",
@@ -45,7 +45,7 @@ impl Body<'_> {
         format!("%v{}", self.next)
     }
 
-    /// A line that gives a value of type `ty`.
+    /// Adds a line that defines a value of type `ty`.
     fn value(&mut self, ty: &str, of: &str) -> String {
         let v = self.fresh();
         self.line(&format!("{v} : {ty} = {of}"));
@@ -61,7 +61,7 @@ impl Body<'_> {
         self.dice.pick(&self.tensors).clone()
     }
 
-    /// A list: the attribute, or one that was made here.
+    /// Returns a list: the attribute, or one that was made here.
     fn list(&mut self) -> String {
         if self.lists.is_empty() || self.dice.chance(50) {
             return self.value("Tensor[]", "prim::GetAttr[name=\"l\"](%self)");
@@ -201,7 +201,7 @@ impl Body<'_> {
         self.tensors.push(out);
     }
 
-    /// A loop that counts to two, or to three and may be stopped before.
+    /// Writes a loop of two iterations, or of three that may be stopped before.
     fn repeat(&mut self, start: &str) {
         let (out, carried, i) = (self.fresh(), self.fresh(), self.fresh());
         let stops = self.dice.chance(40);
@@ -214,7 +214,8 @@ impl Body<'_> {
         self.tensors.push(out);
     }
 
-    /// A block; that of a loop, if `counter` is given, goes on for ever or, if that is a value, until the second round is done.
+    /// Writes a block. That of a loop, if `counter` is given, passes on a condition: the constant true or, if the counter is a value, whether the second
+    /// iteration is not complete.
     fn block(&mut self, head: &str, counter: Option<&str>, most: usize) {
         let known = (self.tensors.len(), self.lists.len());
         let indent = "  ".repeat(2 + 2 * self.depth);
@@ -261,7 +262,7 @@ fn method(dice: &mut Dice, class: &str, name: &str, submodules: &[usize]) -> Str
     }
     let n = 3 + body.dice.below(8);
     body.statements(n);
-    // What was made last says most about what happened before; a sum is no alias of anything.
+    // The last value depends most on the previous ones; a sum aliases nothing.
     let (last, other) = (body.tensors.last().cloned().unwrap_or_default(), body.any());
     body.tensor(&format!("aten::add({last}, {other}, %one)"));
     let result = if body.dice.chance(70) {
@@ -288,7 +289,7 @@ graph(%self : __torch__.{class},
     )
 }
 
-/// The attributes that all classes have, and their values in an object.
+/// The attributes of all classes, and their values in an object.
 const ATTRIBUTES: &str = "  attribute training : bool
   attribute t0 : Tensor
   attribute t1 : Tensor
@@ -298,7 +299,7 @@ const ATTRIBUTES: &str = "  attribute training : bool
 ";
 
 fn object(dice: &mut Dice, number: usize, training: bool) -> String {
-    // Some hold what others hold too: freezing refuses many of those where more do.
+    // Some values are shared with others: freezing refuses many modules with more sharing.
     let mut own = (5 * number)..;
     let [a, b, c, d, e] = [0; 5].map(|_| {
         let own = own.next().unwrap_or_default();
@@ -311,7 +312,7 @@ fn object(dice: &mut Dice, number: usize, training: bool) -> String {
     )
 }
 
-/// A module as text.
+/// Returns a module as text.
 pub fn random_module(dice: &mut Dice) -> String {
     let classes: Vec<usize> = SUBMODULES.iter().map(|_| dice.below(2)).collect();
     let mut text = String::from(

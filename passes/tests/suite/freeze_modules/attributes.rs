@@ -1,4 +1,4 @@
-//! Which attributes and methods are left.
+//! Remaining attributes and methods.
 
 use super::Case;
 
@@ -155,7 +155,7 @@ model = Net().eval()
         methods: &["decode"],
     },
     Case {
-        name: "containers of tensors are folded when nobody writes",
+        name: "containers of tensors are folded if they are not written",
         source: "
 class Net(nn.Module):
     def __init__(self):

@@ -1,4 +1,4 @@
-//! What freezing leaves of modules: attributes, methods and results, call by call. Every module is frozen again as well, and through an archive.
+//! Freezing of modules: remaining attributes and methods, and results, call by call. Every module is also frozen again, directly and after saving and loading.
 
 mod attributes;
 mod objects;
@@ -27,7 +27,7 @@ fn options(registry: &Registry) -> LoadOptions<'_> {
     LoadOptions::new(registry.ctx(), registry.catalogue())
 }
 
-/// The module that `source` is: text of ours, or TorchScript.
+/// Returns the module of `source`: `.ir` text, or TorchScript.
 fn module(registry: &Registry, source: &str) -> Module {
     if source.starts_with("frazil module") {
         return parse_module(registry.ctx(), source, &NoTensors).unwrap_or_else(|e| panic!("{e}"));
@@ -45,7 +45,7 @@ fn freeze(preserve: &[&str]) -> FreezeOptions {
     options
 }
 
-/// Paths of all attributes that are no submodules, and of all methods, sorted.
+/// Paths of all attributes that are not submodules, and of all methods, sorted.
 fn names(module: &Module) -> (Vec<String>, Vec<String>) {
     let ctx = module.ctx();
     let (mut attributes, mut methods) = (Vec::new(), Vec::new());
@@ -66,7 +66,7 @@ fn names(module: &Module) -> (Vec<String>, Vec<String>) {
     (attributes, methods)
 }
 
-/// What calls of `methods` in turn give, three rounds of them, on one instance.
+/// Returns the results of calling `methods` in turn, for three rounds, on one instance.
 fn results(registry: &Arc<Registry>, module: &Module, methods: &[&str]) -> Vec<String> {
     let interpreter = Interpreter::with_module(registry.clone(), Arc::new(module.clone())).unwrap();
     let call = |round: usize, method: &&str| {
@@ -90,13 +90,13 @@ struct Case {
     name: &'static str,
     source: &'static str,
     preserve: &'static [&'static str],
-    /// The attributes that stay.
+    /// The remaining attributes.
     attributes: &'static [&'static str],
-    /// The methods that stay.
+    /// The remaining methods.
     methods: &'static [&'static str],
 }
 
-/// The methods of the module itself.
+/// Returns the methods of the module itself.
 fn own<'a>(methods: &[&'a str]) -> Vec<&'a str> {
     methods.iter().copied().filter(|name| !name.contains('.')).collect()
 }
@@ -260,7 +260,7 @@ model = Net().eval()
     }
 }
 
-/// PyTorch's own result with a convolution in it is saved, and cannot be loaded then; with a vector for a weight it fails.
+/// PyTorch's own result with a convolution cannot be loaded after saving; with a vector as weight it fails.
 #[test]
 fn what_is_optimised_for_inference_goes_through_archives() {
     let registry = registry();

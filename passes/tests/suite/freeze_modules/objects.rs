@@ -1,4 +1,4 @@
-//! Objects of plain classes: constants as a whole or in parts, and what is left of those that change.
+//! Objects of plain classes: constants as a whole or in parts, and the remaining members of those that change.
 
 use super::Case;
 

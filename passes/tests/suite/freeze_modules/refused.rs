@@ -1,6 +1,6 @@
-//! What cannot be frozen.
+//! Modules that cannot be frozen.
 
-/// Sources that are refused, what they are frozen with, and PyTorch's words for it.
+/// Sources that are refused, the preserved names, and PyTorch's messages.
 pub const REFUSED: &[(&str, &[&str], &str)] = &[
     (
         "

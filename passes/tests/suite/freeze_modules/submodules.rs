@@ -1,4 +1,4 @@
-//! What is left of submodules, of their classes, and of other objects.
+//! Remaining submodules, their classes, and other objects.
 
 use super::Case;
 

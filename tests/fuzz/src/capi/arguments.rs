@@ -317,7 +317,7 @@ impl Argument for Data {
     }
 }
 
-/// Bytes that stay as they are as long as somebody uses them.
+/// Bytes that are not modified while they are in use.
 pub struct SharedData;
 
 static SHARED: [f64; 1 << 12] = [0.5; 1 << 12];

@@ -1,7 +1,7 @@
 //! The C interface: sequences of calls with handles, texts and numbers that an input chooses, NULL among them.
 //!
 //! By the rules of the interface, no call crashes or panics, an error comes without results, what is released is released once, and handles may be freed
-//! in any order. Memory that nobody frees is found by the leak check of the address sanitizer.
+//! in any order. The leak check of the address sanitizer detects memory that is not freed.
 
 mod arguments;
 mod callbacks;

@@ -1,4 +1,4 @@
-//! Writing a program from a seed, with the bounds on its elements and on their rounding errors.
+//! Writing a program from a seed, with bounds on its elements and on their rounding errors.
 
 mod operations;
 
@@ -34,16 +34,16 @@ const DTYPES: &[DType] = &[
     DType::Bool,
 ];
 
-/// The engines may round every operation otherwise, by so many units in the last place.
+/// Maximum difference of the engines' rounding of each operation, in units in the last place.
 const UNITS: f64 = 8.0;
-/// Elements stay below this, so that errors do.
+/// Bound on elements, which keeps errors small.
 const LARGEST: f64 = 1e4;
 
-/// What is known of the elements of a memory: a bound on their magnitude, and on how far the engines are apart.
+/// Bounds for the elements of a memory: on their magnitude, and on the difference between the engines.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
     magnitude: f64,
-    /// Zero where both compute exactly: only then may a program ask whether elements are larger than others.
+    /// Zero if both compute exactly: only then may a program compare elements.
     error: f64,
 }
 
@@ -53,9 +53,9 @@ struct Variable {
     name: String,
     dtype: DType,
     sizes: Vec<i64>,
-    /// Variables of one memory share its bounds.
+    /// Index of its memory; variables with one memory share its bounds.
     memory: usize,
-    /// Elements share memory: no writes.
+    /// Whether elements overlap in memory, which excludes writes.
     overlaps: bool,
 }
 
@@ -151,13 +151,13 @@ impl Writer {
         });
     }
 
-    /// A new tensor with elements of its own, which are rounded.
+    /// Adds a tensor with elements of its own, which are rounded.
     fn define(&mut self, expression: &str, dtype: DType, sizes: Vec<i64>, bounds: Bounds) {
         let error = bounds.error + bounds.magnitude * unit(dtype) * UNITS;
         self.exact(expression, dtype, sizes, Bounds { error, ..bounds });
     }
 
-    /// A new tensor whose elements both engines compute exactly where those of the operands are exact. Left out where bounds become too large.
+    /// Adds a tensor whose elements both engines compute exactly if those of the operands are exact. Does nothing if bounds would become too large.
     fn exact(&mut self, expression: &str, dtype: DType, sizes: Vec<i64>, mut bounds: Bounds) {
         match dtype {
             // Integers of few bits wrap around.
@@ -240,10 +240,10 @@ impl Writer {
         }
     }
 
-    /// A variable that a compound statement assigns to: a copy of `x`.
+    /// Adds a variable that a compound statement assigns to: a copy of `x`.
     fn carried(&mut self, x: &Variable) -> Variable {
         let mut bounds = self.bounds(x);
-        // Not exact any more in a loop's second round.
+        // In a loop's second iteration it is not exact any more.
         bounds.error = bounds.error.max(unit(x.dtype));
         let name = self.name();
         self.line(format!("{name} = {}.clone()", x.name));
@@ -251,7 +251,7 @@ impl Writer {
         self.variables.last().cloned().unwrap_or_else(|| x.clone())
     }
 
-    /// Statements of a block, which ends with an assignment to `to`. Their variables are not known behind it.
+    /// Writes statements of a block, which ends with an assignment to `to`. Their variables are not visible behind it.
     fn block(&mut self, to: &Variable) -> Vec<Statement> {
         let (variables, integers) = (self.variables.len(), self.integers.len());
         self.blocks.push(Vec::new());

@@ -41,7 +41,7 @@ impl Writer {
         self.define(&text.replace('?', name), x.dtype, x.sizes, bounds);
     }
 
-    /// Two tensors that broadcast, and the dtype of what they make.
+    /// Returns two tensors that broadcast, with the dtype and sizes of their result.
     pub(super) fn pair(&mut self) -> Option<(Variable, Variable, DType, Vec<i64>)> {
         let x = self.tensor();
         let y = self.tensor_that(|_, y| {
@@ -103,7 +103,7 @@ impl Writer {
         }
     }
 
-    /// A tensor with a number that only the run knows.
+    /// Combines a tensor with a number that is only known at run time.
     pub(super) fn with_number(&mut self) {
         let x = self.tensor();
         let Bounds { magnitude, error } = self.bounds(&x);
@@ -316,7 +316,7 @@ impl Writer {
         }
     }
 
-    /// A write in place, seen through all views of the memory.
+    /// Writes in place, which is visible in all views of the memory.
     pub(super) fn write(&mut self) {
         let Some(target) = self.tensor_that(|_, v| !v.overlaps && v.dtype.is_floating_point()) else {
             return;
@@ -375,7 +375,7 @@ impl Writer {
         if joined.magnitude > LARGEST || joined.error > 0.1 * joined.magnitude {
             return;
         }
-        // The next round of a loop would read what this one wrote, as if it were exact.
+        // The next iteration of a loop would read values of this one as if they were exact.
         if self.depth > 0 && old.error == 0.0 && joined.error > 0.0 {
             return;
         }
@@ -421,7 +421,7 @@ impl Writer {
         self.define(&text, x.dtype, vec![x.sizes[0], y.sizes[0]], bounds);
     }
 
-    /// An integer that is read from a tensor, or computed.
+    /// Adds an integer that is read from a tensor, or computed.
     pub(super) fn number(&mut self) {
         let name = format!("i{}", self.next);
         self.next += 1;

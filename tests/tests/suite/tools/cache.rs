@@ -1,4 +1,4 @@
-//! What `--cache-dir` does to the file system, and what it refuses.
+//! Effects of `--cache-dir` on the file system, and refused folders.
 
 #![cfg(unix)]
 
@@ -49,7 +49,7 @@ fn what_is_kept_is_private_under_every_mask() {
     }
 }
 
-/// Masks that leave not even the owner everything.
+/// Masks that remove permissions of the owner.
 #[test]
 fn strange_masks_are_no_obstacle() {
     for mask in ["0400", "0177"] {
@@ -61,7 +61,7 @@ fn strange_masks_are_no_obstacle() {
     }
 }
 
-/// A file of measurements that cannot be used is mentioned, in plain text where nobody has a terminal.
+/// An unusable file of measurements causes a warning, in plain text without a terminal.
 #[test]
 fn a_file_of_measurements_that_cannot_be_read_is_mentioned() {
     let folder = tempfile::tempdir().unwrap();
@@ -83,7 +83,7 @@ fn a_file_of_measurements_that_cannot_be_read_is_mentioned() {
     assert!(!text.contains('\u{1b}'), "{text:?}");
 }
 
-/// As in a home that is read-only or not there.
+/// Like a home directory that is read-only or does not exist.
 #[test]
 fn where_nothing_can_be_kept_there_is_one_warning() {
     let output = run("022", Path::new("/dev/null/cache"));

@@ -1,4 +1,4 @@
-//! What `jit-run` calls, and what it says about calls.
+//! Calls of `jit-run`, and messages about them.
 
 use frazil_recorded::workspace::tool;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ fn calls(model: &str, case: &str, engine: &str) -> (Output, String) {
     (output, results)
 }
 
-/// What PyTorch gives: tests/fixtures/calls/hooks.json.
+/// PyTorch's results: tests/fixtures/calls/hooks.json.
 #[test]
 fn forward_stands_for_the_module_with_its_hooks() {
     for engine in ["interp", "native"] {
@@ -51,7 +51,7 @@ fn forward_stands_for_the_module_with_its_hooks() {
             results["results"][2].to_string(),
             r#"{"tuple":[{"int":210},{"int":105}]}"#
         );
-        // Hooks get what is given by position.
+        // Hooks receive positional arguments.
         let raised = results["results"][1]["raises"].as_str().unwrap();
         assert!(raised.contains("Object () had a different number of elements than type Tuple[int]"));
         let said = text(&output.stderr);
@@ -74,7 +74,7 @@ fn the_method_alone_runs_without_hooks() {
             .chain(method)
             .collect();
         let output = jit_run(&arguments);
-        // The hook takes two values and gets one.
+        // The hook has two parameters and receives one value.
         let said = text(&output.stdout) + &text(&output.stderr);
         assert!(
             said.contains(expected) || !output.status.success() && method.is_none(),

@@ -1,4 +1,4 @@
-//! What a process needs: little memory where it finds its code kept, as it touches nothing of the compiler, and its weights once where it compiles.
+//! Resources of a process: little memory if it finds stored code, since it does not touch the compiler, and one copy of the weights if it compiles.
 
 use frazil_recorded::workspace::tool;
 use std::path::Path;
@@ -10,7 +10,7 @@ const FIXTURE: (&str, &str) = (
     "ones:1x3x32x32",
 );
 
-/// Peak memory in MiB of a process that measures `model` on `input`, and what it tells of its code.
+/// Returns the peak memory in MiB of a process that measures `model` on `input`, and its notes on code.
 fn measure((model, input): (&str, &str), cache: &Path) -> (f64, String) {
     let output = Command::new(tool("jit-run"))
         .args([model, "--input", input, "--bench", "--json", "--timing"])
@@ -23,7 +23,7 @@ fn measure((model, input): (&str, &str), cache: &Path) -> (f64, String) {
     (json["peak_rss_mb"].as_f64().unwrap(), String::from_utf8(notes).unwrap())
 }
 
-/// The model has a quarter of a megabyte of weights.
+/// The model has 0.25 MB of weights.
 #[test]
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn kept_code_needs_no_compiler() {
@@ -38,7 +38,7 @@ fn kept_code_needs_no_compiler() {
     );
 }
 
-/// Layers whose batch norms are folded, and one more: 63 MiB of weights.
+/// Layers with folded batch norms, and one more: 63 MiB of weights.
 const LARGE: &str = "
 class Net(nn.Module):
     def __init__(self):
@@ -53,7 +53,7 @@ class Net(nn.Module):
         return self.fc(self.layers(x).flatten(1))
 ";
 
-/// Neither the archive nor weights of folded layers are held beside what kernels read.
+/// Neither the archive nor weights of folded layers are in memory beside the packed ones.
 #[test]
 #[cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 fn weights_are_there_once() {

@@ -1,10 +1,10 @@
-//! `jit-run --bench --turns`, as programs that compare use it.
+//! Tests `jit-run --bench --turns`, which programs use for alternating measurements.
 
 use frazil_recorded::workspace::tool;
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
-/// What jit-run answers to `lines` on standard input.
+/// Returns the output of jit-run for `lines` on standard input.
 fn answers(lines: &str) -> Output {
     let model = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/models/residual_cnn/model.pt");
     let mut process = Command::new(tool("jit-run"))

@@ -1,12 +1,13 @@
-//! Compiled methods on disk: what a process compiled, the next one maps, without freezing or compiling anything.
+//! Compiled methods on disk: another process maps the code without freezing or compiling.
 //!
-//! A file's name is a hash of its key, which says all that the code depends on: the compiler (the file and state of the program or library that it is in), the archive
-//! (likewise), what freezing kept, the method, the arguments, and the processor. A method that calls kernels of this program,
-//! or whose result holds what JSON cannot tell, is not kept.
+//! A file's name is a hash of its key. The key contains everything that the code depends on: the compiler (the file and state of the program or library that
+//! contains it), the archive (likewise), the members that freezing kept, the method, the arguments, and the processor. A method is not stored if it calls
+//! kernels of this program, or if its result contains something that JSON cannot represent.
 //!
-//! The folder is the user's alone ([`PrivateFolder`]), and a file that is not as it was written is not there ([`Package::read`]).
+//! The folder is private to the user ([`PrivateFolder`]). A file that fails verification is ignored ([`Package::read`]).
 
 use crate::engine::native::signature::Argument;
+use frazil_codegen::specialise::PathStep;
 use frazil_codegen::{Package, ResultSpec};
 use frazil_ir::{Context, TypeId, TypeKind, types};
 use frazil_runtime::Value;
@@ -15,7 +16,7 @@ use frazil_syntax::{FileIdentity, PrivateFolder};
 use serde::{Deserialize, Serialize};
 use std::hash::{Hash, Hasher};
 
-/// Where the compiled methods of one model are kept.
+/// The store of the compiled methods of one model.
 pub(crate) struct CodeCache {
     folder: PrivateFolder,
     /// The part of the keys that all methods share.
@@ -26,10 +27,12 @@ pub(crate) struct CodeCache {
 #[derive(Serialize, Deserialize)]
 enum Shape {
     Tensor(u32),
+    /// Number of the output, sizes and strides.
+    Strided(u32, Vec<i64>, Vec<i64>),
     None,
     Bool(bool),
     Int(i64),
-    /// Its bits.
+    /// Its bits as an IEEE double.
     Float(u64),
     Str(String),
     List(Element, Vec<Shape>),
@@ -37,11 +40,13 @@ enum Shape {
     /// A NamedTuple, whose type is the declared one.
     Named(Vec<Shape>),
     Input(u32),
-    /// Number of the input, sizes, strides and offset.
+    /// Index of the input, sizes, strides and offset (in elements).
     View(u32, Vec<i64>, Vec<i64>, i64),
+    /// Number of the input, and the views to the result.
+    Window(u32, Vec<PathStep>),
 }
 
-/// How many tensors the code of a method takes and returns.
+/// Number of tensors that the code of a method takes and returns.
 #[derive(Clone, Copy)]
 struct Counts {
     inputs: usize,
@@ -59,31 +64,31 @@ enum Element {
     Optional(Box<Element>),
     List(Box<Element>),
     Tuple(Vec<Element>),
-    /// Something else, which the method's own type tells.
+    /// Another type, which is taken from the method's declared type.
     Declared,
 }
 
 impl CodeCache {
-    /// The methods, in `folder`, of the model that was loaded from `model` and is frozen keeping `preserve`. `None` where this code does
-    /// not know the file that it was loaded from.
+    /// Opens the store of the methods, in `folder`, of the model that was loaded from `model` and is frozen keeping `preserve`. Returns
+    /// `None` if the file that contains this code cannot be identified.
     pub fn new(folder: PrivateFolder, model: &FileIdentity, preserve: &[String], target: &str) -> Option<CodeCache> {
         let program = FileIdentity::of_this_code()?;
         let prefix = format!("{program:?}\n{model:?}\n{preserve:?}\n{target}");
         Some(CodeCache { folder, prefix })
     }
 
-    /// The key of a method, and the name of its file.
+    /// Returns the key of a method, and the name of its file.
     fn key(&self, method: &str, arguments: &[Argument]) -> (String, String) {
         let key = format!("{}\n{method}\n{arguments:?}", self.prefix);
-        // Of one program only, so that the hash need not be the same in others; collisions are found by the key.
+        // The hash is used by one program only, so it need not be stable; collisions are detected by the key.
         let mut hasher = std::hash::DefaultHasher::new();
         key.hash(&mut hasher);
         let name = format!("{:016x}.method", hasher.finish());
         (key, name)
     }
 
-    /// The code of `method` for such arguments, and what its results are, when it is there. `types` are those of the results; where they are not
-    /// known, code is not found whose results hold lists of what only the model says.
+    /// Returns the code of `method` for these arguments, and the specification of its results, if it is stored. `types` are the types of the
+    /// results. If they are unknown, code is not found whose results contain lists of types that only the model declares.
     pub fn get(
         &self,
         method: &str,
@@ -106,7 +111,7 @@ impl CodeCache {
         Some((package, results.collect::<Option<_>>()?))
     }
 
-    /// Keeps the code of `method`. One that cannot be kept is no error: it is compiled again.
+    /// Stores the code of `method`. Failure is not an error: the method is compiled again later.
     pub fn put(
         &self,
         method: &str,
@@ -133,11 +138,12 @@ impl CodeCache {
 }
 
 impl Shape {
-    /// `None` for what is not kept: other values, and lists of another type than the program says.
+    /// Returns `None` for results that are not stored: other values, and lists of another type than the declared one.
     fn of(result: &ResultSpec, ctx: &Context, ty: TypeId) -> Option<Shape> {
         let parts = parts(ctx, ty);
         Some(match (result, parts) {
             (ResultSpec::Tensor(i), _) => Shape::Tensor(*i),
+            (ResultSpec::Strided(i, sizes, strides), _) => Shape::Strided(*i, sizes.clone(), strides.clone()),
             (ResultSpec::Value(Value::None), _) => Shape::None,
             (ResultSpec::Value(Value::Bool(b)), _) => Shape::Bool(*b),
             (ResultSpec::Value(Value::Int(i)), _) => Shape::Int(*i),
@@ -163,19 +169,26 @@ impl Shape {
             (ResultSpec::View(n, sizes, strides, offset, marks), _) if *marks == Marks::default() => {
                 Shape::View(*n, sizes.clone(), strides.clone(), *offset)
             }
+            (ResultSpec::Window(n, path, marks), _) if *marks == Marks::default() => Shape::Window(*n, path.clone()),
             _ => return None,
         })
     }
 
-    /// `ty` is the declared type, where that is known.
+    /// Converts back to a specification. `ty` is the declared type, if it is known.
     fn spec(&self, ctx: &Context, ty: Option<TypeId>, counts: Counts) -> Option<ResultSpec> {
         let value = |v: Value| Some(ResultSpec::Value(v));
         let parts = ty.map_or(Parts::None, |ty| parts(ctx, ty));
         match self {
             Shape::Tensor(i) => ((*i as usize) < counts.outputs).then_some(ResultSpec::Tensor(*i)),
+            Shape::Strided(i, sizes, strides) => {
+                ((*i as usize) < counts.outputs).then(|| ResultSpec::Strided(*i, sizes.clone(), strides.clone()))
+            }
             Shape::Input(n) => ((*n as usize) < counts.inputs).then_some(ResultSpec::Input(*n)),
             Shape::View(n, sizes, strides, offset) => ((*n as usize) < counts.inputs)
                 .then(|| ResultSpec::View(*n, sizes.clone(), strides.clone(), *offset, Marks::default())),
+            Shape::Window(n, path) => {
+                ((*n as usize) < counts.inputs).then(|| ResultSpec::Window(*n, path.clone(), Marks::default()))
+            }
             Shape::None => value(Value::None),
             Shape::Bool(b) => value(Value::Bool(*b)),
             Shape::Int(i) => value(Value::Int(*i)),
@@ -195,7 +208,7 @@ impl Shape {
             }
             Shape::Tuple(items) | Shape::Named(items) => {
                 let named = match self {
-                    // Only the model says how its fields are called.
+                    // Only the model declares the names of its fields.
                     Shape::Named(_) => Some(named_tuple(ctx, ty?)?),
                     _ => None,
                 };
@@ -211,7 +224,7 @@ impl Shape {
     }
 }
 
-/// The NamedTuple that a type is, optional or not.
+/// Returns the NamedTuple type in a type, which may be optional.
 fn named_tuple(ctx: &Context, ty: TypeId) -> Option<TypeId> {
     match ctx.type_kind(ty) {
         TypeKind::Optional(inner) => named_tuple(ctx, inner),
@@ -221,7 +234,7 @@ fn named_tuple(ctx: &Context, ty: TypeId) -> Option<TypeId> {
 }
 
 impl Element {
-    /// `None` for what is not told so.
+    /// Returns `None` for types that are not represented.
     fn of(ctx: &Context, ty: TypeId) -> Option<Element> {
         let boxed = |ty| Some(Box::new(Element::of(ctx, ty)?));
         Some(match ty {
@@ -260,7 +273,7 @@ impl Element {
     }
 }
 
-/// What a type has parts of; an optional is what it may be.
+/// The component types of a type; an optional has those of its element.
 enum Parts {
     List(TypeId),
     Tuple(Vec<TypeId>),

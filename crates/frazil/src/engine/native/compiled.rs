@@ -15,7 +15,9 @@ use frazil_codegen::compile::RunError;
 use frazil_codegen::native::{Stage, host_target};
 use frazil_codegen::plan::{Plan, Port};
 use frazil_codegen::profile::Profile;
-use frazil_codegen::specialise::{self, ResultSpec, Specialised, specialise, specialise_aliasing};
+use frazil_codegen::specialise::{
+    self, PathStep, ResultSpec, Specialised, specialise, specialise_aliasing, specialise_part,
+};
 use frazil_codegen::target::Target;
 use frazil_codegen::tune::Tuning;
 use frazil_codegen::{Executable, LoadedCode, LowerError, LowerOptions, Package, lower};
@@ -72,12 +74,12 @@ pub enum Emit {
 /// ```
 pub struct NativePlan {
     plan: Plan,
-    /// What the results are in terms of the code's outputs.
+    /// The results in terms of the code's outputs.
     pub(crate) results: Vec<ResultSpec>,
     /// Whether the program emits warnings, which the code does not.
     pub(crate) warns: bool,
     target: Target,
-    /// What its constants are read from.
+    /// The files that its constants are read from.
     backing: Backing,
     /// Limits for compiling it.
     limits: Limits,
@@ -93,7 +95,7 @@ impl NativePlan {
         NativePlan::of(specialise(graph, inputs, registry)?, compiler)
     }
 
-    /// A plan for [`CompiledMethod::run_aliasing`]: inputs that the graph returns are not outputs of the code.
+    /// Plans for [`CompiledMethod::run_aliasing`]: inputs that the graph returns are not outputs of the code.
     pub(crate) fn aliasing(
         graph: &Graph,
         inputs: &[specialise::InputSpec],
@@ -101,6 +103,16 @@ impl NativePlan {
         compiler: &Compiler,
     ) -> Result<Self, LowerError> {
         NativePlan::of(specialise_aliasing(graph, inputs, registry)?, compiler)
+    }
+
+    /// A plan for a part of a method: results have the strides that the interpreter gives them.
+    pub(crate) fn part(
+        graph: &Graph,
+        inputs: &[specialise::InputSpec],
+        registry: &Registry,
+        compiler: &Compiler,
+    ) -> Result<Self, LowerError> {
+        NativePlan::of(specialise_part(graph, inputs, registry)?, compiler)
     }
 
     pub(crate) fn of(specialised: Specialised, compiler: &Compiler) -> Result<Self, LowerError> {
@@ -130,44 +142,44 @@ impl NativePlan {
         })
     }
 
-    /// The plan, whose inputs and outputs are called as in `graph`, from which it was made.
+    /// Returns the plan with the names of inputs and outputs from `graph`.
     fn named(mut self, graph: &Graph) -> NativePlan {
         name_ports(&mut self.plan, graph, &self.results);
         self
     }
 
-    /// The plan, which is compiled within `limits`.
+    /// Returns the plan, to be compiled within `limits`.
     fn within(mut self, limits: &Limits) -> NativePlan {
         self.limits = *limits;
         self
     }
 
-    /// The plan, whose constants are read from `backing`.
+    /// Returns the plan, with `backing` as the files of its constants.
     fn reading(mut self, backing: &Backing) -> NativePlan {
         self.backing = backing.clone();
         self
     }
 
-    /// Number of kernel calls of a run, and of distinct kernels among them.
+    /// Returns the number of kernel calls of a run, and of distinct kernels among them.
     ///
     /// See [`NativePlan`] for an example.
     pub fn kernel_count(&self) -> (usize, usize) {
         self.plan.kernel_count()
     }
 
-    /// Bytes of memory that a run needs besides inputs, outputs and weights.
+    /// Returns the bytes of memory that a run needs besides inputs, outputs and weights.
     ///
     /// See [`NativePlan`] for an example.
     pub fn workspace_bytes(&self) -> usize {
         self.plan.workspace_bytes
     }
 
-    /// The text or bytes of a stage.
+    /// Returns the text or bytes of a stage.
     ///
     /// See [`NativePlan`] for an example.
     ///
     /// # Errors
-    /// When code generation fails.
+    /// If code generation fails.
     pub fn emit(&self, kind: Emit) -> Result<Vec<u8>> {
         let text = |stage| aot::stage_text(&self.plan, &self.target, stage).map(String::into_bytes);
         let bytes = match kind {
@@ -197,9 +209,9 @@ impl NativePlan {
     /// ```
     ///
     /// # Errors
-    /// When code generation or linking fails, or a file cannot be written; nothing half-written stays.
+    /// If code generation or linking fails, or a file cannot be written; no partial file remains.
     pub fn write_library(&self, path: &Path) -> Result<()> {
-        // Packed before anything is written.
+        // Weights are packed before anything is written.
         let _ = (self.plan.constants.bytes(), self.plan.preparation.sources.bytes());
         self.backing.check()?;
         within(&self.limits, Phase::Compile, || {
@@ -208,7 +220,7 @@ impl NativePlan {
         })
     }
 
-    /// Compiles the plan for this process, for as many threads and with the cache that `options` says.
+    /// Compiles the plan for this process, with the threads and the cache of `options`.
     ///
     /// ```
     /// # use frazil::{CompileOptions, InputSpec, Tensor, ir::DType};
@@ -221,18 +233,18 @@ impl NativePlan {
     /// ```
     ///
     /// # Errors
-    /// When code generation fails.
+    /// If code generation fails.
     pub fn compile(self, options: &CompileOptions) -> Result<CompiledMethod> {
         let _inside = frazil_rt::gate::enter()?;
         self.compile_with(&Compiler::of(options))
     }
 
-    /// As [`NativePlan::compile`].
+    /// Compiles the plan as [`NativePlan::compile`] does.
     fn compile_with(self, compiler: &Compiler) -> Result<CompiledMethod> {
         self.code(compiler)?.instance()
     }
 
-    /// The code in memory, for instances to be made of it.
+    /// Returns the code in memory, from which instances are made.
     pub(crate) fn code(self, compiler: &Compiler) -> Result<CompiledCode> {
         let package = self.package(compiler)?;
         let code = CompiledCode::new(package, self.results, compiler)?;
@@ -240,7 +252,7 @@ impl NativePlan {
         Ok(code)
     }
 
-    /// The code, to be loaded or kept.
+    /// Returns the code as a package, to be loaded or stored.
     pub(crate) fn package(&self, compiler: &Compiler) -> Result<Package> {
         within(&self.limits, Phase::Compile, || {
             Ok(Package::new(&self.plan, &compiler.back_end(self.target.clone()))?)
@@ -252,12 +264,12 @@ impl NativePlan {
     }
 }
 
-/// `package` with what would be computed before the first run, to be kept.
+/// Returns `package` with the results of the computations that otherwise precede the first run, to be stored.
 pub(crate) fn prepared(package: Package, compiler: &Compiler) -> Result<Package> {
     Ok(package.prepared(&compiler.back_end(compiler.options.target()))?)
 }
 
-/// What `file` knows, with what it did not know yet of the kernels of a graph.
+/// Returns the tuning results of `file`, after measuring the kernels of a graph that it does not contain.
 fn tuning(specialised: &Specialised, lowering: &LowerOptions, compiler: &Compiler, file: &Path) -> Result<Tuning> {
     if lowering.target != host_target() {
         return Err(Error::Unsupported(
@@ -287,7 +299,7 @@ pub(crate) struct CompiledCode {
 }
 
 impl CompiledCode {
-    /// The method whose code `package` is.
+    /// Makes the code of a method from `package`.
     pub(crate) fn new(package: Package, results: Vec<ResultSpec>, compiler: &Compiler) -> Result<CompiledCode> {
         let code = package.link(&compiler.back_end(compiler.options.target()))?;
         Ok(CompiledCode {
@@ -296,7 +308,7 @@ impl CompiledCode {
         })
     }
 
-    /// An instance, for one thread at a time.
+    /// Returns an instance, for one thread at a time.
     pub(crate) fn instance(&self) -> Result<CompiledMethod> {
         Ok(CompiledMethod {
             executable: self.code.instance()?,
@@ -305,7 +317,7 @@ impl CompiledCode {
     }
 }
 
-/// A compiled method, for inputs of the shapes that it was compiled for.
+/// A method that was compiled for inputs of given shapes.
 ///
 /// See [`Model::compile`] for an example.
 pub struct CompiledMethod {
@@ -314,7 +326,7 @@ pub struct CompiledMethod {
 }
 
 impl CompiledMethod {
-    /// The inputs: their names in the program, types of elements and sizes.
+    /// Returns the inputs: their names in the program, element types and sizes.
     ///
     /// ```
     /// # use frazil::{CompileOptions, InputSpec, ir::DType};
@@ -330,26 +342,27 @@ impl CompiledMethod {
         self.executable.inputs()
     }
 
-    /// The tensors of the result, in order: their names in the program, types of elements and sizes.
+    /// Returns the tensors of the result, in order: their names in the program, element types and sizes.
     ///
     /// See [`inputs`](Self::inputs) for an example.
     pub fn outputs(&self) -> &[Port] {
         self.executable.results()
     }
 
-    /// Runs the method on dense tensors of the shapes that it was compiled for, and gives its result.
+    /// Runs the method on dense tensors of the shapes that it was compiled for, and returns its result.
     ///
     /// See [`Model::compile`] for an example.
     ///
     /// # Errors
-    /// When there are more or fewer inputs than it has, or one has another dtype or shape; and when the program raises an exception.
+    /// If the number of inputs is wrong, if one has another dtype or shape, or if the program raises an exception.
     pub fn run(&mut self, inputs: &[Tensor]) -> Result<Value> {
         let _inside = frazil_rt::gate::enter()?;
         self.check(inputs)?;
         Ok(single(self.run_all(inputs)?))
     }
 
-    /// [`CompiledMethod::run`] on the tensors of `cells`, as they are in `inputs`. Results that are inputs, or views of dense inputs, share their memory.
+    /// Runs the method as [`CompiledMethod::run`] does, on the tensors of `cells`, which are in `inputs`. Results that are inputs, or views of inputs, share
+    /// their memory.
     pub(crate) fn run_aliasing(&mut self, inputs: &[Tensor], cells: &[TensorCell]) -> Result<Value> {
         self.check(inputs)?;
         let outputs = self.run_outputs(inputs)?;
@@ -360,9 +373,9 @@ impl CompiledMethod {
         Ok(single(self.results.iter().map(|r| r.value_with(&leaf)).collect()))
     }
 
-    /// Fails where an input has another dtype or shape than the method was compiled for.
+    /// Fails if an input has another dtype or shape than the method was compiled for.
     fn check(&self, inputs: &[Tensor]) -> Result<(), RunError> {
-        // Their number is checked with their sizes.
+        // The number of outputs is checked with their sizes.
         for (port, input) in self.executable.inputs().iter().zip(inputs) {
             if (port.dtype, port.shape.as_slice()) != (input.dtype(), input.sizes()) {
                 return Err(RunError::Input {
@@ -375,7 +388,7 @@ impl CompiledMethod {
         Ok(())
     }
 
-    /// [`CompiledMethod::run`], giving the outputs of the graph one by one.
+    /// Runs the method as [`CompiledMethod::run`] does, and returns the outputs of the graph one by one.
     pub(crate) fn run_all(&mut self, inputs: &[Tensor]) -> Result<Vec<Value>> {
         let outputs: Vec<Value> = self.run_outputs(inputs)?.into_iter().map(Value::from).collect();
         Ok(self.results.iter().map(|r| r.value(&outputs)).collect())
@@ -386,7 +399,7 @@ impl CompiledMethod {
         let buffers = self.with_bytes(inputs, |code, inputs| code.call(inputs))?;
         let ports = self.executable.outputs();
         let mut values = Vec::with_capacity(ports.len());
-        // The last outputs are those of checks, which no result mentions.
+        // The last outputs belong to checks and are not part of the result.
         for (port, buffer) in ports.iter().zip(buffers) {
             let strides = frazil_ir::contiguous_strides(&port.shape);
             let tensor = Tensor::from_storage(Storage::from_owned(buffer), port.dtype, &port.shape, &strides, 0)?;
@@ -395,7 +408,7 @@ impl CompiledMethod {
         Ok(values)
     }
 
-    /// Runs the method for `time` and tells where the time goes.
+    /// Runs the method repeatedly for `time` and returns the time that each kernel takes.
     ///
     /// ```
     /// # use {frazil::{CompileOptions, InputSpec, Tensor, ir::DType}, std::time::Duration};
@@ -424,7 +437,7 @@ impl CompiledMethod {
         })
     }
 
-    /// Lets `run` work on the inputs' bytes.
+    /// Calls `run` with the inputs' bytes.
     fn with_bytes<R>(
         &mut self,
         inputs: &[Tensor],
@@ -437,7 +450,7 @@ impl CompiledMethod {
             .zip(&snapshots)
             .map(|(t, bytes)| {
                 let size = t.dtype().size();
-                // A tensor without elements may be anywhere.
+                // The address of a tensor without elements is arbitrary.
                 let first = (t.offset() as usize).saturating_mul(size);
                 let end = first.saturating_add(t.numel() as usize * size);
                 bytes.get(first..end).unwrap_or_default()
@@ -447,7 +460,7 @@ impl CompiledMethod {
     }
 }
 
-/// The result of a method with these outputs of its graph.
+/// Returns the result of a method with these outputs of its graph.
 fn single(mut results: Vec<Value>) -> Value {
     match results.len() {
         1 => results.remove(0),
@@ -455,25 +468,35 @@ fn single(mut results: Vec<Value>) -> Value {
     }
 }
 
-/// The tensor that a leaf of a result is: an output of the code, an input, or a view of one. Code numbers the elements of its inputs row by row: the view of
-/// an input that is not dense is one of a copy.
+/// Returns the tensor of a leaf of a result: an output of the code, an input, or a view of one.
 pub(crate) fn leaf_value(spec: &ResultSpec, output: &dyn Fn(u32) -> Option<Tensor>, cells: &[TensorCell]) -> Value {
     let view = |n: u32, sizes: &[i64], strides: &[i64], offset: i64, marks: Marks| {
-        let base = cells.get(n as usize)?.get().contiguous().ok()?;
+        let base = cells.get(n as usize)?.get();
         let view = base.as_strided(sizes, strides, base.offset() + offset).ok()?;
         Some(view.with_marks(view.marks().with(marks)))
+    };
+    let window = |n: u32, path: &[PathStep], marks: Marks| {
+        let base = cells.get(n as usize)?.get();
+        let view = path.iter().try_fold(base, |base, step| step.of(&base))?;
+        Some(view.with_marks(view.marks().with(marks)))
+    };
+    let strided = |i: u32, sizes: &[i64], strides: &[i64]| {
+        let output = output(i)?;
+        output.as_strided(sizes, strides, output.offset()).ok()
     };
     match spec {
         ResultSpec::Tensor(i) => output(*i).map(Value::from).unwrap_or_default(),
         ResultSpec::Input(n) => cells.get(*n as usize).cloned().map(Value::Tensor).unwrap_or_default(),
+        ResultSpec::Strided(i, sizes, strides) => strided(*i, sizes, strides).map(Value::from).unwrap_or_default(),
         ResultSpec::View(n, sizes, strides, offset, marks) => view(*n, sizes, strides, *offset, *marks)
             .map(Value::from)
             .unwrap_or_default(),
+        ResultSpec::Window(n, path, marks) => window(*n, path, *marks).map(Value::from).unwrap_or_default(),
         _ => Value::None,
     }
 }
 
-/// Refuses `forward` of a module with hooks: a compiled method is that method alone, and who calls it means the module.
+/// Refuses `forward` of a module with hooks: a compiled method does not run hooks, and callers of `forward` expect them.
 fn has_no_hooks(model: &Model, method: &str) -> Result<()> {
     let hooks = OwnHooks::of(model, model.module().root, "");
     if method != "forward" || hooks.is_empty() {
@@ -492,7 +515,7 @@ fn has_no_hooks(model: &Model, method: &str) -> Result<()> {
     )))
 }
 
-/// Refuses a method that uses the attributes of a module that is not frozen: each of them would be an error of its own. Frozen modules have no training
+/// Refuses a method that uses attributes of a module that is not frozen: each of them would be an error of its own. Frozen modules have no training
 /// flag.
 fn is_frozen(model: &Model, method: &str) -> Result<()> {
     let (graph, ctx) = (model.graph(method)?, model.session().ctx());
@@ -511,12 +534,12 @@ fn is_frozen(model: &Model, method: &str) -> Result<()> {
 }
 
 impl Loaded {
-    /// The kernels of method `method` for tensor inputs of these shapes.
+    /// Plans the kernels of method `method` for tensor inputs of these shapes.
     ///
     /// See [`NativePlan`] for an example.
     ///
     /// # Errors
-    /// When there is no such method, it is `forward` of a module with hooks, the module is not frozen, or it cannot be compiled.
+    /// If there is no such method, it is `forward` of a module with hooks, the module is not frozen, or it cannot be compiled.
     pub fn plan(&self, method: &str, inputs: &[InputSpec], options: &CompileOptions) -> Result<NativePlan> {
         let _inside = frazil_rt::gate::enter()?;
         if let Loaded::Model(model) = self {
@@ -539,7 +562,7 @@ impl Loaded {
 }
 
 impl Model {
-    /// Compiles `forward`, which must not touch attributes any more ([`Model::freeze`] sees to that), for inputs of these shapes.
+    /// Compiles `forward` for inputs of these shapes. It must not access attributes any more (see [`Model::freeze`]).
     ///
     /// ```
     /// use frazil::{CompileOptions, FreezeOptions, InputSpec, Tensor, ir::DType};
@@ -555,7 +578,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When it cannot be compiled, in which case the error lists every operator that is in the way; or the module has hooks or is not frozen.
+    /// If it cannot be compiled; the error then lists all unsupported operators. Also if the module has hooks or is not frozen.
     pub fn compile(&self, inputs: &[InputSpec], options: &CompileOptions) -> Result<CompiledMethod> {
         let _inside = frazil_rt::gate::enter()?;
         let plan = Loaded::Model(self.clone()).plan("forward", inputs, options)?;
@@ -563,7 +586,7 @@ impl Model {
     }
 }
 
-/// `name` with everything that no C identifier has replaced by underscores.
+/// Returns `name` with all characters that a C identifier cannot have replaced by underscores.
 fn c_identifier(name: &str) -> String {
     let mut out: String = name
         .chars()

@@ -1,4 +1,4 @@
-//! How native code is made, and where its kernels are kept.
+//! The compiler's options, with the caches and threads that compilations share.
 
 use crate::engine::options::CompileOptions;
 use crate::error::Error;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tracing::warn;
 
-/// Options, with the objects of kernels and the threads that compilations share. Clones share them too.
+/// Options, with the cache of kernel objects and the threads that compilations share. Clones share them too.
 #[derive(Clone)]
 pub(crate) struct Compiler {
     pub(crate) options: CompileOptions,
@@ -23,13 +23,13 @@ pub(crate) struct Compiler {
 }
 
 impl Compiler {
-    /// One that keeps objects in the directory that `options` say.
+    /// Returns a compiler that stores objects in the directory of `options`.
     pub(crate) fn of(options: &CompileOptions) -> Compiler {
         let folder = options.cache_dir.as_ref().map(PrivateFolder::new);
         Compiler::keeping_in(folder, options.clone())
     }
 
-    /// One that keeps objects in `folder`, if there is one.
+    /// Returns a compiler that stores objects in `folder`, if there is one.
     pub(crate) fn keeping_in(folder: Option<PrivateFolder>, options: CompileOptions) -> Compiler {
         Compiler {
             options,
@@ -39,29 +39,29 @@ impl Compiler {
         }
     }
 
-    /// Says once why kernels are not tuned: a convenience that failed is no reason to have no code.
+    /// Warns once that kernels are not tuned: failed tuning must not prevent compilation.
     pub(crate) fn warn_untuned(&self, why: &Error) {
-        // Work that has to end says nothing about tuning.
+        // An exceeded limit or an interruption is not a failure of tuning.
         if unexceeded().is_ok() && !self.is_untuned.swap(true, Ordering::Relaxed) {
             warn!(target: "frazil::tune", "kernels are not tuned: {why}");
         }
     }
 
-    /// The same for code that has the name `name`.
+    /// Returns the same compiler for code with the name `name`.
     pub(crate) fn named(&self, name: &str) -> Compiler {
         let mut named = self.clone();
         name.clone_into(&mut named.options.name);
         named
     }
 
-    /// The same with `objects`, unless it has some.
+    /// Returns the same compiler with the cache `objects`, unless it has one.
     pub(crate) fn or_sharing(&self, objects: &ObjectCache) -> Compiler {
         let mut sharing = self.clone();
         sharing.objects.get_or_insert_with(|| objects.clone());
         sharing
     }
 
-    /// The options of the code generator for `target`.
+    /// Returns the options of the code generator for `target`.
     pub(crate) fn back_end(&self, target: Target) -> frazil_codegen::CompileOptions {
         frazil_codegen::CompileOptions {
             target,

@@ -1,4 +1,4 @@
-//! Native code for the methods of a model: what an engine compiles, keeps and calls.
+//! Native code of an engine for the methods of a model: compilation, cache, calls.
 
 pub(crate) mod code_cache;
 pub(crate) mod compiled;
@@ -49,7 +49,7 @@ enum Made {
     Interpreted,
 }
 
-/// What one handle has of a [`Made`].
+/// The state of one handle for a [`Made`].
 enum Entry {
     Compiled(Box<CompiledMethod>),
     Segmented,
@@ -79,12 +79,12 @@ pub(crate) struct NativeCode {
     methods: Mutex<HashMap<Key, Arc<Once<Made>>>>,
     /// Methods that run in segments, by name and call signature, state included.
     trees: Mutex<HashMap<Key, Arc<SegmentTree>>>,
-    /// Compiled methods of earlier processes.
+    /// Stored compiled methods of earlier processes.
     kept: Option<CodeCache>,
     record: Arc<Record>,
 }
 
-/// What one handle has of a [`NativeCode`]: instances of the code that it has called. Calls that find one take no lock.
+/// The state of one handle for a [`NativeCode`]: instances of the code that it has called. Calls that find one take no lock.
 #[derive(Default)]
 pub(crate) struct Handle {
     entries: HashMap<Key, Entry>,
@@ -93,7 +93,7 @@ pub(crate) struct Handle {
     sets: HashMap<String, HashSet<(SymbolId, SymbolId)>>,
 }
 
-/// Why there is no code of an earlier process.
+/// The reason why there is no code of an earlier process.
 enum NotKept {
     Exceeded,
     Missing,
@@ -106,7 +106,7 @@ impl From<Exceeded> for NotKept {
 }
 
 impl NativeCode {
-    /// Native code of an engine with `options`. Code can be kept for other processes if `origin` identifies the archive of the model.
+    /// Returns the native code of an engine with `options`. Code is stored for other processes if `origin` identifies the archive of the model.
     #[allow(clippy::unnecessary_wraps, reason = "without code generation there is none")]
     pub(crate) fn new(origin: Option<&FileIdentity>, options: &EngineOptions) -> Result<NativeCode> {
         let (folder, refusal) = usable_cache(options);
@@ -142,12 +142,12 @@ impl NativeCode {
         })
     }
 
-    /// Notes on what was compiled, and on what was not.
+    /// Returns notes on compiled and refused methods.
     pub(crate) fn notes(&self) -> Vec<String> {
         self.record.notes()
     }
 
-    /// Time spent on making native code so far.
+    /// Returns the time spent on compiling so far.
     pub(crate) fn compile_time(&self) -> Duration {
         self.record.compile_time()
     }
@@ -157,7 +157,7 @@ impl NativeCode {
         self.kept.is_some()
     }
 
-    /// Runs `method` natively on complete arguments. Returns `None` when the interpreter has to run it.
+    /// Runs `method` natively on complete arguments. Returns `None` if the interpreter must run it.
     pub(crate) fn call(
         &self,
         handle: &mut Handle,
@@ -183,7 +183,7 @@ impl NativeCode {
         }
         match handle.entries.get_mut(&key) {
             Some(Entry::Compiled(code)) => match code.run_aliasing(&tensors, &cells) {
-                // The interpreter raises it, with the place.
+                // The interpreter raises the exception, with its place.
                 Err(Error::NativeRun(RunError::Raised(_))) => Ok(None),
                 result => result.map(Some),
             },
@@ -192,12 +192,12 @@ impl NativeCode {
         }
     }
 
-    /// Returns whether there is code for these arguments, in this process or in the cache directory, so that the model need not be read. Code is
-    /// kept for complete arguments of the right types: a call of it needs neither defaults nor conversions. A module with hooks of its own has
-    /// no code under the name `forward`.
+    /// Returns whether there is code for these arguments, in this process or in the cache directory, so that the model need not be read. Stored
+    /// code expects complete arguments of the right types: a call of it needs neither defaults nor conversions. A module with hooks of its own
+    /// has no code under the name `forward`.
     pub(crate) fn finds(&self, handle: &mut Handle, instance: &Instance, method: &str, args: &[Value]) -> bool {
         let is_unread = || instance.source().known().is_none();
-        // Code of which it is not known whether hooks belong around it is made of a model that has been read: perhaps just now.
+        // Code for which the hooks are unknown is made from a model that has been read, possibly just now.
         is_unread() && self.find(handle, instance, method, args) && is_unread()
     }
 
@@ -215,7 +215,7 @@ impl NativeCode {
             let ctx = instance.source().session().ctx();
             let found = self.kept.as_ref().and_then(|kept| kept.get(method, &key.1, ctx, None));
             let (package, results) = found.ok_or(NotKept::Missing)?;
-            // What does not load is compiled again.
+            // Code that cannot be loaded is compiled again.
             self.load(method, package, results, "found", start)
                 .map_err(|_| NotKept::Missing)
         });
@@ -229,7 +229,7 @@ impl NativeCode {
         }
     }
 
-    /// The place of the code for `key`. Returns `None` when the method has been compiled for its maximum number of call signatures.
+    /// Returns the slot of the code for `key`. Returns `None` if the method has been compiled for its maximum number of call signatures.
     fn slot(&self, key: &Key) -> Option<Arc<Once<Made>>> {
         let mut methods = lock(&self.methods);
         if let Some(slot) = methods.get(key) {
@@ -240,10 +240,10 @@ impl NativeCode {
         (!is_full).then(|| Arc::clone(methods.entry(key.clone()).or_default()))
     }
 
-    /// Removes the place of `key` if nothing is in it, and no other thread is about to make something.
+    /// Removes the slot of `key` if it is empty and no other thread is about to fill it.
     fn forget(&self, key: &Key, slot: Arc<Once<Made>>) {
         let mut methods = lock(&self.methods);
-        // One of the references is the table's.
+        // One of the references belongs to the table.
         if slot.get().is_none() && Arc::strong_count(&slot) == 2 {
             methods.remove(key);
         }
@@ -271,7 +271,7 @@ impl NativeCode {
         Ok(Made::Compiled(code))
     }
 
-    /// Runs `method` in segments. Returns `None` when the interpreter has to run it.
+    /// Runs `method` in segments. Returns `None` if the interpreter must run it.
     fn run_segments(
         &self,
         handle: &mut Handle,
@@ -310,13 +310,13 @@ impl NativeCode {
         };
         match self.segmented_run(handle, key).run(&compiled, &signature)? {
             Outcome::Returned(value) => Ok(Some(value)),
-            // The interpreter raises it, with the place.
+            // The interpreter raises the exception, with its place.
             Outcome::Interpret => Ok(None),
             Outcome::Refused(why) => self.interpreted(method, &why),
         }
     }
 
-    /// The segmented run of `handle` for a method and call signature.
+    /// Returns the segmented run of `handle` for a method and call signature.
     fn segmented_run<'h>(&self, handle: &'h mut Handle, key: Key) -> &'h mut SegmentedRun {
         if handle.runs.get(&key).is_none_or(SegmentedRun::is_over) {
             if handle.runs.len() >= MAX_SEGMENT_TREES {
@@ -338,7 +338,7 @@ impl NativeCode {
             .or_insert_with(|| SegmentedRun::new(Arc::default()))
     }
 
-    /// Profiles `method`, which [`Cache::call`] has run natively on such arguments, for the duration `time`. Returns `None` when it is not
+    /// Profiles `method`, which [`Cache::call`] has run natively on such arguments, for the duration `time`. Returns `None` if it is not
     /// native.
     pub(crate) fn profile(
         &self,
@@ -403,22 +403,22 @@ impl NativeCode {
         let plan = match made {
             Ok(plan) if plan.warns => return Ok(Made::Segmented),
             Ok(plan) => plan,
-            // The interpreter raises it, with the place.
+            // The interpreter raises the exception, with its place.
             Err(LowerError::Raises { .. }) => return Ok(Made::Interpreted),
             Err(LowerError::Unsupported(_)) => return Ok(Made::Segmented),
             Err(error) => return self.not_compiled(method, &error.to_string()),
         };
         let package = match plan.package(&compiler) {
             Ok(package) => package,
-            // A scalar function without native code, for one.
+            // For example, a scalar function without native code.
             Err(error) => return self.not_compiled(method, &error.to_string()),
         };
-        // With the plan go the weights that have been packed for the code.
+        // Dropping the plan releases the weights that have been packed for the code.
         let results = plan.into_results();
         let package = match &self.kept {
             Some(kept) => match prepared(package, &compiler) {
                 Ok(package) => {
-                    // Zeros must not be kept.
+                    // Zeros in place of unreadable data must not be stored.
                     instance.check()?;
                     unexceeded()?;
                     kept.put(kept_name, keys, &ctx, &types, &package, &results);
@@ -452,8 +452,8 @@ impl NativeCode {
     }
 }
 
-/// Returns the name under which code of `method` is kept. Code that is kept as `forward` runs for calls of the module, before the model is
-/// read. So `forward` of a module with hooks of its own has another name.
+/// Returns the name under which code of `method` is stored. Code under the name `forward` runs for calls of the module before the model is
+/// read, so `forward` of a module with hooks has another name.
 fn kept_name<'m>(model: &Model, method: &'m str) -> &'m str {
     match method {
         "forward" if !OwnHooks::of(model, model.module().root, "").is_empty() => "forward without hooks",
@@ -484,13 +484,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether an engine with these options reads and freezes its model only when it has to.
+/// Returns whether an engine with these options reads and freezes its model lazily.
 pub(crate) fn reads_late(options: &EngineOptions) -> bool {
     options.kind == EngineKind::Native && options.compile.cache_dir.is_some()
 }
 
-/// The folder in which code is kept, and why there is none if it cannot be used: there is one warning, and everything is compiled. Whoever keeps something in
-/// it gets a clone, so that there is one warning too where that fails later.
+/// Returns the folder that stores code, or the reason why it cannot be used: there is one warning then, and everything is compiled. Users of the folder get
+/// a clone of it, so that there is one warning too if a later access fails.
 fn usable_cache(options: &EngineOptions) -> (Option<PrivateFolder>, Option<String>) {
     let Some(folder) = options.compile.cache_dir.as_ref().map(PrivateFolder::new) else {
         return (None, None);

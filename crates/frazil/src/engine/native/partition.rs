@@ -1,10 +1,11 @@
-//! Parts of a method that can be compiled although the method cannot: runs of neighbouring nodes become `prim::TensorExprGroup` nodes,
-//! each with its nodes as a graph.
+//! Subgraph partitioning: finds clusters of neighbouring nodes that can be compiled although the method as a whole cannot. Each
+//! becomes a `prim::TensorExprGroup` node with its nodes as a graph.
 //!
-//! A run is not reordered, and holds no node that has effects, that needs elements to say what it gives, or one of whose values anybody
-//! writes to. So nobody can tell that its outputs are new tensors where they were views, but those who ask for the memory behind a view:
-//! what these see comes of no run.
+//! A cluster is not reordered. It contains no node that has effects, that needs elements to determine its results, or one of whose
+//! values is written. So its outputs may be new tensors where they were views: only operators that observe the memory of a tensor could
+//! tell the difference, and values that these observe do not come from clusters.
 
+use frazil_ir::schema::Observes;
 use frazil_ir::{BlockId, Graph, NodeId, TypeId, TypeKind, ValueId, symbols, types};
 use frazil_passes::AliasDb;
 use frazil_passes::support::effects::{Effect, effect};
@@ -13,38 +14,29 @@ use frazil_runtime::op::Form;
 use frazil_runtime::registry::Lookup;
 use frazil_runtime::{Registry, Semantics, Variant};
 
-/// Operators that compute something for which leaving the interpreter pays.
+/// Minimum number of `Role::Work` operators in a cluster; for fewer, leaving the interpreter does not pay.
 const LEAST_WORK: usize = 2;
-/// Nodes above which a graph is left as it is.
+/// Maximum number of nodes of a graph that is partitioned.
 const MAX_NODES: usize = 100_000;
 
-/// Operators that see of a tensor which view of its memory it is.
-const SEE_MEMORY: [&str; 6] = [
-    "aten::as_strided",
-    "aten::as_strided_",
-    "aten::as_strided_copy",
-    "aten::is_contiguous",
-    "aten::storage_offset",
-    "aten::stride",
-];
-
-/// What a node is to a run.
+/// The role of a node for clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// It ends the run.
+    /// It ends the cluster.
     Outside,
-    /// It may be in a run.
+    /// It may be in a cluster.
     Cheap,
-    /// It may be in a run, and is what runs are made for.
+    /// It may be in a cluster, and counts as work.
     Work,
 }
 
-/// The graph with its runs grouped; `None` where there is none.
+/// Returns the graph with its clusters grouped; `None` if there is none.
 pub(crate) fn partition(graph: &Graph, registry: &Registry) -> Option<Graph> {
     if graph.node_capacity() > MAX_NODES {
         return None;
     }
-    let sees = |n: &NodeId| SEE_MEMORY.contains(&graph.kind_name(*n));
+    let observes = |n: NodeId| registry.catalogue().properties(graph.kind(n)).observes;
+    let sees = |n: &NodeId| observes(*n) != Observes::Elements;
     let seers = graph.nodes_recursive(graph.root()).into_iter().filter(sees);
     let finder = Finder {
         graph,
@@ -64,7 +56,7 @@ struct Finder<'a> {
     graph: &'a Graph,
     registry: &'a Registry,
     aliases: AliasDb,
-    /// Tensors of which somebody sees the memory.
+    /// Tensors whose memory an operator observes.
     seen: Vec<ValueId>,
 }
 
@@ -82,7 +74,7 @@ impl Finder<'_> {
                 }
             };
             for node in self.graph.nodes(block) {
-                // Copied where it is used.
+                // A constant, which is copied to where it is used.
                 if self.graph.kind(node) == symbols::PRIM_CONSTANT {
                     continue;
                 }
@@ -102,7 +94,7 @@ impl Finder<'_> {
         runs
     }
 
-    /// The role of a node; work inside of its blocks counts as often as it pleases.
+    /// Returns the role of a node; work inside of its blocks counts as if it ran any number of times.
     fn role_with_blocks(&self, node: NodeId) -> Role {
         let own = self.role(node);
         let blocks = self.graph.node_blocks(node);
@@ -152,7 +144,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Whether the node gives a view of an operand whose memory somebody sees.
+    /// Returns whether the node returns a view of an operand whose memory is observed.
     fn is_seen_view(&self, node: NodeId) -> bool {
         let shares = |a: ValueId, b: ValueId| self.aliases.may_contain_alias(a, b);
         let outputs = self.graph.node_outputs(node).iter();
@@ -160,7 +152,7 @@ impl Finder<'_> {
         seen.any(|&v| self.graph.operands(node).any(|o| shares(o, v)))
     }
 
-    /// True for types whose values are neither tensors nor objects, nor hold any.
+    /// Returns true for types whose values neither are nor contain tensors or objects.
     fn is_plain(&self, ty: TypeId) -> bool {
         let ctx = self.graph.ctx();
         match ctx.type_kind(ty) {
@@ -195,7 +187,7 @@ mod tests {
         registry
     }
 
-    /// For each part, the kinds of its nodes, constants left out; and the kinds of what stays at the top.
+    /// Returns for each cluster, the kinds of its nodes without constants; and the kinds of the nodes that remain at the top.
     fn parts(text: &str) -> (Vec<Vec<String>>, Vec<String>) {
         let registry = registry();
         let graph = frazil_syntax::parse_graph(registry.ctx(), text).expect("a graph").graph;

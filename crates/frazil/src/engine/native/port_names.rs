@@ -1,4 +1,4 @@
-//! Names of the inputs and outputs of compiled methods: those that the program has for them.
+//! Names of the inputs and outputs of compiled methods, taken from the program.
 
 use frazil_codegen::plan::{Plan, Port};
 use frazil_codegen::specialise::ResultSpec;
@@ -7,7 +7,7 @@ use frazil_runtime::Value;
 use std::collections::HashSet;
 
 /// Names the inputs of `plan` like the arguments of `graph`, and its outputs like the values that are returned: variables, fields of NamedTuples, keys of
-/// dictionaries. What has no name of its own keeps `input0`, `output1`.
+/// dictionaries. Unnamed ones keep `input0`, `output1`.
 pub(crate) fn name_ports(plan: &mut Plan, graph: &Graph, results: &[ResultSpec]) {
     let is_object = |value: ValueId| matches!(graph.ctx().type_kind(graph.ty(value)), TypeKind::Class(_));
     let arguments: Vec<ValueId> = graph.inputs().iter().copied().filter(|&v| !is_object(v)).collect();
@@ -22,13 +22,13 @@ pub(crate) fn name_ports(plan: &mut Plan, graph: &Graph, results: &[ResultSpec])
     rename(&mut plan.outputs, names);
 }
 
-/// A value's name without its number.
+/// Returns a value's name without its number.
 fn word(graph: &Graph, value: ValueId) -> Option<String> {
     let word = graph.ctx().name(graph.value_name(value)?.word());
     (!word.is_empty()).then(|| word.to_owned())
 }
 
-/// Notes the names of the tensors in a result: `value` is what the graph has for it, `name` what it is called.
+/// Collects the names of the tensors in a result: `value` is its value in the graph, `name` its name.
 fn collect(
     graph: &Graph,
     result: &ResultSpec,
@@ -64,7 +64,7 @@ fn collect(
     }
 }
 
-/// The elements of a tuple or list, where a node of the graph constructs it.
+/// Returns the elements of a tuple or list, where a node of the graph constructs it.
 fn elements(graph: &Graph, value: ValueId) -> Vec<ValueId> {
     match graph.defining_node(value) {
         Some(node) if [symbols::PRIM_TUPLE_CONSTRUCT, symbols::PRIM_LIST_CONSTRUCT].contains(&graph.kind(node)) => {
@@ -74,7 +74,7 @@ fn elements(graph: &Graph, value: ValueId) -> Vec<ValueId> {
     }
 }
 
-/// The fields of a NamedTuple.
+/// Returns the fields of a NamedTuple.
 fn fields(graph: &Graph, value: ValueId) -> Vec<String> {
     let ctx = graph.ctx();
     match ctx.type_kind(graph.ty(value)) {
@@ -83,7 +83,7 @@ fn fields(graph: &Graph, value: ValueId) -> Vec<String> {
     }
 }
 
-/// Gives ports these names, where no other port has one already.
+/// Gives ports these names, unless another port has the name already.
 fn rename(ports: &mut [Port], names: Vec<Option<String>>) {
     let mut taken: HashSet<String> = HashSet::new();
     for (port, name) in ports.iter_mut().zip(names) {

@@ -1,9 +1,9 @@
-//! What an engine has compiled so far.
+//! The record of an engine's compilations.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Notes on what was compiled, and the time that this took.
+/// Notes on compiled and refused methods, and the time spent on compiling.
 #[derive(Default)]
 pub(crate) struct Record(Mutex<Entries>);
 
@@ -22,7 +22,7 @@ impl Record {
         self.entries().notes.push(note);
     }
 
-    /// Adds `note`, unless it is there.
+    /// Adds `note`, unless it is already there.
     pub(crate) fn note_once(&self, note: String) {
         let mut entries = self.entries();
         if !entries.notes.contains(&note) {

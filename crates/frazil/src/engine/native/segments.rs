@@ -1,4 +1,4 @@
-//! Segmented execution: methods that run natively in segments, with graph breaks between them.
+//! Segmented execution: methods run natively in segments, with graph breaks between them.
 //!
 //! A graph break is an operator whose result (a bool, a scalar, the shape of a tensor) depends on the elements of its operands. A segment is
 //! compiled when a run first reaches it. Its key is the results of the graph breaks before it: bools and scalars by value, tensors by shape.
@@ -27,26 +27,26 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 /// Maximum number of segments in one run.
-const MAX_STRETCHES: usize = 512;
+const MAX_SEGMENTS: usize = 512;
 /// Number of segments after which a method is left to the interpreter, unless the engine is strict: its control flow depends on values that
 /// hardly ever repeat.
 const PATIENCE: usize = 64;
 /// Maximum number of segments that are kept for one method and call signature. With more, the next run discards all of them.
-const MAX_KEPT: usize = 2 * MAX_STRETCHES;
+const MAX_KEPT: usize = 2 * MAX_SEGMENTS;
 
 /// The method to run.
 pub(crate) struct Method<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Its graph, frozen.
+    /// The frozen graph of the method.
     pub graph: &'a Graph,
     /// The module that the graph belongs to.
     pub module: &'a Module,
     /// The operators.
     pub registry: &'a Registry,
-    /// How it is compiled.
+    /// The compiler for its segments.
     pub compiler: &'a Compiler,
-    /// Where it is noted what was compiled.
+    /// The record of compiled and refused segments.
     pub record: &'a Record,
     /// Whether the interpreter must not run the method when it has more than `PATIENCE` segments.
     pub strict: bool,
@@ -56,7 +56,7 @@ pub(crate) struct Method<'a> {
 pub(crate) enum Outcome {
     /// The method returned this value.
     Returned(Value),
-    /// The interpreter has to run the method: it raises, or its tensors share memory in a way that matters.
+    /// The interpreter must run the method: it raises, or its tensors share memory in a way that matters.
     Interpret,
     /// The method cannot be compiled, for this reason.
     Refused(String),
@@ -66,7 +66,7 @@ pub(crate) enum Outcome {
 #[derive(Default)]
 pub(crate) struct SegmentTree {
     segments: Mutex<Vec<Arc<Segment>>>,
-    /// Their kernels: most iterations of a loop share them.
+    /// The cache of kernel objects: most iterations of a loop share kernels.
     objects: ObjectCache,
     /// The first segment.
     first: Once<Found>,
@@ -100,10 +100,10 @@ struct Segment {
     after: Mutex<HashMap<Vec<Argument>, Arc<Once<Found>>>>,
 }
 
-/// What one handle has of a tree: instances of the segments that its runs have reached, and the ways between them.
+/// The state of one handle for a tree: instances of the segments that its runs have reached, and the edges between them.
 pub(crate) struct SegmentedRun {
     tree: Arc<SegmentTree>,
-    /// By the indices of the segments.
+    /// The instances, by the indices of the segments.
     stages: Vec<Option<Stage>>,
     first: Option<Found>,
 }
@@ -134,7 +134,7 @@ impl SegmentTree {
         lock(&self.segments)
     }
 
-    /// Returns whether there are so many segments that all of them are to be discarded.
+    /// Returns whether there are so many segments that all of them must be discarded.
     pub(crate) fn is_full(&self) -> bool {
         self.segments().len() > MAX_KEPT
     }
@@ -142,7 +142,7 @@ impl SegmentTree {
     /// Compiles the segment that follows the graph breaks with the results `answers`. The tensors `known` have been computed.
     ///
     /// # Errors
-    /// When a limit is exceeded, which says nothing about the segment.
+    /// If a limit is exceeded, which says nothing about the segment.
     fn add(
         &self,
         method: &Method<'_>,
@@ -150,7 +150,7 @@ impl SegmentTree {
         answers: &[Vec<InputSpec>],
         known: &BTreeSet<TensorId>,
     ) -> Result<Found> {
-        let limit = if method.strict { MAX_STRETCHES } else { PATIENCE };
+        let limit = if method.strict { MAX_SEGMENTS } else { PATIENCE };
         let count = if method.strict {
             answers.len()
         } else {
@@ -203,7 +203,7 @@ impl SegmentedRun {
         self.stages.len() > MAX_KEPT
     }
 
-    /// The instance of a segment.
+    /// Returns the instance of segment `at`.
     fn stage(&mut self, at: usize) -> Result<&mut Stage> {
         if self.stages.len() <= at {
             self.stages.resize_with(at + 1, || None);
@@ -226,7 +226,7 @@ impl SegmentedRun {
     /// Runs the method, and adds a note for each segment that it compiles.
     ///
     /// # Errors
-    /// When the inputs do not fit the compiled code, and when a limit is exceeded.
+    /// If the inputs do not fit the compiled code, and when a limit is exceeded.
     pub(crate) fn run(&mut self, method: &Method<'_>, signature: &CallSignature) -> Result<Outcome> {
         let tree = Arc::clone(&self.tree);
         if let Some(why) = tree.given_up.get() {
@@ -386,10 +386,7 @@ impl Return {
         known: &HashMap<TensorId, Tensor>,
     ) -> Result<Outcome> {
         let own = &signature.cells;
-        let all = self.results.iter().chain(self.sets.iter().map(|(_, _, spec)| spec));
-        let is_dense = |n: u32| cells.get(n as usize).is_some_and(|c| c.get().is_contiguous());
-        if all.into_iter().any(|spec| !views(spec).into_iter().all(is_dense)) || !self.writes.is_empty() && overlap(own)
-        {
+        if !self.writes.is_empty() && overlap(own) {
             return Ok(Outcome::Interpret);
         }
         let output = |i: u32| self.outputs.get(i as usize).and_then(|id| known.get(id)).cloned();
@@ -406,7 +403,7 @@ impl Return {
                 object.set_slot(*slot as usize, value);
             }
         }
-        // As the interpreter does; not before, since the interpreter may have to run the method instead.
+        // In the interpreter's order; not earlier, since the interpreter may have to run the method instead.
         for text in &self.warnings {
             tracing::warn!(target: "frazil::warn", "{text}");
         }
@@ -414,16 +411,6 @@ impl Return {
             1 => results.remove(0),
             _ => Value::tuple(results),
         }))
-    }
-}
-
-/// Returns the inputs of which `spec` holds views.
-fn views(spec: &ResultSpec) -> Vec<u32> {
-    match spec {
-        ResultSpec::View(n, ..) => vec![*n],
-        ResultSpec::List(_, items) | ResultSpec::Tuple(_, items) => items.iter().flat_map(views).collect(),
-        ResultSpec::Dict(_, _, entries) => entries.iter().flat_map(|(_, v)| views(v)).collect(),
-        ResultSpec::Tensor(_) | ResultSpec::Number(_) | ResultSpec::Input(_) | ResultSpec::Value(_) => Vec::new(),
     }
 }
 

@@ -1,21 +1,27 @@
-//! Call signatures: the properties of arguments and state that native code is specialised on. Tensors count by shape, other values by value.
+//! Call signatures: the properties of arguments and state that native code is specialised on. Tensors count by shape and kind of strides, other
+//! values by value.
 
 use crate::engine::options::InputSpec;
 use frazil_codegen::specialise::{self, NumberKind, ObjectSpec};
 use frazil_ir::{Context, Device, SymbolId};
 use frazil_runtime::Tensor;
-use frazil_runtime::structured::TensorShape;
+use frazil_runtime::layout::representative_strides;
+use frazil_runtime::structured::{Dims, TensorShape};
 use frazil_runtime::value::{Key, ObjectValue, TensorCell, Value};
 use std::sync::Arc;
 
-pub(crate) fn tensor_spec(spec: &InputSpec) -> specialise::InputSpec {
-    specialise::InputSpec::Tensor(TensorShape {
+fn tensor_shape(spec: &InputSpec) -> TensorShape {
+    TensorShape {
         dtype: spec.dtype,
         sizes: spec.sizes.as_slice().into(),
-    })
+    }
 }
 
-/// The part of a call signature that one argument makes: the shape of a tensor, any other value itself.
+pub(crate) fn tensor_spec(spec: &InputSpec) -> specialise::InputSpec {
+    specialise::InputSpec::Tensor(tensor_shape(spec))
+}
+
+/// The part of a call signature that one argument contributes: the shape of a tensor, any other value itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Argument {
     None,
@@ -24,10 +30,13 @@ pub(crate) enum Argument {
     Float(u64),
     Str(Arc<str>),
     Device(Device),
+    /// A row-major tensor.
     Tensor(InputSpec),
-    /// The tensor of this number again.
+    /// A tensor that is not row-major, with strides that stand for its own.
+    Strided(InputSpec, Dims),
+    /// A repetition of the tensor with this number.
     Same(u32),
-    /// The object of this number.
+    /// The object with this number.
     Object(u32),
     /// A scalar that is an input of the compiled code.
     Number(NumberKind),
@@ -36,18 +45,18 @@ pub(crate) enum Argument {
     Dict(Vec<(Argument, Argument)>),
 }
 
-/// What has been met.
+/// Tensors and objects found so far.
 #[derive(Default)]
 struct Found {
     /// Variables of tensors.
     cells: Vec<TensorCell>,
-    /// The tensors that were described. By the time that they are used, another thread may have set the variable to another tensor.
+    /// The tensors that were described. Before they are used, another thread may assign another tensor to the variable.
     tensors: Vec<Tensor>,
-    /// Objects, where they may occur; tensors that occur twice are told from two tensors then too.
+    /// Objects, where they may occur; then a tensor that occurs twice is also distinguished from two tensors.
     objects: Option<Vec<ObjectValue>>,
 }
 
-/// The key of `value`, and its specification. `None` for what native code does not take.
+/// Returns the key of `value` and its specification, or `None` if native code does not accept it.
 fn describe(value: &Value, found: &mut Found) -> Option<(Argument, specialise::InputSpec)> {
     let fixed = |key| Some((key, specialise::InputSpec::Value(value.clone())));
     let mut each = |items: &[Value]| -> Option<(Vec<Argument>, Vec<specialise::InputSpec>)> {
@@ -69,10 +78,19 @@ fn describe(value: &Value, found: &mut Found) -> Option<(Argument, specialise::I
             }
             let tensor = cell.get();
             let spec = InputSpec::new(tensor.dtype(), tensor.sizes());
+            let strides = (!tensor.is_contiguous()).then(|| representative_strides(tensor.sizes(), tensor.strides()));
             found.cells.push(cell.clone());
             found.tensors.push(tensor);
-            let described = tensor_spec(&spec);
-            Some((Argument::Tensor(spec), described))
+            Some(match strides {
+                None => {
+                    let described = specialise::InputSpec::Tensor(tensor_shape(&spec));
+                    (Argument::Tensor(spec), described)
+                }
+                Some(strides) => {
+                    let described = specialise::InputSpec::Strided(tensor_shape(&spec), strides.clone());
+                    (Argument::Strided(spec, strides), described)
+                }
+            })
         }
         Value::Object(object) => {
             let objects = found.objects.as_mut()?;
@@ -107,16 +125,16 @@ fn describe(value: &Value, found: &mut Found) -> Option<(Argument, specialise::I
     }
 }
 
-/// Arguments: what code is specialised on, what they are to the compiler, and the tensors among them.
+/// Described arguments: the keys that code is specialised on, the specifications for the compiler, and the tensors among them.
 pub(crate) type Described = (Vec<Argument>, Vec<specialise::InputSpec>, Vec<Tensor>);
 
-/// [`describe`]s all arguments.
+/// Describes all arguments with [`describe`].
 pub(crate) fn describe_all(args: &[Value]) -> Option<Described> {
     let (described, _) = describe_cells(args)?;
     Some(described)
 }
 
-/// [`describe_all`], with the tensors' variables.
+/// Describes all arguments as [`describe_all`] does, with the tensors' variables.
 pub(crate) fn describe_cells(args: &[Value]) -> Option<(Described, Vec<TensorCell>)> {
     let mut found = Found::default();
     let described: Option<Vec<_>> = args.iter().map(|a| describe(a, &mut found)).collect();
@@ -124,7 +142,7 @@ pub(crate) fn describe_cells(args: &[Value]) -> Option<(Described, Vec<TensorCel
     Some(((keys, specs, found.tensors), found.cells))
 }
 
-/// [`describe`]s an attribute that holds a number as an input of the compiled code. Returns `None` for other values.
+/// Describes an attribute that holds a number, as [`describe`] does, as an input of the compiled code. Returns `None` for other values.
 fn describe_number(value: &Value, found: &mut Found) -> Option<(Argument, specialise::InputSpec)> {
     let kind = NumberKind::of_value(value).filter(|k| *k != NumberKind::Bool)?;
     let tensor = Tensor::scalar(kind.dtype(), value.as_scalar()?);
@@ -150,7 +168,7 @@ pub(crate) struct CallSignature {
 }
 
 impl CallSignature {
-    /// Returns `None` when native code does not take one of the values. `changes` returns whether the method sets an attribute of a class: such
+    /// Returns `None` if native code does not accept one of the values. `changes` returns whether the method sets an attribute of a class: such
     /// numbers are inputs of the code and not part of the signature, since they hardly ever repeat.
     pub fn new(
         ctx: &Context,

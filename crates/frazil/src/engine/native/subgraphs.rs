@@ -1,4 +1,4 @@
-//! Native code for parts of methods, called by the interpreter that runs the rest.
+//! Native code for subgraphs of methods, called by the interpreter that runs the rest.
 
 use crate::engine::native::compiled::CompiledCode;
 use crate::engine::native::compiled::{CompiledMethod, NativePlan};
@@ -16,31 +16,31 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Kinds of arguments for which a part is compiled; one that sees more runs in the interpreter from then on.
+/// Maximum number of call signatures for which a subgraph is compiled; with one more, it runs in the interpreter from then on.
 const MAX_VARIANTS: usize = 16;
 
-/// The parts of a model's methods. Several threads may run one at the same time; no lock is held while code runs or is compiled.
+/// The compiled subgraphs of a model's methods. Several threads may run one at the same time; no lock is held while code runs or is compiled.
 pub(crate) struct Subgraphs {
     registry: Arc<Registry>,
     compiler: Compiler,
     record: Arc<Record>,
-    /// By the addresses of their graphs.
+    /// The subgraphs, by the addresses of their graphs.
     parts: Mutex<HashMap<usize, Part>>,
 }
 
-/// A part with what it was compiled to.
+/// A subgraph with its compiled code.
 struct Part {
-    /// Keeps the address, by which the part is known, from being used again.
+    /// Keeps the address of the graph, which identifies the subgraph, from being reused.
     _graph: Arc<Graph>,
     variants: HashMap<Vec<Argument>, Arc<Variant>>,
 }
 
-/// The code of a part for one kind of arguments.
+/// The code of a subgraph for one call signature.
 #[derive(Default)]
 struct Variant {
-    /// `None` where the part cannot be compiled.
+    /// `None` if the subgraph cannot be compiled.
     code: Once<Option<CompiledCode>>,
-    /// Instances that no run uses: as many as there were runs at the same time.
+    /// Instances that no run uses: their number is the largest number of concurrent runs.
     idle: Mutex<Vec<CompiledMethod>>,
 }
 
@@ -54,10 +54,10 @@ impl Subgraphs {
         }
     }
 
-    /// The code of a part; `None` where it cannot be compiled.
+    /// Returns the code of a subgraph; `None` if it cannot be compiled.
     ///
     /// # Errors
-    /// When a limit is exceeded, which says nothing about the part.
+    /// If a limit is exceeded; the subgraph may still be compilable.
     fn compile(&self, graph: &Graph, specs: &[frazil_codegen::InputSpec]) -> Result<Option<CompiledCode>> {
         let start = Instant::now();
         let compiler = self.compiler.named("part");
@@ -72,7 +72,7 @@ impl Subgraphs {
             })
             .map(|r| format!(" at {}", r.display(graph.ctx())));
         let place = place.unwrap_or_default();
-        let compiled = NativePlan::new(graph, specs, &self.registry, &compiler)
+        let compiled = NativePlan::part(graph, specs, &self.registry, &compiler)
             .map_err(|e| e.to_string())
             .and_then(|plan| {
                 let (calls, _) = plan.kernel_count();
@@ -97,7 +97,7 @@ impl Subgraphs {
         }
     }
 
-    /// The variant of a part for arguments of one kind, unless it has too many.
+    /// Returns the variant of a subgraph for one call signature, unless it has too many.
     fn variant(&self, part: &Arc<Graph>, key: Vec<Argument>) -> Option<Arc<Variant>> {
         let mut parts = lock(&self.parts);
         let known = parts.entry(Arc::as_ptr(part) as usize).or_insert_with(|| Part {
@@ -125,7 +125,7 @@ impl Delegate for Subgraphs {
         let mut method = idle.map_or_else(|| code.instance(), Ok).ok()?;
         let results = method.run_all(&tensors);
         lock(&variant.idle).push(method);
-        // What it raises, the interpreter raises with the place.
+        // If it raises, the interpreter raises with the place.
         results.ok()
     }
 }

@@ -1,9 +1,9 @@
-//! What the tests of the language share.
+//! Shared functions of the tests of the language.
 
 #[path = "../../../../torchscript/tests/suite/common/listing.rs"]
 pub mod listing;
 
-/// The programs of a topic: `### NAME`, source, and calls as comments, which are recorded beside.
+/// Returns the programs of a topic: `### NAME`, source, and calls as comments, whose results are recorded in a file beside it.
 pub fn programs(text: &str) -> Vec<(String, String)> {
     let parts = text
         .split("\n### ")
@@ -16,7 +16,7 @@ pub fn programs(text: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// A graph as text without the defaults of NamedTuples' fields, which are no part of the types here.
+/// Returns a graph as text without the defaults of NamedTuples' fields, which are not part of our types.
 pub fn without_defaults(text: &str) -> String {
     let mut out = String::new();
     let mut open = Vec::new();
@@ -36,14 +36,14 @@ pub fn without_defaults(text: &str) -> String {
     out
 }
 
-/// A listing without its constants, which stand where they are used instead: PyTorch's order at a graph's head follows its passes.
+/// Returns a listing with constants moved to their uses: PyTorch's order of constants at the head of a graph depends on its passes.
 pub fn without_constants(listing: &[String]) -> Vec<String> {
     use std::collections::HashMap;
     let mut names: HashMap<String, String> = HashMap::new();
     let mut count = 0;
     let mut out = Vec::new();
     for line in listing {
-        // Values are defined in front of ` = ` or in a head `(...):`, and used behind.
+        // Values are defined before ` = ` or in a head `(...):`, and used after it.
         let mut replaced = String::new();
         let mut rest = line.as_str();
         let constant = line

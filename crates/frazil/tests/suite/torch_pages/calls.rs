@@ -16,11 +16,11 @@ pub(super) struct Registered {
     with_kwargs: bool,
     options: HookOptions,
     lambda: Lambda,
-    /// What it is called in the interpreter's engine, and in the native one.
+    /// Its ids in the interpreter's engine, and in the native one.
     ids: [Option<HookId>; 2],
 }
 
-/// The hooks of all modules, and how often they were changed: engines are made anew then.
+/// The hooks of all modules, and the number of changes: engines are made anew after a change.
 #[derive(Default)]
 struct Everywhere {
     hooks: Vec<Registered>,
@@ -31,7 +31,7 @@ thread_local! {
     static EVERYWHERE: RefCell<Everywhere> = RefCell::default();
 }
 
-/// Forgets the hooks of all modules.
+/// Removes the hooks of all modules.
 pub fn forget_hooks() {
     EVERYWHERE.with_borrow_mut(|all| {
         all.changes += usize::from(!all.hooks.is_empty());
@@ -47,7 +47,7 @@ pub fn remove_hook(number: usize) {
     });
 }
 
-/// `torch.nn.modules.module.register_module_forward_hook`, or the one for pre-hooks.
+/// Registers a hook as `torch.nn.modules.module.register_module_forward_hook` does, or the function for pre-hooks.
 pub fn hook_everywhere(name: &str, args: &[Object], kwargs: &Kwargs) -> Outcome {
     let mut hook = registered(name.ends_with("pre_hook"), args, kwargs, String::new())?;
     hook.options.all_modules = true;
@@ -59,7 +59,7 @@ pub fn hook_everywhere(name: &str, args: &[Object], kwargs: &Kwargs) -> Outcome 
     })
 }
 
-/// The hook that the arguments of a registration describe.
+/// Returns the hook that the arguments of a registration describe.
 fn registered(before: bool, args: &[Object], kwargs: &Kwargs, module: String) -> Result<Registered, Failure> {
     let known: &[&str] = match before {
         true => &["hook", "prepend", "with_kwargs"],
@@ -83,7 +83,7 @@ fn registered(before: bool, args: &[Object], kwargs: &Kwargs, module: String) ->
 }
 
 impl Registered {
-    /// The engines are no more.
+    /// Drops the engines.
     pub(super) fn forget(&mut self) {
         self.ids = [None; 2];
     }
@@ -145,7 +145,7 @@ impl Module {
         Ok(run(shared.engine.insert(engine))?)
     }
 
-    /// `module(args)`, or a call of the method or function.
+    /// Calls `module(args)`, or the method or function.
     pub fn call(&self, args: &[Object], kwargs: &Kwargs) -> Outcome {
         let args = args.iter().map(Object::value).collect::<Result<Vec<_>, _>>()?;
         let named = kwargs.iter().map(|(name, object)| Ok((name.as_str(), object.value()?)));
@@ -162,7 +162,7 @@ impl Module {
         Ok(Object::Value(result?))
     }
 
-    /// What is called, by its path: empty for the module itself.
+    /// Returns the path of the callee: empty for the module itself.
     fn called(&self) -> String {
         match &self.method {
             None => self.path.clone(),
@@ -177,7 +177,7 @@ impl Module {
         }
     }
 
-    /// The same call on native code, which is for modules in evaluation mode.
+    /// Makes the same call on native code, for modules in evaluation mode.
     fn native_result(
         &self,
         args: &[Value],
@@ -193,14 +193,14 @@ impl Module {
         }
         let hooked = everywhere || !shared.hooks.is_empty();
         if hooked {
-            // Hooks run once a call. What native code has not seen it is made anew for.
+            // Hooks run once per call. A native engine without the current state is made anew.
             shared.native = None;
         }
         if !cfg!(feature = "codegen") || hooked || model.root().is_training() {
             return Ok(None);
         }
         if !self.path.is_empty() && !shared.native_methods.contains(&self.called()) {
-            // An engine has the methods that it was made for.
+            // An engine supports only the methods that it was made for.
             shared.native_methods.push(self.called());
             shared.native = None;
         }
@@ -208,7 +208,7 @@ impl Module {
             Some(native) => native,
             None => engine(&model, EngineKind::Native, &shared.native_methods, &mut shared.hooks)?,
         };
-        // A call may write to its arguments, which the interpreter's call gets, too.
+        // A call may write to its arguments, which the interpreter's call also receives.
         let copies = args.iter().map(|value| match value {
             Value::Tensor(cell) => Ok(cell.get().deep_copy_preserving_strides()?.into()),
             other => Ok(other.clone()),

@@ -1,4 +1,4 @@
-//! Methods of Python's lists and dictionaries, which hooks change and steps look at again.
+//! Methods of Python's lists and dictionaries, which hooks modify and steps read.
 
 use super::objects::{Failure, Object, Outcome};
 use frazil::Value;
@@ -6,18 +6,18 @@ use frazil::ir::types;
 use frazil::runtime::value::{DictValue, Key, ListValue};
 use indexmap::IndexMap;
 
-/// A dictionary of strings and tensors.
+/// Returns a dictionary of strings and tensors.
 pub fn dictionary(entries: impl IntoIterator<Item = (String, Value)>) -> DictValue {
     let entries: IndexMap<Key, Value> = entries.into_iter().map(|(k, v)| (Key(Value::str(k)), v)).collect();
     DictValue::new(types::STR, types::TENSOR, entries)
 }
 
-/// A list of strings.
+/// Returns a list of strings.
 pub fn strings(items: &[String]) -> ListValue {
     ListValue::new(types::STR, items.iter().map(Value::str).collect())
 }
 
-/// The strings of a list.
+/// Returns the strings of a list.
 pub fn texts(list: &ListValue) -> Vec<String> {
     let texts = list
         .items()
@@ -30,7 +30,7 @@ fn none() -> Object {
     Object::Value(Value::None)
 }
 
-/// `of.name(args)`, where `of` is a list or a dictionary that has such a method.
+/// Calls `of.name(args)`, if `of` is a list or a dictionary with such a method.
 pub fn method(of: &Value, name: &str, args: &[Object]) -> Option<Outcome> {
     match of {
         Value::List(list) => list_method(list, name, args).transpose(),

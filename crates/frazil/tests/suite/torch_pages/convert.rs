@@ -6,7 +6,7 @@ use super::steps::applied;
 use frazil::ir::{DType, Device};
 use frazil::{Conversion, Error, MemoryFormat, ScriptModuleMut, ToEmpty, Value, parse_device, tensor_type};
 
-/// The device that an argument names; none for None.
+/// Returns the device in an argument; `None` for None.
 pub fn device(object: &Object) -> Result<Option<Device>, Failure> {
     match object {
         Object::Value(Value::None) => Ok(None),
@@ -26,7 +26,7 @@ fn dtype(object: &Object) -> Result<Option<DType>, Failure> {
     }
 }
 
-/// The arguments of `to`: one of its three forms.
+/// Returns the arguments of `to`, in one of its three signatures.
 fn conversion(args: &[Object], kwargs: &Kwargs) -> Result<Conversion, Failure> {
     let named = |wanted: &str| kwargs.iter().any(|(name, _)| name == wanted);
     let forms: [&[&str]; 3] = [
@@ -67,7 +67,7 @@ fn conversion(args: &[Object], kwargs: &Kwargs) -> Result<Conversion, Failure> {
 }
 
 impl Module {
-    /// Changes the part of the module that this is.
+    /// Modifies the part of the module that this object is.
     pub fn change_part<R>(
         &self,
         change: impl FnOnce(&mut ScriptModuleMut<'_>) -> frazil::Result<R>,
@@ -78,7 +78,7 @@ impl Module {
         Ok(result)
     }
 
-    /// Methods that convert the module or submodule, or switch it, and give it back.
+    /// Calls methods that convert the module or submodule, or switch its mode, and return it.
     pub fn converted(&self, name: &str, args: &[Object], kwargs: &Kwargs) -> Option<Outcome> {
         let known: &[&str] = match name {
             "to" => return Some(self.to(args, kwargs)),

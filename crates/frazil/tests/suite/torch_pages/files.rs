@@ -14,7 +14,7 @@ thread_local! {
     static FOLDER: TempDir = TempDir::new().unwrap();
 }
 
-/// The path of a program's file.
+/// Returns the path of a program's file.
 fn path(name: &Object) -> Result<PathBuf, Failure> {
     let name = name.text()?;
     Ok(FOLDER.with(|folder| folder.path().join(name)))
@@ -24,7 +24,7 @@ fn none() -> Outcome {
     Ok(Object::Value(Value::None))
 }
 
-/// A call of such a function; `None` for others.
+/// Returns a call of a function on files; `None` for others.
 pub fn call(name: &str, args: &[Object], kwargs: &Kwargs) -> Option<Outcome> {
     let run = || match (name, args) {
         ("torch.save", [value, file]) => {
@@ -63,7 +63,7 @@ pub fn call(name: &str, args: &[Object], kwargs: &Kwargs) -> Option<Outcome> {
     matches!(name, "torch.save" | "torch.load" | "torch.jit.save" | "torch.jit.load").then(run)
 }
 
-/// `module.save(path)`
+/// Calls `module.save(path)`.
 pub fn save(module: &Module, args: &[Object]) -> Outcome {
     let [file] = args else {
         return Err(Failure::lacks("other arguments of `save`"));

@@ -1,4 +1,4 @@
-//! The functions that steps call: those of `torch.jit`, and helpers that tests/generate/fixtures/make_torch_pages.py has in Python.
+//! The functions that steps call: those of `torch.jit`, and helpers that tests/generate/fixtures/make_torch_pages.py defines in Python.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,7 +8,7 @@ use super::objects::{Failure, Kwargs, Module, Object, Outcome, computed};
 use frazil::passes::freeze::Freeze;
 use frazil::{FreezeOptions, Model, PassOptions, SaveOptions, Session, Value};
 
-/// Calls the function that a name of a step stands for.
+/// Calls the function with the given name.
 pub fn helper(name: &str, mut args: Vec<Object>, kwargs: Kwargs) -> Outcome {
     if let Some(result) = super::files::call(name, &args, &kwargs) {
         return result;
@@ -99,7 +99,7 @@ pub fn helper(name: &str, mut args: Vec<Object>, kwargs: Kwargs) -> Outcome {
             [object] => Ok(Object::str(object.text()?)),
             _ => Err(Failure::lacks(name)),
         },
-        // A function of tensors, which TorchScript computes.
+        // Another function of tensors is evaluated as TorchScript.
         _ if name.starts_with("torch.") && name.matches('.').count() == 1 && kwargs.is_empty() => {
             let values = args.iter().map(Object::value).collect::<Result<Vec<_>, _>>()?;
             let names = ["a", "b", "c", "d"];
@@ -124,7 +124,7 @@ fn module(object: Option<Object>) -> Result<Module, Failure> {
     }
 }
 
-/// Arguments by their names.
+/// Returns the arguments by their names.
 fn bound<const N: usize>(args: Vec<Object>, kwargs: Kwargs, names: [&str; N]) -> Result<[Option<Object>; N], Failure> {
     let mut out = [const { None }; N];
     for (slot, object) in out.iter_mut().zip(args) {
@@ -155,7 +155,7 @@ fn freeze(args: Vec<Object>, kwargs: Kwargs) -> Outcome {
     Ok(made(module(target)?.whole("frozen")?.freeze(&options)?))
 }
 
-/// How many nodes of each kind a graph has, without constants.
+/// Returns the number of nodes of each kind in a graph, without constants.
 fn kinds(object: Option<Object>) -> Result<BTreeMap<String, i64>, Failure> {
     let Some(Object::Graph(graph)) = object else {
         return Err(Failure::lacks("kinds of what is no graph"));
@@ -170,7 +170,7 @@ fn kinds(object: Option<Object>) -> Result<BTreeMap<String, i64>, Failure> {
     Ok(out)
 }
 
-/// The pairs of a list of pairs or a dictionary.
+/// Returns the pairs of a list of pairs or a dictionary.
 fn pairs(object: Option<Object>) -> Vec<(Object, Object)> {
     let items = object.and_then(|object| object.items()).unwrap_or_default();
     let pair = |item: Object| {
@@ -180,7 +180,7 @@ fn pairs(object: Option<Object>) -> Vec<(Object, Object)> {
     items.into_iter().filter_map(pair).collect()
 }
 
-/// The names with what `tell` tells about each tensor.
+/// Returns the names, each with the result of `tell` for its tensor.
 fn with_each(object: Option<Object>, tell: impl Fn(&Object) -> Outcome) -> Outcome {
     let told = pairs(object)
         .into_iter()
@@ -188,14 +188,14 @@ fn with_each(object: Option<Object>, tell: impl Fn(&Object) -> Outcome) -> Outco
     Ok(Object::List(told.collect::<Result<_, Failure>>()?))
 }
 
-/// The model as it comes back from an archive.
+/// Returns the model after saving and loading.
 fn again(model: &Model, options: SaveOptions) -> Result<Model, Failure> {
     let bytes = model.save_bytes(&options)?;
     let loaded = Session::new().load_bytes(Path::new("again.pt"), bytes)?;
     Ok(loaded.model("loaded")?.clone())
 }
 
-/// What comes back of the extra files that a module is saved with; empty where it has none of that name.
+/// Returns the extra files after saving and loading a module; empty for names that it does not have.
 fn extra_files(args: Vec<Object>) -> Outcome {
     let [target, given, asked] = &args[..] else {
         return Err(Failure::lacks("extra files"));

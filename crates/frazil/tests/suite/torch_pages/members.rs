@@ -13,7 +13,7 @@ fn tensors(pairs: Vec<(String, Tensor)>) -> Object {
 }
 
 impl Module {
-    /// The text that `str(module)` has.
+    /// Returns the text of `str(module)`.
     pub fn text(&self) -> Result<String, Failure> {
         if self.method.is_some() {
             return Err(Failure::lacks("the text of a function"));
@@ -21,7 +21,7 @@ impl Module {
         Ok(self.model()?.root().get_submodule(&self.path)?.to_string())
     }
 
-    /// What lists members; `None` for other methods.
+    /// Calls methods that list members; `None` for other methods.
     pub(super) fn members(&self, name: &str, args: &[Object], kwargs: &Kwargs) -> Option<Outcome> {
         let known: &[&str] = match name {
             "parameters" | "buffers" => &["recurse"],
@@ -53,7 +53,7 @@ impl Module {
                 _ => {}
             }
         }
-        // Names begin with the prefix; what they name does not.
+        // Names have the prefix; the members do not.
         let prefix = options.prefix.len();
         let parts = |names: Vec<String>, prefix: usize| {
             Object::pairs(names.into_iter().map(|name| {

@@ -1,4 +1,4 @@
-//! PyTorch's pages on TorchScript: each unit of them has a row in tests/torch-pages/rows, and the programs that rows name do what PyTorch recorded.
+//! PyTorch's pages on TorchScript: each unit of them has a row in tests/torch-pages/rows, and the programs in the rows have PyTorch's recorded results.
 
 mod calls;
 mod containers;
@@ -31,7 +31,7 @@ struct Program {
     recorded: Json,
 }
 
-/// All programs, by topic and in the order of their files.
+/// Returns all programs, by topic and in the order of their files.
 fn recorded() -> Vec<Program> {
     let mut topics: Vec<PathBuf> = std::fs::read_dir(folder().join("programs"))
         .unwrap()
@@ -63,7 +63,7 @@ fn recorded() -> Vec<Program> {
     out
 }
 
-/// The differences that are meant, or not yet overcome: `TOPIC/NAME KIND  reason`, a line each.
+/// Returns the known differences, intended or open: `TOPIC/NAME KIND  reason`, one per line.
 fn differences() -> BTreeMap<String, String> {
     let text = std::fs::read_to_string(folder().join("differences.txt")).unwrap();
     let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
@@ -80,7 +80,7 @@ fn differences() -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Takes differences that are gone off the list, and writes those that are of another kind now.
+/// Removes resolved differences from the list, and updates those whose kind has changed.
 fn bless(outcomes: &BTreeMap<String, &'static str>) {
     let path = folder().join("differences.txt");
     let text = std::fs::read_to_string(&path).unwrap();
@@ -97,8 +97,8 @@ fn bless(outcomes: &BTreeMap<String, &'static str>) {
     std::fs::write(&path, kept.join("\n") + "\n").unwrap();
 }
 
-/// `FRAZIL_TORCH_PAGES_SHOW=topic/name` prints the outcome of the programs whose names begin so. `FRAZIL_BLESS=1` corrects the list of differences;
-/// new ones have to be written by hand, with their reason.
+/// `FRAZIL_TORCH_PAGES_SHOW=topic/name` prints the outcome of the programs whose names have this prefix. `FRAZIL_BLESS=1` corrects the list of
+/// differences; new ones must be written by hand, with their reason.
 #[test]
 #[allow(clippy::print_stderr, reason = "shows what was asked for")]
 fn programs_of_the_pages_do_what_pytorch_recorded() {

@@ -8,13 +8,13 @@ use super::objects::{Failure, Kwargs, Object, Outcome};
 use frazil::ir::Graph;
 use frazil::{Engine, Loaded, Model, PassOptions, Tensor, Value};
 
-/// What all names of one module share.
+/// State that all references to one module share.
 pub(super) struct Shared {
     pub(super) loaded: Loaded,
     pub(super) model: Model,
-    /// The instance that calls run on; what they change is part of the module.
+    /// The instance that calls run on; its changes are part of the module.
     pub(super) engine: Option<Engine>,
-    /// An instance on native code, which makes the same calls, and the methods of submodules that it has.
+    /// A native instance, which makes the same calls, and the methods of submodules that it supports.
     pub(super) native: Option<Engine>,
     pub(super) native_methods: Vec<String>,
     pub(super) hooks: Vec<Registered>,
@@ -22,13 +22,13 @@ pub(super) struct Shared {
     pub(super) changes_seen: usize,
 }
 
-/// A module with all that its calls changed, or a part of it.
+/// A module with all changes of its calls, or a part of it.
 #[derive(Clone)]
 pub struct Module {
     pub(super) shared: Rc<RefCell<Shared>>,
     /// The path of a submodule; empty for the module itself.
     pub(super) path: String,
-    /// The method, where the object is one; a function's name.
+    /// The method, if the object is one; a function's name.
     pub(super) method: Option<String>,
 }
 
@@ -39,7 +39,7 @@ pub(super) fn join(path: &str, name: &str) -> String {
     }
 }
 
-/// The arguments of a call: the one at `index` or of that name. What none of `known` names is an error.
+/// Access to the arguments of a call by index or name. Names other than `known` are an error.
 pub struct Arguments<'a> {
     args: &'a [Object],
     kwargs: &'a Kwargs,
@@ -78,7 +78,7 @@ impl<'a> Arguments<'a> {
             .ok_or_else(|| Failure::lacks("this argument"))
     }
 
-    /// A tensor or `None`.
+    /// Returns a tensor or `None`.
     pub fn optional(&self, index: usize, name: &str) -> Result<Option<Tensor>, Failure> {
         match self.get(index, name).map(Object::value).transpose()? {
             Some(Value::None) => Ok(None),
@@ -95,7 +95,7 @@ impl Module {
         Module::of(Loaded::Model(model.clone()), model, None)
     }
 
-    /// The function `name` of a source.
+    /// Returns the function `name` of a source.
     pub fn function(loaded: Loaded, name: &str) -> Module {
         let model = match &loaded {
             Loaded::Model(model) => model.clone(),
@@ -138,7 +138,7 @@ impl Module {
         Rc::ptr_eq(&self.shared, &other.shared) && (&self.path, &self.method) == (&other.path, &other.method)
     }
 
-    /// Whether the object is a function of a source without a module.
+    /// Returns whether the object is a function of a source without a module.
     fn is_function(&self) -> bool {
         matches!(self.shared.borrow().loaded, Loaded::Graphs(_))
     }
@@ -153,7 +153,7 @@ impl Module {
         found.unwrap_or_default()
     }
 
-    /// The module as it is after the calls so far.
+    /// Returns the module with the changes of all calls so far.
     pub fn model(&self) -> Result<Model, Failure> {
         let shared = &mut *self.shared.borrow_mut();
         if let Some(engine) = &mut shared.engine {
@@ -162,7 +162,7 @@ impl Module {
         Ok(shared.model.clone())
     }
 
-    /// The module, where it is one and no part of another.
+    /// Returns the module, if it is not a part of another.
     pub fn whole(&self, what: &str) -> Result<Model, Failure> {
         match (self.path.is_empty(), self.is_function()) {
             (true, false) => self.model(),
@@ -171,7 +171,7 @@ impl Module {
         }
     }
 
-    /// The model that an archive of the module or function holds.
+    /// Returns the model after saving and loading the module or function.
     pub fn saved(&self) -> Result<Model, Failure> {
         match (&self.method, self.is_function()) {
             (Some(name), true) => Ok(self.shared.borrow().loaded.to_model(name)?),
@@ -179,7 +179,7 @@ impl Module {
         }
     }
 
-    /// Changes the module; later calls run on what it is then.
+    /// Modifies the module; later calls run on the modified one.
     pub(super) fn change<R>(
         &self,
         what: &str,
@@ -191,7 +191,7 @@ impl Module {
         Ok(result)
     }
 
-    /// Puts `model` in the module's place.
+    /// Replaces the module by `model`.
     pub fn becomes(&self, model: Model) {
         let shared = &mut *self.shared.borrow_mut();
         shared.engine = None;
@@ -209,7 +209,7 @@ impl Module {
         Ok(())
     }
 
-    /// The graph of the method, or of `forward`.
+    /// Returns the graph of the method, or of `forward`.
     fn graph(&self) -> Result<Graph, Failure> {
         let name = self.method.as_deref().unwrap_or("forward");
         self.model()?;
@@ -220,7 +220,7 @@ impl Module {
         })
     }
 
-    /// The name of a function with its module's.
+    /// Returns the qualified name of a function.
     fn qualified_name(&self) -> Outcome {
         let shared = self.shared.borrow();
         let Loaded::Graphs(graphs) = &shared.loaded else {
@@ -247,7 +247,7 @@ impl Module {
         Ok(text[begin..end].to_owned())
     }
 
-    /// `module.name`.
+    /// Returns the value of `module.name`.
     pub fn attribute(&self, name: &str) -> Outcome {
         match name {
             "graph" => return Ok(Object::Graph(Box::new(self.graph()?))),
@@ -293,7 +293,7 @@ impl Module {
         }
     }
 
-    /// `module.name(args)`.
+    /// Calls `module.name(args)`.
     pub fn call_method(&self, name: &str, args: &[Object], kwargs: &Kwargs) -> Outcome {
         if self.method.is_some() {
             return Err(Failure::lacks(&format!("`{name}` of functions")));
@@ -316,7 +316,7 @@ impl Module {
         }
     }
 
-    /// Methods that tell about the module and change nothing.
+    /// Calls methods that describe the module without changing it.
     fn described(&self, name: &str, args: &[Object], kwargs: &Kwargs) -> Option<Outcome> {
         let known: &[&str] = match name {
             "get_parameter" | "get_buffer" | "get_submodule" => &["target"],
@@ -345,7 +345,7 @@ impl Module {
         })
     }
 
-    /// Methods that add to the module, and those that are not there.
+    /// Calls methods that change the module, and those that are unavailable.
     fn changed(&self, name: &str, args: &[Object], kwargs: &Kwargs) -> Option<Outcome> {
         let known: &[&str] = match name {
             "register_buffer" => &["name", "tensor", "persistent"],
@@ -365,7 +365,7 @@ impl Module {
         Some(run())
     }
 
-    /// Methods that add to the module.
+    /// Calls methods that add to the module.
     fn extends(&self, name: &str, arguments: &Arguments<'_>) -> Result<(), Failure> {
         let key = arguments.text(0, if name == "set_submodule" { "target" } else { "name" })?;
         match name {
@@ -383,7 +383,7 @@ impl Module {
                 let Some(Object::Module(child)) = arguments.get(1, "module") else {
                     return Err(Failure::lacks("children that are no modules"));
                 };
-                // Of the module itself, a part is the part.
+                // A part of the module itself is that part.
                 let mut model = self.model()?;
                 let of = match Rc::ptr_eq(&self.shared, &child.shared) {
                     true => model.clone(),
@@ -402,7 +402,7 @@ impl Module {
         }
     }
 
-    /// Methods that say why they are not there.
+    /// Calls methods that are unavailable, and returns the reason.
     fn refused(&self, name: &str) -> Outcome {
         let model = self.whole(name)?;
         let refusal = match name {
@@ -416,7 +416,7 @@ impl Module {
         Ok(Object::Module(self.clone()))
     }
 
-    /// The names of the methods, in order.
+    /// Returns the names of the methods, in order.
     pub fn methods(&self) -> Result<Vec<String>, Failure> {
         let model = self.model()?;
         let module = model.root().get_submodule(&self.path)?;

@@ -16,10 +16,10 @@ use indexmap::IndexMap;
 /// Arguments by name.
 pub type Kwargs = Vec<(String, Object)>;
 
-/// The value of an expression, or why it has none.
+/// The value of an expression, or the reason why it has none.
 pub type Outcome = Result<Object, Failure>;
 
-/// Why an expression has no value here.
+/// The reason why an expression has no value here.
 #[derive(Debug)]
 pub struct Failure(String);
 
@@ -28,7 +28,7 @@ impl Failure {
         Failure(text)
     }
 
-    /// Our interface does not have `what`.
+    /// Returns the failure for `what`, which our interface does not have.
     pub fn lacks(what: &str) -> Failure {
         Failure(format!("our interface has no counterpart of {what}"))
     }
@@ -52,7 +52,7 @@ impl From<CallError> for Failure {
     }
 }
 
-/// What an expression of a step stands for.
+/// The value of an expression of a step.
 #[derive(Clone)]
 pub enum Object {
     Value(Value),
@@ -94,17 +94,17 @@ impl fmt::Debug for Object {
 }
 
 impl Object {
-    /// A string.
+    /// Returns a string.
     pub fn str(text: impl AsRef<str>) -> Object {
         Object::Value(Value::str(text))
     }
 
-    /// A list of integers.
+    /// Returns a list of integers.
     pub fn ints(items: &[i64]) -> Object {
         Object::List(items.iter().map(|n| Object::Value(Value::Int(*n))).collect())
     }
 
-    /// Pairs of names and objects, as PyTorch's iterators have them.
+    /// Returns the pairs of names and objects, as PyTorch's iterators return them.
     pub fn pairs(pairs: impl IntoIterator<Item = (String, Object)>) -> Object {
         let pairs = pairs
             .into_iter()
@@ -112,7 +112,7 @@ impl Object {
         Object::List(pairs.collect())
     }
 
-    /// The object as a value of TorchScript.
+    /// Returns the object as a value of TorchScript.
     pub fn value(&self) -> Result<Value, Failure> {
         let all = |items: &[Object]| items.iter().map(Object::value).collect::<Result<Vec<Value>, Failure>>();
         Ok(match self {
@@ -139,7 +139,7 @@ impl Object {
         })
     }
 
-    /// The text of a string, a graph or a module (`str(...)`).
+    /// Returns the text of a string, a graph or a module (`str(...)`).
     pub fn text(&self) -> Result<String, Failure> {
         match self {
             Object::Value(Value::Str(text)) => Ok(text.to_string()),
@@ -149,7 +149,7 @@ impl Object {
         }
     }
 
-    /// Whether Python takes the object for true.
+    /// Returns whether the object is true in Python.
     pub fn is_true(&self) -> bool {
         match self {
             Object::Value(value) => value.as_bool().unwrap_or(!matches!(value, Value::None)),
@@ -157,7 +157,7 @@ impl Object {
         }
     }
 
-    /// The elements of a container; the pairs of a dictionary.
+    /// Returns the elements of a container; the pairs of a dictionary.
     pub fn items(&self) -> Option<Vec<Object>> {
         match self {
             Object::List(items) | Object::Tuple(items) => Some(items.clone()),
@@ -175,7 +175,7 @@ impl Object {
         }
     }
 
-    /// `object[at]`.
+    /// Returns the value of `object[at]`.
     pub fn item(&self, at: &Object) -> Outcome {
         let at = at.value()?;
         if let (Object::Module(module), Some(index)) = (self, at.as_int()) {
@@ -200,7 +200,7 @@ impl Object {
             .ok_or_else(|| Failure(format!("no element {at:?}")))
     }
 
-    /// `object.name`.
+    /// Returns the value of `object.name`.
     pub fn attribute(&self, name: &str) -> Outcome {
         match (self, name) {
             (Object::Module(module), _) => module.attribute(name),
@@ -233,7 +233,7 @@ impl Object {
         }
     }
 
-    /// `object.name(args)`.
+    /// Calls `object.name(args)`.
     pub fn call_method(&self, name: &str, args: &[Object], kwargs: &Kwargs) -> Outcome {
         match (self, name) {
             (Object::Module(module), _) => module.call_method(name, args, kwargs),
@@ -269,7 +269,7 @@ impl Object {
         }
     }
 
-    /// `object(args)`.
+    /// Calls `object(args)`.
     pub fn call(&self, args: &[Object], kwargs: &Kwargs) -> Outcome {
         match self {
             Object::Module(module) => module.call(args, kwargs),
@@ -278,7 +278,7 @@ impl Object {
         }
     }
 
-    /// The dtype that a step names.
+    /// Returns the dtype in an expression of a step.
     pub fn dtype(&self) -> Option<DType> {
         match self {
             Object::DType(name) => DType::ALL
@@ -291,7 +291,7 @@ impl Object {
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
-/// An expression of `a`, `b`, `c`, `d`, which TorchScript computes.
+/// Evaluates an expression of `a`, `b`, `c`, `d` as TorchScript.
 pub fn computed(expression: &str, values: &[Value]) -> Result<Value, Failure> {
     let ty = |value: &Value| match value {
         Value::Bool(_) => "bool",

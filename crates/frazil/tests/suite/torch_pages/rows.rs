@@ -1,4 +1,4 @@
-//! The rows: which cases stand for each sentence, argument, member and example of the pages, or why there is none.
+//! The rows: the cases for each sentence, argument, member and example of the pages, or the reason why there is none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -6,19 +6,19 @@ use std::process::Command;
 
 use super::{folder, recorded};
 
-/// Rows that may have a reason instead of a case, apart from training and other devices.
+/// Maximum number of rows with a reason instead of a case, apart from training and other devices.
 const MOST_REASONS: usize = 15;
 
-/// Programs that there have to be at least.
+/// Minimum number of programs.
 const FEWEST_PROGRAMS: usize = 400;
 
-/// Reasons that are not counted, as they begin.
+/// Prefixes of reasons that are not counted.
 const OUTSIDE: [&str; 2] = ["training: ", "devices: "];
 
 /// A unit of a page: the page and the hash of its text.
 type Unit = (String, String);
 
-/// The units that tests/generate/torch_pages.py found.
+/// Returns the units that tests/generate/torch_pages.py found.
 fn units() -> Vec<(Unit, String)> {
     let text = std::fs::read_to_string(folder().join("anchors.tsv")).unwrap();
     let mut out = Vec::new();
@@ -41,7 +41,7 @@ struct Row {
     reason: Option<String>,
 }
 
-/// The rows of all pages.
+/// Returns the rows of all pages.
 fn rows() -> BTreeMap<Unit, Row> {
     let mut out = BTreeMap::new();
     let mut files: Vec<_> = std::fs::read_dir(folder().join("rows"))
@@ -79,7 +79,7 @@ fn rows() -> BTreeMap<Unit, Row> {
     out
 }
 
-/// Whether `rust:FILE::NAME` names a test of this suite.
+/// Returns whether `rust:FILE::NAME` names a test of this suite.
 fn is_test(name: &str) -> bool {
     let Some((file, test)) = name.split_once("::") else {
         return false;
@@ -148,7 +148,7 @@ fn every_row_has_cases_that_are_there_or_one_of_few_reasons() {
     );
 }
 
-/// `FRAZIL_TORCH_PAGES=FOLDER` names the pages as text, which are not part of the repository.
+/// `FRAZIL_TORCH_PAGES=FOLDER` is a folder with the pages as text, which are not part of the repository.
 #[test]
 fn the_list_of_units_is_that_of_the_pages() {
     let Some(pages) = std::env::var_os("FRAZIL_TORCH_PAGES") else {

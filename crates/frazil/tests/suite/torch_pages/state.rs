@@ -24,7 +24,7 @@ fn shared(state: &StateDict) -> DictValue {
     dictionary(state.iter().map(|(name, t)| (name.clone(), t.clone().into())))
 }
 
-/// A dictionary as it is after a hook changed it.
+/// Converts a dictionary back after a hook changed it.
 fn changed(dict: DictValue) -> Done<StateDict> {
     state_of(&Object::Value(Value::Dict(dict))).map_err(raised)
 }
@@ -34,7 +34,7 @@ fn raised(failure: Failure) -> Error {
 }
 
 impl Module {
-    /// Methods for state dictionaries.
+    /// Calls methods for state dictionaries.
     pub fn stateful(&self, name: &str, args: &[Object], kwargs: &Kwargs) -> Option<Outcome> {
         let run =
             |known: &[&str], act: &dyn Fn(&Arguments<'_>) -> Outcome| act(&Arguments::of(name, args, kwargs, known)?);
@@ -149,7 +149,7 @@ impl Module {
         Ok(Object::StateHandle(self.clone(), id))
     }
 
-    /// `module.name.requires_grad_(flag)`
+    /// Calls `module.name.requires_grad_(flag)`.
     pub fn set_requires_grad(&self, name: &str, flag: bool) -> Result<(), Failure> {
         let mut model = self.model()?;
         let path = match self.path() {

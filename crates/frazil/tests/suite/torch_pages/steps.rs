@@ -12,7 +12,7 @@ use frazil::{Loaded, Session, Value};
 use frazil_recorded::compare;
 use serde_json::Value as Json;
 
-/// What a program's names stand for.
+/// The values of a program's names.
 #[derive(Clone)]
 struct Scope {
     session: Session,
@@ -20,7 +20,7 @@ struct Scope {
     names: BTreeMap<String, Object>,
 }
 
-/// What becomes of a program with steps here, against what was recorded.
+/// Runs a program with steps and compares it with the recording.
 pub fn compare(source: &str, recorded: &Json) -> Outcome {
     super::calls::forget_hooks();
     let mut scope = Scope {
@@ -67,12 +67,12 @@ pub fn compare(source: &str, recorded: &Json) -> Outcome {
 }
 
 thread_local! {
-    /// The scopes of lambdas, and what hooks hold: hooks may go to other threads, and objects may not.
+    /// The scopes of lambdas, and objects that hooks use: hooks must be `Send`, and objects are not.
     static SCOPES: RefCell<Vec<Scope>> = const { RefCell::new(Vec::new()) };
     static HELD: RefCell<Vec<Object>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Keeps an object for hooks, which get it by its number.
+/// Stores an object for hooks, which refer to it by the returned number.
 pub fn hold(object: Object) -> usize {
     HELD.with_borrow_mut(|held| {
         held.push(object);
@@ -80,19 +80,19 @@ pub fn hold(object: Object) -> usize {
     })
 }
 
-/// The object that [`hold`] gave that number.
+/// Returns the object with this number from [`hold`].
 pub fn held(number: usize) -> Object {
     HELD.with_borrow(|held| held[number].clone())
 }
 
-/// A lambda of a step, with the names around it.
+/// A lambda of a step, with its captured names.
 #[derive(Clone)]
 pub struct Lambda {
     tree: Json,
     scope: usize,
 }
 
-/// The value of a lambda of a step on arguments.
+/// Returns the value of a lambda of a step for given arguments.
 pub fn applied(lambda: &Lambda, args: Vec<Object>) -> Evaluated {
     let names = lambda.tree["lambda"].as_array().unwrap().iter();
     let mut scope = SCOPES.with_borrow(|scopes| scopes[lambda.scope].clone());
@@ -102,7 +102,7 @@ pub fn applied(lambda: &Lambda, args: Vec<Object>) -> Evaluated {
     scope.evaluate(&lambda.tree["body"])
 }
 
-/// Text without the numbers that PyTorch gives to classes of one name.
+/// Returns the text without the mangling numbers of classes.
 fn without_mangling(text: &str) -> String {
     let mut parts = text.split("___torch_mangle_");
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -114,7 +114,7 @@ fn without_mangling(text: &str) -> String {
     out
 }
 
-/// Whether our message says what PyTorch's does. Of missing attributes and of arguments that Python itself refuses, the names count.
+/// Returns whether our message agrees with PyTorch's. For missing attributes, and arguments that Python itself refuses, only the names are compared.
 fn is_message(ours: &str, raises: &Json) -> bool {
     let ours = without_mangling(ours);
     // The text of a KeyError is its key as Python's `repr` writes it.
@@ -134,7 +134,7 @@ fn is_message(ours: &str, raises: &Json) -> bool {
 }
 
 impl Scope {
-    /// Runs a step, and gives the value of its expression.
+    /// Runs a step, and returns the value of its expression.
     fn run(&mut self, step: &Json) -> Evaluated {
         let object = self.evaluate(&step["expr"])?;
         if let Some(name) = step.get("to") {
@@ -188,7 +188,7 @@ impl Scope {
         })
     }
 
-    /// The module and the name of `module.name`, where that is a tensor.
+    /// Returns the module and the name of `module.name`, if that is a tensor.
     fn tensor_of_module(&self, tree: &Json) -> Result<Option<(Module, String)>, Failure> {
         let Some(name) = tree.get("attr").and_then(Json::as_str) else {
             return Ok(None);
@@ -261,7 +261,7 @@ impl Scope {
         }
     }
 
-    /// The function `name` of the source.
+    /// Returns the function `name` of the source.
     fn function(&self, name: &str) -> Evaluated {
         let loaded = self.loaded(&self.source)?;
         Ok(Object::Module(Module::function(loaded, name)))
@@ -273,7 +273,7 @@ impl Scope {
             .load_bytes(Path::new("program.py"), source.as_bytes().to_vec())?)
     }
 
-    /// The module that an expression such as `M().eval()` makes. PyTorch's modules begin in training mode.
+    /// Returns the module that an expression such as `M().eval()` makes. Like PyTorch's modules, it is initially in training mode.
     fn made(&self, expression: &str) -> Evaluated {
         let expression = expression.trim();
         if !expression.contains('(') {
@@ -289,7 +289,7 @@ impl Scope {
         Ok(Object::Module(Module::new(model)))
     }
 
-    /// The value of an expression of `a`, `b`, ...: TorchScript computes it.
+    /// Evaluates an expression of `a`, `b`, ... as TorchScript.
     fn computed(&self, expression: &str, operands: &[Object]) -> Evaluated {
         let operands: Result<Vec<Value>, Failure> = operands.iter().map(Object::value).collect();
         Ok(Object::Value(super::objects::computed(expression, &operands?)?))
@@ -341,7 +341,7 @@ impl Scope {
         }
     }
 
-    /// Whether an object is what was recorded.
+    /// Compares an object with the recorded one.
     fn agrees(&self, expected: &Json, found: &Object) -> Result<(), String> {
         let (kind, body) = expected.as_object().unwrap().iter().next().unwrap();
         let shown = || format!("{found:?}\nPyTorch: {}", expected.to_string().replace("\\n", "\n"));

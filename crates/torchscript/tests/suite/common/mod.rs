@@ -11,7 +11,7 @@ use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use frazil_ir::schema::Catalogue;
+use frazil_ir::schema::{Alias, AliasUse, Catalogue};
 use frazil_ir::{Context, Graph};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
@@ -25,11 +25,28 @@ const SCHEMAS: &[&str] = &[
     include_str!("../../../../../dialects/prim/src/schemas.txt"),
 ];
 
+/// Some of the other names that the dialects give to operators.
+const ALIASES: &[(&str, &str)] = &[
+    ("aten::absolute", "aten::abs"),
+    ("aten::clip", "aten::clamp"),
+    ("aten::concat", "aten::cat"),
+    ("aten::greater", "aten::gt"),
+    ("aten::multiply", "aten::mul"),
+    ("aten::true_divide", "aten::div"),
+];
+
 /// A context and the catalogue of all operators.
 pub fn catalogue() -> (Arc<Context>, Catalogue) {
     let ctx = Arc::new(Context::new());
     let mut catalogue = Catalogue::new(Arc::clone(&ctx));
     SCHEMAS.iter().for_each(|text| catalogue.add_lines(text));
+    for (name, operator) in ALIASES {
+        let alias = Alias {
+            operator: ctx.symbol(operator),
+            used: AliasUse::Everywhere,
+        };
+        catalogue.add_alias(ctx.symbol(name), alias);
+    }
     (ctx, catalogue)
 }
 

@@ -2,54 +2,88 @@
 
 use super::rotations::by_rotations;
 use frazil_ir::DType;
+use frazil_ir::schema::AliasUse;
 use frazil_runtime::Tensor;
 use frazil_runtime::build::broadcast_error;
 use frazil_runtime::element::ComplexDoubleElement;
-use frazil_runtime::layout::{self, contiguous_strides};
-use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::entry::{Entry, ResultLayout, Row};
+use frazil_runtime::layout;
+use frazil_runtime::op::{Call, OpError, Results, one};
 use frazil_runtime::promote::real_of;
 use nalgebra::{DMatrix, SVD, SymmetricEigen};
 use num_complex::Complex64;
 
 pub(super) type Matrix = DMatrix<Complex64>;
 
-pub(super) const KERNELS: &[(&str, KernelFn)] = &[
-    ("aten::linalg_svdvals", |c| {
-        Ok(svd(c, false)?.into_iter().skip(1).take(1).collect())
-    }),
-    ("aten::linalg_svd", |c| svd(c, c.flag(1)?)),
-    ("aten::_linalg_svd", |c| svd(c, c.flag(1)?)),
-    ("aten::linalg_eigh", |c| hermitian(c)),
-    ("aten::linalg_eigvalsh", |c| {
-        Ok(hermitian(c)?.into_iter().take(1).collect())
-    }),
-    ("aten::linalg_inv", |c| {
-        Ok(inverse(c, true)?.into_iter().take(1).collect())
-    }),
-    ("aten::linalg_inv_ex", |c| inverse(c, c.flag(1)?)),
-    ("aten::linalg_det", |c| {
-        let (batch, out) = (Batch::of(c)?, |m: &Matrix| {
-            Ok(vec![if m.is_empty() { Complex64::ONE } else { m.determinant() }])
-        });
-        one(batch.square(c)?.mapped(batch.dtype, &[], out)?)
-    }),
-    ("aten::linalg_slogdet", signed_logarithm),
-    ("aten::linalg_solve", |c| {
-        Ok(solve(c, c.flag(2)?, true)?.into_iter().take(1).collect())
-    }),
-    ("aten::linalg_solve_ex", |c| solve(c, c.flag(2)?, c.flag(3)?)),
-    ("aten::linalg_solve_triangular", triangular),
-    ("aten::linalg_cholesky", |c| {
-        Ok(cholesky(c, true)?.into_iter().take(1).collect())
-    }),
-    ("aten::linalg_cholesky_ex", |c| cholesky(c, c.flag(2)?)),
-    ("aten::linalg_matrix_exp", |c| {
-        let batch = Batch::of(c)?;
-        let sizes = [batch.rows, batch.columns];
-        one(batch
-            .square(c)?
-            .mapped(batch.dtype, &sizes, |m| Ok(elements(&exponential(m))))?)
-    }),
+pub(super) const ENTRIES: &[Row] = &[
+    (
+        "aten::linalg_svdvals",
+        Entry::kernel(|c| Ok(svd(c, false)?.into_iter().skip(1).take(1).collect())).fixed_sizes(),
+    ),
+    ("aten::linalg_svd", Entry::kernel(|c| svd(c, c.flag(1)?)).fixed_sizes()),
+    ("aten::_linalg_svd", Entry::kernel(|c| svd(c, c.flag(1)?)).fixed_sizes()),
+    ("aten::linalg_eigh", Entry::kernel(hermitian).fixed_sizes()),
+    (
+        "aten::linalg_eigvalsh",
+        Entry::kernel(|c| Ok(hermitian(c)?.into_iter().take(1).collect())).fixed_sizes(),
+    ),
+    (
+        "aten::linalg_inv",
+        Entry::kernel(|c| Ok(inverse(c, true)?.into_iter().take(1).collect()))
+            .fixed_sizes()
+            .layout(ResultLayout::ColumnMajor)
+            .aliases(&[("aten::inverse", AliasUse::Everywhere)]),
+    ),
+    (
+        "aten::linalg_inv_ex",
+        Entry::kernel(|c| inverse(c, c.flag(1)?)).fixed_sizes(),
+    ),
+    (
+        "aten::linalg_det",
+        Entry::kernel(|c| {
+            let (batch, out) = (Batch::of(c)?, |m: &Matrix| {
+                Ok(vec![if m.is_empty() { Complex64::ONE } else { m.determinant() }])
+            });
+            one(batch.square(c)?.mapped(batch.dtype, &[], out)?)
+        })
+        .fixed_sizes()
+        .aliases(&[("aten::det", AliasUse::Everywhere)]),
+    ),
+    (
+        "aten::linalg_slogdet",
+        Entry::kernel(signed_logarithm)
+            .fixed_sizes()
+            .aliases(&[("aten::slogdet", AliasUse::Semantics)]),
+    ),
+    (
+        "aten::linalg_solve",
+        Entry::kernel(|c| Ok(solve(c, c.flag(2)?, true)?.into_iter().take(1).collect())).fixed_sizes(),
+    ),
+    (
+        "aten::linalg_solve_ex",
+        Entry::kernel(|c| solve(c, c.flag(2)?, c.flag(3)?)).fixed_sizes(),
+    ),
+    ("aten::linalg_solve_triangular", Entry::kernel(triangular).fixed_sizes()),
+    (
+        "aten::linalg_cholesky",
+        Entry::kernel(|c| Ok(cholesky(c, true)?.into_iter().take(1).collect())).fixed_sizes(),
+    ),
+    (
+        "aten::linalg_cholesky_ex",
+        Entry::kernel(|c| cholesky(c, c.flag(2)?)).fixed_sizes(),
+    ),
+    (
+        "aten::linalg_matrix_exp",
+        Entry::kernel(|c| {
+            let batch = Batch::of(c)?;
+            let sizes = [batch.rows, batch.columns];
+            one(batch
+                .square(c)?
+                .mapped(batch.dtype, &sizes, |m| Ok(elements(&exponential(m))))?)
+        })
+        .fixed_sizes()
+        .aliases(&[("aten::matrix_exp", AliasUse::Everywhere)]),
+    ),
 ];
 
 /// Iterations after which a decomposition is given up.
@@ -166,11 +200,7 @@ impl Batch {
 
 /// The same matrices with their columns in one piece, as LAPACK leaves them.
 pub(super) fn by_columns(t: &Tensor) -> Result<Tensor, OpError> {
-    let mut strides = contiguous_strides(t.sizes());
-    if let ([.., rows, _], [.., row, column]) = (t.sizes(), strides.as_mut_slice()) {
-        (*row, *column) = (1, (*rows).max(1));
-    }
-    Ok(t.with_strides(&strides)?)
+    Ok(t.with_strides(&layout::column_major_strides(t.sizes()))?)
 }
 
 /// The elements in row-major order.

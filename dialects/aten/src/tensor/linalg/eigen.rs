@@ -1,12 +1,16 @@
 //! Eigenvalues and eigenvectors of matrices without symmetry, in no particular order.
 
 use super::decompositions::{Batch, Matrix, PATIENCE, by_columns, elements, is_finite, not_converged, words};
-use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::entry::{Entry, Row};
+use frazil_runtime::op::{Call, OpError, Results, one};
 use frazil_runtime::promote::complex_of;
 use nalgebra::Schur;
 use num_complex::Complex64;
 
-pub(super) const KERNELS: &[(&str, KernelFn)] = &[("aten::linalg_eigvals", eigenvalues), ("aten::linalg_eig", eigen)];
+pub(super) const ENTRIES: &[Row] = &[
+    ("aten::linalg_eigvals", Entry::kernel(eigenvalues).fixed_sizes()),
+    ("aten::linalg_eig", Entry::kernel(eigen).fixed_sizes()),
+];
 
 /// The unitary and the triangular factor of a matrix, and the order of the latter's diagonal that is given.
 fn factors(call: &Call<'_>, m: &Matrix, real: bool) -> Result<(Matrix, Matrix, Vec<usize>), OpError> {

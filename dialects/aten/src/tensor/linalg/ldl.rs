@@ -4,15 +4,23 @@
 use super::decompositions::{Batch, Matrix, by_columns, elements, words};
 use frazil_ir::DType;
 use frazil_runtime::Tensor;
-use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::entry::{Entry, ResultLayout, Row};
+use frazil_runtime::op::{Call, OpError, Results, one};
 use num_complex::Complex64;
 
-pub(super) const KERNELS: &[(&str, KernelFn)] = &[
-    ("aten::linalg_ldl_factor", |c| {
-        Ok(factor(c, c.flag(1)?, true)?.into_iter().take(2).collect())
-    }),
-    ("aten::linalg_ldl_factor_ex", |c| factor(c, c.flag(1)?, c.flag(2)?)),
-    ("aten::linalg_ldl_solve", solve),
+pub(super) const ENTRIES: &[Row] = &[
+    (
+        "aten::linalg_ldl_factor",
+        Entry::kernel(|c| Ok(factor(c, c.flag(1)?, true)?.into_iter().take(2).collect())).fixed_sizes(),
+    ),
+    (
+        "aten::linalg_ldl_factor_ex",
+        Entry::kernel(|c| factor(c, c.flag(1)?, c.flag(2)?)).fixed_sizes(),
+    ),
+    (
+        "aten::linalg_ldl_solve",
+        Entry::kernel(solve).fixed_sizes().layout(ResultLayout::ColumnMajor),
+    ),
 ];
 
 /// LD, the exchanges (counted from 1; both rows of a block have the same negative number), and the first block of D that is zero.
@@ -203,7 +211,7 @@ fn solve(call: &Call<'_>) -> Result<Results, OpError> {
         substitute(factors, own, &mut x, hermitian);
         values.extend(elements(&x));
     }
-    one(by_columns(&b.tensor(b.dtype, &[b.rows, b.columns], &values)?)?)
+    one(b.tensor(b.dtype, &[b.rows, b.columns], &values)?)
 }
 
 fn substitute(a: &Matrix, pivots: &[i64], x: &mut Matrix, hermitian: bool) {

@@ -3,10 +3,14 @@
 use super::decompositions::{Batch, Matrix, by_columns, elements, words};
 use frazil_ir::DType;
 use frazil_runtime::Tensor;
-use frazil_runtime::op::{Call, KernelFn, OpError, Results};
+use frazil_runtime::entry::{Entry, Row};
+use frazil_runtime::op::{Call, OpError, Results};
 use num_complex::Complex64;
 
-pub(super) const KERNELS: &[(&str, KernelFn)] = &[("aten::linalg_lu_factor_ex", factor), ("aten::lu_unpack", unpack)];
+pub(super) const ENTRIES: &[Row] = &[
+    ("aten::linalg_lu_factor_ex", Entry::kernel(factor).fixed_sizes()),
+    ("aten::lu_unpack", Entry::kernel(unpack).fixed_sizes()),
+];
 
 /// `(A, pivot, check_errors)`: the factors, the row that each row was exchanged with (from 1 on), and the number of the first pivot that
 /// is zero.

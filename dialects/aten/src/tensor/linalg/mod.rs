@@ -7,13 +7,13 @@ mod lu;
 mod reflections;
 mod rotations;
 
-use frazil_runtime::op::KernelFn;
+use frazil_runtime::entry::Row;
 
 /// The tables of the family.
-pub(super) const TABLES: &[&[(&str, KernelFn)]] = &[
-    decompositions::KERNELS,
-    eigen::KERNELS,
-    ldl::KERNELS,
-    lu::KERNELS,
-    reflections::KERNELS,
+pub(super) const TABLES: &[&[Row]] = &[
+    decompositions::ENTRIES,
+    eigen::ENTRIES,
+    ldl::ENTRIES,
+    lu::ENTRIES,
+    reflections::ENTRIES,
 ];

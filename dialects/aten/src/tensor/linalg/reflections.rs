@@ -2,10 +2,14 @@
 
 use super::decompositions::{Batch, Matrix, by_columns, elements, words};
 use frazil_runtime::Tensor;
-use frazil_runtime::op::{Call, KernelFn, OpError, Results};
+use frazil_runtime::entry::{Entry, Row};
+use frazil_runtime::op::{Call, OpError, Results};
 use num_complex::Complex64;
 
-pub(super) const KERNELS: &[(&str, KernelFn)] = &[("aten::linalg_qr", qr), ("aten::geqrf", packed)];
+pub(super) const ENTRIES: &[Row] = &[
+    ("aten::linalg_qr", Entry::kernel(qr).fixed_sizes()),
+    ("aten::geqrf", Entry::kernel(packed).fixed_sizes()),
+];
 
 /// Makes a matrix upper triangular, and gives the reflections 1 - tau v vᴴ that did, with LAPACK's signs; one of tau 0 did nothing.
 fn reflected(r: &mut Matrix) -> Vec<(Vec<Complex64>, Complex64)> {

@@ -1,0 +1,113 @@
+//! Properties of operators that their schemas do not state, and their other names.
+//!
+//! The dialects' entries state them once. The catalogue keeps them, so that code which knows no entries (front ends, passes on schemas
+//! alone) can look them up.
+
+use crate::SymbolId;
+
+/// Whether calls of an operator with equal operands return equal results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Determinism {
+    /// They do, as far as the schema says: an operator with a `Generator` argument draws random numbers.
+    #[default]
+    Deterministic,
+    /// The operator draws random numbers.
+    Random,
+    /// The operator draws random numbers unless this argument, a bool or a probability, is false or zero.
+    RandomIf(&'static str),
+    /// The results depend on state outside of the program: the clock, a mode, uninitialised memory.
+    External,
+}
+
+/// What an operator reads of a tensor besides its dtype, sizes and elements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Observes {
+    /// Nothing: results are the same for a copy of the tensor under other strides.
+    #[default]
+    Elements,
+    /// The order of the dimensions in memory, and whether there are gaps.
+    Order,
+    /// The strides themselves.
+    Strides,
+    /// The storage, or the offset in it: results distinguish a view from a copy with the same strides.
+    Storage,
+}
+
+/// Properties of an operator that its schema does not state. The properties of `x` hold for its in-place form `x_` too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Properties {
+    /// Whether results depend on operands alone.
+    pub determinism: Determinism,
+    /// Whether a call has an effect besides its results and writes, although the schema has results.
+    pub has_effects: bool,
+    /// Whether the operator updates running statistics (operands 3 and 4) unless operand 5 is false.
+    pub updates_statistics: bool,
+    /// Whether the operator may return its first operand itself, which the schema does not say.
+    pub may_return_operand: bool,
+    /// Whether the result has the rank of the first operand.
+    pub preserves_rank: bool,
+    /// What the operator reads of the layout of its operands.
+    pub observes: Observes,
+}
+
+impl Properties {
+    /// The properties of an operator of which nothing but its schema is known.
+    pub const NONE: Properties = Properties {
+        determinism: Determinism::Deterministic,
+        has_effects: false,
+        updates_statistics: false,
+        may_return_operand: false,
+        preserves_rank: false,
+        observes: Observes::Elements,
+    };
+
+    /// The properties that either states. The determinism of `self` counts first.
+    #[must_use]
+    pub fn or(self, other: Properties) -> Properties {
+        Properties {
+            determinism: match self.determinism {
+                Determinism::Deterministic => other.determinism,
+                stated => stated,
+            },
+            has_effects: self.has_effects || other.has_effects,
+            updates_statistics: self.updates_statistics || other.updates_statistics,
+            may_return_operand: self.may_return_operand || other.may_return_operand,
+            preserves_rank: self.preserves_rank || other.preserves_rank,
+            observes: self.observes.max(other.observes),
+        }
+    }
+}
+
+/// Where another name of an operator is replaced by the operator's own name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AliasUse {
+    /// Nowhere: graphs have both names, with the same semantics.
+    Semantics,
+    /// In graphs that are normalised.
+    Normalised,
+    /// In graphs that the front end compiles.
+    Compiled,
+    /// In both.
+    Everywhere,
+}
+
+/// What an alias stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Alias {
+    /// The operator's own name.
+    pub operator: SymbolId,
+    /// Where the alias is replaced.
+    pub used: AliasUse,
+}
+
+impl Alias {
+    /// Whether normalised graphs have the operator's own name.
+    pub fn is_normalised(self) -> bool {
+        matches!(self.used, AliasUse::Normalised | AliasUse::Everywhere)
+    }
+
+    /// Whether compiled graphs have the operator's own name.
+    pub fn is_compiled(self) -> bool {
+        matches!(self.used, AliasUse::Compiled | AliasUse::Everywhere)
+    }
+}

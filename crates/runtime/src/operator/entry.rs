@@ -1,0 +1,435 @@
+//! Entries: everything that a dialect states about an operator, in one value.
+//!
+//! A dialect is a table of rows `(name, entry)`. The name is that of an operator (`aten::add`: all its overloads, `aten::add_` and the
+//! `out` overloads) or of one overload (`aten::add.Scalar`), whose entry is completed by the operator's.
+//!
+//! ```
+//! use frazil_runtime::entry::{Entry, ResultLayout, Row};
+//! use frazil_runtime::op::one;
+//! use frazil_runtime::pointwise::{Pointwise, Promotion};
+//!
+//! const ENTRIES: &[Row] = &[
+//!     ("mine::swish", Entry::pointwise(Pointwise::new(&["self"], Promotion::IntToFloat, |b| b.x(0) * b.x(0).sigmoid()))
+//!         .preserves_rank()),
+//!     ("mine::mirror", Entry::kernel(|call| one(call.tensor(0)?.deep_copy()?))
+//!         .fixed_sizes()
+//!         .layout(ResultLayout::Elementwise)),
+//! ];
+//! # let mut registry = frazil_runtime::Registry::new(std::sync::Arc::default());
+//! # registry.add_schemas("mine::swish(Tensor self) -> Tensor\nmine::mirror(Tensor self) -> Tensor")?;
+//! # registry.register_all(ENTRIES);
+//! # assert!(registry.find("mine::mirror", "").is_some_and(|op| op.has_fixed_sizes()));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use crate::operator::callback::{Callback, KernelFn, ProgramFn};
+use crate::operator::pointwise::Pointwise;
+use crate::operator::semantics::{Form, Semantics};
+use crate::value::number::NumberKind;
+
+use frazil_ir::DType;
+use frazil_ir::schema::{AliasUse, Determinism, Observes, Properties};
+
+/// A row of a dialect's table: an operator or an overload, and its entry.
+pub type Row = (&'static str, Entry);
+
+/// Strides of new results, which programs do not state. Both engines apply them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum ResultLayout {
+    /// As the program or kernel returns them: row-major, or a view.
+    #[default]
+    AsComputed,
+    /// In the order of the operands' dimensions ([`crate::shape::layout::elementwise_strides`]).
+    Elementwise,
+    /// Channels innermost if one of the first two tensors has them innermost, from this rank on: 3 or 4.
+    ChannelsLast(usize),
+    /// Column-major in the last two dimensions, whatever the operands' strides.
+    ColumnMajor,
+}
+
+/// An operator that code generation applies of its own accord, or replaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// `(tensor) -> number`: reads the only element of a tensor.
+    Item,
+    /// `(numbers, dtype, ...) -> tensor`: makes a tensor of a number or a list of numbers.
+    TensorOf,
+    /// `(tensor, dim, index) -> tensor`: a view of one slice.
+    Select,
+    /// `(tensor, indices) -> tensor`: elements at indices that tensors hold.
+    Index,
+    /// `(tensors, dim) -> tensor`: joins tensors along a new dimension.
+    Stack,
+}
+
+/// How an operator that reads a number from a tensor, or converts a number, does so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NumberRead {
+    /// The kind of the result; `None` for that of the tensor's dtype.
+    pub kind: Option<NumberKind>,
+    /// Whether tensors with dimensions, and conversions from other kinds to integers, are refused.
+    pub is_implicit: bool,
+    /// The dtype that the number has to fit if the operand is itself a number; `None` for that of the result.
+    pub scalar_limit: Option<DType>,
+}
+
+/// Which kinds of numbers an operator on numbers takes and returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NumberRule {
+    /// Integers or floats. Both operands are converted to float if one is a float; the result is of that kind.
+    Arithmetic,
+    /// Integers or floats, converted to float. The result is a float.
+    Quotient,
+    /// Integers alone; floats follow Python's rules, which no operator on tensors has. The result is an integer.
+    Integers,
+    /// Integers or floats. The result is a bool.
+    Comparison,
+    /// Bools. The result is a bool.
+    Logic,
+}
+
+/// The operator on tensors that computes an operator on numbers, for numbers that are held in tensors without dimensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TensorVariant {
+    /// The operator. Arguments after the numbers have their defaults.
+    pub operator: &'static str,
+    /// Its overload.
+    pub overload: &'static str,
+    /// The kinds of numbers for which the two agree.
+    pub rule: NumberRule,
+}
+
+/// How an overload on a tensor and a scalar converts its scalar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScalarConversion {
+    /// To the dtype that the tensor and the scalar promote to. Integers wrap.
+    Promoted,
+    /// As [`ScalarConversion::Promoted`], but f16 and bf16 tensors are computed in f32 with the scalar as f32.
+    Widened,
+    /// As [`ScalarConversion::Widened`]; a quotient that is not rounded is one of floats, to which integers are converted without wrapping.
+    Quotient,
+    /// To the tensor's dtype. A scalar that does not fit it raises.
+    Stored,
+}
+
+/// The overload on tensors that computes an overload on a tensor and a scalar, if the scalar is converted first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScalarVariant {
+    /// The overload of the same operator that takes a tensor in the scalar's place; other arguments are the same.
+    pub overload: &'static str,
+    /// The index of the scalar among the arguments.
+    pub position: usize,
+    /// How the scalar is converted.
+    pub conversion: ScalarConversion,
+}
+
+/// Properties of an entry's semantics that both engines read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traits {
+    /// Strides of new results; `None` where nothing is stated: [`ResultLayout::Elementwise`] for pointwise entries, else
+    /// [`ResultLayout::AsComputed`].
+    pub layout: Option<ResultLayout>,
+    /// See [`Entry::fixed_sizes`].
+    pub fixed_sizes: bool,
+    /// See [`Entry::fills`].
+    pub fills: bool,
+    /// See [`Entry::returns_self`].
+    pub returns_self: bool,
+    /// See [`Entry::holds_elements`].
+    pub holds_elements: bool,
+    /// See [`Entry::reads_number`].
+    pub number_read: Option<&'static NumberRead>,
+    /// See [`Entry::tensor_variant`].
+    pub tensor_variant: Option<&'static TensorVariant>,
+    /// See [`Entry::scalar_variant`].
+    pub scalar_variant: Option<&'static ScalarVariant>,
+    /// See [`Entry::role`].
+    pub role: Option<Role>,
+}
+
+impl Traits {
+    /// The traits of an entry that states none.
+    const NONE: Traits = Traits {
+        layout: None,
+        fixed_sizes: false,
+        fills: false,
+        returns_self: false,
+        holds_elements: false,
+        number_read: None,
+        tensor_variant: None,
+        scalar_variant: None,
+        role: None,
+    };
+
+    /// The traits that either states; those of `self` count first.
+    #[must_use]
+    pub fn or(self, other: Traits) -> Traits {
+        Traits {
+            layout: self.layout.or(other.layout),
+            fixed_sizes: self.fixed_sizes || other.fixed_sizes,
+            fills: self.fills || other.fills,
+            returns_self: self.returns_self || other.returns_self,
+            holds_elements: self.holds_elements || other.holds_elements,
+            number_read: self.number_read.or(other.number_read),
+            tensor_variant: self.tensor_variant.or(other.tensor_variant),
+            scalar_variant: self.scalar_variant.or(other.scalar_variant),
+            role: self.role.or(other.role),
+        }
+    }
+}
+
+/// Everything that a dialect states about an operator or an overload; see the [module documentation](self).
+#[derive(Clone)]
+pub struct Entry {
+    pub(crate) semantics: Option<Semantics>,
+    pub(crate) on_values: Option<KernelFn>,
+    pub(crate) eager: Option<KernelFn>,
+    pub(crate) traits: Traits,
+    pub(crate) properties: Properties,
+    pub(crate) aliases: &'static [(&'static str, AliasUse)],
+}
+
+impl Default for Entry {
+    fn default() -> Entry {
+        Entry::new()
+    }
+}
+
+impl From<Semantics> for Entry {
+    fn from(semantics: Semantics) -> Entry {
+        Entry::of(Some(semantics), None)
+    }
+}
+
+/// Constructors: the semantics.
+impl Entry {
+    const fn of(semantics: Option<Semantics>, on_values: Option<KernelFn>) -> Entry {
+        Entry {
+            semantics,
+            on_values,
+            eager: None,
+            traits: Traits::NONE,
+            properties: Properties::NONE,
+            aliases: &[],
+        }
+    }
+
+    /// An entry without semantics: for an overload with properties of its own, or for an operator that cannot be run.
+    pub const fn new() -> Entry {
+        Entry::of(None, None)
+    }
+
+    /// A scalar formula over broadcast operands.
+    pub const fn pointwise(entry: Pointwise) -> Entry {
+        Entry::of(Some(Semantics::Pointwise(entry)), None)
+    }
+
+    /// A program, made for a call site.
+    pub const fn program(form: Form, build: ProgramFn) -> Entry {
+        Entry::of(Some(Semantics::Program(form, Callback::Plain(build))), None)
+    }
+
+    /// A Rust function on tensors and other values.
+    pub const fn kernel(kernel: KernelFn) -> Entry {
+        Entry::of(Some(Semantics::Kernel(Callback::Plain(kernel))), None)
+    }
+
+    /// A Rust function for the overloads without tensors: on numbers, strings and containers. The overloads with tensors have the
+    /// semantics that another row states for the same operator.
+    pub const fn on_values(kernel: KernelFn) -> Entry {
+        Entry::of(None, Some(kernel))
+    }
+}
+
+/// Builder methods: what else there is to say.
+impl Entry {
+    /// Sets the kernel that the interpreter runs in place of this overload's program, where strides matter that programs do not know
+    /// (`clone` keeps them, `view` must not copy). It must return the same elements as the program.
+    #[must_use]
+    pub const fn eager(mut self, kernel: KernelFn) -> Entry {
+        self.eager = Some(kernel);
+        self
+    }
+
+    /// Sets the function for the overloads without tensors; see [`Entry::on_values`].
+    #[must_use]
+    pub const fn with_values(mut self, kernel: KernelFn) -> Entry {
+        self.on_values = Some(kernel);
+        self
+    }
+
+    /// States the strides of new results.
+    #[must_use]
+    pub const fn layout(mut self, layout: ResultLayout) -> Entry {
+        self.traits.layout = Some(layout);
+        self
+    }
+
+    /// States that the kernel changes none of its arguments, and that dtypes and sizes of its results follow from dtypes and sizes of the
+    /// tensors among its arguments and from the values of the others. Native code calls such kernels between compiled ones.
+    #[must_use]
+    pub const fn fixed_sizes(mut self) -> Entry {
+        self.traits.fixed_sizes = true;
+        self
+    }
+
+    /// States that all elements of the result are equal. In place the operator may write where elements share memory, which others
+    /// refuse.
+    #[must_use]
+    pub const fn fills(mut self) -> Entry {
+        self.traits.fills = true;
+        self
+    }
+
+    /// States that the view returns the variable of its argument where nothing has to be done. Other views always return another
+    /// variable, whose sizes and strides can be changed without changing the argument's.
+    #[must_use]
+    pub const fn returns_self(mut self) -> Entry {
+        self.traits.returns_self = true;
+        self
+    }
+
+    /// States that the operator on containers moves elements without reading them.
+    #[must_use]
+    pub const fn holds_elements(mut self) -> Entry {
+        self.traits.holds_elements = true;
+        self
+    }
+
+    /// States that the operator reads a number from a tensor, or converts one.
+    #[must_use]
+    pub const fn reads_number(mut self, read: &'static NumberRead) -> Entry {
+        self.traits.number_read = Some(read);
+        self
+    }
+
+    /// States which operator on tensors computes the overloads on numbers.
+    #[must_use]
+    pub const fn tensor_variant(mut self, variant: &'static TensorVariant) -> Entry {
+        self.traits.tensor_variant = Some(variant);
+        self
+    }
+
+    /// States which overload on tensors computes this overload on a tensor and a scalar.
+    #[must_use]
+    pub const fn scalar_variant(mut self, variant: &'static ScalarVariant) -> Entry {
+        self.traits.scalar_variant = Some(variant);
+        self
+    }
+
+    /// States the operator's role in code generation. One operator has each role.
+    #[must_use]
+    pub const fn role(mut self, role: Role) -> Entry {
+        self.traits.role = Some(role);
+        self
+    }
+
+    /// States that the operator draws random numbers.
+    #[must_use]
+    pub const fn random(mut self) -> Entry {
+        self.properties.determinism = Determinism::Random;
+        self
+    }
+
+    /// States that the operator draws random numbers unless the argument `switch`, a bool or a probability, is false or zero.
+    #[must_use]
+    pub const fn random_if(mut self, switch: &'static str) -> Entry {
+        self.properties.determinism = Determinism::RandomIf(switch);
+        self
+    }
+
+    /// States that the results depend on state outside of the program: the clock, a mode, uninitialised memory.
+    #[must_use]
+    pub const fn external(mut self) -> Entry {
+        self.properties.determinism = Determinism::External;
+        self
+    }
+
+    /// States that a call has an effect besides its results and writes, although the schema has results.
+    #[must_use]
+    pub const fn has_effects(mut self) -> Entry {
+        self.properties.has_effects = true;
+        self
+    }
+
+    /// States that the operator updates running statistics, operands 3 and 4, unless operand 5 is false. Its schema does not say so.
+    #[must_use]
+    pub const fn updates_statistics(mut self) -> Entry {
+        self.properties.updates_statistics = true;
+        self
+    }
+
+    /// States that the operator may return its first operand itself, although its schema does not say so.
+    #[must_use]
+    pub const fn may_return_operand(mut self) -> Entry {
+        self.properties.may_return_operand = true;
+        self
+    }
+
+    /// States that the result has the rank of the first operand.
+    #[must_use]
+    pub const fn preserves_rank(mut self) -> Entry {
+        self.properties.preserves_rank = true;
+        self
+    }
+
+    /// States what the operator reads of the layout of its operands.
+    #[must_use]
+    pub const fn observes(mut self, observes: Observes) -> Entry {
+        self.properties.observes = observes;
+        self
+    }
+
+    /// States other names of the operator, and where they are replaced. An alias has the operator's semantics, overload by overload,
+    /// and so has its in-place form.
+    #[must_use]
+    pub const fn aliases(mut self, aliases: &'static [(&'static str, AliasUse)]) -> Entry {
+        self.aliases = aliases;
+        self
+    }
+}
+
+/// What an entry states.
+impl Entry {
+    /// The semantics of overloads with tensors; `None` if there are none, or if they are defined in TorchScript source.
+    pub fn semantics(&self) -> Option<&Semantics> {
+        self.semantics.as_ref()
+    }
+
+    /// Whether the overloads without tensors have semantics of their own.
+    pub fn is_on_values(&self) -> bool {
+        self.on_values.is_some()
+    }
+
+    /// Whether the interpreter runs a kernel in place of the program.
+    pub fn is_eager(&self) -> bool {
+        self.eager.is_some()
+    }
+
+    /// Properties of the semantics.
+    pub fn traits(&self) -> Traits {
+        self.traits
+    }
+
+    /// Properties of the operator.
+    pub fn properties(&self) -> Properties {
+        self.properties
+    }
+
+    /// Other names of the operator.
+    pub fn alias_names(&self) -> &'static [(&'static str, AliasUse)] {
+        self.aliases
+    }
+
+    /// Adds what `other` states. What both state is as in `other`.
+    pub(crate) fn add(&mut self, other: Entry) {
+        self.semantics = other.semantics.or(self.semantics.take());
+        self.on_values = other.on_values.or(self.on_values);
+        self.eager = other.eager.or(self.eager);
+        self.traits = other.traits.or(self.traits);
+        self.properties = other.properties.or(self.properties);
+        if !other.aliases.is_empty() {
+            self.aliases = other.aliases;
+        }
+    }
+}

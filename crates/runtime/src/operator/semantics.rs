@@ -1,0 +1,76 @@
+//! The semantics of an operator, and how its overloads use it.
+
+use crate::operator::callback::{Kernel, ProgramBuild};
+use crate::operator::pointwise::Pointwise;
+use frazil_ir::Graph;
+use std::fmt;
+use std::sync::Arc;
+
+/// The forms of semantics, from the most to the least that a compiler can do with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// One scalar expression over broadcast operands.
+    Pointwise,
+    /// Reductions over dimensions.
+    Reduction,
+    /// The same elements under other sizes and strides.
+    View,
+    /// Sums of products.
+    Contraction,
+    /// Several loop nests and views.
+    LoopNests,
+    /// TorchScript source over other operators.
+    Composite,
+    /// A Rust function.
+    Kernel,
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Form::Pointwise => "pointwise",
+            Form::Reduction => "reduction",
+            Form::View => "view",
+            Form::Contraction => "contraction",
+            Form::LoopNests => "loop nests",
+            Form::Composite => "composite",
+            Form::Kernel => "kernel",
+        })
+    }
+}
+
+/// What an operator does.
+#[derive(Clone)]
+pub enum Semantics {
+    /// A scalar expression with a promotion rule.
+    Pointwise(Pointwise),
+    /// A program made for the call site.
+    Program(Form, ProgramBuild),
+    /// A function on values.
+    Kernel(Kernel),
+    /// A graph over other operators, compiled from TorchScript source by the dialect.
+    Composite(Arc<Graph>),
+}
+
+impl Semantics {
+    /// The form.
+    pub fn form(&self) -> Form {
+        match self {
+            Semantics::Pointwise(_) => Form::Pointwise,
+            Semantics::Program(form, _) => *form,
+            Semantics::Kernel(_) => Form::Kernel,
+            Semantics::Composite(_) => Form::Composite,
+        }
+    }
+}
+
+/// How an overload uses its entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Variant {
+    /// The results are new (or views).
+    Functional,
+    /// `add_`: the result is written into `self`, which is returned. `transpose_`: `self` becomes the view.
+    InPlace,
+    /// The results are written into the `out` arguments, which are returned.
+    Out,
+}

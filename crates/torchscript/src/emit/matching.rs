@@ -1,0 +1,451 @@
+//! Matching of calls with schemas: which overload is meant, and what has to be done to the arguments.
+//!
+//! Matching only reads: it gives a plan of conversions, which the emitter carries out for the overload that was chosen. The rules are
+//! TorchScript's: overloads are tried in the order of the catalogue, first without and then with implicit conversions.
+
+use std::sync::Arc;
+
+use frazil_ir::schema::{Argument, FunctionSchema};
+use frazil_ir::types::{Bindings, TypeStyle, display_type, match_formal, substitute};
+use frazil_ir::{Constant, Context, Graph, SymbolId, TypeId, TypeKind, ValueId, symbols, types};
+
+use crate::names::Definitions;
+
+/// What is passed for one argument of a schema.
+#[derive(Debug, Clone)]
+pub(crate) enum Plan {
+    /// A value of the caller.
+    Value(ValueId, Conversion),
+    /// The same number so many times: `int[2]`.
+    Repeat(ValueId, u32),
+    /// The default.
+    Default(Constant),
+    /// The remaining arguments as a list: `zeros(2, 3)`.
+    List(TypeId, Vec<Plan>),
+}
+
+/// How a value becomes one of the formal type.
+#[derive(Debug, Clone)]
+pub(crate) enum Conversion {
+    /// Not at all.
+    None,
+    /// It was a literal `[]` without a type; it becomes a list of these.
+    EmptyList(TypeId),
+    /// A tuple of equal elements becomes a list of these.
+    TupleToList(TypeId),
+    /// A tuple's elements are converted.
+    Tuple(Vec<Conversion>),
+    /// By an operator, to this type.
+    Operator(&'static str, TypeId),
+}
+
+/// A call with its schema.
+#[derive(Debug, Clone)]
+pub(crate) struct Matched {
+    pub(crate) inputs: Vec<Plan>,
+    /// Types of the results, with type variables replaced.
+    pub(crate) returns: Vec<TypeId>,
+    pub(crate) schema: Arc<FunctionSchema>,
+}
+
+/// The arguments of a call.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Arguments {
+    pub(crate) object: Option<ValueId>,
+    pub(crate) positional: Vec<ValueId>,
+    pub(crate) keywords: Vec<(SymbolId, ValueId)>,
+}
+
+impl Arguments {
+    /// Positional arguments alone.
+    pub(crate) fn of(positional: &[ValueId]) -> Arguments {
+        Arguments {
+            positional: positional.to_vec(),
+            ..Arguments::default()
+        }
+    }
+}
+
+/// Why a schema does not fit.
+#[derive(Debug, Clone)]
+pub(crate) enum Mismatch {
+    Missing(SymbolId),
+    Type {
+        argument: SymbolId,
+        expected: TypeId,
+        found: TypeId,
+    },
+    /// A type variable of the argument's type does not fit what is passed.
+    Variable {
+        argument: SymbolId,
+        formal: TypeId,
+        found: TypeId,
+        bound: Option<(SymbolId, TypeId)>,
+    },
+    TooMany {
+        expected: usize,
+        found: usize,
+    },
+    UnknownKeyword(SymbolId),
+    Twice(SymbolId),
+    NoObject,
+    Unbound,
+}
+
+impl Mismatch {
+    /// The reason in PyTorch's words.
+    pub(crate) fn describe(&self, ctx: &Context) -> String {
+        let shown = |ty: TypeId| display_type(ctx, ty, TypeStyle::Annotation).to_string();
+        match self {
+            Mismatch::Missing(name) => format!("Argument {} not provided.", ctx.name(*name)),
+            Mismatch::Type {
+                argument,
+                expected,
+                found,
+            } => format!(
+                "Expected a value of type '{}' for argument '{}' but instead found type '{}'.",
+                shown(*expected),
+                ctx.name(*argument),
+                shown(*found)
+            ),
+            Mismatch::Variable {
+                argument,
+                formal,
+                found,
+                bound,
+            } => {
+                let (formal, found) = (shown(*formal), shown(*found));
+                let why = match bound {
+                    Some((name, ty)) => format!(
+                        "Type variable '{}' previously matched to type {} is matched to type {found}",
+                        ctx.name(*name),
+                        shown(*ty)
+                    ),
+                    None => format!("Cannot match {formal} to {found}"),
+                };
+                format!(
+                    "Could not match type {found} to {formal} in argument '{}': {why}.",
+                    ctx.name(*argument)
+                )
+            }
+            Mismatch::TooMany { expected, found } => {
+                format!("Expected at most {expected} arguments but found {found} positional arguments.")
+            }
+            Mismatch::UnknownKeyword(name) => format!("Keyword argument {} unknown.", ctx.name(*name)),
+            Mismatch::Twice(name) => format!("Keyword argument {} specified twice.", ctx.name(*name)),
+            Mismatch::NoObject => "Provided self argument not used in schema.".to_owned(),
+            Mismatch::Unbound => "A type variable of what is returned cannot be inferred.".to_owned(),
+        }
+    }
+}
+
+/// What matching needs to see.
+pub(crate) struct Matcher<'m> {
+    pub(crate) definitions: &'m Definitions,
+    pub(crate) graph: &'m Graph,
+    /// Literals `[]` whose type is still open.
+    pub(crate) empty_lists: &'m std::collections::HashSet<ValueId>,
+}
+
+impl Matcher<'_> {
+    /// The first of `schemas` that takes these arguments.
+    pub(crate) fn choose(
+        &self,
+        schemas: &[Arc<FunctionSchema>],
+        arguments: &Arguments,
+    ) -> Result<Matched, Vec<(Arc<FunctionSchema>, Mismatch)>> {
+        let mut failures = Vec::new();
+        // A lone schema is not tried without conversions first.
+        let rounds: &[bool] = if schemas.len() == 1 { &[true] } else { &[false, true] };
+        for &conversions in rounds {
+            failures.clear();
+            for schema in schemas {
+                match self.try_schema(schema, arguments, conversions) {
+                    Ok(matched) => return Ok(matched),
+                    Err(mismatch) => failures.push((Arc::clone(schema), mismatch)),
+                }
+            }
+        }
+        Err(failures)
+    }
+
+    fn try_schema(
+        &self,
+        schema: &Arc<FunctionSchema>,
+        given: &Arguments,
+        conversions: bool,
+    ) -> Result<Matched, Mismatch> {
+        let ctx = &self.definitions.ctx;
+        // A dtype is an int to TorchScript, so that `x.view(3)` could be meant by both; PyTorch blocks this overload.
+        if ctx.name(schema.name) == "aten::view" && ctx.name(schema.overload) == "dtype" {
+            return Err(Mismatch::Unbound);
+        }
+        let is_aten = ctx.name(schema.name).starts_with("aten::");
+        let mut bindings = Bindings::default();
+        let mut inputs = Vec::with_capacity(schema.arguments.len());
+        let mut object = given.object;
+        let mut used = 0;
+        let mut used_keywords = smallvec::SmallVec::<[bool; 8]>::from_elem(false, given.keywords.len());
+        for (index, argument) in schema.arguments.iter().enumerate() {
+            let value = if argument.name == symbols::SELF && object.is_some() {
+                object.take()
+            } else if !argument.keyword_only && used < given.positional.len() {
+                if conversions && self.takes_rest_as_list(schema, index, argument) {
+                    let rest = given.positional.get(used..).unwrap_or_default();
+                    if let Some(list) = self.rest_as_list(argument, rest, &mut bindings)? {
+                        inputs.push(list);
+                        used = given.positional.len();
+                        continue;
+                    }
+                }
+                used += 1;
+                given.positional.get(used - 1).copied()
+            } else {
+                let named = |name: SymbolId| {
+                    name == argument.name || (is_aten && argument.name == symbols::SELF && ctx.name(name) == "input")
+                };
+                match given.keywords.iter().position(|(name, _)| named(*name)) {
+                    Some(at) => {
+                        if let Some(used) = used_keywords.get_mut(at) {
+                            *used = true;
+                        }
+                        given.keywords.get(at).map(|(_, value)| *value)
+                    }
+                    None => None,
+                }
+            };
+            let plan = match (value, &argument.default) {
+                (Some(value), _) => self.match_argument(argument, value, conversions, &mut bindings)?,
+                // A function of a program states one number, of which the call makes a list.
+                (None, Some(Constant::List(list)))
+                    if argument.broadcast.is_some() && !self.definitions.ctx.name(schema.name).contains("::") =>
+                {
+                    let items = list.items.iter().cloned().map(Plan::Default).collect();
+                    Plan::List(list.element, items)
+                }
+                (None, Some(default)) => Plan::Default(default.clone()),
+                (None, None) => return Err(Mismatch::Missing(argument.name)),
+            };
+            inputs.push(plan);
+        }
+        if object.is_some() {
+            return Err(Mismatch::NoObject);
+        }
+        let rest = given.positional.get(used..).unwrap_or_default();
+        if schema.is_vararg {
+            inputs.extend(rest.iter().map(|&value| Plan::Value(value, Conversion::None)));
+        } else if !rest.is_empty() {
+            return Err(Mismatch::TooMany {
+                expected: used,
+                found: given.positional.len(),
+            });
+        }
+        if let Some(at) = used_keywords.iter().position(|used| !used)
+            && let Some((name, _)) = given.keywords.get(at)
+        {
+            return Err(match schema.argument(*name) {
+                Some(_) => Mismatch::Twice(*name),
+                None => Mismatch::UnknownKeyword(*name),
+            });
+        }
+        let returns: Option<Vec<TypeId>> = schema
+            .returns
+            .iter()
+            .map(|result| substitute(ctx, result.ty, &bindings))
+            .collect();
+        let returns = returns.ok_or(Mismatch::Unbound)?;
+        Ok(Matched {
+            inputs,
+            returns,
+            schema: Arc::clone(schema),
+        })
+    }
+
+    /// Whether the remaining positional arguments may be meant as one list: `zeros(2, 3)` for `zeros(int[] size)`.
+    fn takes_rest_as_list(&self, schema: &FunctionSchema, index: usize, argument: &Argument) -> bool {
+        let is_last = schema.arguments.get(index + 1).is_none_or(|next| next.keyword_only);
+        let TypeKind::List(element) = self.definitions.ctx.type_kind(argument.ty) else {
+            return false;
+        };
+        is_last && argument.broadcast.is_none() && !matches!(self.definitions.ctx.type_kind(element), TypeKind::Var(_))
+    }
+
+    fn rest_as_list(
+        &self,
+        argument: &Argument,
+        rest: &[ValueId],
+        bindings: &mut Bindings,
+    ) -> Result<Option<Plan>, Mismatch> {
+        let ctx = &self.definitions.ctx;
+        let TypeKind::List(element) = ctx.type_kind(argument.ty) else {
+            return Ok(None);
+        };
+        let Some(&first) = rest.first() else { return Ok(None) };
+        let first_type = self.graph.ty(first);
+        if matches!(ctx.type_kind(first_type), TypeKind::List(_)) || self.tuple_fits(first_type, element) {
+            return Ok(None);
+        }
+        let formal = Argument {
+            ty: element,
+            ..argument.clone()
+        };
+        let items: Result<Vec<Plan>, Mismatch> = rest
+            .iter()
+            .map(|&value| self.match_argument(&formal, value, true, bindings))
+            .collect();
+        Ok(Some(Plan::List(element, items?)))
+    }
+
+    fn match_argument(
+        &self,
+        argument: &Argument,
+        value: ValueId,
+        conversions: bool,
+        bindings: &mut Bindings,
+    ) -> Result<Plan, Mismatch> {
+        let ctx = &self.definitions.ctx;
+        let found = self.graph.ty(value);
+        let mismatch = |expected| Mismatch::Type {
+            argument: argument.name,
+            expected,
+            found,
+        };
+        let unwrapped = unwrap_optional(ctx, argument.ty);
+        if let (Some(count), TypeKind::List(element)) = (argument.broadcast, ctx.type_kind(unwrapped))
+            && element == found
+            && matches!(found, types::INT | types::FLOAT)
+        {
+            return Ok(Plan::Repeat(value, count));
+        }
+        let concrete = if has_variables(ctx, argument.ty) {
+            if self.empty_lists.contains(&value)
+                && let TypeKind::List(element) = ctx.type_kind(argument.ty)
+                && let Some(element) = substitute(ctx, element, bindings)
+            {
+                // The open list takes the type that other arguments have given to the variable.
+                return Ok(Plan::Value(value, Conversion::EmptyList(element)));
+            }
+            let mut trial = bindings.clone();
+            // Whether a class implements an interface is not for `match_formal` to know.
+            let lacks = match ctx.type_kind(argument.ty) {
+                TypeKind::Var(name) => bindings.get(name).is_some_and(|bound| {
+                    matches!(ctx.type_kind(bound), TypeKind::Interface(_)) && !self.definitions.is_subtype(found, bound)
+                }),
+                _ => false,
+            };
+            if lacks || !match_formal(ctx, argument.ty, found, &mut trial) {
+                let bound = match ctx.type_kind(argument.ty) {
+                    TypeKind::Var(name) => bindings.get(name).map(|ty| (name, ty)),
+                    _ => None,
+                };
+                return Err(Mismatch::Variable {
+                    argument: argument.name,
+                    formal: argument.ty,
+                    found,
+                    bound,
+                });
+            }
+            *bindings = trial;
+            substitute(ctx, argument.ty, bindings).ok_or(Mismatch::Unbound)?
+        } else {
+            argument.ty
+        };
+        let open = self.empty_lists.contains(&value);
+        let (conversion, result) = self.convert(found, open, concrete, conversions);
+        if self.definitions.is_subtype(result, concrete) {
+            Ok(Plan::Value(value, conversion))
+        } else {
+            Err(mismatch(concrete))
+        }
+    }
+
+    /// How a value of type `found` becomes a `wanted`, as far as it does, and the type that it then has.
+    pub(crate) fn convert(&self, found: TypeId, open: bool, wanted: TypeId, implicit: bool) -> (Conversion, TypeId) {
+        let ctx = &self.definitions.ctx;
+        let found_kind = ctx.type_kind(found);
+        if let TypeKind::Optional(inner) = ctx.type_kind(wanted)
+            && !matches!(found_kind, TypeKind::Optional(_) | TypeKind::None)
+        {
+            return self.convert(found, open, inner, implicit);
+        }
+        if let (true, TypeKind::List(element)) = (open, ctx.type_kind(wanted)) {
+            return (Conversion::EmptyList(element), wanted);
+        }
+        if let TypeKind::Tuple(elements) | TypeKind::NamedTuple(_, _, elements) = found_kind {
+            let elements = ctx.types(elements);
+            match ctx.type_kind(unwrap_optional(ctx, wanted)) {
+                TypeKind::List(element) if self.tuple_fits(found, element) => {
+                    return (Conversion::TupleToList(element), ctx.list_of(element));
+                }
+                TypeKind::Tuple(wanted_elements)
+                    if wanted_elements_len(ctx, wanted_elements) == elements.len()
+                        && !self.definitions.is_subtype(found, wanted) =>
+                {
+                    let parts: Vec<(Conversion, TypeId)> = elements
+                        .iter()
+                        .zip(ctx.types(wanted_elements))
+                        .map(|(&element, &wanted)| self.convert(element, false, wanted, implicit))
+                        .collect();
+                    let ty = ctx.tuple_of(&parts.iter().map(|(_, ty)| *ty).collect::<Vec<_>>());
+                    return (Conversion::Tuple(parts.into_iter().map(|(part, _)| part).collect()), ty);
+                }
+                _ => {}
+            }
+        }
+        if !implicit {
+            return (Conversion::None, found);
+        }
+        let operator = match (found_kind, wanted) {
+            (TypeKind::Tensor(_), types::FLOAT) => "aten::FloatImplicit",
+            (TypeKind::Tensor(_), types::INT) => "aten::IntImplicit",
+            (TypeKind::Tensor(_), types::COMPLEX) => "aten::ComplexImplicit",
+            (TypeKind::Tensor(_), types::NUMBER) => "aten::ScalarImplicit",
+            (TypeKind::Number, types::FLOAT) => "aten::Float",
+            (TypeKind::Number, types::INT) => "aten::Int",
+            (TypeKind::Number, types::COMPLEX) => "aten::Complex",
+            (TypeKind::Bool, types::FLOAT) => "aten::Float",
+            (TypeKind::Bool, types::INT) => "aten::Int",
+            // A bool is no Scalar: it becomes an int, with an int's part in promotion.
+            (TypeKind::Bool, types::NUMBER) => return (Conversion::Operator("aten::Int", types::INT), types::INT),
+            (TypeKind::Str, types::DEVICE) => "aten::device",
+            _ => return (Conversion::None, found),
+        };
+        (Conversion::Operator(operator, wanted), wanted)
+    }
+
+    fn tuple_fits(&self, tuple: TypeId, element: TypeId) -> bool {
+        match self.definitions.ctx.type_kind(tuple) {
+            TypeKind::Tuple(items) | TypeKind::NamedTuple(_, _, items) => self
+                .definitions
+                .ctx
+                .types(items)
+                .iter()
+                .all(|&item| self.definitions.is_subtype(item, element)),
+            _ => false,
+        }
+    }
+}
+
+fn wanted_elements_len(ctx: &Context, elements: frazil_ir::TypeListId) -> usize {
+    ctx.types(elements).len()
+}
+
+/// `T` of `T?`, or the type itself.
+pub(crate) fn unwrap_optional(ctx: &Context, ty: TypeId) -> TypeId {
+    match ctx.type_kind(ty) {
+        TypeKind::Optional(inner) => inner,
+        _ => ty,
+    }
+}
+
+fn has_variables(ctx: &Context, ty: TypeId) -> bool {
+    match ctx.type_kind(ty) {
+        TypeKind::Var(_) => true,
+        TypeKind::Optional(e) | TypeKind::List(e) | TypeKind::Future(e) | TypeKind::Await(e) | TypeKind::RRef(e) => {
+            has_variables(ctx, e)
+        }
+        TypeKind::Dict(k, v) => has_variables(ctx, k) || has_variables(ctx, v),
+        TypeKind::Tuple(es) => ctx.types(es).iter().any(|&e| has_variables(ctx, e)),
+        _ => false,
+    }
+}

@@ -1,0 +1,100 @@
+//! Calls in code that Python would run while it is traced.
+
+use std::sync::Arc;
+
+use frazil_ir::{Constant, TypeKind, ValueId, symbols, types};
+use ruff_text_size::Ranged;
+
+use super::Emitter;
+use super::matching::Arguments;
+use super::sugared::Sugared;
+use crate::error::Result;
+use crate::source::{DefPath, SourceFile};
+
+impl<'f> Emitter<'_, 'f> {
+    /// Spreads a list of integers into arguments that are integers: operators take sizes as a list, too.
+    pub(super) fn spread_list(&mut self, list: ValueId, arguments: &mut Arguments, node: &impl Ranged) -> Result<bool> {
+        let ctx = Arc::clone(self.names.ctx());
+        if self.kind_of(list) != TypeKind::List(types::INT) {
+            return Ok(false);
+        }
+        let before = std::mem::take(&mut arguments.positional);
+        let first = match before.as_slice() {
+            [] => {
+                arguments.positional.push(list);
+                return Ok(true);
+            }
+            [one] if self.kind_of(*one) == TypeKind::List(types::INT) => *one,
+            many if many.iter().all(|&value| self.kind_of(value) == TypeKind::Int) => {
+                self.locate(node);
+                self.op("prim::ListConstruct", many, ctx.list_of(types::INT))
+            }
+            _ => {
+                arguments.positional = before;
+                return Ok(false);
+            }
+        };
+        let all = self.builtin("aten::add", Arguments::of(&[first, list]), node)?;
+        arguments.positional.push(all);
+        Ok(true)
+    }
+
+    /// Calls a function or method of the text as Python does while it is traced: its parameters have the types of what they are given.
+    pub(super) fn call_python(
+        &mut self,
+        file: &Arc<SourceFile>,
+        path: DefPath,
+        this: Option<ValueId>,
+        arguments: &Arguments,
+        node: &impl Ranged,
+    ) -> Result<Sugared<'f>> {
+        let Some(def) = path.def(file) else {
+            return self.error("call", "this cannot be called", node);
+        };
+        let star = def.parameters.vararg.as_ref().or(def.parameters.kwarg.as_ref());
+        if star.is_some() {
+            return self.error(
+                "call",
+                format!("tracing `{}`, which takes any number of arguments", def.name),
+                node,
+            );
+        }
+        let ctx = Arc::clone(self.names.ctx());
+        let parameters = def.parameters.iter_non_variadic_params();
+        let parameters = parameters.skip(usize::from(this.is_some()));
+        let mut given = Vec::new();
+        let mut inputs: Vec<ValueId> = this.into_iter().collect();
+        let mut positional = arguments.positional.iter();
+        let mut keywords = arguments.keywords.clone();
+        for parameter in parameters {
+            let name = ctx.symbol(&parameter.parameter.name);
+            let at = keywords.iter().position(|&(keyword, _)| keyword == name);
+            let value = match (positional.next(), at) {
+                (Some(&value), _) => value,
+                (None, Some(at)) => keywords.swap_remove(at).1,
+                (None, None) if parameter.default.is_some() => continue,
+                (None, None) => {
+                    let message = format!("{}() is missing the argument '{}'", def.name, ctx.name(name));
+                    return self.error("call", message, node);
+                }
+            };
+            given.push((name, self.unshaped(self.ty(value))));
+            inputs.push(value);
+        }
+        if positional.next().is_some() || !keywords.is_empty() {
+            return self.error("call", format!("{}() is given too many arguments", def.name), node);
+        }
+        let this = this.map(|this| self.ty(this));
+        let id = self
+            .names
+            .definitions_mut()
+            .define_variant(file, path, symbols::EMPTY, this, given)?;
+        let schema = self.names.schema_of(id, self.file, node.range())?;
+        self.locate(node);
+        let output = schema.returns.first().map_or(types::NONE, |result| result.ty);
+        let ty = ctx.type_of_kind(TypeKind::Function(schema.name));
+        let function = self.builder().constant_typed(Constant::Function(schema.name), ty);
+        inputs.insert(0, function);
+        Ok(Sugared::Value(self.op("prim::CallFunction", &inputs, output)))
+    }
+}

@@ -1,0 +1,81 @@
+//! Source that refers to compiled code: functions that call functions of other units, and methods that are added to a class.
+
+use super::{Source, traces};
+use crate::error::{Result, SourceError};
+use crate::options::LoadOptions;
+use crate::program::{Known, NoSources, Program};
+use crate::python;
+use crate::source::with_stack;
+use frazil_ir::{CompilationUnit, Module, ObjectId, SymbolId, symbols};
+use indexmap::IndexMap;
+use std::sync::Arc;
+
+/// [`load_source`](super::load_source) of a text that may call `known` functions too. They, and what they need, are part of what comes back; of
+/// classes and functions with one name the first is taken.
+///
+/// # Errors
+/// As [`load_source`](super::load_source).
+pub fn load_source_with(file: &str, text: &str, known: &[Known<'_>], options: &LoadOptions<'_>) -> Result<Source> {
+    with_stack(|stack| {
+        let mut left_out: IndexMap<String, Box<SourceError>> = IndexMap::new();
+        loop {
+            let mut program = Program::new(options, &NoSources, stack);
+            program.operators = options.operators;
+            program.definitions.operators_first = options.operators_first;
+            for known in known {
+                program.know(known);
+            }
+            program.refusals.left_out = left_out.clone();
+            program.refusals.tolerates = true;
+            let parsed = program.start_text(file, text)?;
+            // Functions of a text that makes a module serve it: those that it does not call are Python's.
+            if let Some(root) = python::module(&mut program, &parsed)? {
+                program.refusals.tolerates = false;
+                program.compile_all()?;
+                let traces = std::mem::take(&mut program.definitions.traces);
+                let mut module = root.into_module(ObjectId::from_u32(0), options.ctx, program.definitions.unit);
+                traces::run(&mut module, traces, options)?;
+                return Ok(Source::Module(Box::new(module)));
+            }
+            program.define_text(&parsed)?;
+            program.compile_all()?;
+            let found = program.failures()?;
+            if found.is_empty() {
+                let refused = left_out.into_iter();
+                program.definitions.unit.refused = refused.map(|(name, error)| (name, error.to_string())).collect();
+                let traces = std::mem::take(&mut program.definitions.traces);
+                let mut module = Module::new(
+                    Arc::clone(options.ctx),
+                    program.definitions.unit,
+                    symbols::EMPTY,
+                    Vec::new(),
+                );
+                traces::run(&mut module, traces, options)?;
+                return Ok(Source::Unit(module.unit));
+            }
+            // What compiles does not need what does not: once more without that.
+            left_out.extend(found);
+        }
+    })
+}
+
+/// The unit with the functions of `text` as further methods of `class` (`ScriptModule.define`). They may call the unit's methods and one another.
+///
+/// # Errors
+/// When the text does not compile, or the class is not there or has a method of the name.
+pub fn define_methods(
+    file: &str,
+    text: &str,
+    unit: CompilationUnit,
+    class: SymbolId,
+    options: &LoadOptions<'_>,
+) -> Result<CompilationUnit> {
+    with_stack(|stack| {
+        let mut program = Program::new(options, &NoSources, stack);
+        program.operators = options.operators;
+        program.adopt(unit);
+        program.define_text_methods(file, text, class)?;
+        program.compile_all()?;
+        Ok(program.definitions.unit)
+    })
+}

@@ -1,0 +1,120 @@
+//! Loading: an archive or a source text becomes a [`Module`].
+
+mod checkpoint;
+mod extend;
+mod traces;
+
+use std::fs::File;
+use std::path::Path;
+
+use frazil_ir::{CompilationUnit, Module};
+use frazil_limits::Budget;
+
+use crate::archive::{Archive, ArchiveError, Limits, SharedBytes, foreign};
+use crate::error::Result;
+use crate::objects;
+use crate::options::LoadOptions;
+use crate::program::{ArchiveSources, Program};
+use crate::source::with_stack;
+
+pub use checkpoint::Checkpoint;
+pub use extend::{define_methods, load_source_with};
+
+/// Loads the archive at `path`: tensors of the module are windows on the file, which is read when their elements are needed. Until then it must
+/// not be changed; [`load_open`] gives what says whether it was.
+///
+/// # Errors
+/// When the file cannot be read, is no TorchScript archive, or its code does not compile.
+pub fn load(path: &Path, options: &LoadOptions<'_>) -> Result<Module> {
+    load_archive(&Archive::open(path)?, options)
+}
+
+/// Loads the archive that `file` is, as [`load`], with the bytes that tensors are read from: [`SharedBytes::is_whole`] says whether they could be so far.
+/// `path` is for messages.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_open(file: File, path: &Path, options: &LoadOptions<'_>) -> Result<(Module, SharedBytes)> {
+    let archive = Archive::new(SharedBytes::of_file(file, path)?, Limits::default())?;
+    Ok((load_archive(&archive, options)?, archive.file().clone()))
+}
+
+/// Loads an archive that is in memory.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_bytes(bytes: Vec<u8>, options: &LoadOptions<'_>) -> Result<Module> {
+    load_archive(&Archive::new(SharedBytes::from(bytes), Limits::default())?, options)
+}
+
+/// Loads an open archive.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_archive(archive: &Archive, options: &LoadOptions<'_>) -> Result<Module> {
+    if let Some(foreign) = foreign::of_entries(&archive.names().collect::<Vec<_>>()) {
+        return Err(ArchiveError::from(foreign).into());
+    }
+    // Within a budget of the caller's, if there is one.
+    let budget = Budget::with_allowance(archive.reading_bytes());
+    let _entered = budget.enter();
+    let loaded = with_stack(|stack| {
+        let sources = ArchiveSources { archive };
+        let mut program = Program::new(options, &sources, stack);
+        program.definitions.version = archive.version();
+        if archive.contains("constants.pkl") {
+            program.definitions.constants = objects::read_constants(&mut program, archive)?;
+        }
+        let root = objects::read(&mut program, archive)?;
+        program.compile_all()?;
+        let mut module = program
+            .definitions
+            .objects
+            .into_module(root, options.ctx, program.definitions.unit);
+        for name in archive.names() {
+            if let Some(file) = name.strip_prefix("extra/") {
+                module.extra_files.insert(file.to_owned(), archive.read(name)?.into());
+            } else if name == "traced_inputs.pkl" || name.starts_with("traced_inputs/") {
+                module.records.insert(name.to_owned(), archive.read(name)?.into());
+            }
+        }
+        Ok(module)
+    });
+    // An error of a part of it, as a file of source has, does not say that it is one of the limit.
+    match budget.exceeded() {
+        Some(exceeded) => Err(exceeded.clone().into()),
+        None => loaded,
+    }
+}
+
+/// Compiles the functions and classes of a TorchScript source text. Functions are named as they stand there, without a prefix; they may
+/// call operators of the catalogue (`torch.relu(x)`, `x.relu()`) and one another. `file` names the text in source ranges and errors.
+///
+/// # Errors
+/// When the text does not compile.
+pub fn compile_source(file: &str, text: &str, options: &LoadOptions<'_>) -> Result<CompilationUnit> {
+    Ok(match load_source(file, text, options)? {
+        Source::Module(module) => module.unit,
+        Source::Unit(unit) => unit,
+    })
+}
+
+/// What a TorchScript source text turned out to be.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one a file")]
+pub enum Source {
+    /// A module: the text has classes that derive from `torch.nn.Module`.
+    Module(Box<Module>),
+    /// Functions and classes.
+    Unit(CompilationUnit),
+}
+
+/// Compiles a TorchScript source text. One that makes modules, or has classes that derive from `torch.nn.Module`, makes a module: the global
+/// variable `model`, else the only global variable that is a module, else an object of the last such class, made without arguments. The text
+/// is run on the part of Python that docs/language.md describes.
+///
+/// # Errors
+/// When the text does not compile, or a constructor does what only Python can.
+pub fn load_source(file: &str, text: &str, options: &LoadOptions<'_>) -> Result<Source> {
+    load_source_with(file, text, &[], options)
+}

@@ -1,0 +1,230 @@
+//! The definitions of a program: its functions, classes and constants as far as they are known, and the settings of its compilation.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use frazil_ir::schema::FunctionSchema;
+use frazil_ir::{
+    AttributeKind, ClassKind, CompilationUnit, Constant, Context, Function, FunctionId, Graph, SymbolId, TypeId,
+};
+
+use super::alternatives::{Alternatives, Choice};
+use super::class::{Base, MethodTable};
+use super::objects::Objects;
+use super::top::Top;
+use super::traced::Traces;
+use super::union::union_of;
+use crate::options::LoadOptions;
+use crate::source::decorators::{self, Marker};
+use crate::source::{DefPath, Rules, SourceFile, Stack};
+
+/// What a qualified name stands for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Global {
+    Function(FunctionId),
+    /// A class, interface, enumeration or NamedTuple.
+    Type(TypeId),
+    /// One of several functions, chosen by the arguments of the call. The index into [`Definitions::alternatives`].
+    Alternatives(usize),
+}
+
+/// The body of a function: its place in the source, and how far it is compiled.
+pub(crate) struct Body {
+    pub(crate) file: Arc<SourceFile>,
+    pub(crate) path: DefPath,
+    /// Whether the definition states the type of its result.
+    pub(crate) declared: bool,
+    /// Methods may call one another in circles.
+    pub(crate) is_method: bool,
+    pub(crate) state: BodyState,
+}
+
+/// How far the body of a function is compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BodyState {
+    Waiting,
+    Compiling,
+    Done,
+    /// Its error is among the refusals.
+    Failed,
+}
+
+/// The definitions of a program, and the settings of its compilation.
+pub(crate) struct Definitions {
+    pub(crate) ctx: Arc<Context>,
+    /// As in the options.
+    pub(crate) operators_first: bool,
+    /// The format version that the code was written for.
+    pub(crate) version: u64,
+    /// The stack that the work runs on.
+    pub(crate) stack: Stack,
+    /// The rules of the program: those of source, and of the library that it uses, or those of archives.
+    pub(crate) rules: Rules,
+    pub(crate) unit: CompilationUnit,
+    pub(crate) globals: HashMap<SymbolId, Global>,
+    /// NamedTuples whose fields are being read: one that contains itself would be infinite.
+    pub(crate) defining: HashSet<String>,
+    pub(crate) bodies: HashMap<FunctionId, Body>,
+    /// Functions in the order of their definition, to be compiled.
+    pub(crate) order: Vec<FunctionId>,
+    /// Classes of a source text whose `__init__` is being compiled: what it sets are their attributes.
+    pub(crate) initialising: Vec<SymbolId>,
+    /// Static methods, by class and name.
+    pub(crate) statics: HashMap<(SymbolId, SymbolId), FunctionId>,
+    /// Classes of modules that a source text made, with what is not compiled yet.
+    pub(crate) modules: HashMap<SymbolId, MethodTable>,
+    /// Functions that share a name.
+    pub(crate) alternatives: Vec<Alternatives>,
+    /// The number of class names that have been mangled.
+    mangled: usize,
+    /// `CONSTANTS.c0`, `CONSTANTS.c1`, ...
+    pub(crate) constants: Vec<Constant>,
+    /// The objects that the archive holds.
+    pub(crate) objects: Objects,
+    /// The globals of the source text once it has been run.
+    pub(crate) top: Option<Top>,
+    /// The bases of the classes of the source text, by the numbers of the class and of the base.
+    pub(crate) bases: HashMap<(usize, usize), Base>,
+    /// Functions of the text that `torch.jit.script` was given, by statement.
+    pub(crate) scripted: HashSet<usize>,
+    /// The functions and methods that `torch.jit.trace` records.
+    pub(crate) traces: Traces,
+}
+
+impl Definitions {
+    /// No definitions, under these options.
+    pub(crate) fn new(options: &LoadOptions<'_>, stack: Stack) -> Definitions {
+        Definitions {
+            ctx: Arc::clone(options.ctx),
+            operators_first: false,
+            version: u64::MAX,
+            stack,
+            rules: Rules::Archive,
+            unit: CompilationUnit::default(),
+            globals: HashMap::new(),
+            defining: HashSet::new(),
+            bodies: HashMap::new(),
+            order: Vec::new(),
+            initialising: Vec::new(),
+            statics: HashMap::new(),
+            modules: HashMap::new(),
+            alternatives: Vec::new(),
+            mangled: 0,
+            constants: Vec::new(),
+            objects: Objects::default(),
+            top: None,
+            bases: HashMap::new(),
+            scripted: HashSet::new(),
+            traces: Traces::default(),
+        }
+    }
+
+    /// Whether `class` is a class of modules.
+    pub(crate) fn is_module(&self, class: SymbolId) -> bool {
+        self.unit
+            .class(class)
+            .is_some_and(|class| class.kind == ClassKind::Module)
+    }
+
+    /// The static method `name` of `class`.
+    pub(crate) fn static_method(&self, class: SymbolId, name: SymbolId) -> Option<FunctionId> {
+        self.statics.get(&(class, name)).copied()
+    }
+
+    /// Adds a function whose body is not compiled yet.
+    pub(crate) fn add_body(
+        &mut self,
+        file: &Arc<SourceFile>,
+        path: DefPath,
+        schema: FunctionSchema,
+        is_method: bool,
+    ) -> FunctionId {
+        let declared = !schema.returns.is_empty();
+        let graph = Graph::new(Arc::clone(&self.ctx));
+        let name = schema.name;
+        let id = self.unit.add_function(Function { name, schema, graph });
+        self.bodies.insert(
+            id,
+            Body {
+                file: Arc::clone(file),
+                path,
+                declared,
+                is_method,
+                state: BodyState::Waiting,
+            },
+        );
+        self.order.push(id);
+        id
+    }
+
+    /// Where the function `id` stands in the text, if Python would run it: nothing says that it is compiled.
+    pub(crate) fn python_function(&self, id: FunctionId) -> Option<(Arc<SourceFile>, DefPath)> {
+        let body = self.bodies.get(&id).filter(|body| body.file.rules.is_source())?;
+        let def = body.path.def(&body.file)?;
+        let is_plain = !decorators::is_compiled(&body.file, def) && !self.scripted.contains(&body.path.statement);
+        (is_plain && body.path.method.is_none()).then(|| (Arc::clone(&body.file), body.path))
+    }
+
+    /// Whether code that calls the function raises instead.
+    pub(crate) fn is_unused(&self, id: FunctionId) -> bool {
+        let Some(body) = self.bodies.get(&id) else { return false };
+        let marker = body.path.def(&body.file).map(|def| decorators::marker(&body.file, def));
+        matches!(marker, Some(Ok(Marker::Unused)))
+    }
+
+    /// A number for a class name that is taken.
+    pub(crate) fn mangle(&mut self) -> usize {
+        self.mangled += 1;
+        self.mangled - 1
+    }
+
+    /// Makes a function known by its qualified name.
+    pub(crate) fn know_function(&mut self, qualified: &str, id: FunctionId) {
+        let symbol = self.ctx.symbol(qualified);
+        self.globals.insert(symbol, Global::Function(id));
+    }
+
+    /// Whether an assignment to attribute `name` declares it: the first one in the `__init__` of a class of source.
+    pub(crate) fn would_declare(&self, class: SymbolId, name: SymbolId) -> bool {
+        self.initialising.last() == Some(&class)
+            && self
+                .unit
+                .class(class)
+                .is_some_and(|class| !class.attributes.contains_key(&name))
+    }
+
+    /// The type of an attribute that is set to a value of type `given`. In the `__init__` of a class of source this declares it.
+    pub(crate) fn attribute_to_set(&mut self, class: SymbolId, name: SymbolId, given: TypeId) -> Option<TypeId> {
+        let declares = self.initialising.last() == Some(&class);
+        let class = self.unit.classes.get_mut(&class)?;
+        if let Some(attribute) = class.attributes.get(&name) {
+            return Some(attribute.ty);
+        }
+        if !declares {
+            return None;
+        }
+        class.add_attribute(name, given, AttributeKind::Plain);
+        Some(given)
+    }
+
+    pub(crate) fn add_choice(&mut self, name: SymbolId, choice: Choice) -> Global {
+        self.add_alternatives(name, Alternatives::Flag(choice))
+    }
+
+    pub(crate) fn add_alternatives(&mut self, name: SymbolId, alternatives: Alternatives) -> Global {
+        let global = Global::Alternatives(self.alternatives.len());
+        self.alternatives.push(alternatives);
+        self.globals.insert(name, global);
+        global
+    }
+
+    /// Returns true if a value of type `a` can be used where `b` is expected; classes can be used as the interfaces that they implement.
+    pub(crate) fn is_subtype(&self, a: TypeId, b: TypeId) -> bool {
+        self.unit.is_subtype(&self.ctx, a, b)
+    }
+
+    /// The union of `members`; with `None` and one more it is an optional. A number is one of the three kinds of numbers.
+    pub(crate) fn union_of(&self, members: &[TypeId]) -> TypeId {
+        union_of(&self.ctx, members)
+    }
+}

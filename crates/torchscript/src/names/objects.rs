@@ -1,0 +1,49 @@
+//! Objects that are being read or made, by number.
+
+use std::sync::Arc;
+
+use frazil_ir::{CompilationUnit, Constant, Context, Module, Object, ObjectId, TypeId, TypeKind, types};
+
+/// The objects of an archive by number: those that code names as constants, then the module and what it reaches.
+#[derive(Default)]
+pub(crate) struct Objects {
+    pub(crate) objects: Vec<Object>,
+    /// What objects with `__setstate__` are to be restored from, inner ones first.
+    pub(crate) states: Vec<(ObjectId, Constant)>,
+}
+
+impl Objects {
+    /// These objects, of which the first is the module.
+    pub(crate) fn new(objects: Vec<Object>) -> Objects {
+        Objects {
+            objects,
+            states: Vec::new(),
+        }
+    }
+
+    /// The class of object `id`.
+    pub(crate) fn ty(&self, ctx: &Context, id: ObjectId) -> TypeId {
+        match self.objects.get(id.as_u32() as usize) {
+            Some(object) => ctx.type_of_kind(TypeKind::Class(object.class)),
+            None => types::ANY,
+        }
+    }
+
+    /// The module of these objects and the code of their classes; `root` is the module itself.
+    pub(crate) fn into_module(self, root: ObjectId, ctx: &Arc<Context>, unit: CompilationUnit) -> Module {
+        let mut objects = self.objects.into_iter();
+        let first = objects.next().unwrap_or(Object {
+            class: frazil_ir::symbols::EMPTY,
+            slots: Vec::new(),
+        });
+        let mut module = Module::new(Arc::clone(ctx), unit, first.class, first.slots);
+        for object in objects {
+            module.add_object(object);
+        }
+        for (object, state) in self.states {
+            module.set_state(object, Some(state));
+        }
+        module.root = root;
+        module
+    }
+}

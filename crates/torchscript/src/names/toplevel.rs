@@ -1,0 +1,139 @@
+//! The globals of a source text, as compiled code refers to them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use frazil_ir::Constant;
+use ruff_python_ast::{Expr, Stmt};
+use ruff_text_size::{Ranged, TextRange};
+
+use super::definitions::Definitions;
+use super::top::{Bound, Top, TopName};
+use crate::error::Result;
+use crate::source::SourceFile;
+
+impl Definitions {
+    /// Notes what running `file` gave.
+    pub(crate) fn set_top(
+        &mut self,
+        file: &SourceFile,
+        names: HashMap<String, TopName>,
+        bound: HashMap<TextRange, Bound>,
+        constants: HashMap<String, Constant>,
+    ) {
+        self.top = Some(Top {
+            text: Arc::clone(&file.text),
+            names,
+            bound,
+            constants,
+        });
+    }
+
+    /// The functions and classes of the source text that a name stands for, in the order of the text.
+    pub(crate) fn definitions(&self, file: &SourceFile) -> Vec<usize> {
+        let names = self.top.iter().flat_map(|top| &top.names);
+        let mut numbers: Vec<usize> = names
+            .filter_map(|(name, known)| match known {
+                // Another name for a function is no function.
+                TopName::Definition(number) => file.definitions(name).contains(number).then_some(*number),
+                _ => None,
+            })
+            .collect();
+        numbers.sort_by_key(|&number| file.statement(number).map(Ranged::start));
+        numbers
+    }
+
+    /// The name under which the text defines the function or class that `name` is another name for.
+    pub(crate) fn defined_as(&self, file: &SourceFile, name: &str) -> Option<String> {
+        let top = self.top.as_ref().filter(|_| file.rules.is_source())?;
+        let Some(TopName::Definition(number) | TopName::Scripted(number)) = top.names.get(name) else {
+            return None;
+        };
+        let own = match file.statement(*number)? {
+            Stmt::FunctionDef(def) => &def.name,
+            Stmt::ClassDef(def) => &def.name,
+            _ => return None,
+        };
+        let is_current = matches!(top.names.get(own.as_str()), Some(TopName::Definition(now)) if now == number);
+        (own.as_str() != name && is_current).then(|| own.to_string())
+    }
+
+    /// The traced function that a name of the source text stands for.
+    pub(crate) fn traced_as(&self, file: &SourceFile, name: &str) -> Option<usize> {
+        let top = self.top.as_ref().filter(|_| file.rules.is_source())?;
+        match top.names.get(name) {
+            Some(TopName::Traced(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// Names at the top level for functions that are compiled or traced under another name, with their numbers: of a statement, or of a trace.
+    pub(crate) fn compiled_names(&self) -> Vec<(String, usize, bool)> {
+        let names = self.top.iter().flat_map(|top| &top.names);
+        let mut names: Vec<_> = names
+            .filter_map(|(name, known)| match known {
+                TopName::Scripted(statement) => Some((name.clone(), *statement, false)),
+                TopName::Traced(number) => Some((name.clone(), *number, true)),
+                _ => None,
+            })
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// The statements of `file` that may say what `name` is.
+    pub(crate) fn candidates<'f>(&self, file: &'f SourceFile, name: &str) -> Result<Vec<(usize, &'f Stmt)>> {
+        let known = match &self.top {
+            Some(top) if file.rules.is_source() => top.names.get(name),
+            _ => None,
+        };
+        match known {
+            Some(TopName::Definition(number) | TopName::Scripted(number)) => {
+                Ok(file.statement(*number).map(|s| (*number, s)).into_iter().collect())
+            }
+            Some(TopName::Refused(error)) if !file.definitions(name).is_empty() => Err(error.clone().into()),
+            // What was defined before is hidden by it.
+            Some(TopName::Elsewhere) if !file.definitions(name).is_empty() => Ok(Vec::new()),
+            _ => {
+                let defined = file.definitions(name).iter().rev();
+                let defined = defined.filter_map(|&number| Some((number, file.statement(number)?)));
+                let assigned = file.assignments(name).iter();
+                let assigned = assigned.filter_map(|&number| Some((number, file.statement(number)?)));
+                Ok(defined.chain(assigned).collect())
+            }
+        }
+    }
+
+    /// The class of the value that `name` has at the top level of a source text, which code cannot use.
+    ///
+    /// # Errors
+    /// When the value cannot be known.
+    pub(crate) fn python_value(&self, file: &SourceFile, name: &str) -> Result<Option<&'static str>> {
+        match self
+            .top
+            .as_ref()
+            .filter(|_| file.rules.is_source())
+            .and_then(|top| top.names.get(name))
+        {
+            Some(TopName::Python(class)) => Ok(Some(class)),
+            Some(TopName::Refused(error)) => Err(error.clone().into()),
+            _ => Ok(None),
+        }
+    }
+
+    /// What `expr` was when its definition was run, if it is a default or a value in a class body.
+    pub(crate) fn bound_value(&self, file: &SourceFile, expr: &Expr) -> Option<&Bound> {
+        let top = self.top.as_ref().filter(|top| Arc::ptr_eq(&top.text, &file.text))?;
+        top.bound.get(&expr.range())
+    }
+
+    /// The number, string or tensor that a name at the top level of the text has, for code that Python would run.
+    pub(crate) fn python_constant(&self, file: &SourceFile, name: &str) -> Option<Constant> {
+        self.top
+            .as_ref()
+            .filter(|_| file.rules.is_source())?
+            .constants
+            .get(name)
+            .cloned()
+    }
+}

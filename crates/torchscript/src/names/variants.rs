@@ -1,0 +1,190 @@
+//! Functions and methods of source that `torch.jit.trace` records.
+//!
+//! What is traced is compiled in a mode of its own first: parameters have the types of what the function is given, defaults and global values are constants, and
+//! functions of the text that it calls are compiled so in turn. The caller then runs that code once on the example inputs
+//! ([`Tracer`](crate::options::Tracer)); what it records takes the code's place.
+
+use std::sync::Arc;
+
+use frazil_ir::schema::{Argument, FunctionSchema};
+use frazil_ir::{Constant, Context, FunctionId, ObjectId, SymbolId, TypeId, TypeKind, symbols, types};
+use ruff_python_ast::Stmt;
+
+use super::definitions::Definitions;
+use super::traced::Variant;
+use crate::error::{Result, SourceError};
+use crate::options::TraceRequest;
+use crate::source::{DefPath, SourceFile};
+
+impl Definitions {
+    /// The types of example inputs as parameters have them.
+    pub(crate) fn type_of_input(&self, input: &Constant) -> TypeId {
+        fn plain(ctx: &Context, ty: TypeId) -> TypeId {
+            match ctx.type_kind(ty) {
+                TypeKind::Tensor(_) => types::TENSOR,
+                TypeKind::List(element) => ctx.list_of(plain(ctx, element)),
+                TypeKind::Dict(key, value) => ctx.dict_of(plain(ctx, key), plain(ctx, value)),
+                TypeKind::Tuple(elements) => {
+                    let elements = ctx.types(elements).to_vec();
+                    let elements: Vec<TypeId> = elements.into_iter().map(|ty| plain(ctx, ty)).collect();
+                    ctx.tuple_of(&elements)
+                }
+                _ => ty,
+            }
+        }
+        plain(&self.ctx, input.ty(&self.ctx))
+    }
+
+    /// The traced function of this number, whose code is compiled when it is first called.
+    pub(crate) fn traced_function(&mut self, number: usize) -> Result<Option<FunctionId>> {
+        let Some(traced) = self.traces.functions.get(number) else {
+            return Ok(None);
+        };
+        if traced.id.is_some() {
+            return Ok(traced.id);
+        }
+        let (file, statement) = (Arc::clone(&traced.file), traced.statement);
+        let (inputs, strict, error) = (traced.inputs.clone(), traced.strict, traced.error.clone());
+        let names = traced
+            .names
+            .iter()
+            .map(|name| self.ctx.symbol(&format!("__torch__.{name}")));
+        let names = names.collect();
+        let Some(Stmt::FunctionDef(def)) = file.statement(statement) else {
+            return Ok(None);
+        };
+        let parameters: Vec<SymbolId> = def
+            .parameters
+            .iter_non_variadic_params()
+            .map(|parameter| self.ctx.symbol(&parameter.parameter.name))
+            .collect();
+        let given: Vec<(SymbolId, TypeId)> = parameters
+            .iter()
+            .zip(&inputs)
+            .map(|(&name, input)| (name, self.type_of_input(input)))
+            .collect();
+        if given.len() < inputs.len() {
+            let message = format!("{}() is given too many arguments", def.name);
+            return Err(file.error("construct", message, def).into());
+        }
+        let qualified = format!("__torch__.___torch_mangle_{}.{}", self.mangle(), def.name);
+        let name = self.ctx.symbol(&qualified);
+        let path = DefPath {
+            statement,
+            method: None,
+        };
+        let id = self.define_variant(&file, path, name, None, given)?;
+        if let Some(traced) = self.traces.functions.get_mut(number) {
+            traced.id = Some(id);
+        }
+        self.traces.requests.push(TraceRequest {
+            function: id,
+            inputs,
+            object: None,
+            strict,
+            names,
+            error,
+        });
+        Ok(Some(id))
+    }
+
+    /// A function as Python runs it on arguments of these types; other parameters have their defaults.
+    pub(crate) fn define_variant(
+        &mut self,
+        file: &Arc<SourceFile>,
+        path: DefPath,
+        name: SymbolId,
+        this: Option<TypeId>,
+        given: Vec<(SymbolId, TypeId)>,
+    ) -> Result<FunctionId> {
+        let known = self.traces.variants.iter().find(|variant| {
+            Arc::ptr_eq(&variant.text, &file.text)
+                && (variant.statement, variant.method) == (path.statement, path.method)
+                && variant.this == this
+                && variant.types == given
+                && name == symbols::EMPTY
+        });
+        if let Some(known) = known {
+            return Ok(known.id);
+        }
+        let name = match name {
+            symbols::EMPTY => {
+                let simple = path.def(file).map_or("f", |def| def.name.as_str());
+                let qualified = format!("__torch__.___torch_mangle_{}.{simple}", self.mangle());
+                self.ctx.symbol(&qualified)
+            }
+            name => name,
+        };
+        let mut arguments: Vec<Argument> = Vec::new();
+        if let (Some(this), Some(def)) = (this, path.def(file)) {
+            let first = def.parameters.iter_non_variadic_params().next();
+            let simple = first.map_or("self", |parameter| parameter.parameter.name.as_str());
+            arguments.push(Argument::plain(self.ctx.symbol(simple), this));
+        }
+        arguments.extend(given.iter().map(|&(name, ty)| Argument::plain(name, ty)));
+        let schema = FunctionSchema {
+            name,
+            overload: symbols::EMPTY,
+            arguments,
+            returns: Vec::new(),
+            is_vararg: false,
+            is_varret: false,
+        };
+        let id = self.add_body(file, path, schema, this.is_some());
+        self.traces.context.inlined.insert(id);
+        self.traces.variants.push(Variant {
+            text: Arc::clone(&file.text),
+            statement: path.statement,
+            method: path.method,
+            this,
+            types: given,
+            id,
+        });
+        Ok(id)
+    }
+
+    /// Traces a method of a module that is made.
+    pub(crate) fn trace_method(
+        &mut self,
+        object: ObjectId,
+        class: SymbolId,
+        method: &str,
+        inputs: Vec<Constant>,
+        strict: bool,
+        error: Box<SourceError>,
+    ) -> Result<()> {
+        let Some((file, path)) = self.python_method(class, method) else {
+            let mut error = error;
+            error.diagnostic.message = format!("the module has no method `{method}` that can be traced");
+            return Err(error.into());
+        };
+        let Some(def) = path.def(&file) else { return Ok(()) };
+        let parameters = def.parameters.iter_non_variadic_params().skip(1);
+        let parameters: Vec<SymbolId> = parameters.map(|p| self.ctx.symbol(&p.parameter.name)).collect();
+        let given: Vec<(SymbolId, TypeId)> = parameters
+            .iter()
+            .zip(&inputs)
+            .map(|(&name, input)| (name, self.type_of_input(input)))
+            .collect();
+        if given.len() < inputs.len() {
+            let message = format!("{method}() is given too many arguments");
+            return Err(file.error("construct", message, def).into());
+        }
+        let full = self.ctx.symbol(&format!("{}.{method}", self.ctx.name(class)));
+        let this = self.ctx.type_of_kind(TypeKind::Class(class));
+        let id = self.define_variant(&file, path, full, Some(this), given)?;
+        let symbol = self.ctx.symbol(method);
+        if let Some(class) = self.unit.classes.get_mut(&class) {
+            class.methods.insert(symbol, id);
+        }
+        self.traces.requests.push(TraceRequest {
+            function: id,
+            inputs,
+            object: Some(object),
+            strict,
+            names: Vec::new(),
+            error,
+        });
+        Ok(())
+    }
+}

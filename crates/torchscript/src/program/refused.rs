@@ -1,0 +1,96 @@
+//! Functions and classes of a source text that do not compile. They fail the text only where something needs them.
+
+use std::collections::HashMap;
+
+use frazil_ir::FunctionId;
+use indexmap::IndexMap;
+use ruff_python_ast::Stmt;
+
+use super::Program;
+use crate::error::{LoadError, Result, SourceError};
+use crate::names::Names;
+use crate::source::SOURCE_QUALIFIER;
+use crate::source::decorators::is_scripted_statement;
+
+/// What of a text does not compile.
+#[derive(Default)]
+pub(crate) struct Refusals {
+    /// Whether to go on behind such a function.
+    pub(crate) tolerates: bool,
+    /// The functions and classes at the top level, by name, with the first error of each.
+    pub(crate) found: IndexMap<String, Box<SourceError>>,
+    /// Names that are known not to compile, and are left out.
+    pub(crate) left_out: IndexMap<String, Box<SourceError>>,
+    errors: HashMap<FunctionId, Box<SourceError>>,
+}
+
+impl Refusals {
+    /// Whether the function or class `name` is left out.
+    pub(super) fn skips(&self, name: &str) -> bool {
+        self.left_out.contains_key(name)
+    }
+
+    pub(super) fn keep(&mut self, id: FunctionId, error: &SourceError) {
+        self.errors.entry(id).or_insert_with(|| Box::new(error.clone()));
+    }
+
+    /// Why the function `id` does not compile.
+    pub(super) fn error_of(&self, id: FunctionId) -> LoadError {
+        match self.errors.get(&id) {
+            Some(error) => error.clone().into(),
+            None => LoadError::Thread(std::io::Error::other("a function failed without an error")),
+        }
+    }
+}
+
+impl Program<'_> {
+    /// The functions and classes that do not compile, to be left out.
+    ///
+    /// # Errors
+    /// When that is all that the text has, or when a decorator says that the text needs it.
+    pub(crate) fn failures(&mut self) -> Result<IndexMap<String, Box<SourceError>>> {
+        let found = std::mem::take(&mut self.refusals.found);
+        let Some(file) = self.file(SOURCE_QUALIFIER)? else {
+            return Ok(found);
+        };
+        let all = self.definitions.definitions(&file);
+        let remaining = all.iter().filter(|&&number| {
+            let name = match file.statement(number) {
+                Some(Stmt::FunctionDef(def)) => def.name.as_str(),
+                Some(Stmt::ClassDef(def)) => def.name.as_str(),
+                _ => return false,
+            };
+            !found.contains_key(name) && !self.refusals.skips(name)
+        });
+        let mut compiled = self.definitions.compiled_names().into_iter();
+        let has_compiled = compiled.any(|(name, ..)| !found.contains_key(&name) && !self.refusals.skips(&name));
+        let is_empty = remaining.count() == 0 && !has_compiled;
+        let needed = found.iter().find(|(name, _)| {
+            let numbers = file.definitions(name).iter();
+            is_empty
+                || numbers
+                    .filter_map(|&number| file.statement(number))
+                    .any(|s| is_scripted_statement(&file, s))
+        });
+        match needed {
+            Some((_, error)) => Err(error.clone().into()),
+            None => Ok(found),
+        }
+    }
+
+    /// Goes on behind a definition that does not compile, where that is tolerated. `name` is that of a function or method.
+    pub(super) fn note_refusal(&mut self, name: &str, compiled: Result<()>) -> Result<()> {
+        match compiled {
+            Err(LoadError::Source(error)) if self.refusals.tolerates => {
+                let simple = name
+                    .strip_prefix(SOURCE_QUALIFIER)
+                    .map_or(name, |name| name.trim_start_matches('.'));
+                let mut parts = simple.split('.').filter(|part| !part.starts_with("___torch_mangle_"));
+                let simple = parts.next().unwrap_or(simple).to_owned();
+                self.refusals.found.entry(simple).or_insert(error);
+                Ok(())
+            }
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The state of a run of a text: variables, limits, errors.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use ruff_python_ast::Stmt;
+use ruff_text_size::Ranged;
+
+use super::globals::Globals;
+use super::random::Random;
+use super::value::{FunctionRef, Py};
+use crate::error::{Result, SourceError};
+use crate::names::{ClassRef, Names};
+use crate::source::SourceFile;
+
+/// How errors end about what only Python can evaluate.
+pub(super) const BEYOND: &str = "cannot be evaluated without Python";
+
+/// Most steps of statements and expressions that running a text may take, beside one for each byte of it.
+pub(super) const MAX_STEPS: usize = 500_000;
+
+/// Most elements of lists, strings and tensors that expressions may give, in units of 16.
+pub(super) const MAX_WORK: u64 = 1 << 30;
+
+/// Most bytes of the lists, strings and dictionaries that expressions make.
+pub(super) const MAX_BYTES: u64 = 1 << 29;
+
+/// Most bytes of the tensors that expressions make; an element takes eight while the text runs.
+pub(super) const MAX_TENSOR_BYTES: u64 = 8 << 30;
+
+/// Calls nested more deeply than this are taken for endless recursion.
+pub(super) const MAX_CALLS: usize = 100;
+
+/// Expressions and calls nested more deeply than this are refused: they are evaluated recursively.
+pub(super) const MAX_DEPTH: usize = 2000;
+
+/// Longest list, string or range that a constructor may make.
+pub(super) const MAX_LENGTH: i64 = 1 << 20;
+
+/// Runs constructors.
+pub(super) struct Maker<'m> {
+    pub(super) names: &'m mut dyn Names,
+    pub(super) random: Random,
+    pub(super) globals: Globals,
+    /// The classes of objects in the order in which methods are looked up, by class.
+    pub(super) chains: HashMap<(Rc<str>, usize), Rc<[ClassRef]>>,
+    /// The variables of functions of the text, by statement and method.
+    pub(super) locals: HashMap<(usize, Option<usize>), Rc<BTreeSet<String>>>,
+    /// Values at the top level of files of the library.
+    pub(super) library_values: HashMap<String, Py>,
+    /// Whether the text traces a module.
+    pub(super) has_traces: bool,
+    pub(super) steps: usize,
+    pub(super) max_steps: usize,
+    /// Elements of values that expressions gave.
+    pub(super) work: u64,
+    /// Bytes of lists, strings and dictionaries that expressions made.
+    pub(super) bytes: u64,
+    /// Bytes of tensors that expressions made.
+    pub(super) tensor_bytes: u64,
+    pub(super) calls: usize,
+    pub(super) depth: usize,
+}
+
+/// The variables of a function that runs.
+pub(super) struct Scope {
+    pub(super) file: Arc<SourceFile>,
+    pub(super) variables: HashMap<String, Py>,
+    /// The class whose method runs, for `super()`.
+    pub(super) class: Option<Rc<ClassRef>>,
+    pub(super) this: Option<Py>,
+    /// Whether its variables are the globals.
+    pub(super) is_top: bool,
+    /// Whether it is that of a class body.
+    pub(super) is_class: bool,
+    /// Names that the function declares global.
+    pub(super) globals: HashSet<String>,
+    /// The function of the text whose variables they are.
+    pub(super) function: Option<FunctionRef>,
+}
+
+impl Scope {
+    /// The scope of a function of `file` without variables.
+    pub(super) fn new(file: &Arc<SourceFile>) -> Scope {
+        Scope {
+            file: Arc::clone(file),
+            variables: HashMap::new(),
+            class: None,
+            this: None,
+            is_top: false,
+            is_class: false,
+            globals: HashSet::new(),
+            function: None,
+        }
+    }
+}
+
+impl Maker<'_> {
+    /// One step more, if that is allowed.
+    pub(super) fn step(&mut self, file: &SourceFile, node: &impl Ranged) -> Result<()> {
+        self.steps += 1;
+        if self.steps > self.max_steps {
+            let message = format!("running the text takes more than {} steps", self.max_steps);
+            return Err(file.error("budget", message, node).into());
+        }
+        Ok(())
+    }
+
+    /// Counts the elements and bytes of a value that an expression gave, if that is allowed.
+    pub(super) fn charge(&mut self, file: &SourceFile, value: &Py, node: &impl Ranged) -> Result<()> {
+        self.charge_work(file, value.weight() / 16, node)?;
+        if let Py::Tensor(tensor) | Py::Parameter(tensor) = value {
+            self.tensor_bytes = self.tensor_bytes.saturating_add(tensor.fresh_bytes());
+            if self.tensor_bytes > MAX_TENSOR_BYTES {
+                let message = format!("running the text makes tensors of more than {MAX_TENSOR_BYTES} bytes");
+                return Err(file.error("budget", message, node).into());
+            }
+        }
+        self.charge_bytes(file, value.fresh_bytes(), node)
+    }
+
+    /// Counts units of work, if they are allowed.
+    pub(super) fn charge_work(&mut self, file: &SourceFile, units: u64, node: &impl Ranged) -> Result<()> {
+        self.work = self.work.saturating_add(units);
+        if self.work > MAX_WORK {
+            let message = format!("running the text goes through more than {} elements", 16 * MAX_WORK);
+            return Err(file.error("budget", message, node).into());
+        }
+        Ok(())
+    }
+
+    /// Counts bytes that a list, string or dictionary is about to take, if that is allowed.
+    pub(super) fn charge_bytes(&mut self, file: &SourceFile, bytes: u64, node: &impl Ranged) -> Result<()> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > MAX_BYTES {
+            let message = format!("running the text makes lists and strings of more than {MAX_BYTES} bytes");
+            return Err(file.error("budget", message, node).into());
+        }
+        Ok(())
+    }
+
+    /// The error about something that would need Python.
+    pub(super) fn beyond<T>(&self, file: &SourceFile, what: impl AsRef<str>, node: &impl Ranged) -> Result<T> {
+        Err(self.beyond_error(file, what, node).into())
+    }
+
+    pub(super) fn beyond_error(
+        &self,
+        file: &SourceFile,
+        what: impl AsRef<str>,
+        node: &impl Ranged,
+    ) -> Box<SourceError> {
+        let message = format!("{} {}", what.as_ref(), BEYOND);
+        file.error("construct", message, node)
+    }
+
+    /// An error that Python would raise, too.
+    pub(super) fn fail<T>(&self, file: &SourceFile, message: impl Into<String>, node: &impl Ranged) -> Result<T> {
+        Err(file.error("construct", message, node).into())
+    }
+
+    /// An exception that the program raises. It ends the run, wherever it is raised.
+    pub(super) fn raise<T>(&self, file: &SourceFile, message: impl Into<String>, node: &impl Ranged) -> Result<T> {
+        Err(file.error("raises", message, node).into())
+    }
+
+    /// The function `name` at the top level of a file of the library.
+    pub(super) fn function(&self, file: &Arc<SourceFile>, name: &str) -> Option<FunctionRef> {
+        let mut numbers = file.definitions(name).iter().rev().copied();
+        let statement = numbers.find(|&number| matches!(file.statement(number), Some(Stmt::FunctionDef(_))))?;
+        Some(FunctionRef {
+            file: Arc::clone(file),
+            statement,
+            method: None,
+            class: None,
+            scripted: false,
+        })
+    }
+}

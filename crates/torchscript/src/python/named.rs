@@ -1,0 +1,207 @@
+//! NamedTuples in constructors: classes of the text that derive from `NamedTuple`, and what `collections.namedtuple` makes.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use ruff_python_ast::{Expr, Stmt};
+use ruff_text_size::Ranged;
+
+use super::arguments::Arguments;
+use super::attributes::Member;
+use super::maker::Maker;
+use super::value::{Named, NamedClass, Py};
+use crate::error::Result;
+use crate::names::ClassRef;
+use crate::source::{SourceFile, dotted};
+
+impl Maker<'_> {
+    /// The class of NamedTuples that a class of the text is, if it is one.
+    pub(super) fn named_class(&mut self, class: &ClassRef) -> Result<Option<Rc<NamedClass>>> {
+        let Some(def) = class.def() else { return Ok(None) };
+        let is_base = |base: &Expr| {
+            let path = class.file.expand(&dotted(base).unwrap_or_default());
+            matches!(path.as_str(), "NamedTuple" | "typing.NamedTuple")
+        };
+        if !matches!(def.bases(), [base] if is_base(base)) {
+            return Ok(None);
+        }
+        let (mut fields, mut defaults) = (Vec::new(), Vec::new());
+        for member in &def.body {
+            let Stmt::AnnAssign(assign) = member else { continue };
+            let Expr::Name(target) = &*assign.target else { continue };
+            let name: Rc<str> = target.id.as_str().into();
+            fields.push(Rc::clone(&name));
+            if assign.value.is_some()
+                && let Some(value) = self.class_value(class, &name)
+            {
+                defaults.push((name, value?));
+            }
+        }
+        Ok(Some(Rc::new(NamedClass {
+            name: class.simple().into(),
+            fields,
+            defaults,
+            class: Some(class.clone()),
+        })))
+    }
+
+    /// `collections.namedtuple(name, fields, defaults=...)`, `NamedTuple(name, [(field, type), ...])`
+    pub(super) fn named_factory(&mut self, path: &str, arguments: &Arguments) -> Option<Py> {
+        let Py::Str(name) = arguments.get(0, "typename")? else {
+            return None;
+        };
+        let is_typed = path.ends_with("NamedTuple");
+        let fields = arguments.get(1, if is_typed { "fields" } else { "field_names" })?;
+        let fields: Vec<Rc<str>> = match fields {
+            Py::Str(text) if !is_typed => {
+                let names = text.split([',', ' ', '\t', '\n']).filter(|name| !name.is_empty());
+                names.map(Rc::from).collect()
+            }
+            list => {
+                let field = |item: Py| match (is_typed, item) {
+                    (false, Py::Str(name)) => Some(name),
+                    (true, Py::Tuple(pair)) => match pair.first() {
+                        Some(Py::Str(name)) => Some(Rc::clone(name)),
+                        _ => None,
+                    },
+                    _ => None,
+                };
+                list.items()?.into_iter().map(field).collect::<Option<_>>()?
+            }
+        };
+        let defaults = match arguments.named("defaults") {
+            None | Some(Py::None) => Vec::new(),
+            Some(values) => {
+                let values = values.items()?;
+                let skipped = fields.len().checked_sub(values.len())?;
+                fields.iter().skip(skipped).cloned().zip(values).collect()
+            }
+        };
+        Some(Py::NamedClass(Rc::new(NamedClass {
+            name: Rc::clone(name),
+            fields,
+            defaults,
+            class: None,
+        })))
+    }
+
+    /// A call of a class of NamedTuples.
+    pub(super) fn make_named(
+        &mut self,
+        file: &SourceFile,
+        class: &Rc<NamedClass>,
+        positional: Vec<Py>,
+        keywords: Vec<(String, Py)>,
+        node: &impl Ranged,
+    ) -> Result<Py> {
+        let name = Rc::clone(&class.name);
+        if positional.len() > class.fields.len() {
+            return self.fail(file, format!("{name}() takes {} arguments", class.fields.len()), node);
+        }
+        let mut keywords = keywords;
+        let mut given = positional.into_iter();
+        let mut items = Vec::with_capacity(class.fields.len());
+        for field in &class.fields {
+            let by_name = keywords.iter().position(|(keyword, _)| **keyword == **field);
+            let default = || class.defaults.iter().find(|(known, _)| known == field);
+            items.push(match (given.next(), by_name) {
+                (Some(value), None) => value,
+                (None, Some(at)) => keywords.remove(at).1,
+                (Some(_), Some(_)) => {
+                    return self.fail(file, format!("{name}() got several values for '{field}'"), node);
+                }
+                (None, None) => match default() {
+                    Some((_, value)) => value.clone(),
+                    None => return self.fail(file, format!("{name}() is missing the argument '{field}'"), node),
+                },
+            });
+        }
+        if let Some((keyword, _)) = keywords.first() {
+            return self.fail(file, format!("{name}() has no argument '{keyword}'"), node);
+        }
+        Ok(Py::Named(Rc::new(Named {
+            class: Rc::clone(class),
+            items: items.into(),
+        })))
+    }
+
+    /// `named.name`; `None` where there is no such attribute.
+    pub(super) fn named_attribute(
+        &mut self,
+        file: &Arc<SourceFile>,
+        named: &Rc<Named>,
+        name: &str,
+        node: &impl Ranged,
+    ) -> Result<Option<Py>> {
+        if let Some(value) = named.field(name) {
+            return Ok(Some(value));
+        }
+        if name == "_fields" {
+            return Ok(Some(named.class.field_names()));
+        }
+        let method = || Some(Py::Method(Box::new(Py::Named(Rc::clone(named))), name.into()));
+        if matches!(name, "_asdict" | "_replace" | "count" | "index") {
+            return Ok(method());
+        }
+        let Some(class) = named.class.class.clone() else {
+            return Ok(None);
+        };
+        match self.inherited(std::slice::from_ref(&class), name)? {
+            Some(Member::Method(_)) => Ok(method()),
+            Some(Member::Static(function)) => Ok(Some(Py::Function(function))),
+            Some(Member::Property(getter, _)) => {
+                let this = Py::Named(Rc::clone(named));
+                self.call_function(&getter, Some(this), Vec::new(), Vec::new(), node)
+                    .map(Some)
+            }
+            Some(Member::Value(value)) => Ok(Some(value)),
+            None if name.starts_with("__") => self.beyond(file, format!("the attribute `{name}` of a tuple"), node),
+            None => Ok(None),
+        }
+    }
+
+    /// A call of a method of a NamedTuple.
+    pub(super) fn call_named(
+        &mut self,
+        file: &Arc<SourceFile>,
+        named: &Rc<Named>,
+        method: &str,
+        positional: Vec<Py>,
+        keywords: Vec<(String, Py)>,
+        node: &impl Ranged,
+    ) -> Result<Py> {
+        match method {
+            "_asdict" if positional.is_empty() && keywords.is_empty() => {
+                let names = named.class.fields.iter().map(|field| Py::Str(Rc::clone(field)));
+                let pairs = names.zip(named.items.iter().cloned()).collect();
+                return Ok(Py::Dict(Rc::new(RefCell::new(pairs))));
+            }
+            "_replace" if positional.is_empty() => {
+                let mut items = named.items.to_vec();
+                for (name, value) in keywords {
+                    let at = named.class.fields.iter().position(|field| **field == *name);
+                    match at.and_then(|at| items.get_mut(at)) {
+                        Some(slot) => *slot = value,
+                        None => return self.fail(file, format!("Got unexpected field names: ['{name}']"), node),
+                    }
+                }
+                return Ok(named.with(items));
+            }
+            _ => {}
+        }
+        if let Some(class) = named.class.class.clone()
+            && let Some(Member::Method(function)) = self.inherited(std::slice::from_ref(&class), method)?
+        {
+            let this = Py::Named(Rc::clone(named));
+            return self.call_function(&function, Some(this), positional, keywords, node);
+        }
+        self.beyond(file, format!("this call of `{method}`"), node)
+    }
+
+    /// Whether a NamedTuple is one of the class of the text, if `class` is a class of NamedTuples.
+    pub(super) fn is_named_of(&mut self, named: &Named, class: &ClassRef) -> Result<Option<bool>> {
+        let class = self.named_class(class)?;
+        Ok(class.map(|class| class.is(&named.class)))
+    }
+}

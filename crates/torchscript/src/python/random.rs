@@ -1,0 +1,25 @@
+//! The generator of random weights.
+
+/// Random numbers for weights that PyTorch draws at random: the same ones every time.
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) fn new() -> Random {
+        Random(0x5eed)
+    }
+
+    /// Uniform in [0, 1).
+    pub(super) fn uniform(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Normal with mean 0 and deviation 1.
+    pub(super) fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+}

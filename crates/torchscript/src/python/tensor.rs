@@ -1,0 +1,418 @@
+//! Tensors that constructors make: zeros, ranges, random weights. Elements are doubles, rounded to the dtype after each step, or pairs of
+//! doubles where the dtype is complex.
+//!
+//! A tensor is an object with an identity, as in PyTorch: views share storage, `p.data = x` gives the object `p` another storage, and a
+//! [`HostTensor`] that is cloned is the same object.
+
+use std::cell::{Cell, Ref, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use frazil_ir::promotion::real_of;
+use frazil_ir::{DType, Device, Shape, Storage, TensorData};
+use num_complex::Complex64;
+
+use super::dtypes::{self, rounded, wrapped};
+
+/// Most elements of a tensor that a constructor may make.
+pub(super) const MAX_ELEMENTS: i64 = 1 << 26;
+
+/// A tensor object.
+#[derive(Clone)]
+pub(super) struct HostTensor(Rc<TensorObject>);
+
+struct TensorObject {
+    view: RefCell<View>,
+    requires_grad: Cell<bool>,
+}
+
+/// Elements of a storage: which ones, in which order.
+#[derive(Clone)]
+pub(super) struct View {
+    pub(super) dtype: DType,
+    pub(super) sizes: Vec<i64>,
+    pub(super) strides: Vec<usize>,
+    pub(super) offset: usize,
+    pub(super) storage: Rc<RefCell<Vec<f64>>>,
+}
+
+/// How many elements a tensor of these sizes has, if it is not too large.
+fn element_count(sizes: &[i64]) -> Option<i64> {
+    let count = sizes
+        .iter()
+        .try_fold(1i64, |n, &size| if size < 0 { None } else { n.checked_mul(size) });
+    count.filter(|&count| count <= MAX_ELEMENTS)
+}
+
+/// The strides of a contiguous tensor of these sizes.
+fn contiguous_strides(sizes: &[i64]) -> Vec<usize> {
+    let mut strides = vec![1usize; sizes.len()];
+    for dim in (1..sizes.len()).rev() {
+        strides[dim - 1] = strides[dim].saturating_mul(usize::try_from(sizes[dim]).unwrap_or(0).max(1));
+    }
+    strides
+}
+
+impl View {
+    /// Where each element is stored, in the order of the tensor.
+    pub(super) fn positions(&self) -> Vec<usize> {
+        let mut positions = vec![self.offset];
+        for (&size, &stride) in self.sizes.iter().zip(&self.strides) {
+            let size = usize::try_from(size).unwrap_or(0);
+            positions = positions
+                .iter()
+                .flat_map(|&p| (0..size).map(move |i| p + i * stride))
+                .collect();
+        }
+        positions
+    }
+
+    /// How many doubles of the storage an element is.
+    fn width(&self) -> usize {
+        if self.dtype.is_complex() { 2 } else { 1 }
+    }
+
+    fn is_contiguous(&self) -> bool {
+        let wanted = contiguous_strides(&self.sizes);
+        let mut dims = self.sizes.iter().zip(self.strides.iter().zip(&wanted));
+        self.sizes.contains(&0) || dims.all(|(&size, (a, b))| size == 1 || a == b)
+    }
+}
+
+impl HostTensor {
+    /// Whether constructors may make a tensor of these sizes.
+    pub(super) fn is_allowed(sizes: &[i64]) -> bool {
+        element_count(sizes).is_some()
+    }
+
+    /// A tensor of these elements; `None` when it would be too large, of a dtype that constructors do not make, or has elements that the
+    /// dtype does not have.
+    pub(super) fn new(dtype: DType, sizes: Vec<i64>, element: impl FnMut(usize) -> f64) -> Option<HostTensor> {
+        let mut element = element;
+        if dtype.is_complex() {
+            return HostTensor::of_complex(dtype, sizes, |i| Complex64::from(element(i)));
+        }
+        let count = element_count(&sizes)?;
+        dtypes::is_known(dtype).then_some(())?;
+        let data: Vec<f64> = (0..count as usize)
+            .map(|i| rounded(dtype, element(i)))
+            .collect::<Option<_>>()?;
+        Some(HostTensor::with(dtype, sizes, data))
+    }
+
+    /// A tensor of these elements of a complex dtype.
+    pub(super) fn of_complex(
+        dtype: DType,
+        sizes: Vec<i64>,
+        mut element: impl FnMut(usize) -> Complex64,
+    ) -> Option<HostTensor> {
+        let count = element_count(&sizes)?;
+        dtype.is_complex().then_some(())?;
+        let mut data = Vec::with_capacity(2 * count as usize);
+        for i in 0..count as usize {
+            let number = element(i);
+            data.extend([rounded(dtype, number.re)?, rounded(dtype, number.im)?]);
+        }
+        Some(HostTensor::with(dtype, sizes, data))
+    }
+
+    fn with(dtype: DType, sizes: Vec<i64>, data: Vec<f64>) -> HostTensor {
+        HostTensor::of(View {
+            dtype,
+            strides: contiguous_strides(&sizes),
+            sizes,
+            offset: 0,
+            storage: Rc::new(RefCell::new(data)),
+        })
+    }
+
+    /// A new tensor object with these elements.
+    pub(super) fn of(view: View) -> HostTensor {
+        HostTensor(Rc::new(TensorObject {
+            view: RefCell::new(view),
+            requires_grad: Cell::new(false),
+        }))
+    }
+
+    pub(super) fn view_of(&self) -> Ref<'_, View> {
+        self.0.view.borrow()
+    }
+
+    pub(super) fn dtype(&self) -> DType {
+        self.0.view.borrow().dtype
+    }
+
+    pub(super) fn sizes(&self) -> Vec<i64> {
+        self.0.view.borrow().sizes.clone()
+    }
+
+    pub(super) fn rank(&self) -> usize {
+        self.0.view.borrow().sizes.len()
+    }
+
+    /// How many elements it has.
+    pub(super) fn len(&self) -> usize {
+        element_count(&self.0.view.borrow().sizes).unwrap_or(0) as usize
+    }
+
+    /// The elements in the order of the tensor; of complex ones the real parts.
+    pub(super) fn values(&self) -> Vec<f64> {
+        let view = self.0.view.borrow();
+        let data = view.storage.borrow();
+        if view.dtype.is_complex() {
+            drop(data);
+            drop(view);
+            return self.complex_values().into_iter().map(|number| number.re).collect();
+        }
+        if view.is_contiguous() {
+            let end = view.offset + self.len();
+            return data.get(view.offset..end).unwrap_or_default().to_vec();
+        }
+        let element = |p: usize| data.get(p).copied().unwrap_or(0.0);
+        view.positions().into_iter().map(element).collect()
+    }
+
+    /// The elements in the order of the tensor, as complex numbers.
+    pub(super) fn complex_values(&self) -> Vec<Complex64> {
+        let view = self.0.view.borrow();
+        let (data, width) = (view.storage.borrow(), view.width());
+        let part = |p: usize| data.get(p).copied().unwrap_or(0.0);
+        let number = |p: usize| match width {
+            2 => Complex64::new(part(2 * p), part(2 * p + 1)),
+            _ => Complex64::from(part(p)),
+        };
+        view.positions().into_iter().map(number).collect()
+    }
+
+    pub(super) fn requires_grad(&self) -> bool {
+        self.0.requires_grad.get()
+    }
+
+    pub(super) fn set_requires_grad(&self, flag: bool) {
+        self.0.requires_grad.set(flag);
+    }
+
+    /// Whether both are one object.
+    pub(super) fn is(&self, other: &HostTensor) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// The address of the object.
+    pub(super) fn address(&self) -> usize {
+        Rc::as_ptr(&self.0).cast::<()>() as usize
+    }
+
+    /// Whether a write to one may change the other.
+    pub(super) fn shares_storage(&self, other: &HostTensor) -> bool {
+        Rc::ptr_eq(&self.0.view.borrow().storage, &other.0.view.borrow().storage)
+    }
+
+    /// A new object with the same storage: `x.data`, `x.detach()`.
+    pub(super) fn alias(&self) -> HostTensor {
+        HostTensor::of(self.0.view.borrow().clone())
+    }
+
+    /// Gives the object the elements of another one, in one storage: `x.data = y`.
+    pub(super) fn set_data(&self, from: &HostTensor) {
+        let view = from.0.view.borrow().clone();
+        *self.0.view.borrow_mut() = view;
+    }
+
+    /// A new tensor of the same sizes with `f` of each element; `None` for complex tensors.
+    pub(super) fn map(&self, dtype: DType, f: impl Fn(f64) -> f64) -> Option<HostTensor> {
+        (!self.dtype().is_complex()).then_some(())?;
+        let values = self.values();
+        HostTensor::new(dtype, self.sizes(), |i| values.get(i).copied().map_or(0.0, &f))
+    }
+
+    /// A copy.
+    pub(super) fn copy(&self) -> Option<HostTensor> {
+        match self.dtype().is_complex() {
+            true => self.map_complex(|x| x),
+            false => self.map(self.dtype(), |x| x),
+        }
+    }
+
+    /// The tensor itself where it has this dtype already, and else a copy: `x.float()`.
+    pub(super) fn cast(&self, dtype: DType) -> Option<HostTensor> {
+        if self.dtype() == dtype {
+            return Some(self.clone());
+        }
+        let from = self.dtype();
+        if from.is_complex() {
+            let values = self.complex_values();
+            let number = |i: usize| values.get(i).copied().unwrap_or_default();
+            return match dtype {
+                _ if dtype.is_complex() => HostTensor::of_complex(dtype, self.sizes(), number),
+                DType::Bool => HostTensor::new(dtype, self.sizes(), |i| {
+                    f64::from(u8::from(number(i) != Complex64::ZERO))
+                }),
+                // Imaginary parts are left out.
+                _ => HostTensor::new(dtype, self.sizes(), |i| number(i).re),
+            };
+        }
+        // What floats beyond the range of integers become is the processor's.
+        let is_float = from.is_floating_point();
+        self.map(dtype, |x| if is_float { x } else { wrapped(dtype, x) })
+    }
+
+    pub(super) fn is_contiguous(&self) -> bool {
+        self.0.view.borrow().is_contiguous()
+    }
+
+    /// The same elements in other sizes, of which one may be -1; `None` for tensors that are not contiguous.
+    /// Gives the tensor other sizes in place, contiguous from its first element on. What it did not have before is zero.
+    pub(super) fn resize(&self, sizes: &[i64]) -> Option<()> {
+        let count = usize::try_from(element_count(sizes)?).ok()?;
+        let mut view = self.0.view.borrow_mut();
+        if view.sizes != sizes {
+            let end = view.offset.checked_add(count)?.checked_mul(view.width())?;
+            let mut storage = view.storage.borrow_mut();
+            if storage.len() < end {
+                storage.resize(end, 0.0);
+            }
+            drop(storage);
+            view.strides = contiguous_strides(sizes);
+            view.sizes = sizes.to_vec();
+        }
+        Some(())
+    }
+
+    pub(super) fn view(&self, sizes: &[i64]) -> Option<HostTensor> {
+        let view = self.0.view.borrow();
+        let count = self.len() as i64;
+        let known: i64 = sizes
+            .iter()
+            .filter(|&&n| n >= 0)
+            .try_fold(1i64, |n, &size| n.checked_mul(size))?;
+        if sizes.iter().any(|&n| n < -1) || sizes.iter().filter(|&&n| n < 0).count() > 1 || !view.is_contiguous() {
+            return None;
+        }
+        let sizes: Vec<i64> = sizes
+            .iter()
+            .map(|&n| if n < 0 { count.checked_div(known) } else { Some(n) })
+            .collect::<Option<_>>()?;
+        (sizes.iter().try_fold(1i64, |n, &size| n.checked_mul(size))? == count).then_some(())?;
+        Some(HostTensor::of(View {
+            strides: contiguous_strides(&sizes),
+            sizes,
+            ..view.clone()
+        }))
+    }
+
+    /// Gives every element a new value; `None`, and no element is changed, where the dtype does not have one of them.
+    pub(super) fn fill(&self, mut element: impl FnMut(usize) -> f64) -> Option<()> {
+        let view = self.0.view.borrow();
+        if view.is_contiguous() && view.dtype.is_floating_point() {
+            // Nothing is out of range, and there is no need for lists of places and elements.
+            let mut data = view.storage.borrow_mut();
+            for (i, slot) in data.iter_mut().skip(view.offset).take(self.len()).enumerate() {
+                *slot = rounded(view.dtype, element(i))?;
+            }
+            return Some(());
+        }
+        if view.dtype.is_complex() {
+            drop(view);
+            return self.fill_complex(|i| Complex64::from(element(i)));
+        }
+        let positions = view.positions();
+        let new: Vec<f64> = (0..positions.len())
+            .map(|i| rounded(view.dtype, element(i)))
+            .collect::<Option<_>>()?;
+        let mut data = view.storage.borrow_mut();
+        for (position, x) in positions.into_iter().zip(new) {
+            if let Some(slot) = data.get_mut(position) {
+                *slot = x;
+            }
+        }
+        Some(())
+    }
+
+    /// Gives every element of a complex tensor a new value.
+    pub(super) fn fill_complex(&self, mut element: impl FnMut(usize) -> Complex64) -> Option<()> {
+        let view = self.0.view.borrow();
+        view.dtype.is_complex().then_some(())?;
+        let mut data = view.storage.borrow_mut();
+        for (i, position) in view.positions().into_iter().enumerate() {
+            let number = element(i);
+            for (part, x) in [number.re, number.im].into_iter().enumerate() {
+                if let Some(slot) = data.get_mut(2 * position + part) {
+                    *slot = rounded(view.dtype, x)?;
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// Takes the elements of `from`, broadcast.
+    pub(super) fn copy_from(&self, from: &HostTensor) -> Option<()> {
+        if self.dtype().is_complex() {
+            let new = from.complex_values();
+            let places = broadcast_positions(&from.sizes(), &self.sizes())?;
+            return self.fill_complex(|i| places.get(i).and_then(|&p| new.get(p)).copied().unwrap_or_default());
+        }
+        let new = match self.dtype().is_floating_point() {
+            true => from.values(),
+            false => from.cast(self.dtype())?.values(),
+        };
+        if from.sizes() == self.sizes() {
+            return self.fill(|i| new.get(i).copied().unwrap_or(0.0));
+        }
+        let places = broadcast_positions(&from.sizes(), &self.sizes())?;
+        self.fill(|i| places.get(i).and_then(|&p| new.get(p)).copied().unwrap_or(0.0))
+    }
+
+    /// How many bytes the elements take, if nothing else holds them.
+    pub(super) fn fresh_bytes(&self) -> u64 {
+        let view = self.0.view.borrow();
+        match Rc::strong_count(&view.storage) {
+            1 => (view.storage.borrow().len() * size_of::<f64>()) as u64,
+            _ => 0,
+        }
+    }
+
+    /// The constant with these elements. `storage` gives the storage that stands for the tensor's one.
+    pub(super) fn constant(&self, storage: impl FnOnce(&View) -> Arc<Storage>) -> Option<TensorData> {
+        let view = self.0.view.borrow();
+        let strides: Shape = view.strides.iter().map(|&stride| stride as i64).collect();
+        let sizes = Shape::from_slice(&view.sizes);
+        let tensor = TensorData::new(view.dtype, sizes, strides, view.offset as i64, storage(&view)).ok()?;
+        Some(TensorData {
+            requires_grad: self.requires_grad(),
+            ..tensor
+        })
+    }
+}
+
+/// A storage with the elements of the one that `view` is of.
+pub(super) fn lowered_storage(view: &View) -> Arc<Storage> {
+    let data = view.storage.borrow();
+    let mut bytes = Vec::with_capacity(data.len() * real_of(view.dtype).size());
+    for &x in data.iter() {
+        dtypes::append(&mut bytes, view.dtype, x);
+    }
+    Arc::new(Storage::new(Arc::new(bytes), Device::CPU))
+}
+
+/// For each element of `sizes` the element of `from` that broadcasting puts there.
+pub(super) fn broadcast_positions(from: &[i64], sizes: &[i64]) -> Option<Vec<usize>> {
+    let lead = sizes.len().checked_sub(from.len())?;
+    let mut strides = vec![0usize; sizes.len()];
+    let mut stride = 1usize;
+    for (at, &size) in from.iter().enumerate().rev() {
+        match *sizes.get(at + lead)? {
+            wanted if wanted == size => strides[at + lead] = stride,
+            _ if size == 1 => {}
+            _ => return None,
+        }
+        stride = stride.checked_mul(usize::try_from(size).ok()?)?;
+    }
+    let mut positions = vec![0usize];
+    for (&size, &stride) in sizes.iter().zip(&strides) {
+        positions = positions
+            .iter()
+            .flat_map(|&p| (0..size.max(0) as usize).map(move |i| p + i * stride))
+            .collect();
+    }
+    Some(positions)
+}

@@ -1,0 +1,409 @@
+//! The values of Python that constructors compute with.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use frazil_ir::{AttributeKind, Constant, DType, Device, TypeId};
+use indexmap::IndexMap;
+use num_complex::Complex64;
+use ruff_python_ast::{Stmt, StmtFunctionDef};
+
+use super::tensor::HostTensor;
+use crate::error::SourceError;
+use crate::names::ClassRef;
+use crate::source::SourceFile;
+
+/// A value.
+#[derive(Clone)]
+pub(super) enum Py {
+    None,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Complex(Complex64),
+    Str(Rc<str>),
+    List(Rc<RefCell<Vec<Py>>>),
+    Tuple(Rc<[Py]>),
+    /// `torch.Size`: a tuple with another text.
+    Size(Rc<[Py]>),
+    /// A tuple with named fields.
+    Named(Rc<Named>),
+    /// A class of such tuples that no class statement defines.
+    NamedClass(Rc<NamedClass>),
+    Dict(Rc<RefCell<Vec<(Py, Py)>>>),
+    /// The elements of a set, and whether it is a `frozenset`.
+    Set(Rc<RefCell<Vec<Py>>>, bool),
+    Device(Device),
+    /// `torch.finfo` or `torch.iinfo` of a dtype.
+    Limits(DType),
+    Tensor(HostTensor),
+    /// A tensor that a module registers as a parameter.
+    Parameter(HostTensor),
+    Object(ObjectRef),
+    /// An object of a class of the text that is no module.
+    Instance(ObjectRef),
+    /// `torch.jit.Attribute`: a value, and the type that it is to have.
+    Typed(Box<Py>, TypeId),
+    /// A function that `torch.jit.trace` made, by its number.
+    Traced(usize),
+    Class(ClassRef),
+    Function(FunctionRef),
+    /// A member of an enumeration.
+    Member(TypeId, Box<Constant>),
+    /// What can be gone through once; `None` afterwards.
+    Iterator(Rc<RefCell<Option<VecDeque<Py>>>>),
+    /// The result of `load_state_dict`: missing and unexpected keys.
+    Keys(Rc<[Py; 2]>),
+    /// The handle of a hook of a module.
+    Handle(ObjectRef, Rc<()>),
+    /// Something of which nothing is known but that it is there, and what Python calls its class.
+    Opaque(&'static str),
+    /// Something that only Python can evaluate, with the reason.
+    Unknown(Rc<SourceError>),
+    /// A method of a value, by name.
+    Method(Box<Py>, Rc<str>),
+    /// `super()` of an object in a method of a class.
+    Super(ObjectRef, ClassRef),
+    /// Something of `torch`, `math` or Python, by its dotted name.
+    Path(Rc<str>),
+}
+
+pub(super) type ObjectRef = Rc<RefCell<PyObject>>;
+
+/// A module that has been made, or an object of another class.
+pub(super) struct PyObject {
+    pub(super) class: ClassRef,
+    pub(super) attributes: IndexMap<String, Attribute>,
+    /// Buffers that are no part of the state.
+    pub(super) transient: Vec<String>,
+    /// Functions that calls of the module are to go through.
+    pub(super) hooks: Vec<Hook>,
+    /// The module that `torch.jit.script` made this one of.
+    pub(super) scripted: Option<ObjectRef>,
+    /// The mode that the text has set, by `train()`, `eval()` or an assignment to `training`: whether it is training mode.
+    pub(super) mode: Option<bool>,
+    /// The methods that `torch.jit.trace` has recorded, of the module that it made.
+    pub(super) traced: Vec<TracedMethod>,
+    /// Whether the module was in training mode when it was traced; `None` for others.
+    pub(super) trained_when_traced: Option<bool>,
+    /// Whether `nn.Module.__init__` has been called.
+    pub(super) is_ready: bool,
+}
+
+impl PyObject {
+    /// A module without attributes.
+    pub(super) fn new(class: ClassRef) -> PyObject {
+        let mut object = PyObject {
+            class,
+            attributes: IndexMap::new(),
+            transient: Vec::new(),
+            hooks: Vec::new(),
+            scripted: None,
+            mode: None,
+            traced: Vec::new(),
+            trained_when_traced: None,
+            is_ready: true,
+        };
+        // While the text runs. What is compiled is in evaluation mode unless the text has set a mode: it is code to be deployed.
+        set_mode(&mut object, true);
+        object
+    }
+}
+
+/// A function that is called before or after `forward`.
+#[derive(Clone)]
+pub(super) struct Hook {
+    pub(super) is_before: bool,
+    pub(super) function: FunctionRef,
+    /// What tells it from others.
+    pub(super) identity: Rc<()>,
+}
+
+#[derive(Clone)]
+pub(super) struct Attribute {
+    pub(super) value: Py,
+    pub(super) kind: AttributeKind,
+}
+
+impl ClassRef {
+    /// The method `name` that the class itself has: the last one of that name.
+    pub(super) fn method(&self, name: &str) -> Option<FunctionRef> {
+        let index = self
+            .def()?
+            .body
+            .iter()
+            .rposition(|member| matches!(member, Stmt::FunctionDef(def) if def.name.as_str() == name))?;
+        Some(FunctionRef {
+            file: Arc::clone(&self.file),
+            statement: self.statement,
+            method: Some(index),
+            class: Some(Rc::new(self.clone())),
+            scripted: false,
+        })
+    }
+}
+
+/// A function or method: where it stands.
+#[derive(Clone)]
+pub(super) struct FunctionRef {
+    pub(super) file: Arc<SourceFile>,
+    pub(super) statement: usize,
+    pub(super) method: Option<usize>,
+    /// The class that the method is of.
+    pub(super) class: Option<Rc<ClassRef>>,
+    /// Whether `torch.jit.script` has compiled it.
+    pub(super) scripted: bool,
+}
+
+impl FunctionRef {
+    /// Whether it is a method that takes its object as first argument.
+    pub(super) fn is_method(&self) -> bool {
+        let is_static = |def: &StmtFunctionDef| {
+            let names = def.decorator_list.iter().filter_map(|d| d.expression.as_name_expr());
+            names.into_iter().any(|name| name.id.as_str() == "staticmethod")
+        };
+        self.method.is_some() && !self.def().is_some_and(is_static)
+    }
+
+    pub(super) fn is(&self, other: &FunctionRef) -> bool {
+        Arc::ptr_eq(&self.file, &other.file) && (self.statement, self.method) == (other.statement, other.method)
+    }
+
+    pub(super) fn def(&self) -> Option<&StmtFunctionDef> {
+        let statement = self.file.statement(self.statement)?;
+        match self.method {
+            None => statement.as_function_def_stmt(),
+            Some(index) => statement.as_class_def_stmt()?.body.get(index)?.as_function_def_stmt(),
+        }
+    }
+}
+
+impl Py {
+    pub(super) fn str(text: impl AsRef<str>) -> Py {
+        Py::Str(Rc::from(text.as_ref()))
+    }
+
+    pub(super) fn list(items: Vec<Py>) -> Py {
+        Py::List(Rc::new(RefCell::new(items)))
+    }
+
+    pub(super) fn tuple(items: Vec<Py>) -> Py {
+        Py::Tuple(items.into())
+    }
+
+    /// The value with a tuple for sizes.
+    pub(super) fn plain(&self) -> Py {
+        match self {
+            Py::Size(items) => Py::Tuple(Rc::clone(items)),
+            Py::Named(named) => Py::Tuple(Rc::clone(&named.items)),
+            other => other.clone(),
+        }
+    }
+
+    /// `torch.Size(sizes)`
+    pub(super) fn size(sizes: impl IntoIterator<Item = i64>) -> Py {
+        Py::Size(sizes.into_iter().map(Py::Int).collect())
+    }
+
+    /// What Python calls its type.
+    pub(super) fn type_name(&self) -> &'static str {
+        match self {
+            Py::None => "NoneType",
+            Py::Bool(_) => "bool",
+            Py::Int(_) => "int",
+            Py::Float(_) => "float",
+            Py::Complex(_) => "complex",
+            Py::Str(_) => "str",
+            Py::List(_) => "list",
+            Py::Tuple(_) | Py::Named(_) => "tuple",
+            Py::Unknown(_) => "value of Python",
+            Py::Size(_) => "torch.Size",
+            Py::Dict(_) => "dict",
+            Py::Set(_, false) => "set",
+            Py::Set(_, true) => "frozenset",
+            Py::Device(_) => "device",
+            Py::Limits(dtype) if dtype.is_floating_point() => "torch.finfo",
+            Py::Limits(_) => "torch.iinfo",
+            Py::Tensor(_) | Py::Parameter(_) => "Tensor",
+            Py::Object(_) | Py::Instance(_) | Py::Member(..) => "object",
+            Py::Typed(..) => "Attribute",
+            Py::Class(_) | Py::NamedClass(_) => "type",
+            Py::Function(_) | Py::Traced(_) | Py::Method(..) | Py::Path(_) => "function",
+            Py::Super(..) => "super",
+            Py::Iterator(_) => "iterator",
+            Py::Keys(_) => "_IncompatibleKeys",
+            Py::Handle(..) => "RemovableHandle",
+            Py::Opaque(what) => what,
+        }
+    }
+
+    pub(super) fn as_int(&self) -> Option<i64> {
+        match self {
+            Py::Int(i) => Some(*i),
+            Py::Bool(b) => Some(i64::from(*b)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn as_f64(&self) -> Option<f64> {
+        match self {
+            Py::Float(f) => Some(*f),
+            other => other.as_int().map(|i| i as f64),
+        }
+    }
+
+    /// The elements of a list or tuple, or the keys of a dictionary. An iterator is empty afterwards.
+    pub(super) fn items(&self) -> Option<Vec<Py>> {
+        Some(match self {
+            Py::List(items) => items.borrow().clone(),
+            Py::Tuple(items) | Py::Size(items) => items.to_vec(),
+            Py::Named(named) => named.items.to_vec(),
+            Py::Dict(items) => items.borrow().iter().map(|(key, _)| key.clone()).collect(),
+            Py::Set(items, _) if items.borrow().len() < 2 => items.borrow().clone(),
+            Py::Str(text) => text.chars().map(|c| Py::str(c.to_string())).collect(),
+            // What has been gone through once is not gone through again: Python would find the rest of it.
+            Py::Iterator(items) => items.borrow_mut().take()?.into(),
+            Py::Keys(keys) => keys.to_vec(),
+            _ => return None,
+        })
+    }
+
+    /// Integers of a list or tuple, or of one number.
+    pub(super) fn ints(&self) -> Option<Vec<i64>> {
+        match self.as_int() {
+            Some(one) => Some(vec![one]),
+            None => match self {
+                Py::List(_) | Py::Tuple(_) | Py::Size(_) | Py::Named(_) => {
+                    self.items()?.iter().map(Py::as_int).collect()
+                }
+                _ => None,
+            },
+        }
+    }
+
+    /// How many elements an operation on the value may have to go through.
+    pub(super) fn weight(&self) -> u64 {
+        let length = match self {
+            Py::Str(text) => text.len(),
+            Py::List(items) => items.borrow().len(),
+            Py::Tuple(items) => items.len(),
+            Py::Dict(items) => items.borrow().len(),
+            // Elements are looked up one by one.
+            Py::Set(items, _) => items.borrow().len() * items.borrow().len(),
+            Py::Tensor(tensor) | Py::Parameter(tensor) => tensor.len(),
+            _ => 0,
+        };
+        length as u64
+    }
+
+    /// How many bytes a list, string or dictionary takes that nothing else holds, without what it refers to.
+    pub(super) fn fresh_bytes(&self) -> u64 {
+        let bytes = match self {
+            Py::Str(text) if Rc::strong_count(text) == 1 => text.len(),
+            Py::List(items) if Rc::strong_count(items) == 1 => items.borrow().len() * size_of::<Py>(),
+            Py::Tuple(items) if Rc::strong_count(items) == 1 => items.len() * size_of::<Py>(),
+            Py::Dict(items) if Rc::strong_count(items) == 1 => items.borrow().len() * 2 * size_of::<Py>(),
+            _ => 0,
+        };
+        bytes as u64
+    }
+}
+
+/// A class of NamedTuples.
+pub(super) struct NamedClass {
+    pub(super) name: Rc<str>,
+    pub(super) fields: Vec<Rc<str>>,
+    /// The values of the last fields, where nothing is given for them.
+    pub(super) defaults: Vec<(Rc<str>, Py)>,
+    /// The class statement, for its methods.
+    pub(super) class: Option<ClassRef>,
+}
+
+/// A NamedTuple.
+pub(super) struct Named {
+    pub(super) class: Rc<NamedClass>,
+    pub(super) items: Rc<[Py]>,
+}
+
+impl NamedClass {
+    /// `P._fields`
+    pub(super) fn field_names(&self) -> Py {
+        Py::tuple(self.fields.iter().map(|field| Py::Str(Rc::clone(field))).collect())
+    }
+
+    pub(super) fn is(&self, other: &NamedClass) -> bool {
+        match (&self.class, &other.class) {
+            (Some(a), Some(b)) => a.is(b),
+            (None, None) => std::ptr::eq(self, other),
+            _ => false,
+        }
+    }
+}
+
+impl Named {
+    /// The value of the field `name`.
+    pub(super) fn field(&self, name: &str) -> Option<Py> {
+        let at = self.class.fields.iter().position(|field| &**field == name)?;
+        self.items.get(at).cloned()
+    }
+
+    /// `repr(value)`, with the texts of the fields.
+    pub(super) fn text(&self, items: &[String]) -> String {
+        let field = |(name, item): (&Rc<str>, &String)| format!("{name}={item}");
+        let fields: Vec<String> = self.class.fields.iter().zip(items).map(field).collect();
+        format!("{}({})", self.class.name, fields.join(", "))
+    }
+
+    /// A tuple of the same class.
+    pub(super) fn with(&self, items: Vec<Py>) -> Py {
+        Py::Named(Rc::new(Named {
+            class: Rc::clone(&self.class),
+            items: items.into(),
+        }))
+    }
+}
+
+/// How a method of a module was traced.
+#[derive(Clone)]
+pub(super) struct TracedMethod {
+    pub(super) name: Rc<str>,
+    pub(super) inputs: Vec<Constant>,
+    pub(super) strict: bool,
+    pub(super) error: Box<SourceError>,
+}
+
+/// Sets whether the module itself is trained.
+pub(super) fn set_mode(object: &mut PyObject, training: bool) {
+    let training = Attribute {
+        value: Py::Bool(training),
+        kind: AttributeKind::Plain,
+    };
+    object.attributes.insert("training".to_owned(), training);
+}
+
+/// An iterator that can be gone through once.
+pub(super) fn iterator(items: Vec<Py>) -> Py {
+    Py::Iterator(Rc::new(RefCell::new(Some(items.into()))))
+}
+
+pub(super) fn dtype_of(value: &Py) -> Option<DType> {
+    match value {
+        Py::Path(path) => DType::from_python_name(path.strip_prefix("torch.")?),
+        _ => None,
+    }
+}
+
+/// Sets the value of a key.
+pub(super) fn insert(items: &mut Vec<(Py, Py)>, key: Py, value: Py) {
+    match items.iter_mut().find(|(known, _)| known.is_key(&key)) {
+        Some((_, slot)) => *slot = value,
+        None => items.push((key, value)),
+    }
+}
+
+/// Whether both are the same definition.
+pub(super) fn same_function(a: &FunctionRef, b: &FunctionRef) -> bool {
+    Arc::ptr_eq(&a.file, &b.file) && a.statement == b.statement && a.method == b.method
+}

@@ -1,0 +1,15 @@
+//! TorchScript source as text and syntax: parsed files, what the text alone says of a definition, and the stack that recursive work needs.
+
+pub(crate) mod comments;
+pub(crate) mod decorators;
+mod depth;
+mod expression;
+mod file;
+mod rules;
+mod stack;
+
+pub(crate) use depth::{MAX_DEPTH, too_deep};
+pub(crate) use expression::{complex_sum, dotted, number, string_value};
+pub(crate) use file::{DefPath, SourceFile, imports};
+pub(crate) use rules::{Rules, SOURCE_QUALIFIER};
+pub(crate) use stack::{Stack, with_stack};
