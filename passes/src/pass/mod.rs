@@ -3,7 +3,7 @@
 mod context;
 
 use crate::freeze::error::FreezeError;
-use crate::inline::InlineError;
+use crate::inline::error::InlineError;
 use frazil_ir::verify::VerifyError;
 use frazil_ir::{Graph, Module};
 use frazil_limits::{Exceeded, Phase};

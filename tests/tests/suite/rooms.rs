@@ -74,7 +74,18 @@ const CRATES: &[Rooms] = &[
             "script_module",
             "a model has the hooks of its state dictionaries, which are functions of its modules",
         )],
-        circles: &[],
+        circles: &[
+            (
+                "model",
+                5,
+                "a model has the hooks of its state dictionaries, which are functions of its modules",
+            ),
+            (
+                "eager",
+                6,
+                "variables start calls, calls return variables, and both are recorded",
+            ),
+        ],
     },
     without_order("crates/arena/src"),
     without_order("crates/capi/src"),

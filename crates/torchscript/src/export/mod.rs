@@ -108,8 +108,8 @@ struct Parts {
     version: u64,
 }
 
-/// Refuses graphs that are not valid, whose code nothing could load, and operators that are missing from a namespace which the catalogue has. Those of other namespaces come from libraries that whoever loads
-/// the archive has to have.
+/// Refuses graphs that are not valid, whose code no reader accepts, and operators that are missing from a namespace which the catalogue has. Operators
+/// of other namespaces belong to libraries, which are loaded together with the archive.
 fn operators_exist(module: &Module, catalogue: &Catalogue) -> Result<(), SaveError> {
     let ctx = module.ctx();
     let namespace = |name: SymbolId| ctx.name(name).split("::").next().unwrap_or_default();

@@ -8,6 +8,10 @@
 //! called through an interface are not inlined (which class implements it is a property of the module, see `freeze`), and neither are functions that
 //! are not in the compilation unit. Recursion is an error.
 
+pub(crate) mod error;
+
+pub use error::InlineError;
+
 use crate::pass::{AnyPass, ModulePass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support;
@@ -29,60 +33,6 @@ pub static INFO: PassInfo = PassInfo {
     options: &[],
     build: |_| AnyPass::module(Inline),
 };
-
-/// Maximum number of nodes of a graph after inlining: calls that double at every level would otherwise exhaust memory.
-const MAX_NODES: usize = 20_000_000;
-
-/// The reason why calls cannot be inlined.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum InlineError {
-    /// A function calls itself, directly or through others.
-    #[error("function '{function}' is called recursively ({}). Recursive calls are not supported", chain.join(" -> "))]
-    Recursive {
-        /// Qualified name.
-        function: String,
-        /// The chain of calls.
-        chain: Vec<String>,
-    },
-    /// A call does not fit its callee.
-    #[error(
-        "{caller} calls {callee} with {given} arguments where {wanted} are wanted{}",
-        at(place)
-    )]
-    Arguments {
-        /// Qualified name.
-        caller: String,
-        /// Qualified name.
-        callee: String,
-        /// Number of operands.
-        given: usize,
-        /// Number of inputs.
-        wanted: usize,
-        /// Source place of the call.
-        place: Option<String>,
-    },
-    /// A class has no such method.
-    #[error("class {class} has no method '{method}'{}", at(place))]
-    NoMethod {
-        /// Qualified name of the class.
-        class: String,
-        /// Name of the method.
-        method: String,
-        /// Source place of the call.
-        place: Option<String>,
-    },
-    /// The resulting graph would be too large.
-    #[error("inlining makes a graph of more than {MAX_NODES} nodes")]
-    TooLarge,
-    /// The resulting graph would exceed the budget.
-    #[error(transparent)]
-    Exceeded(#[from] frazil_limits::Exceeded),
-}
-
-fn at(place: &Option<String>) -> String {
-    place.as_ref().map_or(String::new(), |p| format!(" at {p}"))
-}
 
 /// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
@@ -239,7 +189,7 @@ pub(crate) fn inline_graph(
             });
         }
         let nodes = graph.node_capacity() + callee.node_capacity();
-        if nodes > MAX_NODES {
+        if nodes > error::MAX_NODES {
             return Err(InlineError::TooLarge);
         }
         frazil_limits::check_nodes(nodes)?;
