@@ -1,7 +1,6 @@
 //! Plans to compiled functions in this process.
 
 use crate::cache::ObjectCache;
-use crate::host::HostCall;
 use crate::native::jit::Jit;
 use crate::native::{CompileError, own_pages};
 #[cfg(feature = "llvm")]
@@ -25,6 +24,7 @@ use frazil_runtime::storage::AlignedBytes;
 use frazil_runtime::structured::TensorShape;
 #[cfg(feature = "llvm")]
 use frazil_runtime::threads::parallel;
+use frazil_tensor_ir::call::RuntimeCall;
 #[cfg(feature = "llvm")]
 use rayon::prelude::*;
 use std::ffi::c_void;
@@ -158,7 +158,7 @@ struct HostStep {
     after: usize,
     /// Number of the call in the plan.
     number: usize,
-    call: Arc<HostCall>,
+    call: Arc<RuntimeCall>,
     /// Its buffers: inputs, then results.
     buffers: std::ops::Range<usize>,
 }
@@ -486,7 +486,12 @@ struct Linked {
 }
 
 /// `calls` with the code in `jit`.
-fn link(contents: &Contents, calls: &[Call], host_calls: &[Arc<HostCall>], jit: &Jit) -> Result<Linked, CompileError> {
+fn link(
+    contents: &Contents,
+    calls: &[Call],
+    host_calls: &[Arc<RuntimeCall>],
+    jit: &Jit,
+) -> Result<Linked, CompileError> {
     let buffers: Box<[BufferRef]> = calls.iter().flat_map(|c| &c.buffers).map(|b| buffer_ref(*b)).collect();
     let (mut steps, mut hosts, mut call_of) = (Vec::new(), Vec::new(), Vec::new());
     let mut first = 0;
@@ -563,7 +568,7 @@ fn out_of_memory(error: OutOfMemory) -> RunError {
 ///
 /// # Safety
 /// `memory` is as for `frazil_rt::run`.
-unsafe fn run_host(call: &HostCall, buffers: &[BufferRef], memory: &Memory) -> Result<(), RunError> {
+unsafe fn run_host(call: &RuntimeCall, buffers: &[BufferRef], memory: &Memory) -> Result<(), RunError> {
     let Some((output, inputs)) = buffers.split_last() else {
         return Ok(());
     };

@@ -16,21 +16,15 @@
 // What a plan says of kernels is read where they are compiled.
 #![cfg_attr(not(feature = "llvm"), allow(dead_code, reason = "only compiling uses it"))]
 
-pub mod affine;
 #[cfg(feature = "llvm")]
 pub mod aot;
 pub mod build_plan;
 pub mod cache;
-pub mod classify;
 pub mod compile;
 pub mod cost;
 #[cfg(feature = "llvm")]
 pub mod emit;
 pub mod error;
-mod fold;
-pub mod fuse;
-pub mod graph;
-pub mod host;
 pub mod kernel;
 pub mod layout;
 pub mod listing;
@@ -45,7 +39,6 @@ pub mod plan;
 mod pools;
 pub mod profile;
 pub mod schedule;
-pub mod simplify;
 mod slices;
 pub mod specialise;
 mod spread;
@@ -56,7 +49,7 @@ pub mod tune;
 pub use compile::compile;
 pub use compile::{CompileOptions, Executable, LoadedCode};
 pub use error::{LowerError, Unsupported};
-pub use graph::TensorGraph;
+pub use frazil_tensor_ir as tensor_ir;
 pub use lower::{LowerOptions, Lowered, compile_graph, lower};
 pub use package::Package;
 pub use pools::Pools;

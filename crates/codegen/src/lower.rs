@@ -2,14 +2,13 @@
 
 use crate::build_plan;
 use crate::error::LowerError;
-use crate::fuse::fuse;
-use crate::graph::TensorGraph;
 use crate::layout;
 use crate::memory;
 use crate::plan::{Call, Order, Plan, Port, Preparation};
+use frazil_tensor_ir::graph::TensorGraph;
+use frazil_tensor_ir::transform::fuse::fuse;
 
 use crate::schedule::Prepare;
-use crate::simplify::{materialise_views, simplify};
 use crate::slices::slice_chains;
 use crate::specialise::{InputSpec, ResultSpec, specialise};
 use crate::spread::spread;
@@ -17,6 +16,9 @@ use crate::target::Target;
 use crate::tune::Tuning;
 use frazil_ir::Graph;
 use frazil_runtime::Registry;
+use frazil_tensor_ir::transform::materialize_views::materialize_views;
+use frazil_tensor_ir::transform::merge_matmuls::merge_matmuls;
+use frazil_tensor_ir::transform::simplify::simplify;
 use tracing::info_span;
 
 /// What a graph is lowered for.
@@ -121,9 +123,12 @@ pub fn lower(mut graph: TensorGraph, options: &LowerOptions) -> Result<Plan, Low
 pub fn optimise(graph: &mut TensorGraph, with_fusion: bool) {
     info_span!("simplify").in_scope(|| {
         simplify(graph);
-        materialise_views(graph);
+        materialize_views(graph);
     });
     if with_fusion {
-        info_span!("fuse").in_scope(|| fuse(graph));
+        info_span!("fuse").in_scope(|| {
+            fuse(graph);
+            merge_matmuls(graph);
+        });
     }
 }

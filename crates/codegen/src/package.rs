@@ -7,12 +7,12 @@ mod stored;
 #[cfg(feature = "llvm")]
 use crate::compile::compile_objects;
 use crate::compile::{CompileOptions, Executable, LoadedCode, prepare};
-use crate::host::HostCall;
 use crate::kernel::KernelSpec;
 use crate::native::CompileError;
 use crate::native::jit::Jit;
 use crate::plan::{Buffer, Call, Constants, Plan, Port, kernel_count};
 use crate::profile::{self, CallInfo};
+use frazil_tensor_ir::call::RuntimeCall;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub struct Package {
     pub(crate) constants: Constants,
     pub(crate) weights: Weights,
     /// What kernels of the host program do.
-    pub(crate) hosts: Vec<Arc<HostCall>>,
+    pub(crate) hosts: Vec<Arc<RuntimeCall>>,
 }
 
 /// Weights that kernels read in another form than plans store.

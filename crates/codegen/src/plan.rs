@@ -4,14 +4,14 @@
 //! [`Buffer`]s, so that the code that comes out of it is position independent, shares nothing and can run in several
 //! threads at a time, each with a workspace of its own.
 
-use crate::graph::Origin;
-use crate::host::HostCall;
 use crate::kernel::{KernelSpec, WinogradWeights};
 use crate::mapped::MappedFile;
 use crate::pages::Pages;
 use frazil_ir::DType;
 use frazil_runtime::memory::OutOfMemory;
 use frazil_runtime::structured::Dims;
+use frazil_tensor_ir::call::RuntimeCall;
+use frazil_tensor_ir::graph::Origin;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -23,10 +23,7 @@ pub const ALIGNMENT: usize = 64;
 /// Bytes of a page of memory: a multiple of [`ALIGNMENT`].
 pub(crate) const PAGE: usize = 4096;
 
-/// `n` rounded up to [`ALIGNMENT`].
-pub fn align_up(n: usize) -> usize {
-    n.next_multiple_of(ALIGNMENT)
-}
+pub use frazil_tensor_ir::align_up;
 
 /// One input or output of the compiled function: dense, row-major.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,20 +50,7 @@ impl Port {
     }
 }
 
-/// dtypes by name, as data outside the process says them.
-pub(crate) mod dtype_name {
-    use super::{DType, Deserialize};
-    use serde::{Deserializer, Serializer, de::Error};
-
-    pub fn serialize<S: Serializer>(dtype: &DType, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(dtype.type_name())
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<DType, D::Error> {
-        let name = String::deserialize(from)?;
-        DType::from_type_name(&name).ok_or_else(|| D::Error::custom(format!("`{name}` is no dtype")))
-    }
-}
+pub(crate) use frazil_tensor_ir::spec::dtype_name;
 
 /// Where a kernel's argument lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -353,7 +337,7 @@ pub struct Plan {
     /// What runs before the first run.
     pub preparation: Preparation,
     /// What kernels of the host program do; a library cannot have any.
-    pub hosts: Vec<Arc<HostCall>>,
+    pub hosts: Vec<Arc<RuntimeCall>>,
     /// One message for each of the last outputs, which are truth values: where one is true after a run, the inputs were such that
     /// the program raises this exception.
     pub checks: Vec<String>,

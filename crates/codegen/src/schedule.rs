@@ -1,9 +1,9 @@
 //! Kernels in order over buffers that have no place yet: what the memory planner turns into a [`Plan`](crate::plan::Plan).
 
-use crate::graph::Origin;
-use crate::host::HostCall;
 use crate::kernel::KernelSpec;
 use crate::plan::{Buffer, Constants};
+use frazil_tensor_ir::call::RuntimeCall;
+use frazil_tensor_ir::graph::Origin;
 use std::sync::Arc;
 
 /// Number of a buffer of a [`Schedule`].
@@ -82,7 +82,7 @@ pub struct Schedule {
     /// Constants that are transformed when the code is loaded.
     pub preparation: Prepare,
     /// What the kernels of the host program do.
-    pub hosts: Vec<Arc<HostCall>>,
+    pub hosts: Vec<Arc<RuntimeCall>>,
 }
 
 impl Schedule {

@@ -1,9 +1,9 @@
 //! Kernels on blocked tensors.
 
 use super::Builder;
+use super::constants::gather_weights;
 use super::constants::{Form, floats};
 use super::nest::single;
-use crate::classify::{ConcatClass, ConvClass, EpilogueClass, Phase, PoolClass};
 use crate::kernel::{
     ActivationLayout, BlockedShape, Conv, CopyChannels, Depthwise, Epilogue, EpilogueOperand, KernelSpec, Lattice,
     Place, Pool, PoolKind, Read, Stage, Winograd, Write,
@@ -12,6 +12,7 @@ use crate::layout::{ImageRead, ImageShape};
 use crate::schedule::{Home, Slice};
 use frazil_ir::{DType, TensorData};
 use frazil_runtime::structured::{Affine, Combine, Structured, TensorId};
+use frazil_tensor_ir::pattern::{ConcatClass, ConvClass, EpilogueClass, Phase, PoolClass};
 use std::sync::Arc;
 
 impl Builder<'_> {
@@ -68,7 +69,7 @@ impl Builder<'_> {
             spec.input_batch_stride = shape.batch_stride;
             spec.output_batch_stride = output.batch_stride;
             let (packing, class) = (spec.clone(), c.clone());
-            let pack = move |w: &TensorData, to: &mut [f32]| packing.pack_into(&class.gather_weights(w), to);
+            let pack = move |w: &TensorData, to: &mut [f32]| packing.pack_into(&gather_weights(&class, w), to);
             let weights = self.stored_floats(weights, form(0, false, None), spec.packed_elements(), pack);
             return (KernelSpec::Depthwise(spec), vec![input, weights]);
         }
@@ -93,7 +94,7 @@ impl Builder<'_> {
         self.options.tuning.conv(&mut spec, self.target, self.options.threads);
         let form = form(spec.tile.vectors, plain, spec.winograd);
         let (packing, class) = (spec.clone(), c.clone());
-        let pack = move |w: &TensorData, to: &mut [f32]| packing.pack_into(&class.gather_weights(w), to);
+        let pack = move |w: &TensorData, to: &mut [f32]| packing.pack_into(&gather_weights(&class, w), to);
         let weights = match spec.transformation() {
             Some(transformation) => self.transformed(weights, form, transformation, pack),
             None => self.stored_floats(weights, form, spec.packed_elements(), pack),

@@ -7,6 +7,7 @@ use crate::plan::{Buffer, Constants, align_up};
 use crate::schedule::{Home, Slice};
 use frazil_ir::{DType, Shape, TensorData};
 use frazil_runtime::memory::OutOfMemory;
+use frazil_tensor_ir::pattern::ConvClass;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -216,4 +217,30 @@ pub(crate) fn floats(data: &TensorData) -> Floats<'_> {
         Ok(_) => Floats::Bytes(bytes),
         Err(_) => Floats::Copied(bytemuck::pod_collect_to_vec(&bytes)),
     }
+}
+
+/// The weights as `[out_channels][in_channels / groups][kh][kw]`; where they lie, if they lie so.
+pub(super) fn gather_weights<'w>(conv: &ConvClass, weight: &'w TensorData) -> Floats<'w> {
+    let values = floats(weight);
+    let s = &conv.shape;
+    let (ci, co) = (s.in_channels / s.groups, s.out_channels / s.groups);
+    let [gs, os, cs, ys, xs] = conv.weight_strides;
+    let taps = s.kernel[0] * s.kernel[1];
+    let in_order = [co * ci * taps, ci * taps, taps, s.kernel[1], 1];
+    let count = usize::try_from(s.out_channels * ci * taps);
+    if conv.weight_offset == 0 && conv.weight_strides == in_order && count == Ok(values.len()) {
+        return values;
+    }
+    let mut out = Vec::with_capacity(values.len());
+    for o in 0..s.out_channels {
+        for c in 0..ci {
+            for y in 0..s.kernel[0] {
+                for x in 0..s.kernel[1] {
+                    let at = conv.weight_offset + (o / co) * gs + (o % co) * os + c * cs + y * ys + x * xs;
+                    out.push(values.get(at as usize).copied().unwrap_or(0.0));
+                }
+            }
+        }
+    }
+    Floats::Copied(out)
 }

@@ -2,13 +2,13 @@
 
 use super::Builder;
 use super::nest::single;
-use crate::affine::linear;
-use crate::host::HostCall;
 use crate::kernel::{HostKernel, Indirect, KernelSpec, Place, Read, Stage, Write};
 use frazil_ir::contiguous_strides;
 use frazil_runtime::expr::{Expr, ExprOp};
 use frazil_runtime::gather::{Coordinate, Gather};
 use frazil_runtime::structured::{Affine, TensorId};
+use frazil_tensor_ir::affine::linear;
+use frazil_tensor_ir::call::RuntimeCall;
 use std::sync::Arc;
 
 impl Builder<'_> {
@@ -60,7 +60,7 @@ impl Builder<'_> {
     }
 
     /// All results of a call in one buffer.
-    pub(super) fn host(&mut self, id: TensorId, call: &Arc<HostCall>) {
+    pub(super) fn host(&mut self, id: TensorId, call: &Arc<RuntimeCall>) {
         let mut buffers: Vec<_> = call.inputs.iter().map(|&t| self.plain(t)).collect();
         buffers.push(self.plain_result(id));
         let kernel = HostKernel {
@@ -74,7 +74,7 @@ impl Builder<'_> {
     /// One of a call's results, where it lies in their buffer.
     pub(super) fn host_result(&mut self, id: TensorId, host: TensorId, result: usize) {
         let offset = match &self.graph.node(host).op {
-            crate::graph::TensorOp::Host(call) => call.offset(result),
+            frazil_tensor_ir::graph::TensorOp::Host(call) => call.offset(result),
             _ => 0,
         };
         let slice = self.plain(host).at(offset as u64);

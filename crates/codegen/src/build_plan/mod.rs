@@ -7,17 +7,16 @@ mod kept;
 mod nest;
 mod plain;
 
-use crate::classify::Class;
 use crate::error::LowerError;
-use crate::graph::{Origin, TensorGraph, TensorOp};
 use crate::kernel::{BlockedShape, KernelSpec, Reorder, ReorderDirection};
 use crate::layout::{ImageShape, Layouts};
 use crate::lower::LowerOptions;
 use crate::schedule::{Home, Schedule, Slice};
 use crate::target::Target;
-pub(crate) use constants::{Floats, floats};
 use constants::{Form, Stored};
 use frazil_runtime::structured::{TensorId, TensorShape};
+use frazil_tensor_ir::graph::{Origin, TensorGraph, TensorOp};
+use frazil_tensor_ir::pattern::Class;
 use std::collections::{HashMap, HashSet};
 
 /// Where a tensor lies, in the layouts that something has asked for.

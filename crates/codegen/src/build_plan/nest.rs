@@ -1,11 +1,11 @@
 //! Loop nests as [`Loops`] kernels: strides resolved, loops joined where memory runs on, tasks chosen.
 
 use super::kept;
-use crate::affine::{linear, stays_within};
-use crate::graph::{TensorGraph, accesses};
 use crate::kernel::{Guard, Local, Loops, Place, Read, Stage, Write};
 use frazil_runtime::expr::{Expr, ExprOp, Number};
 use frazil_runtime::structured::{Access, Affine, Dims, OutOfBounds, Structured, TensorId};
+use frazil_tensor_ir::affine::{linear, stays_within};
+use frazil_tensor_ir::graph::{TensorGraph, accesses};
 
 /// Scalar iterations below which work is not split into tasks.
 const SMALL: i64 = 1 << 15;

@@ -3,13 +3,13 @@
 use super::Builder;
 use super::constants::{Form, floats};
 use super::nest::single;
-use crate::classify::{ConcatClass, EpilogueClass, GemmClass};
 use crate::kernel::{
     Epilogue, EpilogueOperand, Gemm, GemmB, GemmBatch, GemmTile, KernelSpec, Place, Read, Stage, Write,
 };
 use crate::schedule::Slice;
 use frazil_runtime::expr::Expr;
 use frazil_runtime::structured::{Affine, Dims, TensorId, TensorShape};
+use frazil_tensor_ir::pattern::{ConcatClass, EpilogueClass, GemmClass};
 
 impl Builder<'_> {
     pub(super) fn gemm(&mut self, id: TensorId, g: &GemmClass) {

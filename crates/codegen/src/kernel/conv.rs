@@ -5,6 +5,7 @@ use super::groups::{Grouping, place_of_weight};
 use super::pack::in_stretches;
 use super::{BlockedShape, Epilogue, Winograd, WinogradWeights};
 use crate::target::VectorUnit;
+use frazil_tensor_ir::pattern::ConvShape;
 use serde::{Deserialize, Serialize};
 
 /// Tasks that keep a few threads evenly busy.
@@ -12,52 +13,6 @@ const WANTED_TASKS: i64 = 16;
 
 /// Bytes of weights that stay in L1 beside the input that they meet.
 const L1_WEIGHTS: i64 = 40 << 10;
-
-/// Sizes of a two-dimensional convolution; height before width. A one-dimensional one has height 1.
-///
-/// The window of output (y, x) starts at input (y · stride − padding). What lies outside of the input is zero, so that padding
-/// at the bottom and right follows from `output`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ConvShape {
-    /// Number of images.
-    pub batch: i64,
-    /// Input channels, of all groups.
-    pub in_channels: i64,
-    /// Output channels, of all groups.
-    pub out_channels: i64,
-    /// Number of groups; divides both channel counts.
-    pub groups: i64,
-    /// Input height and width.
-    pub input: [i64; 2],
-    /// Output height and width.
-    pub output: [i64; 2],
-    /// Kernel height and width.
-    pub kernel: [i64; 2],
-    /// Stride.
-    pub stride: [i64; 2],
-    /// Zero rows above, zero columns to the left.
-    pub padding: [i64; 2],
-    /// Dilation.
-    pub dilation: [i64; 2],
-}
-
-impl ConvShape {
-    /// True for a 1×1 kernel at stride 1 without padding.
-    pub fn is_pointwise(&self) -> bool {
-        self.kernel == [1, 1] && self.stride == [1, 1] && self.padding == [0, 0] && self.input == self.output
-    }
-
-    /// True when each output channel reads exactly the input channel of the same number.
-    pub fn is_depthwise(&self) -> bool {
-        self.groups == self.in_channels && self.groups == self.out_channels && self.groups > 1
-    }
-
-    /// Multiply-adds of the convolution, padding included.
-    pub fn macs(&self) -> i64 {
-        let out = self.batch * self.out_channels * self.output[0] * self.output[1];
-        out * (self.in_channels / self.groups.max(1)) * self.kernel[0] * self.kernel[1]
-    }
-}
 
 /// How a convolution's input lies in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

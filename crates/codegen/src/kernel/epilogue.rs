@@ -2,20 +2,7 @@
 
 use frazil_ir::DType;
 use frazil_runtime::expr::{BinaryOp, Expr, ExprOp, UnaryOp};
-
-/// A further operand of an [`Epilogue`], f32, and how the result's coordinates address it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum EpilogueOperand {
-    /// One element.
-    Scalar,
-    /// One element a channel (convolution, pooling) or a column (matrix product): a bias. In blocked layout the buffer holds
-    /// [`padded_channels`](super::BlockedShape::padded_channels) elements, in matrix products N.
-    Channel,
-    /// One element a row of the matrix product. Not for convolution and pooling.
-    Row,
-    /// One element a result, at the same strides as the output: a residual.
-    Elementwise,
-}
+use frazil_tensor_ir::pattern::EpilogueOperand;
 
 /// `output = expr(accumulator, operands...)`: input 0 of the expression is the accumulated f32, input `1 + i` is operand `i`.
 /// The expression's result is f32.

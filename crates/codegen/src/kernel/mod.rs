@@ -20,9 +20,10 @@ mod reorder;
 mod winograd;
 
 pub use blocked::BlockedShape;
-pub use conv::{ActivationLayout, Conv, ConvShape, ConvTile, Lattice};
+pub use conv::{ActivationLayout, Conv, ConvTile, Lattice};
 pub use depthwise::Depthwise;
-pub use epilogue::{Epilogue, EpilogueOperand};
+pub use epilogue::Epilogue;
+pub use frazil_tensor_ir::pattern::{ConvShape, EpilogueOperand};
 pub use gemm::{Gemm, GemmB, GemmBatch, GemmTile};
 #[cfg(feature = "llvm")]
 pub(crate) use groups::{Grouping, channels_of_group};

@@ -1,10 +1,10 @@
 //! Which steps of programs compiled code may hold: well-formed ones, whose offsets and numbers of iterations stay far from overflow.
 
-use crate::affine::reach;
 use frazil_runtime::eval::ExprEval;
 use frazil_runtime::expr::{Expr, ExprOp};
 use frazil_runtime::gather::Coordinate;
 use frazil_runtime::structured::{Access, Step, Structured, TensorId, TensorShape, ViewKind};
+use frazil_tensor_ir::affine::reach;
 
 /// The most iterations of a loop nest, loops without iterations counted as one. No run would get to the end of more, and costs that
 /// are computed from it do not overflow.

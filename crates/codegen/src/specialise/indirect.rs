@@ -4,8 +4,6 @@
 use super::operators::{Refusal, tensors_in};
 use super::{ResultSpec, Specialiser};
 use crate::error::LowerError;
-use crate::graph::{Origin, TensorOp};
-use crate::host::HostCall;
 use frazil_ir::{DType, Graph, NodeId};
 use frazil_runtime::build::{Fold, ProgramBuilder};
 use frazil_runtime::expr::{BinaryOp, Expr, ExprId, ExprOp};
@@ -13,6 +11,8 @@ use frazil_runtime::gather::{Coordinate, Gather};
 use frazil_runtime::op::{Operator, Results};
 use frazil_runtime::structured::{Combine, Iteration, Program, Step, Structured, TensorId, TensorShape};
 use frazil_runtime::value::{TensorCell, Value};
+use frazil_tensor_ir::call::RuntimeCall;
+use frazil_tensor_ir::graph::{Origin, TensorOp};
 
 impl Specialiser<'_> {
     /// Appends a gather, and for each of its index tensors a check that all of its values name something.
@@ -24,7 +24,7 @@ impl Specialiser<'_> {
                 && self.tensors.shape(*tensor).numel() > 0
             {
                 // Indices into a table of constants are already known.
-                crate::fold::fold(&mut self.tensors, *tensor);
+                frazil_tensor_ir::transform::fold_constants::fold(&mut self.tensors, *tensor);
                 self.check_range(&g, *tensor, extent, origins)?;
             }
         }
@@ -160,7 +160,7 @@ impl Specialiser<'_> {
         op: &Operator,
         values: &[Value],
         results: Vec<TensorShape>,
-    ) -> Result<HostCall, Refusal> {
+    ) -> Result<RuntimeCall, Refusal> {
         let mut inputs: Vec<TensorCell> = Vec::new();
         let arguments = values
             .iter()
@@ -171,7 +171,7 @@ impl Specialiser<'_> {
             .iter()
             .map(|c| self.read(c))
             .collect::<Result<Vec<TensorId>, _>>()?;
-        Ok(HostCall {
+        Ok(RuntimeCall {
             op: op.clone(),
             ctx: self.ctx.clone(),
             arguments,

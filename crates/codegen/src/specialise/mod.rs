@@ -19,15 +19,14 @@ mod volume;
 mod widen;
 
 use crate::error::{LowerError, Unsupported};
-use crate::graph::{Origin, TensorGraph};
-use crate::host::HostCall;
 use frazil_ir::{Context, Graph, NodeId, TypeId, TypeKind, ValueId};
 use frazil_runtime::import::Importer;
 use frazil_runtime::interp::walk::{GraphPlan, Nesting};
-use frazil_runtime::marks::Marks;
-use frazil_runtime::structured::{Affine, Dims, TensorId, TensorShape, ViewKind, ViewMap};
-use frazil_runtime::value::{DictValue, Key, ListValue, ObjectValue, TensorCell, TupleValue, Value};
+use frazil_runtime::structured::{Affine, TensorId, TensorShape, ViewKind, ViewMap};
+use frazil_runtime::value::{DictValue, Key, ListValue, ObjectValue, TensorCell, Value};
 use frazil_runtime::{Registry, Tensor, layout};
+use frazil_tensor_ir::call::RuntimeCall;
+use frazil_tensor_ir::graph::{Origin, TensorGraph};
 use indexmap::IndexMap;
 use number::Number;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -35,58 +34,8 @@ use std::sync::Arc;
 use store::{Store, address};
 
 pub use frazil_runtime::number::NumberKind;
-pub use store::PathStep;
+pub use frazil_tensor_ir::spec::{InputSpec, PathStep, ResultSpec};
 pub use stretch::{Next, ObjectSpec, Start, Stretch, stretch};
-
-/// What is known of an input.
-#[derive(Clone, Debug)]
-pub enum InputSpec {
-    /// A row-major tensor of this dtype and these sizes, given when the compiled function runs.
-    Tensor(TensorShape),
-    /// A tensor that is not row-major, with strides that stand for its own ([`frazil_runtime::layout::representative_strides`]). The compiled function
-    /// is given its elements in row-major order.
-    Strided(TensorShape, Dims),
-    /// A value that is fixed when the function is compiled. Tensors in it are constants.
-    Value(Value),
-    /// A list.
-    List(Vec<InputSpec>),
-    /// A tuple.
-    Tuple(Vec<InputSpec>),
-    /// A dictionary, and the types of its keys and values.
-    Dict(TypeId, TypeId, Vec<(Key, InputSpec)>),
-    /// The input tensor of this number, which was described before: the same variable.
-    Same(u32),
-    /// The object of this number in [`Start::objects`].
-    Object(u32),
-    /// A number that a run tells, as a tensor of [`NumberKind::dtype`] without dimensions. Of a [`Stretch`] only.
-    Number(NumberKind),
-}
-
-/// What a result of the graph is, in terms of the compiled function's outputs.
-#[derive(Clone, Debug)]
-pub enum ResultSpec {
-    /// The output of this number.
-    Tensor(u32),
-    /// The output of this number, whose elements are in the order in which a tensor of these sizes and strides, which leave no gaps, stores them. Of a
-    /// [`Stretch`], of [`specialise_aliasing`] and of [`specialise_part`] only.
-    Strided(u32, Vec<i64>, Vec<i64>),
-    /// A value that does not depend on the inputs' elements.
-    Value(Value),
-    /// A list, and the type of its elements.
-    List(TypeId, Vec<ResultSpec>),
-    /// A tuple, with the type of a NamedTuple.
-    Tuple(Option<TypeId>, Vec<ResultSpec>),
-    /// A dictionary, and the types of its keys and values.
-    Dict(TypeId, TypeId, Vec<(Key, ResultSpec)>),
-    /// The input tensor of this number itself: the same variable. Of a [`Stretch`] or of [`specialise_aliasing`] only, as are views.
-    Input(u32),
-    /// The number that the output of this number holds, a tensor without dimensions. Of a [`Stretch`] only.
-    Number(u32),
-    /// A view of the input tensor of this number, which is row-major: sizes, strides and offset, and what its elements are of the input's.
-    View(u32, Vec<i64>, Vec<i64>, i64, Marks),
-    /// A view of the input tensor of this number, an [`InputSpec::Strided`]: the views from the input to it, and what its elements are of the input's.
-    Window(u32, Vec<PathStep>, Marks),
-}
 
 /// A graph of tensor programs and how its outputs make up the results of the graph that it came from.
 #[derive(Debug)]
@@ -199,7 +148,7 @@ struct Specialiser<'a> {
     /// How many tensors there were before the call that the run waits for was prepared.
     settled: usize,
     /// The call that the run waits for, and the tensors that it may read afterwards.
-    waiting: Option<HostCall>,
+    waiting: Option<RuntimeCall>,
     live: BTreeSet<TensorId>,
     /// The variables of the input tensors.
     inputs: Vec<TensorCell>,
@@ -230,44 +179,6 @@ struct Specialiser<'a> {
     plans: HashMap<usize, (Arc<Graph>, Arc<GraphPlan>)>,
     /// Graphs being run that write tensors or tell where they lie, with those that they fork.
     telling: usize,
-}
-
-impl ResultSpec {
-    /// The value, when the tensors that it mentions are `tensors`. It must not mention inputs.
-    pub fn value(&self, tensors: &[Value]) -> Value {
-        self.value_with(&|leaf| match leaf {
-            ResultSpec::Tensor(i) => tensors.get(*i as usize).cloned().unwrap_or_default(),
-            ResultSpec::Strided(i, sizes, strides) => {
-                let output = tensors.get(*i as usize).and_then(Value::as_tensor);
-                let layout = output.and_then(|t| t.as_strided(sizes, strides, t.offset()).ok());
-                layout.map(Value::from).unwrap_or_default()
-            }
-            _ => Value::None,
-        })
-    }
-
-    /// The value, when `leaf` gives those of outputs, inputs, and their views.
-    pub fn value_with(&self, leaf: &dyn Fn(&ResultSpec) -> Value) -> Value {
-        let all = |items: &[ResultSpec]| -> Vec<Value> { items.iter().map(|r| r.value_with(leaf)).collect() };
-        match self {
-            ResultSpec::Tensor(_)
-            | ResultSpec::Strided(..)
-            | ResultSpec::Input(_)
-            | ResultSpec::View(..)
-            | ResultSpec::Window(..) => leaf(self),
-            ResultSpec::Number(i) => number::number_in(&leaf(&ResultSpec::Tensor(*i))).unwrap_or_default(),
-            ResultSpec::Value(v) => v.clone(),
-            ResultSpec::Tuple(ty, items) => Value::Tuple(TupleValue {
-                ty: *ty,
-                items: all(items).into(),
-            }),
-            ResultSpec::List(element, items) => Value::List(ListValue::new(*element, all(items))),
-            ResultSpec::Dict(key, value, entries) => {
-                let entries = entries.iter().map(|(k, v)| (k.clone(), v.value_with(leaf)));
-                Value::Dict(DictValue::new(*key, *value, entries.collect()))
-            }
-        }
-    }
 }
 
 impl<'a> Specialiser<'a> {

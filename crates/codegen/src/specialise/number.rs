@@ -10,7 +10,6 @@
 use super::operators::Refusal;
 use super::{InputSpec, ResultSpec, Specialiser};
 use crate::error::LowerError;
-use crate::host::HostCall;
 use frazil_ir::{DType, Graph, NodeId, TypeId, TypeKind, types};
 use frazil_runtime::entry::{NumberRead, NumberRule, Role, TensorVariant};
 use frazil_runtime::number::NumberKind;
@@ -18,16 +17,7 @@ use frazil_runtime::op::Operator;
 use frazil_runtime::structured::{TensorId, TensorShape, ViewKind, ViewMap};
 use frazil_runtime::value::{ListValue, TensorCell, Value};
 use frazil_runtime::{Scalar, Tensor};
-
-/// The number that a tensor without dimensions holds, as [`NumberKind::dtype`] stores it; `None` for other values.
-pub fn number_in(value: &Value) -> Option<Value> {
-    let tensor = value.as_tensor()?;
-    Some(match (tensor.dtype(), tensor.item().ok()?) {
-        (DType::Bool, scalar) => Value::Bool(scalar.as_bool()),
-        (DType::Long, scalar) => Value::Int(scalar.as_i64()),
-        (_, scalar) => Value::Float(scalar.as_f64()),
-    })
-}
+use frazil_tensor_ir::call::RuntimeCall;
 
 /// What is known of a number.
 #[derive(Clone)]
@@ -87,7 +77,7 @@ impl Specialiser<'_> {
             Some(answer) => answer.into_iter().next(),
             None => {
                 let id = self.read(cell)?;
-                return Err(self.wait_for(HostCall {
+                return Err(self.wait_for(RuntimeCall {
                     ctx: self.ctx.clone(),
                     arguments: vec![ResultSpec::Tensor(0)],
                     input_shapes: vec![self.tensors.shape(id).clone()],
@@ -406,7 +396,7 @@ impl Specialiser<'_> {
     }
 
     /// Ends the run at a call.
-    pub(super) fn wait_for(&mut self, call: HostCall) -> LowerError {
+    pub(super) fn wait_for(&mut self, call: RuntimeCall) -> LowerError {
         if !self.unsupported.is_empty() {
             return self.all_unsupported();
         }

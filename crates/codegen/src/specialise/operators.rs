@@ -1,10 +1,9 @@
 //! Running operators: programs are appended to the tensor graph, kernels on values run at once.
 
 use super::bounds;
-use super::store::{PathStep, address, compiled_bytes};
+use super::store::{address, compiled_bytes};
 use super::{Slot, Specialiser};
 use crate::error::LowerError;
-use crate::graph::Origin;
 use frazil_ir::schema::FunctionSchema;
 use frazil_ir::{Graph, NodeId, TypeId, types};
 use frazil_runtime::call::{args_of, check_overlaps, composite_arguments, invoke, result_strides};
@@ -17,6 +16,8 @@ use frazil_runtime::registry::out_arguments;
 use frazil_runtime::structured::{Program, Step, TensorId, TensorShape};
 use frazil_runtime::value::{ListValue, TensorCell, Value};
 use frazil_runtime::{Semantics, Tensor, Variant};
+use frazil_tensor_ir::graph::Origin;
+use frazil_tensor_ir::spec::PathStep;
 
 /// Why an operator was not run.
 pub(super) enum Refusal {
@@ -538,8 +539,10 @@ impl Specialiser<'_> {
             return id;
         }
         let target = TensorShape { dtype, ..shape.clone() };
-        self.tensors
-            .compute(crate::simplify::conversion(id, &shape, target), Vec::new())
+        self.tensors.compute(
+            frazil_tensor_ir::transform::simplify::conversion(id, &shape, target),
+            Vec::new(),
+        )
     }
 
     fn error(&self, graph: &Graph, node: NodeId, e: OpError) -> Refusal {

@@ -4,72 +4,19 @@ use super::Specialiser;
 use super::bounds::iterations;
 use super::operators::READS_NEGATIVES;
 use crate::error::{LowerError, Unsupported};
-use crate::graph::{Origin, TensorGraph, TensorOp};
 use frazil_ir::{Constant, DType, TensorData};
-use frazil_runtime::eval::view_layout;
 use frazil_runtime::expr::{BinaryOp, Expr, ExprOp, Number};
 use frazil_runtime::gather::{Coordinate, Gather};
 use frazil_runtime::import::tensor_to_constant;
 use frazil_runtime::layout::{contiguous_strides, extent};
-use frazil_runtime::structured::{
-    Access, Affine, Iteration, OutOfBounds, Structured, TensorId, TensorShape, ViewKind, ViewMap,
-};
+use frazil_runtime::structured::{Access, Affine, Iteration, OutOfBounds, Structured, TensorId, TensorShape, ViewKind};
 use frazil_runtime::value::{TensorCell, Value};
 use frazil_runtime::{Storage, Tensor};
-use serde::{Deserialize, Serialize};
+use frazil_tensor_ir::graph::{Origin, TensorGraph, TensorOp};
+use frazil_tensor_ir::spec::PathStep;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// One step from a storage's whole contents to a view of it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(from = "KeptStep", into = "KeptStep")]
-pub struct PathStep {
-    pub(super) kind: ViewKind,
-    pub(super) shape: TensorShape,
-}
-
-/// A [`PathStep`] as kept code holds it.
-#[derive(Serialize, Deserialize)]
-struct KeptStep {
-    /// Coefficients and offset of each coordinate; `None` for [`ViewKind::Reshape`].
-    map: Option<Vec<(Vec<i64>, i64)>>,
-    #[serde(with = "crate::plan::dtype_name")]
-    dtype: DType,
-    sizes: Vec<i64>,
-}
-
-impl From<PathStep> for KeptStep {
-    fn from(step: PathStep) -> KeptStep {
-        let map = match step.kind {
-            ViewKind::Reshape => None,
-            ViewKind::Affine(map) => Some(map.into_iter().map(|a| (a.coefficients.to_vec(), a.offset)).collect()),
-        };
-        KeptStep {
-            map,
-            dtype: step.shape.dtype,
-            sizes: step.shape.sizes.to_vec(),
-        }
-    }
-}
-
-impl From<KeptStep> for PathStep {
-    fn from(kept: KeptStep) -> PathStep {
-        let affine = |(coefficients, offset): (Vec<i64>, i64)| Affine {
-            coefficients: coefficients.into(),
-            offset,
-        };
-        let kind = match kept.map {
-            None => ViewKind::Reshape,
-            Some(map) => ViewKind::Affine(map.into_iter().map(affine).collect()),
-        };
-        let shape = TensorShape {
-            dtype: kept.dtype,
-            sizes: kept.sizes.into(),
-        };
-        PathStep { kind, shape }
-    }
-}
 
 /// The contents of a storage at the present point of the run.
 struct Contents {
@@ -388,27 +335,6 @@ impl Store {
         contents.whole = new;
         contents.version += 1;
         Ok(())
-    }
-}
-
-impl PathStep {
-    /// The view of `base`; `None` if its strides need a copy.
-    pub fn of(&self, base: &Tensor) -> Option<Tensor> {
-        match &self.kind {
-            ViewKind::Reshape => base.view(&self.shape.sizes),
-            ViewKind::Affine(map) => {
-                let (strides, offset) = view_layout(map, base, &self.shape.sizes)?;
-                base.as_strided(&self.shape.sizes, &strides, offset).ok()
-            }
-        }
-    }
-
-    fn over(&self, tensor: TensorId) -> ViewMap {
-        ViewMap {
-            tensor,
-            kind: self.kind.clone(),
-            output: self.shape.clone(),
-        }
     }
 }
 

@@ -14,14 +14,14 @@ use super::operators::Refusal;
 use super::store::address;
 use super::{InputSpec, ResultSpec, Returns, Slot, Specialiser};
 use crate::error::{LowerError, Unsupported};
-use crate::graph::TensorGraph;
-use crate::host::HostCall;
 use frazil_ir::schema::Argument;
 use frazil_ir::{Definition, Graph, Module, NodeId, SymbolId, ValueId, symbols};
 use frazil_runtime::op::Operator;
 use frazil_runtime::structured::TensorId;
 use frazil_runtime::value::{ObjectValue, TensorCell, Value};
 use frazil_runtime::{Registry, Variant};
+use frazil_tensor_ir::call::RuntimeCall;
+use frazil_tensor_ir::graph::TensorGraph;
 use std::collections::{BTreeSet, HashSet};
 
 /// What a method starts from besides its arguments.
@@ -73,7 +73,7 @@ pub enum Next {
         warnings: Vec<String>,
     },
     /// It needs the results of a call.
-    Call(Box<HostCall>),
+    Call(Box<RuntimeCall>),
 }
 
 /// Runs `graph` for `inputs` up to the first operator that waits for elements, when `answers` are what those before it gave.

@@ -6,13 +6,13 @@
 
 use super::Specialiser;
 use super::store::compiled_bytes;
-use crate::affine::as_loop;
-use crate::graph::{Origin, TensorGraph};
 use frazil_ir::DType;
 use frazil_runtime::expr::{BinaryOp, Expr, ExprOp};
 use frazil_runtime::structured::{
     Access, Affine, Combine, Dims, Iteration, OutOfBounds, Structured, TensorId, TensorShape, ViewKind, ViewMap,
 };
+use frazil_tensor_ir::affine::as_loop;
+use frazil_tensor_ir::graph::{Origin, TensorGraph};
 use smallvec::SmallVec;
 
 /// Spatial dimensions of a volume.

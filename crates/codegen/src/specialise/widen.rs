@@ -5,11 +5,11 @@
 //! the contraction where they can, and the kernels for f32 serve all three dtypes.
 
 use super::Specialiser;
-use crate::graph::Origin;
-use crate::simplify::remap;
 use frazil_ir::DType;
 use frazil_runtime::expr::{BinaryOp, Expr, ExprOp};
 use frazil_runtime::structured::{Access, Combine, Structured, TensorId};
+use frazil_tensor_ir::graph::Origin;
+use frazil_tensor_ir::transform::simplify::remap;
 
 impl Specialiser<'_> {
     /// Appends a nest; a contraction of halves as one of floats.

@@ -1,6 +1,5 @@
 //! Graphs of tensor programs through the front half and the compiled plan, against the runtime's evaluation of every step.
 
-use frazil_codegen::graph::{TensorGraph, TensorOp};
 use frazil_codegen::kernel::KernelSpec;
 use frazil_codegen::native::host_target;
 use frazil_codegen::plan::Plan;
@@ -14,6 +13,7 @@ use frazil_runtime::structured::{
     Access, Affine, Combine, Iteration, OutOfBounds, Program, Step, Structured, TensorId, TensorShape, ViewKind,
     ViewMap,
 };
+use frazil_tensor_ir::graph::{TensorGraph, TensorOp};
 use std::sync::Arc;
 
 struct Net {

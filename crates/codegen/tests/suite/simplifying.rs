@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails loudly")]
 
 use frazil_codegen::InputSpec;
-use frazil_codegen::graph::{TensorGraph, TensorOp};
 use frazil_codegen::lower::optimise;
 use frazil_codegen::specialise::specialise;
 use frazil_ir::{Context, DType};
@@ -14,6 +13,7 @@ use frazil_runtime::import::{Importer, tensor_to_constant};
 use frazil_runtime::interp::Interpreter;
 use frazil_runtime::structured::{Combine, Program, Step, Structured, TensorId, TensorShape};
 use frazil_runtime::{Registry, Tensor, Value};
+use frazil_tensor_ir::graph::{TensorGraph, TensorOp};
 use std::fmt::Write;
 use std::sync::Arc;
 

@@ -16,8 +16,8 @@ use crate::support::once::Once;
 use frazil_codegen::LowerError;
 use frazil_codegen::cache::ObjectCache;
 use frazil_codegen::compile::RunError;
-use frazil_codegen::host::HostCall;
 use frazil_codegen::specialise::{InputSpec, Next, ResultSpec, Specialised, Start, stretch};
+use frazil_codegen::tensor_ir::call::RuntimeCall;
 use frazil_ir::{Graph, Module};
 use frazil_runtime::structured::TensorId;
 use frazil_runtime::value::{TensorCell, Value};
@@ -117,7 +117,7 @@ struct Stage {
 
 enum Then {
     Return(Box<Return>),
-    Call(Box<HostCall>),
+    Call(Box<RuntimeCall>),
 }
 
 /// See [`Next::Return`].

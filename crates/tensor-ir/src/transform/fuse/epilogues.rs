@@ -3,7 +3,7 @@
 use super::keeps_family;
 use crate::affine::is_identity;
 use crate::graph::TensorGraph;
-use crate::simplify::{converted, merge_equal_reads, with_unit_loops};
+use crate::transform::simplify::{converted, merge_equal_reads, with_unit_loops};
 use frazil_runtime::expr::{Expr, ExprOp};
 use frazil_runtime::structured::{Access, Affine, OutOfBounds, Structured, TensorId};
 

@@ -2,9 +2,9 @@
 //! nothing disappear, and each nest reads an element once.
 
 use crate::affine::{as_loop, can_leave, compose, is_identity, linear, range, reach, stays_within};
-use crate::classify::{Class, classify};
-use crate::fold::fold;
 use crate::graph::{TensorGraph, TensorOp};
+use crate::pattern::{Class, classify};
+use crate::transform::fold_constants::fold;
 use frazil_ir::TensorData;
 use frazil_runtime::expr::{BinaryOp, Expr, ExprOp};
 use frazil_runtime::structured::{
@@ -42,7 +42,7 @@ fn drop_unit_loops(graph: &mut TensorGraph, uses: &[u32], id: TensorId) {
 }
 
 /// The nest with result sizes `sizes`, when those are its own but for extents of 1.
-pub(crate) fn with_unit_loops(s: &Structured, sizes: &[i64]) -> Option<Structured> {
+pub fn with_unit_loops(s: &Structured, sizes: &[i64]) -> Option<Structured> {
     let parallel = s.parallel_rank();
     let (old, reduction) = s.domain.split_at(parallel);
     let kept: Vec<usize> = (0..parallel).filter(|&l| old[l] != 1).collect();
@@ -77,7 +77,7 @@ pub(crate) fn with_unit_loops(s: &Structured, sizes: &[i64]) -> Option<Structure
 }
 
 /// Simplifies one tensor, whose operands are simplified already.
-pub(crate) fn simplify_node(graph: &mut TensorGraph, id: TensorId) {
+pub fn simplify_node(graph: &mut TensorGraph, id: TensorId) {
     match graph.node(id).op.clone() {
         TensorOp::Input(_)
         | TensorOp::Constant(_)
@@ -168,7 +168,7 @@ fn resolve_keeping_windows(graph: &TensorGraph, s: &mut Structured) {
 const MAX_VIEWS: usize = 4;
 
 /// [`resolve`]s every read of the nest.
-pub(crate) fn resolve_all(graph: &TensorGraph, s: &mut Structured) {
+pub fn resolve_all(graph: &TensorGraph, s: &mut Structured) {
     resolve_up_to(graph, s, usize::MAX);
 }
 
@@ -363,7 +363,7 @@ fn finish_into_body(s: &mut Structured) {
 }
 
 /// The operation on other nodes: node `i` is `ids[i]`.
-pub(crate) fn remap(op: ExprOp, ids: &[u32]) -> ExprOp {
+pub fn remap(op: ExprOp, ids: &[u32]) -> ExprOp {
     let at = |i: u32| ids[i as usize];
     match op {
         ExprOp::Unary(o, a) => ExprOp::Unary(o, at(a)),
@@ -376,7 +376,7 @@ pub(crate) fn remap(op: ExprOp, ids: &[u32]) -> ExprOp {
 }
 
 /// `body` followed by a conversion.
-pub(crate) fn converted(body: &Expr, dtype: frazil_ir::DType) -> Expr {
+pub fn converted(body: &Expr, dtype: frazil_ir::DType) -> Expr {
     match body.dtype() {
         Some(d) if d != dtype => {
             let mut outer = Expr::new();
@@ -389,7 +389,7 @@ pub(crate) fn converted(body: &Expr, dtype: frazil_ir::DType) -> Expr {
 }
 
 /// Lets equal reads be one input, and drops reads that nothing uses.
-pub(crate) fn merge_equal_reads(s: &mut Structured) {
+pub fn merge_equal_reads(s: &mut Structured) {
     (s.inputs, s.body) = merged(&s.inputs, &s.body, 0);
     if let Some(finish) = &s.finish {
         let (inputs, finish) = merged(&s.finish_inputs, finish, 1);
@@ -430,25 +430,8 @@ fn copied_whole(graph: &TensorGraph, s: &Structured) -> Option<TensorId> {
     same.then_some(access.tensor)
 }
 
-/// Turns every affine view that is still read as such (by an output or by a reshape that no read could absorb) into a copy, so
-/// that the views that are left are reshapes of dense tensors.
-pub fn materialise_views(graph: &mut TensorGraph) {
-    for id in graph.live_ids() {
-        let TensorOp::View(v) = &graph.node(id).op else {
-            continue;
-        };
-        if !matches!(v.kind, ViewKind::Affine(_)) {
-            continue;
-        }
-        let shape = v.output.clone();
-        let mut copy = conversion(id, &shape, shape.clone());
-        resolve_all(graph, &mut copy);
-        graph.node_mut(id).op = TensorOp::Compute(Box::new(copy));
-    }
-}
-
 /// The nest that copies tensor `id`, of shape `from`, and converts it to `to`'s dtype.
-pub(crate) fn conversion(id: TensorId, from: &TensorShape, to: TensorShape) -> Structured {
+pub fn conversion(id: TensorId, from: &TensorShape, to: TensorShape) -> Structured {
     let rank = from.sizes.len();
     Structured {
         domain: from.sizes.clone(),

@@ -11,13 +11,12 @@ mod pool;
 mod window;
 
 pub use concat::{ConcatClass, ConcatPart};
-pub use conv::{ConvClass, Phase, Spread};
+pub use conv::{ConvClass, ConvShape, Phase, Spread};
 pub use gemm::{BatchLoop, GemmClass, GemmOperand};
 pub use pool::PoolClass;
 
 use crate::affine::{Strided, can_leave};
 use crate::graph::TensorGraph;
-use crate::kernel::{ConvShape, EpilogueOperand};
 use frazil_ir::{DType, contiguous_strides};
 use frazil_runtime::expr::{BinaryOp, Expr, ExprOp};
 use frazil_runtime::structured::{Access, Combine, Dims, Structured, TensorId};
@@ -37,6 +36,20 @@ pub enum Class {
     Pointwise,
     /// Any other loop nest.
     General,
+}
+
+/// A further operand of an epilogue, f32, and how the result's coordinates address it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EpilogueOperand {
+    /// One element.
+    Scalar,
+    /// One element a channel (convolution, pooling) or a column (matrix product): a bias. Kernels in blocked layout read it with
+    /// the channels padded to whole blocks.
+    Channel,
+    /// One element a row of the matrix product. Not for convolution and pooling.
+    Row,
+    /// One element a result, at the same strides as the output: a residual.
+    Elementwise,
 }
 
 /// What is done to a contraction's or a window's result, and what it reads.

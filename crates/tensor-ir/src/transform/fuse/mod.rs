@@ -1,23 +1,19 @@
 //! Fusion: pointwise work moves into the loops that produce or consume its operands.
 //!
 //! Two rewrites, tried for each loop nest in topological order until none applies:
-//! - a pointwise producer is computed where it is read ([`inline`]);
-//! - a pointwise consumer becomes the finish of the fold that produces its operand ([`epilogue`]): bias, activation and residual
+//! - a pointwise producer is computed where it is read ([`producers`]);
+//! - a pointwise consumer becomes the finish of the fold that produces its operand ([`epilogues`]): bias, activation and residual
 //!   of a convolution, the scaling of a mean.
-//!
-//! Afterwards equal matrix products of parts of one tensor become one ([`batch`]).
 //!
 //! A rewrite is kept only when the nest stays in the kernel family that it was in, and when it does not compute an element
 //! several times that is worth storing.
 
-mod batch;
-mod epilogue;
-mod inline;
-pub mod rows;
+mod epilogues;
+mod producers;
 
-use crate::classify::classify;
 use crate::graph::{Origin, TensorGraph, TensorOp};
-use crate::simplify::{merge_equal_reads, resolve_all};
+use crate::pattern::classify;
+use crate::transform::simplify::{merge_equal_reads, resolve_all};
 use frazil_runtime::structured::{Structured, TensorId};
 
 /// Fuses the graph, which must be simplified.
@@ -37,7 +33,6 @@ pub fn fuse(graph: &mut TensorGraph) {
             uses = graph.use_counts();
         }
     }
-    batch::batch(graph);
 }
 
 /// One rewrite of the nest `id`: the producer that went into it and the new nest.
@@ -46,11 +41,11 @@ fn step(graph: &TensorGraph, uses: &[u32], id: TensorId) -> Option<(TensorId, St
     let producers: Vec<TensorId> = graph.operands(id).into_iter().collect();
     let found = producers
         .iter()
-        .find_map(|&p| inline::attempt(graph, uses, s, p).map(|fused| (p, fused)))
+        .find_map(|&p| producers::attempt(graph, uses, s, p).map(|fused| (p, fused)))
         .or_else(|| {
             // The last producer: what was there before it can be its operand.
             let mut late = producers.iter().rev();
-            late.find_map(|&p| epilogue::attempt(graph, uses, s, p).map(|fused| (p, fused)))
+            late.find_map(|&p| epilogues::attempt(graph, uses, s, p).map(|fused| (p, fused)))
         });
     found.map(|(p, mut fused)| {
         resolve_all(graph, &mut fused);

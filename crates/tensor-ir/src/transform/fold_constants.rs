@@ -13,7 +13,7 @@ use std::sync::Arc;
 const SMALL_BYTES: i64 = 1 << 20;
 
 /// Replaces `id` by a constant when it depends on constants only and storing it is worth it.
-pub(crate) fn fold(graph: &mut TensorGraph, id: TensorId) {
+pub fn fold(graph: &mut TensorGraph, id: TensorId) {
     let node = graph.node(id);
     let step = match &node.op {
         TensorOp::Compute(s) if !is_fill(s) => Step::Compute(s.clone()),

@@ -3,8 +3,8 @@
 //! Such a kernel sorts, scatters or draws boxes together; the sizes of what it gives follow from the sizes of what it is given, so that
 //! everything around it can be compiled. Its results lie one after the other in one buffer.
 
-use crate::plan::align_up;
-use crate::specialise::ResultSpec;
+use crate::align_up;
+use crate::spec::ResultSpec;
 use frazil_ir::{Attribute, Context, TypeId, contiguous_strides};
 use frazil_runtime::call::invoke;
 use frazil_runtime::op::Operator;
@@ -17,12 +17,12 @@ use std::sync::Arc;
 
 /// One call of an operator.
 #[derive(Clone)]
-pub struct HostCall {
+pub struct RuntimeCall {
     /// What is called, as its functional form.
     pub op: Operator,
     /// Names and types of the graph that it comes from.
     pub ctx: Arc<Context>,
-    /// Its arguments; [`ResultSpec::Tensor`] is a number of [`HostCall::inputs`].
+    /// Its arguments; [`ResultSpec::Tensor`] is a number of [`RuntimeCall::inputs`].
     pub arguments: Vec<ResultSpec>,
     /// The tensors that it is given.
     pub inputs: Vec<TensorId>,
@@ -36,20 +36,20 @@ pub struct HostCall {
     pub attributes: Vec<Attribute>,
 }
 
-impl fmt::Debug for HostCall {
+impl fmt::Debug for RuntimeCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "HostCall({}, {:?})", self.name(), self.inputs)
+        write!(f, "RuntimeCall({}, {:?})", self.name(), self.inputs)
     }
 }
 
 /// Calls are equal when they are one.
-impl PartialEq for HostCall {
-    fn eq(&self, other: &HostCall) -> bool {
+impl PartialEq for RuntimeCall {
+    fn eq(&self, other: &RuntimeCall) -> bool {
         std::ptr::eq(self, other)
     }
 }
 
-impl HostCall {
+impl RuntimeCall {
     /// The operator's name with its overload.
     pub fn name(&self) -> String {
         self.op.schema().full_name(&self.ctx)

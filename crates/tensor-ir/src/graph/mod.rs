@@ -4,7 +4,7 @@
 //! topological order: a node only reads tensors of smaller numbers, and every rewrite keeps that. A node that nothing
 //! reaches from the outputs is dead and is simply never looked at.
 
-use crate::host::HostCall;
+use crate::call::RuntimeCall;
 use frazil_ir::{DType, TensorData};
 use frazil_runtime::gather::Gather;
 use frazil_runtime::structured::{Access, Structured, TensorId, TensorShape, ViewKind, ViewMap};
@@ -26,7 +26,7 @@ pub enum TensorOp {
     /// Elements at places that other tensors name.
     Gather(Box<Gather>),
     /// All results of an operator without a program, as bytes.
-    Host(Arc<HostCall>),
+    Host(Arc<RuntimeCall>),
     /// Result number `result` of the host call that tensor `host` is.
     HostResult {
         /// The call.
@@ -119,7 +119,7 @@ impl TensorGraph {
 
     /// Adds a call of an operator without a program; gives its results, and last the truth value that it has raised, which is always false:
     /// where it is an output, the call is made although nothing reads its results.
-    pub fn host(&mut self, call: HostCall, origins: Vec<Origin>) -> Vec<TensorId> {
+    pub fn host(&mut self, call: RuntimeCall, origins: Vec<Origin>) -> Vec<TensorId> {
         let shape = TensorShape {
             dtype: DType::Byte,
             sizes: smallvec::smallvec![call.bytes() as i64],

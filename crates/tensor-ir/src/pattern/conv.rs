@@ -3,12 +3,55 @@
 use super::window::{Images, Window};
 use super::{EpilogueClass, Nest};
 use crate::affine::as_loop;
-use crate::build_plan::{Floats, floats};
 use crate::graph::TensorGraph;
-use crate::kernel::ConvShape;
-use frazil_ir::TensorData;
 use frazil_runtime::expr::{ExprOp, Number};
 use frazil_runtime::structured::{Access, OutOfBounds, TensorId};
+
+/// Sizes of a two-dimensional convolution; height before width. A one-dimensional one has height 1.
+///
+/// The window of output (y, x) starts at input (y · stride − padding). What lies outside of the input is zero, so that padding
+/// at the bottom and right follows from `output`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ConvShape {
+    /// Number of images.
+    pub batch: i64,
+    /// Input channels, of all groups.
+    pub in_channels: i64,
+    /// Output channels, of all groups.
+    pub out_channels: i64,
+    /// Number of groups; divides both channel counts.
+    pub groups: i64,
+    /// Input height and width.
+    pub input: [i64; 2],
+    /// Output height and width.
+    pub output: [i64; 2],
+    /// Kernel height and width.
+    pub kernel: [i64; 2],
+    /// Stride.
+    pub stride: [i64; 2],
+    /// Zero rows above, zero columns to the left.
+    pub padding: [i64; 2],
+    /// Dilation.
+    pub dilation: [i64; 2],
+}
+
+impl ConvShape {
+    /// True for a 1×1 kernel at stride 1 without padding.
+    pub fn is_pointwise(&self) -> bool {
+        self.kernel == [1, 1] && self.stride == [1, 1] && self.padding == [0, 0] && self.input == self.output
+    }
+
+    /// True when each output channel reads exactly the input channel of the same number.
+    pub fn is_depthwise(&self) -> bool {
+        self.groups == self.in_channels && self.groups == self.out_channels && self.groups > 1
+    }
+
+    /// Multiply-adds of the convolution, padding included.
+    pub fn macs(&self) -> i64 {
+        let out = self.batch * self.out_channels * self.output[0] * self.output[1];
+        out * (self.in_channels / self.groups.max(1)) * self.kernel[0] * self.kernel[1]
+    }
+}
 
 /// A two-dimensional (or one-dimensional, as height 1) convolution with constant weights.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,32 +119,6 @@ impl ConvClass {
             Phase { conv, first, step }
         };
         firsts.filter(exists).map(phase).collect()
-    }
-
-    /// The weights as `[out_channels][in_channels / groups][kh][kw]`; where they lie, if they lie so.
-    pub(crate) fn gather_weights<'w>(&self, weight: &'w TensorData) -> Floats<'w> {
-        let values = floats(weight);
-        let s = &self.shape;
-        let (ci, co) = (s.in_channels / s.groups, s.out_channels / s.groups);
-        let [gs, os, cs, ys, xs] = self.weight_strides;
-        let taps = s.kernel[0] * s.kernel[1];
-        let in_order = [co * ci * taps, ci * taps, taps, s.kernel[1], 1];
-        let count = usize::try_from(s.out_channels * ci * taps);
-        if self.weight_offset == 0 && self.weight_strides == in_order && count == Ok(values.len()) {
-            return values;
-        }
-        let mut out = Vec::with_capacity(values.len());
-        for o in 0..s.out_channels {
-            for c in 0..ci {
-                for y in 0..s.kernel[0] {
-                    for x in 0..s.kernel[1] {
-                        let at = self.weight_offset + (o / co) * gs + (o % co) * os + c * cs + y * ys + x * xs;
-                        out.push(values.get(at as usize).copied().unwrap_or(0.0));
-                    }
-                }
-            }
-        }
-        Floats::Copied(out)
     }
 }
 

@@ -4,13 +4,15 @@
 //! Everything else is plain (dense, row-major). The choice is made for all tensors before kernels are chosen, so that a
 //! concatenation's parts can be written where they belong.
 
-use crate::affine::{Strided, can_leave};
-use crate::classify::{Class, ConcatClass, PoolClass, classify};
-use crate::fuse::rows::{self, RowGroup};
-use crate::graph::{TensorGraph, TensorOp};
 use frazil_ir::DType;
 use frazil_runtime::expr::ExprOp;
 use frazil_runtime::structured::{Structured, TensorId, ViewKind};
+pub mod rows;
+
+use frazil_tensor_ir::affine::{Strided, can_leave};
+use frazil_tensor_ir::graph::{TensorGraph, TensorOp};
+use frazil_tensor_ir::pattern::{Class, ConcatClass, PoolClass, classify};
+use rows::RowGroup;
 use std::collections::{HashMap, HashSet};
 
 /// The images that a tensor is, when it lies in blocked layout: its elements in row-major order are theirs.

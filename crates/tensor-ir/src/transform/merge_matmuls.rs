@@ -1,9 +1,10 @@
 //! Matrix products with one weight whose left operands are equally spaced parts of one tensor become one product: the steps of a loop over
 //! a sequence, when what they multiply does not depend on the steps before. The weight is then read once.
 
-use crate::classify::{Class, classify};
 use crate::graph::{TensorGraph, TensorOp};
-use crate::simplify::{materialise_views, resolve_all};
+use crate::pattern::{Class, classify};
+use crate::transform::materialize_views::materialize_views;
+use crate::transform::simplify::resolve_all;
 use frazil_runtime::expr::{Expr, ExprOp};
 use frazil_runtime::structured::{Affine, Iteration, Structured, TensorId, ViewKind, ViewMap};
 
@@ -21,7 +22,7 @@ struct Group {
 }
 
 /// Merges all such products of the graph.
-pub(super) fn batch(graph: &mut TensorGraph) {
+pub fn merge_matmuls(graph: &mut TensorGraph) {
     let mut groups: Vec<Group> = Vec::new();
     for id in graph.live_ids() {
         let Some((nest, read, offsets)) = candidate(graph, id) else {
@@ -47,7 +48,7 @@ pub(super) fn batch(graph: &mut TensorGraph) {
                 graph.node_mut(id).op = TensorOp::Compute(s);
             }
         }
-        materialise_views(graph);
+        materialize_views(graph);
     }
 }
 

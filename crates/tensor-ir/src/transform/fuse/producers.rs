@@ -2,9 +2,9 @@
 
 use super::keeps_family;
 use crate::affine::{as_loop, can_leave, compose, reach};
-use crate::classify::{Class, classify};
 use crate::graph::TensorGraph;
-use crate::simplify::{converted, merge_equal_reads, remap};
+use crate::pattern::{Class, classify};
+use crate::transform::simplify::{converted, merge_equal_reads, remap};
 use frazil_runtime::expr::{Expr, ExprOp};
 use frazil_runtime::structured::{Access, Structured, TensorId};
 use smallvec::SmallVec;

@@ -1,11 +1,11 @@
 //! Rows: folds and pointwise nests that share their outermost loops run as stages of one kernel, a row of intermediate
 //! results at a time in scratch memory. Softmax and the normalisations are such.
 
-use crate::affine::{as_loop, range};
-use crate::classify::Class;
-use crate::graph::{TensorGraph, accesses};
 use crate::layout::Layouts;
 use frazil_runtime::structured::{Access, Affine, Structured, TensorId};
+use frazil_tensor_ir::affine::{as_loop, range};
+use frazil_tensor_ir::graph::{TensorGraph, accesses};
+use frazil_tensor_ir::pattern::Class;
 use std::collections::HashMap;
 
 /// Most scratch memory of a kernel's task, in bytes.

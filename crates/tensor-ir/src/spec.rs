@@ -1,0 +1,205 @@
+//! How arguments and results of a method consist of the tensors of a graph.
+
+use frazil_ir::{DType, TypeId};
+use frazil_runtime::Tensor;
+use frazil_runtime::eval::view_layout;
+use frazil_runtime::marks::Marks;
+use frazil_runtime::number::NumberKind;
+use frazil_runtime::structured::{Affine, Dims, TensorId, TensorShape, ViewKind, ViewMap};
+use frazil_runtime::value::{DictValue, Key, ListValue, TupleValue, Value};
+use serde::{Deserialize, Serialize};
+
+/// What is known of an input.
+#[derive(Clone, Debug)]
+pub enum InputSpec {
+    /// A row-major tensor of this dtype and these sizes, given when the compiled function runs.
+    Tensor(TensorShape),
+    /// A tensor that is not row-major, with strides that stand for its own ([`frazil_runtime::layout::representative_strides`]). The compiled function
+    /// is given its elements in row-major order.
+    Strided(TensorShape, Dims),
+    /// A value that is fixed when the function is compiled. Tensors in it are constants.
+    Value(Value),
+    /// A list.
+    List(Vec<InputSpec>),
+    /// A tuple.
+    Tuple(Vec<InputSpec>),
+    /// A dictionary, and the types of its keys and values.
+    Dict(TypeId, TypeId, Vec<(Key, InputSpec)>),
+    /// The input tensor of this number, which was described before: the same variable.
+    Same(u32),
+    /// The object of this number in [`Start::objects`].
+    Object(u32),
+    /// A number that a run tells, as a tensor of [`NumberKind::dtype`] without dimensions. Of a [`Stretch`] only.
+    Number(NumberKind),
+}
+
+/// What a result of the graph is, in terms of the compiled function's outputs.
+#[derive(Clone, Debug)]
+pub enum ResultSpec {
+    /// The output of this number.
+    Tensor(u32),
+    /// The output of this number, whose elements are in the order in which a tensor of these sizes and strides, which leave no gaps, stores them. Of a
+    /// [`Stretch`], of [`specialise_aliasing`] and of [`specialise_part`] only.
+    Strided(u32, Vec<i64>, Vec<i64>),
+    /// A value that does not depend on the inputs' elements.
+    Value(Value),
+    /// A list, and the type of its elements.
+    List(TypeId, Vec<ResultSpec>),
+    /// A tuple, with the type of a NamedTuple.
+    Tuple(Option<TypeId>, Vec<ResultSpec>),
+    /// A dictionary, and the types of its keys and values.
+    Dict(TypeId, TypeId, Vec<(Key, ResultSpec)>),
+    /// The input tensor of this number itself: the same variable. Of a [`Stretch`] or of [`specialise_aliasing`] only, as are views.
+    Input(u32),
+    /// The number that the output of this number holds, a tensor without dimensions. Of a [`Stretch`] only.
+    Number(u32),
+    /// A view of the input tensor of this number, which is row-major: sizes, strides and offset, and what its elements are of the input's.
+    View(u32, Vec<i64>, Vec<i64>, i64, Marks),
+    /// A view of the input tensor of this number, an [`InputSpec::Strided`]: the views from the input to it, and what its elements are of the input's.
+    Window(u32, Vec<PathStep>, Marks),
+}
+
+impl ResultSpec {
+    /// The value, when the tensors that it mentions are `tensors`. It must not mention inputs.
+    pub fn value(&self, tensors: &[Value]) -> Value {
+        self.value_with(&|leaf| match leaf {
+            ResultSpec::Tensor(i) => tensors.get(*i as usize).cloned().unwrap_or_default(),
+            ResultSpec::Strided(i, sizes, strides) => {
+                let output = tensors.get(*i as usize).and_then(Value::as_tensor);
+                let layout = output.and_then(|t| t.as_strided(sizes, strides, t.offset()).ok());
+                layout.map(Value::from).unwrap_or_default()
+            }
+            _ => Value::None,
+        })
+    }
+
+    /// The value, when `leaf` gives those of outputs, inputs, and their views.
+    pub fn value_with(&self, leaf: &dyn Fn(&ResultSpec) -> Value) -> Value {
+        let all = |items: &[ResultSpec]| -> Vec<Value> { items.iter().map(|r| r.value_with(leaf)).collect() };
+        match self {
+            ResultSpec::Tensor(_)
+            | ResultSpec::Strided(..)
+            | ResultSpec::Input(_)
+            | ResultSpec::View(..)
+            | ResultSpec::Window(..) => leaf(self),
+            ResultSpec::Number(i) => number_in(&leaf(&ResultSpec::Tensor(*i))).unwrap_or_default(),
+            ResultSpec::Value(v) => v.clone(),
+            ResultSpec::Tuple(ty, items) => Value::Tuple(TupleValue {
+                ty: *ty,
+                items: all(items).into(),
+            }),
+            ResultSpec::List(element, items) => Value::List(ListValue::new(*element, all(items))),
+            ResultSpec::Dict(key, value, entries) => {
+                let entries = entries.iter().map(|(k, v)| (k.clone(), v.value_with(leaf)));
+                Value::Dict(DictValue::new(*key, *value, entries.collect()))
+            }
+        }
+    }
+}
+
+/// The number that a tensor without dimensions holds, as [`NumberKind::dtype`] stores it; `None` for other values.
+pub fn number_in(value: &Value) -> Option<Value> {
+    let tensor = value.as_tensor()?;
+    Some(match (tensor.dtype(), tensor.item().ok()?) {
+        (DType::Bool, scalar) => Value::Bool(scalar.as_bool()),
+        (DType::Long, scalar) => Value::Int(scalar.as_i64()),
+        (_, scalar) => Value::Float(scalar.as_f64()),
+    })
+}
+
+/// One step from a storage's whole contents to a view of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(from = "KeptStep", into = "KeptStep")]
+pub struct PathStep {
+    /// How the view reads its base.
+    pub kind: ViewKind,
+    /// dtype and sizes of the view.
+    pub shape: TensorShape,
+}
+
+impl PathStep {
+    /// The view of `base`; `None` if its strides need a copy.
+    pub fn of(&self, base: &Tensor) -> Option<Tensor> {
+        match &self.kind {
+            ViewKind::Reshape => base.view(&self.shape.sizes),
+            ViewKind::Affine(map) => {
+                let (strides, offset) = view_layout(map, base, &self.shape.sizes)?;
+                base.as_strided(&self.shape.sizes, &strides, offset).ok()
+            }
+        }
+    }
+
+    /// The view of tensor `tensor` of a graph.
+    pub fn over(&self, tensor: TensorId) -> ViewMap {
+        ViewMap {
+            tensor,
+            kind: self.kind.clone(),
+            output: self.shape.clone(),
+        }
+    }
+}
+
+/// A [`PathStep`] as kept code holds it.
+#[derive(Serialize, Deserialize)]
+struct KeptStep {
+    /// Coefficients and offset of each coordinate; `None` for [`ViewKind::Reshape`].
+    map: Option<Vec<(Vec<i64>, i64)>>,
+    #[serde(with = "dtype_name")]
+    dtype: DType,
+    sizes: Vec<i64>,
+}
+
+impl From<PathStep> for KeptStep {
+    fn from(step: PathStep) -> KeptStep {
+        let map = match step.kind {
+            ViewKind::Reshape => None,
+            ViewKind::Affine(map) => Some(map.into_iter().map(|a| (a.coefficients.to_vec(), a.offset)).collect()),
+        };
+        KeptStep {
+            map,
+            dtype: step.shape.dtype,
+            sizes: step.shape.sizes.to_vec(),
+        }
+    }
+}
+
+impl From<KeptStep> for PathStep {
+    fn from(kept: KeptStep) -> PathStep {
+        let affine = |(coefficients, offset): (Vec<i64>, i64)| Affine {
+            coefficients: coefficients.into(),
+            offset,
+        };
+        let kind = match kept.map {
+            None => ViewKind::Reshape,
+            Some(map) => ViewKind::Affine(map.into_iter().map(affine).collect()),
+        };
+        let shape = TensorShape {
+            dtype: kept.dtype,
+            sizes: kept.sizes.into(),
+        };
+        PathStep { kind, shape }
+    }
+}
+
+/// dtypes by name, as data outside the process says them.
+pub mod dtype_name {
+    use super::{DType, Deserialize};
+    use serde::{Deserializer, Serializer, de::Error};
+
+    /// Serialises the name.
+    ///
+    /// # Errors
+    /// Those of the serialiser.
+    pub fn serialize<S: Serializer>(dtype: &DType, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(dtype.type_name())
+    }
+
+    /// Deserialises the name.
+    ///
+    /// # Errors
+    /// If no dtype has this name.
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<DType, D::Error> {
+        let name = String::deserialize(from)?;
+        DType::from_type_name(&name).ok_or_else(|| D::Error::custom(format!("`{name}` is no dtype")))
+    }
+}
