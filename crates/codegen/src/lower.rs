@@ -16,8 +16,10 @@ use crate::target::Target;
 use crate::tune::Tuning;
 use frazil_ir::Graph;
 use frazil_runtime::Registry;
+use frazil_runtime::structured::TensorId;
 use frazil_tensor_ir::transform::materialize_views::materialize_views;
 use frazil_tensor_ir::transform::merge_matmuls::merge_matmuls;
+use frazil_tensor_ir::transform::rewriter::{AllowAll, Rewriter};
 use frazil_tensor_ir::transform::simplify::simplify;
 use tracing::info_span;
 
@@ -85,15 +87,15 @@ pub fn lower(mut graph: TensorGraph, options: &LowerOptions) -> Result<Plan, Low
             shape: shape.sizes.clone(),
         }
     };
-    let ports = |name: &str, ids: &[u32]| ids.iter().enumerate().map(|(i, &id)| port(name, i, id)).collect();
+    let ports = |name: &str, ids: &[TensorId]| ids.iter().enumerate().map(|(i, &id)| port(name, i, id)).collect();
     let mut plan = Plan {
         name: options.name.clone(),
-        inputs: ports("input", &graph.inputs),
-        outputs: ports("output", &graph.outputs),
+        inputs: ports("input", graph.inputs()),
+        outputs: ports("output", graph.outputs()),
         workspace_bytes: placement.workspace_bytes,
         constants: schedule.constants,
         hosts: schedule.hosts,
-        checks: graph.checks.clone(),
+        checks: graph.checks().to_vec(),
         ..Plan::default()
     };
     for step in schedule.steps {
@@ -119,16 +121,18 @@ pub fn lower(mut graph: TensorGraph, options: &LowerOptions) -> Result<Plan, Low
     Ok(plan)
 }
 
-/// Simplification and, unless told otherwise, fusion.
+/// Simplifies the graph and, if `with_fusion` is set, fuses its loop nests.
 pub fn optimise(graph: &mut TensorGraph, with_fusion: bool) {
+    let mut allow_all = AllowAll;
+    let mut graph = Rewriter::new(graph, &mut allow_all);
     info_span!("simplify").in_scope(|| {
-        simplify(graph);
-        materialize_views(graph);
+        simplify(&mut graph);
+        materialize_views(&mut graph);
     });
     if with_fusion {
         info_span!("fuse").in_scope(|| {
-            fuse(graph);
-            merge_matmuls(graph);
+            fuse(&mut graph);
+            merge_matmuls(&mut graph);
         });
     }
 }

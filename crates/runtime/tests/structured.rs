@@ -5,7 +5,7 @@ use frazil_ir::DType;
 use frazil_runtime::Tensor;
 use frazil_runtime::eval::eval_structured;
 use frazil_runtime::expr::{BinaryOp, Expr, ExprOp, Number, UnaryOp};
-use frazil_runtime::structured::{Access, Affine, Combine, Iteration, OutOfBounds, Structured, TensorShape};
+use frazil_runtime::structured::{Access, Affine, Combine, Iteration, OutOfBounds, Structured, TensorId, TensorShape};
 
 /// A deterministic tensor with small values of both signs.
 fn tensor(sizes: &[i64], seed: i64) -> Tensor {
@@ -23,7 +23,7 @@ fn affine(coefficients: &[i64], offset: i64) -> Affine {
 
 fn access(tensor: u32, map: Vec<Affine>, out_of_bounds: OutOfBounds) -> Access {
     Access {
-        tensor,
+        tensor: TensorId::new(tensor as usize),
         map: map.into(),
         out_of_bounds,
     }
@@ -42,7 +42,7 @@ fn naive(s: &Structured, tensors: &[Tensor]) -> Vec<f64> {
     let data: Vec<Vec<f64>> = tensors.iter().map(Tensor::to_f64_vec).collect();
     let parallel = s.parallel_rank();
     let read = |a: &Access, index: &[i64]| {
-        let t = &tensors[a.tensor as usize];
+        let t = &tensors[a.tensor.index()];
         let mut at = 0;
         for (m, &size) in a.map.iter().zip(t.sizes()) {
             let c = m.at(index);
@@ -54,7 +54,7 @@ fn naive(s: &Structured, tensors: &[Tensor]) -> Vec<f64> {
             }
             at = at * size + c;
         }
-        data[a.tensor as usize][at as usize]
+        data[a.tensor.index()][at as usize]
     };
     let mut out = Vec::new();
     let total: i64 = s.domain[..parallel].iter().product();
@@ -331,7 +331,7 @@ fn malformed_nests_are_errors() {
     wrong_dtype.body = Expr::identity(DType::Long);
     assert!(eval_structured(&wrong_dtype, std::slice::from_ref(&x)).is_err());
     let mut missing = good.clone();
-    missing.inputs[0].tensor = 7;
+    missing.inputs[0].tensor = TensorId::new(7);
     assert!(eval_structured(&missing, std::slice::from_ref(&x)).is_err());
     let mut no_combine = good;
     no_combine.iterations[0] = Iteration::Reduction;

@@ -27,7 +27,7 @@ pub use identity::FileIdentity;
 pub use module::{
     Difference, ModulePrintOptions, NoTensors, ReadError, TensorFile, TensorFileError, TensorSource, WriteError,
     equal_modules, parse_module, parse_module_with, print_module_to_string, read_module, read_module_open,
-    read_module_with, write_module, write_module_if,
+    read_module_with, write_module, write_module_if, write_tensors,
 };
 pub use output::{OutputFile, TemporaryFolder, write_atomically};
 pub use parse::{ParseOptions, ParsedGraph, SpanTable, parse_graph, parse_graph_with};

@@ -145,6 +145,7 @@ pub fn can_leave(access: &Access, sizes: &[i64], domain: &[i64]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use frazil_runtime::structured::TensorId;
     use smallvec::smallvec;
 
     fn affine(coefficients: &[i64], offset: i64) -> Affine {
@@ -178,7 +179,7 @@ mod tests {
     #[test]
     fn strides_of_an_access() {
         let access = Access {
-            tensor: 0,
+            tensor: TensorId::new(0),
             map: smallvec![affine(&[1, 0, 0], 0), affine(&[0, 0, 2], -1)],
             out_of_bounds: OutOfBounds::Never,
         };

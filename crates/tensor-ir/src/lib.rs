@@ -5,7 +5,9 @@ pub mod call;
 pub mod graph;
 pub mod pattern;
 pub mod spec;
+pub mod text;
 pub mod transform;
+pub mod verify;
 
 pub use graph::{Origin, TensorGraph, TensorNode, TensorOp};
 

@@ -73,8 +73,8 @@ impl Builder<'_> {
 
     /// One of a call's results, where it lies in their buffer.
     pub(super) fn host_result(&mut self, id: TensorId, host: TensorId, result: usize) {
-        let offset = match &self.graph.node(host).op {
-            frazil_tensor_ir::graph::TensorOp::Host(call) => call.offset(result),
+        let offset = match self.graph.op(host) {
+            frazil_tensor_ir::graph::TensorOp::Call(call) => call.offset(result),
             _ => 0,
         };
         let slice = self.plain(host).at(offset as u64);

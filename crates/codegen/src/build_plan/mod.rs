@@ -44,13 +44,13 @@ pub fn schedule(graph: &TensorGraph, layouts: &Layouts, options: &LowerOptions) 
         builder.in_rows.extend(inner);
     }
     builder.in_rows.extend(&layouts.unread);
-    for (i, &id) in graph.outputs.iter().enumerate() {
+    for (i, &id) in graph.outputs().iter().enumerate() {
         builder.outputs.entry(builder.root(id)).or_insert(i as u32);
     }
     for id in graph.live_ids() {
         builder.origins_of(id, |b| b.tensor(id));
     }
-    for (i, &id) in graph.outputs.iter().enumerate() {
+    for (i, &id) in graph.outputs().iter().enumerate() {
         builder.deliver(i as u32, id);
     }
     let Builder {
@@ -122,11 +122,11 @@ impl Builder<'_> {
     }
 
     fn tensor(&mut self, id: TensorId) {
-        let s = match &self.graph.node(id).op {
-            TensorOp::Compute(s) => s,
+        let s = match self.graph.op(id) {
+            TensorOp::Nest(s) => s,
             TensorOp::Gather(g) => return self.gather(id, g),
-            TensorOp::Host(call) => return self.host(id, call),
-            TensorOp::HostResult { host, result } => return self.host_result(id, *host, *result as usize),
+            TensorOp::Call(call) => return self.host(id, call),
+            TensorOp::CallResult { call: host, result } => return self.host_result(id, *host, *result as usize),
             TensorOp::Input(_) | TensorOp::Constant(_) | TensorOp::View(_) => return,
         };
         if self.in_rows.contains(&id) {
@@ -166,7 +166,7 @@ impl Builder<'_> {
         if let Some(slice) = found.plain {
             return slice;
         }
-        let slice = match (&self.graph.node(id).op, found.blocked) {
+        let slice = match (self.graph.op(id), found.blocked) {
             (TensorOp::Input(i), _) => self.schedule.buffer(Home::Input(*i)),
             (TensorOp::Constant(data), _) => {
                 let data = data.clone();

@@ -21,7 +21,7 @@ pub(super) fn kernel(
     outer: usize,
     lanes: i64,
 ) -> (Loops, Vec<(TensorId, u64)>) {
-    let nests: Vec<&Structured> = members.iter().filter_map(|&m| graph.structured(m)).collect();
+    let nests: Vec<&Structured> = members.iter().filter_map(|&m| graph.as_nest(m)).collect();
     let inner = &members[..members.len().saturating_sub(1)];
     let mut tensors: Vec<TensorId> = Vec::new();
     for access in nests.iter().flat_map(|s| accesses(s)) {

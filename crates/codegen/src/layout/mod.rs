@@ -85,18 +85,18 @@ pub fn choose(graph: &TensorGraph, block: i64) -> Layouts {
     let mut layouts = Layouts::default();
     let live = graph.live_ids();
     for &id in &live {
-        match &graph.node(id).op {
+        match graph.op(id) {
             TensorOp::Input(_)
             | TensorOp::Constant(_)
             | TensorOp::Gather(_)
-            | TensorOp::Host(_)
-            | TensorOp::HostResult { .. } => {}
+            | TensorOp::Call(_)
+            | TensorOp::CallResult { .. } => {}
             TensorOp::View(v) => {
                 if let (ViewKind::Reshape, Some(&images)) = (&v.kind, layouts.blocked.get(&v.tensor)) {
                     layouts.blocked.insert(id, images);
                 }
             }
-            TensorOp::Compute(s) => {
+            TensorOp::Nest(s) => {
                 let class = classify(graph, s);
                 if let Some(images) = layouts.images_of(graph, s, &class) {
                     layouts.blocked.insert(id, images);
@@ -154,12 +154,12 @@ impl Layouts {
         for &id in &live {
             // A reshape reads nothing by itself.
             let reads = graph.operands(id).into_iter().map(|t| graph.root(t));
-            let reshape = matches!(&graph.node(id).op, TensorOp::View(v) if v.kind == ViewKind::Reshape);
+            let reshape = matches!(graph.op(id), TensorOp::View(v) if v.kind == ViewKind::Reshape);
             for nest in reads.filter(|&t| !reshape && spread(id) != Some(t)) {
                 found.remove(&nest);
             }
         }
-        for &output in &graph.outputs {
+        for &output in graph.outputs() {
             found.remove(&graph.root(output));
         }
         found
@@ -198,10 +198,10 @@ impl Layouts {
         let inner: i64 = sizes[c.axis + 1..].iter().product();
         for (i, part) in c.parts.iter().enumerate() {
             let root = graph.root(part.tensor);
-            let computed = graph.structured(root).is_some();
+            let computed = graph.as_nest(root).is_some();
             let whole = part.from == 0 && graph.shape(part.tensor).sizes.get(c.axis) == Some(&part.count);
             let once = c.parts.iter().filter(|p| graph.root(p.tensor) == root).count() == 1;
-            let is_output = graph.outputs.iter().any(|&o| graph.root(o) == root);
+            let is_output = graph.outputs().iter().any(|&o| graph.root(o) == root);
             let free = !self.inside.contains_key(&root) && !is_output;
             let part_in_blocks = self.blocked.contains_key(&part.tensor);
             // A last block that is padded may only be followed by nothing.

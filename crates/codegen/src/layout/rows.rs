@@ -30,7 +30,7 @@ pub fn find(graph: &TensorGraph, layouts: &Layouts) -> HashMap<TensorId, RowGrou
     let mut taken: Vec<bool> = vec![false; graph.len()];
     let mut groups = HashMap::new();
     for last in graph.live_ids().into_iter().rev() {
-        if taken[last as usize] || !may_join(graph, layouts, last) {
+        if taken[last.index()] || !may_join(graph, layouts, last) {
             continue;
         }
         let mut members = vec![last];
@@ -41,7 +41,7 @@ pub fn find(graph: &TensorGraph, layouts: &Layouts) -> HashMap<TensorId, RowGrou
         if members.len() > 1
             && let Some(outer) = shared_loops(graph, &members)
         {
-            members.iter().for_each(|&m| taken[m as usize] = true);
+            members.iter().for_each(|&m| taken[m.index()] = true);
             groups.insert(last, RowGroup { members, outer });
         }
     }
@@ -53,11 +53,11 @@ fn users(graph: &TensorGraph) -> Vec<Vec<Option<TensorId>>> {
     let mut users = vec![Vec::new(); graph.len()];
     for id in graph.live_ids() {
         for operand in graph.operands(id) {
-            users[operand as usize].push(Some(id));
+            users[operand.index()].push(Some(id));
         }
     }
-    for &id in &graph.outputs {
-        users[id as usize].push(None);
+    for &id in graph.outputs() {
+        users[id.index()].push(None);
     }
     users
 }
@@ -68,7 +68,7 @@ fn may_join(graph: &TensorGraph, layouts: &Layouts, id: TensorId) -> bool {
         layouts.classes.get(&id),
         Some(Class::Pointwise | Class::General | Class::Pool(_))
     );
-    plain && class && graph.structured(id).is_some_and(|s| s.parallel_rank() > 0)
+    plain && class && graph.as_nest(id).is_some_and(|s| s.parallel_rank() > 0)
 }
 
 /// A producer that only the members read and that leaves them common loops.
@@ -81,25 +81,21 @@ fn next_member(
 ) -> Option<TensorId> {
     let producers = members.iter().rev().flat_map(|&m| graph.operands(m).into_iter().rev());
     producers.into_iter().find(|&p| {
-        let inner = || {
-            users[p as usize]
-                .iter()
-                .all(|u| u.is_some_and(|u| members.contains(&u)))
-        };
+        let inner = || users[p.index()].iter().all(|u| u.is_some_and(|u| members.contains(&u)));
         let with = || {
             let mut all = members.to_vec();
             all.push(p);
             all.sort_unstable();
             shared_loops(graph, &all).is_some()
         };
-        !members.contains(&p) && !taken[p as usize] && may_join(graph, layouts, p) && inner() && with()
+        !members.contains(&p) && !taken[p.index()] && may_join(graph, layouts, p) && inner() && with()
     })
 }
 
 /// How many leading loops all members share: equal extents, and each reads the others' results at its own indices. `None`
 /// when there are too few, or the rows do not fit the scratch memory.
 fn shared_loops(graph: &TensorGraph, members: &[TensorId]) -> Option<usize> {
-    let nests: Vec<&Structured> = members.iter().filter_map(|&m| graph.structured(m)).collect();
+    let nests: Vec<&Structured> = members.iter().filter_map(|&m| graph.as_nest(m)).collect();
     let (last, _) = nests.split_last()?;
     let mut outer = last.parallel_rank();
     for s in &nests {

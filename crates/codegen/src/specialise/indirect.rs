@@ -13,6 +13,8 @@ use frazil_runtime::structured::{Combine, Iteration, Program, Step, Structured, 
 use frazil_runtime::value::{TensorCell, Value};
 use frazil_tensor_ir::call::RuntimeCall;
 use frazil_tensor_ir::graph::{Origin, TensorOp};
+use frazil_tensor_ir::transform::fold_constants::fold;
+use frazil_tensor_ir::transform::rewriter::{AllowAll, Rewriter};
 
 impl Specialiser<'_> {
     /// Appends a gather, and for each of its index tensors a check that all of its values name something.
@@ -24,7 +26,7 @@ impl Specialiser<'_> {
                 && self.tensors.shape(*tensor).numel() > 0
             {
                 // Indices into a table of constants are already known.
-                frazil_tensor_ir::transform::fold_constants::fold(&mut self.tensors, *tensor);
+                fold(&mut Rewriter::new(&mut self.tensors, &mut AllowAll), *tensor);
                 self.check_range(&g, *tensor, extent, origins)?;
             }
         }
@@ -61,7 +63,7 @@ impl Specialiser<'_> {
         if let Some(Step::Compute(s)) = program.steps.into_iter().next() {
             let mut s = *s;
             s.inputs.iter_mut().for_each(|a| a.tensor = index);
-            let id = self.tensors.compute(s, origins.to_vec());
+            let id = self.tensors.nest(s, origins.to_vec());
             self.checks.push((id, message));
         }
         Ok(())
@@ -78,7 +80,7 @@ impl Specialiser<'_> {
             Division::Valid => {}
             Division::ByZero => return Err(LowerError::Raises { message }),
             Division::Depends(check) => {
-                let id = self.tensors.compute(*check, origins.to_vec());
+                let id = self.tensors.nest(*check, origins.to_vec());
                 self.checks.push((id, message));
             }
         }
@@ -108,7 +110,7 @@ impl Specialiser<'_> {
         let message = call.name();
         let origins = self.origin(graph, node);
         let mut given = Vec::new();
-        let mut all = self.tensors.host(call, origins);
+        let mut all = self.tensors.call(call, origins);
         if let Some(raised) = all.pop() {
             self.checks.push((raised, message));
         }
@@ -130,21 +132,21 @@ impl Specialiser<'_> {
     pub(super) fn checks_for(&mut self, first: usize, wanted: &[TensorId]) -> Vec<(TensorId, String)> {
         let mut all = self.checks.split_off(first);
         let host = |id: TensorId| match self.tensors.node(id).op {
-            TensorOp::HostResult { host, .. } => Some(host),
+            TensorOp::CallResult { call, .. } => Some(call),
             _ => None,
         };
         let others = all.iter().map(|(id, _)| *id).filter(|&id| host(id).is_none());
         let mut wanted: Vec<TensorId> = others.chain(wanted.iter().copied()).collect();
-        let mut live = self.tensors.live_for(&wanted);
+        let mut live = self.tensors.reachable_from(&wanted);
         // The last call first: it may read what the others give.
         let mut kept = Vec::new();
         while let Some((id, message)) = all.pop() {
-            if host(id).is_some_and(|h| live[h as usize]) {
+            if host(id).is_some_and(|h| live[h.index()]) {
                 continue;
             }
             if host(id).is_some() {
                 wanted.push(id);
-                live = self.tensors.live_for(&wanted);
+                live = self.tensors.reachable_from(&wanted);
             }
             kept.push((id, message));
         }
@@ -285,7 +287,7 @@ fn outside_program(shape: TensorShape, valid: &std::ops::Range<i64>) -> Result<P
         output: DType::Bool,
     };
     let out = p.reduce(
-        &[0],
+        &[TensorId::new(0)],
         &dims,
         false,
         fold,

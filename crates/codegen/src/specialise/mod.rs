@@ -107,10 +107,9 @@ fn specialise_graph(
     }
     s.refuse_changed_containers();
     if s.unsupported.is_empty() {
-        let outputs = s.tensors.outputs.clone();
+        let outputs = s.tensors.outputs().to_vec();
         for (check, message) in s.checks_for(0, &outputs) {
-            s.tensors.outputs.push(check);
-            s.tensors.checks.push(message);
+            s.tensors.add_check(check, message);
         }
         Ok(Specialised {
             graph: s.tensors,
@@ -354,11 +353,11 @@ impl Specialiser<'_> {
 
     /// Makes `id` an output: in the order in which `tensor`, whose elements it has, stores them, if callers are to see that and there are no gaps.
     fn output(&mut self, id: TensorId, tensor: &Tensor) -> ResultSpec {
-        let number = self.tensors.outputs.len() as u32;
+        let number = self.tensors.outputs().len() as u32;
         let (sizes, strides) = (tensor.sizes(), tensor.strides());
         let is_permuted = !tensor.is_contiguous() && layout::is_non_overlapping_and_dense(sizes, strides);
         if self.returns == Returns::New || !is_permuted {
-            self.tensors.outputs.push(id);
+            self.tensors.add_output(id);
             return ResultSpec::Tensor(number);
         }
         let rank = sizes.len();
@@ -378,7 +377,7 @@ impl Specialiser<'_> {
             output: stored,
         };
         let id = self.tensors.view(view, Vec::new());
-        self.tensors.outputs.push(id);
+        self.tensors.add_output(id);
         ResultSpec::Strided(number, sizes.to_vec(), strides.to_vec())
     }
 

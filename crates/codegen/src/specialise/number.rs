@@ -49,8 +49,8 @@ impl Specialiser<'_> {
             return Ok(Some(ResultSpec::Value(known.clone())));
         }
         let id = self.read(cell)?;
-        self.tensors.outputs.push(id);
-        Ok(Some(ResultSpec::Number(self.tensors.outputs.len() as u32 - 1)))
+        self.tensors.add_output(id);
+        Ok(Some(ResultSpec::Number(self.tensors.outputs().len() as u32 - 1)))
     }
 
     /// The type of a number.

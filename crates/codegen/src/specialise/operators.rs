@@ -239,7 +239,7 @@ impl Specialiser<'_> {
         };
         let origins = self.origin(graph, node);
         let tensors = self.append(&program, &cells, &origins)?;
-        let copies = |&id: &TensorId| tensors.get(id as usize).is_none_or(|made| made.cell.is_none());
+        let copies = |&id: &TensorId| tensors.get(id.index()).is_none_or(|made| made.cell.is_none());
         if op.semantics().form() == Form::View && op.sees_strides() && program.outputs.iter().any(copies) {
             // `view` of strides that allow none raises.
             let types = vec![types::TENSOR; program.outputs.len()];
@@ -250,7 +250,7 @@ impl Specialiser<'_> {
         let mut results = Vec::new();
         for (i, &output) in program.outputs.iter().enumerate() {
             let made = tensors
-                .get(output as usize)
+                .get(output.index())
                 .ok_or_else(|| LowerError::Malformed("an unknown output".into()))?;
             let eager = eager.get(i);
             let copied = |cell: &TensorCell| eager.is_some_and(|e| !e.shares_storage(&cell.get()));
@@ -291,7 +291,7 @@ impl Specialiser<'_> {
     /// What the interpreter gives where strides decide whether that is a copy, and of which strides: tensors without elements. Nothing where
     /// they decide nothing.
     fn as_laid_out(&self, op: &Operator, values: &[Value], program: &Program, operands: &[Tensor]) -> Vec<Tensor> {
-        let itself = |&id: &TensorId| (id as usize) < program.arguments.len();
+        let itself = |&id: &TensorId| id.index() < program.arguments.len();
         let converts = op.semantics().form() == Form::Pointwise && operands.len() <= 2;
         let decides = || program.outputs.iter().any(itself) || !operands.iter().all(Tensor::is_contiguous);
         if !op.sees_strides() || !converts || !decides() {
@@ -333,13 +333,13 @@ impl Specialiser<'_> {
                     sizes: shape.sizes.to_vec(),
                 }));
             }
-            let shape_of = |t: TensorId| tensors.get(t as usize).map(|made| self.tensors.shape(made.id));
+            let shape_of = |t: TensorId| tensors.get(t.index()).map(|made| self.tensors.shape(made.id));
             bounds::check(step, shape_of)?;
             let made = match step {
                 Step::Compute(s) => {
                     let mut s = s.as_ref().clone();
                     for access in s.inputs.iter_mut().chain(&mut s.finish_inputs) {
-                        access.tensor = tensors.get(access.tensor as usize).ok_or_else(malformed)?.id;
+                        access.tensor = tensors.get(access.tensor.index()).ok_or_else(malformed)?.id;
                     }
                     self.check_divisors(&s, origins)?;
                     Made {
@@ -350,7 +350,7 @@ impl Specialiser<'_> {
                 Step::Gather(g) => {
                     let mut g = g.as_ref().clone();
                     for tensor in g.operands_mut() {
-                        *tensor = tensors.get(*tensor as usize).ok_or_else(malformed)?.id;
+                        *tensor = tensors.get(tensor.index()).ok_or_else(malformed)?.id;
                     }
                     Made {
                         id: self.gather(g, origins)?,
@@ -358,7 +358,7 @@ impl Specialiser<'_> {
                     }
                 }
                 Step::View(v) => {
-                    let base = tensors.get(v.tensor as usize).ok_or_else(malformed)?;
+                    let base = tensors.get(v.tensor.index()).ok_or_else(malformed)?;
                     let mut v = v.clone();
                     v.tensor = base.id;
                     let step = PathStep {
@@ -539,7 +539,7 @@ impl Specialiser<'_> {
             return id;
         }
         let target = TensorShape { dtype, ..shape.clone() };
-        self.tensors.compute(
+        self.tensors.nest(
             frazil_tensor_ir::transform::simplify::conversion(id, &shape, target),
             Vec::new(),
         )
@@ -561,7 +561,7 @@ impl Specialiser<'_> {
 
 /// How output number `output` of a program views an argument, when it does: the argument and the steps from it.
 fn view_path(program: &Program, output: usize) -> Option<(usize, Vec<PathStep>)> {
-    let mut id = *program.outputs.get(output)? as usize;
+    let mut id = program.outputs.get(output)?.index();
     let mut steps = Vec::new();
     while let Some(step) = id.checked_sub(program.arguments.len()) {
         let Step::View(v) = program.steps.get(step)? else {
@@ -571,7 +571,7 @@ fn view_path(program: &Program, output: usize) -> Option<(usize, Vec<PathStep>)>
             kind: v.kind.clone(),
             shape: v.output.clone(),
         });
-        id = v.tensor as usize;
+        id = v.tensor.index();
     }
     steps.reverse();
     Some((id, steps))
@@ -579,7 +579,7 @@ fn view_path(program: &Program, output: usize) -> Option<(usize, Vec<PathStep>)>
 
 /// True when some step of the program views argument `argument` itself.
 fn views_argument(program: &Program, argument: usize) -> bool {
-    let views = |s: &Step| matches!(s, Step::View(v) if v.tensor as usize == argument);
+    let views = |s: &Step| matches!(s, Step::View(v) if v.tensor.index() == argument);
     program.steps.iter().any(views)
 }
 

@@ -104,7 +104,7 @@ impl Specialiser<'_> {
         };
         let malformed = |e: frazil_runtime::op::OpError| LowerError::Malformed(e.to_string());
         let mut p = ProgramBuilder::over(vec![shape]);
-        let outside = p.map(&[0], DType::Bool, |f, x| match limit {
+        let outside = p.map(&[TensorId::new(0)], DType::Bool, |f, x| match limit {
             Limit::Integers(low, high) => {
                 let x = x[0].cast(DType::Long);
                 x.lt(f.int(low, DType::Long)).or(x.gt(f.int(high, DType::Long)))
@@ -125,7 +125,7 @@ impl Specialiser<'_> {
         if let Some(Step::Compute(s)) = program.steps.into_iter().next() {
             let mut s = *s;
             s.inputs.iter_mut().for_each(|a| a.tensor = id);
-            let check = self.tensors.compute(s, Vec::new());
+            let check = self.tensors.nest(s, Vec::new());
             let message = format!(
                 "value cannot be converted to type {} without overflow",
                 dtype.python_name()

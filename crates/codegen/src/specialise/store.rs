@@ -328,7 +328,7 @@ impl Store {
                 ViewKind::Affine(map) => {
                     let s = scatter(graph, map, &step.shape, base, new)
                         .ok_or("writes to a diagonal or overlapping part of a tensor")?;
-                    graph.compute(s, origins.to_vec())
+                    graph.nest(s, origins.to_vec())
                 }
             };
         }
@@ -487,7 +487,7 @@ fn spread(
         tensor: value,
         coordinates,
         from_end: false,
-        message: "",
+        message: "".into(),
         output: base.clone(),
     };
     Some(graph.push(base.clone(), TensorOp::Gather(Box::new(gather)), Vec::new()))

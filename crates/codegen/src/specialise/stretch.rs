@@ -107,14 +107,14 @@ pub fn stretch(
         },
         Err(e) => return Err(e),
     };
-    let settled = match next {
+    let settled = TensorId::new(match next {
         Next::Return { .. } => s.tensors.len(),
         Next::Call(_) => s.settled,
-    } as TensorId;
+    });
     let live: BTreeSet<TensorId> = std::mem::take(&mut s.live);
     let live: BTreeSet<TensorId> = live.into_iter().filter(|&id| id < settled).collect();
     let wanted: Vec<TensorId> = match &next {
-        Next::Return { .. } => s.tensors.outputs.clone(),
+        Next::Return { .. } => s.tensors.outputs().to_vec(),
         Next::Call(call) => live.iter().chain(&call.inputs).copied().collect(),
     };
     let checks = s.checks_for(s.earlier_checks, &wanted);
@@ -142,8 +142,8 @@ impl Specialiser<'_> {
         for (number, cell) in (0..).zip(self.inputs.clone()) {
             if self.store.is_written_input(&cell) {
                 let whole = self.read(&cell)?;
-                writes.push((number, self.tensors.outputs.len() as u32));
-                self.tensors.outputs.push(whole);
+                writes.push((number, self.tensors.outputs().len() as u32));
+                self.tensors.add_output(whole);
             }
         }
         let mut sets = Vec::new();
@@ -231,7 +231,7 @@ impl Specialiser<'_> {
             match &value {
                 Value::Tensor(cell) if self.store.knows(cell) => {
                     let id = self.read(cell)?;
-                    self.live.insert(self.tensors.computed(id));
+                    self.live.insert(self.tensors.viewed(id));
                 }
                 Value::Object(object) if objects.insert(object.address()) => reached.extend(object.slots()),
                 Value::Dict(d) => reached.extend(d.with(|entries| entries.values().cloned().collect::<Vec<_>>())),

@@ -31,7 +31,7 @@ impl Specialiser<'_> {
     pub(super) fn nest(&mut self, s: Structured, origins: &[Origin]) -> TensorId {
         match Volume::of(&self.tensors, &s) {
             Some(volume) if volume.fits(&self.tensors) => volume.append(&mut self.tensors, origins),
-            _ => self.tensors.compute(s, origins.to_vec()),
+            _ => self.tensors.nest(s, origins.to_vec()),
         }
     }
 }
@@ -170,7 +170,7 @@ impl<'a> Volume<'a> {
         };
         let mut sizes: Dims = smallvec::smallvec![batch, depth];
         sizes.extend_from_slice(&conv.output.sizes[1..]);
-        let conv = graph.compute(conv, origins.to_vec());
+        let conv = graph.nest(conv, origins.to_vec());
         let apart = reshaped(graph, conv, &sizes, origins);
         let rank = self.nest.output.sizes.len();
         let mut map = vec![Affine::index(rank, 0), Affine::index(rank, self.position(0))];
@@ -218,7 +218,7 @@ impl<'a> Volume<'a> {
         map.push(renumbered(&x.map[2 + g], &places, loops));
         map.extend([4 + g, 5 + g].map(|l| Affine::index(loops, l)));
         let copy = copied(x, map, &sizes);
-        let copy = graph.compute(copy, origins.to_vec());
+        let copy = graph.nest(copy, origins.to_vec());
         reshaped(graph, copy, &merged, origins)
     }
 
@@ -231,7 +231,7 @@ impl<'a> Volume<'a> {
         let sizes: Dims = order.map(|l| self.extent(l)).collect();
         let map = w.map.iter().map(|m| renumbered(m, &places, sizes.len())).collect();
         let copy = copied(w, map, &sizes);
-        let copy = graph.compute(copy, origins.to_vec());
+        let copy = graph.nest(copy, origins.to_vec());
         let mut merged: Dims = sizes[..1 + g].into();
         merged.push(sizes[1 + g] * sizes[2 + g]);
         merged.extend_from_slice(&sizes[3 + g..]);

@@ -141,7 +141,7 @@ impl Net {
             finish_inputs: Default::default(),
             output: float(&sizes),
         };
-        self.graph.compute(s, Vec::new())
+        self.graph.nest(s, Vec::new())
     }
 
     fn conv(&mut self, x: TensorId, out: i64, kernel: i64, stride: i64, padding: i64, groups: i64) -> TensorId {
@@ -184,7 +184,7 @@ impl Net {
             finish_inputs: vec![read(bias, vec![channel])].into(),
             output: float(&domain[..5]),
         };
-        let grouped = self.graph.compute(s, Vec::new());
+        let grouped = self.graph.nest(s, Vec::new());
         self.reshape(grouped, &[n, out, domain[3], domain[4]])
     }
 
@@ -233,7 +233,7 @@ impl Net {
             finish_inputs: Default::default(),
             output: float(&domain[..4]),
         };
-        self.graph.compute(s, Vec::new())
+        self.graph.nest(s, Vec::new())
     }
 
     fn linear(&mut self, x: TensorId, n: i64) -> TensorId {
@@ -252,7 +252,7 @@ impl Net {
             finish_inputs: vec![read(bias, vec![ix(1)])].into(),
             output: float(&[m, n]),
         };
-        self.graph.compute(s, Vec::new())
+        self.graph.nest(s, Vec::new())
     }
 
     /// A fold of the last dimension, kept with extent 1.
@@ -275,7 +275,7 @@ impl Net {
             finish_inputs: Default::default(),
             output: float(&domain[..rank]),
         };
-        self.graph.compute(s, Vec::new())
+        self.graph.nest(s, Vec::new())
     }
 
     /// Concatenation of dimension 1, written as a choice by the coordinate.
@@ -317,16 +317,16 @@ impl Net {
             finish_inputs: Default::default(),
             output: float(&sizes),
         };
-        self.graph.compute(s, Vec::new())
+        self.graph.nest(s, Vec::new())
     }
 
     /// Compiles the graph for `result`, runs it, and compares with the step-by-step evaluation.
     fn check(mut self, results: &[TensorId]) -> Plan {
-        self.graph.outputs = results.to_vec();
+        self.graph.set_outputs(results);
         let inputs: Vec<(Vec<i64>, Vec<f32>)> = self
             .graph
-            .inputs
-            .clone()
+            .inputs()
+            .to_vec()
             .into_iter()
             .map(|i| {
                 let sizes = self.sizes(i);
@@ -375,20 +375,20 @@ fn evaluate(graph: &TensorGraph, inputs: &[Tensor]) -> Vec<Tensor> {
     let mut tensors = Vec::new();
     // The program's numbering: graph inputs and constants first, in the order of the graph; then the steps.
     let mut number = std::collections::HashMap::new();
-    for id in 0..graph.len() as u32 {
-        let value = match &graph.node(id).op {
+    for id in graph.ids() {
+        let value = match graph.op(id) {
             TensorOp::Input(i) => inputs[*i as usize].clone(),
             TensorOp::Constant(c) => Tensor::from_f32(bytemuck::cast_slice(&c.to_bytes()), &c.sizes).unwrap(),
             _ => continue,
         };
-        number.insert(id, tensors.len() as u32);
+        number.insert(id, TensorId::new(tensors.len()));
         tensors.push(value);
         arguments.push(graph.shape(id).clone());
     }
     let mut steps = Vec::new();
-    for id in 0..graph.len() as u32 {
-        let step = match graph.node(id).op.clone() {
-            TensorOp::Compute(mut s) => {
+    for id in graph.ids() {
+        let step = match graph.op(id).clone() {
+            TensorOp::Nest(mut s) => {
                 for a in s.inputs.iter_mut().chain(&mut s.finish_inputs) {
                     a.tensor = number[&a.tensor];
                 }
@@ -400,13 +400,13 @@ fn evaluate(graph: &TensorGraph, inputs: &[Tensor]) -> Vec<Tensor> {
             }
             _ => continue,
         };
-        number.insert(id, (tensors.len() + steps.len()) as u32);
+        number.insert(id, TensorId::new(tensors.len() + steps.len()));
         steps.push(step);
     }
     let program = Program {
         arguments,
         steps,
-        outputs: graph.outputs.iter().map(|o| number[o]).collect(),
+        outputs: graph.outputs().iter().map(|o| number[o]).collect(),
     };
     eval_program(&program, &tensors).unwrap()
 }

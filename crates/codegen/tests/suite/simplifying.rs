@@ -222,21 +222,21 @@ fn evaluate(graph: &TensorGraph, inputs: &[Tensor]) -> Vec<Tensor> {
         let value = match &node.op {
             TensorOp::Input(n) => inputs[*n as usize].clone(),
             TensorOp::Constant(data) => importer.tensor(data).unwrap().get(),
-            TensorOp::Compute(s) => run(graph, id, Step::Compute(s.clone()), &values),
+            TensorOp::Nest(s) => run(graph, id, Step::Compute(s.clone()), &values),
             TensorOp::View(v) => run(graph, id, Step::View(v.clone()), &values),
             TensorOp::Gather(g) => run(graph, id, Step::Gather(g.clone()), &values),
-            TensorOp::Host(_) | TensorOp::HostResult { .. } => panic!("no operator here is a kernel"),
+            TensorOp::Call(_) | TensorOp::CallResult { .. } => panic!("no operator here is a kernel"),
         };
         assert_eq!(value.sizes(), node.shape.sizes.as_slice());
-        values[id as usize] = Some(value);
+        values[id.index()] = Some(value);
     }
-    let output = |&id: &TensorId| values[id as usize].clone().unwrap();
-    graph.outputs.iter().map(output).collect()
+    let output = |&id: &TensorId| values[id.index()].clone().unwrap();
+    graph.outputs().iter().map(output).collect()
 }
 
 fn run(graph: &TensorGraph, id: TensorId, mut step: Step, values: &[Option<Tensor>]) -> Tensor {
     let operands: Vec<TensorId> = graph.operands(id).into_iter().collect();
-    let number = |t: &mut TensorId| *t = operands.iter().position(|o| o == t).unwrap() as TensorId;
+    let number = |t: &mut TensorId| *t = TensorId::new(operands.iter().position(|o| o == t).unwrap());
     match &mut step {
         Step::Compute(s) => {
             let Structured {
@@ -253,9 +253,9 @@ fn run(graph: &TensorGraph, id: TensorId, mut step: Step, values: &[Option<Tenso
     let program = Program {
         arguments: operands.iter().map(|&t| graph.shape(t).clone()).collect(),
         steps: vec![step],
-        outputs: [operands.len() as TensorId].into_iter().collect(),
+        outputs: [TensorId::new(operands.len())].into_iter().collect(),
     };
-    let args: Vec<Tensor> = operands.iter().map(|&t| values[t as usize].clone().unwrap()).collect();
+    let args: Vec<Tensor> = operands.iter().map(|&t| values[t.index()].clone().unwrap()).collect();
     eval_program(&program, &args).unwrap().remove(0)
 }
 
@@ -263,7 +263,7 @@ fn sums(graph: &TensorGraph) -> bool {
     graph
         .live_ids()
         .iter()
-        .any(|&id| graph.structured(id).is_some_and(|s| s.combine == Some(Combine::Add)))
+        .any(|&id| graph.as_nest(id).is_some_and(|s| s.combine == Some(Combine::Add)))
 }
 
 #[test]
@@ -316,13 +316,13 @@ fn simplified_and_folded_graphs_compute_what_they_did() {
         // The same with the first inputs known, up to all of them.
         for known in 1..=inputs.len() {
             let mut graph = made.graph.clone();
-            for (input, id) in inputs.iter().zip(made.graph.inputs.clone()).take(known) {
-                graph.node_mut(id).op = TensorOp::Constant(tensor_to_constant(input).unwrap());
+            for (input, id) in inputs.iter().zip(made.graph.inputs().to_vec()).take(known) {
+                graph.set_op(id, TensorOp::Constant(tensor_to_constant(input).unwrap()));
             }
             optimise(&mut graph, false);
             compare("folded", &want, &evaluate(&graph, &inputs));
             let constant = |&id: &TensorId| graph.as_constant(id).is_some();
-            folded += u64::from(known == inputs.len() && graph.outputs.iter().all(constant));
+            folded += u64::from(known == inputs.len() && graph.outputs().iter().all(constant));
         }
     }
     assert!(

@@ -48,7 +48,7 @@ impl Elementwise {
     pub(crate) fn run_staged(&mut self, target: &mut [u8]) -> Result<(), EvalError> {
         let Elementwise { eval, inputs, staging } = self;
         each_chunk(eval, target, |n, _, len, lanes| {
-            let operand = inputs.get(n).and_then(|&t| staging.get(t as usize));
+            let operand = inputs.get(n).and_then(|&t| staging.get(t.index()));
             match operand {
                 Some(operand) if operand.one => lanes.fill_from(&operand.lanes, len),
                 Some(operand) => lanes.copy_from(&operand.lanes),
@@ -65,7 +65,7 @@ impl Elementwise {
     /// The row-major result for `tensors`, which have the dtypes that the expression was made for. `None` where loop nests do better (there are
     /// enough elements for several threads, or marks to resolve) or have to say what is wrong (the sizes do not broadcast).
     pub(crate) fn run(&mut self, tensors: &[Tensor]) -> Result<Option<Tensor>, EvalError> {
-        let operands: SmallVec<[&Tensor; 3]> = self.inputs.iter().filter_map(|&t| tensors.get(t as usize)).collect();
+        let operands: SmallVec<[&Tensor; 3]> = self.inputs.iter().filter_map(|&t| tensors.get(t.index())).collect();
         let mut sizes = Dims::new();
         if operands.iter().any(|t| !t.marks().is_none()) {
             return Ok(None);

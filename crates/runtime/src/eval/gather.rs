@@ -4,7 +4,7 @@ use crate::error::EvalError;
 use crate::error::TensorError;
 use crate::memory;
 use crate::program::gather::{Coordinate, Gather};
-use crate::program::structured::Affine;
+use crate::program::structured::{Affine, TensorId};
 use crate::shape::Dims;
 use crate::tensor::Tensor;
 use frazil_ir::contiguous_strides;
@@ -18,9 +18,9 @@ struct Index {
 
 /// Reads the elements that `g` names of `tensors`, which its operands number.
 pub(super) fn eval_gather(g: &Gather, tensors: &[Tensor]) -> Result<Tensor, EvalError> {
-    let get = |id: u32| {
+    let get = |id: TensorId| {
         tensors
-            .get(id as usize)
+            .get(id.index())
             .ok_or(EvalError::Malformed("a read of an unknown tensor"))
     };
     let source = get(g.tensor)?.contiguous()?;

@@ -41,7 +41,7 @@ impl<'a> Nest<'a> {
             ));
         }
         let bind = |a: &crate::program::structured::Access| {
-            let t = a.tensor as usize;
+            let t = a.tensor.index();
             let (tensor, bytes) = tensors
                 .get(t)
                 .zip(bytes.get(t))

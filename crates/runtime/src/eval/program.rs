@@ -29,7 +29,7 @@ pub(crate) fn eval_outputs(program: &Program, args: &[Tensor]) -> Result<SmallVe
     }
     // What most small programs are needs no tables.
     if let ([step], [only]) = (program.steps.as_slice(), program.outputs.as_slice())
-        && *only as usize == args.len()
+        && only.index() == args.len()
     {
         return Ok(smallvec::smallvec![eval_step(step, args)?]);
     }
@@ -48,7 +48,7 @@ pub(crate) fn eval_outputs(program: &Program, args: &[Tensor]) -> Result<SmallVe
     }
     let output = |&id: &TensorId| {
         tensors
-            .get(id as usize)
+            .get(id.index())
             .cloned()
             .ok_or(EvalError::Malformed("an unknown output"))
     };
@@ -79,7 +79,7 @@ fn check_results(program: &Program) -> Result<(), EvalError> {
 fn eval_step(step: &Step, tensors: &[Tensor]) -> Result<Tensor, EvalError> {
     match step {
         Step::Compute(s) => eval_structured(s, tensors),
-        Step::View(v) => match tensors.get(v.tensor as usize) {
+        Step::View(v) => match tensors.get(v.tensor.index()) {
             Some(base) => eval_view(v, base),
             None => Err(EvalError::Malformed("a view of an unknown tensor")),
         },
@@ -92,7 +92,7 @@ fn last_uses(program: &Program) -> Vec<Option<usize>> {
     let mut last = vec![None; program.arguments.len() + program.steps.len()];
     for (i, step) in program.steps.iter().enumerate() {
         let mut used = |id: TensorId| {
-            if let Some(slot) = last.get_mut(id as usize) {
+            if let Some(slot) = last.get_mut(id.index()) {
                 *slot = Some(i);
             }
         };
@@ -103,7 +103,7 @@ fn last_uses(program: &Program) -> Vec<Option<usize>> {
         }
     }
     for &id in &program.outputs {
-        if let Some(slot) = last.get_mut(id as usize) {
+        if let Some(slot) = last.get_mut(id.index()) {
             *slot = None;
         }
     }

@@ -78,7 +78,7 @@ impl Tape {
     pub(crate) fn new(program: &Program) -> Result<Option<Tape>, EvalError> {
         let arguments = program.arguments.len();
         let computed = |&id: &TensorId| {
-            let step = (id as usize).checked_sub(arguments);
+            let step = id.index().checked_sub(arguments);
             matches!(step.and_then(|s| program.steps.get(s)), Some(Step::Compute(_)))
         };
         let small = |shape: &TensorShape| is_small(&shape.sizes);
@@ -116,16 +116,16 @@ impl Tape {
         } = self;
         for at in 0..steps.len() {
             let (before, rest) = steps.split_at_mut(at);
-            let operand = |id: TensorId| match (id as usize).checked_sub(*arguments) {
+            let operand = |id: TensorId| match id.index().checked_sub(*arguments) {
                 Some(step) => before.get(step).map(|s| &s.result),
-                None => staging.get(id as usize).map(|s| &s.lanes),
+                None => staging.get(id.index()).map(|s| &s.lanes),
             };
             if let Some(step) = rest.first_mut() {
                 step.run(&operand)?;
             }
         }
         let output = |&id: &TensorId| {
-            let step = (id as usize).checked_sub(*arguments).and_then(|s| steps.get(s));
+            let step = id.index().checked_sub(*arguments).and_then(|s| steps.get(s));
             let step = step.ok_or(EvalError::Malformed("an unknown output"))?;
             let TensorShape { dtype, sizes } = &step.output;
             Tensor::computed(*dtype, sizes, |target| {
@@ -180,7 +180,7 @@ impl Loops {
     }
 
     fn viewing(v: &ViewMap, shapes: &[TensorShape]) -> Result<Option<Loops>, EvalError> {
-        let Some(base) = shapes.get(v.tensor as usize).filter(|_| is_small(&v.output.sizes)) else {
+        let Some(base) = shapes.get(v.tensor.index()).filter(|_| is_small(&v.output.sizes)) else {
             return Ok(None);
         };
         let reads = match &v.kind {
@@ -302,7 +302,7 @@ impl Reads {
     /// What `access` reads in the loops of `domain` that `order` names, outer ones first, where the others stand at 0. `None` for a malformed access, which
     /// the general way reports.
     fn new(access: &Access, shapes: &[TensorShape], domain: &[i64], order: &[usize]) -> Option<Reads> {
-        let shape = shapes.get(access.tensor as usize)?;
+        let shape = shapes.get(access.tensor.index())?;
         let numel = layout::checked_numel(&shape.sizes)?;
         // A tensor whose elements are their own numbers tells which are read.
         let numbers: Vec<i64> = (0..numel).collect();
@@ -397,7 +397,7 @@ mod tests {
     /// A transposed view; windows of three of it with padding, weighted and summed, beside where they stand; and their row-wise maximum.
     fn program(dtype: DType) -> Program {
         let transposed = ViewMap {
-            tensor: 0,
+            tensor: TensorId::new(0),
             kind: ViewKind::Affine(vec![affine(&[0, 1], 0), affine(&[1, 0], 0)]),
             output: shape(dtype, &[3, 5]),
         };
@@ -414,12 +414,12 @@ mod tests {
             iterations: smallvec![Iteration::Parallel, Iteration::Parallel, Iteration::Reduction],
             inputs: smallvec![
                 Access {
-                    tensor: 3,
+                    tensor: TensorId::new(3),
                     map: smallvec![affine(&[1, 0, 0], 0), affine(&[0, 1, 1], -1)],
                     out_of_bounds: OutOfBounds::Value(Number::Int(2)),
                 },
                 Access {
-                    tensor: 1,
+                    tensor: TensorId::new(1),
                     map: smallvec![affine(&[0, 0, 1], 0)],
                     out_of_bounds: OutOfBounds::Never,
                 },
@@ -429,7 +429,7 @@ mod tests {
             accumulate: dtype,
             finish: Some(placed),
             finish_inputs: smallvec![Access {
-                tensor: 2,
+                tensor: TensorId::new(2),
                 map: smallvec![affine(&[1, 0, 0], 0)],
                 out_of_bounds: OutOfBounds::Never,
             }],
@@ -439,7 +439,7 @@ mod tests {
             domain: [3, 5].as_slice().into(),
             iterations: smallvec![Iteration::Parallel, Iteration::Reduction],
             inputs: smallvec![Access {
-                tensor: 4,
+                tensor: TensorId::new(4),
                 map: smallvec![affine(&[1, 0], 0), affine(&[0, 1], 0)],
                 out_of_bounds: OutOfBounds::Never,
             }],
@@ -457,7 +457,7 @@ mod tests {
                 Step::Compute(Box::new(windows)),
                 Step::Compute(Box::new(rows)),
             ],
-            outputs: smallvec![4, 5],
+            outputs: smallvec![TensorId::new(4), TensorId::new(5)],
         }
     }
 
@@ -495,7 +495,7 @@ mod tests {
         large.arguments[0].sizes = smallvec![500, 3];
         assert!(Tape::new(&large).expect("well-formed").is_none());
         let mut view = program(DType::Float);
-        view.outputs = smallvec![3];
+        view.outputs = smallvec![TensorId::new(3)];
         assert!(Tape::new(&view).expect("well-formed").is_none());
     }
 }

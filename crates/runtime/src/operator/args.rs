@@ -118,7 +118,7 @@ impl<'a> Args<'a> {
 
     /// Numbers a tensor of `shape`: push what this gives, alone or in a list.
     pub fn number_tensor(&mut self, shape: TensorShape) -> Arg {
-        let id = self.shapes.len() as TensorId;
+        let id = TensorId::new(self.shapes.len());
         self.shapes.push(shape.clone());
         Arg::Tensor(TensorArg { id, shape })
     }

@@ -68,7 +68,7 @@ impl ProgramBuilder {
             dtype: DType::Float,
             sizes: Dims::new(),
         };
-        self.shapes.get(t as usize).cloned().unwrap_or_else(unknown)
+        self.shapes.get(t.index()).cloned().unwrap_or_else(unknown)
     }
 
     /// The sizes of tensor `t`.
@@ -89,7 +89,7 @@ impl ProgramBuilder {
     fn push(&mut self, step: Step, output: TensorShape) -> TensorId {
         self.steps.push(step);
         self.shapes.push(output);
-        (self.shapes.len() - 1) as TensorId
+        TensorId::new(self.shapes.len() - 1)
     }
 
     /// Appends a loop nest.
@@ -500,19 +500,19 @@ impl Program {
         let shapes = self.shapes();
         self.outputs
             .iter()
-            .filter_map(|&t| shapes.get(t as usize).cloned())
+            .filter_map(|&t| shapes.get(t.index()).cloned())
             .collect()
     }
 
     /// The argument that tensor `t` is, or views through view steps only; `None` for what is computed.
     pub fn viewed_argument(&self, t: TensorId) -> Option<TensorId> {
-        let mut t = t as usize;
+        let mut t = t.index();
         loop {
             let Some(step) = t.checked_sub(self.arguments.len()) else {
-                return Some(t as TensorId);
+                return Some(TensorId::new(t));
             };
             match self.steps.get(step) {
-                Some(Step::View(v)) => t = v.tensor as usize,
+                Some(Step::View(v)) => t = v.tensor.index(),
                 _ => return None,
             }
         }

@@ -11,7 +11,7 @@ use crate::operator::op::Operator;
 use crate::operator::out::out_arguments;
 use crate::operator::prepared::{self, Look, Seen, Small};
 use crate::operator::semantics::{Form, Semantics, Variant};
-use crate::program::structured::Program;
+use crate::program::structured::{Program, TensorId};
 use crate::scalar::promote::can_cast;
 use crate::shape::layout;
 use crate::shape::{Dims, TensorShape};
@@ -255,7 +255,7 @@ pub(crate) fn given(
     outputs: impl IntoIterator<Item = Tensor>,
 ) -> Results {
     // An output that is an argument is that very variable, if it is among the `cells`.
-    let value = |(tensor, id): (Tensor, &u32)| match cells.get(*id as usize) {
+    let value = |(tensor, id): (Tensor, &TensorId)| match cells.get(id.index()) {
         Some(cell) => Value::Tensor(cell.clone()),
         None => tensor.into(),
     };

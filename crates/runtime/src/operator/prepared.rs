@@ -304,7 +304,11 @@ fn stage_broadcast(kinds: &[Kind], staging: &mut Staging, args: &[impl Look], si
 /// The view that a program is, if it is nothing else, and one that never has to copy.
 fn affine_view(program: &Program) -> Option<&ViewMap> {
     match (program.steps.as_slice(), program.outputs.as_slice()) {
-        ([Step::View(view)], [1]) if view.tensor == 0 && matches!(view.kind, ViewKind::Affine(_)) => Some(view),
+        ([Step::View(view)], [output])
+            if output.index() == 1 && view.tensor.index() == 0 && matches!(view.kind, ViewKind::Affine(_)) =>
+        {
+            Some(view)
+        }
         _ => None,
     }
 }
@@ -395,7 +399,7 @@ fn results_of(
 ) -> Result<Results, OpError> {
     let outputs = eval_outputs(program, tensors)?;
     // Only results that are arguments ask for the variables; a view of an argument as it stands is a variable of its own.
-    let cells = match op.returns_self() && program.outputs.iter().any(|&id| (id as usize) < tensors.len()) {
+    let cells = match op.returns_self() && program.outputs.iter().any(|&id| id.index() < tensors.len()) {
         true => args_of(ctx, &op.schema, values).1,
         false => Vec::new(),
     };

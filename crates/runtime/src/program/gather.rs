@@ -3,6 +3,7 @@
 use crate::program::structured::{Affine, TensorId};
 use crate::shape::TensorShape;
 use smallvec::SmallVec;
+use std::borrow::Cow;
 
 /// `out[i] = tensor[c0(i), c1(i), ...]` over a domain that is the result's sizes: embedding, `index_select`, `gather`, indexing
 /// with integer tensors.
@@ -15,7 +16,7 @@ pub struct Gather {
     /// Whether a negative value counts from the end, as Python's indices do; otherwise it is out of range.
     pub from_end: bool,
     /// The exception when a value is out of range; `{index}` and `{size}` stand for the value and its dimension's extent.
-    pub message: &'static str,
+    pub message: Cow<'static, str>,
     /// dtype and sizes of the result.
     pub output: TensorShape,
 }

@@ -8,11 +8,26 @@
 use crate::program::expr::{BinaryOp, Expr, ExprNode, ExprOp, Number};
 use crate::program::gather::Gather;
 pub use crate::shape::{Dims, TensorShape};
+use cranelift_entity::entity_impl;
 use frazil_ir::DType;
 use smallvec::SmallVec;
 
-/// Number of a tensor in a [`Program`]: first its arguments, then its temporaries in the order of the steps.
-pub type TensorId = u32;
+/// A tensor of a [`Program`] or of a graph of the tensor IR. In a program: first its arguments, then its temporaries in the order of the steps.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TensorId(u32);
+entity_impl!(TensorId, "%");
+
+impl TensorId {
+    /// Returns the tensor of this number.
+    pub fn new(number: usize) -> TensorId {
+        TensorId::from_u32(number as u32)
+    }
+
+    /// Returns the tensor's number.
+    pub fn index(self) -> usize {
+        self.as_u32() as usize
+    }
+}
 
 /// A few steps over numbered tensors; the last `outputs` are what the operator gives.
 #[derive(Clone, Debug, PartialEq)]

@@ -15,7 +15,7 @@ pub use compare::{Difference, equal_modules};
 pub use parse::{parse_module, parse_module_with};
 pub use print::{ModulePrintOptions, print_module_to_string};
 pub use read::{ReadError, read_module, read_module_open, read_module_with};
-pub use tensors::{NoTensors, TensorFile, TensorFileError, TensorSource};
+pub use tensors::{NoTensors, TensorFile, TensorFileError, TensorSource, write_tensors};
 pub use write::{WriteError, write_module, write_module_if};
 
 /// The version that is written, and the newest that is read.

@@ -1,7 +1,7 @@
 //! The file of large storages: safetensors, from which bytes are read when they are needed.
 
 use crate::dtypes::to_safetensors;
-use frazil_ir::{DType, Device, FileBytes, FileRecord, Storage};
+use frazil_ir::{DType, Device, FileBytes, FileRecord, Storage, TensorData};
 use safetensors::SafeTensorError;
 use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 use std::collections::HashMap;
@@ -163,6 +163,21 @@ fn read_header(file: &FileBytes) -> Result<(Metadata, usize), SafeTensorError> {
         true => Ok((metadata, start)),
         false => Err(SafeTensorError::MetadataIncompleteBuffer),
     }
+}
+
+/// Writes a safetensors file with the elements of these tensors, by key, in row-major order, to `out`, which is empty. Returns its checksum: see
+/// [`TensorFile::checksum`].
+///
+/// # Errors
+/// If `out` cannot be written.
+pub fn write_tensors(tensors: &[(String, &TensorData)], out: &mut File) -> io::Result<u32> {
+    let bytes: Vec<_> = tensors.iter().map(|(_, data)| data.to_bytes()).collect();
+    let entries = tensors.iter().zip(&bytes);
+    let entries = entries.map(|((key, data), bytes)| (key.clone(), Entry::new(bytes, data.dtype)));
+    write_entries(entries.collect(), out).map_err(|error| match error {
+        SafeTensorError::IoError(error) => error,
+        other => io::Error::other(other),
+    })
 }
 
 /// Writes a safetensors file with these entries and their checksum to `out`, which is empty, and returns the checksum. The bytes are those of the

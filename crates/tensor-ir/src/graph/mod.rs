@@ -1,93 +1,51 @@
-//! The tensor-program graph: a whole method as loop nests and views over numbered tensors, without operator names.
+//! Tensor graphs: a method as operations on numbered tensors.
 //!
-//! Specialisation makes one of these; simplification, fusion and layout rewrite it in place. Tensors are numbered in
-//! topological order: a node only reads tensors of smaller numbers, and every rewrite keeps that. A node that nothing
-//! reaches from the outputs is dead and is simply never looked at.
+//! Specialisation makes a graph; transformations rewrite it in place. Tensors are numbered in topological order: an operation reads tensors of
+//! smaller numbers only, and every rewrite keeps that. A tensor that no output depends on is dead. It stays in the graph until [`TensorGraph::compact`],
+//! and no transformation visits it.
+//!
+//! The graph keeps the live users of each tensor. Edges are changed by its methods only.
+
+mod op;
+mod subgraph;
+
+pub use op::{Origin, TensorNode, TensorOp, accesses};
 
 use crate::call::RuntimeCall;
+use cranelift_entity::PrimaryMap;
 use frazil_ir::{DType, TensorData};
-use frazil_runtime::gather::Gather;
-use frazil_runtime::structured::{Access, Structured, TensorId, TensorShape, ViewKind, ViewMap};
+use frazil_runtime::structured::{Structured, TensorId, TensorShape, ViewKind, ViewMap};
+use smallvec::SmallVec;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// How a tensor comes about.
-#[derive(Clone, Debug)]
-pub enum TensorOp {
-    /// The function's input of this number, dense.
-    Input(u32),
-    /// Known at compile time.
-    Constant(Arc<TensorData>),
-    /// A loop nest; its accesses name tensors of the graph. After fusion, a fold's parallel loops may split dimensions of its
-    /// result: their elements in row-major order are the result's.
-    Compute(Box<Structured>),
-    /// A view of another tensor of the graph.
-    View(ViewMap),
-    /// Elements at places that other tensors name.
-    Gather(Box<Gather>),
-    /// All results of an operator without a program, as bytes.
-    Host(Arc<RuntimeCall>),
-    /// Result number `result` of the host call that tensor `host` is.
-    HostResult {
-        /// The call.
-        host: TensorId,
-        /// Which of its results.
-        result: u32,
-    },
-}
-
-/// Where a tensor comes from in the source, for listings and messages only.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Origin {
-    /// The operator's name.
-    pub operator: String,
-    /// `file:line:column`, where known.
-    pub source: Option<String>,
-}
-
-impl std::fmt::Display for Origin {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.source {
-            Some(source) => write!(f, "{} ({source})", self.operator),
-            None => f.write_str(&self.operator),
-        }
-    }
-}
-
-/// One tensor of the graph.
-#[derive(Clone, Debug)]
-pub struct TensorNode {
-    /// dtype and sizes.
-    pub shape: TensorShape,
-    /// What computes it.
-    pub op: TensorOp,
-    /// The operators that went into it, in order.
-    pub origins: Vec<Origin>,
-}
 
 /// A straight-line function over tensors.
 #[derive(Clone, Debug, Default)]
 pub struct TensorGraph {
-    nodes: Vec<TensorNode>,
-    /// The function's inputs in order.
-    pub inputs: Vec<TensorId>,
-    /// The function's results in order; a tensor may occur more than once.
-    pub outputs: Vec<TensorId>,
-    /// What has to hold of the inputs: one message for each of the last outputs, which are truth values. Where one is true, the message
-    /// is an exception, and the other outputs mean nothing.
-    pub checks: Vec<String>,
+    nodes: PrimaryMap<TensorId, TensorNode>,
+    /// For each tensor, the live tensors whose operations read it, each once.
+    users: PrimaryMap<TensorId, SmallVec<[TensorId; 2]>>,
+    /// For each tensor, how many outputs it is.
+    output_uses: PrimaryMap<TensorId, u32>,
+    inputs: Vec<TensorId>,
+    outputs: Vec<TensorId>,
+    checks: Vec<String>,
+    revision: u64,
 }
 
+/// Construction.
 impl TensorGraph {
-    /// A graph without tensors.
+    /// Returns a graph without tensors.
     pub fn new() -> TensorGraph {
         TensorGraph::default()
     }
 
-    /// Adds a tensor. Every tensor that `op` reads must be there already.
+    /// Adds a tensor. Every tensor that `op` reads must have been added before.
     pub fn push(&mut self, shape: TensorShape, op: TensorOp, origins: Vec<Origin>) -> TensorId {
-        self.nodes.push(TensorNode { shape, op, origins });
-        (self.nodes.len() - 1) as TensorId
+        self.revision += 1;
+        self.users.push(SmallVec::new());
+        self.output_uses.push(0);
+        self.nodes.push(TensorNode { shape, op, origins })
     }
 
     /// Adds an input.
@@ -108,18 +66,18 @@ impl TensorGraph {
     }
 
     /// Adds a loop nest.
-    pub fn compute(&mut self, s: Structured, origins: Vec<Origin>) -> TensorId {
-        self.push(s.output.clone(), TensorOp::Compute(Box::new(s)), origins)
+    pub fn nest(&mut self, nest: Structured, origins: Vec<Origin>) -> TensorId {
+        self.push(nest.output.clone(), TensorOp::Nest(Box::new(nest)), origins)
     }
 
     /// Adds a view.
-    pub fn view(&mut self, v: ViewMap, origins: Vec<Origin>) -> TensorId {
-        self.push(v.output.clone(), TensorOp::View(v), origins)
+    pub fn view(&mut self, view: ViewMap, origins: Vec<Origin>) -> TensorId {
+        self.push(view.output.clone(), TensorOp::View(view), origins)
     }
 
-    /// Adds a call of an operator without a program; gives its results, and last the truth value that it has raised, which is always false:
-    /// where it is an output, the call is made although nothing reads its results.
-    pub fn host(&mut self, call: RuntimeCall, origins: Vec<Origin>) -> Vec<TensorId> {
+    /// Adds a call of an operator without a program. Returns its results, and last a bool that is always false: if it is an output, the call is
+    /// executed even if its results are not read.
+    pub fn call(&mut self, call: RuntimeCall, origins: Vec<Origin>) -> Vec<TensorId> {
         let shape = TensorShape {
             dtype: DType::Byte,
             sizes: smallvec::smallvec![call.bytes() as i64],
@@ -129,193 +87,284 @@ impl TensorGraph {
             dtype: DType::Bool,
             sizes: smallvec::smallvec![],
         });
-        let host = self.push(shape, TensorOp::Host(Arc::new(call)), origins.clone());
+        let call = self.push(shape, TensorOp::Call(Arc::new(call)), origins.clone());
         let result = |(i, shape): (usize, TensorShape)| {
-            let op = TensorOp::HostResult { host, result: i as u32 };
+            let op = TensorOp::CallResult { call, result: i as u32 };
             self.push(shape, op, origins.clone())
         };
         results.into_iter().enumerate().map(result).collect()
     }
 
-    /// Number of tensors, dead ones included.
+    /// Appends an output. A tensor may be several outputs.
+    pub fn add_output(&mut self, id: TensorId) {
+        self.revision += 1;
+        self.outputs.push(id);
+        let was_live = self.is_live(id);
+        self.output_uses[id] += 1;
+        if !was_live {
+            self.enter(id);
+        }
+    }
+
+    /// Appends an output that has to be false: if it is true after a run, the inputs are such that the program raises `message`, and the other
+    /// outputs are meaningless. All checks are the last outputs.
+    pub fn add_check(&mut self, id: TensorId, message: String) {
+        self.add_output(id);
+        self.checks.push(message);
+    }
+
+    /// Replaces all outputs, and removes the checks.
+    pub fn set_outputs(&mut self, outputs: &[TensorId]) {
+        self.checks.clear();
+        // New outputs first, so that what both need stays live.
+        let old = std::mem::take(&mut self.outputs);
+        outputs.iter().for_each(|&id| self.add_output(id));
+        for id in old {
+            self.output_uses[id] -= 1;
+            if !self.is_live(id) {
+                self.leave(id);
+            }
+        }
+    }
+
+    /// Replaces the messages of the checks, which are the last outputs.
+    pub fn set_checks(&mut self, messages: Vec<String>) {
+        self.revision += 1;
+        self.checks = messages;
+    }
+}
+
+/// Access.
+impl TensorGraph {
+    /// Returns the number of tensors, including dead ones.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// True without any tensor.
+    /// Returns whether the graph has no tensors.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// The tensor `id`, which must be of this graph.
+    /// Returns all tensors in topological order, including dead ones.
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = TensorId> + use<> {
+        self.nodes.keys()
+    }
+
+    /// Returns the inputs in order.
+    pub fn inputs(&self) -> &[TensorId] {
+        &self.inputs
+    }
+
+    /// Returns the outputs in order; the last ones belong to the checks.
+    pub fn outputs(&self) -> &[TensorId] {
+        &self.outputs
+    }
+
+    /// Returns the messages of the checks, one for each of the last outputs; see [`TensorGraph::add_check`].
+    pub fn checks(&self) -> &[String] {
+        &self.checks
+    }
+
+    /// Returns a number that differs after any change of the graph.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// Returns the tensor `id`, which must belong to this graph.
     pub fn node(&self, id: TensorId) -> &TensorNode {
-        &self.nodes[id as usize]
+        &self.nodes[id]
     }
 
-    /// The tensor `id`, to be changed.
-    pub fn node_mut(&mut self, id: TensorId) -> &mut TensorNode {
-        &mut self.nodes[id as usize]
+    /// Returns the operation that computes `id`.
+    pub fn op(&self, id: TensorId) -> &TensorOp {
+        &self.nodes[id].op
     }
 
-    /// dtype and sizes of `id`.
+    /// Returns dtype and sizes of `id`.
     pub fn shape(&self, id: TensorId) -> &TensorShape {
-        &self.node(id).shape
+        &self.nodes[id].shape
     }
 
-    /// The loop nest that computes `id`, if one does.
-    pub fn structured(&self, id: TensorId) -> Option<&Structured> {
-        match &self.node(id).op {
-            TensorOp::Compute(s) => Some(s),
+    /// Returns the loop nest that computes `id`, if one does.
+    pub fn as_nest(&self, id: TensorId) -> Option<&Structured> {
+        match self.op(id) {
+            TensorOp::Nest(nest) => Some(nest),
             _ => None,
         }
     }
 
-    /// The constant that `id` is, if it is one.
+    /// Returns the value of `id`, if it is a constant.
     pub fn as_constant(&self, id: TensorId) -> Option<&Arc<TensorData>> {
-        match &self.node(id).op {
-            TensorOp::Constant(c) => Some(c),
+        match self.op(id) {
+            TensorOp::Constant(data) => Some(data),
             _ => None,
         }
     }
 
-    /// The tensor whose elements in row-major order `id`'s are: past reshapes. Affine views are not looked through.
+    /// Returns the tensor that `id` is a reshape of, or itself: their elements in row-major order are the same.
     pub fn root(&self, mut id: TensorId) -> TensorId {
         while let TensorOp::View(ViewMap {
             tensor,
             kind: ViewKind::Reshape,
             ..
-        }) = &self.node(id).op
+        }) = self.op(id)
         {
             id = *tensor;
         }
         id
     }
 
-    /// The tensor that `id` is a view of, or a view of a view of; or itself.
-    pub fn computed(&self, mut id: TensorId) -> TensorId {
-        while let TensorOp::View(view) = &self.node(id).op {
+    /// Returns the tensor that `id` is a view of, through any number of views, or itself.
+    pub fn viewed(&self, mut id: TensorId) -> TensorId {
+        while let TensorOp::View(view) = self.op(id) {
             id = view.tensor;
         }
         id
     }
 
-    /// The tensors that `id` reads, each once.
+    /// Returns the tensors that `id` reads, each once, in the order of their numbers.
     pub fn operands(&self, id: TensorId) -> BTreeSet<TensorId> {
-        match &self.node(id).op {
-            TensorOp::Input(_) | TensorOp::Constant(_) => BTreeSet::new(),
-            TensorOp::Compute(s) => accesses(s).map(|a| a.tensor).collect(),
-            TensorOp::View(v) => BTreeSet::from([v.tensor]),
-            TensorOp::Gather(g) => g.operands().collect(),
-            TensorOp::Host(call) => call.inputs.iter().copied().collect(),
-            TensorOp::HostResult { host, .. } => BTreeSet::from([*host]),
-        }
+        self.op(id).operands()
+    }
+}
+
+/// Uses.
+impl TensorGraph {
+    /// Returns whether an output depends on `id`. Inputs are live too.
+    pub fn is_live(&self, id: TensorId) -> bool {
+        self.use_count(id) > 0 || matches!(self.op(id), TensorOp::Input(_))
     }
 
-    /// For each tensor, whether an output depends on it. Inputs are always live.
-    pub fn live(&self) -> Vec<bool> {
-        self.live_for(&self.outputs)
+    /// Returns the live tensors in topological order.
+    pub fn live_ids(&self) -> Vec<TensorId> {
+        self.ids().filter(|&id| self.is_live(id)).collect()
     }
 
-    /// For each tensor, whether any of `wanted` depends on it. Inputs are always live.
-    pub fn live_for(&self, wanted: &[TensorId]) -> Vec<bool> {
-        let mut live = vec![false; self.nodes.len()];
+    /// Returns how many live tensors and outputs read `id`.
+    pub fn use_count(&self, id: TensorId) -> usize {
+        self.users[id].len() + self.output_uses[id] as usize
+    }
+
+    /// Returns the live tensors whose operations read `id`, each once.
+    pub fn users(&self, id: TensorId) -> &[TensorId] {
+        &self.users[id]
+    }
+
+    /// Returns whether `id` is an output.
+    pub fn is_output(&self, id: TensorId) -> bool {
+        self.output_uses[id] > 0
+    }
+
+    /// Returns, for each tensor, whether one of `wanted` depends on it. Inputs are included.
+    pub fn reachable_from(&self, wanted: &[TensorId]) -> Vec<bool> {
+        let mut reached = vec![false; self.nodes.len()];
         for &id in wanted.iter().chain(&self.inputs) {
-            live[id as usize] = true;
+            reached[id.index()] = true;
         }
-        for id in (0..self.nodes.len()).rev() {
-            if live[id] {
-                for operand in self.operands(id as TensorId) {
-                    live[operand as usize] = true;
+        for id in self.ids().rev() {
+            if reached[id.index()] {
+                for operand in self.operands(id) {
+                    reached[operand.index()] = true;
                 }
             }
         }
-        live
+        reached
     }
 
-    /// The live tensors in topological order.
-    pub fn live_ids(&self) -> Vec<TensorId> {
-        let live = self.live();
-        (0..self.nodes.len() as TensorId)
-            .filter(|&id| live[id as usize])
-            .collect()
+    /// Adds `id`, which has become live, to the users of its operands, and so on.
+    fn enter(&mut self, id: TensorId) {
+        let mut entering = vec![id];
+        while let Some(id) = entering.pop() {
+            for operand in self.nodes[id].op.operands() {
+                if !self.is_live(operand) {
+                    entering.push(operand);
+                }
+                self.users[operand].push(id);
+            }
+        }
     }
 
-    /// For each tensor, how many live nodes and outputs read it.
-    pub fn use_counts(&self) -> Vec<u32> {
-        let mut counts = vec![0; self.nodes.len()];
-        for id in self.live_ids() {
-            for operand in self.operands(id) {
-                counts[operand as usize] += 1;
+    /// Removes `id`, which has become dead, from the users of its operands, and so on.
+    fn leave(&mut self, id: TensorId) {
+        let mut leaving = vec![id];
+        while let Some(id) = leaving.pop() {
+            for operand in self.nodes[id].op.operands() {
+                self.users[operand].retain(|user| *user != id);
+                if !self.is_live(operand) {
+                    leaving.push(operand);
+                }
             }
-        }
-        for &id in &self.outputs {
-            counts[id as usize] += 1;
-        }
-        counts
-    }
-
-    /// Makes every reader of `from`, outputs included, read `to` instead; both have one shape.
-    pub fn replace_uses(&mut self, from: TensorId, to: TensorId) {
-        let mut swap = |id: &mut TensorId| {
-            if *id == from {
-                *id = to;
-            }
-        };
-        for node in &mut self.nodes {
-            // A call is shared until it changes.
-            match &node.op {
-                TensorOp::Host(call) if !call.inputs.contains(&from) => {}
-                _ => node.op.each_operand(&mut swap),
-            }
-        }
-        self.outputs.iter_mut().for_each(swap);
-    }
-
-    /// The graph that computes `wanted`, its outputs, when the tensors in `given` are known; and which of those it takes, its inputs.
-    pub fn part(&self, given: &BTreeSet<TensorId>, wanted: &[TensorId]) -> (TensorGraph, Vec<TensorId>) {
-        let mut needed = vec![false; self.nodes.len()];
-        wanted.iter().for_each(|&id| needed[id as usize] = true);
-        for id in (0..self.nodes.len() as TensorId).rev() {
-            if needed[id as usize] && !given.contains(&id) {
-                self.operands(id).iter().for_each(|&o| needed[o as usize] = true);
-            }
-        }
-        let mut part = TensorGraph::new();
-        let mut taken = Vec::new();
-        let mut renamed = vec![0; self.nodes.len()];
-        for (id, node) in (0..).zip(&self.nodes).filter(|(id, _)| needed[*id as usize]) {
-            renamed[id as usize] = if given.contains(&id) || matches!(node.op, TensorOp::Input(_)) {
-                taken.push(id);
-                part.input(node.shape.clone())
-            } else {
-                let mut op = node.op.clone();
-                op.each_operand(&mut |operand| *operand = renamed[*operand as usize]);
-                part.push(node.shape.clone(), op, node.origins.clone())
-            };
-        }
-        part.outputs = wanted.iter().map(|&id| renamed[id as usize]).collect();
-        (part, taken)
-    }
-}
-
-impl TensorOp {
-    /// Lets `change` rename the tensors that are read.
-    fn each_operand(&mut self, change: &mut impl FnMut(&mut TensorId)) {
-        match self {
-            TensorOp::Input(_) | TensorOp::Constant(_) => {}
-            TensorOp::Compute(s) => {
-                let accesses = s.inputs.iter_mut().chain(&mut s.finish_inputs);
-                accesses.for_each(|a| change(&mut a.tensor));
-            }
-            TensorOp::View(v) => change(&mut v.tensor),
-            TensorOp::Gather(g) => g.operands_mut().for_each(change),
-            TensorOp::Host(call) => Arc::make_mut(call).inputs.iter_mut().for_each(change),
-            TensorOp::HostResult { host, .. } => change(host),
         }
     }
 }
 
-/// All accesses of a loop nest: those of its body, then those of its finish.
-pub fn accesses(s: &Structured) -> impl Iterator<Item = &Access> {
-    s.inputs.iter().chain(&s.finish_inputs)
+/// Rewriting.
+impl TensorGraph {
+    /// Replaces the operation that computes `id`. It reads tensors of smaller numbers only.
+    pub fn set_op(&mut self, id: TensorId, op: TensorOp) {
+        self.revision += 1;
+        if !self.is_live(id) {
+            self.nodes[id].op = op;
+            return;
+        }
+        let old = self.nodes[id].op.operands();
+        let new = op.operands();
+        self.nodes[id].op = op;
+        for &operand in new.difference(&old) {
+            let was_live = self.is_live(operand);
+            self.users[operand].push(id);
+            if !was_live {
+                self.enter(operand);
+            }
+        }
+        for &operand in old.difference(&new) {
+            self.users[operand].retain(|user| *user != id);
+            if !self.is_live(operand) {
+                self.leave(operand);
+            }
+        }
+    }
+
+    /// Replaces the operation that computes `id` by one whose result has another shape. Users have to be changed accordingly.
+    pub fn set_shape_and_op(&mut self, id: TensorId, shape: TensorShape, op: TensorOp) {
+        self.nodes[id].shape = shape;
+        self.set_op(id, op);
+    }
+
+    /// Replaces `id` in all live operations and outputs by `other`, which has the same shape.
+    pub fn replace_uses(&mut self, id: TensorId, other: TensorId) {
+        if id == other {
+            return;
+        }
+        self.revision += 1;
+        for user in self.users[id].clone() {
+            let mut op = self.nodes[user].op.clone();
+            op.each_operand(&mut |operand| {
+                if *operand == id {
+                    *operand = other;
+                }
+            });
+            self.set_op(user, op);
+        }
+        let count = std::mem::take(&mut self.output_uses[id]);
+        if count > 0 {
+            let was_live = self.is_live(other);
+            self.output_uses[other] += count;
+            for output in self.outputs.iter_mut().filter(|output| **output == id) {
+                *output = other;
+            }
+            if !was_live {
+                self.enter(other);
+            }
+            if !self.is_live(id) {
+                self.leave(id);
+            }
+        }
+    }
+
+    /// Replaces the origins of `id`.
+    pub fn set_origins(&mut self, id: TensorId, origins: Vec<Origin>) {
+        self.nodes[id].origins = origins;
+    }
 }

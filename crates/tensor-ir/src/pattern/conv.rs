@@ -243,7 +243,7 @@ impl Spread {
     /// of which the first alone is read from somewhere.
     fn of(graph: &TensorGraph, images: TensorId) -> Option<Spread> {
         let nest = graph.root(images);
-        let s = graph.structured(nest)?;
+        let s = graph.as_nest(nest)?;
         let [access] = s.inputs.as_slice() else { return None };
         let copies = matches!(s.body.nodes(), [n] if n.op == ExprOp::Input(0));
         let zero = matches!(

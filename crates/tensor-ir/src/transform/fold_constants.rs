@@ -1,6 +1,7 @@
 //! Constant folding: nests and views over constants are evaluated at compile time, by the interpreter's own evaluator.
 
 use crate::graph::{TensorGraph, TensorOp};
+use crate::transform::rewriter::Rewriter;
 use frazil_ir::TensorData;
 use frazil_runtime::Tensor;
 use frazil_runtime::eval::eval_program;
@@ -12,26 +13,41 @@ use std::sync::Arc;
 /// Results above this many bytes are only folded when their operands are at least a quarter as large.
 const SMALL_BYTES: i64 = 1 << 20;
 
-/// Replaces `id` by a constant when it depends on constants only and storing it is worth it.
-pub fn fold(graph: &mut TensorGraph, id: TensorId) {
+/// Folds every tensor that depends on constants only: the pass `fold-constants`.
+pub fn fold_constants(graph: &mut Rewriter<'_>) {
+    for id in graph.live_ids() {
+        fold(graph, id);
+    }
+}
+
+/// Replaces `id` by a constant if it depends on constants only and storing it is worth it.
+pub fn fold(graph: &mut Rewriter<'_>, id: TensorId) {
+    if let Some(folded) = folded(graph, id)
+        && let Some(graph) = graph.rewrite("tensors folded")
+    {
+        graph.set_op(id, TensorOp::Constant(folded));
+    }
+}
+
+/// Returns the constant that replaces `id`, if it depends on constants only and storing it is worth it.
+fn folded(graph: &TensorGraph, id: TensorId) -> Option<Arc<TensorData>> {
     let node = graph.node(id);
     let step = match &node.op {
-        TensorOp::Compute(s) if !is_fill(s) => Step::Compute(s.clone()),
+        TensorOp::Nest(s) if !is_fill(s) => Step::Compute(s.clone()),
         TensorOp::View(v) => Step::View(v.clone()),
         TensorOp::Gather(g) => Step::Gather(g.clone()),
-        _ => return,
+        _ => return None,
     };
     let operands: Vec<TensorId> = graph.operands(id).into_iter().collect();
     let constants: Option<Vec<&Arc<TensorData>>> = operands.iter().map(|&t| graph.as_constant(t)).collect();
-    let Some(constants) = constants else { return };
+    let constants = constants?;
     let size = |numel: i64, size: usize| numel.saturating_mul(size as i64);
     let read: i64 = constants.iter().map(|c| size(c.numel(), c.dtype.size())).sum();
     let made = size(node.shape.numel(), node.shape.dtype.size());
-    if made <= SMALL_BYTES.max(read.saturating_mul(4))
-        && let Some(folded) = evaluate(graph, step, &operands, &constants)
-    {
-        graph.node_mut(id).op = TensorOp::Constant(folded);
-    }
+    let is_worth_it = made <= SMALL_BYTES.max(read.saturating_mul(4));
+    is_worth_it
+        .then(|| evaluate(graph, step, &operands, &constants))
+        .flatten()
 }
 
 /// True for a nest that gives one number everywhere: cheaper to compute where it is read than to store.
@@ -46,7 +62,7 @@ fn evaluate(
     constants: &[&Arc<TensorData>],
 ) -> Option<Arc<TensorData>> {
     let number = |t: &mut TensorId| {
-        *t = operands.iter().position(|o| o == t).unwrap_or(0) as TensorId;
+        *t = TensorId::new(operands.iter().position(|o| o == t).unwrap_or(0));
     };
     match &mut step {
         Step::Compute(s) => s
@@ -60,7 +76,7 @@ fn evaluate(
     let program = Program {
         arguments: operands.iter().map(|&t| graph.shape(t).clone()).collect(),
         steps: vec![step],
-        outputs: smallvec::smallvec![operands.len() as TensorId],
+        outputs: smallvec::smallvec![TensorId::new(operands.len())],
     };
     let mut importer = Importer::new();
     let tensors: Option<Vec<Tensor>> = constants.iter().map(|c| Some(importer.tensor(c).ok()?.get())).collect();

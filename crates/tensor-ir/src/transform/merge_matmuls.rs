@@ -4,6 +4,7 @@
 use crate::graph::{TensorGraph, TensorOp};
 use crate::pattern::{Class, classify};
 use crate::transform::materialize_views::materialize_views;
+use crate::transform::rewriter::Rewriter;
 use crate::transform::simplify::resolve_all;
 use frazil_runtime::expr::{Expr, ExprOp};
 use frazil_runtime::structured::{Affine, Iteration, Structured, TensorId, ViewKind, ViewMap};
@@ -22,7 +23,7 @@ struct Group {
 }
 
 /// Merges all such products of the graph.
-pub fn merge_matmuls(graph: &mut TensorGraph) {
+pub fn merge_matmuls(graph: &mut Rewriter<'_>) {
     let mut groups: Vec<Group> = Vec::new();
     for id in graph.live_ids() {
         let Some((nest, read, offsets)) = candidate(graph, id) else {
@@ -43,9 +44,14 @@ pub fn merge_matmuls(graph: &mut TensorGraph) {
     }
     if merged {
         for id in graph.live_ids() {
-            if let TensorOp::Compute(mut s) = graph.node(id).op.clone() {
+            if let TensorOp::Nest(before) = graph.op(id).clone() {
+                let mut s = before.clone();
                 resolve_all(graph, &mut s);
-                graph.node_mut(id).op = TensorOp::Compute(s);
+                if s != before
+                    && let Some(graph) = graph.rewrite("nests simplified")
+                {
+                    graph.set_op(id, TensorOp::Nest(s));
+                }
             }
         }
         materialize_views(graph);
@@ -54,7 +60,7 @@ pub fn merge_matmuls(graph: &mut TensorGraph) {
 
 /// The nest of a product of few rows with a constant, without the offsets of its read of the other factor; that read, and the offsets.
 fn candidate(graph: &TensorGraph, id: TensorId) -> Option<(Structured, usize, Vec<i64>)> {
-    let s = graph.structured(id)?;
+    let s = graph.as_nest(id)?;
     let uses_index = |e: &Expr| e.nodes().iter().any(|n| matches!(n.op, ExprOp::Index(_)));
     s.combine?;
     let Class::Gemm(g) = classify(graph, s) else {
@@ -72,7 +78,7 @@ fn candidate(graph: &TensorGraph, id: TensorId) -> Option<(Structured, usize, Ve
 }
 
 /// Lets the first product of the group be all of them, and the others parts of it.
-fn merge(graph: &mut TensorGraph, group: &Group) -> Option<()> {
+fn merge(graph: &mut Rewriter<'_>, group: &Group) -> Option<()> {
     let mut members = group.members.clone();
     let first_id = members.first()?.0;
     members.sort_by(|a, b| a.1.cmp(&b.1));
@@ -106,46 +112,44 @@ fn merge(graph: &mut TensorGraph, group: &Group) -> Option<()> {
         return None;
     }
     let shape = graph.shape(first_id).clone();
-    let node = graph.node_mut(first_id);
-    node.shape = all.output.clone();
-    node.op = TensorOp::Compute(Box::new(all));
+    let first_part = members.iter().position(|(id, _)| *id == first_id)?;
+    let graph = graph.rewrite("matmuls merged")?;
+    // Readers of the first matmul's result have to read a part of it before its shape changes.
+    read_part(graph, first_id, first_part as i64);
+    graph.set_shape_and_op(first_id, all.output.clone(), TensorOp::Nest(Box::new(all)));
     for (i, &(id, _)) in members.iter().enumerate() {
         if id == first_id {
-            read_part(graph, id, i as i64);
             continue;
         }
         let rank = shape.sizes.len();
         let part = Affine::constant(rank, i as i64);
         let inner = (0..rank).map(|l| Affine::index(rank, l));
-        graph.node_mut(id).op = TensorOp::View(ViewMap {
+        let view = ViewMap {
             tensor: first_id,
             kind: ViewKind::Affine(std::iter::once(part).chain(inner).collect()),
             output: shape.clone(),
-        });
+        };
+        graph.set_op(id, TensorOp::View(view));
     }
     Some(())
 }
 
-/// True when anything but a nest reads `id`.
+/// Returns whether anything but a nest reads `id`.
 fn has_other_readers(graph: &TensorGraph, id: TensorId) -> bool {
-    let reads = |&other: &TensorId| graph.structured(other).is_none() && graph.operands(other).contains(&id);
-    graph.outputs.contains(&id) || graph.live_ids().iter().any(reads)
+    graph.is_output(id) || graph.users(id).iter().any(|&user| graph.as_nest(user).is_none())
 }
 
-/// Lets every nest that reads `id` read its part number `part`.
+/// Makes every nest that reads `id` read its part number `part`, along a new first dimension.
 fn read_part(graph: &mut TensorGraph, id: TensorId, part: i64) {
-    for reader in graph.live_ids() {
-        let TensorOp::Compute(s) = &mut graph.node_mut(reader).op else {
+    for reader in graph.users(id).to_vec() {
+        let TensorOp::Nest(mut nest) = graph.op(reader).clone() else {
             continue;
         };
-        let rank = s.domain.len();
-        for access in s
-            .inputs
-            .iter_mut()
-            .chain(&mut s.finish_inputs)
-            .filter(|a| a.tensor == id)
-        {
+        let rank = nest.domain.len();
+        let accesses = nest.inputs.iter_mut().chain(&mut nest.finish_inputs);
+        for access in accesses.filter(|access| access.tensor == id) {
             access.map.insert(0, Affine::constant(rank, part));
         }
+        graph.set_op(reader, TensorOp::Nest(nest));
     }
 }

@@ -5,6 +5,7 @@ use crate::affine::{as_loop, can_leave, compose, is_identity, linear, range, rea
 use crate::graph::{TensorGraph, TensorOp};
 use crate::pattern::{Class, classify};
 use crate::transform::fold_constants::fold;
+use crate::transform::rewriter::Rewriter;
 use frazil_ir::TensorData;
 use frazil_runtime::expr::{BinaryOp, Expr, ExprOp};
 use frazil_runtime::structured::{
@@ -14,30 +15,36 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Runs all simplifications once over the graph, operands first.
-pub fn simplify(graph: &mut TensorGraph) {
-    let uses = graph.use_counts();
+pub fn simplify(graph: &mut Rewriter<'_>) {
     for id in graph.live_ids() {
+        if !graph.is_live(id) {
+            continue;
+        }
         simplify_node(graph, id);
-        drop_unit_loops(graph, &uses, id);
+        drop_unit_loops(graph, id);
         fold(graph, id);
     }
 }
 
 /// Lets a nest that only a reshape reads, which drops dimensions of extent 1, have the reshape's sizes itself.
-fn drop_unit_loops(graph: &mut TensorGraph, uses: &[u32], id: TensorId) {
-    let TensorOp::View(v) = &graph.node(id).op else { return };
+fn drop_unit_loops(graph: &mut Rewriter<'_>, id: TensorId) {
+    let TensorOp::View(v) = graph.op(id) else { return };
     let (base, kind) = (v.tensor, &v.kind);
-    let Some(s) = graph.structured(base) else { return };
+    let Some(s) = graph.as_nest(base) else { return };
     if *kind == ViewKind::Reshape
-        && uses[base as usize] == 1
+        && graph.use_count(base) == 1
         && v.output.sizes.len() < s.output.sizes.len()
         && let Some(mut reshaped) = with_unit_loops(s, &v.output.sizes)
     {
         reshaped.output = v.output.clone();
         let origins = graph.node(base).origins.clone();
-        let node = graph.node_mut(id);
-        node.op = TensorOp::Compute(Box::new(reshaped));
-        node.origins.splice(0..0, origins);
+        let Some(graph) = graph.rewrite("unit loops removed") else {
+            return;
+        };
+        let own = graph.node(id).origins.iter().cloned();
+        let origins = origins.into_iter().chain(own).collect();
+        graph.set_op(id, TensorOp::Nest(Box::new(reshaped)));
+        graph.set_origins(id, origins);
     }
 }
 
@@ -77,31 +84,48 @@ pub fn with_unit_loops(s: &Structured, sizes: &[i64]) -> Option<Structured> {
 }
 
 /// Simplifies one tensor, whose operands are simplified already.
-pub fn simplify_node(graph: &mut TensorGraph, id: TensorId) {
-    match graph.node(id).op.clone() {
+fn simplify_node(graph: &mut Rewriter<'_>, id: TensorId) {
+    match graph.op(id).clone() {
         TensorOp::Input(_)
         | TensorOp::Constant(_)
         | TensorOp::Gather(_)
-        | TensorOp::Host(_)
-        | TensorOp::HostResult { .. } => {}
+        | TensorOp::Call(_)
+        | TensorOp::CallResult { .. } => {}
         TensorOp::View(v) => {
+            let base = v.tensor;
             let v = through_reshapes(graph, v);
             if let Some(constant) = graph.as_constant(v.tensor).and_then(|c| view_of_constant(c, &v)) {
-                graph.node_mut(id).op = TensorOp::Constant(Arc::new(constant));
+                if let Some(graph) = graph.rewrite("views folded") {
+                    graph.set_op(id, TensorOp::Constant(Arc::new(constant)));
+                }
             } else if is_noop(graph, &v) {
-                graph.replace_uses(id, v.tensor);
-            } else {
-                graph.node_mut(id).op = TensorOp::View(v);
+                if let Some(graph) = graph.rewrite("copies removed") {
+                    graph.replace_uses(id, v.tensor);
+                }
+            } else if v.tensor != base
+                && let Some(graph) = graph.rewrite("views composed")
+            {
+                graph.set_op(id, TensorOp::View(v));
             }
         }
-        TensorOp::Compute(mut s) => {
+        TensorOp::Nest(before) => {
+            let mut s = before.clone();
             drop_single_term(&mut s);
             finish_into_body(&mut s);
             resolve_keeping_windows(graph, &mut s);
             merge_equal_reads(&mut s);
             match copied_whole(graph, &s) {
-                Some(source) => graph.replace_uses(id, source),
-                None => graph.node_mut(id).op = TensorOp::Compute(s),
+                Some(source) => {
+                    if let Some(graph) = graph.rewrite("copies removed") {
+                        graph.replace_uses(id, source);
+                    }
+                }
+                None if s == before => {}
+                None => {
+                    if let Some(graph) = graph.rewrite("nests simplified") {
+                        graph.set_op(id, TensorOp::Nest(s));
+                    }
+                }
             }
         }
     }
@@ -191,7 +215,7 @@ fn resolve(graph: &TensorGraph, mut access: Access, domain: &[i64], limit: usize
         if !can_leave(&access, &graph.shape(access.tensor).sizes, domain) {
             access.out_of_bounds = OutOfBounds::Never;
         }
-        let TensorOp::View(v) = &graph.node(access.tensor).op else {
+        let TensorOp::View(v) = graph.op(access.tensor) else {
             return access;
         };
         if passed == limit {
@@ -305,7 +329,7 @@ fn split(mut number: Affine, sizes: &[i64], domain: &[i64], out: &mut [Affine]) 
 /// A reshape of a reshape is a reshape of the original.
 fn through_reshapes(graph: &TensorGraph, mut v: ViewMap) -> ViewMap {
     while v.kind == ViewKind::Reshape {
-        match &graph.node(v.tensor).op {
+        match graph.op(v.tensor) {
             TensorOp::View(inner) if inner.kind == ViewKind::Reshape => v.tensor = inner.tensor,
             _ => break,
         }

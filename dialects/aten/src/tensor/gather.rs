@@ -54,7 +54,7 @@ fn read(
         tensor,
         coordinates: coordinates.into(),
         from_end,
-        message,
+        message: message.into(),
         output,
     })
 }

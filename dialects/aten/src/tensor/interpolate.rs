@@ -269,7 +269,7 @@ fn along(
             tensor: t,
             coordinates,
             from_end: false,
-            message: "a place outside of an image",
+            message: "a place outside of an image".into(),
             output: output.clone(),
         }));
         if kind.taps() > 1 {

@@ -84,7 +84,7 @@ fn keep_statistics(call: &Call<'_>, instances: bool, momentum: f64) -> Result<()
     }
     let compute = compute_dtype(x.dtype());
     let mut p = ProgramBuilder::over(vec![shape]);
-    let (m, v) = statistics(&mut p, 0, &dims, compute)?;
+    let (m, v) = statistics(&mut p, TensorId::new(0), &dims, compute)?;
     let unbiased = p.map(&[v], compute, |_, x| x[0] * (n as f64 / (n - 1) as f64))?;
     let (mut m, mut v) = (p.squeeze(m, &dims), p.squeeze(unbiased, &dims));
     if instances {

@@ -318,7 +318,7 @@ impl Segment {
         let found = stretch(method.graph, &signature.specs, answers, &start, method.registry)?;
         let graph = found.graph;
         let mut given = known.clone();
-        given.extend(&graph.inputs);
+        given.extend(graph.inputs());
         let (then, mut wanted) = match found.next {
             Next::Call(call) => {
                 let mut wanted: BTreeSet<TensorId> = call.inputs.iter().copied().collect();
@@ -331,7 +331,7 @@ impl Segment {
                 sets,
                 warnings,
             } => {
-                let outputs = graph.outputs.clone();
+                let outputs = graph.outputs().to_vec();
                 let wanted = outputs.iter().copied().collect();
                 let end = Return {
                     results,
@@ -347,8 +347,8 @@ impl Segment {
         let gives: Vec<TensorId> = wanted.into_iter().collect();
         let checked = found.checks.iter().map(|(id, _)| *id);
         let outputs: Vec<TensorId> = gives.iter().copied().chain(checked).collect();
-        let (mut part, takes) = graph.part(&given, &outputs);
-        part.checks = found.checks.into_iter().map(|(_, message)| message).collect();
+        let (mut part, takes) = graph.subgraph(&given, &outputs);
+        part.set_checks(found.checks.into_iter().map(|(_, message)| message).collect());
         let mut kernels = 0;
         let code = if outputs.is_empty() {
             None
@@ -368,7 +368,7 @@ impl Segment {
             code,
             takes,
             gives,
-            inputs: graph.inputs,
+            inputs: graph.inputs().to_vec(),
             settled: found.settled,
             then,
             after: Mutex::default(),

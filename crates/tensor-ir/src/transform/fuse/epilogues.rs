@@ -11,15 +11,10 @@ use frazil_runtime::structured::{Access, Affine, OutOfBounds, Structured, Tensor
 ///
 /// Only when nothing else reads the producer, and the consumer reads element for element what the producer gives, perhaps under
 /// other sizes. The fused nest has the producer's loops, which may split dimensions of the consumer's result.
-pub(super) fn attempt(
-    graph: &TensorGraph,
-    uses: &[u32],
-    consumer: &Structured,
-    operand: TensorId,
-) -> Option<Structured> {
+pub(super) fn attempt(graph: &TensorGraph, consumer: &Structured, operand: TensorId) -> Option<Structured> {
     let producer = graph.root(operand);
-    let p = graph.structured(producer)?;
-    let alone = uses[producer as usize] == 1 && uses[operand as usize] == 1;
+    let p = graph.as_nest(producer)?;
+    let alone = graph.use_count(producer) == 1 && graph.use_count(operand) == 1;
     if consumer.combine.is_some() || p.combine.is_none() || !alone {
         return None;
     }

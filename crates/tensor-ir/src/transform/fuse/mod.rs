@@ -13,39 +13,40 @@ mod producers;
 
 use crate::graph::{Origin, TensorGraph, TensorOp};
 use crate::pattern::classify;
+use crate::transform::rewriter::Rewriter;
 use crate::transform::simplify::{merge_equal_reads, resolve_all};
 use frazil_runtime::structured::{Structured, TensorId};
 
 /// Fuses the graph, which must be simplified.
-pub fn fuse(graph: &mut TensorGraph) {
-    let mut uses = graph.use_counts();
+pub fn fuse(graph: &mut Rewriter<'_>) {
     for id in graph.live_ids() {
-        while let Some((producer, fused)) = step(graph, &uses, id) {
+        while let Some((producer, fused)) = step(graph, id) {
             let mut origins: Vec<Origin> = graph.node(producer).origins.clone();
             for o in &graph.node(id).origins {
                 if !origins.contains(o) {
                     origins.push(o.clone());
                 }
             }
-            let node = graph.node_mut(id);
-            node.op = TensorOp::Compute(Box::new(fused));
-            node.origins = origins;
-            uses = graph.use_counts();
+            let Some(graph) = graph.rewrite("nests fused") else {
+                return;
+            };
+            graph.set_op(id, TensorOp::Nest(Box::new(fused)));
+            graph.set_origins(id, origins);
         }
     }
 }
 
 /// One rewrite of the nest `id`: the producer that went into it and the new nest.
-fn step(graph: &TensorGraph, uses: &[u32], id: TensorId) -> Option<(TensorId, Structured)> {
-    let s = graph.structured(id)?;
+fn step(graph: &TensorGraph, id: TensorId) -> Option<(TensorId, Structured)> {
+    let s = graph.as_nest(id)?;
     let producers: Vec<TensorId> = graph.operands(id).into_iter().collect();
     let found = producers
         .iter()
-        .find_map(|&p| producers::attempt(graph, uses, s, p).map(|fused| (p, fused)))
+        .find_map(|&p| producers::attempt(graph, s, p).map(|fused| (p, fused)))
         .or_else(|| {
             // The last producer: what was there before it can be its operand.
             let mut late = producers.iter().rev();
-            late.find_map(|&p| epilogues::attempt(graph, uses, s, p).map(|fused| (p, fused)))
+            late.find_map(|&p| epilogues::attempt(graph, s, p).map(|fused| (p, fused)))
         });
     found.map(|(p, mut fused)| {
         resolve_all(graph, &mut fused);

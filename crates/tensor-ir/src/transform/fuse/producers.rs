@@ -12,13 +12,8 @@ use smallvec::SmallVec;
 /// The nest `consumer` with every body read of the pointwise `producer` replaced by what computes it.
 ///
 /// Only when that computes nothing twice, unless it is a mere copy or constant.
-pub(super) fn attempt(
-    graph: &TensorGraph,
-    uses: &[u32],
-    consumer: &Structured,
-    producer: TensorId,
-) -> Option<Structured> {
-    let p = graph.structured(producer)?;
+pub(super) fn attempt(graph: &TensorGraph, consumer: &Structured, producer: TensorId) -> Option<Structured> {
+    let p = graph.as_nest(producer)?;
     if p.combine.is_some() || p.finish.is_some() || classify(graph, p) != Class::Pointwise {
         return None;
     }
@@ -30,7 +25,7 @@ pub(super) fn attempt(
         return None;
     }
     let iterations: i64 = consumer.domain.iter().product();
-    let once = uses[producer as usize] == 1
+    let once = graph.use_count(producer) == 1
         && iterations <= p.output.numel()
         && consumer.inputs.iter().filter(|a| reads(a)).count() == 1;
     if !once && !is_free(&p.body) {

@@ -1,0 +1,48 @@
+//! Rewriting with a count of rewrites: the one way in which transformations change a graph.
+
+use crate::graph::TensorGraph;
+use std::ops::Deref;
+
+/// Observes and bounds the rewrites of a transformation.
+pub trait Listener {
+    /// Counts one rewrite as `statistic` ("nests fused"). Returns false if no further rewrite may be done: the transformation then leaves the graph
+    /// as it is.
+    fn rewrite(&mut self, statistic: &'static str) -> bool;
+}
+
+/// A listener that allows all rewrites.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AllowAll;
+
+impl Listener for AllowAll {
+    fn rewrite(&mut self, _statistic: &'static str) -> bool {
+        true
+    }
+}
+
+/// A graph that is rewritten. Reads go to the graph itself.
+pub struct Rewriter<'g> {
+    graph: &'g mut TensorGraph,
+    listener: &'g mut dyn Listener,
+}
+
+impl<'g> Rewriter<'g> {
+    /// Returns a rewriter of `graph`, whose rewrites `listener` counts.
+    pub fn new(graph: &'g mut TensorGraph, listener: &'g mut dyn Listener) -> Rewriter<'g> {
+        Rewriter { graph, listener }
+    }
+
+    /// Returns the graph for one rewrite, which is counted as `statistic`; `None` if it may not be done. A transformation calls this once it is
+    /// certain that it will rewrite.
+    pub fn rewrite(&mut self, statistic: &'static str) -> Option<&mut TensorGraph> {
+        self.listener.rewrite(statistic).then_some(&mut *self.graph)
+    }
+}
+
+impl Deref for Rewriter<'_> {
+    type Target = TensorGraph;
+
+    fn deref(&self) -> &TensorGraph {
+        self.graph
+    }
+}
