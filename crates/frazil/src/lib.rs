@@ -42,6 +42,8 @@ pub use engine::hooks::{CallArguments, Hook, HookId, HookOptions, PreHook};
 #[cfg(feature = "codegen")]
 pub use engine::native::compiled::{CompiledMethod, Emit, NativePlan};
 #[cfg(feature = "codegen")]
+pub use engine::native::tensor_function::TensorFunction;
+#[cfg(feature = "codegen")]
 pub use engine::options::InputSpec;
 pub use engine::options::{CompileOptions, EngineKind, EngineOptions};
 pub use error::{CallError, Error, ErrorClass, Result};

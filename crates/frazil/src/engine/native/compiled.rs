@@ -86,15 +86,6 @@ pub struct NativePlan {
 }
 
 impl NativePlan {
-    pub(crate) fn new(
-        graph: &Graph,
-        inputs: &[specialise::InputSpec],
-        registry: &Registry,
-        compiler: &Compiler,
-    ) -> Result<Self, LowerError> {
-        NativePlan::of(specialise(graph, inputs, registry)?, compiler)
-    }
-
     /// Plans for [`CompiledMethod::run_aliasing`]: inputs that the graph returns are not outputs of the code.
     pub(crate) fn aliasing(
         graph: &Graph,
@@ -533,6 +524,21 @@ fn is_frozen(model: &Model, method: &str) -> Result<()> {
     }
 }
 
+/// Returns the graph of a method from which native code can be generated.
+pub(crate) fn compilable_graph<'l>(loaded: &'l Loaded, method: &str) -> Result<&'l Graph> {
+    if let Loaded::Model(model) = loaded {
+        has_no_hooks(model, method)?;
+        is_frozen(model, method)?;
+    }
+    loaded.graph(method)
+}
+
+/// Returns the specialised form of `graph`, of a method of `loaded`, for tensor inputs of these shapes.
+pub(crate) fn specialised(loaded: &Loaded, graph: &Graph, inputs: &[InputSpec]) -> Result<Specialised> {
+    let inputs: Vec<_> = inputs.iter().map(tensor_spec).collect();
+    Ok(specialise(graph, &inputs, loaded.session().registry())?)
+}
+
 impl Loaded {
     /// Plans the kernels of method `method` for tensor inputs of these shapes.
     ///
@@ -542,16 +548,11 @@ impl Loaded {
     /// If there is no such method, it is `forward` of a module with hooks, the module is not frozen, or it cannot be compiled.
     pub fn plan(&self, method: &str, inputs: &[InputSpec], options: &CompileOptions) -> Result<NativePlan> {
         let _inside = frazil_rt::gate::enter()?;
-        if let Loaded::Model(model) = self {
-            has_no_hooks(model, method)?;
-            is_frozen(model, method)?;
-        }
-        let inputs: Vec<_> = inputs.iter().map(tensor_spec).collect();
-        let graph = self.graph(method)?;
+        let graph = compilable_graph(self, method)?;
         let limits = self.session().limits();
         let compiler = Compiler::of(options);
         let plan = within(limits, Phase::Compile, || {
-            Ok::<_, Error>(NativePlan::new(graph, &inputs, self.session().registry(), &compiler)?)
+            Ok::<_, Error>(NativePlan::of(specialised(self, graph, inputs)?, &compiler)?)
         })?;
         let plan = plan.named(graph).within(limits);
         Ok(match self {

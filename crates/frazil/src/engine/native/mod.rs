@@ -9,6 +9,7 @@ pub(crate) mod record;
 pub(crate) mod segments;
 mod signature;
 pub(crate) mod subgraphs;
+pub(crate) mod tensor_function;
 
 use crate::engine::instance::{Instance, MakeDelegate, OwnHooks, kept};
 use crate::engine::native::code_cache::CodeCache;

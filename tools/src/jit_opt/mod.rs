@@ -1,5 +1,8 @@
 //! `jit-opt`: transforms TorchScript, as `mlir-opt` does MLIR.
 
+#[cfg(feature = "codegen")]
+mod tensors;
+
 use crate::progress::Progress;
 use crate::shape::InputShape;
 #[cfg(feature = "codegen")]
@@ -8,7 +11,7 @@ use crate::{Failure, print_failure, streams, tracing_to_stderr};
 use clap::{Parser, ValueEnum};
 use frazil::passes::manager::{PrintOptions, Report, Timing};
 #[cfg(feature = "codegen")]
-use frazil::{CompileOptions, Emit, InputSpec};
+use frazil::{CompileOptions, Emit, InputSpec, NativePlan, TensorFunction};
 use frazil::{FreezeOptions, Limits, Loaded, PassOptions, SaveOptions, Session, write_atomically};
 #[cfg(feature = "codegen")]
 use frazil_ir::{
@@ -23,7 +26,7 @@ use std::path::{Path, PathBuf};
 #[derive(Parser, Debug)]
 #[command(name = "jit-opt", version, max_term_width = 110)]
 struct Options {
-    /// An .ir, .pt or .py file, or - for standard input. Its kind is recognised by its content
+    /// An .ir, .pt, .py or .tensors file, or - for standard input. Its kind is recognised by its content
     input: PathBuf,
     /// Output file; standard output if absent or -. Its extension chooses what is written, unless --emit is given
     #[arg(short, long, value_name = "FILE")]
@@ -136,6 +139,8 @@ enum EmitKind {
     Dot,
     /// TorchScript source: a method, as PyTorch's .code prints it
     Code,
+    /// The method as loop nests and views over tensors, before any transformation; large constants go to a .safetensors file beside it
+    Tensors,
     /// The fused kernels: shapes, sizes, workspace
     Kernels,
     /// The kernels in MLIR
@@ -156,6 +161,7 @@ impl EmitKind {
             "ir" => EmitKind::Ir,
             "pt" | "pth" => EmitKind::Pt,
             "dot" | "gv" => EmitKind::Dot,
+            "tensors" => EmitKind::Tensors,
             "py" => EmitKind::Code,
             "mlir" => EmitKind::Mlir,
             "ll" => EmitKind::Llvm,
@@ -198,6 +204,10 @@ fn run(options: &Options, session: &Session) -> Result<(), Failure> {
     let emit = output_kind(options)?;
     let progress = Progress::new();
     progress.stage("reading");
+    #[cfg(feature = "codegen")]
+    if TensorFunction::is_text_file(&options.input) {
+        return tensors::run(options, &progress);
+    }
     let mut loaded = session.load_any(&options.input)?;
     if let Loaded::Graphs(graphs) = &loaded {
         for (name, why) in &graphs.unit().refused {
@@ -296,7 +306,7 @@ fn output_kind(options: &Options) -> Result<EmitKind, Failure> {
         (None, Some(path)) if path.exists() && !path.is_file() => Ok(EmitKind::Ir),
         (None, Some(path)) => EmitKind::from_extension(path).ok_or_else(|| {
             Failure::usage(format!(
-                "cannot tell what to write from the name `{}`: expected .ir, .pt, .py, .dot, .mlir, .ll, .s, .o, .so or .a, or --emit",
+                "cannot tell what to write from the name `{}`: expected .ir, .pt, .py, .dot, .tensors, .mlir, .ll, .s, .o, .so or .a, or --emit",
                 path.display()
             ))
         }),
@@ -369,20 +379,37 @@ fn emit_native(options: &Options, emit: EmitKind, loaded: &Loaded, progress: &Pr
         return Err(Failure::usage(message.into()));
     }
     check_native(options, loaded)?;
-    let compile = CompileOptions::default()
+    if emit == EmitKind::Tensors {
+        return tensors::write(options, &loaded.tensors(&options.method, &inputs)?);
+    }
+    emit_plan(
+        options,
+        emit,
+        &loaded.plan(&options.method, &inputs, &compile_options(options))?,
+    )
+}
+
+/// Returns the options for compiling.
+#[cfg(feature = "codegen")]
+fn compile_options(options: &Options) -> CompileOptions {
+    CompileOptions::default()
         .target_cpu(options.target_cpu.clone())
         .threads(options.threads.max(1))
         .name(library_name(options))
         .fuse(!options.no_fusion)
-        .tune(options.tune.then(|| tuning_file(&options.input)));
-    let plan = loaded.plan(&options.method, &inputs, &compile)?;
+        .tune(options.tune.then(|| tuning_file(&options.input)))
+}
+
+/// Writes a stage of code generation after the plan.
+#[cfg(feature = "codegen")]
+fn emit_plan(options: &Options, emit: EmitKind, plan: &NativePlan) -> Result<(), Failure> {
     let kind = match emit {
         EmitKind::Kernels => Emit::Kernels,
         EmitKind::Mlir => Emit::Mlir,
         EmitKind::Llvm => Emit::Llvm,
         EmitKind::Asm => Emit::Asm,
         EmitKind::Obj => Emit::Object,
-        EmitKind::Ir | EmitKind::Pt | EmitKind::Code | EmitKind::Dot | EmitKind::Lib => {
+        EmitKind::Ir | EmitKind::Pt | EmitKind::Code | EmitKind::Dot | EmitKind::Tensors | EmitKind::Lib => {
             let path = options.output.as_deref().filter(|p| *p != Path::new("-"));
             let path =
                 path.ok_or_else(|| Failure::usage("a library needs a file to be written to: -o libNAME.so".into()))?;

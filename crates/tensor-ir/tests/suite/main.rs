@@ -1,0 +1,5 @@
+//! Integration tests of the tensor IR.
+
+mod graphs;
+mod text;
+mod verifier;

@@ -1,0 +1,105 @@
+//! The verifier: graphs that break one rule each.
+
+use frazil_ir::DType;
+use frazil_runtime::expr::{BinaryOp, Expr, ExprOp};
+use frazil_runtime::structured::{Affine, Combine, Structured, TensorId, TensorShape};
+use frazil_tensor_ir::text::parse;
+use frazil_tensor_ir::verify::verify;
+use frazil_tensor_ir::{TensorGraph, TensorOp};
+
+const MATMUL: &str = "func @f(%0: float32[2, 3], %1: float32[3, 4]) {
+  %2 = nest float32[2, 4] for d0 < 2, d1 < 4 reduce d2 < 3 {
+    x0 = %0[d0, d2]
+    x1 = %1[d2, d1]
+    v0: float32 = x0
+    v1: float32 = x1
+    v2: float32 = mul v0, v1
+    combine add float32
+    epilogue
+    y0 = %0[d0, 0]
+    w0: float32 = acc
+    w1: float32 = y0
+    w2: float32 = add w0, w1
+  }
+  return %2
+}";
+
+/// The failures of the graph after `change` to its nest.
+fn failures(change: impl FnOnce(&mut Structured)) -> Vec<String> {
+    let mut graph = parse(MATMUL).unwrap().graph;
+    assert_eq!(verify(&graph), []);
+    let id = graph.outputs()[0];
+    let mut nest = graph.as_nest(id).unwrap().clone();
+    change(&mut nest);
+    graph.set_op(id, TensorOp::Nest(Box::new(nest)));
+    verify(&graph).iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn every_rule_of_nests_is_checked() {
+    let cases: Vec<(Box<dyn FnOnce(&mut Structured)>, &str)> = vec![
+        (Box::new(|n| n.output.sizes[0] = 5), "a result of another shape"),
+        (Box::new(|n| n.iterations.swap(1, 2)), "its loops and their kinds"),
+        (Box::new(|n| n.domain[0] = -1), "a negative extent"),
+        (Box::new(|n| n.combine = None), "no combiner"),
+        (Box::new(|n| n.domain[0] = 1), "not have the sizes"),
+        (
+            Box::new(|n| n.finish_inputs[0].map[1] = Affine::index(3, 2)),
+            "depends on a reduction loop",
+        ),
+        (Box::new(|n| drop(n.inputs[0].map.pop())), "as many coordinates"),
+        (
+            Box::new(|n| drop(n.inputs[0].map[0].coefficients.pop())),
+            "as many coefficients",
+        ),
+        (Box::new(|n| n.inputs[0].map[0].offset = 1), "a read leaves %0"),
+        (
+            Box::new(|n| n.inputs[0].tensor = TensorId::new(2)),
+            "not defined before",
+        ),
+        (Box::new(|n| n.accumulate = DType::Double), "operands of other dtypes"),
+        (Box::new(|n| n.body = Expr::new()), "an expression is empty"),
+        (
+            Box::new(|n| {
+                let mut body = Expr::new();
+                body.push(ExprOp::Index(7), DType::Long);
+                n.body = body;
+            }),
+            "operation 0 of an expression",
+        ),
+        (
+            Box::new(|n| {
+                let mut body = Expr::new();
+                let (a, b) = (body.input(0, DType::Float), body.int(1, DType::Long));
+                body.push(ExprOp::Binary(BinaryOp::Add, a, b), DType::Float);
+                n.body = body;
+            }),
+            "operation 2 of an expression",
+        ),
+    ];
+    for (change, expected) in cases {
+        let found = failures(change);
+        assert!(
+            found.iter().any(|message| message.contains(expected)),
+            "{expected}: {found:?}"
+        );
+    }
+    assert_eq!(failures(|n| n.combine = Some(Combine::Max)), [""; 0]);
+}
+
+#[test]
+fn outputs_and_checks_are_checked() {
+    let mut graph = TensorGraph::new();
+    let shape = TensorShape {
+        dtype: DType::Float,
+        sizes: [2].into_iter().collect(),
+    };
+    let id = graph.input(shape);
+    graph.add_check(id, "message".to_owned());
+    let found = verify(&graph);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].to_string(), "a check is not a single bool");
+    graph.set_outputs(&[]);
+    graph.set_checks(vec!["message".to_owned()]);
+    assert_eq!(verify(&graph)[0].to_string(), "there are more checks than outputs");
+}
