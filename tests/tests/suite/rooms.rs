@@ -91,6 +91,7 @@ const CRATES: &[Rooms] = &[
     without_order("crates/capi/src"),
     without_order("crates/ir/src"),
     without_order("crates/limits/src"),
+    without_order("crates/pass-manager/src"),
     without_order("crates/python/src"),
     without_order("crates/rt/src"),
     without_order("crates/syntax/src"),

@@ -183,6 +183,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("frazil-limits", 0),
     ("frazil-rt", 0),
     ("frazil-ir", 1),
+    ("frazil-pass-manager", 1),
     ("frazil-syntax", 2),
     ("frazil-runtime", 2),
     ("frazil-prim", 3),
