@@ -3,6 +3,7 @@
 pub mod affine;
 pub mod call;
 pub mod graph;
+pub mod pass;
 pub mod pattern;
 pub mod spec;
 pub mod text;
@@ -10,6 +11,7 @@ pub mod transform;
 pub mod verify;
 
 pub use graph::{Origin, TensorGraph, TensorNode, TensorOp};
+pub use pass::TensorIr;
 
 /// Alignment of tensors in buffers, in bytes: a cache line, and the widest vector register.
 pub const ALIGNMENT: usize = 64;

@@ -1,8 +1,10 @@
 //! Constant folding: nests and views over constants are evaluated at compile time, by the interpreter's own evaluator.
 
 use crate::graph::{TensorGraph, TensorOp};
+use crate::pass::{TensorIr, Transformation};
 use crate::transform::rewriter::Rewriter;
 use frazil_ir::TensorData;
+use frazil_pass_manager::{AnyPass, PassInfo};
 use frazil_runtime::Tensor;
 use frazil_runtime::eval::eval_program;
 use frazil_runtime::expr::ExprOp;
@@ -12,6 +14,29 @@ use std::sync::Arc;
 
 /// Results above this many bytes are only folded when their operands are at least a quarter as large.
 const SMALL_BYTES: i64 = 1 << 20;
+
+/// The declaration of the pass.
+pub static INFO: PassInfo<TensorIr> = PassInfo {
+    name: "fold-constants",
+    summary: "Evaluates tensors that depend on constants only.",
+    before: "func @f() {
+  %0 = constant float32[2] [1.0, 4.0]
+  %1 = nest float32[2] for d0 < 2 {
+    x0 = %0[d0]
+    v0: float32 = x0
+    v1: float32 = sqrt v0
+  }
+  return %1
+}
+",
+    after: "func @f() {
+  %1 = constant float32[2] [1.0, 2.0]
+  return %1
+}
+",
+    options: &[],
+    build: |_| AnyPass::graph(Transformation(fold_constants)),
+};
 
 /// Folds every tensor that depends on constants only: the pass `fold-constants`.
 pub fn fold_constants(graph: &mut Rewriter<'_>) {

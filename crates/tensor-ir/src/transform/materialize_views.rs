@@ -1,9 +1,34 @@
 //! Copies of affine views that no read can absorb: `materialize-views`.
 
 use crate::graph::TensorOp;
+use crate::pass::{TensorIr, Transformation};
 use crate::transform::rewriter::Rewriter;
 use crate::transform::simplify::{conversion, resolve_all};
+use frazil_pass_manager::{AnyPass, PassInfo};
 use frazil_runtime::structured::ViewKind;
+
+/// The declaration of the pass.
+pub static INFO: PassInfo<TensorIr> = PassInfo {
+    name: "materialize-views",
+    summary: "Copies views that no read could absorb, so that only reshapes remain.",
+    before: "func @f(%0: float32[2, 3]) {
+  %1 = view float32[3, 2] %0[d1, d0]
+  %2 = reshape float32[6] %1
+  return %2
+}
+",
+    after: "func @f(%0: float32[2, 3]) {
+  %1 = nest float32[3, 2] for d0 < 3, d1 < 2 {
+    x0 = %0[d1, d0]
+    v0: float32 = x0
+  }
+  %2 = reshape float32[6] %1
+  return %2
+}
+",
+    options: &[],
+    build: |_| AnyPass::graph(Transformation(materialize_views)),
+};
 
 /// Turns every affine view that is still read as such (by an output or by a reshape that no read could absorb) into a copy, so
 /// that the views that are left are reshapes of dense tensors.

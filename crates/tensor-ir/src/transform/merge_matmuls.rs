@@ -2,12 +2,70 @@
 //! a sequence, when what they multiply does not depend on the steps before. The weight is then read once.
 
 use crate::graph::{TensorGraph, TensorOp};
+use crate::pass::{TensorIr, Transformation};
 use crate::pattern::{Class, classify};
 use crate::transform::materialize_views::materialize_views;
 use crate::transform::rewriter::Rewriter;
 use crate::transform::simplify::resolve_all;
+use frazil_pass_manager::{AnyPass, PassInfo};
 use frazil_runtime::expr::{Expr, ExprOp};
 use frazil_runtime::structured::{Affine, Iteration, Structured, TensorId, ViewKind, ViewMap};
+
+/// The declaration of the pass.
+pub static INFO: PassInfo<TensorIr> = PassInfo {
+    name: "merge-matmuls",
+    summary: "Makes matmuls of equally spaced parts of one tensor with one constant weight a single matmul.",
+    before: "func @f(%0: float32[2, 1, 3]) {
+  %1 = constant float32[3, 2] [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+  %2 = nest float32[1, 2] for d0 < 1, d1 < 2 reduce d2 < 3 {
+    x0 = %0[0, d0, d2]
+    x1 = %1[d2, d1]
+    v0: float32 = x0
+    v1: float32 = x1
+    v2: float32 = mul v0, v1
+    combine add float32
+  }
+  %3 = nest float32[1, 2] for d0 < 1, d1 < 2 reduce d2 < 3 {
+    x0 = %0[1, d0, d2]
+    x1 = %1[d2, d1]
+    v0: float32 = x0
+    v1: float32 = x1
+    v2: float32 = mul v0, v1
+    combine add float32
+  }
+  %4 = nest float32[1, 2] for d0 < 1, d1 < 2 {
+    x0 = %2[d0, d1]
+    x1 = %3[d0, d1]
+    v0: float32 = x0
+    v1: float32 = x1
+    v2: float32 = add v0, v1
+  }
+  return %4
+}
+",
+    after: "func @f(%0: float32[2, 1, 3]) {
+  %1 = constant float32[3, 2] [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+  %2 = nest float32[2, 1, 2] for d0 < 2, d1 < 1, d2 < 2 reduce d3 < 3 {
+    x0 = %0[d0, d1, d3]
+    x1 = %1[d3, d2]
+    v0: float32 = x0
+    v1: float32 = x1
+    v2: float32 = mul v0, v1
+    combine add float32
+  }
+  %4 = nest float32[1, 2] for d0 < 1, d1 < 2 {
+    x0 = %2[0, d0, d1]
+    x1 = %2[1, d0, d1]
+    v0: float32 = x0
+    v1: float32 = x1
+    v2: float32 = add v0, v1
+  }
+  return %4
+}
+",
+    options: &[],
+    build: |_| AnyPass::graph(Transformation(merge_matmuls)),
+};
 
 /// Rows of a product from which on a larger one gains nothing.
 const MANY_ROWS: i64 = 32;

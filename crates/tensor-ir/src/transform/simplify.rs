@@ -3,16 +3,45 @@
 
 use crate::affine::{as_loop, can_leave, compose, is_identity, linear, range, reach, stays_within};
 use crate::graph::{TensorGraph, TensorOp};
+use crate::pass::{TensorIr, Transformation};
 use crate::pattern::{Class, classify};
 use crate::transform::fold_constants::fold;
 use crate::transform::rewriter::Rewriter;
 use frazil_ir::TensorData;
+use frazil_pass_manager::{AnyPass, PassInfo};
 use frazil_runtime::expr::{BinaryOp, Expr, ExprOp};
 use frazil_runtime::structured::{
     Access, Affine, Combine, Iteration, OutOfBounds, Structured, TensorId, TensorShape, ViewKind, ViewMap,
 };
 use smallvec::SmallVec;
 use std::sync::Arc;
+
+/// The declaration of the pass.
+pub static INFO: PassInfo<TensorIr> = PassInfo {
+    name: "simplify",
+    summary: "Makes views part of the reads that go through them, removes copies and loops of extent 1, and folds constants.",
+    before: "func @f(%0: float32[2, 3]) {
+  %1 = view float32[3, 2] %0[d1, d0]
+  %2 = nest float32[3, 2] for d0 < 3, d1 < 2 {
+    x0 = %1[d0, d1]
+    v0: float32 = x0
+    v1: float32 = exp v0
+  }
+  return %2
+}
+",
+    after: "func @f(%0: float32[2, 3]) {
+  %2 = nest float32[3, 2] for d0 < 3, d1 < 2 {
+    x0 = %0[d1, d0]
+    v0: float32 = x0
+    v1: float32 = exp v0
+  }
+  return %2
+}
+",
+    options: &[],
+    build: |_| AnyPass::graph(Transformation(simplify)),
+};
 
 /// Runs all simplifications once over the graph, operands first.
 pub fn simplify(graph: &mut Rewriter<'_>) {

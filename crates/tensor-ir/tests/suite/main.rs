@@ -1,5 +1,6 @@
 //! Integration tests of the tensor IR.
 
 mod graphs;
+mod passes;
 mod text;
 mod verifier;

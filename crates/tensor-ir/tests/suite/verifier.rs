@@ -35,9 +35,12 @@ fn failures(change: impl FnOnce(&mut Structured)) -> Vec<String> {
     verify(&graph).iter().map(ToString::to_string).collect()
 }
 
+/// A change of a nest.
+type Change = Box<dyn FnOnce(&mut Structured)>;
+
 #[test]
 fn every_rule_of_nests_is_checked() {
-    let cases: Vec<(Box<dyn FnOnce(&mut Structured)>, &str)> = vec![
+    let cases: Vec<(Change, &str)> = vec![
         (Box::new(|n| n.output.sizes[0] = 5), "a result of another shape"),
         (Box::new(|n| n.iterations.swap(1, 2)), "its loops and their kinds"),
         (Box::new(|n| n.domain[0] = -1), "a negative extent"),
@@ -47,9 +50,9 @@ fn every_rule_of_nests_is_checked() {
             Box::new(|n| n.finish_inputs[0].map[1] = Affine::index(3, 2)),
             "depends on a reduction loop",
         ),
-        (Box::new(|n| drop(n.inputs[0].map.pop())), "as many coordinates"),
+        (Box::new(|n| n.inputs[0].map.truncate(1)), "as many coordinates"),
         (
-            Box::new(|n| drop(n.inputs[0].map[0].coefficients.pop())),
+            Box::new(|n| n.inputs[0].map[0].coefficients.truncate(1)),
             "as many coefficients",
         ),
         (Box::new(|n| n.inputs[0].map[0].offset = 1), "a read leaves %0"),

@@ -12,10 +12,46 @@ mod epilogues;
 mod producers;
 
 use crate::graph::{Origin, TensorGraph, TensorOp};
+use crate::pass::{TensorIr, Transformation};
 use crate::pattern::classify;
 use crate::transform::rewriter::Rewriter;
 use crate::transform::simplify::{merge_equal_reads, resolve_all};
+use frazil_pass_manager::{AnyPass, PassInfo};
 use frazil_runtime::structured::{Structured, TensorId};
+
+/// The declaration of the pass.
+pub static INFO: PassInfo<TensorIr> = PassInfo {
+    name: "fuse",
+    summary: "Computes elementwise producers where they are read, and elementwise consumers of a reduction in its epilogue.",
+    before: "func @f(%0: float32[2, 3]) {
+  %1 = nest float32[2] for d0 < 2 reduce d1 < 3 {
+    x0 = %0[d0, d1]
+    v0: float32 = x0
+    combine add float32
+  }
+  %2 = nest float32[2] for d0 < 2 {
+    x0 = %1[d0]
+    v0: float32 = x0
+    v1: float32 = sqrt v0
+  }
+  return %2
+}
+",
+    after: "func @f(%0: float32[2, 3]) {
+  %2 = nest float32[2] for d0 < 2 reduce d1 < 3 {
+    x0 = %0[d0, d1]
+    v0: float32 = x0
+    combine add float32
+    epilogue
+    w0: float32 = acc
+    w1: float32 = sqrt w0
+  }
+  return %2
+}
+",
+    options: &[],
+    build: |_| AnyPass::graph(Transformation(fuse)),
+};
 
 /// Fuses the graph, which must be simplified.
 pub fn fuse(graph: &mut Rewriter<'_>) {
