@@ -8,7 +8,7 @@ import lit.formats
 
 config.name = "frazil"
 config.test_format = lit.formats.ShTest(execute_external=False)
-config.suffixes = [".ir", ".py", ".test"]
+config.suffixes = [".ir", ".py", ".tensors", ".test"]
 config.excludes = ["lit.cfg.py", "status.py", "inputs"]
 
 config.test_source_root = os.path.dirname(__file__)

@@ -2,13 +2,13 @@
 
 use crate::build_plan;
 use crate::error::LowerError;
-use crate::layout;
+use crate::layout::{self, Layouts};
 use crate::memory;
 use crate::plan::{Call, Order, Plan, Port, Preparation};
 use frazil_tensor_ir::graph::TensorGraph;
 use frazil_tensor_ir::transform::fuse::fuse;
 
-use crate::schedule::Prepare;
+use crate::schedule::{Prepare, Schedule};
 use crate::slices::slice_chains;
 use crate::specialise::{InputSpec, ResultSpec, specialise};
 use crate::spread::spread;
@@ -67,17 +67,39 @@ pub fn compile_graph(
 /// Lowers a graph of tensor programs to a plan.
 ///
 /// # Errors
-/// When the graph cannot be expressed as kernels.
+/// If the graph cannot be expressed as kernels.
 pub fn lower(mut graph: TensorGraph, options: &LowerOptions) -> Result<Plan, LowerError> {
-    optimise(&mut graph, options.fuse);
+    let schedule = scheduled(&mut graph, options)?;
+    Ok(placed(&graph, schedule, options))
+}
+
+/// Optimises `graph` and chooses layouts.
+///
+/// # Errors
+/// If a limit is exceeded.
+pub fn laid_out(graph: &mut TensorGraph, options: &LowerOptions) -> Result<Layouts, LowerError> {
+    optimise(graph, options.fuse);
     frazil_limits::check()?;
-    let layouts = info_span!("layout").in_scope(|| layout::choose(&graph, options.target.vector.lanes));
-    let mut schedule = info_span!("build_plan").in_scope(|| build_plan::schedule(&graph, &layouts, options))?;
+    Ok(info_span!("layout").in_scope(|| layout::choose(graph, options.target.vector.lanes)))
+}
+
+/// Optimises `graph`, and selects kernels in order.
+///
+/// # Errors
+/// If the graph cannot be expressed as kernels.
+pub fn scheduled(graph: &mut TensorGraph, options: &LowerOptions) -> Result<Schedule, LowerError> {
+    let layouts = laid_out(graph, options)?;
+    let mut schedule = info_span!("build_plan").in_scope(|| build_plan::schedule(graph, &layouts, options))?;
     frazil_limits::check()?;
     if options.fuse {
         slice_chains(&mut schedule, options.target.vector);
     }
     spread(&mut schedule, options.threads);
+    Ok(schedule)
+}
+
+/// Places the buffers of a schedule for `graph`.
+fn placed(graph: &TensorGraph, schedule: Schedule, options: &LowerOptions) -> Plan {
     let placement = info_span!("memory").in_scope(|| memory::place(&schedule));
     let port = |name: &str, i: usize, id| {
         let shape = graph.shape(id);
@@ -118,7 +140,7 @@ pub fn lower(mut graph: TensorGraph, options: &LowerOptions) -> Result<Plan, Low
         calls: calls.collect(),
     };
     plan.order_calls();
-    Ok(plan)
+    plan
 }
 
 /// Simplifies the graph and, if `with_fusion` is set, fuses its loop nests.

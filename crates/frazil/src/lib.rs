@@ -42,7 +42,7 @@ pub use engine::hooks::{CallArguments, Hook, HookId, HookOptions, PreHook};
 #[cfg(feature = "codegen")]
 pub use engine::native::compiled::{CompiledMethod, Emit, NativePlan};
 #[cfg(feature = "codegen")]
-pub use engine::native::tensor_function::TensorFunction;
+pub use engine::native::tensor_function::{TensorFunction, TensorStage};
 #[cfg(feature = "codegen")]
 pub use engine::options::InputSpec;
 pub use engine::options::{CompileOptions, EngineKind, EngineOptions};

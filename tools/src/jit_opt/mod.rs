@@ -141,7 +141,12 @@ enum EmitKind {
     Code,
     /// The method as loop nests and views over tensors, before any transformation; large constants go to a .safetensors file beside it
     Tensors,
-    /// The fused kernels: shapes, sizes, workspace
+    /// After fusion: the pattern of each loop nest, and the layouts of tensors that are not row-major
+    Layout,
+    /// The selected kernels in order, on buffers without addresses
+    Schedule,
+    /// The kernels with their memory: shapes, sizes, workspace
+    #[value(alias = "plan")]
     Kernels,
     /// The kernels in MLIR
     Mlir,
@@ -242,18 +247,7 @@ fn run(options: &Options, session: &Session) -> Result<(), Failure> {
         None
     };
     if let Some(report) = report {
-        for warning in &report.warnings {
-            streams::tell(format_args!("warning: {warning}\n"));
-        }
-        if let (Some(limit), Some(last)) = (options.pass_limit, &report.last_rewrite) {
-            streams::tell(format_args!("rewrite {limit} is the last: {last}\n"));
-        }
-        if options.timing {
-            print_timing(&report.timing);
-        }
-        if options.timing || options.pass_statistics {
-            print_statistics(&report);
-        }
+        print_report(options, &report);
     }
     if options.dump_alias_db {
         progress.done();
@@ -288,6 +282,22 @@ fn run(options: &Options, session: &Session) -> Result<(), Failure> {
         return write_text(options, &text);
     }
     emit_native(options, emit, &loaded, &progress)
+}
+
+/// Prints what the options ask for of a run of passes, and its warnings.
+fn print_report(options: &Options, report: &Report) {
+    for warning in &report.warnings {
+        streams::tell(format_args!("warning: {warning}\n"));
+    }
+    if let (Some(limit), Some(last)) = (options.pass_limit, &report.last_rewrite) {
+        streams::tell(format_args!("rewrite {limit} is the last: {last}\n"));
+    }
+    if options.timing {
+        print_timing(&report.timing);
+    }
+    if options.timing || options.pass_statistics {
+        print_statistics(report);
+    }
 }
 
 /// Returns the pipeline of the reproducer at `path`.
@@ -379,8 +389,8 @@ fn emit_native(options: &Options, emit: EmitKind, loaded: &Loaded, progress: &Pr
         return Err(Failure::usage(message.into()));
     }
     check_native(options, loaded)?;
-    if emit == EmitKind::Tensors {
-        return tensors::write(options, &loaded.tensors(&options.method, &inputs)?);
+    if matches!(emit, EmitKind::Tensors | EmitKind::Layout | EmitKind::Schedule) {
+        return tensors::emit(options, emit, &loaded.tensors(&options.method, &inputs)?);
     }
     emit_plan(
         options,
@@ -409,7 +419,7 @@ fn emit_plan(options: &Options, emit: EmitKind, plan: &NativePlan) -> Result<(),
         EmitKind::Llvm => Emit::Llvm,
         EmitKind::Asm => Emit::Asm,
         EmitKind::Obj => Emit::Object,
-        EmitKind::Ir | EmitKind::Pt | EmitKind::Code | EmitKind::Dot | EmitKind::Tensors | EmitKind::Lib => {
+        _ => {
             let path = options.output.as_deref().filter(|p| *p != Path::new("-"));
             let path =
                 path.ok_or_else(|| Failure::usage("a library needs a file to be written to: -o libNAME.so".into()))?;

@@ -8,6 +8,9 @@ use frazil_ir::DType;
 use frazil_runtime::expr::ExprOp;
 use frazil_runtime::structured::{Structured, TensorId, ViewKind};
 pub mod rows;
+mod text;
+
+pub use text::text;
 
 use frazil_tensor_ir::affine::{Strided, can_leave};
 use frazil_tensor_ir::graph::{TensorGraph, TensorOp};

@@ -79,6 +79,10 @@ pub enum Error {
     #[cfg(feature = "codegen")]
     #[error(transparent)]
     Lower(#[from] frazil_codegen::LowerError),
+    /// A pass over the tensor IR failed.
+    #[cfg(feature = "codegen")]
+    #[error(transparent)]
+    TensorPass(#[from] frazil_pass_manager::PassError<frazil_codegen::tensor_ir::TensorIr>),
     /// Native code could not be generated.
     #[cfg(feature = "codegen")]
     #[error(transparent)]

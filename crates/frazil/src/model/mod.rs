@@ -6,7 +6,7 @@ mod code;
 mod edit;
 pub(crate) mod load;
 pub(crate) mod loaded;
-mod text;
+pub(crate) mod text;
 
 use crate::error::{Error, Result};
 use crate::script_module::StateHooks;

@@ -57,13 +57,20 @@ pub(crate) struct StderrPrinter {
 
 impl IrPrinter for StderrPrinter {
     fn print(&self, header: &str, ir: IrRef<'_>) {
-        let text = match ir {
-            IrRef::Module(module) => format!("// {header}\n{}", print_module(module, self.elide)),
-            IrRef::Graph("", graph) => format!("// {header}\n{}", print_graph(graph, self.elide)),
-            IrRef::Graph(name, graph) => format!("// {header} ({name})\n{}", print_graph(graph, self.elide)),
+        let (header, text) = match ir {
+            IrRef::Module(module) => (header.to_owned(), print_module(module, self.elide)),
+            IrRef::Graph("", graph) => (header.to_owned(), print_graph(graph, self.elide)),
+            IrRef::Graph(name, graph) => (format!("{header} ({name})"), print_graph(graph, self.elide)),
         };
+        self.print_text(&header, &text);
+    }
+}
+
+impl StderrPrinter {
+    /// Prints the text of IR under a header.
+    pub(crate) fn print_text(&self, header: &str, text: &str) {
         // If standard error is closed or full, the error cannot be reported.
-        let _ = writeln!(std::io::stderr().lock(), "{text}");
+        let _ = writeln!(std::io::stderr().lock(), "// {header}\n{text}");
     }
 }
 
@@ -81,10 +88,17 @@ impl Reproducer for ReproducerFile {
             IrRef::Module(module) => print_module(module, None),
             IrRef::Graph(_, graph) => frazil_syntax::print_graph(graph),
         };
-        let told: String = error.to_string().lines().map(|l| format!("#   {l}\n")).collect();
+        self.write_text(pipeline, &error.to_string(), &body);
+    }
+}
+
+impl ReproducerFile {
+    /// Writes a reproducer whose IR has the text `body`.
+    pub(crate) fn write_text(&self, pipeline: &str, error: &str, body: &str) {
+        let message: String = error.lines().map(|line| format!("#   {line}\n")).collect();
         let version = env!("CARGO_PKG_VERSION");
         let text = format!(
-            "# Reproduces a failure of frazil {version}:\n{told}# Run it with: jit-opt --run-reproducer THIS_FILE\n\
+            "# Reproduces a failure of frazil {version}:\n{message}# Run it with: jit-opt --run-reproducer THIS_FILE\n\
              # RUN: jit-opt --run-reproducer %s\n{PIPELINE_LINE}{pipeline}\n{body}"
         );
         if let Err(e) = write_atomically(&self.path, |file| file.write_all(text.as_bytes())) {

@@ -12,16 +12,28 @@ use std::collections::HashMap;
 use std::fmt::{self, Display, Formatter};
 
 /// Options of [`print_with`].
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct PrintOptions<'a> {
+    /// Largest number of elements of a constant that the text itself contains.
+    pub inline: i64,
     /// The keys of the constants in the file beside the text.
     pub keys: Option<&'a HashMap<TensorId, String>>,
     /// The checksum of that file.
     pub checksum: Option<u32>,
 }
 
-/// Largest number of elements of a constant that the text itself contains.
+/// Largest number of elements of a constant that texts contain by default.
 pub(super) const MAX_INLINE: i64 = 64;
+
+impl Default for PrintOptions<'_> {
+    fn default() -> Self {
+        PrintOptions {
+            inline: MAX_INLINE,
+            keys: None,
+            checksum: None,
+        }
+    }
+}
 
 /// Returns the text of `graph` as the function `name`. Elements of large constants are left out; the text then cannot be parsed.
 pub fn print(name: &str, graph: &TensorGraph) -> String {
@@ -172,14 +184,14 @@ impl FunctionText<'_> {
         if let Some(key) = self.options.keys.and_then(|keys| keys.get(&id)) {
             return write!(f, "@{}", Quoted(key));
         }
-        match is_inline(data).then(|| numbers(data)).flatten() {
+        match (data.numel() <= self.options.inline).then(|| numbers(data)).flatten() {
             Some(numbers) => write!(f, "[{}]", Commas(numbers.into_iter().map(NumberText))),
             None => f.write_str("elided"),
         }
     }
 }
 
-/// Returns whether the text itself contains the elements of a constant.
+/// Returns whether texts contain the elements of a constant by default.
 pub(super) fn is_inline(data: &TensorData) -> bool {
     data.numel() <= MAX_INLINE && numbers(data).is_some()
 }

@@ -108,14 +108,8 @@ impl NativePlan {
 
     pub(crate) fn of(specialised: Specialised, compiler: &Compiler) -> Result<Self, LowerError> {
         let options = &compiler.options;
-        let target = options.target();
-        let mut lower_options = LowerOptions {
-            name: c_identifier(&options.name),
-            target: target.clone(),
-            fuse: options.fuse,
-            tuning: Tuning::default(),
-            threads: options.threads,
-        };
+        let mut lower_options = lower_options(compiler);
+        let target = lower_options.target.clone();
         if let Some(file) = &options.tune {
             match tuning(&specialised, &lower_options, compiler, file) {
                 Ok(found) => lower_options.tuning = found,
@@ -521,6 +515,18 @@ fn is_frozen(model: &Model, method: &str) -> Result<()> {
             "{} is not frozen, and native code is made of frozen modules: freeze it first",
             model.root().original_name()
         ))),
+    }
+}
+
+/// Returns the options for lowering, without measurements of kernels.
+pub(crate) fn lower_options(compiler: &Compiler) -> LowerOptions {
+    let options = &compiler.options;
+    LowerOptions {
+        name: c_identifier(&options.name),
+        target: options.target(),
+        fuse: options.fuse,
+        tuning: Tuning::default(),
+        threads: options.threads,
     }
 }
 

@@ -1,19 +1,33 @@
 //! Methods as functions of the tensor IR: read, written, and planned.
 
-use crate::engine::native::compiled::{NativePlan, compilable_graph, specialised};
+use crate::engine::native::compiled::{NativePlan, compilable_graph, lower_options, specialised};
 use crate::engine::native::compiler::Compiler;
 use crate::engine::options::{CompileOptions, InputSpec};
 use crate::error::{Error, Result};
+use crate::model::PassOptions;
 use crate::model::loaded::Loaded;
+use crate::model::text::{ReproducerFile, StderrPrinter};
 use crate::support::limited::within;
+use frazil_codegen::lower::{laid_out, scheduled};
 use frazil_codegen::specialise::{ResultSpec, Specialised};
-use frazil_codegen::tensor_ir::TensorGraph;
-use frazil_codegen::tensor_ir::text::{self, FileError};
+use frazil_codegen::tensor_ir::text::{self, FileError, PrintOptions};
 use frazil_codegen::tensor_ir::verify::verify;
+use frazil_codegen::tensor_ir::{TensorGraph, TensorIr};
+use frazil_codegen::{layout, schedule};
 use frazil_limits::{Limits, Phase};
+use frazil_pass_manager::{IrPrinter, IrRef, PassError, PassManager, PassRegistry, Report, Reproducer};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+
+/// A stage between the tensor IR and the plan, as [`TensorFunction::stage`] shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TensorStage {
+    /// The pattern of each loop nest, and the layouts of tensors that are not row-major.
+    Layout,
+    /// The selected kernels in order, on buffers without addresses.
+    Schedule,
+}
 
 /// A method for inputs of given shapes, as loop nests and views over tensors: the stage between frozen graphs and kernels. The page
 /// `docs/tensor-ir.md` describes its text.
@@ -109,6 +123,71 @@ impl TensorFunction {
         verify(&self.graph).iter().map(ToString::to_string).collect()
     }
 
+    /// Runs passes of the tensor IR; `docs/tensor-ir.md` lists them.
+    ///
+    /// ```
+    /// # use frazil::{InputSpec, PassOptions, ir::DType};
+    /// # let loaded = frazil::Session::new().script("f.py".as_ref(), "def f(x): return (x + 1).relu()\n", &[])?;
+    /// let mut function = loaded.tensors("f", &[InputSpec::new(DType::Float, &[8])])?;
+    /// let report = function.run_passes("simplify,fuse", &PassOptions::default().verify_each(true))?;
+    /// assert_eq!(report.statistics, [("fuse".to_owned(), "nests fused", 1)]);
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the pipeline is malformed, or a pass fails.
+    pub fn run_passes(&mut self, pipeline: &str, options: &PassOptions) -> Result<Report> {
+        let passes: PassRegistry<TensorIr> = PassRegistry::standard();
+        let mut manager = PassManager::from_pipeline(&passes, pipeline)?;
+        manager.verify_each(options.verify_each);
+        manager.limit(options.limit);
+        manager.limits(self.limits);
+        if let Some(path) = &options.reproducer {
+            let file = ReproducerFile { path: path.clone() };
+            manager.reproduce(Box::new(TensorReproducer {
+                file,
+                name: self.name.clone(),
+            }));
+        }
+        let printer = StderrPrinter {
+            elide: options.elide_constants_larger_than,
+        };
+        let printer = TensorPrinter {
+            printer,
+            name: self.name.clone(),
+        };
+        manager.print_ir(options.print.clone(), Box::new(printer));
+        Ok(manager.run_on_graph(&mut self.graph, &())?)
+    }
+
+    /// Returns the text of a stage between the tensor IR and the plan, after the optimisations that compiling runs.
+    ///
+    /// ```
+    /// # use frazil::{CompileOptions, InputSpec, TensorStage, ir::DType};
+    /// # let loaded = frazil::Session::new().script("f.py".as_ref(), "def f(x): return (x + 1).relu()\n", &[])?;
+    /// let function = loaded.tensors("f", &[InputSpec::new(DType::Float, &[8])])?;
+    /// let layouts = function.stage(TensorStage::Layout, &CompileOptions::default())?;
+    /// assert!(layouts.contains("pointwise float32[8]"));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the function cannot be expressed as kernels.
+    pub fn stage(&self, stage: TensorStage, options: &CompileOptions) -> Result<String> {
+        let compiler = Compiler::of(options);
+        let options = lower_options(&compiler);
+        let mut graph = self.graph.clone();
+        within(&self.limits, Phase::Compile, || {
+            Ok::<_, Error>(match stage {
+                TensorStage::Layout => {
+                    let layouts = laid_out(&mut graph, &options)?;
+                    layout::text(&graph, &layouts)
+                }
+                TensorStage::Schedule => schedule::text(&scheduled(&mut graph, &options)?),
+            })
+        })
+    }
+
     /// Plans the kernels. Each output of the function is a result of the plan.
     ///
     /// See [`TensorFunction`] for an example.
@@ -128,6 +207,42 @@ impl TensorFunction {
         within(&self.limits, Phase::Compile, || {
             Ok::<_, Error>(NativePlan::of(specialised, &compiler)?)
         })
+    }
+}
+
+/// Prints functions between passes.
+struct TensorPrinter {
+    printer: StderrPrinter,
+    name: String,
+}
+
+impl IrPrinter<TensorIr> for TensorPrinter {
+    fn print(&self, header: &str, ir: IrRef<'_, TensorIr>) {
+        let IrRef::Graph(_, graph) = ir else { return };
+        let mut options = PrintOptions::default();
+        if let Some(elide) = self.printer.elide {
+            options.inline = i64::try_from(elide).unwrap_or(i64::MAX);
+        }
+        self.printer
+            .print_text(header, &text::print_with(&self.name, graph, options));
+    }
+}
+
+/// Writes reproducers of failures of passes, with all constants.
+struct TensorReproducer {
+    file: ReproducerFile,
+    name: String,
+}
+
+impl Reproducer<TensorIr> for TensorReproducer {
+    fn write(&self, pipeline: &str, ir: IrRef<'_, TensorIr>, error: &PassError<TensorIr>) {
+        let IrRef::Graph(_, graph) = ir else { return };
+        let options = PrintOptions {
+            inline: i64::MAX,
+            ..PrintOptions::default()
+        };
+        let body = text::print_with(&self.name, graph, options);
+        self.file.write_text(pipeline, &error.to_string(), &body);
     }
 }
 

@@ -1,5 +1,9 @@
 //! Kernels in order over buffers that have no place yet: what the memory planner turns into a [`Plan`](crate::plan::Plan).
 
+mod text;
+
+pub use text::text;
+
 use crate::kernel::KernelSpec;
 use crate::plan::{Buffer, Constants};
 use frazil_tensor_ir::call::RuntimeCall;
