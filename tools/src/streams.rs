@@ -38,7 +38,7 @@ pub fn print(bytes: &[u8]) -> Result<(), Failure> {
 /// Writes a line to standard output.
 ///
 /// # Errors
-/// As [`print()`].
+/// See [`print()`].
 pub fn print_line(line: impl Display) -> Result<(), Failure> {
     print(format!("{line}\n").as_bytes())
 }

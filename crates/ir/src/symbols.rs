@@ -77,8 +77,7 @@ well_known! {
     OF_TEXT = "<text>";
 }
 
-/// Whether `kind` is a structural node: control flow, constants, containers, attributes, calls. These read no elements of tensors and write
-/// none.
+/// Returns whether `kind` is a structural node: control flow, constants, containers, attributes, calls. These read no elements of tensors and write none.
 pub fn is_structural(kind: SymbolId) -> bool {
     (Number::PRIM_PARAM as u32..=Number::PRIM_FUNCTIONAL_GRAPH as u32).contains(&kind.as_u32())
 }

@@ -54,7 +54,7 @@ pub unsafe extern "C" fn frazil_rt_pool_drop(pool: *mut c_void) {
 /// Runs `count` steps: on `parallel_for` if it is not null, else on `pool` if it is not null, else on the calling thread.
 ///
 /// # Safety
-/// As [`steps::run`].
+/// See [`steps::run`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_rt_run(
     steps: *const Step,

@@ -57,7 +57,7 @@ mod tests {
         registry
     }
 
-    /// The operator and the overload that a row is for.
+    /// Returns the operator and the overload that a row is for.
     fn parts(name: &str) -> (&str, Option<&str>) {
         match name.split_once('.') {
             Some((operator, overload)) => (operator, Some(overload)),

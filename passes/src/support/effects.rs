@@ -20,7 +20,8 @@ pub enum Effect {
     Visible,
 }
 
-/// The tensors that `node` writes without its schema saying so: the running statistics of a norm that trains, or may.
+/// Returns the tensors that `node` writes without its schema saying so: the running statistics of a norm that trains,
+/// or may.
 pub fn written_statistics(graph: &Graph, node: NodeId, catalogue: &Catalogue) -> Option<[ValueId; 2]> {
     if !catalogue.properties(graph.kind(node)).updates_statistics {
         return None;
@@ -64,13 +65,13 @@ pub(super) fn effect_of_kind(kind: SymbolId) -> Option<Effect> {
     })
 }
 
-/// True when the effect of an operator is not the same for all operands.
+/// Returns true if the effect of an operator is not the same for all operands.
 pub(super) fn depends_on_operands(kind: SymbolId, catalogue: &Catalogue) -> bool {
     let properties = catalogue.properties(kind);
     properties.updates_statistics || matches!(properties.determinism, Determinism::RandomIf(_))
 }
 
-/// The effect of `node`, which resolves to `schema` (none: not known).
+/// Returns the effect of `node`, which resolves to `schema` (none: not known).
 pub fn effect_with(graph: &Graph, node: NodeId, schema: Option<&FunctionSchema>, catalogue: &Catalogue) -> Effect {
     if let Some(effect) = effect_of_kind(graph.kind(node)) {
         return effect;
@@ -89,14 +90,14 @@ pub fn effect_with(graph: &Graph, node: NodeId, schema: Option<&FunctionSchema>,
     if varies() { Effect::Random } else { Effect::Pure }
 }
 
-/// Whether calls with equal operands may return different results.
+/// Returns whether calls with equal operands may return different results.
 fn varies(graph: &Graph, node: NodeId, schema: &FunctionSchema, catalogue: &Catalogue) -> bool {
     catalogue.properties(graph.kind(node)).determinism == Determinism::External
         || draws_random_numbers(graph, node, schema, catalogue)
 }
 
-/// Whether `node`, which resolves to `schema`, draws random numbers: where its operator may do without, whether its operands say that it does,
-/// or leave it open.
+/// Returns whether `node`, which resolves to `schema`, draws random numbers: where its operator may do without, whether its operands say that it does, or leave
+/// it open.
 pub fn draws_random_numbers(graph: &Graph, node: NodeId, schema: &FunctionSchema, catalogue: &Catalogue) -> bool {
     let optional = graph.ctx().optional_of(types::GENERATOR);
     let is_generator = |ty| ty == types::GENERATOR || ty == optional;

@@ -278,7 +278,7 @@ pub struct PerChannel {
     adds_batch: bool,
 }
 
-/// The constant operand 1 of `node`, which is added to or multiplied with the result of a convolution, as one number a channel; `None` when it is not
+/// Returns the constant operand 1 of `node`, which is added to or multiplied with the result of a convolution, as one number a channel; `None` when it is not
 /// constant, varies along other dimensions, or would change the result's rank or dtype.
 pub fn per_channel(
     graph: &Graph,

@@ -34,7 +34,7 @@ impl Tensors {
     /// Opens `tensors.safetensors` in the folder of the case file `case`.
     ///
     /// # Errors
-    /// As [`Tensors::open`].
+    /// See [`Tensors::open`].
     pub fn beside(case: &Path) -> Result<Tensors, RecordedError> {
         Tensors::open(&case.with_file_name("tensors.safetensors"))
     }

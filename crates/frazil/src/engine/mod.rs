@@ -195,7 +195,7 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// As [`call`](Self::call).
+    /// See [`call`](Self::call).
     pub fn call_with(&mut self, method: &str, args: &[Value], named: &[(&str, Value)]) -> Result<Value, CallError> {
         let _inside = frazil_rt::gate::enter().map_err(Error::from)?;
         let limits = self.limits();
@@ -276,7 +276,7 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// As [`Engine::call`].
+    /// See [`Engine::call`].
     #[cfg(feature = "codegen")]
     pub fn profile(&mut self, method: &str, args: &[Value], time: Duration) -> Result<Option<crate::Profile>> {
         let _inside = frazil_rt::gate::enter()?;

@@ -177,7 +177,7 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// As [`call_module`](Self::call_module).
+    /// See [`call_module`](Self::call_module).
     pub fn call_module_with(&mut self, args: &[Value], named: &[(&str, Value)]) -> Result<Value, CallError> {
         let _inside = frazil_rt::gate::enter().map_err(Error::from)?;
         let limits = self.limits();

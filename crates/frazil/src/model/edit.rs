@@ -55,7 +55,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// As [`edit`](Self::edit).
+    /// See [`edit`](Self::edit).
     pub fn edit_function(&self, id: FunctionId, edit: impl FnOnce(&mut Graph) -> Result<()>) -> Result<Model> {
         let name = self.module().ctx().name(self.module().unit.function(id).name);
         self.edit_graph(name, id, edit)

@@ -55,7 +55,7 @@ impl Checkpoint {
     /// ```
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// See [`read`](Self::read).
     pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Checkpoint> {
         let file = frazil_torchscript::Checkpoint::new(SharedBytes::from(bytes));
         Ok(Checkpoint {

@@ -81,7 +81,7 @@ impl Model {
     /// See [`LoadStateDictOptions`] for an example.
     ///
     /// # Errors
-    /// As [`load_state_dict`](Self::load_state_dict).
+    /// See [`load_state_dict`](Self::load_state_dict).
     pub fn load_state_dict_with(
         &mut self,
         state: &StateDict,
@@ -106,7 +106,7 @@ impl ScriptModuleMut<'_> {
     /// ```
     ///
     /// # Errors
-    /// As [`Model::load_state_dict`].
+    /// See [`Model::load_state_dict`].
     pub fn load_state_dict(&mut self, state: &StateDict, strict: bool) -> Result<IncompatibleKeys> {
         self.load_state_dict_with(state, &LoadStateDictOptions::default().strict(strict))
     }
@@ -116,7 +116,7 @@ impl ScriptModuleMut<'_> {
     /// See [`LoadStateDictOptions`] for an example.
     ///
     /// # Errors
-    /// As [`Model::load_state_dict`].
+    /// See [`Model::load_state_dict`].
     pub fn load_state_dict_with(
         &mut self,
         state: &StateDict,

@@ -76,7 +76,7 @@ impl ScriptModule<'_> {
     /// See [`StateDictOptions`] for an example.
     ///
     /// # Errors
-    /// As [`state_dict`](Self::state_dict).
+    /// See [`state_dict`](Self::state_dict).
     pub fn state_dict_with(self, options: &StateDictOptions) -> Result<StateDict> {
         let mut state = StateDict::new();
         self.state_dict_into(&mut state, options)?;
@@ -101,7 +101,7 @@ impl ScriptModule<'_> {
     /// ```
     ///
     /// # Errors
-    /// As [`state_dict`](Self::state_dict).
+    /// See [`state_dict`](Self::state_dict).
     pub fn state_dict_into(self, destination: &mut StateDict, options: &StateDictOptions) -> Result<()> {
         let mut importer = Importer::new();
         self.walk(&options.prefix, &mut |module, prefix, visit| {

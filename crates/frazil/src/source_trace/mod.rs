@@ -401,7 +401,7 @@ impl Tracing<'_> {
         Ok(results.into_iter().zip(noted).map(Traced::from).collect())
     }
 
-    /// The result of a node that leaves nothing in the trace, from the interpreter.
+    /// Returns the result of a node that leaves nothing in the trace, from the interpreter.
     fn unnoted(&mut self, At { graph, node }: At<'_>, operands: &[Traced]) -> Result<Traced> {
         let values: Vec<Value> = operands.iter().map(|Traced(value, _)| value.clone()).collect();
         let results = self.run(graph, node, &values)?;

@@ -4,7 +4,7 @@ use frazil_ir::{Context, DType, TypeId};
 use frazil_runtime::entry::{NumberRule, TensorVariant};
 use frazil_runtime::{Operator, Scalar, Tensor, Value};
 
-/// The scalar of an arithmetic operator as the tensor that Python makes of it before the tracer is called, if the graph computes the same with it.
+/// Returns the scalar of an arithmetic operator as the tensor that Python makes of it before the tracer is called, if the graph computes the same with it.
 pub(crate) fn wrapped_number(operator: &Operator, values: &[Value]) -> Option<Tensor> {
     let traits = operator.traits();
     let is_arithmetic = |v: &TensorVariant| matches!(v.rule, NumberRule::Arithmetic | NumberRule::Quotient);

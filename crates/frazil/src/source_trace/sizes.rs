@@ -108,7 +108,7 @@ impl Tracing<'_> {
         })
     }
 
-    /// Whether an operator on integers stays in the trace where it is about sizes.
+    /// Returns whether an operator on integers stays in the trace where it is about sizes.
     fn is_integer_arithmetic(&self, kind: &str) -> bool {
         let variant = self.registry.entry(kind).and_then(|e| e.traits().tensor_variant);
         variant.is_some_and(|v| matches!(v.rule, NumberRule::Arithmetic | NumberRule::Integers))

@@ -149,7 +149,8 @@ impl Catalogue {
         *known = properties.or(*known);
     }
 
-    /// The properties of operator `name`. An in-place form and an alias have those of the operator that they stand for.
+    /// Returns the properties of operator `name`. An in-place form and an alias have those of the operator that they
+    /// stand for.
     ///
     /// ```
     /// use frazil_ir::schema::{Catalogue, Determinism, Properties};
@@ -171,7 +172,7 @@ impl Catalogue {
         stated(operator).or_else(functional).unwrap_or_default()
     }
 
-    /// The names of all operators with properties.
+    /// Returns the names of all operators with properties.
     pub fn operators_with_properties(&self) -> impl Iterator<Item = SymbolId> + '_ {
         self.properties.keys().copied()
     }
@@ -181,7 +182,7 @@ impl Catalogue {
         self.aliases.insert(name, alias);
     }
 
-    /// The operator that `name` is another name of; the in-place form of an alias stands for the in-place form of its operator.
+    /// Returns the operator that `name` is another name of; the in-place form of an alias stands for the in-place form of its operator.
     pub fn alias(&self, name: SymbolId) -> Option<Alias> {
         if let Some(alias) = self.aliases.get(&name) {
             return Some(*alias);
@@ -191,12 +192,12 @@ impl Catalogue {
         Some(Alias { operator, ..alias })
     }
 
-    /// All aliases, in-place forms left out.
+    /// Returns all aliases, in-place forms left out.
     pub fn aliases(&self) -> impl Iterator<Item = (SymbolId, Alias)> + '_ {
         self.aliases.iter().map(|(name, alias)| (*name, *alias))
     }
 
-    /// The operator whose in-place form `name` may be.
+    /// Returns the operator whose in-place form `name` may be.
     fn functional(&self, name: SymbolId) -> Option<SymbolId> {
         let functional = self.ctx.name(name).strip_suffix('_')?;
         (!functional.ends_with(':')).then(|| self.ctx.find_symbol(functional))?

@@ -61,7 +61,7 @@ impl Properties {
         observes: Observes::Elements,
     };
 
-    /// The properties that either states. The determinism of `self` counts first.
+    /// Returns the properties that either states. The determinism of `self` counts first.
     #[must_use]
     pub fn or(self, other: Properties) -> Properties {
         Properties {
@@ -101,12 +101,12 @@ pub struct Alias {
 }
 
 impl Alias {
-    /// Whether normalised graphs have the operator's own name.
+    /// Returns whether normalised graphs have the operator's own name.
     pub fn is_normalised(self) -> bool {
         matches!(self.used, AliasUse::Normalised | AliasUse::Everywhere)
     }
 
-    /// Whether compiled graphs have the operator's own name.
+    /// Returns whether compiled graphs have the operator's own name.
     pub fn is_compiled(self) -> bool {
         matches!(self.used, AliasUse::Compiled | AliasUse::Everywhere)
     }

@@ -99,7 +99,7 @@ pub(crate) const ENTRIES: &[Row] = &[
     ),
 ];
 
-/// An operator that keeps channels innermost.
+/// Returns an operator that keeps channels innermost.
 const fn on_images() -> Entry {
     Entry::new().layout(ResultLayout::ChannelsLast(3))
 }
@@ -107,7 +107,7 @@ const fn on_images() -> Entry {
 /// How names of functions begin that define no operator.
 const HELPER: &str = "helper_";
 
-/// The functions that a source defines.
+/// Returns the functions that a source defines.
 fn functions(text: &str) -> impl Iterator<Item = &str> {
     text.lines()
         .filter_map(|line| line.strip_prefix("def ")?.split('(').next())

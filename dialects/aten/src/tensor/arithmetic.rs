@@ -442,7 +442,7 @@ fn heaviside<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     x.eq(0.0).select(b.x(1), x.gt(0.0).select(b.constant(1.0), 0.0))
 }
 
-/// The first operand with one limit, the second.
+/// Returns the first operand with one limit, the second.
 fn limited<'f>(b: &Body<'f, '_>, op: BinaryOp) -> Sym<'f> {
     limit(b, b.x(0), (b.x(1), 1), op)
 }
@@ -469,7 +469,7 @@ fn limit<'f>(b: &Body<'f, '_>, x: Sym<'f>, (to, operand): (Sym<'f>, usize), op: 
         .cast(dtype)
 }
 
-/// The least and the largest number of an integer of up to four bytes.
+/// Returns the least and the largest number of an integer of up to four bytes.
 fn small_range(dtype: DType) -> Option<(f64, f64)> {
     match dtype {
         DType::Byte => Some((0.0, 255.0)),

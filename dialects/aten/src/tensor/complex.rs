@@ -209,7 +209,7 @@ fn is_real(args: &Args<'_>) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// A function of each number of a complex tensor, in its dtype and with its strides.
+/// Returns a function of each number of a complex tensor, in its dtype and with its strides.
 pub(super) fn mapped(t: &Tensor, f: impl Fn(Complex64) -> Complex64) -> Result<Tensor, OpError> {
     let numbers: Vec<Complex64> = t.to_dtype(DType::ComplexDouble)?.to_vec();
     let numbers: Vec<Complex64> = numbers.into_iter().map(f).collect();
@@ -217,12 +217,12 @@ pub(super) fn mapped(t: &Tensor, f: impl Fn(Complex64) -> Complex64) -> Result<T
     Ok(laid_out_as(&out, std::slice::from_ref(t))?)
 }
 
-/// The conjugate as a view.
+/// Returns the conjugate as a view.
 fn conjugated(t: &Tensor) -> Tensor {
     t.with_marks(t.marks().conjugated())
 }
 
-/// The tensor itself without a mark of the kind, else a copy without any.
+/// Returns the tensor itself without a mark of the kind, else a copy without any.
 fn resolved(call: &Call<'_>, marked: fn(Marks) -> bool) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     if marked(t.marks()) {
@@ -232,7 +232,7 @@ fn resolved(call: &Call<'_>, marked: fn(Marks) -> bool) -> Result<Results, OpErr
     }
 }
 
-/// A view of the real (0) or imaginary (1) parts, or of their negatives.
+/// Returns a view of the real (0) or imaginary (1) parts, or of their negatives.
 fn part_of(t: &Tensor, which: i64, negative: bool) -> Result<Tensor, OpError> {
     let strides: Vec<i64> = t.strides().iter().map(|s| 2 * s).collect();
     let part = t.reinterpret(real_of(t.dtype()), t.sizes(), &strides, 2 * t.offset() + which)?;

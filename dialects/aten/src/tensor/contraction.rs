@@ -148,7 +148,7 @@ fn linear(args: &Args<'_>) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// The arguments of an operator that takes any number of matrices.
+/// Returns the arguments of an operator that takes any number of matrices.
 fn matrices(args: &Args<'_>) -> Result<Vec<TensorArg>, OpError> {
     let matrix = |a: &Arg| match a {
         Arg::Tensor(t) if t.rank() == 2 => Ok(t.clone()),
@@ -207,7 +207,7 @@ fn products(args: &Args<'_>, order: for<'a> fn(&'a TensorArg, &'a TensorArg) -> 
     p.finish(&outputs)
 }
 
-/// A product of two tensors by `torch.matmul`'s rules, where `ranks` are demanded.
+/// Returns a product of two tensors by `torch.matmul`'s rules, where `ranks` are demanded.
 fn product(args: &Args<'_>, a: &str, b: &str, ranks: Option<(usize, usize)>) -> Result<Program, OpError> {
     let (x, y) = (args.tensor(a)?, args.tensor(b)?);
     check_ranks(&x, &y, ranks)?;

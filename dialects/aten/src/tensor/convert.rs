@@ -71,7 +71,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ("aten::to.prim_other", Entry::new().eager(to_eager)),
 ];
 
-/// A conversion that keeps the strides, or has those of the memory format that is asked for.
+/// Returns a conversion that keeps the strides, or has those of the memory format that is requested.
 fn to_eager(call: &Call<'_>) -> Result<Results, OpError> {
     let results = run_as_program(call, to)?;
     let (Value::Tensor(x), Some(Value::Tensor(out))) = (call.arg(0), results.first()) else {
@@ -87,7 +87,7 @@ fn to_eager(call: &Call<'_>) -> Result<Results, OpError> {
     }
 }
 
-/// The dtype asked for by one of `to`'s overloads; self's when none is.
+/// Returns the dtype asked for by one of `to`'s overloads; self's when none is.
 fn to(args: &Args<'_>) -> Result<Program, OpError> {
     let dtype = match args.opt_tensor("other")? {
         Some(other) => Some(other.dtype()),

@@ -268,8 +268,8 @@ struct Grouped {
     per_group: i64,
 }
 
-/// The contraction itself. The weight is `[groups * out][in][k...]`; where `transposed` it is `[groups * in][out][k...]` and
-/// read backwards along its spatial dimensions.
+/// Returns the contraction itself. The weight is `[groups * out][in][k...]`; where `transposed` it is `[groups * in][out][k...]` and read backwards along its
+/// spatial dimensions.
 #[allow(clippy::too_many_arguments, reason = "a convolution has as many parts")]
 fn sum_of_products(
     p: &mut ProgramBuilder,

@@ -103,12 +103,12 @@ pub(super) const ENTRIES: &[Row] = &[
     ("aten::as_tensor.list", Entry::kernel(tensor)),
 ];
 
-/// A tensor filled with a number in the range of `dtype`.
+/// Returns a tensor filled with a number in the range of `dtype`.
 fn full_checked(dtype: DType, sizes: &[i64], value: Scalar) -> Result<Tensor, OpError> {
     Ok(Tensor::full(dtype, sizes, value.checked_fill(dtype, sizes)?)?)
 }
 
-/// A tensor like argument 0; from argument `at` on stand dtype, layout, device, pin_memory and memory_format.
+/// Returns a tensor like argument 0; from argument `at` on stand dtype, layout, device, pin_memory and memory_format.
 fn like(call: &Call<'_>, value: Scalar, at: usize) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     let dtype = call.opt_dtype(at)?.unwrap_or(t.dtype());
@@ -293,7 +293,7 @@ fn eye(args: &Args<'_>) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// The part of each matrix below (or above) a diagonal; the rest is zero.
+/// Returns the part of each matrix below (or above) a diagonal; the rest is zero.
 fn triangle(args: &Args<'_>, lower: bool) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let diagonal = args.int("diagonal")?;
@@ -338,7 +338,7 @@ fn tensor(call: &Call<'_>) -> Result<Results, OpError> {
     one(out.reshape(&sizes)?)
 }
 
-/// The dtype of a tensor made from an empty list.
+/// Returns the dtype of a tensor made from an empty list.
 fn empty_dtype(call: &Call<'_>) -> DType {
     use frazil_ir::TypeKind;
     let mut ty = call.arg(0).ty(call.ctx);

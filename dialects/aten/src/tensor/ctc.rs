@@ -11,7 +11,7 @@ fn raised<T>(message: String) -> Result<T, OpError> {
     Err(OpError::raised(message))
 }
 
-/// The lengths that argument `index` gives, as a tensor or a list.
+/// Returns the lengths that argument `index` gives, as a tensor or a list.
 fn lengths(call: &Call<'_>, index: usize, name: &str, batch: usize) -> Result<Vec<i64>, OpError> {
     let lengths = match call.tensor(index) {
         Ok(tensor) if tensor.dtype().is_floating_point() => return raised(format!("{name} must be integral")),

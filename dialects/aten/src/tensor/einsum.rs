@@ -87,7 +87,7 @@ fn einsum(args: &Args<'_>) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// The labels of one term; an ellipsis stands for the dimensions that `rank` leaves.
+/// Returns the labels of one term; an ellipsis stands for the dimensions that `rank` leaves.
 fn labels_of(term: &str, rank: Option<usize>) -> Result<Vec<Label>, OpError> {
     let wrong = |c: char| {
         OpError::raised(format!(
@@ -125,7 +125,7 @@ fn labels_of(term: &str, rank: Option<usize>) -> Result<Vec<Label>, OpError> {
     Ok(before.into_iter().chain(ellipsis).chain(after).collect())
 }
 
-/// The extent of each label, in order of appearance; 1 broadcasts.
+/// Returns the extent of each label, in order of appearance; 1 broadcasts.
 fn extents(p: &ProgramBuilder, operands: &[Operand]) -> Result<Vec<(Label, i64)>, OpError> {
     let mut extents: Vec<(Label, i64)> = Vec::new();
     for o in operands {
@@ -279,7 +279,7 @@ fn outer(p: &mut ProgramBuilder, domain: Dims, operands: [Access; 2]) -> TensorI
     })
 }
 
-/// One operand: its diagonals, sums and transpositions.
+/// Returns one operand: its diagonals, sums and transpositions.
 fn summed(
     p: &mut ProgramBuilder,
     o: &Operand,

@@ -118,8 +118,8 @@ fn embedding_bag(call: &Call<'_>) -> Result<Results, OpError> {
     ])
 }
 
-/// The indices of bag `b` of a maximum, whose offsets need no order: an index is in the bag whose number is one less than how many bags
-/// start at it or before.
+/// Returns the indices of bag `b` of a maximum, whose offsets need no order: an index is in the bag whose number is one less than how many bags start at it or
+/// before.
 fn started(offsets: &[i64], b: usize, indices: i64) -> Result<(i64, i64), OpError> {
     if offsets.iter().any(|o| !(0..=indices).contains(o)) {
         return Err(OpError::raised("index out of range in self"));

@@ -109,7 +109,7 @@ struct Along {
     scale: f64,
 }
 
-/// The factor by the name of a normalization; without one the transform back is divided by the length.
+/// Returns the factor by the name of a normalization; without one the transform back is divided by the length.
 fn scale(norm: Option<&str>, length: i64, forward: bool) -> Result<f64, OpError> {
     let n = length as f64;
     match (norm, forward) {
@@ -220,7 +220,7 @@ impl Spectrum {
     }
 }
 
-/// The transform of rows of `n` numbers, which writes over its operand; not scaled.
+/// Returns the transform of rows of `n` numbers, which writes over its operand; not scaled.
 #[cfg(feature = "fft")]
 fn plan(n: usize, forward: bool) -> Result<impl Fn(&mut [Complex64]), OpError> {
     let mut planner = rustfft::FftPlanner::new();
@@ -237,7 +237,7 @@ fn plan(_: usize, _: bool) -> Result<fn(&mut [Complex64]), OpError> {
     Err(super::needs_feature("aten::fft", "fft"))
 }
 
-/// The dtype of the spectrum of `t`.
+/// Returns the dtype of the spectrum of `t`.
 fn spectrum_dtype(t: &Tensor) -> Result<DType, OpError> {
     match t.dtype() {
         DType::Half | DType::BFloat16 | DType::ComplexHalf => {
@@ -248,7 +248,7 @@ fn spectrum_dtype(t: &Tensor) -> Result<DType, OpError> {
     }
 }
 
-/// The results of a plan; `lone` says that the operator knows one dimension only.
+/// Returns the results of a plan; `lone` says that the operator knows one dimension only.
 fn transformed(t: &Tensor, kind: Kind, plan: &[Along], lone: bool) -> Result<Results, OpError> {
     let dtype = spectrum_dtype(t)?;
     if kind == Kind::FromReal && t.dtype().is_complex() {
@@ -291,7 +291,7 @@ fn transformed(t: &Tensor, kind: Kind, plan: &[Along], lone: bool) -> Result<Res
     })
 }
 
-/// The strides of a result of `sizes`: each pass over dimensions leaves those innermost, and keeps the order of the others.
+/// Returns the strides of a result of `sizes`: each pass over dimensions leaves those innermost, and keeps the order of the others.
 fn strides(t: &Tensor, kind: Kind, real: bool, plan: &[Along], sizes: &[i64]) -> Vec<i64> {
     let mut dims: Vec<usize> = plan.iter().map(|a| a.dim).collect();
     let mut strides = t.strides().to_vec();

@@ -38,7 +38,7 @@ pub(super) const ENTRIES: &[Row] = &[
 const IN_SELF: &str = "index out of range in self";
 const OF_DIMENSION: &str = "index {index} is out of bounds for dimension with size {size}";
 
-/// A read of `tensor`, whose dtype the result has.
+/// Returns a read of `tensor`, whose dtype the result has.
 fn read(
     p: &mut ProgramBuilder,
     tensor: TensorId,

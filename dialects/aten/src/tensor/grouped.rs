@@ -152,7 +152,7 @@ fn selected(t: &Tensor, index: i64) -> Result<Tensor, OpError> {
     Ok(t.as_strided(&t.sizes()[1..], &t.strides()[1..], t.offset() + index * t.strides()[0])?)
 }
 
-/// The product of matrices, or of batches of them, as `matmul` computes it.
+/// Returns the product of matrices, or of batches of them, as `matmul` computes it.
 fn product(call: &Call<'_>, a: &Tensor, b: &Tensor) -> Result<Tensor, OpError> {
     let mut sizes = a.sizes().to_vec();
     if let (Some(last), Some(columns)) = (sizes.last_mut(), b.sizes().last()) {

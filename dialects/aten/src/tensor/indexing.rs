@@ -112,7 +112,7 @@ fn in_place(call: &Call<'_>, write: fn(&Call<'_>, &Tensor) -> Result<(), OpError
     one(call.arg(0).clone())
 }
 
-/// An index counted as Python counts.
+/// Returns an index counted as Python counts.
 fn wrapped(index: i64, size: i64) -> Result<i64, OpError> {
     let i = if index < 0 { index.saturating_add(size) } else { index };
     if (0..size).contains(&i) {
@@ -126,7 +126,7 @@ fn out_of_bounds(index: i64, size: i64) -> OpError {
     OpError::raised(format!("index {index} is out of bounds for dimension with size {size}"))
 }
 
-/// The multi-indices of the elements that are not zero, one row each.
+/// Returns the multi-indices of the elements that are not zero, one row each.
 fn places(t: &Tensor) -> (Vec<i64>, usize) {
     let rank = t.dim();
     let mut rows = Vec::new();
@@ -148,7 +148,7 @@ fn nonzero(call: &Call<'_>) -> Result<Results, OpError> {
     one(Tensor::from_i64(&rows, &[count, rank as i64])?)
 }
 
-/// The places of what is not zero, a tensor a dimension; a number is a vector of one element here.
+/// Returns the places of what is not zero, a tensor a dimension; a number is a vector of one element here.
 fn nonzero_columns(call: &Call<'_>) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     let t = if t.dim() == 0 { t.reshape(&[1])? } else { t };
@@ -163,7 +163,7 @@ fn columns((rows, rank): &(Vec<i64>, usize)) -> Result<Vec<Tensor>, OpError> {
     (0..*rank).map(column).collect()
 }
 
-/// The row-major positions that `t[indices]` reads, and the sizes of the result.
+/// Returns the row-major positions that `t[indices]` reads, and the sizes of the result.
 ///
 /// Boolean masks stand for the places where they are true. Adjacent index tensors put their broadcast dimensions where they
 /// stand; separated ones put them first.
@@ -372,7 +372,7 @@ impl Axis {
     }
 }
 
-/// The row-major positions of the slices `indices` along `dim`.
+/// Returns the row-major positions of the slices `indices` along `dim`.
 fn slices(t: &Tensor, dim: usize, indices: &[i64]) -> Vec<i64> {
     let axis = Axis::of(t, dim);
     let mut positions = Vec::new();
@@ -467,7 +467,7 @@ fn index_fill(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
     Ok(base.put_(&positions, &values, Join::Replace)?)
 }
 
-/// The positions in `t` that `index` names along `dim`, element by element.
+/// Returns the positions in `t` that `index` names along `dim`, element by element.
 fn gathered(t: &Tensor, dim: usize, index: &Tensor) -> Result<Vec<i64>, OpError> {
     if index.numel() == 0 {
         return Ok(Vec::new());
@@ -511,7 +511,7 @@ fn scatter(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
     scatter_with(call, t, join)
 }
 
-/// The elements of `src` that stand where `index` has elements.
+/// Returns the elements of `src` that stand where `index` has elements.
 fn source_of(src: &Tensor, index: &Tensor) -> Result<Tensor, OpError> {
     if src.dim() == 0 || index.numel() == 0 {
         return Ok(src.reshape(&[src.numel()])?);
@@ -622,7 +622,7 @@ fn reduced(t: &Tensor, positions: &[i64], src: &Tensor, how: &str, include_self:
     Ok(())
 }
 
-/// The quotient towards minus infinity.
+/// Returns the quotient towards minus infinity.
 fn floored(x: i64, n: i64) -> i64 {
     x.div_euclid(n)
 }
@@ -665,7 +665,7 @@ fn put(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
     )?)
 }
 
-/// The row-major positions where a mask, broadcast to `sizes`, is true.
+/// Returns the row-major positions where a mask, broadcast to `sizes`, is true.
 fn masked(mask: &Tensor, sizes: &[i64]) -> Result<Vec<i64>, OpError> {
     if mask.dtype() != DType::Bool {
         return Err(OpError::raised("masked operations expect a BoolTensor as mask"));

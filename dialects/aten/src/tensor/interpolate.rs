@@ -104,7 +104,7 @@ fn bicubic(args: &Args<'_>) -> Result<Program, OpError> {
     resized(args, 2, Kind::Cubic)
 }
 
-/// The `n` axes of the images that a call's first argument is.
+/// Returns the `n` axes of the images that a call's first argument is.
 pub(super) fn axes_of(args: &Args<'_>, n: usize) -> Result<Vec<Axis>, OpError> {
     let x = args.tensor("input")?;
     check_rank(&x, n)?;
@@ -152,8 +152,8 @@ pub(super) fn resized(args: &Args<'_>, n: usize, kind: Kind) -> Result<Program, 
     p.finish(&[out])
 }
 
-/// The output sizes and scales: from `output_size`, or from `scale_factors` where there is none. A given scale counts as it
-/// stands, not as the ratio of the sizes.
+/// Returns the output sizes and scales: from `output_size`, or from `scale_factors` where there is none. A given scale counts as it stands, not as the ratio of
+/// the sizes.
 fn axes(args: &Args<'_>, x: &TensorArg, n: usize) -> Result<Vec<Axis>, OpError> {
     let align_corners = args.flag("align_corners")?;
     let factors = match args.get("scale_factors") {
@@ -288,7 +288,7 @@ fn along(
     }
 }
 
-/// The `n`th input coordinate that output coordinate `o` reads, and its weight.
+/// Returns the `n`th input coordinate that output coordinate `o` reads, and its weight.
 fn tap<'f>(o: Sym<'f>, axis: &Axis, kind: Kind, dtype: DType, n: u8) -> (Sym<'f>, Sym<'f>) {
     let o = o.cast(dtype);
     let int = |v: i64| o.constant(0.0).cast(DType::Long) + v as f64;

@@ -53,7 +53,7 @@ fn needs_feature(operator: &str, feature: &str) -> frazil_runtime::op::OpError {
     ))
 }
 
-/// The overload on two tensors that computes the one with a scalar at `position`.
+/// Returns the overload on two tensors that computes the one with a scalar at `position`.
 const fn by_tensor(position: usize, conversion: ScalarConversion) -> ScalarVariant {
     ScalarVariant {
         overload: "Tensor",
@@ -107,7 +107,7 @@ pub(crate) fn register(registry: &mut Registry) {
     }
 }
 
-/// All rows of the tables.
+/// Returns all rows of the tables.
 #[cfg(test)]
 pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {
     TABLES.iter().chain(linalg::TABLES).copied().flatten()

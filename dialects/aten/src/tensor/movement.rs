@@ -101,7 +101,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ("aten::repeat_interleave", Entry::kernel(repeat_interleave)),
 ];
 
-/// The number of elements of `sizes`.
+/// Returns the number of elements of `sizes`.
 fn numel(sizes: &[i64]) -> Result<i64, OpError> {
     Ok(layout::checked_numel(sizes).ok_or(TensorError::TooManyElements)?)
 }
@@ -115,7 +115,7 @@ pub(super) fn with(
     p.finish(&[out])
 }
 
-/// A new tensor of `sizes` whose elements are those of `t` at the mapped coordinates.
+/// Returns a new tensor of `sizes` whose elements are those of `t` at the mapped coordinates.
 pub(super) fn copied(
     p: &mut ProgramBuilder,
     t: TensorId,
@@ -280,7 +280,7 @@ fn rot90(args: &Args<'_>) -> Result<Program, OpError> {
     })
 }
 
-/// The windows of images as columns: [n, c, h, w] to [n, c · window, windows].
+/// Returns the windows of images as columns: [n, c, h, w] to [n, c · window, windows].
 fn im2col(args: &Args<'_>) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let (kernel, dilation) = (args.int_array("kernel_size", 2)?, args.int_array("dilation", 2)?);
@@ -537,7 +537,7 @@ fn column_stack(args: &Args<'_>) -> Result<Program, OpError> {
     })
 }
 
-/// A matrix whose diagonal is the last dimension; zero elsewhere.
+/// Returns a matrix whose diagonal is the last dimension; zero elsewhere.
 fn diag_embed(args: &Args<'_>) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let rank = x.rank() + 1;
@@ -588,7 +588,7 @@ fn diag_embed(args: &Args<'_>) -> Result<Program, OpError> {
     })
 }
 
-/// Every element along `dim`, or of all in row-major order, so many times in a row.
+/// Returns every element along `dim`, or of all in row-major order, so many times in a row.
 fn repeat_each(args: &Args<'_>) -> Result<Program, OpError> {
     let (x, repeats) = (args.tensor("self")?, args.int("repeats")?);
     if repeats < 0 {
@@ -621,7 +621,7 @@ fn repeat_each(args: &Args<'_>) -> Result<Program, OpError> {
     })
 }
 
-/// Every element as many times in a row as a tensor says.
+/// Returns every element as many times in a row as a tensor says.
 fn repeat_interleave(call: &Call<'_>) -> Result<Results, OpError> {
     let name = call.ctx.name(call.schema.overload);
     if name == "Tensor" {
@@ -664,7 +664,7 @@ fn repeat_interleave(call: &Call<'_>) -> Result<Results, OpError> {
     one(t.take(&positions, &sizes)?)
 }
 
-/// Each place as often as `counts` has it, which is as many as are `stated`.
+/// Returns each place as often as `counts` has it, which is as many as are `stated`.
 fn interleaved(counts: &[i64], stated: Option<i64>) -> Result<Vec<i64>, OpError> {
     if counts.iter().any(|&c| c < 0) {
         return Err(OpError::raised("repeats can not be negative"));

@@ -113,7 +113,7 @@ fn keep_statistics(call: &Call<'_>, instances: bool, momentum: f64) -> Result<()
     Ok(())
 }
 
-/// The extent of the channels, dimension 1.
+/// Returns the extent of the channels, dimension 1.
 fn channels(x: &TensorArg) -> Result<i64, OpError> {
     match x.sizes() {
         [_, c, ..] => Ok(*c),
@@ -123,7 +123,7 @@ fn channels(x: &TensorArg) -> Result<i64, OpError> {
     }
 }
 
-/// A tensor of one element a channel, to be broadcast over an input of `rank` dimensions.
+/// Returns a tensor of one element a channel, to be broadcast over an input of `rank` dimensions.
 fn per_channel(p: &mut ProgramBuilder, t: TensorId, channels: i64, rank: usize) -> Result<TensorId, OpError> {
     if p.shape(t).numel() != channels {
         let n = p.shape(t).numel();
@@ -138,7 +138,7 @@ fn per_channel(p: &mut ProgramBuilder, t: TensorId, channels: i64, rank: usize) 
     p.reshape(t, &sizes)
 }
 
-/// A parameter of one element a channel, whatever dimensions these lie in.
+/// Returns a parameter of one element a channel, whatever dimensions these lie in.
 fn in_a_row(p: &mut ProgramBuilder, args: &Args<'_>, name: &str, channels: i64) -> Result<Option<TensorId>, OpError> {
     let Some(t) = args.opt_tensor(name)? else {
         return Ok(None);
@@ -280,7 +280,7 @@ fn normalised_nothing(args: &Args<'_>, x: &TensorArg) -> Result<Program, OpError
     p.finish(&[out])
 }
 
-/// The dtype in which a batch's statistics are kept: that of the parameters, or the input's.
+/// Returns the dtype in which a batch's statistics are kept: that of the parameters, or the input's.
 fn statistics_dtype(args: &Args<'_>, x: &TensorArg) -> Result<DType, OpError> {
     let parameters = ["weight", "bias", "running_mean"].map(|name| args.opt_tensor(name));
     for parameter in parameters {
@@ -404,7 +404,7 @@ fn normalized(
     Ok((out, mean, rstd))
 }
 
-/// The last dimensions, which have to be `normalized_shape`.
+/// Returns the last dimensions, which have to be `normalized_shape`.
 fn layer_dims(args: &Args<'_>, x: &TensorArg) -> Result<Vec<usize>, OpError> {
     let shape = args.ints("normalized_shape")?;
     match x.rank().checked_sub(shape.len()) {
@@ -558,7 +558,7 @@ fn instance_norm(args: &Args<'_>, kept: bool) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// Each channel of each instance with its own statistics.
+/// Returns each channel of each instance with its own statistics.
 fn by_instances(args: &Args<'_>, x: &TensorArg, c: i64) -> Result<Program, OpError> {
     let (compute, stored) = (compute_dtype(x.dtype()), statistics_dtype(args, x)?);
     let rank = x.rank();

@@ -181,7 +181,7 @@ impl Windows {
         })
     }
 
-    /// True when every window lies inside of the input.
+    /// Returns true if every window lies inside of the input.
     fn inside(&self, x: &TensorArg) -> bool {
         let n = self.kernel.len();
         (0..n).all(|i| {
@@ -196,7 +196,7 @@ impl Windows {
         self.dilation[i] * self.taps.first[i] - self.padding[i]
     }
 
-    /// The loops over outputs, then windows; the outputs' sizes; and how `x` is read.
+    /// Returns the loops over outputs, then windows; the outputs' sizes; and how `x` is read.
     fn domain(&self, x: &TensorArg, outside: Number) -> (Dims, Dims, Access) {
         let n = self.kernel.len();
         let lead = x.rank() - n;
@@ -227,7 +227,7 @@ impl Windows {
         (domain, sizes, access)
     }
 
-    /// The fold of each window of `x`.
+    /// Returns the fold of each window of `x`.
     fn fold(
         &self,
         p: &mut ProgramBuilder,
@@ -269,8 +269,8 @@ fn least(dtype: DType) -> Number {
 /// Added to places beyond the image, larger than any place in it.
 const BEYOND: i64 = 1 << 48;
 
-/// The maxima, and where they stand in the image, row-major: the first of equals, the last of several NaN; of a window that has no element in
-/// common with the image its first place that is not before the image, as PyTorch has it.
+/// Returns the maxima, and where they stand in the image, row-major: the first of equals, the last of several NaN; of a window that has no element in common
+/// with the image its first place that is not before the image, as PyTorch has it.
 fn max_pool_with_indices(args: &Args<'_>, n: usize) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let windows = Windows::of(args, &x, n)?;
@@ -363,7 +363,7 @@ fn avg_pool(args: &Args<'_>, n: usize) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// A sum divided; integers are cut off.
+/// Returns a sum divided; integers are cut off.
 fn quotient<'f>(sum: Sym<'f>, count: Sym<'f>) -> Sym<'f> {
     if sum.dtype().is_floating_point() {
         sum / count
@@ -372,8 +372,7 @@ fn quotient<'f>(sum: Sym<'f>, count: Sym<'f>) -> Sym<'f> {
     }
 }
 
-/// The number of elements of the window at an output position: with its padding, which itself ends where the padded input
-/// does, or without.
+/// Returns the number of elements of the window at an output position: with its padding, which itself ends where the padded input does, or without.
 fn elements<'f>(f: &'f Formula, w: &Windows, x: &TensorArg, include_pad: bool) -> Sym<'f> {
     let n = w.kernel.len();
     let lead = x.rank() - n;
@@ -393,7 +392,7 @@ fn elements<'f>(f: &'f Formula, w: &Windows, x: &TensorArg, include_pad: bool) -
     count
 }
 
-/// The mean over windows from ⌊o·size/out⌋ to ⌈(o+1)·size/out⌉.
+/// Returns the mean over windows from ⌊o·size/out⌋ to ⌈(o+1)·size/out⌉.
 fn adaptive_avg_pool(args: &Args<'_>, n: usize) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let output = args.int_array("output_size", n)?;

@@ -15,7 +15,7 @@ use frazil_runtime::{Tensor, layout, memory};
 use generator::{Random, digits};
 use num_complex::Complex;
 
-/// A kernel that draws random numbers.
+/// Returns a kernel that draws random numbers.
 const fn random(kernel: KernelFn) -> Entry {
     Entry::kernel(kernel).random()
 }
@@ -155,7 +155,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ("aten::multinomial", random(multinomial)),
 ];
 
-/// The argument `dtype`, wherever it stands.
+/// Returns the argument `dtype`, wherever it stands.
 fn dtype_of(call: &Call<'_>, default: DType) -> Result<DType, OpError> {
     Ok(named(call, "dtype")
         .map(|i| call.opt_dtype(i))
@@ -164,7 +164,7 @@ fn dtype_of(call: &Call<'_>, default: DType) -> Result<DType, OpError> {
         .unwrap_or(default))
 }
 
-/// The position of the argument `name`.
+/// Returns the position of the argument `name`.
 fn named(call: &Call<'_>, name: &str) -> Option<usize> {
     call.schema.arguments.iter().position(|a| call.ctx.name(a.name) == name)
 }
@@ -187,7 +187,8 @@ fn wide_floats_only(kernel: &str, dtype: DType) -> Result<(), OpError> {
     }
 }
 
-/// A tensor of numbers that are drawn one by one in the real dtype of `dtype`; of complex numbers both parts are drawn.
+/// Returns a tensor of numbers that are drawn one by one in the real dtype of `dtype`; of complex numbers both parts
+/// are drawn.
 fn sampled(sizes: &[i64], dtype: DType, mut draw: impl FnMut(&mut Random, DType) -> f64) -> Result<Tensor, OpError> {
     // Checks the sizes before anything is drawn.
     let count = Tensor::zeros(DType::Bool, sizes)?.numel() as usize;
@@ -236,7 +237,7 @@ fn made(
     one(draw(sizes, dtype_of(call, DType::Float)?)?)
 }
 
-/// A tensor like argument 0, laid out in memory as the argument `memory_format` says.
+/// Returns a tensor like argument 0, laid out in memory as the argument `memory_format` says.
 fn like(call: &Call<'_>, draw: impl Fn(&[i64], DType) -> Result<Tensor, OpError>) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     let out = draw(t.sizes(), dtype_of(call, t.dtype())?)?;
@@ -308,7 +309,7 @@ fn continuous(name: &str, dtype: DType, shown: &str) -> Result<(), OpError> {
     }
 }
 
-/// An argument that has to be positive.
+/// Returns an argument that has to be positive.
 fn positive(operator: &str, name: &str, value: f64) -> Result<f64, OpError> {
     match value > 0.0 {
         true => Ok(value),
@@ -352,7 +353,8 @@ fn log_normal(call: &Call<'_>, sizes: &[i64], dtype: DType) -> Result<Tensor, Op
     sampled(sizes, dtype, |r, _| (mean + std * r.normal()).exp())
 }
 
-/// The integers that `dtype` holds exactly, as far as they are not negative: the least number that is not among them.
+/// Returns the integers that `dtype` holds exactly, as far as they are not negative: the least number that is not among
+/// them.
 fn integers_of(dtype: DType) -> Result<i128, OpError> {
     Ok(match dtype {
         DType::Bool => 2,
@@ -451,7 +453,7 @@ fn out_of_bounds(name: &str, dtype: DType) -> OpError {
     OpError::raised(format!("{name} is out of bounds for {}", type_in_c(dtype)))
 }
 
-/// The largest finite number of a float dtype.
+/// Returns the largest finite number of a float dtype.
 fn largest(dtype: DType) -> f64 {
     match dtype {
         DType::Half => 65504.0,
@@ -461,7 +463,7 @@ fn largest(dtype: DType) -> f64 {
     }
 }
 
-/// The name of a dtype's elements in C++, which some of PyTorch's messages show.
+/// Returns the name of a dtype's elements in C++, which some of PyTorch's messages show.
 fn type_in_c(dtype: DType) -> &'static str {
     match dtype {
         DType::Bool => "bool",
@@ -552,7 +554,7 @@ fn normal_complex(
     one(Tensor::from_elements::<ComplexDoubleElement>(&values, sizes)?.to_dtype(dtype)?)
 }
 
-/// A row-major tensor whose elements are drawn for those of `parameters`, of the same dtype.
+/// Returns a row-major tensor whose elements are drawn for those of `parameters`, of the same dtype.
 fn each(parameters: &Tensor, draw: impl Fn(&mut Random, f64) -> Result<f64, OpError>) -> Result<Results, OpError> {
     let mut random = Random::new();
     let values = parameters.to_f64_vec().into_iter().map(|p| draw(&mut random, p));
@@ -632,7 +634,7 @@ fn bernoulli(call: &Call<'_>, probabilities: &Tensor) -> Result<Results, OpError
     one(drawn(probabilities)?.to_dtype(call.tensor(0)?.dtype())?)
 }
 
-/// The first `count` of `n` numbers in random order.
+/// Returns the first `count` of `n` numbers in random order.
 fn shuffled(n: i64, count: i64) -> Vec<i64> {
     let mut random = Random::new();
     let mut order: Vec<i64> = (0..n).collect();

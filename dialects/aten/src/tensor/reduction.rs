@@ -87,7 +87,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
 ];
 
-/// The dimensions to fold and whether they stay with extent 1.
+/// Returns the dimensions to fold and whether they stay with extent 1.
 pub(super) fn dims_of(args: &Args<'_>, x: &TensorArg) -> Result<(Vec<usize>, bool), OpError> {
     Ok((args.dims("dim", x.rank())?, args.flag("keepdim")?))
 }
@@ -167,7 +167,7 @@ fn mean(args: &Args<'_>) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// The mean of `n` elements along `dims`, accumulated widely.
+/// Returns the mean of `n` elements along `dims`, accumulated widely.
 pub(super) fn mean_of(
     p: &mut ProgramBuilder,
     x: TensorId,
@@ -214,7 +214,7 @@ fn extreme(args: &Args<'_>, combine: Combine) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// The extreme along one dimension and the first index where it stands. NaN is the extreme of what it is in.
+/// Returns the extreme along one dimension and the first index where it stands. NaN is the extreme of what it is in.
 fn value_and_index(
     p: &mut ProgramBuilder,
     x: TensorId,
@@ -326,7 +326,7 @@ fn truth(args: &Args<'_>, combine: Combine) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// The mean of squared deviations from the mean, with a correction of the divisor.
+/// Returns the mean of squared deviations from the mean, with a correction of the divisor.
 pub(super) fn variance_of(
     p: &mut ProgramBuilder,
     x: &TensorArg,
@@ -394,8 +394,8 @@ fn variance(args: &Args<'_>, root: bool, with_mean: bool) -> Result<Program, OpE
     p.finish(&[spread, mean])
 }
 
-/// The mean as it comes out beside a variance, where it is corrected element by element: infinite at the last element only, and NaN
-/// once something follows an infinity.
+/// Returns the mean as it comes out beside a variance, where it is corrected element by element: infinite at the last element only, and NaN once something
+/// follows an infinity.
 fn running_mean(
     p: &mut ProgramBuilder,
     x: &TensorArg,
@@ -498,7 +498,7 @@ fn has_identity(args: &Args<'_>, x: &TensorArg, order: f64) -> Result<(), OpErro
     Ok(())
 }
 
-/// The vector norm of order `p` (`ord`), 2 by default.
+/// Returns the vector norm of order `p` (`ord`), 2 by default.
 fn norm(args: &Args<'_>) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let (dims, keepdim) = dims_of(args, &x)?;

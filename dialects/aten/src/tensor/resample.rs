@@ -10,7 +10,7 @@ use frazil_runtime::entry::{Entry, ResultLayout, Row};
 use frazil_runtime::memory;
 use frazil_runtime::op::{Call, OpError, Results, one};
 
-/// The shape of a weight over the distance from the place that is asked for.
+/// The shape of a weight over the distance from the place that is requested.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Filter {
     /// 1 - |x|
@@ -108,7 +108,7 @@ fn windows(axis: &Axis, filter: Filter, antialias: bool) -> Result<Vec<Window>, 
     Ok((0..axis.output).map(window).collect())
 }
 
-/// All inputs within the filter's radius, which is wideninged where the image shrinks.
+/// Returns all inputs within the filter's radius, which is wideninged where the image shrinks.
 fn wide_window(axis: &Axis, filter: Filter, output: i64) -> Window {
     let widening = axis.scale.max(1.0);
     let radius = filter.radius() * widening;
@@ -129,7 +129,7 @@ fn wide_window(axis: &Axis, filter: Filter, output: i64) -> Window {
     }
 }
 
-/// The two or four inputs around; those outside count for the nearest one inside.
+/// Returns the two or four inputs around; those outside count for the nearest one inside.
 fn narrow_window(axis: &Axis, filter: Filter, output: i64) -> Window {
     let place = axis.scale * output as f64;
     let centred = axis.scale * (output as f64 + 0.5) - 0.5;

@@ -39,7 +39,7 @@ enum Scan {
     LogSum,
 }
 
-/// The logarithm of a sum of exponentials.
+/// Returns the logarithm of a sum of exponentials.
 fn log_add(a: f64, b: f64) -> f64 {
     if a == b && a.is_infinite() {
         return a;
@@ -145,7 +145,7 @@ fn scan(call: &Call<'_>, how: Scan) -> Result<Results, OpError> {
     one(out.to_dtype(dtype)?)
 }
 
-/// The extreme so far and where it stands, the last of equals; NaN stays.
+/// Returns the extreme so far and where it stands, the last of equals; NaN stays.
 fn running(call: &Call<'_>, wanted: Ordering) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     let dim = wrap_dim(call.int(1)?, t.dim())?;

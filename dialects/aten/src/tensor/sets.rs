@@ -48,7 +48,7 @@ fn insertion<K: Key>(row: &[K], x: K, right: bool) -> i64 {
     low as i64
 }
 
-/// A number as a tensor that holds it exactly.
+/// Returns a number as a tensor that holds it exactly.
 fn number(s: Scalar) -> Tensor {
     match s {
         Scalar::Float(_) | Scalar::Complex(_) => Tensor::scalar(DType::Double, s),
@@ -56,7 +56,7 @@ fn number(s: Scalar) -> Tensor {
     }
 }
 
-/// A number as a tensor of the dtype that it has beside a sequence: -1 is 255 among bytes.
+/// Returns a number as a tensor of the dtype that it has beside a sequence: -1 is 255 among bytes.
 fn number_beside(s: Scalar, sequence: &Tensor) -> Tensor {
     let promoted = ResultType::new().tensor(sequence.dtype(), 1).scalar(s).dtype();
     Tensor::scalar(promoted.unwrap_or(sequence.dtype()), s)
@@ -217,7 +217,7 @@ fn unique(call: &Call<'_>, dim: Option<i64>, inverse: bool, counts: bool, sorted
     Ok(smallvec::smallvec![out.into(), inverse.into(), counts.into()])
 }
 
-/// True when the call's `dim` is not None.
+/// Returns true if the call's `dim` is not None.
 fn dim_given(call: &Call<'_>) -> bool {
     let at = call
         .schema

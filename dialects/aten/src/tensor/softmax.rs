@@ -55,7 +55,7 @@ fn program(args: &Args<'_>, rows: Rows) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// The dimensions of a row: none for a zero-dimensional tensor, whose softmax is 1.
+/// Returns the dimensions of a row: none for a zero-dimensional tensor, whose softmax is 1.
 fn row(p: &ProgramBuilder, x: TensorId, dim: usize) -> Vec<usize> {
     if p.rank(x) == 0 { Vec::new() } else { vec![dim] }
 }

@@ -48,11 +48,11 @@ fn second(results: Results) -> Result<Results, OpError> {
 
 /// What elements are compared as: integers and floats, both without loss.
 pub(super) trait Key: Copy + PartialOrd {
-    /// The order of numbers in sorting: NaN is greater than everything.
+    /// Returns the order of numbers in sorting: NaN is greater than everything.
     fn compare(self, other: Self) -> Ordering;
     /// True for NaN.
     fn missing(self) -> bool;
-    /// The elements in row-major order.
+    /// Returns the elements in row-major order.
     fn values(t: &Tensor) -> Vec<Self>;
 }
 
@@ -108,7 +108,7 @@ fn ordered(t: &Tensor, operator: &str) -> Result<(), OpError> {
     Ok(())
 }
 
-/// The permutation that sorts `row`, stably.
+/// Returns the permutation that sorts `row`, stably.
 fn order<K: Key>(row: &[K]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..row.len()).collect();
     order.sort_by(|&a, &b| row[a].compare(row[b]));
@@ -122,7 +122,7 @@ fn descending_order<K: Key>(row: &[K]) -> Vec<usize> {
     order
 }
 
-/// The rows of `t` along `dim`, each with the row-major position of its first element; elements of a row are `inner` apart.
+/// Returns the rows of `t` along `dim`, each with the row-major position of its first element; elements of a row are `inner` apart.
 pub(super) fn rows<K: Key>(t: &Tensor, dim: usize) -> (Axis, Vec<(i64, Vec<K>)>) {
     let axis = Axis::of(t, dim);
     let values = K::values(t);
@@ -137,7 +137,7 @@ pub(super) fn rows<K: Key>(t: &Tensor, dim: usize) -> (Axis, Vec<(i64, Vec<K>)>)
     (axis, rows)
 }
 
-/// A tensor like `t` with `length` elements along `dim`, and the indices along `dim` that it was taken from.
+/// Returns a tensor like `t` with `length` elements along `dim`, and the indices along `dim` that it was taken from.
 pub(super) fn picked<K: Key>(
     t: &Tensor,
     dim: usize,
@@ -195,7 +195,7 @@ fn topk(call: &Call<'_>) -> Result<Results, OpError> {
     Ok(smallvec::smallvec![values.into(), indices.into()])
 }
 
-/// One element of each row along the dimension of argument `at`; `keepdim` follows it.
+/// Returns one element of each row along the dimension of argument `at`; `keepdim` follows it.
 fn chosen<K: Key>(
     call: &Call<'_>,
     at: usize,
@@ -226,7 +226,7 @@ fn kth<K: Key>(row: &[K], k: i64) -> Result<usize, OpError> {
     }
 }
 
-/// The lower median; a NaN is the median of what it is in, unless NaN are ignored.
+/// Returns the lower median; a NaN is the median of what it is in, unless NaN are ignored.
 fn median_of<K: Key>(row: &[K], ignore_nan: bool) -> Result<usize, OpError> {
     let order = order(row);
     let nan = row.iter().filter(|x| x.missing()).count();
@@ -248,7 +248,7 @@ fn whole(call: &Call<'_>, ignore_nan: bool) -> Result<Results, OpError> {
     one(t.take(&[at as i64], &[])?)
 }
 
-/// The most frequent value, the least of several; the index is its last one.
+/// Returns the most frequent value, the least of several; the index is its last one.
 fn mode_of<K: Key>(row: &[K]) -> Result<usize, OpError> {
     let order = order(row);
     let (mut best, mut best_count, mut start) = (0, 0, 0);

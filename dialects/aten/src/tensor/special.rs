@@ -171,7 +171,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
 ];
 
-/// The dtype of a result: floats stay, integers become floats.
+/// Returns the dtype of a result: floats stay, integers become floats.
 fn float(dtype: DType, call: &Call<'_>) -> Result<DType, OpError> {
     if dtype.is_complex() {
         let name = call.ctx.name(call.schema.name);
@@ -192,12 +192,12 @@ fn unary(call: &Call<'_>, function: fn(f64) -> f64) -> Result<Results, OpError> 
     mapped(call, &call.tensor(0)?, function)
 }
 
-/// A function of two tensors that broadcast, one of which may be a number.
+/// Returns a function of two tensors that broadcast, one of which may be a number.
 fn binary(call: &Call<'_>, function: fn(f64, f64) -> f64) -> Result<Results, OpError> {
     binary_as(call, |x, y, _| function(x, y))
 }
 
-/// The same for a function that is told whether it is computed in single precision or less.
+/// Returns the same for a function that is told whether it is computed in single precision or less.
 fn binary_as(call: &Call<'_>, function: impl Fn(f64, f64, bool) -> f64) -> Result<Results, OpError> {
     let mut promoted = ResultType::new();
     let mut operands = Vec::new();

@@ -24,7 +24,8 @@ pub(super) fn erfcx(x: f64) -> f64 {
     sum / (x * PI.sqrt())
 }
 
-/// The distribution function of the normal distribution, from the error function in single precision where `single`.
+/// Returns the distribution function of the normal distribution, from the error function in single precision where
+/// `single`.
 pub(super) fn ndtr(x: f64, single: bool) -> f64 {
     let erf = libm::erf(x * FRAC_1_SQRT_2);
     0.5 * (1.0 + if single { f64::from(erf as f32) } else { erf })
@@ -40,7 +41,7 @@ pub(super) fn log_ndtr(x: f64) -> f64 {
     }
 }
 
-/// The inverse of [`ndtr`].
+/// Returns the inverse of [`ndtr`].
 pub(super) fn ndtri(p: f64) -> f64 {
     match p {
         0.0 => f64::NEG_INFINITY,
@@ -66,7 +67,7 @@ pub(super) fn ndtri(p: f64) -> f64 {
     }
 }
 
-/// The modified Bessel function of the first kind of an order 0 or 1, times e^-|x|.
+/// Returns the modified Bessel function of the first kind of an order 0 or 1, times e^-|x|.
 fn scaled_i(order: i32, x: f64) -> f64 {
     let size = x.abs();
     let value = if size < 40.0 {
@@ -117,8 +118,8 @@ pub(super) fn i1e(x: f64) -> f64 {
     if x == 0.0 { 0.0 } else { scaled_i(1, x) }
 }
 
-/// The modified Bessel function of the second kind times e^x: ∫ e^(-x (cosh t - 1)) cosh(v t) dt from 0, by the trapezoidal rule,
-/// which doubles the digits with the points.
+/// Returns the modified Bessel function of the second kind times e^x: ∫ e^(-x (cosh t - 1)) cosh(v t) dt from 0, by the trapezoidal rule, which doubles the
+/// digits with the points.
 fn scaled_k(order: f64, x: f64) -> f64 {
     if x < 0.0 || x.is_nan() {
         return f64::NAN;
@@ -163,7 +164,7 @@ pub(super) fn k1e(x: f64) -> f64 {
     scaled_k(1.0, x)
 }
 
-/// A Bessel function as PyTorch has it, which gives no limit at infinity.
+/// Returns a Bessel function as PyTorch has it, which gives no limit at infinity.
 fn finite(function: fn(f64) -> f64, x: f64) -> f64 {
     if x.is_infinite() { f64::NAN } else { function(x) }
 }
@@ -303,8 +304,8 @@ pub(super) fn zeta(x: f64, q: f64) -> f64 {
     sum
 }
 
-/// The first derivative of [`digamma`]. Below ½ by reflection at a sine, which is computed in single precision for `single` arguments:
-/// it is never quite zero at the poles, and PyTorch's value there shows it.
+/// Returns the first derivative of [`digamma`]. Below ½ by reflection at a sine, which is computed in single precision for `single` arguments: it is never
+/// quite zero at the poles, and PyTorch's value there shows it.
 fn trigamma(x: f64, single: bool) -> f64 {
     if x == f64::INFINITY {
         return 0.0;
@@ -320,7 +321,7 @@ fn trigamma(x: f64, single: bool) -> f64 {
     zeta(2.0, x)
 }
 
-/// The n-th derivative of [`digamma`], at an argument of single precision or less where `single`.
+/// Returns the n-th derivative of [`digamma`], at an argument of single precision or less where `single`.
 pub(super) fn polygamma(n: i64, x: f64, single: bool) -> f64 {
     match n {
         0 => return digamma(x),
@@ -332,12 +333,12 @@ pub(super) fn polygamma(n: i64, x: f64, single: bool) -> f64 {
     if n % 2 == 0 { -size } else { size }
 }
 
-/// The regularised lower incomplete gamma function.
+/// Returns the regularised lower incomplete gamma function.
 pub(super) fn igamma(a: f64, x: f64) -> f64 {
     incomplete_gamma(a, x, true)
 }
 
-/// The regularised upper incomplete gamma function.
+/// Returns the regularised upper incomplete gamma function.
 pub(super) fn igammac(a: f64, x: f64) -> f64 {
     incomplete_gamma(a, x, false)
 }
@@ -398,8 +399,8 @@ fn incomplete_gamma(a: f64, x: f64, lower: bool) -> f64 {
     if lower { 1.0 - upper } else { upper }
 }
 
-/// The regularised upper incomplete gamma function of a large first argument, uniformly in the second: Temme's expansion (DLMF 8.12.4), whose
-/// first term leaves an error of a part in `a`. Series and fraction would take as many terms as the root of it.
+/// Returns the regularised upper incomplete gamma function of a large first argument, uniformly in the second: Temme's expansion (DLMF 8.12.4), whose first
+/// term leaves an error of a part in `a`. Series and fraction would take as many terms as the root of it.
 fn incomplete_gamma_of_large(a: f64, x: f64) -> f64 {
     let mu = (x - a) / a;
     // Half of the square of eta; where its terms cancel, their series.
@@ -442,7 +443,7 @@ pub(super) enum Polynomial {
 /// Degrees beyond this take too long to be meant.
 const LARGEST_DEGREE: i64 = 1 << 20;
 
-/// The polynomial of degree `n` (truncated) at `x`; 0 below degree 0. What does not fit single precision overflows there where `single`.
+/// Returns the polynomial of degree `n` (truncated) at `x`; 0 below degree 0. What does not fit single precision overflows there where `single`.
 pub(super) fn polynomial(family: Polynomial, x: f64, n: f64, single: bool) -> f64 {
     use Polynomial::{ChebyshevT, ChebyshevU, ChebyshevV, ChebyshevW, HermiteH, HermiteHe, Laguerre, Legendre};
     // What no integer holds becomes the least one in C++, as infinity and NaN do.

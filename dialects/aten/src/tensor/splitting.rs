@@ -58,7 +58,7 @@ fn check_pieces(count: i64) -> Result<(), OpError> {
     Ok(memory::check_items(count, PIECE)?)
 }
 
-/// The extent of dimension `dim`, which has to exist.
+/// Returns the extent of dimension `dim`, which has to exist.
 fn extent(x: &TensorArg, dim: usize, operator: &str) -> Result<i64, OpError> {
     x.sizes()
         .get(dim)
@@ -157,7 +157,8 @@ fn at_indices(args: &Args<'_>, x: &TensorArg, dim: usize) -> Result<Program, OpE
     p.finish(&outputs)
 }
 
-/// The splits named after stacks: at least `rank` dimensions, along the one that `dim` gives for the tensor's rank.
+/// Returns the splits named after stacks: at least `rank` dimensions, along the one that `dim` gives for the tensor's
+/// rank.
 fn stacked(args: &Args<'_>, name: &str, rank: usize, dim: fn(usize) -> usize) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     if x.rank() < rank {

@@ -189,7 +189,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
 ];
 
-/// The tensor variable that argument 0 is.
+/// Returns the tensor variable that argument 0 is.
 fn cell<'a>(call: &'a Call<'_>) -> Result<&'a TensorCell, OpError> {
     match call.arg(0) {
         Value::Tensor(cell) => Ok(cell),
@@ -197,7 +197,8 @@ fn cell<'a>(call: &'a Call<'_>) -> Result<&'a TensorCell, OpError> {
     }
 }
 
-/// The same memory as elements of another dtype: the last dimension grows or shrinks with the width of an element.
+/// Returns the same memory as elements of another dtype: the last dimension grows or shrinks with the width of an
+/// element.
 fn reinterpreted(t: &Tensor, dtype: DType) -> Result<Tensor, OpError> {
     if !t.marks().is_none() {
         return Err(OpError::raised(
@@ -624,7 +625,7 @@ fn at_least(args: &Args<'_>, rank: usize) -> Result<Program, OpError> {
     p.finish(&outputs)
 }
 
-/// The sizes of a tensor raised to at least `rank` dimensions, up to three, as NumPy raises them.
+/// Returns the sizes of a tensor raised to at least `rank` dimensions, up to three, as NumPy raises them.
 pub(super) fn raised_sizes(s: &[i64], rank: usize) -> Dims {
     match (rank, s.len()) {
         (r, n) if n >= r => s.into(),

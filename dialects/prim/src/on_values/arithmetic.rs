@@ -12,7 +12,7 @@ use frazil_runtime::value::Value;
 use num_complex::Complex64;
 use std::cmp::Ordering;
 
-/// The operator on tensors that computes one on numbers.
+/// Returns the operator on tensors that computes one on numbers.
 const fn by_tensors(operator: &'static str, overload: &'static str, rule: NumberRule) -> TensorVariant {
     TensorVariant {
         operator,
@@ -21,7 +21,7 @@ const fn by_tensors(operator: &'static str, overload: &'static str, rule: Number
     }
 }
 
-/// A conversion to a kind of numbers.
+/// Returns a conversion to a kind of numbers.
 const fn conversion(kind: NumberKind) -> NumberRead {
     NumberRead {
         kind: Some(kind),

@@ -105,7 +105,7 @@ impl NativePlan {
         NativePlan::of(specialise_aliasing(graph, inputs, registry)?, compiler)
     }
 
-    /// A plan for a part of a method: results have the strides that the interpreter gives them.
+    /// Returns a plan for a part of a method: results have the strides that the interpreter gives them.
     pub(crate) fn part(
         graph: &Graph,
         inputs: &[specialise::InputSpec],
@@ -422,7 +422,7 @@ impl CompiledMethod {
     /// ```
     ///
     /// # Errors
-    /// As [`CompiledMethod::run`].
+    /// See [`CompiledMethod::run`].
     pub fn profile(&mut self, inputs: &[Tensor], time: Duration) -> Result<Profile> {
         self.check(inputs)?;
         self.with_bytes(inputs, |code, inputs| {

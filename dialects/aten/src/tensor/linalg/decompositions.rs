@@ -109,7 +109,7 @@ pub(super) fn words(call: &Call<'_>, text: &str) -> OpError {
 }
 
 impl Batch {
-    /// The matrices of argument 0.
+    /// Returns the matrices of argument 0.
     pub(super) fn of(call: &Call<'_>) -> Result<Batch, OpError> {
         Batch::read(call, &call.tensor(0)?)
     }
@@ -173,7 +173,7 @@ impl Batch {
         ))
     }
 
-    /// A tensor with what `each` makes of every matrix, of `sizes` behind the leading dimensions.
+    /// Returns a tensor with what `each` makes of every matrix, of `sizes` behind the leading dimensions.
     pub(super) fn mapped(
         &self,
         dtype: DType,
@@ -198,12 +198,12 @@ impl Batch {
     }
 }
 
-/// The same matrices with their columns in one piece, as LAPACK leaves them.
+/// Returns the same matrices with their columns in one piece, as LAPACK leaves them.
 pub(super) fn by_columns(t: &Tensor) -> Result<Tensor, OpError> {
     Ok(t.with_strides(&layout::column_major_strides(t.sizes()))?)
 }
 
-/// The elements in row-major order.
+/// Returns the elements in row-major order.
 pub(super) fn elements(m: &Matrix) -> Vec<Complex64> {
     m.transpose().iter().copied().collect()
 }
@@ -212,7 +212,7 @@ fn reals(values: impl IntoIterator<Item = f64>) -> Vec<Complex64> {
     values.into_iter().map(|x| Complex64::new(x, 0.0)).collect()
 }
 
-/// Whether some number is infinite or none at all: the iterations of eigenvalues would not end well.
+/// Returns whether some number is infinite or none at all: the iterations of eigenvalues would not end well.
 pub(super) fn is_finite(m: &Matrix) -> bool {
     m.iter().all(|x| x.re.is_finite() && x.im.is_finite())
 }
@@ -269,7 +269,7 @@ fn columns(m: &Matrix) -> Vec<Vec<Complex64>> {
     m.column_iter().map(|c| c.iter().copied().collect()).collect()
 }
 
-/// The orthonormal vectors `basis` of `size` elements, and as many more as make `count`, as columns.
+/// Returns the orthonormal vectors `basis` of `size` elements, and as many more as make `count`, as columns.
 fn completed(mut basis: Vec<Vec<Complex64>>, size: usize, count: usize) -> Matrix {
     let mut unit = 0;
     while basis.len() < count && unit < size {
@@ -320,7 +320,7 @@ fn hermitian(call: &Call<'_>) -> Result<Results, OpError> {
     ])
 }
 
-/// The inverses, and for each matrix 0, or else the number of the first pivot that is zero.
+/// Returns the inverses, and for each matrix 0, or else the number of the first pivot that is zero.
 fn inverse(call: &Call<'_>, check: bool) -> Result<Results, OpError> {
     let batch = Batch::of(call)?;
     let n = batch.square(call)?.rows;
@@ -350,7 +350,7 @@ fn inverse(call: &Call<'_>, check: bool) -> Result<Results, OpError> {
     ])
 }
 
-/// The number, from 1 on, of the first zero on the diagonal of U.
+/// Returns the number, from 1 on, of the first zero on the diagonal of U.
 fn first_zero_pivot(m: &Matrix) -> i64 {
     let u = m.clone().lu().u();
     let zero = u.diagonal().iter().position(|x| *x == Complex64::ZERO);

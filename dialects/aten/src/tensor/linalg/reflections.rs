@@ -35,7 +35,7 @@ fn reflected(r: &mut Matrix) -> Vec<(Vec<Complex64>, Complex64)> {
     reflections
 }
 
-/// The triangle with the reflections' vectors below it, and their factors.
+/// Returns the triangle with the reflections' vectors below it, and their factors.
 fn packed(call: &Call<'_>) -> Result<Results, OpError> {
     let batch = Batch::of(call)?;
     let (mut values, mut taus) = (Vec::new(), Vec::new());

@@ -46,7 +46,7 @@ impl Random {
         ((u128::from(self.next()) * n) >> 64) as u64
     }
 
-    /// The number of Bernoulli trials up to the first success of probability `p`.
+    /// Returns the number of Bernoulli trials up to the first success of probability `p`.
     pub(super) fn geometric(&mut self, p: f64) -> f64 {
         ((1.0 - self.uniform()).ln() / (-p).ln_1p()).ceil().max(1.0)
     }
@@ -87,7 +87,8 @@ impl Random {
         }
     }
 
-    /// The number of successes in `count` trials of probability `p`; `count` itself where each succeeds, as in PyTorch.
+    /// Returns the number of successes in `count` trials of probability `p`; `count` itself where each succeeds, as in
+    /// PyTorch.
     pub(super) fn binomial(&mut self, count: f64, p: f64) -> f64 {
         if count.is_nan() || p.is_nan() {
             return f64::NAN;
@@ -165,7 +166,7 @@ impl Random {
     }
 }
 
-/// The number of binary digits of an integer up to which `dtype` holds all of them.
+/// Returns the number of binary digits of an integer up to which `dtype` holds all of them.
 pub(super) fn digits(dtype: DType) -> u32 {
     match dtype {
         DType::Half | DType::ComplexHalf => 11,
