@@ -69,7 +69,7 @@ pub(crate) fn is_cat(graph: &Graph, node: NodeId) -> bool {
     graph.kind_name(node) == "aten::cat"
 }
 
-/// The operands of a concatenation: a list that the graph builds, and that is not written, and neither are its elements.
+/// The operands of a concatenation: a list that the graph builds. Neither the list nor its elements are written.
 pub(crate) struct Concatenation {
     /// The dimension.
     pub(crate) dim: i64,
@@ -96,7 +96,7 @@ impl Concatenation {
         self.items.iter().all(|v| dtype(v) == Some(first)).then_some(first)
     }
 
-    /// Replaces the elements of `cat` by `items`.
+    /// Replaces the elements of the concatenation `cat` by `items`.
     pub(crate) fn put(graph: &mut Graph, cat: NodeId, items: &[ValueId]) {
         let Some(old) = graph.operand(cat, 0) else { return };
         let ty = graph.ty(old);
@@ -109,7 +109,7 @@ impl Concatenation {
     }
 }
 
-/// Finds an element of `outer` that is itself a concatenation. Returns its node, and all elements with those of that one in its place.
+/// Finds an element of `outer` that is itself a concatenation. Returns its node, and the elements of `outer` with the element replaced by its own elements.
 fn combined(graph: &Graph, outer: NodeId, db: &AliasDb) -> Option<(NodeId, Vec<ValueId>)> {
     let whole = Concatenation::of(graph, outer, db)?;
     whole.items.iter().enumerate().find_map(|(i, item)| {

@@ -33,7 +33,7 @@ pub static INFO: PassInfo = PassInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConcatFrozenLinear;
 
-/// Operators that only depend on elements, with any strides of their operands, and return new results.
+/// Operators that depend only on the elements of their operands, not on strides, and return new results.
 const ELEMENTS_ONLY: &[&str] = &[
     "aten::add",
     "aten::bmm",

@@ -100,7 +100,7 @@ const STATISTIC: &str = "nodes folded";
 pub struct ConstantPropagation {
     /// Maximum size of folded results in bytes.
     pub max_bytes: usize,
-    /// Evaluates only nodes whose operands and results have no identity, as PyTorch does for every graph that it compiles.
+    /// Evaluates only nodes whose operands and results are immutable, as PyTorch does for every graph that it compiles.
     pub immutable_only: bool,
     /// Also folds lists and dictionaries of numbers and strings that leave the graph.
     pub like_pytorch: bool,
@@ -225,7 +225,7 @@ impl ConstantPropagation {
     }
 }
 
-/// Returns whether a node is a hash that another process, or another implementation, may compute differently: any but that of an integer.
+/// Returns whether a node computes a hash that depends on the process or implementation: any but that of an integer.
 fn is_hash_of_process(graph: &Graph, node: NodeId, operands: &[Constant]) -> bool {
     let is_number = |c: &Constant| matches!(c, Constant::Int(_) | Constant::Bool(_) | Constant::None);
     graph.ctx().name(graph.kind(node)) == "aten::hash" && !operands.iter().all(is_number)
@@ -298,7 +298,7 @@ fn drop_idle_loop(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) -> 
     graph.erase(node)
 }
 
-/// Replaces outputs of a branch that are one value, or one immutable constant, on both sides.
+/// Replaces outputs of a branch that are the same value, or equal immutable constants, on both sides.
 fn join_branches(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) {
     let &[then, other] = graph.node_blocks(node) else {
         return;

@@ -52,7 +52,7 @@ with prim::FunctionalGraph_0 = graph(%0 : Tensor):
 
 /// Minimum number of nodes in a group, without constants.
 const MIN_NODES: usize = 6;
-/// Maximum number of nodes that are not functional past which nodes of one group are moved.
+/// Maximum number of non-functional nodes that a node of a group is moved past.
 const MAX_PASSED: usize = 256;
 
 /// The pass; see the [module documentation](self).
@@ -82,8 +82,7 @@ impl GraphPass for CreateFunctionalGraphs {
     }
 }
 
-/// Returns the nodes that are not functional: those that are not by themselves, and all nodes around them. Existing groups are among them, so that they
-/// are not changed.
+/// Returns the nodes that are not functional, with all nodes that contain one. Existing groups are included, so that they are not changed.
 fn not_functional(graph: &Graph, db: &AliasDb, catalogue: &Catalogue) -> HashSet<NodeId> {
     let mut other = HashSet::new();
     for node in graph.all_nodes() {
@@ -109,7 +108,8 @@ fn open_blocks(graph: &Graph, other: &HashSet<NodeId>) -> Vec<BlockId> {
         .collect()
 }
 
-/// Moves functional nodes of `block` next to each other, and returns adjacent ones if they are enough.
+/// Moves functional nodes of `block` next to each other. Returns runs of adjacent ones with at least the required
+/// number.
 fn gather(
     graph: &mut Graph,
     block: BlockId,

@@ -43,8 +43,8 @@ pub static INFO: PassInfo = PassInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CommonSubexpressionElimination;
 
-/// Maximum number of equal nodes that are tried. Whether nodes can be merged depends on the uses of their results: if an earlier one cannot be
-/// merged with, it is unlikely that one of many others can.
+/// Maximum number of equal nodes that are tried. Whether nodes can be merged depends on the uses of their results. If the last few equal nodes cannot be merged
+/// with, others are unlikely candidates.
 const MAX_TRIED: usize = 8;
 
 impl GraphPass for CommonSubexpressionElimination {

@@ -45,7 +45,7 @@ pub static INFO: PassInfo = PassInfo {
 
 const STATISTIC: &str = "nodes removed";
 
-/// Maximum number of rounds, which bounds the time.
+/// Maximum number of rounds, to limit the time.
 const MAX_ROUNDS: usize = 8;
 
 /// The pass; see the [module documentation](self).
@@ -69,7 +69,7 @@ impl GraphPass for DeadCodeElimination {
 }
 
 impl DeadCodeElimination {
-    /// Removes dead nodes. Returns true if that may have separated memory that was treated as one before, so that more nodes are dead now.
+    /// Removes dead nodes. Returns true if that may have separated memory that was treated as one location, so that another round may find more dead nodes.
     fn round(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> bool {
         let db = cx.alias_db(graph);
         let mut live = Liveness {
@@ -166,8 +166,8 @@ impl Liveness<'_> {
         }
     }
 
-    /// Marks a node, its operands, and the enclosing nodes. Nodes in the blocks of unknown operators, which such an operator may use in any way,
-    /// are added to `inside`.
+    /// Marks a node, its operands, and the enclosing nodes. If the node is an unknown operator with blocks, the nodes in these are added to `inside`, because
+    /// it may use them in any way.
     fn mark_upwards(&mut self, node: NodeId, mut inside: Option<&mut Vec<NodeId>>) {
         let g = self.graph;
         let mut cursor = Some(node);

@@ -75,7 +75,8 @@ impl GraphPass for EliminateConcatCommonInputs {
     }
 }
 
-/// Returns the elements of `cat` with the result of `first` in place of the elements that it begins or ends with.
+/// Returns the elements of `cat`, with its first or last elements replaced by the result of `first`; `None` if they do
+/// not match.
 fn with_part(
     graph: &Graph,
     db: &AliasDb,

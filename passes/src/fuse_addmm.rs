@@ -57,7 +57,7 @@ impl GraphPass for FuseAddmm {
     }
 }
 
-/// Returns the `aten::mm` that `node` adds to something, and the other operand.
+/// Returns the `aten::mm` among the operands of the addition `node`, and the other operand.
 fn sum_with_product(graph: &Graph, node: NodeId, db: &AliasDb) -> Option<(NodeId, ValueId)> {
     if graph.kind_name(node) != "aten::add" || graph.operand_count(node) != 3 {
         return None;
@@ -78,7 +78,7 @@ fn sum_with_product(graph: &Graph, node: NodeId, db: &AliasDb) -> Option<(NodeId
     }
 }
 
-/// Returns whether `other` may be the first operand of `aten::addmm`, and if so whether it must be converted.
+/// Returns whether `other` must be converted to be the first operand of `aten::addmm`; `None` if it cannot be that.
 fn fits(graph: &Graph, product: NodeId, other: ValueId) -> Option<bool> {
     let tensor = |v: ValueId| match graph.ctx().type_kind(graph.ty(v)) {
         TypeKind::Tensor(ty) => Some(ty),

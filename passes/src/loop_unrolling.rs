@@ -61,7 +61,11 @@ impl GraphPass for LoopUnrolling {
     }
 }
 
-/// Unrolls the counted loops for which `wanted`, which receives body and constant length, returns true, inner ones first, and removes unused nodes.
+/// Unrolls counted loops, inner ones first, and removes unused nodes. `wanted` receives a loop's body and its constant length, and returns whether to unroll
+/// it.
+///
+/// # Errors
+/// None; the return type is that of passes.
 ///
 /// # Errors
 /// None; the type is that of passes.
@@ -102,7 +106,7 @@ pub(crate) fn unroll_all(
     clean_up(graph, cx, STATISTIC, before)
 }
 
-/// Returns true for a loop that always runs as often as its trip count states.
+/// Returns true for a loop that always runs exactly as often as its trip count.
 pub(crate) fn is_counted(graph: &Graph, node: NodeId) -> bool {
     let yes = |v: Option<ValueId>| v.and_then(|v| graph.constant(v)).and_then(|c| c.as_bool()) == Some(true);
     graph.kind(node) == symbols::PRIM_LOOP
@@ -185,7 +189,7 @@ fn carry_counter(graph: &mut Graph, node: NodeId, body: BlockId) {
     graph.insert_operand(return_node, 1, next);
 }
 
-/// Makes the loop one over [`FACTOR`] copies of its body, followed by one for the remaining iterations.
+/// Replaces the loop by one over [`FACTOR`] copies of its body, followed by one for the remaining iterations.
 fn split(graph: &mut Graph, node: NodeId, body: BlockId, count: ValueId) {
     let ctx = graph.ctx().clone();
     let mut b = Builder::before(graph, node);

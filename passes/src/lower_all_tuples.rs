@@ -113,7 +113,7 @@ fn built(graph: &Graph, value: ValueId) -> Option<Vec<ValueId>> {
     Some(graph.operands(construct).collect())
 }
 
-/// Returns the permutation of `len` indices that moves the last `count` to `index`.
+/// Returns the permutation of `len` indices that moves the last `count` to position `index`.
 fn moved(len: usize, count: usize, index: usize) -> Vec<usize> {
     let stay = len - count;
     (0..index).chain(stay..len).chain(index..stay).collect()
@@ -265,7 +265,7 @@ fn take_constant_apart(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>
     }
 }
 
-/// Returns the kind of a node with a remaining tuple.
+/// Returns the kind of a node that still has a tuple as operand or result.
 fn left_over(graph: &Graph) -> Option<String> {
     let is_tuple = |v: &ValueId| element_types(graph, graph.ty(*v)).is_some();
     let nodes = graph.all_nodes();

@@ -107,7 +107,7 @@ impl PeelLoops {
         (fits && length.is_none_or(|n| n > self.rounds)).then_some(body)
     }
 
-    /// Returns true for the lengths that [`peel`](Self::peel) makes: `min(n, rounds)`, and `n - min(n, rounds)`.
+    /// Returns true for the trip counts that [`peel`](Self::peel) creates: `min(n, rounds)`, and `n - min(n, rounds)`.
     fn is_peeled(&self, graph: &Graph, length: ValueId) -> bool {
         let made_by = |v: ValueId, kind: &str| graph.defining_node(v).filter(|n| graph.kind_name(*n) == kind);
         let bounded = |v: ValueId| {

@@ -53,9 +53,9 @@ const MAX_NESTING: usize = 16;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PipelineErrorKind {
-    /// There is no pass of this name; the second field is the most similar name, if any is similar.
+    /// There is no pass with this name. The second field is the most similar name, if there is a similar one.
     UnknownPass(String, Option<&'static str>),
-    /// The pass has no option of this name; the last field is the most similar name, if any is similar.
+    /// The pass has no option with this name. The last field is the most similar name, if there is a similar one.
     UnknownOption(&'static str, String, Option<&'static str>),
     /// The value is not valid for the option.
     BadValue(&'static str, OptionKind),
@@ -63,12 +63,12 @@ pub enum PipelineErrorKind {
     Expected(&'static str),
 }
 
-/// An invalid pipeline text, with the place of the error.
+/// An invalid pipeline text, with the location of the error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct PipelineError {
     /// The whole text.
     pub text: String,
-    /// The place of the error, in bytes.
+    /// The location of the error, in bytes.
     pub span: Range<usize>,
     /// The error.
     pub kind: PipelineErrorKind,
@@ -126,7 +126,7 @@ pub struct PipelineEntry {
     pub info: RegisteredPass,
     /// Its options, including defaults.
     pub options: PassOptions,
-    /// The pipeline in parentheses behind it, for steps that run one.
+    /// The nested pipeline in parentheses after it, for steps that have one.
     pub nested: Option<Vec<PipelineEntry>>,
     /// Its text, for messages and reproducers.
     pub text: String,
@@ -135,7 +135,7 @@ pub struct PipelineEntry {
 /// Parses `text` against the passes of `registry`.
 ///
 /// # Errors
-/// The first error, with its place.
+/// The first error, with its location.
 pub fn parse_pipeline(registry: &PassRegistry, text: &str) -> Result<Vec<PipelineEntry>, PipelineError> {
     let mut parser = Parser {
         registry,
@@ -168,7 +168,7 @@ impl<'a> Parser<'a> {
         self.at += rest.len() - rest.trim_start().len();
     }
 
-    /// Reads bytes up to the first character for which `stop` returns true, with their place.
+    /// Reads bytes up to the first character for which `stop` returns true, with their location.
     fn word(&mut self, stop: impl Fn(char) -> bool) -> (&'a str, Range<usize>) {
         let rest = self.rest();
         let len = rest.find(stop).unwrap_or(rest.len());

@@ -73,7 +73,7 @@ impl GraphPass for PropagateShapes {
 }
 
 enum Step {
-    /// Visits this node and those behind it.
+    /// Visits this node and the nodes after it.
     Nodes(Option<NodeId>),
     /// Sets the outputs of a branch after its sides.
     Join(NodeId),
@@ -109,7 +109,7 @@ fn refine(graph: &mut Graph, value: ValueId, found: Option<TypeId>, cx: &mut Pas
 
 /// The samples of unknown sizes.
 struct Samples {
-    /// The sample of each symbol; an unknown size gets a symbol of its own, counted down from -1000000.
+    /// The sample of each symbol. An unknown size gets a symbol of its own, counted down from -1000000.
     numbers: HashMap<i64, i64>,
     anonymous: i64,
     next: i64,
@@ -164,7 +164,7 @@ fn sampled(ctx: &Context, ty: TypeId, samples: &mut Samples) -> Option<TensorSha
     Some(TensorShape { dtype: t.dtype?, sizes })
 }
 
-/// Returns an operand: a constant, a tensor, or a list of those that was just built.
+/// Returns an operand: a constant, a tensor, or a list of these that is built in the graph.
 fn operand(graph: &Graph, value: ValueId, samples: &mut Samples) -> Option<ShapeOperand> {
     if let Some(constant) = graph.constant(value) {
         return Some(ShapeOperand::Constant(constant));

@@ -78,11 +78,11 @@ impl GraphPass for RemoveInplaceOps {
 }
 
 struct Tensors {
-    /// Kept valid as tensors are made: a view of one is not new.
+    /// The alias information, which is updated as tensors are created: a view of one is not new.
     db: AliasDb,
-    /// The original tensor of each tensor that this pass has made.
+    /// The original tensor of each tensor that this pass has created.
     known_as: HashMap<ValueId, ValueId>,
-    /// Whether a tensor is only reachable by its own names.
+    /// Whether a tensor is only reachable by its own values.
     alone: HashMap<ValueId, bool>,
 }
 
@@ -109,7 +109,8 @@ impl Tensors {
     }
 }
 
-/// Returns true if every use of the tensor only reads it or writes to it, and none but a result of the graph stores it.
+/// Returns true if every use of the tensor only reads it or writes to it, and nothing but a result of the graph stores
+/// it.
 fn stays_alone(graph: &Graph, tensor: ValueId, db: &AliasDb, catalogue: &Catalogue) -> bool {
     // The result of a write is the same tensor.
     let mut names = vec![tensor];
@@ -134,7 +135,7 @@ fn stays_alone(graph: &Graph, tensor: ValueId, db: &AliasDb, catalogue: &Catalog
     true
 }
 
-/// Returns true if no result of `user` shares memory with the tensor, and it does not keep using it.
+/// Returns true if no result of `user` shares memory with the tensor, and `user` does not store it.
 fn reads(graph: &Graph, user: NodeId, tensor: ValueId, db: &AliasDb) -> bool {
     let graphs = |a: &Attribute| matches!(a.value, AttributeValue::Graph(_) | AttributeValue::Graphs(_));
     graph.node_blocks(user).is_empty()

@@ -52,7 +52,7 @@ impl GraphPass for RemoveTensorMutation {
     }
 }
 
-/// Comparisons return bools; in place they write them in the dtype of the tensor.
+/// Comparisons. They return bools; in place they write them in the dtype of the tensor.
 const COMPARISONS: &[&str] = &[
     "aten::eq",
     "aten::ne",
@@ -71,7 +71,7 @@ const COMPARISONS: &[&str] = &[
     "aten::logical_xor",
 ];
 
-/// Operators whose functional variant returns something else than the in-place one writes.
+/// Operators whose functional variant returns another result than the in-place one writes.
 const NOT_FUNCTIONAL: &[&str] = &[
     "aten::requires_grad",
     "aten::set",
@@ -81,6 +81,9 @@ const NOT_FUNCTIONAL: &[&str] = &[
 ];
 
 /// Removes mutations by the nodes for which `wanted` returns true.
+///
+/// # Errors
+/// None; the return type is that of passes.
 ///
 /// # Errors
 /// None; the type is that of passes.

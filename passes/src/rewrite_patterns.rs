@@ -58,7 +58,7 @@ pub static INFO: PassInfo = PassInfo {
 /// The pass with the rules of files. See the [module documentation](self).
 #[derive(Clone, Debug, Default)]
 pub struct RewritePatterns {
-    /// Their paths.
+    /// The paths of the files.
     pub files: Vec<String>,
 }
 
@@ -99,7 +99,7 @@ pub struct Rule {
     pattern: Graph,
     replacement: Graph,
     condition: Option<Condition>,
-    /// The value of the pattern whose node gives new nodes their source range.
+    /// The value of the pattern whose defining node determines the source range of new nodes.
     range_of: Option<ValueId>,
 }
 
@@ -107,7 +107,7 @@ pub struct Rule {
 pub struct Match<'r> {
     pattern: &'r Graph,
     values: HashMap<ValueId, ValueId>,
-    /// Nodes of the graph, by those of the pattern.
+    /// The matched node for each node of the pattern.
     nodes: HashMap<NodeId, NodeId>,
 }
 
@@ -207,6 +207,9 @@ pub struct PatternRewriter {
 
 impl PatternRewriter {
     /// Rewrites `graph`, including the bodies of its forks. Returns the number of replaced matches.
+    ///
+    /// # Errors
+    /// None; the return type is that of passes.
     ///
     /// # Errors
     /// None; the type is that of passes.

@@ -33,11 +33,11 @@ pub enum DType {
     ComplexDouble = 10,
     /// `torch.bool`
     Bool = 11,
-    /// `torch.qint8`; stored, not computed with
+    /// `torch.qint8`; storage only.
     QInt8 = 12,
-    /// `torch.quint8`; stored, not computed with
+    /// `torch.quint8`; storage only.
     QUInt8 = 13,
-    /// `torch.qint32`; stored, not computed with
+    /// `torch.qint32`; storage only.
     QInt32 = 14,
     /// `torch.bfloat16`
     BFloat16 = 15,
@@ -168,7 +168,7 @@ impl DType {
         )
     }
 
-    /// Returns true for the quantised dtypes, which are stored as bytes and not computed with.
+    /// Returns true for the quantised dtypes, which can be stored and not computed with.
     pub fn is_quantized(self) -> bool {
         matches!(self, DType::QInt8 | DType::QUInt8 | DType::QInt32)
     }
@@ -189,7 +189,7 @@ pub struct Device {
     pub index: Option<u16>,
 }
 
-/// Kinds of devices that TorchScript archives name.
+/// Kinds of devices in TorchScript archives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum DeviceKind {
     /// The host.

@@ -203,7 +203,8 @@ pub fn freeze_with(
     })
 }
 
-/// The frozen-graph optimisations on the methods that freezing keeps, with the clean-up that freezing again would do.
+/// Runs the frozen-graph optimisations on the methods that freezing keeps, and the clean-up that another freezing would
+/// do.
 struct OptimizeFrozenMethods {
     preserve: Vec<String>,
     optimize: OptimizeFrozenGraph,

@@ -26,7 +26,8 @@ fn compare(graph: &Graph, a: &Use, b: &Use) -> Ordering {
     graph.compare(a.user, b.user).unwrap_or(Ordering::Equal)
 }
 
-/// Puts the outputs of a branch or loop into `order`, and with them the results of its blocks, and what a loop carries.
+/// Reorders the outputs of a branch or loop by `order`, together with the results of its blocks and the carried values
+/// of a loop.
 pub fn permute(graph: &mut Graph, node: NodeId, order: &[usize]) {
     let is_loop = graph.kind(node) == symbols::PRIM_LOOP;
     graph.permute_outputs(node, order);

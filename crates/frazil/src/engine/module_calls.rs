@@ -1,4 +1,4 @@
-//! Calls of modules, with the hooks around `forward`: scripted ones, and those that callers register.
+//! Calls of modules, with the hooks around `forward`: scripted ones and registered ones.
 
 use crate::engine::Engine;
 use crate::engine::hooks::{CallArguments, HookId, HookOptions, Receiver};
@@ -159,7 +159,7 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// As [`call`](Self::call); also if a hook raises.
+    /// The errors of [`call`](Self::call); also if a hook raises.
     pub fn call_module(&mut self, args: &[Value]) -> Result<Value, CallError> {
         self.call_module_with(args, &[])
     }

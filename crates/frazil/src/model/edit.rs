@@ -14,8 +14,8 @@ impl Model {
         text::print_module(self.module(), elide)
     }
 
-    /// Returns the model with an edited graph of `method`, a dotted path for a submodule's. The graph is verified afterwards against the schemas of the
-    /// session; this model is not changed.
+    /// Returns the model with an edited graph of `method`, which may be the dotted path of a submodule's method. The result is verified against the schemas of
+    /// the session. This model is not changed.
     ///
     /// ```
     /// use frazil::Session;

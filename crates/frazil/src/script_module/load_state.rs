@@ -33,8 +33,8 @@ use std::sync::Arc;
 pub struct LoadStateDictOptions {
     /// Whether missing or unexpected names are errors.
     pub strict: bool,
-    /// Whether the tensors replace those of the module, with their dtypes and layouts, instead of being copied into them. Gradient flags of parameters
-    /// do not change.
+    /// Whether the tensors replace those of the module, with their dtypes and layouts, instead of being copied into them. Gradient flags of parameters do not
+    /// change.
     pub assign: bool,
 }
 
@@ -158,7 +158,7 @@ impl ScriptModuleMut<'_> {
     }
 }
 
-/// Reports mismatches as PyTorch does.
+/// Reports mismatches with PyTorch's messages.
 fn check(name: &str, keys: &IncompatibleKeys, errors: Vec<String>, strict: bool) -> Result<()> {
     let quoted = |names: &[String]| {
         let names: Vec<String> = names.iter().map(|n| format!("\"{n}\"")).collect();
@@ -188,7 +188,7 @@ fn check(name: &str, keys: &IncompatibleKeys, errors: Vec<String>, strict: bool)
 /// A state dictionary that is being loaded.
 struct Load<'l> {
     loaded: &'l mut Model,
-    /// Copies into tensors of the module that are delayed until the targets are read.
+    /// Pending copies into tensors of the module, which are executed before the targets are read.
     pending: Vec<(Arc<TensorData>, Tensor)>,
     keys: IncompatibleKeys,
     errors: Vec<String>,

@@ -83,8 +83,8 @@ impl ScriptModule<'_> {
         Ok(state)
     }
 
-    /// Collects the state as [`state_dict`](Self::state_dict) does, into a dictionary that may have entries already (the argument `destination`): for
-    /// each module first parameters, then buffers, then submodules.
+    /// Adds the state to a dictionary that may already have entries (the argument `destination`). As in [`state_dict`](Self::state_dict), each module's
+    /// parameters come first, then its buffers, then its submodules.
     ///
     /// ```
     /// # use frazil::{StateDict, StateDictOptions};
@@ -126,8 +126,8 @@ impl ScriptModule<'_> {
         })
     }
 
-    /// Calls `each` with the module and everything below it, under every name, before and after its submodules. The text is the prefix of
-    /// the module's own attributes.
+    /// Calls `each` with the module and everything below it, under every name, before and after its submodules. The string argument is the prefix of the
+    /// module's own attributes.
     pub(super) fn walk(
         self,
         prefix: &str,

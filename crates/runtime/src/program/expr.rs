@@ -74,7 +74,7 @@ pub enum UnaryOp {
     Round,
     /// Rounds towards zero.
     Trunc,
-    /// -1, 0 or 1; NaN gives 0 as in `torch.sign`.
+    /// Sign: -1, 0 or 1; NaN gives 0 as in `torch.sign`.
     Sign,
     /// True if x is NaN. The result is `Bool`.
     IsNan,

@@ -100,7 +100,7 @@ pub fn has_channels_innermost(sizes: &[i64], strides: &[i64]) -> bool {
     }
 }
 
-/// Returns true if the tensor has the strides of [`channels_last_strides`]. Dimensions of extent 1 may have any stride.
+/// Returns true if the strides are those of [`channels_last_strides`]. Dimensions of extent 1 may have any stride.
 pub fn is_channels_last(sizes: &[i64], strides: &[i64]) -> bool {
     let wanted = channels_last_strides(sizes);
     matches!(sizes.len(), 4 | 5)

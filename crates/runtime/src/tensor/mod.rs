@@ -418,8 +418,8 @@ impl Tensor {
         Ok(out)
     }
 
-    /// Returns only the first index of dimensions in which `window`, a tensor of the same sizes, has stride 0. So elements at one position of `window` are read
-    /// once.
+    /// Returns a view that contains one element for each position of `window`, a tensor of the same sizes. A dimension in which `window` has stride 0 is
+    /// reduced to its first index.
     pub(crate) fn once(&self, window: &Tensor) -> Result<Tensor, TensorError> {
         let kept = self.sizes.iter().zip(&window.strides);
         let sizes: Dims = kept

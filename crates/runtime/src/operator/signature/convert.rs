@@ -250,7 +250,7 @@ impl Converter<'_> {
         }
     }
 
-    /// Returns whether `ty` is known to be the type of all items.
+    /// Returns whether `ty` is a known element type, and all items have it.
     fn all_are<'v>(&self, mut items: impl Iterator<Item = &'v Value>, ty: TypeId) -> bool {
         ty != types::ANY && items.all(|v| is_subtype(self.ctx, v.ty(self.ctx), ty))
     }
