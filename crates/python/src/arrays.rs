@@ -64,7 +64,7 @@ pub(crate) fn is_torch_tensor(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// The arrays of one call.
 pub(crate) struct Arrays<'py> {
     py: Python<'py>,
-    /// The kind of results of calls whose arguments contain no arrays.
+    /// The kind of results of calls without arrays among their arguments.
     default: Kind,
     found: Option<Kind>,
     shared: SharedArrays<'py>,
@@ -168,7 +168,7 @@ impl<'py> Arrays<'py> {
         }
     }
 
-    /// The kind of the call's results, which follows its arguments.
+    /// The kind of arrays among the call's results, which follows from its arguments.
     pub(crate) fn kind(&self) -> Kind {
         self.found.unwrap_or(self.default)
     }

@@ -222,7 +222,7 @@ fn freeze_options(preserve: Vec<String>, optimize_numerics: bool) -> FreezeOptio
         .optimize_numerics(optimize_numerics)
 }
 
-/// A model that was derived from another.
+/// Returns a model that was derived from another.
 fn derived(
     py: Python<'_>,
     from: &ScriptModule,

@@ -75,7 +75,10 @@ impl ScriptModule {
         }
     }
 
-    /// The module, which must be the whole model.
+    /// The whole model of the module.
+    ///
+    /// # Errors
+    /// For submodules, which do not support the operation `done`.
     ///
     /// # Errors
     /// For submodules, which do not support the operation `done`.

@@ -29,7 +29,7 @@ pub(crate) struct Values<'m, 'py> {
 }
 
 impl<'m, 'py> Values<'m, 'py> {
-    /// `default` is the kind of arrays in results if no argument is an array.
+    /// Returns conversions for one call. `default` is the kind of arrays in results if no argument is an array.
     pub(crate) fn new(py: Python<'py>, model: &'m Model, default: Kind) -> Values<'m, 'py> {
         Values {
             model,
@@ -232,7 +232,7 @@ impl<'m, 'py> Values<'m, 'py> {
         }
     }
 
-    /// `Any` if there are no items: arguments get the declared type.
+    /// The common type of the items; `Any` without items, because arguments get the declared type.
     fn common_type(&self, items: &[Value]) -> TypeId {
         let ctx = self.ctx();
         let mut each = items.iter().map(|item| item.ty(ctx));
@@ -314,7 +314,7 @@ impl<'m, 'py> Values<'m, 'py> {
         }
     }
 
-    /// The class of a NamedTuple, made once.
+    /// The Python class of a NamedTuple, which is created on first use.
     fn named_tuple<'n>(&self, name: SymbolId, fields: impl Iterator<Item = &'n str>) -> PyResult<Bound<'py, PyAny>> {
         let fields: Vec<&str> = fields.collect();
         let name = self.ctx().name(name);
@@ -332,7 +332,7 @@ impl<'m, 'py> Values<'m, 'py> {
         Ok(class)
     }
 
-    /// The member of the caller's own enumeration, if one of its members was an argument before; else of a new enumeration.
+    /// The Python member of an enumeration: of the caller's own enumeration, if one of its members was an argument before, else of a new one.
     fn write_member(&self, member: &EnumMember) -> PyResult<Bound<'py, PyAny>> {
         let name = self.ctx().name(member.class);
         let known = classes(self.py)?.bind(self.py);

@@ -13,7 +13,7 @@ use core::ffi::c_void;
 use pool::Pool;
 use steps::{Memory, ParallelFor, Runner, Step};
 
-/// Nothing here panics; the language requires the function without the standard library.
+/// The panic handler, which is never called; the language requires it without the standard library.
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     loop {
@@ -21,7 +21,7 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     }
 }
 
-/// Makes a pool of `threads` threads, including the caller. Null if memory is short.
+/// Returns a new pool of `threads` threads, including the caller; null if memory is short.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_rt_pool_new(threads: u64) -> *mut c_void {
     let Some(pool) = Pool::new(threads as usize) else {
@@ -39,7 +39,7 @@ pub extern "C" fn frazil_rt_pool_new(threads: u64) -> *mut c_void {
 /// Frees a pool from [`frazil_rt_pool_new`].
 ///
 /// # Safety
-/// `pool` came from that function, and is not used any more.
+/// `pool` is from that function, and is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_rt_pool_drop(pool: *mut c_void) {
     if !pool.is_null() {

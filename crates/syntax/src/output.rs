@@ -73,7 +73,7 @@ impl OutputFile {
         }
     }
 
-    /// Returns the regular file at `path`. It gets the permissions of the existing file `found`, if that belongs to the user.
+    /// Returns an output to the regular file at `path`. The file gets the permissions of the existing file `found`, if that belongs to the user.
     fn regular(path: PathBuf, found: Option<Metadata>) -> io::Result<OutputFile> {
         let temporary = temporary::create_in(match path.parent() {
             Some(folder) if folder != Path::new("") => folder,

@@ -14,11 +14,11 @@ use crate::value::{Outcome, kind};
 /// The tolerance for floating-point numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
-    /// Relative to the expected number.
+    /// Tolerance relative to the expected number.
     pub rtol: f64,
-    /// Absolute.
+    /// Absolute tolerance.
     pub atol: f64,
-    /// Both, for 16-bit elements, if they have a tolerance of their own.
+    /// The tolerance for 16-bit elements, relative and absolute, if it differs.
     pub half: Option<f64>,
 }
 

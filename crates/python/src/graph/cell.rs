@@ -19,7 +19,7 @@ struct Versioned {
     version: u64,
 }
 
-/// A handle on a node, block or value of a graph.
+/// A handle of a node, block or value of a graph.
 #[derive(Clone)]
 pub(crate) struct Handle<I> {
     pub(crate) cell: Arc<GraphCell>,
@@ -64,7 +64,7 @@ impl GraphCell {
     }
 }
 
-/// A part of a graph that a handle identifies.
+/// A part of a graph (node, block or value) that a handle identifies.
 pub(crate) trait Part: Copy + Eq + std::hash::Hash {
     /// The name of the kind in messages.
     const NAME: &'static str;

@@ -42,7 +42,7 @@ impl Graph {
         Ok(Graph::new(&model, Some(path), graph))
     }
 
-    /// A graph that belongs to no method of `model`.
+    /// A graph without a method of `model`.
     pub(crate) fn loose(model: &Model, graph: Ir) -> Graph {
         Graph::new(model, None, graph)
     }

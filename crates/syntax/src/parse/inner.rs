@@ -1,4 +1,4 @@
-//! Graphs in attributes: `foo::bar[body=graph<0>, cases=[graph<1>, graph<2>]]()`, and behind the graph `with graph<0> = graph(...)`.
+//! Graphs in attributes: `foo::bar[body=graph<0>, cases=[graph<1>, graph<2>]]()`, and after the graph `with graph<0> = graph(...)`.
 
 use super::graph::GraphParser;
 use crate::diagnostics::{Parsed, Reported};

@@ -30,7 +30,7 @@ const fn conversion(kind: NumberKind) -> NumberRead {
     }
 }
 
-/// `int(x)`: of a `Scalar` it is stricter than of a tensor, since it goes through 32 bits.
+/// The read for `int(x)`. Of a `Scalar` it is stricter than of a tensor, because it converts through 32 bits.
 const INT: NumberRead = NumberRead {
     scalar_limit: Some(DType::Int),
     ..conversion(NumberKind::Int)
@@ -365,7 +365,7 @@ fn compare(call: &Call<'_>, wanted: fn(Ordering) -> bool) -> Result<Results, OpE
     one(order(call.arg(0), call.arg(1)).is_some_and(wanted))
 }
 
-/// Converts as the processor does: a value out of range becomes the least integer.
+/// Converts as the processor does: a value out of range becomes the smallest integer.
 pub(super) fn to_integer(f: f64) -> i64 {
     if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&f) {
         f as i64
