@@ -66,9 +66,6 @@ impl GraphPass for LoopUnrolling {
 ///
 /// # Errors
 /// None; the return type is that of passes.
-///
-/// # Errors
-/// None; the type is that of passes.
 pub(crate) fn unroll_all(
     graph: &mut Graph,
     cx: &mut PassContext<'_>,

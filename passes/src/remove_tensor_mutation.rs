@@ -84,9 +84,6 @@ const NOT_FUNCTIONAL: &[&str] = &[
 ///
 /// # Errors
 /// None; the return type is that of passes.
-///
-/// # Errors
-/// None; the type is that of passes.
 pub(crate) fn remove_where(
     graph: &mut Graph,
     cx: &mut PassContext<'_>,

@@ -210,9 +210,6 @@ impl PatternRewriter {
     ///
     /// # Errors
     /// None; the return type is that of passes.
-    ///
-    /// # Errors
-    /// None; the type is that of passes.
     pub fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<usize, PassError> {
         let mut done = 0;
         support::for_each_subgraph(graph, |g| {

@@ -54,9 +54,6 @@ impl OutputFolder<'_> {
     ///
     /// # Errors
     /// If it cannot be created.
-    ///
-    /// # Errors
-    /// If it cannot be made.
     pub fn create(path: &Path) -> Result<OutputFolder<'_>, Failure> {
         let is_device = std::fs::metadata(path).is_ok_and(|found| !found.is_dir() && !found.is_file());
         if !is_device {

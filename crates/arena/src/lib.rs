@@ -85,8 +85,6 @@ struct Writer {
 /// Stores each distinct `T` once, and numbers them in the order of their first appearance.
 ///
 /// It is `Sync`: threads may intern and read at the same time. Reading needs no lock.
-///
-/// `Sync`: threads may intern and read at the same time. Reading takes no lock.
 pub struct Interner<T: ?Sized + 'static> {
     // Declared before `writer`, so dropped before the arena that it points into (it has no destructor that would read
     // it).

@@ -4,9 +4,6 @@
 ///
 /// A scalar or a type without component types is one level, a list of it two. Python's limit is also 1000 levels (`sys.getrecursionlimit()`), so PyTorch cannot
 /// have compiled a deeper program.
-///
-/// A scalar or a type without component types is one level, a list of it two. Python's limit is 1000 levels too (`sys.getrecursionlimit()`), so PyTorch cannot
-/// have compiled a deeper program.
 pub const MAX_NESTING: usize = 1000;
 
 /// Bytes of stack that one level of a recursion may use, including all calls: the remaining stack below which [`with_stack`] allocates a new one. The largest

@@ -24,8 +24,6 @@ pub struct Storage {
 /// An owner of bytes that can reproduce them: an open file, or a computation. It need not store them permanently.
 ///
 /// [`AsRef`] returns all bytes, and stores them; they are always the same.
-///
-/// [`AsRef`] returns all bytes, and keeps them; they are always the same.
 pub trait Source: AsRef<[u8]> + Send + Sync {
     /// Returns the number of bytes.
     fn len(&self) -> usize {

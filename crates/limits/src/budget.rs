@@ -254,9 +254,6 @@ impl Budget {
     ///
     /// # Errors
     /// If a limit of this budget, or of an enclosing one, is or was exceeded.
-    ///
-    /// # Errors
-    /// If a limit of this budget, or of one around it, is or was exceeded.
     pub fn finish(&self) -> Result<(), Exceeded> {
         match self.exceeded() {
             Some(exceeded) => Err(exceeded.clone()),

@@ -140,9 +140,6 @@ pub(crate) fn other_device(number: i32) -> PyErr {
 ///
 /// # Errors
 /// `TypeError` if it is on another device or has elements of an unknown type; `ValueError` if the capsule has been used.
-///
-/// # Errors
-/// `TypeError` if it is on another device or has elements of an unknown type; `ValueError` if the capsule has been used.
 pub(crate) fn import(capsule: &Bound<'_, PyAny>) -> PyResult<(Imported, Layout)> {
     let capsule = capsule.cast::<PyCapsule>()?;
     let managed = capsule

@@ -79,9 +79,6 @@ impl ScriptModule {
     ///
     /// # Errors
     /// For submodules, which do not support the operation `done`.
-    ///
-    /// # Errors
-    /// For submodules, which do not support the operation `done`.
     pub(crate) fn whole(&self, py: Python<'_>, done: &str) -> PyResult<Model> {
         match self.path.is_empty() {
             true => Ok(Model::clone(&*self.instance.model(py)?)),

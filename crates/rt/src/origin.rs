@@ -6,9 +6,6 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 /// Identifies the process in which it was created. In a forked child of that process, [`Origin::is_here`] returns false.
 ///
-/// The mark is a page that Linux clears in every child (since 4.14). Without such a page, process ids are compared, which may be reused, and differ between
-/// namespaces.
-///
 /// The mark is a page that Linux clears in every child (since 4.14). Without such a page, process ids are compared, which may be
 /// reused, and differ between namespaces.
 pub struct Origin {

@@ -20,8 +20,6 @@ const MAX_THREADS: usize = 64;
 /// is dropped.
 ///
 /// Threads do not survive a fork. The first run in the child starts new ones.
-///
-/// Threads do not survive a fork. The first run in the child starts them anew.
 pub struct Pool {
     shared: *mut Shared,
     /// Number of working threads, including the caller.
@@ -130,8 +128,6 @@ impl Pool {
     /// Begins a run of several loops, which ends when the result is dropped. Threads stay awake between the loops.
     ///
     /// Only one thread may call this function at a time.
-    ///
-    /// Only one thread calls this function at a time.
     pub fn begin_run(&self) -> Run<'_> {
         if !self.is_here() {
             // SAFETY: the threads that used the memory are not in this process.

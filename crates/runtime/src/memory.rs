@@ -87,9 +87,6 @@ pub fn copied<T: Copy>(items: &[T]) -> Result<Vec<T>, OutOfMemory> {
 ///
 /// # Errors
 /// When it could not.
-///
-/// # Errors
-/// When it would not.
 pub fn check_items(len: i64, bytes: usize) -> Result<(), OutOfMemory> {
     let len = usize::try_from(len).unwrap_or(0);
     check_available(len.saturating_mul(bytes))
@@ -99,9 +96,6 @@ pub fn check_items(len: i64, bytes: usize) -> Result<(), OutOfMemory> {
 ///
 /// # Errors
 /// When it could not.
-///
-/// # Errors
-/// When it would not.
 pub fn check_available(bytes: usize) -> Result<(), OutOfMemory> {
     with_capacity::<u8>(bytes).map(drop)
 }

@@ -2,9 +2,6 @@
 //!
 //! Threads do not survive a fork: in the child process, no thread would run the tasks of its parent's pool, and a wait for them would never end. So a pool
 //! belongs to the process that started it, and a child starts its own.
-//!
-//! Threads do not survive a fork: in the child, no thread would run the tasks of a pool of its parent, and a wait for them would not end.
-//! So a pool serves the process that started it, and a child starts its own.
 
 use frazil_limits::{Budget, Latch};
 use frazil_rt::{Origin, SignalsBlocked};
@@ -124,9 +121,6 @@ pub fn install<R: Send>(pool: &ThreadPool, work: impl FnOnce() -> R + Send) -> R
 ///
 /// A pool's thread that waits for parallel work runs other work of the pool meanwhile. If that work waits for a result of the first, there is a deadlock. If
 /// the system refuses a thread, `work` runs on the caller.
-///
-/// A thread of a pool that waits for parallel work does other work of the pool meanwhile. If that work waits for what the first is making, neither
-/// comes to an end. Where the system refuses a thread, `work` runs here.
 pub fn outside_of_pools<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     if rayon::current_thread_index().is_none() {
         return work();

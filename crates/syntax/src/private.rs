@@ -1,7 +1,5 @@
 //! Private folders and files, for data that is trusted when it is read again, in particular machine code. No other user can have written them.
 //!
-//! A checksum detects accidental damage. Ownership and permissions protect against other users of the machine: ¶
-//!
 //! A checksum detects accidental damage. Ownership and permissions protect against other users of the machine:
 //!
 //! - A folder, and missing parent folders, are created with mode 0700 and files with 0600, independently of the process's file mode mask.

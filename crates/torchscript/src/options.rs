@@ -75,7 +75,4 @@ pub struct TraceContext {
 ///
 /// # Errors
 /// The reason why the function cannot be traced.
-///
-/// # Errors
-/// Why that cannot be traced.
 pub type Tracer<'a> = &'a (dyn Fn(&Module, &TraceContext, &TraceRequest) -> Result<Graph, String> + Sync);

@@ -376,8 +376,10 @@ fn fork_arguments(methods: &[Method], objects: &[Scope]) -> HashSet<(ObjectId, S
     found
 }
 
-/// Checks that no assigned attribute is declared as an interface. # Errors Such an attribute: its class is unknown
-/// before the module runs.
+/// Checks that no assigned attribute is declared as an interface.
+///
+/// # Errors
+/// If there is one: its class is unknown before the module runs.
 fn refuse_assigned_interfaces(module: &Module, assigned: &HashSet<(SymbolId, SymbolId)>) -> Result<(), FreezeError> {
     let is_interface = |(class, name): &(SymbolId, SymbolId)| {
         let attribute = module.unit.class(*class).and_then(|c| c.attributes.get(name));

@@ -57,9 +57,6 @@ const STATISTIC: &str = "calls inlined";
 ///
 /// # Errors
 /// Recursion, calls that do not fit, and results that are too large.
-///
-/// # Errors
-/// Recursion, calls that do not fit, and results that are too large.
 pub fn inline_functions(
     module: &mut Module,
     functions: &[FunctionId],

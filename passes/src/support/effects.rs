@@ -1,8 +1,6 @@
 //! Effects of nodes except writes to memory, which [`crate::AliasDb`] analyses: output, exceptions, the state of random generators, calls of unknown operators.
 //!
 //! An operator without a schema has every effect.
-//!
-//! An operator without a schema has every effect.
 
 use frazil_ir::schema::{Catalogue, Determinism, FunctionSchema};
 use frazil_ir::{Constant, Graph, NodeId, SymbolId, ValueId, symbols, types};

@@ -3,10 +3,6 @@
 //! A bool may have *facts* for the case that it is true, and for the case that it is false. Comparisons create them, `not` swaps them, and branches join them,
 //! which covers `and` and `or`. Facts that hold on one side of a branch hold in its block. If the other side raises, they also hold after the branch. Facts are
 //! about SSA values, so they never become invalid.
-//!
-//! A bool may have *facts*: what holds if it is true, and what holds if it is false. Comparisons create them, `not` swaps them, and branches
-//! join them, which covers `and` and `or`. Facts that hold on one side of a branch hold in its block; if the other side raises, they also hold
-//! after the branch. Facts are about SSA values, so they never become invalid.
 
 use frazil_ir::{BlockId, Graph, NodeId, ValueId, symbols, types};
 use std::collections::{HashMap, HashSet};

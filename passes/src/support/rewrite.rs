@@ -66,9 +66,6 @@ pub fn rewrite_nodes(
 ///
 /// # Errors
 /// None; the return type is that of passes.
-///
-/// # Errors
-/// None; the type is that of passes.
 pub fn clean_up(graph: &mut Graph, cx: &mut PassContext<'_>, statistic: &str, before: u64) -> Result<(), PassError> {
     if cx.counted(statistic) == before {
         return Ok(());

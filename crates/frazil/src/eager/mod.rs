@@ -331,8 +331,6 @@ impl Var {
     /// Returns the sizes as plain numbers, which are constants in a recorded graph.
     ///
     /// See [`Var::size`] for an example.
-    ///
-    /// See [`Var::size`] for an example.
     pub fn sizes(&self) -> Vec<i64> {
         self.get().sizes().to_vec()
     }

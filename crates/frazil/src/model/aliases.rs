@@ -28,8 +28,6 @@ impl Loaded {
     ///
     /// See [`Aliases`] for an example.
     ///
-    /// See [`Aliases`] for an example.
-    ///
     /// # Errors
     /// If there is no such graph.
     pub fn aliases(&self, method: &str) -> Result<Aliases> {

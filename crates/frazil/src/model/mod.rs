@@ -81,8 +81,6 @@ pub fn pipeline_of_reproducer(text: &str) -> Option<&str> {
 ///
 /// Cloning is cheap, because weights are shared.
 ///
-/// Cloning is cheap enough before every change, since weights are shared.
-///
 /// ```
 /// # use frazil::ir::DType;
 /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \

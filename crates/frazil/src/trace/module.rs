@@ -188,7 +188,10 @@ impl Parameters {
         Ok(Model::of(session.clone(), module))
     }
 
-    /// Returns the name as a symbol. # Errors If another attribute of the owner has the name.
+    /// Returns the name as a symbol.
+    ///
+    /// # Errors
+    /// If another attribute of the owner has the name.
     fn free_name(
         &self,
         ctx: &Context,

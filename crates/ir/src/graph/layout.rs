@@ -2,9 +2,6 @@
 //!
 //! A node's order key grows along its block. A new node gets a key between those of its neighbours. If there is no room, keys of the following nodes are
 //! increased as far as needed (locally, as in Cranelift's layout, not over the whole block).
-//!
-//! A node's order key grows along its block. New nodes get a key between their neighbours'; if there is no room, keys of the
-//! following nodes are increased as far as needed (locally, as in Cranelift's layout, not over the whole block).
 
 use super::{BlockId, Change, Graph, NodeId, ValueId};
 use crate::symbols;

@@ -1,9 +1,6 @@
 //! Properties of operators that their schemas do not state, and alternative names.
 //!
 //! The dialects' entries state them once. The catalogue stores them for code without access to entries (front ends, passes on schemas alone).
-//!
-//! The dialects' entries state them once. The catalogue keeps them, so that code which knows no entries (front ends, passes on schemas
-//! alone) can look them up.
 
 use crate::SymbolId;
 

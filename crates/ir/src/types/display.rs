@@ -2,9 +2,6 @@
 //!
 //! In PyTorch, types inside dictionaries and unions have another form than elsewhere: `Future[Tensor]` becomes `Future(Tensor)`, a NamedTuple becomes its
 //! qualified name, and a tensor loses its refinement. [`TypeStyle::Ir`] does the same.
-//!
-//! PyTorch prints a type in two ways that differ inside dictionaries and unions: `Future[Tensor]` becomes `Future(Tensor)` there, a
-//! NamedTuple its qualified name, and a tensor loses its refinement. [`TypeStyle::Ir`] does the same.
 
 use super::{Dim, TensorType, TypeKind};
 use crate::stack::with_stack;

@@ -3,9 +3,6 @@
 //!
 //! Lanes contain the real and imaginary parts as `f64`. Results for complex64 overflow where `f32` does: results are rounded ([`round`]), and functions whose
 //! intermediate values matter are generic over the width of a part.
-//!
-//! Lanes hold the parts as `f64`. What PyTorch computes of complex64 overflows where `f32` does: results are rounded ([`round`]), and functions
-//! whose intermediate values matter are generic over the width of a part.
 
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, LN_2};
 

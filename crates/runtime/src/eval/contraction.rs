@@ -5,12 +5,6 @@
 //! single stride, or if it is padded or of a half dtype. If there are too few rows or columns for packing to pay, [`Long`] multiplies without it.
 //!
 //! Matmuls, linear layers, and convolutions of any rank, stride, dilation and grouping are executed here. For convolutions, the packing is im2col.
-//!
-//! A nest whose body is `in0 * in1` and whose reduction is a sum is a matmul for each index of its *batch* loops: the
-//! loops that only the first operand uses are the product's rows, those that only the second one uses its columns, the
-//! reduction loops its depth. An operand whose rows or depth are not single strides, or that is padded or of a half dtype, is
-//! packed first; where there are too few rows or columns for that to pay, [`Long`] multiplies without. Matmuls, linear
-//! layers, and convolutions of any rank, stride, dilation and grouping (whose packing is the well-known im2col) all come here.
 
 use super::direct::Long;
 use super::gemm::{GemmFloat, Matrix, gemm};

@@ -2,9 +2,6 @@
 //!
 //! Packing the long operand of such a contraction would cost more than multiplying it. Each step of the depth adds its multiples directly to the results, a run
 //! of elements at a time, and reads the operand in place.
-//!
-//! Packing the long operand of such a product would cost more than multiplying it. Each step of the depth adds its multiples
-//! to the results right away, a run of elements at a time, straight from where the operand has them.
 
 use super::gemm::{GemmFloat, Matrix};
 use crate::shape::Dims;

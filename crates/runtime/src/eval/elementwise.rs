@@ -2,9 +2,6 @@
 //!
 //! All operands of a pointwise expression are broadcast, so their strides determine all accesses. The expression depends on dtypes and not on sizes, so it is
 //! checked once for many calls.
-//!
-//! A loop nest says for each operand how its coordinates follow from the loops. Of a pointwise expression that is always the same, broadcasting, so
-//! that the operands' strides say it all; the expression itself depends on dtypes and not on sizes, and one check of it lasts for many calls.
 
 use super::staged::{SMALL, Staging};
 use super::structured::{PARALLEL_THRESHOLD, store};

@@ -2,9 +2,6 @@
 //!
 //! For few elements, binding a loop nest to its operands costs more than the computation. A tape stores which element of each operand every iteration reads.
 //! Each step then evaluates its expression over all iterations at once. A tape can be reused for all calls with dense operands.
-//!
-//! To bind a loop nest to its operands costs more than a few elements take to compute. A tape knows which element of each operand every
-//! iteration reads, so that a step is a run of its expression over all iterations at once, and serves all calls whose operands are dense.
 
 use super::scalar_expr::fill as constant;
 use super::staged::{SMALL, Staging};

@@ -3,10 +3,6 @@
 //! A call that may use several threads starts them at its first fork. It ends after all of its forks have ended, so no thread outlives it. A fork is run by an
 //! idle thread or by the thread that waits for it, whichever comes first. So a thread only blocks on a fork that is running, and nested waits cannot exhaust
 //! the threads.
-//!
-//! A call that may use several threads starts them at its first fork, and ends when all that was forked has ended: no thread outlives it. A fork is
-//! run by the first of an idle thread and the thread that waits for it; so waiting only ever blocks on a fork that is
-//! being done, and forks that wait for forks cannot use up the threads.
 
 use super::run::Run;
 use super::{Interpreter, lock};

@@ -189,9 +189,6 @@ impl Interpreter {
     ///
     /// # Errors
     /// When an attribute contains a value that modules cannot, such as a future.
-    ///
-    /// # Errors
-    /// When an attribute holds what no module can keep, such as a future.
     pub fn snapshot(&self) -> Result<Option<Module>, ExportError> {
         let Some(module) = &self.module else { return Ok(None) };
         let mut out = Module::clone(module);
@@ -208,9 +205,6 @@ impl Interpreter {
     ///
     /// # Errors
     /// Exceptions of the program, and missing operators.
-    ///
-    /// # Errors
-    /// What the program raises, and what is missing to run it.
     pub fn run_graph(&self, graph: &Graph, args: &[Value]) -> Result<Vec<Value>, ExecError> {
         let plan = self.plan(graph);
         self.run(|mut run| run.graph(graph, &plan, args))
@@ -220,9 +214,6 @@ impl Interpreter {
     ///
     /// # Errors
     /// Exceptions of the operator, and missing semantics.
-    ///
-    /// # Errors
-    /// What the operator raises, and what is missing to run it.
     pub fn run_operator(&self, operator: &Operator, values: &[Value]) -> Result<Results, ExecError> {
         if let Semantics::Composite(body) = operator.semantics() {
             return self.run(|mut run| run.composite(operator, body, values));
@@ -236,9 +227,6 @@ impl Interpreter {
     ///
     /// # Errors
     /// Exceptions of the program, invalid arguments, and missing operators.
-    ///
-    /// # Errors
-    /// What the program raises, what is wrong with the arguments, and what is missing to run it.
     pub fn call(&self, name: &str, args: &[Value]) -> Result<Value, ExecError> {
         let (module, _, _) = self.method(name)?;
         let known = lock(&self.signatures).get(name).cloned();
@@ -258,9 +246,6 @@ impl Interpreter {
     ///
     /// # Errors
     /// Exceptions of the program, and missing operators.
-    ///
-    /// # Errors
-    /// What the program raises, and what is missing to run it.
     pub fn call_bound(&self, name: &str, args: &[Value]) -> Result<Value, ExecError> {
         let (_, receiver, function) = self.method(name)?;
         let mut all = Vec::with_capacity(args.len() + 1);

@@ -2,9 +2,6 @@
 //!
 //! An archive contains the result of `__getstate__`, and PyTorch passes it to `__setstate__` during loading. A module stores it as [`Module::state`];
 //! [`restore`] converts it to attributes, and [`store`] is the inverse. Both run the program, with a limited number of steps.
-//!
-//! An archive holds what `__getstate__` gave, and PyTorch calls `__setstate__` with it while it loads. Modules carry it as
-//! [`Module::state`]; [`restore`] makes attributes of it, and [`store`] is the way back. Both run the program, for a bounded number of steps.
 
 use super::{Interpreter, lock};
 use crate::error::TensorError;

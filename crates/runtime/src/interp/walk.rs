@@ -1,10 +1,7 @@
 //! The walker of TorchScript, which executes a graph node by node for every engine.
 //!
 //! [`walk`] runs the steps of a [`GraphPlan`]: blocks, `prim::If`, `prim::Loop`, `with`, the limits on nesting, and the choice of overloads by values. A
-//! [`Host`] defines the values, and implements operators, attributes and calls: ¶
-//!
-//! [`walk`] runs the steps of a [`GraphPlan`]: blocks, `prim::If`, `prim::Loop`, `with`, the limits on nesting, and the choice of overloads by values. What the
-//! values are, and what operators, attributes and calls do, is up to a [`Host`]:
+//! [`Host`] defines the values, and implements operators, attributes and calls:
 //!
 //! - The interpreter's values are complete.
 //! - Specialisation has tensors without elements. A condition may be unknown ([`Host::known`]), and the walk continues behind its node or ends, as the host
@@ -210,9 +207,6 @@ pub trait Host {
     ///
     /// # Errors
     /// Exceptions of the subgraph.
-    ///
-    /// # Errors
-    /// What it raises.
     fn part(
         &mut self,
         at: At<'_>,
@@ -224,9 +218,6 @@ pub trait Host {
     ///
     /// # Errors
     /// When the walk has to end. Exceptions of the fork are raised by [`Host::wait`].
-    ///
-    /// # Errors
-    /// When the walk has to end. What the fork raises is raised by [`Host::wait`].
     fn fork(
         &mut self,
         at: At<'_>,

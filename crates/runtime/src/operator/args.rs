@@ -92,8 +92,6 @@ impl Arg {
 /// The arguments of one call, looked up by the names of the schema. Missing arguments have the schema's defaults.
 ///
 /// The program's tensor arguments are numbered in the order in which they are pushed, lists element by element.
-///
-/// The program's tensor arguments are numbered in the order in which they were pushed, lists element by element.
 #[derive(Clone, Debug)]
 pub struct Args<'a> {
     ctx: &'a Context,

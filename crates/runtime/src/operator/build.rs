@@ -189,9 +189,6 @@ impl ProgramBuilder {
     /// Reduces `formula` of `inputs` (of equal sizes, or broadcasting) over `dims`, then applies `finish` to the accumulator.
     ///
     /// The formula reads each input widened for computation, and the loops' coordinates by `Formula::index`: the kept dimensions first, then `dims` in order.
-    ///
-    /// The formula sees each input widened for computation, and its loops' coordinates by `Formula::index`: the kept
-    /// dimensions first, then `dims` in order.
     pub fn reduce(
         &mut self,
         inputs: &[TensorId],

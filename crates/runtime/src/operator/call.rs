@@ -25,9 +25,6 @@ use smallvec::SmallVec;
 ///
 /// # Errors
 /// PyTorch's exceptions, unsupported arguments, and composites, which only the interpreter can run.
-///
-/// # Errors
-/// What PyTorch raises, and what is not supported; a composite is for the interpreter to run.
 pub fn invoke(
     ctx: &Context,
     op: &Operator,
@@ -383,10 +380,6 @@ pub(crate) fn write_results(op: &Operator, values: &[Value], results: Results) -
 /// # Errors
 /// PyTorch's error if an operand of an elementwise operator shares some of the target's elements ([`Tensor::partially_overlaps`]), and a refusal if the target
 /// overlaps itself. In the latter case, PyTorch computes one element from what it wrote for another.
-///
-/// # Errors
-/// PyTorch's where an operand of an element by element operator shares some of the target's elements ([`Tensor::partially_overlaps`]), and
-/// a refusal where the target overlaps itself: PyTorch then computes one element from what it wrote for another.
 pub fn check_overlaps(op: &Operator, target: &Tensor, operands: &[Value]) -> Result<(), OpError> {
     // Conditions and fill values are not operands: PyTorch reads them before it writes.
     let compared = match &op.semantics {

@@ -3,10 +3,6 @@
 //! An entry ([`Operator`]) defines an operator's semantics once, in the narrowest [`Form`] that fits. All forms but kernels and composites are reduced to one
 //! function from a call site ([`Args`]: dtypes and sizes of tensors, values of the rest) to a [`Program`]. The following are derived from that function:
 //!
-//! An entry ([`Operator`]) gives an operator's semantics once, in the narrowest [`Form`] that fits. All forms but kernels and composites
-//! come down to one function from a call site ([`Args`]: dtypes and sizes of tensors, values of the rest) to a
-//! [`Program`]. From that one function follow
-//!
 //! - *shape and dtype inference*: [`Operator::program`], then the shapes of the outputs ([`Program::output_shapes`]);
 //! - *interpretation and constant folding*: [`eval_program`](crate::eval::eval_program) on the argument tensors;
 //! - *native code*: the steps of the program, fused with those of other operators and emitted;

@@ -2,9 +2,6 @@
 //!
 //! Building a program takes some microseconds, longer than the computation on small tensors. Programs do not depend on strides and elements, so a program can
 //! be reused for all calls with equal dtypes, sizes and plain values. A pointwise expression can be reused for all sizes.
-//!
-//! Making a program costs some microseconds, which is more than small tensors take to compute. Programs say nothing of strides and elements, so that one
-//! serves all calls with equal dtypes, sizes and plain values; a pointwise expression serves all sizes.
 
 use crate::error::EvalError;
 use crate::error::OpError;

@@ -22,9 +22,6 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// An entry is registered for an operator (`aten::add`: all its tensor overloads, and `aten::add_` and the `out` overloads with it) or for one overload
 /// (`aten::add.t`), which then takes precedence.
 ///
-/// An entry is registered for an operator (`aten::add`: all its tensor overloads, and `aten::add_` and the `out` overloads
-/// with it) or for one overload (`aten::add.t`), which then comes first.
-///
 /// ```
 /// use frazil_runtime::pointwise::{Pointwise, Promotion};
 /// use frazil_runtime::registry::Registry;

@@ -4,11 +4,6 @@
 //! [`Structured`] loop nest (a rectangular domain, affine access maps, a scalar body, an optional reduction), a [`ViewMap`] that only reinterprets existing
 //! elements, or a [`Gather`]. The interpreter executes programs directly, code generation fuses and emits their steps, and shape inference reads the outputs'
 //! sizes. So the three cannot disagree.
-//!
-//! Every operator entry except the kernels of last resort says what it computes as a [`Program`]: a few [`Step`]s over
-//! numbered tensors. A step is a [`Structured`] loop nest (a rectangular domain, affine access maps, a scalar body, an
-//! optional reduction), or a [`ViewMap`] that only re-reads what is there. The interpreter runs programs as they stand; code
-//! generation fuses their steps and emits them. Shape inference reads the outputs' sizes. The three cannot disagree.
 
 use crate::program::expr::{BinaryOp, Expr, ExprNode, ExprOp, Number};
 use crate::program::gather::Gather;
@@ -130,9 +125,6 @@ pub struct Access {
 ///         acc = combine(acc, body(inputs at (p, r)))
 ///     out[p] = finish(acc, finish_inputs at p)
 /// ```
-///
-/// Without reduction loops, `out[p] = body(inputs at p)` (and `finish`, where there is one, over that). The parallel loops come
-/// first and are the output's dimensions in order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Structured {
     /// Extent of each loop.
@@ -171,9 +163,6 @@ impl Structured {
     ///
     /// The result of such a nest is the product itself, so a negative zero is preserved, as in the libraries that PyTorch uses. All other sums start at zero,
     /// so they are positive zero if all terms are negative zeros.
-    ///
-    /// Such products are their sums, so that a negative zero stays one, as in the libraries that PyTorch takes for them. All other sums
-    /// begin with zero, and are positive where all their terms are negative zeros.
     pub fn is_outer_product(&self) -> bool {
         let (parallel, reduction) = self.domain.split_at(self.parallel_rank());
         let [a, b] = self.inputs.as_slice() else { return false };

@@ -81,9 +81,6 @@ impl Scalar {
     ///
     /// # Errors
     /// [`TensorError::Overflow`] for a number out of range.
-    ///
-    /// # Errors
-    /// [`TensorError::Overflow`] for a number that is not.
     pub fn checked_to(self, dtype: DType) -> Result<Scalar, TensorError> {
         match self.fits(dtype) {
             true => Ok(self),

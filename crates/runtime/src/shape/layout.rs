@@ -115,8 +115,6 @@ pub fn is_channels_last(sizes: &[i64], strides: &[i64]) -> bool {
 /// neighbours, are repeated, and have gaps. Gaps are as small as possible, and dimensions of extent 1 have row-major strides.
 ///
 /// For example, the strides of a column `x[:, -1:]` are the same for any number of columns. Strides of overlapping windows are returned unchanged.
-///
-/// The strides of a column `x[:, -1:]` thus stand for those of any number of columns. Strides of a window that overlaps itself are returned unchanged.
 pub fn representative_strides(sizes: &[i64], strides: &[i64]) -> Dims {
     let mut dims: Vec<usize> = (0..sizes.len()).filter(|&d| sizes[d] != 1 && strides[d] != 0).collect();
     dims.sort_by_key(|&d| strides[d]);
@@ -225,9 +223,6 @@ pub fn repeats_elements(sizes: &[i64], strides: &[i64]) -> bool {
 ///
 /// # Errors
 /// When there is no memory for the list of positions, which is needed if neither sizes nor strides decide.
-///
-/// # Errors
-/// When there is no memory for the positions, which are listed where neither sizes nor strides decide.
 pub fn shares_elements(sizes: &[i64], strides: &[i64]) -> Result<bool, OutOfMemory> {
     if sizes.contains(&0) || is_contiguous(sizes, strides) {
         return Ok(false);

@@ -2,10 +2,6 @@
 //!
 //! Kernels compute in only four kinds of lanes: `f32` (for `Half`, `BFloat16` and `Float`), `f64`, `i64` (all integers and `Bool`) and `Complex<f64>` (all
 //! complex dtypes). [`Element`] converts between memory and lanes; [`with_element!`] turns a dtype known at run time into a type parameter.
-//!
-//! Kernels compute in four kinds of lanes only: `f32` (for `Half`, `BFloat16` and `Float`), `f64`, `i64` (all integers and
-//! `Bool`) and `Complex<f64>` (all complex dtypes). [`Element`] converts between memory and lanes; [`with_element!`] turns a
-//! dtype known at run time into a type parameter.
 
 use crate::tensor::lanes::Lane;
 use bytemuck::Pod;

@@ -13,9 +13,6 @@ impl Tensor {
     ///
     /// # Errors
     /// When a position is out of range, or the number of positions differs from that of `sizes`.
-    ///
-    /// # Errors
-    /// When a position is out of range or their number is not that of `sizes`.
     pub fn take(&self, positions: &[i64], sizes: &[i64]) -> Result<Tensor, TensorError> {
         let wrong = || TensorError::Mismatch(sizes.to_vec());
         let width = self.dtype().size();

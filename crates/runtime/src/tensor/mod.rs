@@ -32,10 +32,6 @@ pub use crate::error::TensorError;
 /// A tensor may have conjugate and negative bits ([`Marks`]): its elements are then the conjugates, or the negatives, of the stored values. The methods of a
 /// tensor and programs take account of them. Code that reads [`Tensor::storage`] directly must call [`Tensor::contiguous`] or [`Tensor::resolved`] first, whose
 /// results have no such bits.
-///
-/// A window may carry [`Marks`]: its elements are then the conjugates, or the negatives, of what lies in memory. Reading and writing
-/// through a tensor's methods and in programs sees to that; who looks at [`Tensor::storage`] asks [`Tensor::contiguous`] or
-/// [`Tensor::resolved`] first, whose results carry none.
 #[derive(Clone)]
 pub struct Tensor {
     storage: Arc<Storage>,
@@ -109,9 +105,6 @@ impl Tensor {
     ///
     /// # Errors
     /// When a size is negative, the product of the sizes overflows, or there are more elements than the budget allows.
-    ///
-    /// # Errors
-    /// When a size is negative, the product of the sizes overflows, or they are more elements than the budget allows.
     pub fn byte_size(dtype: DType, sizes: &[i64]) -> Result<usize, TensorError> {
         if let Some(&negative) = sizes.iter().find(|&&s| s < 0) {
             return Err(TensorError::NegativeSize(negative, sizes.to_vec()));

@@ -3,11 +3,6 @@
 //! A [`Storage`] is shared by every tensor that aliases it; `Arc::ptr_eq` compares storages. A read takes a snapshot ([`Storage::bytes`]). A write modifies the
 //! bytes in place or, if a snapshot still exists, a copy that replaces them. No lock is held while a kernel runs, so there are no deadlocks, and a kernel that
 //! reads and writes one storage (`x.copy_(x.t())`) reads only the old contents.
-//!
-//! A [`Storage`] is shared by every tensor that aliases it; whether two tensors alias is asked with `Arc::ptr_eq`. Reading
-//! takes a snapshot ([`Storage::bytes`]), writing works on the one owner or, when a snapshot is still held, on a copy that
-//! takes its place. No lock is held while a kernel runs, so nothing can deadlock, and a kernel that reads what it writes
-//! (`x.copy_(x.t())`) sees the old contents throughout.
 
 use crate::memory::{self, OutOfMemory};
 use std::fmt;
@@ -247,9 +242,6 @@ impl Storage {
     ///
     /// # Errors
     /// Otherwise the storage itself. The same holds for bytes of a read-only source.
-    ///
-    /// # Errors
-    /// The storage as it was: it is shared, or its bytes belong to a read-only source.
     pub fn into_owned(storage: Arc<Storage>) -> Result<AlignedBytes, Arc<Storage>> {
         let storage = Arc::try_unwrap(storage)?;
         if storage.is_unknown() {

@@ -356,9 +356,6 @@ impl FutureValue {
     ///
     /// # Errors
     /// The exception of the work, with its source locations.
-    ///
-    /// # Errors
-    /// What the work raised, with the places where it did.
     pub fn wait(&self) -> Result<Value, ExecError> {
         let mut progress = self.0.progress.lock().unwrap_or_else(PoisonError::into_inner);
         loop {

@@ -120,9 +120,6 @@ impl TensorFile {
     ///
     /// # Errors
     /// If the file has changed since it was opened.
-    ///
-    /// # Errors
-    /// If the file has changed since it was opened. `None` if there is no such tensor.
     pub fn read(&self, key: &str) -> Option<io::Result<Vec<u8>>> {
         let bytes = self.file.read(self.range(key)?)?;
         Some(match self.file.is_unchanged() {

@@ -2,9 +2,6 @@
 //!
 //! Line ends only matter as ends of comments. Keywords replace PyTorch's indentation: `block0(` begins a block of the preceding node, `->` ends one, `return`
 //! ends the graph. After an error, reading continues with the next line.
-//!
-//! Line ends only matter as ends of comments. Tokens replace PyTorch's indentation: `block0(` begins a block of the preceding node, `->`
-//! ends one, `return` ends the graph. After an error, reading continues with the next line.
 
 use super::cursor::Cursor;
 use super::inner::GraphAttribute;

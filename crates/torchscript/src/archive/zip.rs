@@ -2,9 +2,6 @@
 //!
 //! PyTorch stores every record uncompressed. So a tensor's bytes are a range of the file, and can be read on demand. Deflated records of other tools are
 //! accepted too, and are inflated on each read.
-//!
-//! PyTorch stores every record uncompressed, so that a tensor's bytes are a range of the file, to be read when they are needed.
-//! Records that other tools have deflated are accepted too, and are inflated on each read.
 
 use std::borrow::Cow;
 use std::io::Read;

@@ -12,9 +12,6 @@ impl FunctionPrinter<'_> {
     ///
     /// Trailing operands that equal their defaults are left out. Output tensors come after all other operands and are always printed. Operators that are
     /// missing in the catalogue get all operands in order.
-    ///
-    /// Those at the end that equal their defaults are left out. Tensors that results are written to stand behind all others and stay.
-    /// Operators that the catalogue does not know get all operands in order.
     pub(super) fn written_arguments(&mut self, graph: GraphIndex, node: NodeId) -> Vec<(Option<SymbolId>, ValueId)> {
         let g = self.graph(graph);
         let operands = self.operands(graph, node);

@@ -2,10 +2,6 @@
 //!
 //! Python evaluates the operands of an expression from left to right, then the expression. So the nodes before a statement can be printed inside it if a walk
 //! over its operands from right to left reaches them in reverse order. Constants can move freely.
-//!
-//! Reading code evaluates an expression's operands from left to right and then the expression. Walking a statement's operands from right to left,
-//! and theirs in turn, must therefore meet the nodes before it in the reverse of their order; as long as it does, they can be written inside
-//! the statement without anything moving. Constants move freely.
 
 use frazil_ir::{BlockId, Graph, NodeId, ValueId, symbols};
 

@@ -77,8 +77,6 @@ impl<'a> CodeSource<'a> {
 ///
 /// Constructs that archives cannot contain are printed, too: several results, closures, calls of Python functions.
 ///
-/// What archives cannot hold is printed, too: several results, closures, calls of Python functions.
-///
 /// # Errors
 /// When the graph does not fit its signature, or holds a node that the language cannot express.
 pub fn print_method(source: CodeSource<'_>, method: &Function) -> Result<PrintedCode, CodeError> {

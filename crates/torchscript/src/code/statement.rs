@@ -1,8 +1,6 @@
 //! Statements and control flow.
 //!
 //! The walk over blocks uses an explicit list of steps instead of recursion, because blocks can be nested arbitrarily deeply.
-//!
-//! The walk over blocks keeps its place in a list of steps rather than on the stack: blocks may nest as deeply as they like.
 
 use std::rc::Rc;
 

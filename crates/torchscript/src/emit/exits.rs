@@ -6,10 +6,6 @@
 //! A block that may have exited gets an additional bool output, which guards the nodes that follow in the enclosing blocks. A block that always exits needs
 //! none. A block that always raises is ignored, so that `if c: raise ...` guards nothing. An `if` whose condition is a bool that the preceding `if` made of
 //! constants is merged into that one.
-//!
-//! A block that may have exited has one more bool as output, and what follows in the blocks around it is guarded by that. A block that
-//! always exits needs none, and one that always raises is left out of account, so that `if c: raise ...` guards nothing. An `if` on the
-//! bool that the `if` before it has made of constants becomes part of that one.
 
 use std::collections::HashMap;
 

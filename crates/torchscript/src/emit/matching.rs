@@ -2,9 +2,6 @@
 //!
 //! Matching has no side effects: it returns the conversions, which the emitter then emits for the chosen overload. The rules are TorchScript's: overloads are
 //! tried in the order of the catalogue, first without and then with implicit conversions.
-//!
-//! Matching only reads: it gives a plan of conversions, which the emitter carries out for the overload that was chosen. The rules are
-//! TorchScript's: overloads are tried in the order of the catalogue, first without and then with implicit conversions.
 
 use std::sync::Arc;
 

@@ -3,10 +3,6 @@
 //! Variables are stored in frames, one per block of the graph. An `if` has an output for every variable that both sides define. A loop carries every variable
 //! that its body assigns and that is defined before it. Both are in the order of the names until [`cleanup`] orders them canonically. `return`, `break` and
 //! `continue` are first emitted as nodes, which [`exits`] replaces by outputs of blocks.
-//!
-//! Variables live in frames, one for each block of the graph. An `if` gives an output for every variable that both sides define, a loop carries
-//! every variable that its body assigns and that exists before it; both in the order of the names, until
-//! [`cleanup`] puts them into canonical order. `return`, `break` and `continue` are nodes at first, of which [`exits`] makes results of blocks.
 
 mod assign;
 mod assigned;

@@ -2,9 +2,6 @@
 //!
 //! For each such operator, PyTorch has TorchScript code with the old semantics. Ours is in `upgraders.py`. `aten::gelu` has changed, too (version 10), but only
 //! gained an argument whose default is the old meaning.
-//!
-//! PyTorch keeps, for each such operator, a piece of TorchScript that does what the operator did; so do we, in `upgraders.py`. `aten::gelu` has
-//! changed, too (version 10), but only gained an argument whose default is the old meaning.
 
 use frazil_ir::{TypeKind, ValueId};
 use ruff_text_size::Ranged;

@@ -2,9 +2,6 @@
 //!
 //! [`load`](crate::load) and PyTorch read the archive back without loss: the module object with its shared tensors, the source code of its classes and
 //! functions, the tensors that the code names, and the extra files.
-//!
-//! What is written, [`load`](crate::load) reads back without loss, and so does PyTorch: the module object with its shared tensors, the source
-//! code of its classes and functions, the tensors that the code names, and the extra files.
 
 mod debug;
 mod error;

@@ -2,9 +2,6 @@
 //!
 //! Every record begins at a multiple of 64 bytes and tensors are uncompressed, so that a process that maps the file can use tensors in place. As in PyTorch,
 //! code and debug records are deflated if that makes them smaller.
-//!
-//! Every record is stored as it is and begins on a boundary of 64 bytes, so that a process that maps the file can use tensors in place; code
-//! and its debug records are deflated when that pays, as PyTorch does.
 
 use std::io::{self, Seek, SeekFrom, Write};
 use std::sync::Arc;

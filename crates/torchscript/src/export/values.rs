@@ -1,9 +1,6 @@
 //! Objects and values as pickles: the inverse of the reader in `objects`.
 //!
 //! The memo preserves identity: an object, container or tensor is written once and then referenced, and two tensors on one storage refer to one record.
-//!
-//! Identity is kept through the memo: an object, container or tensor that is reached twice is written once and referred to afterwards, and two
-//! tensors on one storage name one record.
 
 use std::collections::HashMap;
 use std::sync::Arc;

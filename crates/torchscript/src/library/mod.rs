@@ -2,8 +2,6 @@
 //!
 //! The sources are written for this project, in `.py` files beside this one. They are compiled when a program first
 //! refers to them.
-//!
-//! The sources are ours and stand in `.py` files beside this one; they are compiled when a program names them.
 
 /// Lists the sources of the library: the qualifier of the definitions, the file name, the text.
 macro_rules! sources {

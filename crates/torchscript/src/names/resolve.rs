@@ -15,8 +15,6 @@ use crate::source::SourceFile;
 /// Resolves the names of a program. A function or class is defined when its name is first resolved.
 ///
 /// The emitter, the interpreter of Python and the reader of objects access a program only through this interface.
-///
-/// The emitter, the interpreter of Python and the reader of objects know a program by this interface alone.
 pub(crate) trait Names {
     /// Returns the definitions so far.
     fn definitions(&self) -> &Definitions;

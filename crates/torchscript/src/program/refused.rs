@@ -48,9 +48,6 @@ impl Program<'_> {
     ///
     /// # Errors
     /// When the text defines nothing else, or a decorator requires that one of them compiles.
-    ///
-    /// # Errors
-    /// When that is all that the text has, or when a decorator says that the text needs it.
     pub(crate) fn failures(&mut self) -> Result<IndexMap<String, Box<SourceError>>> {
         let found = std::mem::take(&mut self.refusals.found);
         let Some(file) = self.file(SOURCE_QUALIFIER)? else {

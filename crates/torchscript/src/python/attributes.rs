@@ -46,9 +46,6 @@ impl Maker<'_> {
     ///
     /// # Errors
     /// When only Python can decide that.
-    ///
-    /// # Errors
-    /// When only Python knows.
     pub(super) fn attribute_if_any(
         &mut self,
         file: &Arc<SourceFile>,
@@ -469,7 +466,8 @@ fn class_constant<'c>(class: &'c ClassRef, name: &str) -> Option<&'c Expr> {
 
 /// Sets an attribute as `nn.Module` does: a parameter is registered as one.
 ///
-/// ¶ # Errors PyTorch's exception, with its message.
+/// # Errors
+/// PyTorch's exception, with its message.
 pub(super) fn set_attribute(object: &mut PyObject, name: &str, value: Py) -> std::result::Result<(), String> {
     let value = match object.scripted {
         Some(_) => detached(&value),

@@ -80,9 +80,6 @@ impl Declared {
     ///
     /// # Errors
     /// When the annotation does not denote a type.
-    ///
-    /// # Errors
-    /// When the annotation names no type.
     pub(super) fn wanted(&self, names: &mut dyn Names, name: &str) -> Result<Option<Wanted>> {
         let Some(annotation) = self.annotations.iter().find(|annotation| annotation.name == name) else {
             return Ok(None);

@@ -2,9 +2,6 @@
 //!
 //! Objects of one class share a class of the program if their attributes have the same types and their constants are equal. Otherwise each kind gets a class of
 //! its own with a mangled name, as in PyTorch.
-//!
-//! Objects of one class share a class of the program when their attributes have the same types and their constants are equal; otherwise
-//! each kind gets a class of its own with a mangled name, as PyTorch has it.
 
 use std::collections::HashMap;
 use std::rc::Rc;

@@ -87,9 +87,6 @@ fn collect(object: &ObjectRef, prefix: &str, depth: usize, found: &mut Vec<(Py, 
 ///
 /// # Errors
 /// PyTorch's exception, with its message.
-///
-/// # Errors
-/// As PyTorch raises, in its words.
 pub(super) fn load(object: &ObjectRef, state: &[(Py, Py)], strict: bool) -> Result<Py, String> {
     let own = state_dict(object);
     let class = object.borrow().class.qualified.clone();

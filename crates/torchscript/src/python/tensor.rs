@@ -2,9 +2,6 @@
 //!
 //! A tensor is an object with an identity, as in PyTorch. Views share a storage, `p.data = x` replaces the storage of the object `p`, and a clone of a
 //! [`HostTensor`] is the same object.
-//!
-//! A tensor is an object with an identity, as in PyTorch: views share storage, `p.data = x` gives the object `p` another storage, and a
-//! [`HostTensor`] that is cloned is the same object.
 
 use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;

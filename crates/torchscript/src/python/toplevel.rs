@@ -2,8 +2,6 @@
 //!
 //! A statement that cannot be run does not stop the run. Variables that it would have assigned, and values that it may have changed, are errors where they are
 //! used.
-//!
-//! A statement that cannot be run does not stop the rest: what it would have assigned, and what it may have changed, is refused where it is used.
 
 use std::collections::HashMap;
 use std::sync::Arc;

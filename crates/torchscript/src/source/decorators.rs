@@ -110,9 +110,6 @@ pub(crate) fn is_left_property(file: &SourceFile, def: &StmtFunctionDef) -> bool
 ///
 /// # Errors
 /// When the function has an unknown decorator, which would have to be run.
-///
-/// # Errors
-/// When a decorator of the function would have to be run.
 pub(crate) fn marker_of(file: &SourceFile, def: &StmtFunctionDef) -> Result<bool> {
     Ok(marker(file, def)? == Marker::Overload)
 }

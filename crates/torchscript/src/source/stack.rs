@@ -2,9 +2,6 @@
 //!
 //! Work runs on a thread with a large stack if the system allows it, else with a smaller one, else on the caller's. The nesting of source is limited by a
 //! number of levels ([`MAX_DEPTH`]), and on small stacks also by the remaining bytes.
-//!
-//! Work gets a thread with a stack of its own: a large one if the system allows, else a smaller one, else the caller's. How deeply source may nest is bounded
-//! by a number of levels ([`MAX_DEPTH`]), and on small stacks by the bytes that are left too.
 
 use std::hint::black_box;
 

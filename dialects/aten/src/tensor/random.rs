@@ -2,9 +2,6 @@
 //!
 //! Every call returns new numbers, which differ from those of PyTorch's generator: seeds are not part of TorchScript. The distributions, dtypes and refused
 //! arguments are PyTorch's.
-//!
-//! No call gives what another gave, and none gives what PyTorch's generator would: seeds are not part of TorchScript. The
-//! distributions, the dtypes and the refused arguments are PyTorch's.
 
 mod generator;
 

@@ -92,9 +92,6 @@ impl Signature {
     ///
     /// # Errors
     /// PyTorch's exceptions with its messages: when an argument has another type, is unknown, duplicate or missing, or there are too many.
-    ///
-    /// # Errors
-    /// Those that PyTorch raises, in its words: when an argument has another type, is unknown, given twice or missing, or there are too many.
     pub fn bind<'a>(&self, args: &'a [Value], named: &[(&str, Value)]) -> Result<Cow<'a, [Value]>, ExecError> {
         let fits = || args.iter().zip(&self.plain).all(|(value, plain)| plain.takes(value));
         if named.is_empty() && args.len() == self.plain.len() && fits() {
