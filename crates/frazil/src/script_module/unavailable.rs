@@ -16,7 +16,7 @@ macro_rules! unavailable {
             /// # let source = "class Net(nn.Module):\n def __init__(self): super().__init__()\n def forward(self, x): return x\n";
             /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
             #[doc = concat!("assert!(matches!(model.", stringify!($name), "(), Err(frazil::Error::NoCounterpart { .. })));")]
-            /// Returns an error with the reason why this method of PyTorch is unavailable.
+            /// # Ok::<(), frazil::Error>(())
             /// ```
             ///
             /// # Errors
