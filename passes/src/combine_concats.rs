@@ -2,9 +2,12 @@
 //!
 //! A concatenation that is only an element of another along the same dimension is replaced by its elements.
 //!
-//! **Sound when** both lists are built in the graph; they, the tensors in them, and the inner result are not written; the inner result has no other use, the
-//! dimension is the same constant in both (from the same end), and all tensors have one dtype by their types: otherwise the inner concatenation may have
-//! rounded them. PyTorch does not check the last condition.
+//! **Sound when**
+//! - both lists are built in the graph;
+//! - they, the tensors in them, and the inner result are not written;
+//! - the inner result has no other use;
+//! - the dimension is the same constant in both (from the same end);
+//! - all tensors have one dtype by their types. Otherwise, the inner concatenation may have rounded them. PyTorch does not check this.
 
 use crate::AliasDb;
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};

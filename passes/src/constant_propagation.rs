@@ -1,17 +1,19 @@
 //! Constant propagation: `constant-propagation`.
 //!
-//! A node whose operands are constants is evaluated and replaced by its results; a branch on a constant by the taken side; a loop that does
-//! not run by its initial values. Outputs of branches that are one value on both sides, and values that a loop carries unchanged, are
-//! replaced by that value.
+//! A node whose operands are constants is evaluated and replaced by its results. A branch on a constant is replaced by the taken side, and a loop that does not
+//! run by its initial values. Outputs of branches that are one value on both sides, and values that a loop carries unchanged, are replaced by that value.
 //!
-//! **Sound when** the operator has no effect and draws no random numbers, its operands and results and their contents are not written, and
-//! a mutable result (a tensor, a list) does not leave the graph, where every call must return a new one. A node whose evaluation fails is
-//! kept, and fails at run time.
+//! **Sound when**
+//! - the operator has no effect and draws no random numbers;
+//! - its operands and results, and their contents, are not written;
+//! - a mutable result (a tensor, a list) does not leave the graph, because every call must return a new one.
+//!
+//! A node whose evaluation fails is kept, and fails at run time.
 //!
 //! **Not done.** Results larger than `max-bytes` do not become constants.
 //!
-//! **One exception** with `like-pytorch`, which is the default in pipelines but not in freezing: a list or dictionary of numbers, bools or strings is folded
-//! although it leaves the graph. PyTorch also folds tensors that leave it, and its caller may then modify the constant itself.
+//! **One exception** with `like-pytorch`, the default in pipelines but not in freezing: a list or dictionary of numbers, bools or strings is folded although it
+//! leaves the graph. PyTorch also folds tensors that leave it, and its caller may then modify the constant itself.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};

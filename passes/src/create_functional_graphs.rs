@@ -1,13 +1,13 @@
 //! Extraction of functional subgraphs: `create-functional-graphs`.
 //!
-//! Six or more nodes of one block that write nothing, and whose results are not written and not held outside, become one `prim::FunctionalGraph`: inside of it
-//! a compiler may replace tensors by copies freely. Nodes are moved next to each other if the nodes in between do not prevent it. A branch or a loop is
-//! functional if all nodes in it are; otherwise its blocks are searched.
+//! A group consists of six or more nodes of one block that write nothing, and whose results are neither written nor referenced from outside. It becomes one
+//! `prim::FunctionalGraph`, in which a compiler may freely replace tensors by copies. Nodes are moved next to each other if the nodes in between do not prevent
+//! it. A branch or a loop is functional if all nodes in it are; otherwise its blocks are searched.
 //!
-//! **Sound when** a group runs once where its nodes ran, with the same operands: it contains no node that has effects or draws random numbers, and the alias
-//! analysis allows the moves.
+//! **Sound when** a group can run once in place of its nodes, with the same operands. So it contains no node that has effects or draws random numbers, and the
+//! alias analysis must allow the moves.
 //!
-//! PyTorch's pass also takes nodes with effects and random ones, which it keeps in their order.
+//! PyTorch's pass also accepts nodes with effects and random ones, and keeps their order.
 
 use crate::AliasDb;
 use crate::constant_pooling::ConstantPooling;

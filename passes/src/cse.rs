@@ -2,9 +2,11 @@
 //!
 //! A node that repeats the computation of an earlier node of the same or an enclosing block is replaced by that node.
 //!
-//! **Sound when** both have the same kind, operands, attributes and output types; neither has an effect nor draws random numbers; their
-//! operands and results and their contents are not written; and the two results cannot be distinguished as objects
-//! ([`AliasDb::safe_to_merge`]): two results that both leave the graph are not merged.
+//! **Sound when**
+//! - both have the same kind, operands, attributes and output types;
+//! - neither has an effect or draws random numbers;
+//! - their operands and results, and their contents, are not written;
+//! - the two results cannot be distinguished as objects ([`AliasDb::safe_to_merge`]): results that both leave the graph are not merged.
 //!
 //! PyTorch ignores contents of containers: it merges two reads of a list with a write to an element in between. Here they are not merged.
 

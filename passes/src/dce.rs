@@ -3,13 +3,12 @@
 //! A node is live if it has visible effects, writes to memory that a live node or code outside may read, or has a result that a live
 //! node uses. All other nodes are removed, and so are unused outputs of branches and loops.
 //!
-//! **Sound when** a node's effects are known: one whose operator has no schema is live. A write is live if the written memory may be known outside, may be
-//! reached from a result of the graph, or may be read by a live node; writes to memory that only dead nodes use are dead. The same applies to assignments
-//! to attributes of an instance that is not known outside.
+//! **Sound when** a node's effects are known: a node whose operator has no schema is live. A write is live if the written memory may be known outside, may be
+//! reached from a result of the graph, or may be read by a live node. Writes to memory that only dead nodes use are dead. The same applies to assignments to
+//! attributes of an instance that is not known outside.
 //!
-//! **Not done.** As in PyTorch, a loop that may not terminate is removed if nothing in it is live, and so is an operator that might fail on its
-//! operands. With `side-effects=true`, nodes with visible effects are treated as dead too unless they write; that is for measuring, and changes
-//! the program.
+//! **Not done.** As in PyTorch, a loop that may not terminate is removed if nothing in it is live. So is an operator that might fail on its operands. With
+//! `side-effects=true`, nodes with visible effects are also treated as dead unless they write. That is meant for measurements, and changes the program.
 
 use crate::alias_db::PendingWrites;
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};

@@ -2,9 +2,13 @@
 //!
 //! `a + mm(x, y)` and `mm(x, y) + a` become `aten::addmm`.
 //!
-//! **Sound when** the factor of the addition is 1, the rank of the other operand and the dtype of the matrices are known from their types (`addmm` requires
-//! one dtype, while an addition promotes: an operand of rank 0 is converted, one of higher rank must be known to have the same dtype), and the matrices, the
-//! result of the matmul and the other operand are not written. PyTorch checks neither the dtype of operands of higher rank nor writes.
+//! **Sound when**
+//! - the factor of the addition is 1;
+//! - the rank of the other operand and the dtype of the matrices are known from their types;
+//! - the other operand has rank 0, and is converted, or it has the same dtype: `addmm` requires one dtype, while an addition promotes;
+//! - the matrices, the result of the matmul and the other operand are not written.
+//!
+//! PyTorch checks neither the dtype of operands of higher rank nor writes.
 
 use crate::AliasDb;
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};

@@ -8,7 +8,7 @@
 //!
 //! **Not done.** Bodies of more than 32 nodes, and loops whose unrolling would make the graph larger than [`MAX_NODES`].
 //!
-//! PyTorch makes one copy of the body of a loop of negative length; here there is none.
+//! For a loop of negative length, PyTorch inserts one copy of the body; here there is none.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
@@ -143,7 +143,7 @@ fn unroll(graph: &mut Graph, node: NodeId, length: Option<i64>) {
 
 /// Inserts `times` copies of `body` at `point`, each with the results of the previous one. Returns the results of the last.
 ///
-/// The counter, which is unused, is `counter` in all of them.
+/// The counter of every copy is `counter`; it is unused.
 fn repeat(
     graph: &mut Graph,
     body: BlockId,

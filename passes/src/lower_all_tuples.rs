@@ -1,10 +1,10 @@
 //! Removal of all tuples: `lower-all-tuples`.
 //!
-//! Inputs and outputs of the graph, of branches and of loops that are tuples become one value for each element, at any depth; constant tuples are
-//! split; unpacking, indexing and slicing are replaced by the elements themselves.
+//! Inputs and outputs of the graph, of branches and of loops that are tuples become one value per element, at any depth. Constant tuples are split. Unpacking,
+//! indexing and slicing are replaced by the elements themselves.
 //!
-//! The graph's signature changes: callers pass and receive the elements. As in PyTorch, the pass **fails** if a tuple remains: one that an operator without
-//! support for tuples makes or uses (a list of tuples, an attribute), or an index that is not constant.
+//! The graph's signature changes: callers pass and receive the elements. As in PyTorch, the pass **fails** if a tuple remains. This may be a tuple that an
+//! operator without support for tuples creates or uses (a list of tuples, an attribute), or one whose index is not constant.
 
 use crate::lower_simple_tuples::take_apart;
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};

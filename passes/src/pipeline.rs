@@ -5,9 +5,8 @@
 //! pass     := name [ '{' { option } '}' ] [ '(' pipeline ')' ]
 //! option   := name [ '=' value ]            (separated by spaces; a boolean without a value is true)
 //! ```
-//! Names are in kebab case. A value ends at the next space or brace, so lists are written with commas. Two names run the pipeline in
-//! parentheses behind them ([`STEPS`]): `methods{only=forward}(inline,dce)` on each function before the next, `repeat{max=10}(peephole,cse)`
-//! until it changes nothing.
+//! Names are in kebab case. A value ends at the next space or brace, so lists are written with commas. Two names run the pipeline in parentheses after them
+//! ([`STEPS`]): `methods{only=forward}(inline,dce)` on each function before the next, `repeat{max=10}(peephole,cse)` until it changes nothing.
 
 use crate::pass::AnyPass;
 use crate::registry::{

@@ -1,11 +1,13 @@
 //! Replacement of in-place operators: `remove-inplace-ops`.
 //!
-//! `y.add_(x)` becomes `y = y.add(x)`, with a conversion back if `x` may promote the dtype. Unlike
-//! [`remove-tensor-mutation`](crate::remove_tensor_mutation), which requires that the tensor has no uses before the write, this pass handles tensors that
-//! have been read: earlier reads keep the old tensor.
+//! `y.add_(x)` becomes `y = y.add(x)`, with a conversion back if `x` may promote the dtype. Unlike [`remove-tensor-mutation`](crate::remove_tensor_mutation),
+//! which requires that the tensor has no uses before the write, this pass handles tensors that have been read. Earlier reads keep the old tensor.
 //!
-//! **Sound when** the tensor is new (its node makes it, in the block in which it is written) and none of its uses, at any depth, returns something that
-//! shares its memory, or stores it; only results of the graph may be the tensor itself. Uses after the write then get the new tensor.
+//! **Sound when**
+//! - the tensor is new: its node creates it, in the block in which it is written;
+//! - none of its uses, at any depth, stores it or returns something that shares its memory; only results of the graph may be the tensor itself.
+//!
+//! Uses after the write then get the new tensor.
 //!
 //! PyTorch's pass of this name serves exporters: it assumes that no tensor has other references, including inputs of the graph and views, and handles seven
 //! operators. Here a write is kept if it would be observable.

@@ -52,7 +52,7 @@ impl GraphPass for RemoveTensorMutation {
     }
 }
 
-/// Comparisons. They return bools; in place they write them in the dtype of the tensor.
+/// Comparisons. Functional ones return bools; in-place ones write the result in the dtype of the tensor.
 const COMPARISONS: &[&str] = &[
     "aten::eq",
     "aten::ne",

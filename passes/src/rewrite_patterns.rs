@@ -13,13 +13,14 @@
 //!   %r = aten::_add_relu(%a, %b, %alpha)
 //!   return (%r)
 //! ```
-//! A file contains any number of rules, separated by a line `---`; a rule is tried everywhere before the next, and its results can be matched by it again only
-//! in the next run. The author of a rule guarantees that the replacement computes the same as the pattern.
+//! A file contains any number of rules, separated by a line `---`. A rule is tried everywhere before the next one. Its own results can be matched by it again
+//! only in the next run. The author of a rule guarantees that the replacement computes the same as the pattern.
 //!
-//! **Matches** are within one block. Values inside the pattern that are not its outputs must have no other uses; the types in the pattern are
-//! ignored, except that of a constant without a value. The replacement is inserted at the last node of the match. **Not replaced** is a match
-//! whose nodes cannot be moved there: a node in between writes memory that they read, or reads memory that they write. (PyTorch does not check
-//! this.) A rule may have conditions of its own in Rust.
+//! **Matches** are within one block. Values inside the pattern that are not its outputs must have no other uses. The types in the pattern are ignored, except
+//! that of a constant without a value. The replacement is inserted at the last node of the match.
+//!
+//! **Not replaced** is a match whose nodes cannot be moved there, because a node in between writes memory that they read, or reads memory that they write.
+//! (PyTorch does not check this.) A rule may have additional conditions in Rust.
 
 use crate::AliasDb;
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};

@@ -96,8 +96,8 @@ pub fn double(value: f64, out: &mut String) {
     }
 }
 
-/// Appends a complex number as PyTorch writes it in graphs and code: real and imaginary part like doubles in a C++ stream, separated by the sign of the
-/// imaginary part.
+/// Appends a complex number as PyTorch writes it in graphs and code. Real and imaginary part are written like doubles in a C++ stream, separated by the sign of
+/// the imaginary part.
 pub fn complex(re: f64, im: f64, out: &mut String) {
     part(re, out);
     // A negative zero loses its sign, and NaN gets one.

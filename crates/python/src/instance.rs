@@ -37,7 +37,7 @@ struct Engines {
     is_dirty: bool,
 }
 
-/// The locked state of a model. While it exists, the thread counts as inside a call of the compiler, so that a fork waits: no process is forked while another
+/// The locked state of a model. While it exists, the thread counts as inside a call of the compiler. So a fork waits, and no process is forked while another
 /// thread holds the lock.
 struct Locked<'a> {
     state: MutexGuard<'a, State>,

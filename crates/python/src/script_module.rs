@@ -297,7 +297,7 @@ impl ScriptModule {
         Ok(ScriptModule::new(model, options, self.instance.kind))
     }
 
-    /// The methods that have been compiled, and those that have not with the reasons, one line each.
+    /// The methods that have been compiled, and those that have not, with the reasons; one line each.
     #[getter]
     fn notes(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let notes = self

@@ -198,7 +198,7 @@ impl<'m, 'py> Values<'m, 'py> {
         }))
     }
 
-    /// Converts a value to a declared type as PyTorch does: numbers to wider ones, and empty containers.
+    /// Converts a value to a declared type as PyTorch does: numbers to wider types, and empty containers.
     pub(crate) fn fitted(&self, value: Value, ty: TypeId) -> Value {
         let each = |items: Vec<Value>, ty: TypeId| items.into_iter().map(|item| self.fitted(item, ty)).collect();
         match (self.ctx().type_kind(ty), value) {

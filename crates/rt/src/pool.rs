@@ -16,7 +16,7 @@ const YIELDS: u32 = 20_000;
 /// Maximum number of threads of a pool, including the caller.
 const MAX_THREADS: usize = 64;
 
-/// Threads that run tasks for one caller. They sleep if nothing has run for a moment, or if a run has no tasks for them for a long time, and end when the pool
+/// Threads that run tasks for one caller. They sleep if nothing has run for a moment, or if a run has no tasks for them for a long time. They end when the pool
 /// is dropped.
 ///
 /// Threads do not survive a fork. The first run in the child starts new ones.
@@ -78,7 +78,7 @@ struct Job {
 }
 
 impl Job {
-    /// Returns the first task of part `part`. Loops with the same number of tasks have the same parts, so that a thread finds its output of one loop in its
+    /// Returns the first task of part `part`. Loops with the same number of tasks have the same parts. So a thread often finds its output of one loop in its
     /// cache in the next.
     fn first(&self, part: i64) -> i64 {
         part * self.each + part.min(self.more)

@@ -1,7 +1,12 @@
 //! Bytes with a header that contains their kind, length, and checksum.
 //!
-//! The header: eight bytes for kind and version; the number of bytes that follow the header, a little-endian `u64`; the CRC-32 of both and of those
-//! bytes, a little-endian `u32`; four zeros. CRC-32 detects every change of up to 32 adjacent bits, and all but one in 2^32 of others.
+//! The header consists of
+//! - eight bytes for kind and version;
+//! - the number of bytes that follow the header, a little-endian `u64`;
+//! - the CRC-32 of both and of those bytes, a little-endian `u32`;
+//! - four zeros.
+//!
+//! CRC-32 detects every change of up to 32 adjacent bits, and all but one in 2^32 of others.
 
 use std::io::Read;
 

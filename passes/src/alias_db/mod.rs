@@ -1,9 +1,9 @@
 //! Alias analysis: which values may be the same object, which nodes write to it, and which nodes may be reordered.
 //!
-//! **Guarantee.** If two values can, in any run, be the same mutable object, share a tensor's storage, or be reachable from each other through a container or
-//! attribute, then [`may_alias`](AliasDb::may_alias) (for the objects themselves) or [`may_contain_alias`](AliasDb::may_contain_alias) (for their contents)
-//! returns true; if a node can write to an object, the queries about writes return true. A result of true may be imprecise; a result of false holds for every
-//! run. Aliasing and mutation follow from the operators' schemas; an operator without one may write to and store everything that it can reach.
+//! **Guarantee.** [`may_alias`](AliasDb::may_alias) returns true if two values can, in any run, be the same mutable object or share a tensor's storage.
+//! [`may_contain_alias`](AliasDb::may_contain_alias) also returns true if one can be reached from the other through containers or attributes, or both share
+//! contents. If a node can write to an object, the queries about writes return true. A result of true may be imprecise; a result of false holds for every run.
+//! Aliasing and mutation follow from the operators' schemas; an operator without one may write to and store everything that it can reach.
 //!
 //! **Precision.** Objects are distinguished by the place of their creation. Views share their base's location. A list that is built and only passed to an
 //! operator (`cat([a, b])`) does not make its elements aliases. Outputs of a branch or loop have a set of possible locations. Values from outside may alias all
@@ -299,8 +299,8 @@ impl AliasDb {
         })
     }
 
-    /// Returns true if `b`, another view of all of `a`, may be replaced by `a` without an observable difference: neither is written (which may change
-    /// the shape of only one), and not both leave the graph as objects of their own.
+    /// Returns true if `b`, another view of all of `a`, may be replaced by `a` without an observable difference. Neither may be written, because that may
+    /// change the shape of only one, and at most one may leave the graph as an object.
     pub(crate) fn safe_to_merge_values(&self, graph: &Graph, a: ValueId, b: ValueId) -> bool {
         if self.has_writers(a) || self.has_writers(b) {
             return false;

@@ -1,8 +1,12 @@
 //! Folding of subsequent operations into the weights of a convolution or linear: detection of the layer, common conditions, and arithmetic.
 //!
-//! The common conditions are: weight and bias are constants that are not written; the layer's result is used by the folded node alone, except for queries of
-//! its shape or type; both are in one block, in which the result is not written in between; results keep their dtype. New weights are computed in f64 and
-//! rounded once.
+//! The common conditions are:
+//! - weight and bias are constants that are not written;
+//! - the layer's result is used by the folded node alone, except for queries of its shape or type;
+//! - both are in one block, in which the result is not written in between;
+//! - results keep their dtype.
+//!
+//! New weights are computed in f64 and rounded once.
 
 use super::constants::{from_f64, insert_constant, is_none, tensor, to_f64};
 use super::rank::rank;

@@ -29,7 +29,7 @@ use std::time::Duration;
 
 /// An instance of a model whose methods can be called. Changes that a call makes are visible to the next one.
 ///
-/// An engine runs one call at a time. [`share`](Self::share) makes handles on the same instance for other threads.
+/// An engine runs one call at a time. [`share`](Self::share) returns handles of the same instance for other threads.
 ///
 /// ```
 /// # use frazil::{FreezeOptions, Value};
@@ -89,7 +89,7 @@ impl Engine {
 
     /// Returns another handle on this instance of the model, for concurrent calls on another thread.
     ///
-    /// Handles share the model and its objects, hooks, notes, and compiled code: changes by a call through one of them are visible to later calls through the
+    /// Handles share the model and its objects, hooks, notes, and compiled code: changes by a call through one handle are visible to later calls through the
     /// others. Code and weights are in memory once. Each call signature is compiled once; other threads that need it wait. Each handle has its own workspace. A
     /// handle that has not been called needs almost no memory.
     ///

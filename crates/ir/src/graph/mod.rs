@@ -80,7 +80,7 @@ struct ValueData {
 
 const IS_PARAMETER: u32 = 1 << 31;
 
-/// Most nodes with attributes have one.
+/// The attributes of a node. Most nodes with attributes have one.
 type AttributeList = SmallVec<[Attribute; 1]>;
 
 #[derive(Clone, Debug)]

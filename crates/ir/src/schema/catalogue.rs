@@ -102,8 +102,8 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Adds schemas as [`Catalogue::add_schemas`] does, for texts that a test checks with [`Catalogue::check`]: thousands of lines are
-    /// indexed by name only, and a line is parsed when its operator is first looked up. A line that does not parse is ignored.
+    /// Adds schemas as [`Catalogue::add_schemas`] does, for texts that a test checks with [`Catalogue::check`]. Thousands of lines are only indexed by name; a
+    /// line is parsed when its operator is first looked up. A line that does not parse is ignored.
     pub fn add_lines(&mut self, text: &str) {
         for (_, line) in schema_lines(text) {
             let head = line.split('(').next().unwrap_or_default();
@@ -227,7 +227,7 @@ impl Catalogue {
         self.overloads(name).find(|s| self.ctx.name(s.overload) == overload)
     }
 
-    /// Returns the overload for a complete operand list of these types: every argument is given, in order, as in a graph.
+    /// Returns the overload for a complete operand list of these types, with all arguments in order, as in a graph.
     ///
     /// An overload that exactly matches the types of the operands is preferred to one that requires the implicit conversions
     /// of graphs (refined tensors and optionals always match; a number matches `Scalar`).

@@ -1,6 +1,6 @@
 //! The text of types: the form in graphs (`int[]`, `Tensor?`), its lossless variant, and the form of annotations (`List[int]`).
 //!
-//! In PyTorch, types inside dictionaries and unions have another form than elsewhere: `Future[Tensor]` becomes `Future(Tensor)`, a NamedTuple becomes its
+//! In PyTorch, types inside dictionaries and unions have another form than elsewhere. `Future[Tensor]` becomes `Future(Tensor)`, a NamedTuple becomes its
 //! qualified name, and a tensor loses its refinement. [`TypeStyle::Ir`] does the same.
 
 use super::{Dim, TensorType, TypeKind};

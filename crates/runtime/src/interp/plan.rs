@@ -45,7 +45,7 @@ pub(super) enum Action {
     ContainerItem,
     CallMethod(SymbolId),
     CallFunction,
-    /// `with x`: calls `__enter__`, and `__exit__` if what follows in the block raises.
+    /// `with x`: calls `__enter__`, and `__exit__` if a later node in the block raises.
     Enter,
     /// The end of a `with`.
     Exit,

@@ -410,8 +410,8 @@ fn cast_error(result: &Tensor, target: &Tensor) -> OpError {
     ))
 }
 
-/// Returns the arguments for a composite's body: those of the call without the additions of an `out` overload, and `None` for dtype, layout and the like, which
-/// such overloads lack.
+/// Returns the arguments for a composite's body. Arguments that an `out` overload adds are left out; dtype, layout and the like, which such overloads lack, are
+/// `None`.
 pub fn composite_arguments(op: &Operator, body: &Graph, values: &[Value]) -> Vec<Value> {
     let written: Vec<usize> = match op.variant {
         Variant::Out => out_arguments(&op.schema).collect(),

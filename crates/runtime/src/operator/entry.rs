@@ -264,8 +264,8 @@ impl Entry {
         self
     }
 
-    /// States that the kernel changes none of its arguments, and that dtypes and sizes of its results follow from dtypes and sizes of the
-    /// tensors among its arguments and from the values of the others. Native code calls such kernels between compiled ones.
+    /// States that the kernel changes none of its arguments and has predictable results. Their dtypes and sizes follow from those of the tensors among its
+    /// arguments, and from the values of the others. Native code calls such kernels between compiled ones.
     #[must_use]
     pub const fn fixed_sizes(mut self) -> Entry {
         self.traits.fixed_sizes = true;

@@ -114,7 +114,7 @@ pub(crate) fn tensors_of(values: &[Value]) -> Tensors {
     tensors
 }
 
-/// Returns the functional results of `op` from cached code, if there is some for this kind of call and its tensors are small and dense; otherwise `None`. A
+/// Returns the functional results of `op` from cached code. Returns `None` if there is none for this kind of call, or the tensors are not small and dense. A
 /// result for `target` is written there directly if `target` is dense and has the result's dtype and sizes.
 pub(crate) fn run_small(
     ctx: &Context,

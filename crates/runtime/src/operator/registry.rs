@@ -303,8 +303,8 @@ impl Registry {
         }
     }
 
-    /// Returns the operator for a schema's overload, with the semantics of the overload's own entry, of the operator's, or of the functional form from which it
-    /// derives. `x_copy` without an entry returns copies of the results of `x`.
+    /// Returns the operator for a schema's overload. Its semantics are those of the overload's own entry, else of the operator's, else of the functional form
+    /// from which it derives. `x_copy` without an entry returns copies of the results of `x`.
     pub fn operator_of(&self, schema: Arc<FunctionSchema>) -> Option<Operator> {
         let name = self.ctx().name(schema.name);
         if let Some(found) = self.operator_named(&schema, name) {
@@ -397,8 +397,7 @@ impl Registry {
 }
 
 impl Registry {
-    /// Returns the table name of the overload whose results an `out` overload of the operator `name` writes: the one with the same arguments except the written
-    /// ones.
+    /// Returns the table name of the functional overload for an `out` overload of the operator `name`: the one with the same arguments except the written ones.
     fn functional_overload(&self, out: &FunctionSchema, name: &str) -> Option<String> {
         let ctx = self.ctx();
         let written: Vec<usize> = out_arguments(out).collect();

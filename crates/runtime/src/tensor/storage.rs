@@ -1,8 +1,9 @@
 //! Storages: the memory of tensors.
 //!
 //! A [`Storage`] is shared by every tensor that aliases it; `Arc::ptr_eq` compares storages. A read takes a snapshot ([`Storage::bytes`]). A write modifies the
-//! bytes in place or, if a snapshot still exists, a copy that replaces them. No lock is held while a kernel runs, so there are no deadlocks, and a kernel that
-//! reads and writes one storage (`x.copy_(x.t())`) reads only the old contents.
+//! bytes in place or, if a snapshot still exists, a copy that replaces them.
+//!
+//! No lock is held while a kernel runs, so there are no deadlocks. A kernel that reads and writes one storage (`x.copy_(x.t())`) reads only the old contents.
 
 use crate::memory::{self, OutOfMemory};
 use std::fmt;

@@ -1,5 +1,5 @@
-//! The text of values in TorchScript's `str`, `format` and `print`. As in the C++ runtime, containers are written as in Python, but strings in them have no
-//! quotes, and floats have 17 digits and a bare point (`1.`, `0.10000000000000001`).
+//! The text of values in TorchScript's `str`, `format` and `print`, as in the C++ runtime. Containers are written as in Python, but strings in them have no
+//! quotes. Floats have 17 digits and a bare point (`1.`, `0.10000000000000001`).
 
 use crate::value::Value;
 use frazil_ir::Context;

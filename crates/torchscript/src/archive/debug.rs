@@ -186,7 +186,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Visits the strings that make up a source text.
+    /// Visits the strings of a source text.
     fn each_piece(&self, text: PickleId, mut visit: impl FnMut(&str)) -> Result<(), ArchiveError> {
         match self.strings {
             None => visit(self.string(text, "a source text")?),
@@ -219,8 +219,7 @@ impl<'a> Reader<'a> {
         Ok((lines, u32::try_from(column).unwrap_or(u32::MAX)))
     }
 
-    /// Returns the indices of the strings that make up a source text: a list of integers, written through
-    /// `build_intlist`.
+    /// Returns the indices of the strings of a source text: a list of integers, written through `build_intlist`.
     fn indices(&self, text: PickleId) -> Result<&'a [PickleId], ArchiveError> {
         let list = match self.pickle.value(text) {
             PickleValue::Call { args, .. } => match self.elements(*args, "arguments")? {

@@ -1,4 +1,4 @@
-//! The final form of a graph, as PyTorch's compiler makes it after emission, so that graphs are printed alike:
+//! The final form of a graph after emission, as PyTorch's compiler creates it, so that graphs are printed alike:
 //!
 //! 1. Tuples that are only taken apart are removed, and constant tuples become constants.
 //! 2. Dead nodes are removed.

@@ -38,9 +38,9 @@ pub enum SaveError {
     /// The graph of a method is not valid.
     #[error("{function} cannot be written to an archive: {source}")]
     Invalid {
-        /// Description of the error.
+        /// Qualified name of the function.
         function: String,
-        /// What is wrong.
+        /// Description of the error.
         source: frazil_ir::verify::VerifyError,
     },
     /// A method uses unknown operators of a namespace that the catalogue has: the archive could not be loaded.

@@ -37,7 +37,8 @@ pub(super) fn check(module: &Module) -> Result<(), SaveError> {
     Ok(())
 }
 
-/// Returns the name of function `id` if it is a Python function, and not merely a function into which one was inlined.
+/// Returns the name of function `id` if it is itself a Python function. A function into which a Python function was
+/// inlined does not count.
 fn stands_for(module: &Module, id: FunctionId) -> Option<SymbolId> {
     let (ctx, function) = (module.ctx(), module.unit.function(id));
     let graph = &function.graph;

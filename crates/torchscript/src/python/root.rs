@@ -32,8 +32,10 @@ enum LastClass {
 impl Maker<'_> {
     /// Returns the module of the text.
     ///
-    /// It is the global variable `model`; else the only global variable that is a module, unless an object of the last class, defined after it, contains it;
-    /// else an object of the last class of modules.
+    /// It is the first of these that exists:
+    /// - the global variable `model`;
+    /// - the only global variable that is a module, unless an object of the last class, defined after it, contains it;
+    /// - an object of the last class of modules.
     ///
     /// # Errors
     /// When there is more than one candidate, or a statement that could not be run may have made one.

@@ -13,8 +13,10 @@ pub(super) const ENTRIES: &[Row] = &[("aten::_grouped_mm", Entry::kernel(grouped
 
 /// Implements an operator with the arguments `(self, mat2, offs, bias, out_dtype)`.
 ///
-/// A group is one index of the first dimension of a three-dimensional operand. A two-dimensional operand is split into groups that end at `offs`: along the
-/// rows of `self` if `mat2` has three dimensions, along the columns of `mat2` if `self` has three, and along the summed dimension if both have two.
+/// A group is one index of the first dimension of a three-dimensional operand. A two-dimensional operand is split into groups that end at `offs`:
+/// - along the rows of `self` if `mat2` has three dimensions;
+/// - along the columns of `mat2` if `self` has three;
+/// - along the summed dimension if both have two.
 fn grouped(call: &Call<'_>) -> Result<Results, OpError> {
     let (a, b, ends) = (call.tensor(0)?, call.tensor(1)?, call.opt_tensor(2)?);
     check(call, &a, &b, ends.as_ref())?;

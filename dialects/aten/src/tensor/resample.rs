@@ -1,5 +1,5 @@
-//! Interpolation with weights computed per output element: with antialiasing, where the window grows with the scale, and of bytes, where PyTorch rounds weights
-//! to sixteen bits and rounds after each dimension.
+//! Interpolation with weights computed per output element, in two cases. With antialiasing, the window grows with the scale. For bytes, PyTorch rounds weights
+//! to sixteen bits, and rounds after each dimension.
 
 use super::interpolate::{self, Axis, Kind};
 use frazil_ir::DType;

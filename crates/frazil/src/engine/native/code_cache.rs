@@ -1,8 +1,11 @@
 //! Compiled methods on disk: another process maps the code without freezing or compiling.
 //!
-//! A file's name is a hash of its key. The key contains everything that the code depends on: the compiler (the file and state of the program or library that
-//! contains it), the archive (likewise), the members that freezing kept, the method, the arguments, and the processor. A method is not stored if it calls
-//! kernels of this program, or if JSON cannot represent its result.
+//! A file's name is a hash of its key. The key contains everything on which the code depends:
+//! - the compiler: the file and state of the program or library that contains it;
+//! - the archive's file and state, and the members that freezing kept;
+//! - the method, the arguments, and the processor.
+//!
+//! A method is not stored if it calls kernels of this program, or if JSON cannot represent its result.
 //!
 //! The folder is private to the user ([`PrivateFolder`]). A file that fails verification is ignored ([`Package::read`]).
 

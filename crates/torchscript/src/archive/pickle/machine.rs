@@ -409,7 +409,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Returns whether a call makes an ordered dictionary, which is filled afterwards.
+    /// Returns whether a call creates an ordered dictionary, which is filled afterwards.
     fn is_new_dict(&self, callee: PickleId, args: PickleId) -> bool {
         let value = |id: PickleId| self.values.get(id.0 as usize);
         matches!(value(callee), Some(PickleValue::Global { module, name }) if &**module == "collections" && &**name == "OrderedDict")

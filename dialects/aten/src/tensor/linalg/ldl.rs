@@ -1,5 +1,5 @@
-//! LDL factorisation of symmetric and Hermitian matrices that need not be positive definite: L and a D of blocks of one or two rows in one matrix, with
-//! LAPACK's row exchanges; and the solution of systems with it.
+//! LDL factorisation of symmetric and Hermitian matrices that need not be positive definite, and the solution of systems with it. L and D, which has blocks of
+//! one or two rows, are stored in one matrix, with LAPACK's row exchanges.
 
 use super::decompositions::{Batch, Matrix, by_columns, elements, words};
 use frazil_ir::DType;
