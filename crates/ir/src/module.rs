@@ -317,8 +317,8 @@ impl Module {
         }
     }
 
-    /// Sorts the objects with a pending state in the order in which unpickling an archive restores them: each after those that are reachable
-    /// from its state.
+    /// Sorts the objects with a pending state in the order in which unpickling an archive restores them: each object after those that are reachable from its
+    /// state.
     pub fn order_states(&mut self) {
         let mut seen = EntitySet::new();
         let mut order = Vec::with_capacity(self.states.len());

@@ -6,8 +6,8 @@
 /// have compiled a deeper program.
 pub const MAX_NESTING: usize = 1000;
 
-/// Bytes of stack that one level of a recursion may use, including all calls: the remaining stack below which [`with_stack`] allocates a new one. The largest
-/// frames are those of the interpreter and of the parser of source, 9 KiB in debug builds.
+/// Maximum number of bytes of stack that one level of a recursion may use, including all calls. If less is left, [`with_stack`] allocates a new stack. The
+/// largest frames are those of the interpreter and of the parser of source, 9 KiB in debug builds.
 const LEVEL_BYTES: usize = 96 << 10;
 
 /// Size of a new stack in bytes. Pages take memory only when they are used.

@@ -396,7 +396,7 @@ impl TensorData {
         out.into()
     }
 
-    /// Returns the bytes of these elements in storage order, which is row-major if the tensor is contiguous.
+    /// Returns the bytes of a range of elements in storage order, which is row-major if the tensor is contiguous.
     pub fn dense_bytes(&self, elements: Range<usize>) -> Cow<'_, [u8]> {
         let byte = |element: usize| (self.offset as usize + element) * self.dtype.size();
         let range = byte(elements.start)..byte(elements.end);

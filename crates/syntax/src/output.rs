@@ -24,7 +24,7 @@ pub struct OutputFile {
 
 /// The destination of the bytes.
 enum Destination {
-    /// A temporary file beside `path`, which gets these permissions, or else those of new files.
+    /// A temporary file beside `path`. It gets these permissions, or those of new files by default.
     Regular {
         temporary: NamedTempFile,
         path: PathBuf,

@@ -15,7 +15,7 @@ use frazil_ir::schema::Catalogue;
 use frazil_ir::{BlockId, CompilationUnit, Graph, Module, NodeId, ObjectId, ValueId, symbols};
 use std::collections::HashMap;
 
-/// Maximum number of locations in the writes of a node with blocks, which are the union of those of the nested nodes. A
+/// Maximum number of locations in the writes of a node with blocks: the union of the writes of its nested nodes. A
 /// larger union is replaced by "anything".
 const MAX_WRITES: usize = 32;
 

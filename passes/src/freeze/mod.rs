@@ -164,7 +164,7 @@ pub fn freeze_module(module: &Module, options: &FreezeOptions, operators: &dyn O
     Ok(frozen)
 }
 
-/// Freezes in place as [`freeze_module`] does, as the first passes of `manager`, which prints, verifies, measures and limits them like
+/// Freezes in place as [`freeze_module`] does. Freezing consists of the first passes of `manager`, which are printed, verified, measured and limited like
 /// others; see [`PassManager`].
 ///
 /// # Errors

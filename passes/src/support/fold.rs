@@ -277,7 +277,7 @@ pub fn ranked(graph: &Graph, node: NodeId) -> Option<Ranked> {
 pub struct PerChannel {
     /// One number per channel.
     pub values: Vec<f64>,
-    /// Whether the constant has a batch dimension. If the other operand has none, the result gets it.
+    /// Whether the constant has a batch dimension. It would add that dimension to a result without one.
     adds_batch: bool,
 }
 

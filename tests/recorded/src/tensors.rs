@@ -39,8 +39,8 @@ impl Tensors {
         Tensors::open(&case.with_file_name("tensors.safetensors"))
     }
 
-    /// Fails if `json` was written together with other tensors: both contain the checksum of the tensors under the key `crc32`, if they were
-    /// written by [`Results::finish`](crate::value::Results::finish).
+    /// Checks that `json` and the tensors were written together. Both contain the checksum of the tensors under the key `crc32`, if
+    /// [`Results::finish`](crate::value::Results::finish) wrote them.
     ///
     /// # Errors
     /// If the checksums differ.

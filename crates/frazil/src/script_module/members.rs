@@ -211,7 +211,7 @@ impl<'m> ScriptModule<'m> {
         tensors(tensors_of(modules, AttributeKind::Buffer, options.remove_duplicate))
     }
 
-    /// Returns this module, and with `recurse` those below it.
+    /// Returns this module and, with `recurse`, its submodules.
     pub(super) fn modules(self, recurse: bool) -> Vec<(String, ScriptModule<'m>)> {
         match recurse {
             true => self.named_modules(),

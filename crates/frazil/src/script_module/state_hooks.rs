@@ -28,7 +28,7 @@ pub struct StateHookId(u64);
 /// The state that is loaded into a module, for its [`register_load_state_dict_pre_hook`](Model::register_load_state_dict_pre_hook).
 #[derive(Debug)]
 pub struct LoadingState<'a> {
-    /// The entries for the module and those below it, by their full names.
+    /// The entries for the module and its submodules, by their full names.
     pub state: &'a mut StateDict,
     /// Prefix of the module's own names: empty, or with a dot at its end.
     pub prefix: &'a str,

@@ -189,7 +189,7 @@ impl Tracing<'_> {
         }
     }
 
-    /// Registers the parameters and buffers of a module and of those within it.
+    /// Registers the parameters and buffers of a module and of its submodules.
     fn find_attributes(&mut self, object: &ObjectValue, depth: usize) -> Result<()> {
         if depth > MAX_DEPTH {
             return Err("modules nest too deeply".to_owned());

@@ -125,7 +125,7 @@ pub struct Method<'f> {
 #[derive(Clone)]
 pub struct Trace {
     loaded: Loaded,
-    /// Warnings about it.
+    /// Warnings about the trace.
     pub warnings: Vec<TracerWarning>,
 }
 

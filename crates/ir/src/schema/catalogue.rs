@@ -37,7 +37,7 @@ fn schema_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 pub struct CatalogueError {
     /// Line, from 1.
     pub line: usize,
-    /// The error in it.
+    /// The error in the line.
     #[source]
     pub source: SchemaError,
 }

@@ -66,7 +66,7 @@ impl Drop for Closing<'_> {
 #[derive(Clone, Copy)]
 pub(super) struct Forks<'i> {
     queue: &'i Queue,
-    /// Starts the threads; `None` on those threads themselves.
+    /// Starts the threads; `None` on a thread of the pool itself.
     start: Option<&'i dyn Fn()>,
 }
 

@@ -88,7 +88,7 @@ pub trait Host {
     /// When the walk has to end before the value can be known.
     fn known(&mut self, value: Self::Value) -> Result<Option<Value>, Self::Error>;
 
-    /// Called for a branch or loop whose condition or trip count is `found`: unknown, or of another type.
+    /// Reports a branch or loop whose condition or trip count is `found`: unknown, or of another type.
     ///
     /// If it returns no error, [`Host::missing`] is called for the nodes without semantics in its blocks. The walk then continues after the node, whose outputs
     /// have the default value.
@@ -117,13 +117,13 @@ pub trait Host {
         operands: Operands<Self::Value>,
     ) -> Result<Outputs<Self::Value>, Self::Error>;
 
-    /// Called for a node without semantics; `all` lists those of the whole graph. If it returns no error, the outputs have the default value.
+    /// Reports a node without semantics; `all` lists those of the whole graph. If it returns no error, the outputs have the default value.
     ///
     /// # Errors
     /// When the walk has to end.
     fn missing(&mut self, at: At<'_>, all: &[MissingOperator]) -> Result<(), Self::Error>;
 
-    /// Called as [`Host::missing`] is, for a node of which no overload with semantics accepts operands of these types.
+    /// Reports a node of which no overload with semantics accepts operands of these types, like [`Host::missing`].
     ///
     /// # Errors
     /// When the walk has to end.

@@ -106,7 +106,7 @@ impl Operator {
         self.is_random
     }
 
-    /// Returns true if the interpreter's result depends on strides, for example whether it is a copy or the argument itself. It then runs a kernel instead of
+    /// Returns true if the interpreter's result depends on strides, for example for its being a copy or the argument itself. It then runs a kernel instead of
     /// the program.
     pub fn sees_strides(&self) -> bool {
         self.eager.is_some()

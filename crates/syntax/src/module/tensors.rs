@@ -52,7 +52,7 @@ pub struct TensorFile {
 /// The reason why a tensor file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TensorFileError {
-    /// It cannot be opened or read.
+    /// The file cannot be opened or read.
     #[error("cannot read {path}: {source}")]
     Io {
         /// The file.
@@ -61,7 +61,7 @@ pub enum TensorFileError {
         #[source]
         source: io::Error,
     },
-    /// It is not a safetensors file, or it is damaged.
+    /// The file is not a safetensors file, or is damaged.
     #[error("{path} is not a valid safetensors file: {source}")]
     Format {
         /// The file.
@@ -165,8 +165,8 @@ fn read_header(file: &FileBytes) -> Result<(Metadata, usize), SafeTensorError> {
     }
 }
 
-/// Writes a safetensors file with these entries and their checksum to the empty file `out`, and returns the checksum. The bytes are those of the `safetensors`
-/// crate, which can only write to a path.
+/// Writes a safetensors file with these entries and their checksum to the empty file `out`, and returns the checksum. The bytes are those that the
+/// `safetensors` crate would write, but the crate can only write to a path.
 pub(super) fn write_entries(mut entries: Vec<(String, Entry<'_>)>, out: &mut File) -> Result<u32, SafeTensorError> {
     // As in that crate: by descending alignment, then by name.
     entries.sort_by(|(name, a), (other, b)| b.dtype.cmp(&a.dtype).then_with(|| name.cmp(other)));

@@ -1,4 +1,4 @@
-//! Temporary files beside those that they will replace, and removal of leftovers of killed processes.
+//! Temporary files in the folder of the files that they will replace, and removal of leftovers of killed processes.
 //!
 //! A process holds a lock on each temporary file that it writes. The system releases the lock when the process ends in any way. So a temporary file
 //! without a lock is a leftover, and the next process that writes to the folder removes it.

@@ -104,7 +104,7 @@ struct Reader<'a> {
     /// Sources read so far.
     sources: HashSet<PickleId>,
     pieces: Vec<SourcePiece>,
-    /// Bytes of text that may still be kept.
+    /// Number of bytes of text that may still be stored.
     text_left: usize,
 }
 
@@ -165,7 +165,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Keeps a source's text, if there is room for it.
+    /// Stores a source's text, if the limit on its size allows it.
     fn keep_text(&mut self, file: &Arc<str>, first_line: u32, text: PickleId) -> Result<(), ArchiveError> {
         let mut whole = String::new();
         let mut is_complete = true;

@@ -95,7 +95,7 @@ impl Archive {
         self.directory.names()
     }
 
-    /// Returns whether there is such an entry.
+    /// Returns whether there is an entry with this name.
     pub fn contains(&self, name: &str) -> bool {
         self.directory.contains(name)
     }

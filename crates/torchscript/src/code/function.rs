@@ -38,7 +38,7 @@ pub(super) struct Tables {
     pub(super) min_version: u64,
 }
 
-/// One file: its text so far and the names in it.
+/// One printed file: its text so far, and the names in use.
 #[derive(Debug, Default)]
 pub(super) struct File {
     pub(super) body: CodeText,

@@ -7,7 +7,7 @@ use frazil_ir::{BlockId, Graph, NodeId, ValueId, symbols};
 
 use super::names::has_name;
 
-/// Returns for each node whether it is printed where its output is used.
+/// Returns for each node whether it is printed inside the expression that uses it.
 pub(super) fn inlined_nodes(graph: &Graph) -> Vec<bool> {
     let mut scan = Scan {
         graph,

@@ -50,7 +50,7 @@ pub(super) fn run(graph: &mut Graph) {
 #[derive(Clone, Copy)]
 enum Whether {
     Always,
-    /// It has exited if this bool is true.
+    /// The block or node has exited if this bool is true.
     Perhaps(ValueId),
     Never,
     Raises,

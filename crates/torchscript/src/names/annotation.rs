@@ -192,7 +192,7 @@ pub(crate) trait Annotations: Names {
 
 impl<N: Names + ?Sized> Annotations for N {}
 
-/// Returns the length of the list that one number may stand for: 2 for `BroadcastingList2[int]`, also inside
+/// Returns the length of the list that one number may represent: 2 for `BroadcastingList2[int]`, also inside
 /// `Optional`.
 pub(crate) fn broadcast(expr: &Expr) -> Option<u32> {
     let Expr::Subscript(subscript) = expr else { return None };

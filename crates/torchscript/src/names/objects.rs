@@ -9,7 +9,7 @@ use frazil_ir::{CompilationUnit, Constant, Context, Module, Object, ObjectId, Ty
 #[derive(Default)]
 pub(crate) struct Objects {
     pub(crate) objects: Vec<Object>,
-    /// For objects with `__setstate__`, the arguments of that method, inner objects first.
+    /// For objects with `__setstate__`, the argument of that method, inner objects first.
     pub(crate) states: Vec<(ObjectId, Constant)>,
 }
 

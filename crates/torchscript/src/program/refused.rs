@@ -15,7 +15,7 @@ use crate::source::decorators::is_scripted_statement;
 /// The definitions of a text that do not compile.
 #[derive(Default)]
 pub(crate) struct Refusals {
-    /// Whether compilation continues after such a definition.
+    /// Whether compilation continues after a definition that does not compile.
     pub(crate) tolerates: bool,
     /// The first error of each function and class at the top level, by name.
     pub(crate) found: IndexMap<String, Box<SourceError>>,

@@ -42,7 +42,8 @@ pub(super) struct Globals {
 /// The definitions of the text that a compiled function or module used at the time of its compilation.
 pub(super) struct Snapshot {
     pub(super) used: Vec<(String, Py)>,
-    /// The error to report if a definition is different at the end, without its name.
+    /// The error to report if a used definition is different at the end of the run. The name of the definition is not
+    /// part of it.
     pub(super) error: Box<SourceError>,
 }
 
