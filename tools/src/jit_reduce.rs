@@ -170,7 +170,7 @@ fn nodes(loaded: &Loaded) -> usize {
 /// State that the steps of the search share.
 struct Search<'o> {
     options: &'o Options,
-    /// Returns true if the command fails on a text.
+    /// A function that returns true if the command fails on a text.
     fails: &'o dyn Fn(&str) -> Result<bool, Failure>,
     runs: usize,
 }

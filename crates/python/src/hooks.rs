@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::sync::Arc;
 
-/// Returns the module that a hook was registered with.
+/// A function that returns the module with which a hook was registered.
 pub(crate) type GetModule = dyn for<'py> Fn(Python<'py>) -> PyResult<Bound<'py, PyAny>> + Send + Sync;
 
 /// A registered function.

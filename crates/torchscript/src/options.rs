@@ -71,7 +71,7 @@ pub struct TraceContext {
     pub training: Vec<(ObjectId, bool)>,
 }
 
-/// Runs the code of a request, and returns the recorded graph.
+/// A function that runs the code of a request and returns the recorded graph.
 ///
 /// # Errors
 /// The reason why the function cannot be traced.

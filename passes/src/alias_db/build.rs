@@ -1,4 +1,4 @@
-//! The analysis: one walk over the graph in its order.
+//! The alias analysis of a graph: one walk over its nodes in order.
 //!
 //! Values are in SSA form and each is analysed once. A carried value of a loop first gets its own location, which is later unified with the values that the
 //! body passes on, so no second walk is needed.

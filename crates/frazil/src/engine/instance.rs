@@ -97,7 +97,7 @@ impl ModelSource {
     }
 }
 
-/// Creates a delegate for an interpreter with the operators of a registry.
+/// A function that creates a delegate for an interpreter with the operators of a registry.
 pub(crate) type MakeDelegate = Box<dyn Fn(&Arc<Registry>) -> Arc<dyn Delegate> + Send + Sync>;
 
 /// The model as it runs. With a directory of compiled code, it is read and frozen only when a method must be compiled or interpreted.

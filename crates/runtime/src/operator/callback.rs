@@ -9,7 +9,7 @@ use frazil_ir::{Attribute, Context, TypeId};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Returns the program that computes a call site.
+/// A function that returns the program for a call site.
 pub type ProgramFn = fn(&Args<'_>) -> Result<Program, OpError>;
 
 /// A Rust function over values, which returns one value for each result of the schema.

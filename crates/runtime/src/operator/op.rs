@@ -101,7 +101,7 @@ impl Operator {
         self.traits.returns_self || self.semantics.form() != Form::View
     }
 
-    /// Returns true for an operator that draws random numbers in every call, so that the results of one call must not replace those of another.
+    /// Returns true for an operator that draws random numbers in every call. The results of one call must not replace those of another.
     pub fn is_random(&self) -> bool {
         self.is_random
     }

@@ -41,7 +41,8 @@ pub(crate) trait Names {
     /// Returns method `method` of a class. A method of a module is defined on first use.
     fn module_method(&mut self, class: SymbolId, method: &str) -> Result<Option<FunctionId>>;
 
-    /// Defines a class of modules with the methods of `chain`: its Python class and the bases of that. `forward` and exported methods are always compiled.
+    /// Defines a class of modules with the methods of `chain`: its Python class and the bases of that class. `forward` and exported methods are always
+    /// compiled.
     fn define_module_class(&mut self, class: ClassDef, chain: &[ClassRef], table: MethodTable) -> Result<()>;
 
     /// Returns the context of the program's types and names.

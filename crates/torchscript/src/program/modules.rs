@@ -13,7 +13,7 @@ use crate::source::DefPath;
 use crate::source::decorators::{self, Marker};
 
 impl Program<'_> {
-    /// Defines a class of modules with the methods of `chain`: its Python class and the bases of that. `forward` and exported methods are scheduled for
+    /// Defines a class of modules with the methods of `chain`: its Python class and the bases of that class. `forward` and exported methods are scheduled for
     /// compilation.
     pub(super) fn add_module_class(
         &mut self,
