@@ -288,7 +288,8 @@ fn neutral(graph: &Graph, node: NodeId) -> Option<Replacement> {
     (sum == 0).then_some(Replacement::Value(inner))
 }
 
-/// Returns, for `(a + m) + n`, `a` and the number that `node` must add or, for a subtraction, subtract.
+/// Returns `a` and the number to add, for `(a + m) + n`. `node` adds this number or, if it is a subtraction, subtracts
+/// it.
 fn added_up(graph: &Graph, node: NodeId) -> Option<(ValueId, i64)> {
     let adds = |n: NodeId| match graph.kind_name(n) {
         "aten::add" => Some(true),

@@ -123,11 +123,11 @@ fn excerpt(text: &str, span: &Range<usize>) -> (String, Range<usize>) {
 pub struct PipelineEntry {
     /// The pass.
     pub info: RegisteredPass,
-    /// Its options, including defaults.
+    /// The options of the pass, including defaults.
     pub options: PassOptions,
     /// The nested pipeline in parentheses after it, for steps that have one.
     pub nested: Option<Vec<PipelineEntry>>,
-    /// Its text, for messages and reproducers.
+    /// The text of the entry, for messages and reproducers.
     pub text: String,
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// The declaration of a pass.
 #[derive(Debug)]
 pub struct PassInfo {
-    /// Its name in pipelines, in kebab case.
+    /// The name of the pass in pipelines, in kebab case.
     pub name: &'static str,
     /// One sentence for lists of passes.
     pub summary: &'static str,
@@ -27,11 +27,11 @@ pub struct PassInfo {
 /// An option of a pass.
 #[derive(Debug)]
 pub struct OptionInfo {
-    /// Its name in pipelines, in kebab case.
+    /// The name of the option in pipelines, in kebab case.
     pub name: &'static str,
     /// The type of its value.
     pub kind: OptionKind,
-    /// Its default, as written in a pipeline.
+    /// The default of the option, as written in a pipeline.
     pub default: &'static str,
     /// One sentence for help texts.
     pub doc: &'static str,

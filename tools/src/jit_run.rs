@@ -74,8 +74,8 @@ struct Options {
     /// With --bench: print a last line of JSON
     #[arg(long, requires = "bench")]
     json: bool,
-    /// With --bench: read lines with a number of seconds from standard input; for each, measure for this time and print a line of JSON. For
-    /// programs that are measured in turns
+    /// With --bench: for each line of standard input, a number of seconds, measure for this time and print a line of JSON. Use it to measure several programs
+    /// in alternation
     #[arg(long, requires = "bench", conflicts_with = "json")]
     turns: bool,
     /// Profile the first call: print a row for each kernel

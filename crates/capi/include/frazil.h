@@ -311,7 +311,7 @@ FrazilError *frazil_model_register_parameter(const FrazilModel *model,
                                              bool requires_grad,
                                              FrazilModel **out);
 
-// Returns the model with one more buffer; one that is not persistent is kept out of state dictionaries.
+// Returns the model with one more buffer. State dictionaries contain the buffer only if it is persistent.
 FrazilError *frazil_model_register_buffer(const FrazilModel *model,
                                           const char *name,
                                           const FrazilTensor *tensor,

@@ -6,9 +6,9 @@ use std::sync::Arc;
 /// A named attribute.
 #[derive(Clone, Debug)]
 pub struct Attribute {
-    /// Its name.
+    /// The name of the attribute.
     pub name: SymbolId,
-    /// Its value.
+    /// The value of the attribute.
     pub value: AttributeValue,
 }
 

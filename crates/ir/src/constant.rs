@@ -82,7 +82,7 @@ pub struct EnumConstant {
     pub class: SymbolId,
     /// Name of the member.
     pub name: Arc<str>,
-    /// Its value.
+    /// The value of the member.
     pub value: Constant,
 }
 

@@ -185,7 +185,7 @@ impl fmt::Display for DType {
 pub struct Device {
     /// The kind of device.
     pub kind: DeviceKind,
-    /// Its index (`cuda:1`), if it has one.
+    /// The index of the device (`cuda:1`), if it has one.
     pub index: Option<u16>,
 }
 

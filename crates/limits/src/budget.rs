@@ -128,7 +128,7 @@ thread_local! {
     static POLLS: Cell<bool> = const { Cell::new(false) };
     /// The time of the next call of the check.
     static NEXT_POLL: Cell<Option<Instant>> = const { Cell::new(None) };
-    /// Its address identifies the thread among all running threads.
+    /// A static whose address identifies the thread among all running threads.
     static HERE: u8 = const { 0 };
 }
 

@@ -118,7 +118,7 @@ pub(crate) struct Layout {
     pub(crate) strides: Vec<i64>,
 }
 
-/// Number of bytes from the first to the last element of a tensor, whose strides, in elements, are not negative. `None` on overflow.
+/// Returns the number of bytes from the first to the last element of a tensor, whose strides, in elements, are not negative. `None` on overflow.
 pub(crate) fn extent(dtype: DType, sizes: &[i64], strides: &[i64]) -> Option<usize> {
     if sizes.contains(&0) {
         return Some(0);
@@ -210,7 +210,7 @@ unsafe extern "C" fn release_unused(capsule: *mut pyo3::ffi::PyObject) {
     }
 }
 
-/// A capsule with a tensor whose elements are `bytes`; only the layout of `tensor` is used.
+/// Returns a capsule with a tensor whose elements are `bytes`; only the layout of `tensor` is used.
 ///
 /// # Errors
 /// `TypeError` for quantised tensors.

@@ -111,7 +111,7 @@ fn about_argument(py: Python<'_>, error: &PyErr, what: &str) -> PyErr {
     }
 }
 
-/// The exception for a failed call: an `ArgumentError` if the arguments do not fit the method.
+/// Returns the exception for a failed call: an `ArgumentError` if the arguments do not fit the method.
 pub(crate) fn failed(
     py: Python<'_>,
     model: &Model,

@@ -86,14 +86,14 @@ impl Instance {
         Ok(lock(py, &self.state)?.state.options.clone())
     }
 
-    /// The model with its current attributes.
+    /// Returns the model with its current attributes.
     pub(crate) fn model(&self, py: Python<'_>) -> PyResult<Arc<Model>> {
         let state = &mut *lock(py, &self.state)?.state;
         state.read_back().or_raise(py)?;
         Ok(Arc::clone(&state.model))
     }
 
-    /// The model before calls changed attributes, for its classes and methods.
+    /// Returns the model before calls changed attributes, for its classes and methods.
     pub(crate) fn definitions(&self, py: Python<'_>) -> PyResult<Arc<Model>> {
         Ok(Arc::clone(&lock(py, &self.state)?.state.model))
     }
@@ -140,7 +140,7 @@ impl Instance {
 }
 
 impl State {
-    /// Whether the engines have been created for the method or submodule at `path`.
+    /// Returns true if the engines have been created for the method or submodule at `path`.
     fn knows(&self, path: Option<&str>) -> bool {
         path.is_none_or(|path| self.paths.iter().any(|known| known == path) || self.model.root().has_method(path))
     }

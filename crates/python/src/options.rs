@@ -107,7 +107,7 @@ impl Options {
         Ok(options)
     }
 
-    /// The options by name.
+    /// Returns the options by name.
     pub(crate) fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let engine = &self.engine;
         let out = PyDict::new(py);

@@ -37,7 +37,7 @@ unsafe impl Send for Foreign {}
 unsafe impl Sync for Foreign {}
 
 impl Foreign {
-    /// The `len` bytes from `data` on, which `owner` keeps alive.
+    /// Returns the `len` bytes from `data` on, which `owner` keeps alive.
     pub(crate) fn new(owner: Owner, data: *const u8, len: usize) -> Arc<Foreign> {
         Arc::new(Foreign {
             _owner: owner,
@@ -126,12 +126,12 @@ impl<'py> Shared<'py> {
         self.start() + self.memory.len
     }
 
-    /// The first byte of the tensor's storage.
+    /// Returns the address of the first byte of the tensor's storage.
     fn storage_start(&self) -> usize {
         self.start() - self.offset()
     }
 
-    /// Offset of the first element in the storage, in bytes.
+    /// Returns the offset of the first element in the storage, in bytes.
     fn offset(&self) -> usize {
         self.tensor.offset() as usize * self.tensor.dtype().size()
     }
@@ -141,7 +141,7 @@ impl<'py> Shared<'py> {
         !is_copy && self.start() < other.end() && other.start() < self.end()
     }
 
-    /// Whether the elements fill their range of memory without gaps.
+    /// Returns true if the elements fill their range of memory without gaps.
     fn is_dense(&self) -> bool {
         self.tensor.numel() as usize * self.tensor.dtype().size() == self.memory.len
     }
@@ -224,7 +224,7 @@ impl<'py> Shared<'py> {
 pub(crate) struct SharedArrays<'py>(Vec<Shared<'py>>);
 
 impl<'py> SharedArrays<'py> {
-    /// The entry of an array that was added before.
+    /// Returns the entry of an array that was added before.
     pub(crate) fn find(&self, object: &Bound<'py, PyAny>) -> Option<&Shared<'py>> {
         self.0.iter().find(|shared| shared.object.is(object))
     }
@@ -261,7 +261,7 @@ impl<'py> SharedArrays<'py> {
         }
     }
 
-    /// The arguments of a kind whose memory contains that of `tensor`, of `len` bytes, with the address of its first element.
+    /// Returns the arguments of a kind whose memory contains that of `tensor`, of `len` bytes, with the address of its first element.
     pub(crate) fn around(&self, tensor: &Tensor, len: usize, kind: Kind) -> Vec<(&Shared<'py>, usize)> {
         let offset = tensor.offset() as usize * tensor.dtype().size();
         let all = self.0.iter().map(|shared| (shared, shared.storage_start() + offset));

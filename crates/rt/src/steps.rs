@@ -41,8 +41,8 @@ pub struct BufferRef {
     pub offset: u64,
 }
 
-/// Number of kernel calls into which a step in reverse order is split on one thread. It is large enough for a run to begin where the last one ended, and small
-/// enough for the overhead of the calls to be negligible.
+/// Number of kernel calls into which a step in reverse order is split on one thread. With enough calls, a run begins with the tasks that the previous run
+/// executed last; with few, their overhead is negligible.
 const TURNS: i64 = 8;
 
 /// The order in which a thread runs the tasks of a step.
@@ -72,7 +72,7 @@ pub struct Step {
     pub tasks: i64,
     /// The order of its tasks.
     pub order: Order,
-    /// Its buffers.
+    /// The buffers of the kernel call.
     pub buffers: *const BufferRef,
     /// Number of its buffers.
     pub buffer_count: u64,

@@ -14,7 +14,7 @@ pub enum LoadError {
     /// The archive is damaged, or the file is not an archive.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// Its code does not compile.
+    /// The code of the archive does not compile.
     #[error(transparent)]
     Source(#[from] Box<SourceError>),
     /// Loading needs more than the current thread's budget, or the size of the archive, allows.
@@ -32,7 +32,7 @@ pub(crate) type Result<T, E = LoadError> = std::result::Result<T, E>;
 pub struct SourceError {
     /// The file: the name of an archive entry, or the name that the caller passed.
     pub file: Arc<str>,
-    /// Its text.
+    /// The text of the file.
     pub text: Arc<str>,
     /// The message, with its location.
     pub diagnostic: Diagnostic,

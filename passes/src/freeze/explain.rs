@@ -36,7 +36,7 @@ pub enum Keeper {
 /// An attribute that was not folded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// Its path, such as `self.layer1.count`.
+    /// The path of the attribute, such as `self.layer1.count`.
     pub path: String,
     /// The reason.
     pub keeper: Keeper,

@@ -94,9 +94,9 @@ pub fn inline_functions(
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Its callees are being processed.
+    /// The callees of the function are being processed.
     Open,
-    /// Its calls have been inlined.
+    /// The calls in the function have been inlined.
     Done,
 }
 

@@ -20,9 +20,9 @@ use std::sync::Arc;
 pub struct Layer {
     /// The node.
     pub node: NodeId,
-    /// Its weight.
+    /// The weight of the layer.
     pub weight: Arc<TensorData>,
-    /// Its bias, if it has one.
+    /// The bias of the layer, if it has one.
     pub bias: Option<Arc<TensorData>>,
     /// The dimension of the weight that contains the output channels.
     channel_dim: usize,
@@ -375,7 +375,7 @@ impl BatchNorm {
         Some(BatchNorm { scale, shift })
     }
 
-    /// Returns whether it is the same for every channel.
+    /// Returns whether the batch norm is the same for every channel.
     pub fn is_uniform(&self) -> bool {
         let same = |numbers: &[f64]| numbers.windows(2).all(|pair| pair[0] == pair[1]);
         same(&self.scale) && same(&self.shift)

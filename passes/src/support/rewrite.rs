@@ -7,9 +7,9 @@ use frazil_ir::{Builder, Constant, Graph, NodeId, TypeId, TypeKind, ValueId, sym
 
 /// The replacement of a node.
 pub enum Replacement {
-    /// This value, for its only output.
+    /// The value that replaces the only output.
     Value(ValueId),
-    /// These values, one for each output.
+    /// The values that replace the outputs, one for each.
     Values(Vec<ValueId>),
     /// A constant, for its only output.
     Constant(Constant),

@@ -59,7 +59,7 @@ pub enum RecordedError {
     /// A tensor that cannot be created.
     #[error("tensor `{name}`: {source}")]
     Tensor {
-        /// Its name.
+        /// The name of the tensor.
         name: String,
         /// The reason.
         #[source]

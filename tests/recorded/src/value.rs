@@ -16,9 +16,9 @@ use serde_json::{Map, Value as Json, json};
 /// The outcome of a call.
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// It returned a value.
+    /// The call returned a value.
     Value(Value),
-    /// It raised an exception.
+    /// The call raised an exception.
     Raises {
         /// The exception's text.
         text: String,

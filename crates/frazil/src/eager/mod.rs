@@ -413,7 +413,7 @@ impl Var {
         self.get().to_f64_vec()
     }
 
-    /// Warns, in a traced function, that later code may depend on a value that is not in the graph.
+    /// In a traced function, warns that later code may depend on a value that is not in the graph.
     #[track_caller]
     fn leaves_the_trace(&self, kind: &str) {
         let place = std::panic::Location::caller();

@@ -156,7 +156,7 @@ impl<'m> ScriptModule<'m> {
         methods.map(|name| ctx.name(*name)).collect()
     }
 
-    /// Returns true if it has a method of that name that is not a hook.
+    /// Returns true if the module has a method of that name that is not a hook.
     ///
     /// See [`method_names`](Self::method_names) for an example.
     pub fn has_method(self, name: &str) -> bool {

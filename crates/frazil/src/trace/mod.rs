@@ -102,11 +102,11 @@ pub type MethodFn<'f> = dyn Fn(&Scope, &[Var]) -> Result<Outputs> + 'f;
 ///
 /// See [`Session::trace_module`] for an example.
 pub struct Method<'f> {
-    /// Its name: `forward`.
+    /// The name of the method: `forward`.
     pub name: &'f str,
     /// The function to trace.
     pub function: &'f MethodFn<'f>,
-    /// Its example inputs.
+    /// The example inputs of the method.
     pub inputs: &'f [Tensor],
 }
 

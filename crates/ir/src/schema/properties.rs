@@ -7,7 +7,7 @@ use crate::SymbolId;
 /// Whether calls of an operator with equal operands return equal results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Determinism {
-    /// They do, except for an operator with a `Generator` argument, which draws random numbers.
+    /// Equal results, except for an operator with a `Generator` argument, which draws random numbers.
     #[default]
     Deterministic,
     /// The operator draws random numbers.

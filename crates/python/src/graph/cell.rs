@@ -69,7 +69,7 @@ pub(crate) trait Part: Copy + Eq + std::hash::Hash {
     /// The name of the kind in messages.
     const NAME: &'static str;
 
-    /// Whether it has not been erased.
+    /// Returns true if the part has not been erased.
     fn is_alive(self, graph: &Graph) -> bool;
 }
 
@@ -131,7 +131,7 @@ impl<I: Part> Handle<I> {
         Ok(write(&mut state.graph, self.id))
     }
 
-    /// The identified part, for an edit of the graph in `cell`.
+    /// Returns the identified part, for an edit of the graph in `cell`.
     pub(crate) fn id_in(&self, cell: &Arc<GraphCell>) -> PyResult<I> {
         match Arc::ptr_eq(&self.cell, cell) {
             true => self.read(|_, id| id),

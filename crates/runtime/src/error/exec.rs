@@ -22,7 +22,7 @@ pub enum ErrorKind {
     Raised {
         /// The exception's class: `ValueError`, `RuntimeError`.
         class: String,
-        /// Its message.
+        /// The message of the exception.
         message: String,
         /// True if the program's own `raise` or `assert` raised it.
         user: bool,

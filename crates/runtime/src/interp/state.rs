@@ -49,7 +49,7 @@ pub enum StateError {
         class: String,
         /// The attribute.
         attribute: String,
-        /// Its type.
+        /// The type of the attribute.
         ty: String,
     },
     /// A state or attribute that modules cannot contain.

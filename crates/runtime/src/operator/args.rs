@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// A tensor argument: its number in the program, its dtype and sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorArg {
-    /// Its number among the program's tensor arguments.
+    /// The number of the tensor among the program's tensor arguments.
     pub id: TensorId,
     /// The dtype and sizes.
     pub shape: TensorShape,

@@ -93,7 +93,7 @@ pub enum NumberRule {
 pub struct TensorVariant {
     /// The operator. The arguments after the numbers have their defaults.
     pub operator: &'static str,
-    /// Its overload.
+    /// The overload of the operator.
     pub overload: &'static str,
     /// The kinds of numbers for which both agree.
     pub rule: NumberRule,

@@ -95,8 +95,8 @@ impl Operator {
         self.variant == Variant::InPlace && self.semantics.form() == Form::View
     }
 
-    /// Returns whether a result that is an argument is the same variable. This holds except for views that always
-    /// return another one.
+    /// Returns whether a result that is an argument is the same variable. This is true except for views that always
+    /// return a new variable.
     pub(crate) fn returns_self(&self) -> bool {
         self.traits.returns_self || self.semantics.form() != Form::View
     }

@@ -98,7 +98,7 @@ impl Affine {
 pub enum OutOfBounds {
     /// The maps are always within the operand.
     Never,
-    /// This value, in the operand's dtype (zero for convolution's padding, -inf for max pooling's).
+    /// The read has this value, in the operand's dtype (zero for convolution's padding, -inf for max pooling's).
     Value(Number),
 }
 

@@ -53,7 +53,7 @@ pub trait Lane: bytemuck::Pod + Default + Send + Sync + crate::tensor::join::Joi
     const DTYPE: DType;
     /// Returns the vector in `lanes`; empty if it is of another kind ([`Lane::of_mut`] converts the kind).
     fn of(lanes: &Lanes) -> &[Self];
-    /// Returns the vector in `lanes`, converted to this kind if it is of another.
+    /// Returns the vector in `lanes`, which is first converted to this element type if it has another.
     fn of_mut(lanes: &mut Lanes) -> &mut Vec<Self>;
 }
 

@@ -121,7 +121,7 @@ impl ListValue {
         Arc::ptr_eq(&self.items, &other.items)
     }
 
-    /// Returns its address, which identifies the list during its lifetime.
+    /// Returns the address of the list, which identifies it during its lifetime.
     pub fn address(&self) -> usize {
         Arc::as_ptr(&self.items).cast::<()>() as usize
     }
@@ -198,7 +198,7 @@ impl DictValue {
         Arc::ptr_eq(&self.entries, &other.entries)
     }
 
-    /// Returns its address, which identifies the dictionary during its lifetime.
+    /// Returns the address of the dictionary, which identifies it during its lifetime.
     pub fn address(&self) -> usize {
         Arc::as_ptr(&self.entries).cast::<()>() as usize
     }
@@ -266,7 +266,7 @@ impl ObjectValue {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Returns its address, which identifies the object during its lifetime.
+    /// Returns the address of the object, which identifies it during its lifetime.
     pub fn address(&self) -> usize {
         Arc::as_ptr(&self.0).cast::<()>() as usize
     }
@@ -293,7 +293,7 @@ pub struct EnumMember {
     pub class: SymbolId,
     /// Name of the member.
     pub name: Arc<str>,
-    /// Its value.
+    /// The value of the member.
     pub value: Value,
 }
 

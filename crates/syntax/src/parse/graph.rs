@@ -423,7 +423,8 @@ impl<'p, 'a> GraphParser<'p, 'a> {
         Ok((block, in_braces))
     }
 
-    /// Reads graphs after this one, `with prim::fork_0 = graph(...)`, `with graph<1> = graph(...)`, as long as a node of this graph refers to them.
+    /// Parses the graphs after this one, `with prim::fork_0 = graph(...)` or `with graph<1> = graph(...)`, up to the first that no node of this graph refers
+    /// to.
     fn subgraphs(&mut self, depth: usize) -> Parsed<()> {
         loop {
             self.cur.skip_space();

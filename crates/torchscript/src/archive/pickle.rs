@@ -94,7 +94,7 @@ pub enum PickleError {
     /// The bytes end inside an opcode, or before `STOP`.
     #[error("pickle byte {offset}: the pickle ends here, {missing} more bytes are needed")]
     Truncated {
-        /// The offset.
+        /// The byte offset in the pickle.
         offset: usize,
         /// Number of missing bytes.
         missing: usize,
@@ -102,7 +102,7 @@ pub enum PickleError {
     /// An opcode that archives do not use, or that could execute something.
     #[error("pickle byte {offset}: opcode 0x{opcode:02x} is not allowed in a TorchScript archive")]
     Opcode {
-        /// The offset.
+        /// The byte offset in the pickle.
         offset: usize,
         /// The opcode.
         opcode: u8,
@@ -110,17 +110,17 @@ pub enum PickleError {
     /// A global that is not allowed in archives.
     #[error("pickle byte {offset}: global `{module}.{name}` is not allowed in a TorchScript archive")]
     Global {
-        /// The offset.
+        /// The byte offset in the pickle.
         offset: usize,
-        /// Its module.
+        /// The module of the global.
         module: String,
-        /// Its name in the module.
+        /// The name of the global in the module.
         name: String,
     },
     /// A protocol above 4.
     #[error("pickle byte {offset}: protocol {protocol} is not supported (archives are written with protocol 2)")]
     Protocol {
-        /// The offset.
+        /// The byte offset in the pickle.
         offset: usize,
         /// The protocol that the pickle states.
         protocol: u8,
@@ -128,7 +128,7 @@ pub enum PickleError {
     /// Too few values on the stack, no mark, or a value of the wrong kind for the opcode.
     #[error("pickle byte {offset}: {expected}")]
     Stack {
-        /// The offset.
+        /// The byte offset in the pickle.
         offset: usize,
         /// Description of what the opcode requires.
         expected: &'static str,
@@ -136,7 +136,7 @@ pub enum PickleError {
     /// Read of an empty memo slot.
     #[error("pickle byte {offset}: memo slot {slot} is empty")]
     Memo {
-        /// The offset.
+        /// The byte offset in the pickle.
         offset: usize,
         /// The slot.
         slot: u32,
@@ -144,7 +144,7 @@ pub enum PickleError {
     /// A string that is not UTF-8, or an integer of more than 64 bits.
     #[error("pickle byte {offset}: {what}")]
     Literal {
-        /// The offset.
+        /// The byte offset in the pickle.
         offset: usize,
         /// Description of the error.
         what: &'static str,
@@ -155,7 +155,7 @@ pub enum PickleError {
     /// More values than [`MAX_VALUES`].
     #[error("pickle byte {offset}: more than {MAX_VALUES} values")]
     TooManyValues {
-        /// The offset.
+        /// The byte offset in the pickle.
         offset: usize,
     },
 }

@@ -19,7 +19,7 @@ pub enum CodeError {
     /// A function whose signature does not fit its graph, or that returns several values.
     #[error("function `{name}` cannot be written as TorchScript: {why}")]
     Function {
-        /// Its name.
+        /// The name of the function.
         name: String,
         /// The reason.
         why: String,

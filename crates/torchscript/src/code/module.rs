@@ -30,7 +30,7 @@ pub struct ModuleCode {
 pub struct CodeFile {
     /// The qualifier of its classes and functions, such as `__torch__.torch.nn.functional`. May be empty.
     pub qualifier: String,
-    /// Its text.
+    /// The text of the file.
     pub code: CodeText,
 }
 

@@ -27,7 +27,7 @@ impl ClassRef {
         self.statement == other.statement && self.qualified == other.qualified
     }
 
-    /// Returns its unqualified name.
+    /// Returns the unqualified name of the class.
     pub(crate) fn simple(&self) -> &str {
         self.qualified.rsplit('.').next().unwrap_or_default()
     }
@@ -62,6 +62,6 @@ pub(crate) struct MethodTable {
 pub(crate) struct MethodSource {
     pub(crate) file: Arc<SourceFile>,
     pub(crate) body: DefPath,
-    /// The member of the class that declares the signature, if it is another one.
+    /// Index of the class member that declares the signature, if the body is another member.
     pub(crate) signature: Option<usize>,
 }

@@ -11,7 +11,7 @@ use crate::source::{DefPath, SOURCE_QUALIFIER};
 /// A function of another unit, and its name in the source. Its unit must have the source's context.
 #[derive(Clone, Copy, Debug)]
 pub struct Known<'u> {
-    /// Its name in the source.
+    /// The name of the function in the source.
     pub name: &'u str,
     /// The unit that contains the function.
     pub unit: &'u CompilationUnit,

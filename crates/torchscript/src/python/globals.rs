@@ -70,9 +70,9 @@ pub(super) struct Unknown {
 pub(super) enum Role {
     /// Neither a module nor a class of modules.
     Other,
-    /// It may be a module.
+    /// The value may be a module.
     Module,
-    /// It may be a class of modules.
+    /// The value may be a class of modules.
     Class,
 }
 

@@ -52,7 +52,7 @@ pub(super) struct Mentions {
 /// The callee of a call.
 #[derive(Clone)]
 pub(super) struct Callee {
-    /// Its dotted name, if it has one.
+    /// The dotted name of the callee, if it has one.
     pub(super) path: Option<String>,
     /// The last part of the name, for a method.
     pub(super) method: Option<String>,

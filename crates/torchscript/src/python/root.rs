@@ -25,7 +25,7 @@ struct Candidate {
 /// The last class that may be a class of modules.
 enum LastClass {
     Known(ClassRef),
-    /// It is unknown whether it is a class of modules.
+    /// A class that may or may not be a class of modules.
     Unclear(Box<SourceError>),
 }
 
@@ -117,7 +117,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Returns the global variables that are modules and not submodules of another one, in the order of their assignments, one for each module.
+    /// Returns the global variables that are modules and not submodules of another module, in the order of their assignments, one for each module.
     fn candidates(&mut self, file: &Arc<SourceFile>) -> Result<Vec<Candidate>> {
         let mut found: Vec<Candidate> = Vec::new();
         let mut unknown = Vec::new();

@@ -158,7 +158,7 @@ pub(super) struct FunctionRef {
 }
 
 impl FunctionRef {
-    /// Returns whether it is a method whose first argument is the object.
+    /// Returns whether the function is a method whose first argument is the object.
     pub(super) fn is_method(&self) -> bool {
         let is_static = |def: &StmtFunctionDef| {
             let names = def.decorator_list.iter().filter_map(|d| d.expression.as_name_expr());

@@ -35,7 +35,7 @@ enum Shape {
     None,
     Bool(bool),
     Int(i64),
-    /// Its bits as an IEEE double.
+    /// The bits of the number as an IEEE double.
     Float(u64),
     Str(String),
     List(Element, Vec<Shape>),

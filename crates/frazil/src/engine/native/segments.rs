@@ -36,7 +36,7 @@ const MAX_KEPT: usize = 2 * MAX_SEGMENTS;
 
 /// The method to run.
 pub(crate) struct Method<'a> {
-    /// Its name.
+    /// The name of the method.
     pub name: &'a str,
     /// The frozen graph of the method.
     pub graph: &'a Graph,
