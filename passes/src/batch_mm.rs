@@ -92,7 +92,7 @@ fn is_mm(graph: &Graph, node: NodeId) -> bool {
 #[derive(Clone, Copy)]
 struct Tree {
     leaves: usize,
-    /// Whether it is not part of a larger tree yet.
+    /// Whether the tree is not part of a larger tree.
     is_root: bool,
 }
 

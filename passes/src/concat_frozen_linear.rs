@@ -171,7 +171,7 @@ fn merge(graph: &mut Graph, nodes: &[NodeId], db: &mut AliasDb) -> Option<()> {
     Some(())
 }
 
-/// Returns true if both are constants with one tensor.
+/// Returns true if both values are constants with one tensor.
 fn same_tensor(graph: &Graph, a: Option<ValueId>, b: Option<ValueId>) -> bool {
     let tensor = |value: Option<ValueId>| match value.and_then(|v| graph.constant(v)) {
         Some(Constant::Tensor(t)) => Some(t),

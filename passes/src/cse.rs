@@ -158,7 +158,7 @@ impl Known {
     }
 }
 
-/// Returns true if both have the same computation.
+/// Returns true if both nodes have the same computation.
 fn same(graph: &Graph, a: NodeId, b: NodeId) -> bool {
     let types = |n: NodeId| graph.node_outputs(n).iter().map(|v| graph.ty(*v));
     graph.kind(a) == graph.kind(b)

@@ -237,7 +237,7 @@ typedef struct {
 extern "C" {
 #endif // __cplusplus
 
-// Analyses the graph of a method, or the only graph of a model that is one.
+// Analyses the graph of a method; for a model that is a graph, analyses this graph.
 FrazilError *frazil_aliases_new(const FrazilModel *model, const char *method, FrazilAliases **out);
 
 // Frees an analysis.

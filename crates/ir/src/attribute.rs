@@ -47,7 +47,7 @@ impl AttributeValue {
         }
     }
 
-    /// Returns true if both are the same: constants by [`Constant::same`], types by id, graphs and elided values by identity.
+    /// Returns true if both values are the same: constants by [`Constant::same`], types by id, graphs and elided values by identity.
     pub fn same(&self, other: &AttributeValue) -> bool {
         match (self, other) {
             (AttributeValue::Constant(a), AttributeValue::Constant(b)) => a.same(b),

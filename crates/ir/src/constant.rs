@@ -212,8 +212,8 @@ impl Constant {
         }
     }
 
-    /// Returns true if both are the same value. Scalars and strings are compared by value (NaN equals itself, 0.0 differs from -0.0). Tensors, lists and
-    /// dictionaries are compared by identity, or by value if nothing in them has an identity (no tensor, no object).
+    /// Returns true if both constants are the same value. Scalars and strings are compared by value (NaN equals itself, 0.0 differs from -0.0). Tensors, lists
+    /// and dictionaries are compared by identity, or by value if nothing in them has an identity (no tensor, no object).
     pub fn same(&self, other: &Constant) -> bool {
         match (self, other) {
             (Constant::None, Constant::None) => true,

@@ -403,7 +403,7 @@ impl TensorData {
         self.storage.read(range).unwrap_or_default()
     }
 
-    /// Returns true if both are views of storages with the same identity.
+    /// Returns true if both tensors are views of storages with the same identity.
     pub fn shares_storage(&self, other: &TensorData) -> bool {
         Arc::ptr_eq(&self.storage, &other.storage)
     }

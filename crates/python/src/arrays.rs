@@ -279,7 +279,7 @@ impl<'py> Arrays<'py> {
     /// Writes the call's changes of its arguments back to the caller's arrays.
     ///
     /// # Errors
-    /// `ValueError` if such an array is read-only.
+    /// `ValueError` if an array to be changed is read-only.
     pub(crate) fn write_back(&self) -> PyResult<()> {
         self.shared.write_back()
     }

@@ -192,7 +192,7 @@ impl ScriptModule {
         Ok(model.root().get_submodule(&self.path).or_raise(py)?.to_string())
     }
 
-    /// Returns true if both are the same module of the same model.
+    /// Returns true if both operands are the same module of the same model.
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
         let same = |other: &Bound<'_, ScriptModule>| {
             let other = other.get();

@@ -246,7 +246,7 @@ impl<'py> SharedArrays<'py> {
     /// Writes the call's changes of its arguments back to the caller's arrays.
     ///
     /// # Errors
-    /// `ValueError` if such an array is read-only.
+    /// `ValueError` if an array to be changed is read-only.
     pub(crate) fn write_back(&self) -> PyResult<()> {
         let mut is_done = true;
         // Read-only arrays come last: they may be views of writable ones.

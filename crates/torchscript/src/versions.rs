@@ -1,6 +1,7 @@
 //! Operators whose meaning has changed, with the format version of the change. An archive with an older version means the old operator.
 
-/// Operators, the first version with their current meaning, and the overloads that changed.
+/// Operators whose meaning has changed: the name, the first format version with the current meaning, and the overloads
+/// that changed.
 const CHANGES: &[(&str, u64, &[&str])] = &[
     ("aten::div", 4, DIVISIONS),
     ("aten::div_", 4, DIVISIONS),

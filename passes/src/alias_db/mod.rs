@@ -39,9 +39,9 @@ use table::Table;
 #[derive(Clone, Debug, Default)]
 struct NodeWrites {
     locations: SmallVec<[Location; 2]>,
-    /// Whether it writes to anything that is known outside.
+    /// Whether the node writes to anything that is known outside.
     wildcards: bool,
-    /// Whether it may write to anything.
+    /// Whether the node may write to anything.
     anything: bool,
 }
 
@@ -149,7 +149,7 @@ impl AliasDb {
 
     // --- aliasing
 
-    /// Returns true if both may be one object, or tensors on one storage.
+    /// Returns true if both values may be one object, or tensors on one storage.
     pub fn may_alias(&self, a: ValueId, b: ValueId) -> bool {
         intersects(self.locations(a), self.locations(b))
     }

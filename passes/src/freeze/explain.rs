@@ -27,7 +27,7 @@ pub enum Keeper {
     Unrestored,
     /// The attribute is or contains a sparse tensor, which graphs cannot contain as a constant.
     NoConstant,
-    /// The attribute shares memory with the attribute at this path, which belongs to such an object.
+    /// The attribute shares memory with the attribute at this path, whose object is kept whole.
     Shared(String),
     /// The attribute was preserved by request, independently of the methods.
     Preserved,

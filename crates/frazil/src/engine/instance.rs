@@ -112,9 +112,9 @@ pub(crate) struct Instance {
 /// Methods and modules that have been called through one handle, by name.
 #[derive(Default)]
 pub(crate) struct Names {
-    /// Methods.
+    /// Signatures of the methods.
     signatures: Vec<(String, Arc<Signature>)>,
-    /// Modules, by path.
+    /// Modules that have been called, by path.
     called: Vec<(String, Arc<CalledModule>)>,
 }
 

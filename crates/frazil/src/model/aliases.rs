@@ -91,7 +91,7 @@ impl Aliases {
         found.ok_or_else(|| Error::Unsupported(format!("the graph has no value `{name}`")))
     }
 
-    /// Returns true if both may be one object, or tensors on one storage.
+    /// Returns true if both values may be one object, or tensors on one storage.
     ///
     /// See [`Aliases`] for an example.
     ///
@@ -101,7 +101,7 @@ impl Aliases {
         Ok(self.db.may_alias(self.value(a)?, self.value(b)?))
     }
 
-    /// Returns true if some object may be reached from both.
+    /// Returns true if some object may be reached from both values.
     ///
     /// ```
     /// # let text = b"graph(%x : Tensor):\n  %list : Tensor[] = prim::ListConstruct(%x)\n  return (%list)\n";

@@ -405,7 +405,7 @@ impl Loaded {
         }
     }
 
-    /// Returns whether this is a module. The text of a module has a second file for its larger tensors; see [`Loaded::save_ir`].
+    /// Returns whether the loaded file is a module. The text of a module has a second file for its larger tensors; see [`Loaded::save_ir`].
     ///
     /// ```
     /// # let loaded = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?;

@@ -115,7 +115,7 @@ impl<'m> ScriptModule<'m> {
         }
     }
 
-    /// Returns the name of its Python class, without module path and mangling: `Net` (`ScriptModule.original_name`).
+    /// Returns the name of the module's Python class, without module path and mangling: `Net` (`ScriptModule.original_name`).
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \

@@ -5,7 +5,7 @@ use crate::tensor::element::{Element, with_element};
 use crate::tensor::lanes::{Lane, Lanes};
 use smallvec::SmallVec;
 
-/// Maximum number of elements of a staged operand, and of a register that is kept. There is one set of registers for each operator of a graph.
+/// Maximum number of elements of a staged operand, and of a register that is kept between runs. There is one set of registers for each operator of a graph.
 pub(super) const SMALL: usize = 128;
 
 /// Staged operands by their numbers in the call. Registers are reused by later calls.

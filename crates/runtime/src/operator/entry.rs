@@ -84,7 +84,7 @@ pub enum NumberRule {
     Integers,
     /// Integers or floats. The result is a bool.
     Comparison,
-    /// Bools. The result is a bool.
+    /// Bools, with a bool as the result.
     Logic,
 }
 

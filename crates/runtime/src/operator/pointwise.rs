@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Rule for the dtypes of the computation and of the result, from the operands' dtypes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Promotion {
-    /// Both are the operands' common dtype.
+    /// Computation and result have the operands' common dtype.
     Default,
     /// As `Default`, but integers and Bool become the default float dtype: `sin`, `div`.
     IntToFloat,

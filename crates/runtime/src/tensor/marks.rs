@@ -1,11 +1,12 @@
-//! Conjugate and negative bits: the elements of such a tensor are the conjugates or negatives of its storage.
+//! Conjugate and negative bits of tensors. The elements of a tensor with such a bit are the conjugates or negatives of
+//! those of its storage.
 
 use frazil_ir::DType;
 
 use crate::tensor::lanes::{Lanes, wrap_integers};
 
-/// The conjugate and negative bits of a tensor. PyTorch's `conj` of a complex tensor, and `imag` of that, are views with such a bit. A write through the view
-/// changes the storage.
+/// The conjugate and negative bits of a tensor. PyTorch's `conj` of a complex tensor, and `imag` of a conjugated tensor, are views with such a bit. A write
+/// through the view changes the storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Marks {
     /// The elements are conjugates (`is_conj`).

@@ -210,7 +210,7 @@ impl Storage {
         self.touched.as_ref().is_some_and(|t| t.swap(false, Ordering::Relaxed))
     }
 
-    /// Records an access to unknown contents. Returns true if the storage is such a one.
+    /// Records an access to unknown contents. Returns true if the contents of the storage are unknown.
     fn touch(&self) -> bool {
         self.touched
             .as_ref()

@@ -43,7 +43,7 @@ impl TensorCell {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = tensor;
     }
 
-    /// Returns true if both are the same variable.
+    /// Returns true if both cells are the same variable.
     pub fn is(&self, other: &TensorCell) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -116,7 +116,7 @@ impl ListValue {
         self.len() == 0
     }
 
-    /// Returns true if both are the same list.
+    /// Returns true if both values are the same list.
     pub fn is(&self, other: &ListValue) -> bool {
         Arc::ptr_eq(&self.items, &other.items)
     }
@@ -193,7 +193,7 @@ impl DictValue {
         change(&mut self.entries.write().unwrap_or_else(PoisonError::into_inner).0)
     }
 
-    /// Returns true if both are the same dictionary.
+    /// Returns true if both values are the same dictionary.
     pub fn is(&self, other: &DictValue) -> bool {
         Arc::ptr_eq(&self.entries, &other.entries)
     }
@@ -261,7 +261,7 @@ impl ObjectValue {
         *self.0.slots.write().unwrap_or_else(PoisonError::into_inner) = Contents(slots);
     }
 
-    /// Returns true if both are the same object.
+    /// Returns true if both values are the same object.
     pub fn is(&self, other: &ObjectValue) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub(super) struct GraphAttribute {
     node: NodeId,
     name: SymbolId,
-    /// Whether it is a list, possibly with one element.
+    /// Whether the attribute is a list of graphs, possibly with one element.
     is_list: bool,
     graphs: Vec<(u32, Option<Arc<Graph>>)>,
     span: Span,

@@ -41,7 +41,7 @@ pub enum PickleValue {
     Global {
         /// The module, as in `torch._utils`.
         module: Box<str>,
-        /// The name in it, as in `_rebuild_tensor_v2`.
+        /// The name of the global in its module, as in `_rebuild_tensor_v2`.
         name: Box<str>,
     },
     /// A call `callee(*args)`, which is not executed. An empty `OrderedDict` is a [`PickleValue::Dict`].

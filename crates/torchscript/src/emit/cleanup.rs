@@ -18,7 +18,7 @@ use frazil_passes::{GraphPass, Operators, PassContext, lower_simple_tuples};
 
 use crate::names::Names;
 
-/// Brings a freshly emitted graph into its final form.
+/// Simplifies a graph that was just emitted and gives it the same form as PyTorch's.
 pub(super) fn run(graph: &mut Graph, names: &dyn Names) {
     let operators = names.operators();
     let schemas: &dyn Operators = names.catalogue();

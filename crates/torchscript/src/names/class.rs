@@ -22,7 +22,7 @@ impl ClassRef {
         self.file.statement(self.statement)?.as_class_def_stmt()
     }
 
-    /// Returns whether both refer to the same class.
+    /// Returns whether both references are to the same class.
     pub(crate) fn is(&self, other: &ClassRef) -> bool {
         self.statement == other.statement && self.qualified == other.qualified
     }

@@ -34,7 +34,7 @@ pub(crate) struct Body {
     pub(crate) path: DefPath,
     /// Whether the definition states the return type.
     pub(crate) declared: bool,
-    /// Whether it is a method. Methods may be mutually recursive.
+    /// Whether the function is a method. Methods may be mutually recursive.
     pub(crate) is_method: bool,
     pub(crate) state: BodyState,
 }

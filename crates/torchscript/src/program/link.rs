@@ -15,7 +15,7 @@ pub struct Known<'u> {
     pub name: &'u str,
     /// The unit that contains the function.
     pub unit: &'u CompilationUnit,
-    /// The function in that unit.
+    /// The function in the other unit.
     pub function: FunctionId,
 }
 

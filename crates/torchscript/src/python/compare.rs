@@ -63,12 +63,12 @@ impl Py {
         })
     }
 
-    /// Returns whether both are equal; `None` for values that are too large to be compared.
+    /// Returns whether both values are equal; `None` for values that are too large to be compared.
     pub(super) fn equals(&self, other: &Py) -> Option<bool> {
         self.equals_at(other, 0, &mut MAX_VISITED.clone())
     }
 
-    /// Returns whether both are the same key of a dictionary: equal, or one object.
+    /// Returns whether both values are the same key of a dictionary: equal, or one object.
     pub(super) fn is_key(&self, other: &Py) -> bool {
         self.identical(other) == Some(true) || self.equals(other) == Some(true)
     }
@@ -96,7 +96,7 @@ impl Py {
         visit(self, 0, &mut MAX_VISITED.clone())
     }
 
-    /// Returns whether both are equal, down to nesting level `MAX_DEPTH`: lists may contain themselves.
+    /// Returns whether both values are equal, down to nesting level `MAX_DEPTH`: lists may contain themselves.
     fn equals_at(&self, other: &Py, depth: usize, left: &mut usize) -> Option<bool> {
         *left = left.saturating_sub(1);
         let mut all = |pairs: &mut dyn Iterator<Item = (Py, Py)>| {

@@ -30,7 +30,7 @@ struct Kind {
     constants: Vec<(String, Constant)>,
     /// For each hook, whether it is called before `forward`, and the number of its function.
     hooks: Vec<(bool, usize)>,
-    /// Whether it is a traced module. Each of these has a class of its own.
+    /// Whether the class is that of a traced module. Each traced module has a class of its own.
     is_traced: bool,
 }
 

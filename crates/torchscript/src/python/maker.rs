@@ -73,7 +73,7 @@ pub(super) struct Scope {
     pub(super) this: Option<Py>,
     /// Whether its variables are the global ones.
     pub(super) is_top: bool,
-    /// Whether it is the scope of a class body.
+    /// Whether the scope is that of a class body.
     pub(super) is_class: bool,
     /// Names that the function declares global.
     pub(super) globals: HashSet<String>,

@@ -26,9 +26,9 @@ pub(super) struct Mentions {
     pub(super) loaded: BTreeSet<String>,
     /// Names that are assigned.
     pub(super) stored: BTreeSet<String>,
-    /// Those of `stored` that are defined as classes.
+    /// Names in `stored` that are defined as classes.
     pub(super) classes: BTreeSet<String>,
-    /// Those of `stored` that are defined as functions.
+    /// Names in `stored` that are defined as functions.
     pub(super) functions: BTreeSet<String>,
     /// Names of values whose attributes or elements are set, or that are arguments of calls.
     pub(super) changed: BTreeSet<String>,

@@ -190,7 +190,7 @@ impl HostTensor {
         self.0.requires_grad.set(flag);
     }
 
-    /// Returns whether both are one object.
+    /// Returns whether both tensors are one object.
     pub(super) fn is(&self, other: &HostTensor) -> bool {
         Rc::ptr_eq(&self.0, &other.0)
     }
@@ -200,7 +200,7 @@ impl HostTensor {
         Rc::as_ptr(&self.0).cast::<()>() as usize
     }
 
-    /// Returns whether both share a storage, so that a write to one may change the other.
+    /// Returns whether both tensors share a storage, so that a write to one may change the other.
     pub(super) fn shares_storage(&self, other: &HostTensor) -> bool {
         Rc::ptr_eq(&self.0.view.borrow().storage, &other.0.view.borrow().storage)
     }

@@ -403,7 +403,7 @@ pub(super) fn insert(items: &mut Vec<(Py, Py)>, key: Py, value: Py) {
     }
 }
 
-/// Returns whether both are the same definition.
+/// Returns whether both references are to the same definition.
 pub(super) fn same_function(a: &FunctionRef, b: &FunctionRef) -> bool {
     Arc::ptr_eq(&a.file, &b.file) && a.statement == b.statement && a.method == b.method
 }

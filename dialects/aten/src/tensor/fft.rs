@@ -95,7 +95,7 @@ enum Kind {
     Complex,
     /// Real to complex: the non-redundant half of the spectrum.
     FromReal,
-    /// Complex to real, from such a half.
+    /// Complex to real, from the non-redundant half of the spectrum.
     ToReal,
 }
 

@@ -1,4 +1,4 @@
-//! Reading at indices from integer tensors.
+//! Gathers: reads of elements at indices that are in integer tensors.
 
 use super::indexing;
 use frazil_ir::DType;

@@ -589,7 +589,8 @@ fn diag_embed(args: &Args<'_>) -> Result<Program, OpError> {
     })
 }
 
-/// Returns every element along `dim`, or of all in row-major order, repeated in place.
+/// Implements `repeat_interleave` with an integer: every element is repeated along `dim`; without `dim`, in the
+/// flattened tensor.
 fn repeat_each(args: &Args<'_>) -> Result<Program, OpError> {
     let (x, repeats) = (args.tensor("self")?, args.int("repeats")?);
     if repeats < 0 {

@@ -21,7 +21,7 @@ pub struct Signature {
     function: FunctionId,
     /// For each argument (without self), the values that need no conversion.
     plain: Vec<Plain>,
-    /// Whether it is a plain function, with a `self` that is only a placeholder.
+    /// Whether the signature is that of a plain function, with a `self` that is only a placeholder.
     is_function: bool,
 }
 
