@@ -193,7 +193,7 @@ pub(crate) fn is_new(graph: &Graph, value: ValueId, db: &AliasDb, catalogue: &Ca
 
 /// The functional variant of an in-place operator.
 pub(crate) enum Functional {
-    /// The operator of this name on the same operands, and whether its result must be converted back to the tensor's dtype.
+    /// The operator with this name on the same operands, and whether its result must be converted back to the tensor's dtype.
     Same(SymbolId, bool),
     /// Every element becomes the second operand: `full_like`.
     Fill,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub struct ObjectId(u32);
 entity_impl!(ObjectId, "obj");
 
-/// An immutable value. Compound values are behind an `Arc`, whose identity is that of the value: two attributes with the same `Arc` refer to one mutable list,
+/// An immutable value. Compound values are in an `Arc`, whose identity is that of the value: two attributes with the same `Arc` refer to one mutable list,
 /// tensor or dictionary of the program.
 #[derive(Clone, Debug)]
 pub enum Constant {

@@ -1,5 +1,5 @@
-//! Root of the object file that is linked into compiled libraries: the same runtime without the standard library, behind a C
-//! interface. `crates/codegen/build.rs` compiles it; the C side is in `crates/codegen/src/aot`.
+//! Root of the object file that is linked into compiled libraries: the same runtime without the standard library, with a C interface. `crates/codegen/build.rs`
+//! compiles it; the C side is in `crates/codegen/src/aot`.
 #![no_std]
 #![allow(dead_code, unreachable_pub, reason = "a part of the crate, compiled as a whole program")]
 

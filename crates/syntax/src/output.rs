@@ -24,7 +24,7 @@ pub struct OutputFile {
 
 /// The destination of the bytes.
 enum Destination {
-    /// A temporary file beside `path`. It gets these permissions, or those of new files by default.
+    /// A temporary file beside `path`, which gets `permissions` at the end; without them, it keeps those of new files.
     Regular {
         temporary: NamedTempFile,
         path: PathBuf,

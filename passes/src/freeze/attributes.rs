@@ -443,8 +443,8 @@ fn paths(module: &Module) -> HashMap<ObjectId, String> {
     paths
 }
 
-/// Sets the types of receivers behind an interface to their class, if they are known objects, and inlines the calls with callees that become known. Returns
-/// true if something changed.
+/// Sets the types of receivers whose type is an interface to their class, if they are known objects, and inlines the calls with callees that become known.
+/// Returns true if something changed.
 pub(super) fn resolve_interfaces(
     module: &Module,
     methods: &mut [Method],

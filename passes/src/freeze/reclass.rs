@@ -4,7 +4,7 @@
 //! holds for all remaining ones.
 //!
 //! Separate classes exist for the module itself, for objects with preserved methods (because their bodies are frozen for that object), and for instances that
-//! contain objects of different classes behind one interface.
+//! contain objects of different classes with one interface type.
 
 use frazil_ir::{ClassDef, Constant, Module, ObjectId, SymbolId, TypeKind, mangled_name};
 use indexmap::{IndexMap, IndexSet};

@@ -13,9 +13,9 @@ pub enum Replacement {
     Values(Vec<ValueId>),
     /// A constant, for its only output.
     Constant(Constant),
-    /// The operator of that name on those operands, with the same output type.
+    /// An operator, by name, on the given operands, with the same output type.
     Operator(&'static str, Vec<ValueId>),
-    /// A `prim::ListConstruct` of these elements.
+    /// A `prim::ListConstruct` of the given elements.
     List(Vec<ValueId>),
 }
 

@@ -1,4 +1,4 @@
-//! Splitting classes: one of several objects gets a class of its own before it gets an attribute that the others do not have.
+//! Splitting of classes. An object that shares its class with others gets a class of its own before it gets an attribute that the others do not have.
 //!
 //! The objects that contain it get classes of their own, too. The graphs of all their methods get the new types, which are propagated from the method's
 //! receiver. Code that uses such an object in any other way is refused.

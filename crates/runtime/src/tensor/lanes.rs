@@ -159,8 +159,8 @@ impl Lanes {
         }
     }
 
-    /// Writes `src`, converted from dtype `from` to `to`, into `self`. Conversions are those of `Tensor.to`: floats to integers truncate (out of range as the
-    /// processor does), all numbers but zero are true, complex numbers lose their imaginary part, `Half` and `BFloat16` round.
+    /// Writes `src`, converted from dtype `from` to `to`, into `self`. Conversions are those of `Tensor.to`: floats to integers truncate (out of range as on
+    /// x86-64), numbers other than zero become true, complex numbers lose their imaginary part, `Half` and `BFloat16` round.
     pub fn convert_from(&mut self, src: &Lanes, from: DType, to: DType) {
         if to == DType::Bool {
             let out = i64::of_mut(self);

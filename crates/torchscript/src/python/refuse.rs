@@ -129,8 +129,8 @@ pub(super) fn is_plain_path(path: &str) -> bool {
     PLAIN_MODULES.contains(&path.split('.').next().unwrap_or_default())
 }
 
-/// The values, names and effects reachable from a statement: through the names that it mentions, and the functions
-/// behind these.
+/// The values, names and effects reachable from a statement: through the names that it mentions, and the functions that
+/// the names denote.
 #[derive(Default)]
 pub(super) struct Reach {
     /// All reachable values.

@@ -365,7 +365,7 @@ fn compare(call: &Call<'_>, wanted: fn(Ordering) -> bool) -> Result<Results, OpE
     one(order(call.arg(0), call.arg(1)).is_some_and(wanted))
 }
 
-/// Converts as the processor does: a value out of range becomes the smallest integer.
+/// Converts `f` to an integer as on x86-64: NaN and values out of range become the smallest integer.
 pub(super) fn to_integer(f: f64) -> i64 {
     if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&f) {
         f as i64
