@@ -7,7 +7,7 @@
 //!   folder of root.
 //! - The folder is opened once for each access, without following a symbolic link, and files are accessed through it. So the checked file is always the one
 //!   that is read.
-//! - A file is opened without following a link and without waiting for a writer of a FIFO, and must be a regular one.
+//! - A file is opened without following a link and without waiting for a writer of a FIFO, and must be a regular file.
 //! - A file is written under a new random name, and renamed: a link that was planted under its name is replaced, not followed.
 //!
 //! On systems without such permissions, files are only written under another name and renamed.

@@ -4,7 +4,7 @@
 //! [`Host`] defines the values, and implements operators, attributes and calls:
 //!
 //! - The interpreter's values are complete.
-//! - Specialisation has tensors without elements. A condition may be unknown ([`Host::known`]), and the walk continues behind its node or ends, as the host
+//! - Specialisation has tensors without elements. A condition may be unknown ([`Host::known`]), and the walk continues after its node or ends, as the host
 //!   decides in [`Host::undecided`].
 //! - A trace of source notes each value's counterpart in the trace beside it.
 
