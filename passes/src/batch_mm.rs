@@ -4,8 +4,12 @@
 //!   matmul in the tree becomes the matmul of the transposed operands in reverse order.
 //! - Eight or more matmuls with one common operand become one `prim::MMBatchSide` (`side`: 0 if it is the left one).
 //!
-//! **Sound when** the operands and results are not written; inner sums of a tree have no other use, and their factors are 1; matmuls with a common operand do
-//! not depend on each other, and can be moved together. As in PyTorch, the order of summation changes.
+//! **Sound when**
+//! - the operands and results are not written;
+//! - inner sums of a tree have no other use, and their factors are 1;
+//! - matmuls with a common operand do not depend on each other, and can be moved together.
+//!
+//! As in PyTorch, the order of summation changes.
 
 use crate::AliasDb;
 use crate::dce::DeadCodeElimination;
@@ -88,7 +92,7 @@ fn is_mm(graph: &Graph, node: NodeId) -> bool {
 #[derive(Clone, Copy)]
 struct Tree {
     leaves: usize,
-    /// Whether it is not part of a larger tree yet.
+    /// Whether the tree is not part of a larger tree.
     is_root: bool,
 }
 

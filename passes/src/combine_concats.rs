@@ -2,9 +2,12 @@
 //!
 //! A concatenation that is only an element of another along the same dimension is replaced by its elements.
 //!
-//! **Sound when** both lists are built in the graph; they, the tensors in them, and the inner result are not written; the inner result has no other use, the
-//! dimension is the same constant in both (from the same end), and all tensors have one dtype by their types: otherwise the inner concatenation may have
-//! rounded them. PyTorch does not check the last condition.
+//! **Sound when**
+//! - both lists are built in the graph;
+//! - they, the tensors in them, and the inner result are not written;
+//! - the inner result has no other use;
+//! - the dimension is the same constant in both (from the same end);
+//! - all tensors have one dtype by their types. Otherwise, the inner concatenation may have rounded them. PyTorch does not check this.
 
 use crate::AliasDb;
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
@@ -69,7 +72,7 @@ pub(crate) fn is_cat(graph: &Graph, node: NodeId) -> bool {
     graph.kind_name(node) == "aten::cat"
 }
 
-/// The operands of a concatenation: a list that the graph builds, and that is not written, and neither are its elements.
+/// The operands of a concatenation: a list that the graph builds. Neither the list nor its elements are written.
 pub(crate) struct Concatenation {
     /// The dimension.
     pub(crate) dim: i64,
@@ -96,7 +99,7 @@ impl Concatenation {
         self.items.iter().all(|v| dtype(v) == Some(first)).then_some(first)
     }
 
-    /// Replaces the elements of `cat` by `items`.
+    /// Replaces the elements of the concatenation `cat` by `items`.
     pub(crate) fn put(graph: &mut Graph, cat: NodeId, items: &[ValueId]) {
         let Some(old) = graph.operand(cat, 0) else { return };
         let ty = graph.ty(old);
@@ -109,7 +112,7 @@ impl Concatenation {
     }
 }
 
-/// Finds an element of `outer` that is itself a concatenation. Returns its node, and all elements with those of that one in its place.
+/// Finds an element of `outer` that is itself a concatenation. Returns its node, and the elements of `outer` with the element replaced by its own elements.
 fn combined(graph: &Graph, outer: NodeId, db: &AliasDb) -> Option<(NodeId, Vec<ValueId>)> {
     let whole = Concatenation::of(graph, outer, db)?;
     whole.items.iter().enumerate().find_map(|(i, item)| {

@@ -3,10 +3,13 @@
 //! Linears that read the same tensor become one whose weight has the rows of all of them; each result is a slice of its features. One large matmul
 //! is faster than several small ones.
 //!
-//! **Sound when** weights and biases are constants that are not written, of different tensors (merging two calls of one linear saves nothing), with one dtype
-//! and one number of columns, all with a bias or all without; the linears are in one block; and each can move up to the first of them: the input is not written
-//! in between. Unlike a linear's result, a slice is not contiguous: if that may be observable (it is returned, stored, viewed, or passed to an operator that
-//! may depend on strides), a contiguous copy is made.
+//! **Sound when**
+//! - weights and biases are constants that are not written, of different tensors (merging two calls of one linear saves nothing);
+//! - they have one dtype and one number of columns, and all linears have a bias or none;
+//! - the linears are in one block, and each can move up to the first of them: the input is not written in between.
+//!
+//! Unlike a linear's result, a slice is not contiguous. If that may be observable (it is returned, stored, viewed, or passed to an operator that may depend on
+//! strides), a contiguous copy is made.
 //!
 //! PyTorch does this on CUDA only, requires a bias, and does not copy the slices, so that a `view` of one may fail.
 
@@ -33,7 +36,7 @@ pub static INFO: PassInfo = PassInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConcatFrozenLinear;
 
-/// Operators that only depend on elements, with any strides of their operands, and return new results.
+/// Operators that depend only on the elements of their operands, not on strides, and return new results.
 const ELEMENTS_ONLY: &[&str] = &[
     "aten::add",
     "aten::bmm",
@@ -168,7 +171,7 @@ fn merge(graph: &mut Graph, nodes: &[NodeId], db: &mut AliasDb) -> Option<()> {
     Some(())
 }
 
-/// Returns true if both are constants with one tensor.
+/// Returns true if both values are constants with one tensor.
 fn same_tensor(graph: &Graph, a: Option<ValueId>, b: Option<ValueId>) -> bool {
     let tensor = |value: Option<ValueId>| match value.and_then(|v| graph.constant(v)) {
         Some(Constant::Tensor(t)) => Some(t),

@@ -3,8 +3,8 @@
 //! All constants move to the top of the graph, and equal ones are merged. Tensors are equal if their dtype, sizes and bytes are. Members of
 //! enumerations move, and are not merged: code can tell two of them apart by `is`.
 //!
-//! **Sound when** the constants cannot be distinguished: immutable ones always, tensors and lists only if they and their contents are
-//! not written, and not both leave the graph. PyTorch merges those too, so that a write to one is visible in the other.
+//! **Sound when** the constants cannot be distinguished. This is always the case for immutable ones. Tensors and lists must not be written, nor their contents,
+//! and at most one of them may leave the graph. PyTorch does not check that, so a write to one is visible in the other.
 
 use crate::cse::hash_constant;
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};

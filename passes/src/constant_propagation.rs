@@ -1,17 +1,19 @@
 //! Constant propagation: `constant-propagation`.
 //!
-//! A node whose operands are constants is evaluated and replaced by its results; a branch on a constant by the taken side; a loop that does
-//! not run by its initial values. Outputs of branches that are one value on both sides, and values that a loop carries unchanged, are
-//! replaced by that value.
+//! A node whose operands are constants is evaluated and replaced by its results. A branch on a constant is replaced by the taken side, and a loop that does not
+//! run by its initial values. Outputs of branches that are one value on both sides, and values that a loop carries unchanged, are replaced by that value.
 //!
-//! **Sound when** the operator has no effect and draws no random numbers, its operands and results and their contents are not written, and
-//! a mutable result (a tensor, a list) does not leave the graph, where every call must return a new one. A node whose evaluation fails is
-//! kept, and fails at run time.
+//! **Sound when**
+//! - the operator has no effect and draws no random numbers;
+//! - its operands and results, and their contents, are not written;
+//! - a mutable result (a tensor, a list) does not leave the graph, because every call must return a new one.
+//!
+//! A node whose evaluation fails is kept, and fails at run time.
 //!
 //! **Not done.** Results larger than `max-bytes` do not become constants.
 //!
-//! **One exception** with `like-pytorch`, which is the default in pipelines but not in freezing: a list or dictionary of numbers, bools or strings is folded
-//! although it leaves the graph. PyTorch also folds tensors that leave it, and its caller may then modify the constant itself.
+//! **One exception** with `like-pytorch`, the default in pipelines but not in freezing: a list or dictionary of numbers, bools or strings is folded although it
+//! leaves the graph. PyTorch also folds tensors that leave it, and its caller may then modify the constant itself.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
@@ -100,7 +102,7 @@ const STATISTIC: &str = "nodes folded";
 pub struct ConstantPropagation {
     /// Maximum size of folded results in bytes.
     pub max_bytes: usize,
-    /// Evaluates only nodes whose operands and results have no identity, as PyTorch does for every graph that it compiles.
+    /// Evaluates only nodes whose operands and results are immutable, as PyTorch does for every graph that it compiles.
     pub immutable_only: bool,
     /// Also folds lists and dictionaries of numbers and strings that leave the graph.
     pub like_pytorch: bool,
@@ -225,7 +227,7 @@ impl ConstantPropagation {
     }
 }
 
-/// Returns whether a node is a hash that another process, or another implementation, may compute differently: any but that of an integer.
+/// Returns whether a node computes a hash that depends on the process or implementation: any but that of an integer.
 fn is_hash_of_process(graph: &Graph, node: NodeId, operands: &[Constant]) -> bool {
     let is_number = |c: &Constant| matches!(c, Constant::Int(_) | Constant::Bool(_) | Constant::None);
     graph.ctx().name(graph.kind(node)) == "aten::hash" && !operands.iter().all(is_number)
@@ -298,7 +300,7 @@ fn drop_idle_loop(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) -> 
     graph.erase(node)
 }
 
-/// Replaces outputs of a branch that are one value, or one immutable constant, on both sides.
+/// Replaces outputs of a branch that are the same value, or equal immutable constants, on both sides.
 fn join_branches(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) {
     let &[then, other] = graph.node_blocks(node) else {
         return;

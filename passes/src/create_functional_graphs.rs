@@ -1,13 +1,13 @@
 //! Extraction of functional subgraphs: `create-functional-graphs`.
 //!
-//! Six or more nodes of one block that write nothing, and whose results are not written and not held outside, become one `prim::FunctionalGraph`: inside of it
-//! a compiler may replace tensors by copies freely. Nodes are moved next to each other if the nodes in between do not prevent it. A branch or a loop is
-//! functional if all nodes in it are; otherwise its blocks are searched.
+//! A group consists of six or more nodes of one block that write nothing, and whose results are neither written nor referenced from outside. It becomes one
+//! `prim::FunctionalGraph`, in which a compiler may freely replace tensors by copies. Nodes are moved next to each other if the nodes in between do not prevent
+//! it. A branch or a loop is functional if all nodes in it are; otherwise its blocks are searched.
 //!
-//! **Sound when** a group runs once where its nodes ran, with the same operands: it contains no node that has effects or draws random numbers, and the alias
-//! analysis allows the moves.
+//! **Sound when** a group can run once in place of its nodes, with the same operands. So it contains no node that has effects or draws random numbers, and the
+//! alias analysis must allow the moves.
 //!
-//! PyTorch's pass also takes nodes with effects and random ones, which it keeps in their order.
+//! PyTorch's pass also accepts nodes with effects and random ones, and keeps their order.
 
 use crate::AliasDb;
 use crate::constant_pooling::ConstantPooling;
@@ -52,7 +52,7 @@ with prim::FunctionalGraph_0 = graph(%0 : Tensor):
 
 /// Minimum number of nodes in a group, without constants.
 const MIN_NODES: usize = 6;
-/// Maximum number of nodes that are not functional past which nodes of one group are moved.
+/// Maximum number of non-functional nodes that a node of a group is moved past.
 const MAX_PASSED: usize = 256;
 
 /// The pass; see the [module documentation](self).
@@ -82,8 +82,7 @@ impl GraphPass for CreateFunctionalGraphs {
     }
 }
 
-/// Returns the nodes that are not functional: those that are not by themselves, and all nodes around them. Existing groups are among them, so that they
-/// are not changed.
+/// Returns the nodes that are not functional, with all nodes that contain one. Existing groups are included, so that they are not changed.
 fn not_functional(graph: &Graph, db: &AliasDb, catalogue: &Catalogue) -> HashSet<NodeId> {
     let mut other = HashSet::new();
     for node in graph.all_nodes() {
@@ -109,7 +108,8 @@ fn open_blocks(graph: &Graph, other: &HashSet<NodeId>) -> Vec<BlockId> {
         .collect()
 }
 
-/// Moves functional nodes of `block` next to each other, and returns adjacent ones if they are enough.
+/// Moves functional nodes of `block` next to each other. Returns runs of adjacent ones with at least the required
+/// number.
 fn gather(
     graph: &mut Graph,
     block: BlockId,

@@ -2,9 +2,11 @@
 //!
 //! A node that repeats the computation of an earlier node of the same or an enclosing block is replaced by that node.
 //!
-//! **Sound when** both have the same kind, operands, attributes and output types; neither has an effect nor draws random numbers; their
-//! operands and results and their contents are not written; and the two results cannot be distinguished as objects
-//! ([`AliasDb::safe_to_merge`]): two results that both leave the graph are not merged.
+//! **Sound when**
+//! - both have the same kind, operands, attributes and output types;
+//! - neither has an effect or draws random numbers;
+//! - their operands and results, and their contents, are not written;
+//! - the two results cannot be distinguished as objects ([`AliasDb::safe_to_merge`]): results that both leave the graph are not merged.
 //!
 //! PyTorch ignores contents of containers: it merges two reads of a list with a write to an element in between. Here they are not merged.
 
@@ -43,8 +45,8 @@ pub static INFO: PassInfo = PassInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CommonSubexpressionElimination;
 
-/// Maximum number of equal nodes that are tried. Whether nodes can be merged depends on the uses of their results: if an earlier one cannot be
-/// merged with, it is unlikely that one of many others can.
+/// Maximum number of equal nodes that are tried. Whether nodes can be merged depends on the uses of their results. If the last few equal nodes cannot be merged
+/// with, others are unlikely candidates.
 const MAX_TRIED: usize = 8;
 
 impl GraphPass for CommonSubexpressionElimination {
@@ -156,7 +158,7 @@ impl Known {
     }
 }
 
-/// Returns true if both have the same computation.
+/// Returns true if both nodes have the same computation.
 fn same(graph: &Graph, a: NodeId, b: NodeId) -> bool {
     let types = |n: NodeId| graph.node_outputs(n).iter().map(|v| graph.ty(*v));
     graph.kind(a) == graph.kind(b)

@@ -3,13 +3,12 @@
 //! A node is live if it has visible effects, writes to memory that a live node or code outside may read, or has a result that a live
 //! node uses. All other nodes are removed, and so are unused outputs of branches and loops.
 //!
-//! **Sound when** a node's effects are known: one whose operator has no schema is live. A write is live if the written memory may be known outside, may be
-//! reached from a result of the graph, or may be read by a live node; writes to memory that only dead nodes use are dead. The same applies to assignments
-//! to attributes of an instance that is not known outside.
+//! **Sound when** a node's effects are known: a node whose operator has no schema is live. A write is live if the written memory may be known outside, may be
+//! reached from a result of the graph, or may be read by a live node. Writes to memory that only dead nodes use are dead. The same applies to assignments to
+//! attributes of an instance that is not known outside.
 //!
-//! **Not done.** As in PyTorch, a loop that may not terminate is removed if nothing in it is live, and so is an operator that might fail on its
-//! operands. With `side-effects=true`, nodes with visible effects are treated as dead too unless they write; that is for measuring, and changes
-//! the program.
+//! **Not done.** As in PyTorch, a loop that may not terminate is removed if nothing in it is live. So is an operator that might fail on its operands. With
+//! `side-effects=true`, nodes with visible effects are also treated as dead unless they write. That is meant for measurements, and changes the program.
 
 use crate::alias_db::PendingWrites;
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
@@ -45,7 +44,7 @@ pub static INFO: PassInfo = PassInfo {
 
 const STATISTIC: &str = "nodes removed";
 
-/// Maximum number of rounds, which bounds the time.
+/// Maximum number of rounds, to limit the time.
 const MAX_ROUNDS: usize = 8;
 
 /// The pass; see the [module documentation](self).
@@ -69,7 +68,7 @@ impl GraphPass for DeadCodeElimination {
 }
 
 impl DeadCodeElimination {
-    /// Removes dead nodes. Returns true if that may have separated memory that was treated as one before, so that more nodes are dead now.
+    /// Removes dead nodes. Returns true if that may have separated memory that was treated as one location, so that another round may find more dead nodes.
     fn round(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> bool {
         let db = cx.alias_db(graph);
         let mut live = Liveness {
@@ -166,8 +165,8 @@ impl Liveness<'_> {
         }
     }
 
-    /// Marks a node, its operands, and the enclosing nodes. Nodes in the blocks of unknown operators, which such an operator may use in any way,
-    /// are added to `inside`.
+    /// Marks a node, its operands, and the enclosing nodes. If the node is an unknown operator with blocks, the nodes in these are added to `inside`, because
+    /// it may use them in any way.
     fn mark_upwards(&mut self, node: NodeId, mut inside: Option<&mut Vec<NodeId>>) {
         let g = self.graph;
         let mut cursor = Some(node);

@@ -2,8 +2,11 @@
 //!
 //! `cat([a, b, c])` after `ab = cat([a, b])` along the same dimension becomes `cat([ab, c])`, and so at the end.
 //!
-//! **Sound when** both lists are built in the graph; they, the tensors in them, and the first result are not written; the node of the first result always runs
-//! before; and all tensors have one dtype by their types: otherwise elements might be rounded twice.
+//! **Sound when**
+//! - both lists are built in the graph;
+//! - they, the tensors in them, and the first result are not written;
+//! - the node of the first result always runs before the second;
+//! - all tensors have one dtype by their types. Otherwise, elements might be rounded twice.
 //!
 //! **Not done.** As in PyTorch, common parts in the middle; also empty parts, and parts of one tensor, which save nothing.
 
@@ -75,7 +78,8 @@ impl GraphPass for EliminateConcatCommonInputs {
     }
 }
 
-/// Returns the elements of `cat` with the result of `first` in place of the elements that it begins or ends with.
+/// Returns the elements of `cat`, with its first or last elements replaced by the result of `first`; `None` if they do
+/// not match.
 fn with_part(
     graph: &Graph,
     db: &AliasDb,

@@ -2,7 +2,7 @@
 //!
 //! `detach(x)` in a program that computes no gradients is `x` with another identity, so it is removed where identities are not observed.
 //!
-//! **Sound when** every user of the result only reads its elements: an operator with a schema that neither aliases nor writes that argument, and does not
+//! **Sound when** every user of the result only reads its elements. Such an operator has a schema, neither aliases nor writes that argument, and does not
 //! compare identities. Results that are returned, stored, viewed or written stay detached, so that tensors that leave the graph never carry additional
 //! gradients.
 

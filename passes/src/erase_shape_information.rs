@@ -30,8 +30,8 @@ pub static INFO: PassInfo = PassInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EraseShapeInformation;
 
-/// Makes the types of all tensors but constants plain, including bodies of forks: shapes from a trace or a profile may not hold for every call. Types of
-/// constants always hold and are kept.
+/// Replaces the types of all tensors except constants by `Tensor`, including bodies of forks, because shapes from a trace or profile may not hold for every
+/// call. Types of constants always hold and are kept.
 pub(crate) fn erase_shapes_of_variables(graph: &mut Graph) -> Result<(), PassError> {
     support::for_each_subgraph(graph, erase_shapes_of_variables)?;
     let ctx = graph.ctx().clone();

@@ -2,9 +2,14 @@
 //!
 //! `conv(x, w, b) + α·c` is `conv(x, w, b + α·c)`, and likewise with `-`, if `c` is a number or a tensor with one value per channel.
 //!
-//! **Sound when** `c` and `α` are constants that are not written; `c` has size 1 in every dimension but the channels'; it does not change the result's dtype;
-//! and the conditions of [`support::fold`] hold. A `c` with a batch dimension adds this dimension to a result without one: if the rank of the convolution's
-//! input is not known, a test at run time handles this case.
+//! **Sound when**
+//! - `c` and `α` are constants that are not written;
+//! - `c` has size 1 in every dimension except the channels;
+//! - `c` does not change the result's dtype;
+//! - the conditions of [`support::fold`] hold.
+//!
+//! A `c` with a batch dimension adds this dimension to a result without one. If the rank of the convolution's input is unknown, a run-time test handles this
+//! case.
 //!
 //! PyTorch does not compare ranks, and does not add the new dimension to an un-batched result.
 

@@ -3,9 +3,13 @@
 //! `batch_norm(conv(x, w, b), γ, β, μ, σ²)` in evaluation mode is `conv(x, w', b')` with `w' = w·s`, `b' = (b - μ)·s + β`, `s = γ / √(σ² + ε)`
 //! for each output channel.
 //!
-//! **Sound when** `training` is the constant false; running statistics exist; they, γ, β, the weight and the bias are constants that are not written,
-//! of the weight's dtype (or f32 with a half-precision weight); the convolution's result is used by the batch norm alone, except for queries of its
-//! shape, in the same block, and is not written in between. The dtype stays the weight's. New weights are computed in f64 and rounded once.
+//! **Sound when**
+//! - `training` is the constant false, and running statistics exist;
+//! - the statistics, γ, β, the weight and the bias are constants that are not written, of the weight's dtype (or f32 with a half-precision weight);
+//! - the convolution's result is used by the batch norm alone, except for queries of its shape;
+//! - both are in one block, in which the result is not written in between.
+//!
+//! The dtype stays the weight's. New weights are computed in f64 and rounded once.
 //!
 //! **Assumed:** the input has a batch dimension. A batch norm over an un-batched convolution would normalise rows instead of channels, which
 //! PyTorch accepts only if there are as many of both.

@@ -2,12 +2,12 @@
 //!
 //! Works like [`fold_frozen_conv_bn`](crate::fold_frozen_conv_bn), for `aten::linear`.
 //!
-//! **Sound when**, besides those conditions, the linear's result is known to have two dimensions: a batch norm normalises along dimension 1, and a
-//! linear's features are the last dimension, which must be the same. A result of unknown rank is not folded, unless the batch norm is the same for
-//! all channels (one that was never trained), so that the dimension does not matter.
+//! **Sound when**, besides those conditions, the linear's result is known to have two dimensions. A batch norm normalises along dimension 1, which must be the
+//! last dimension: that of a linear's features. A result of unknown rank is only folded if the batch norm is the same for all channels (one that was never
+//! trained), so that the dimension does not matter.
 //!
-//! PyTorch checks neither the rank nor for a single use nor for the absence of writes, and returns wrong results in those cases. As in PyTorch, and as
-//! behind convolutions, an input whose shape the batch norm would have refused is accepted.
+//! PyTorch checks neither the rank nor other uses nor writes, and returns wrong results in those cases. As in PyTorch, and as after convolutions, an input
+//! whose shape the batch norm would have refused is accepted.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;

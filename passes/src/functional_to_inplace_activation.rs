@@ -2,8 +2,10 @@
 //!
 //! An activation of a tensor without other uses becomes its in-place variant, which saves a tensor.
 //!
-//! **Sound when** the operand is new (its node creates it, in the same block, and nothing shares its memory) and has no other use, and the in-place variant
-//! has the same dtype as the functional one: for activations that promote integers, the types must state that the dtypes are equal.
+//! **Sound when**
+//! - the operand is new: its node creates it, in the same block, and nothing shares its memory;
+//! - it has no other use;
+//! - the in-place variant has the same dtype as the functional one. For activations that promote integers, the types must state that the dtypes are equal.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;

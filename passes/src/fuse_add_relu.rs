@@ -2,8 +2,9 @@
 //!
 //! `relu(a + b)` becomes `aten::_add_relu`; likewise the in-place and out variants.
 //!
-//! **Sound when** the sum has no other use; see [patterns](crate::rewrite_patterns) for the conditions of replacing a match. **Not done:** a relu of a
-//! sum that was written in place, since the relu would be visible in other references to that tensor.
+//! **Sound when** the sum has no other use; see [patterns](crate::rewrite_patterns) for the conditions of replacing a match.
+//!
+//! **Not done:** a relu of a sum that was written in place, because the relu would be visible in other references to that tensor.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;

@@ -2,9 +2,13 @@
 //!
 //! `a + mm(x, y)` and `mm(x, y) + a` become `aten::addmm`.
 //!
-//! **Sound when** the factor of the addition is 1, the rank of the other operand and the dtype of the matrices are known from their types (`addmm` requires
-//! one dtype, while an addition promotes: an operand of rank 0 is converted, one of higher rank must be known to have the same dtype), and the matrices, the
-//! result of the matmul and the other operand are not written. PyTorch checks neither the dtype of operands of higher rank nor writes.
+//! **Sound when**
+//! - the factor of the addition is 1;
+//! - the rank of the other operand and the dtype of the matrices are known from their types;
+//! - the other operand has rank 0, and is converted, or it has the same dtype: `addmm` requires one dtype, while an addition promotes;
+//! - the matrices, the result of the matmul and the other operand are not written.
+//!
+//! PyTorch checks neither the dtype of operands of higher rank nor writes.
 
 use crate::AliasDb;
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
@@ -57,7 +61,7 @@ impl GraphPass for FuseAddmm {
     }
 }
 
-/// Returns the `aten::mm` that `node` adds to something, and the other operand.
+/// Returns the `aten::mm` among the operands of the addition `node`, and the other operand.
 fn sum_with_product(graph: &Graph, node: NodeId, db: &AliasDb) -> Option<(NodeId, ValueId)> {
     if graph.kind_name(node) != "aten::add" || graph.operand_count(node) != 3 {
         return None;
@@ -78,7 +82,7 @@ fn sum_with_product(graph: &Graph, node: NodeId, db: &AliasDb) -> Option<(NodeId
     }
 }
 
-/// Returns whether `other` may be the first operand of `aten::addmm`, and if so whether it must be converted.
+/// Returns whether `other` must be converted to be the first operand of `aten::addmm`; `None` if it cannot be that.
 fn fits(graph: &Graph, product: NodeId, other: ValueId) -> Option<bool> {
     let tensor = |v: ValueId| match graph.ctx().type_kind(graph.ty(v)) {
         TypeKind::Tensor(ty) => Some(ty),

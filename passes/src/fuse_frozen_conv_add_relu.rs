@@ -1,10 +1,9 @@
 //! In-place relu after convolution and addition: `fuse-frozen-conv-add-relu`.
 //!
-//! A relu after a convolution with constant weights, or after an addition to the result of one, becomes in-place, since its operand has no other users.
-//! Native code fuses the three anyway; this is for running the graph operator by operator, with operators that every CPU build of PyTorch has.
+//! A relu after a convolution with constant weights, or after an addition to the result of one, becomes in-place, because its operand has no other users.
+//! Native code fuses the three anyway. The pass is meant for running the graph operator by operator, with operators that every CPU build of PyTorch has.
 //!
-//! **Sound when** the relu's operand is made by such a convolution or addition in the same block, is used by the relu alone, and is not written in
-//! between.
+//! **Sound when** such a convolution or addition in the same block computes the relu's operand, which has no other use and is not written in between.
 //!
 //! PyTorch uses `cudnn_convolution_add_relu` instead, on CUDA only.
 
@@ -50,7 +49,7 @@ impl GraphPass for FuseFrozenConvAddRelu {
     }
 }
 
-/// Returns the node that makes operand 0 of `node`, if it has no other user.
+/// Returns the node that computes operand 0 of `node`, if it has no other user.
 fn only_for(graph: &Graph, node: NodeId, db: &AliasDb) -> Option<NodeId> {
     graph.single_use(graph.operand(node, 0)?)?;
     fold::sole_producer(graph, node, db)

@@ -6,8 +6,8 @@
 //! - its results are immutable, or do not leave the graph: each iteration returns a new tensor or list, which is observable outside;
 //! - it is in the body itself, and the loop is known to run; or it cannot fail, such as a constant: an iteration that never runs raises no exception.
 //!
-//! **Not done.** An exception that the node raises may come before something that the first iteration would have done first, as in PyTorch wherever it
-//! moves nodes. Nodes in branches are not hoisted, since their side may not be taken.
+//! **Not done.** As wherever PyTorch moves nodes, an exception that the node raises may come before effects of the first iteration. Nodes in branches are not
+//! hoisted, because their side may not be taken.
 //!
 //! PyTorch has no such pass for its graphs (its fuser does it on loop nests).
 

@@ -2,8 +2,8 @@
 //!
 //! The body of a `prim::fork` replaces it, and the results replace those of the waits.
 //!
-//! **Sound when** the body runs completely at the fork, which is one of the orders in which a fork may run; an exception is then raised there and not at the
-//! wait. Forks whose future is used by anything but `aten::wait` are kept.
+//! **Sound when** the body runs completely at the fork, which is one of the possible orders. An exception is then raised there and not at the wait. Forks whose
+//! future is used by anything but `aten::wait` are kept.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;

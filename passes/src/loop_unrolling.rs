@@ -8,7 +8,7 @@
 //!
 //! **Not done.** Bodies of more than 32 nodes, and loops whose unrolling would make the graph larger than [`MAX_NODES`].
 //!
-//! PyTorch makes one copy of the body of a loop of negative length; here there is none.
+//! For a loop of negative length, PyTorch inserts one copy of the body; here there is none.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
@@ -61,10 +61,11 @@ impl GraphPass for LoopUnrolling {
     }
 }
 
-/// Unrolls the counted loops for which `wanted`, which receives body and constant length, returns true, inner ones first, and removes unused nodes.
+/// Unrolls counted loops, inner ones first, and removes unused nodes. `wanted` receives a loop's body and its constant length, and returns whether to unroll
+/// it.
 ///
 /// # Errors
-/// None; the type is that of passes.
+/// None; the return type is that of passes.
 pub(crate) fn unroll_all(
     graph: &mut Graph,
     cx: &mut PassContext<'_>,
@@ -102,7 +103,7 @@ pub(crate) fn unroll_all(
     clean_up(graph, cx, STATISTIC, before)
 }
 
-/// Returns true for a loop that always runs as often as its trip count states.
+/// Returns true for a loop that always runs exactly as often as its trip count.
 pub(crate) fn is_counted(graph: &Graph, node: NodeId) -> bool {
     let yes = |v: Option<ValueId>| v.and_then(|v| graph.constant(v)).and_then(|c| c.as_bool()) == Some(true);
     graph.kind(node) == symbols::PRIM_LOOP
@@ -142,7 +143,7 @@ fn unroll(graph: &mut Graph, node: NodeId, length: Option<i64>) {
 
 /// Inserts `times` copies of `body` at `point`, each with the results of the previous one. Returns the results of the last.
 ///
-/// The counter, which is unused, is `counter` in all of them.
+/// The counter of every copy is `counter`; it is unused.
 fn repeat(
     graph: &mut Graph,
     body: BlockId,
@@ -185,7 +186,7 @@ fn carry_counter(graph: &mut Graph, node: NodeId, body: BlockId) {
     graph.insert_operand(return_node, 1, next);
 }
 
-/// Makes the loop one over [`FACTOR`] copies of its body, followed by one for the remaining iterations.
+/// Replaces the loop by one over [`FACTOR`] copies of its body, followed by one for the remaining iterations.
 fn split(graph: &mut Graph, node: NodeId, body: BlockId, count: ValueId) {
     let ctx = graph.ctx().clone();
     let mut b = Builder::before(graph, node);

@@ -1,10 +1,10 @@
 //! Removal of all tuples: `lower-all-tuples`.
 //!
-//! Inputs and outputs of the graph, of branches and of loops that are tuples become one value for each element, at any depth; constant tuples are
-//! split; unpacking, indexing and slicing are replaced by the elements themselves.
+//! Inputs and outputs of the graph, of branches and of loops that are tuples become one value per element, at any depth. Constant tuples are split. Unpacking,
+//! indexing and slicing are replaced by the elements themselves.
 //!
-//! The graph's signature changes: callers pass and receive the elements. As in PyTorch, the pass **fails** if a tuple remains: one that an operator without
-//! support for tuples makes or uses (a list of tuples, an attribute), or an index that is not constant.
+//! The graph's signature changes: callers pass and receive the elements. As in PyTorch, the pass **fails** if a tuple remains. This may be a tuple that an
+//! operator without support for tuples creates or uses (a list of tuples, an attribute), or one whose index is not constant.
 
 use crate::lower_simple_tuples::take_apart;
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
@@ -113,7 +113,7 @@ fn built(graph: &Graph, value: ValueId) -> Option<Vec<ValueId>> {
     Some(graph.operands(construct).collect())
 }
 
-/// Returns the permutation of `len` indices that moves the last `count` to `index`.
+/// Returns the permutation of `len` indices that moves the last `count` to position `index`.
 fn moved(len: usize, count: usize, index: usize) -> Vec<usize> {
     let stay = len - count;
     (0..index).chain(stay..len).chain(index..stay).collect()
@@ -265,7 +265,7 @@ fn take_constant_apart(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>
     }
 }
 
-/// Returns the kind of a node with a remaining tuple.
+/// Returns the kind of a node that still has a tuple as operand or result.
 fn left_over(graph: &Graph) -> Option<String> {
     let is_tuple = |v: &ValueId| element_types(graph, graph.ty(*v)).is_some();
     let nodes = graph.all_nodes();

@@ -64,7 +64,7 @@ pub fn optimize_module_for_inference(
     Ok(optimized)
 }
 
-/// Optimises in place as [`optimize_module_for_inference`] does, as the first passes of `manager`; see [`freeze_with`].
+/// Optimises in place as [`optimize_module_for_inference`] does, with the first passes of `manager`; see [`freeze_with`].
 ///
 /// # Errors
 /// The errors of [`optimize_module_for_inference`], and those of the manager's further passes; the module may then be partially

@@ -1,7 +1,7 @@
 //! The frozen-graph optimisations: `optimize-frozen-graph`.
 //!
-//! Removes inactive dropouts. Then, if rounding may change, folds batch norms, additions and multiplications into convolutions and batch norms into linears
-//! until nothing more folds, and merges linears with one input. Each is a pass of its own with its own conditions; dead code is removed last.
+//! Removes inactive dropouts. Then, if rounding may change, folds batch norms, additions and multiplications into convolutions, and batch norms into linears,
+//! until nothing more folds; and merges linears with one input. Each is a pass of its own with its own conditions. Dead code is removed last.
 //!
 //! PyTorch merges linears first, on CUDA only; a batch norm after one of them is then not folded.
 

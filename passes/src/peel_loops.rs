@@ -1,13 +1,16 @@
 //! Loop peeling: `peel-loops`.
 //!
-//! A loop becomes two: one of at most `rounds` iterations, and one for the remaining iterations, which starts with the results of the first and runs only if
-//! the first was not stopped. Properties of the first iterations alone (the types of carried values, a branch on the counter) can then be used; for a constant
-//! length, [`constant-loop-unrolling`](crate::constant_loop_unrolling) unrolls the first loop.
+//! A loop becomes two: one of at most `rounds` iterations, and one for the remaining iterations. The second starts with the results of the first, and runs only
+//! if the first was not stopped. Properties of the first iterations alone (the types of carried values, a branch on the counter) can then be used. For a
+//! constant length, [`constant-loop-unrolling`](crate::constant_loop_unrolling) unrolls the first loop.
 //!
 //! **Sound** for any loop: the iterations run in the same order, with the same counter, under the same conditions.
 //!
-//! **Not done.** Loops that this pass has made; loops of constant length whose second loop would not run; loops inside loops, of which the outer is peeled;
-//! bodies that would make the graph larger than the bound of [`loop-unrolling`](crate::loop_unrolling).
+//! **Not done.**
+//! - Loops that this pass has created.
+//! - Loops of constant length whose second loop would not run.
+//! - Loops inside a peeled loop.
+//! - Bodies that would make the graph larger than the bound of [`loop-unrolling`](crate::loop_unrolling).
 //!
 //! PyTorch peels loops that contain profiling nodes, inside its executor only.
 
@@ -107,7 +110,7 @@ impl PeelLoops {
         (fits && length.is_none_or(|n| n > self.rounds)).then_some(body)
     }
 
-    /// Returns true for the lengths that [`peel`](Self::peel) makes: `min(n, rounds)`, and `n - min(n, rounds)`.
+    /// Returns true for the trip counts that [`peel`](Self::peel) creates: `min(n, rounds)`, and `n - min(n, rounds)`.
     fn is_peeled(&self, graph: &Graph, length: ValueId) -> bool {
         let made_by = |v: ValueId, kind: &str| graph.defining_node(v).filter(|n| graph.kind_name(*n) == kind);
         let bounded = |v: ValueId| {

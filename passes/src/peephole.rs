@@ -1,8 +1,8 @@
 //! Peephole rewrites: `peephole`.
 //!
-//! All small rewrites that follow from types and operands, in PyTorch's order: those below, then [lists](crate::peephole_list_idioms),
-//! [dictionaries](crate::peephole_dict_idioms), [tensors](crate::peephole_alias_sensitive), [numbers, bools and
-//! None](crate::peephole_non_tensor), and [concatenations](crate::combine_concats); unused nodes are then removed.
+//! Small rewrites that follow from types and operands, in PyTorch's order: those below, then [lists](crate::peephole_list_idioms),
+//! [dictionaries](crate::peephole_dict_idioms), [tensors](crate::peephole_alias_sensitive), [numbers, bools and None](crate::peephole_non_tensor), and
+//! [concatenations](crate::combine_concats). Unused nodes are then removed.
 //!
 //! - `aten::dim`, `aten::size`, `prim::dtype`, `prim::device`, `prim::is_cuda`, `aten::is_floating_point` and `aten::is_complex` of a tensor whose type
 //!   determines them become constants, and so does the length of its sizes (unless `disable-shape-peepholes` is set);
@@ -11,8 +11,8 @@
 //! - unpacking or indexing a tuple that was just built is replaced by its elements;
 //! - the rank of a convolution's result is that of its weight.
 //!
-//! **Sound** for any use: the properties in a tensor's type are true as long as the tensor is not written, so shapes are used only for values
-//! without writers (in-place operators may resize), and a view is replaced by its base only if the difference is not observable.
+//! **Sound** for any use. The properties in a tensor's type are true as long as the tensor is not written, so shapes are used only for values without writers
+//! (in-place operators may resize). A view is replaced by its base only if the difference is not observable.
 //!
 //! **One exception**, as in PyTorch: a convolution whose input has no batch dimension has a result with one dimension less. If the rank only decides
 //! whether an exception is raised (the check of a batch norm after a convolution), a batch dimension is assumed: runs without an exception have the same

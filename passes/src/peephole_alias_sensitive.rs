@@ -2,13 +2,15 @@
 //!
 //! `x + 0`, `x - 0`, `x * 1` and `x / 1` become `x`.
 //!
-//! **Sound when** the new tensor cannot be distinguished from the old one ([`AliasDb::safe_to_change_aliasing`]): neither is written, and not both are
-//! known outside; and if the dtype does not change: with integer constants (and no division) for any tensor, otherwise only for a tensor with a
-//! floating-point dtype in its type. Tensors that have been merged in this run are not considered again, since the alias information is not updated; run
-//! the pass twice for chains.
+//! **Sound when**
+//! - the new tensor cannot be distinguished from the old one ([`AliasDb::safe_to_change_aliasing`]): neither is written, and at most one is known outside;
+//! - the dtype does not change. With an integer constant (and no division) this holds for any tensor, otherwise only for a tensor with a floating-point dtype
+//!   in its type.
 //!
-//! **One exception**, as in PyTorch: a tensor of unknown dtype is assumed to be numeric, although a bool tensor would be promoted by `x + 0`; with
-//! `like-pytorch=false` such operations are kept.
+//! Tensors that have been merged in this run are not considered again, because the alias information is not updated; run the pass twice for chains.
+//!
+//! **One exception**, as in PyTorch: a tensor of unknown dtype is assumed to be numeric, although `x + 0` would promote a bool tensor. With
+//! `like-pytorch=false`, such operations are kept.
 
 use crate::AliasDb;
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};

@@ -104,7 +104,8 @@ fn rewrite(graph: &Graph, node: NodeId, db: &AliasDb) -> Option<Replacement> {
     }
 }
 
-/// Lists that are not written and whose length is used more than once: a comparison of one use may determine another.
+/// Returns the unwritten lists whose length is used more than once, because a comparison of one use may determine
+/// another use.
 fn lists_asked(graph: &Graph, db: &AliasDb) -> HashMap<ValueId, usize> {
     let mut asked = HashMap::new();
     for node in graph.all_nodes() {

@@ -208,7 +208,7 @@ fn is_reflexive(ctx: &Context, ty: TypeId) -> bool {
     }
 }
 
-/// Replaces a branch whose only result is the opposite of its condition.
+/// Replaces a branch whose only result is the negation of its condition.
 fn opposite(graph: &Graph, node: NodeId) -> Option<Replacement> {
     graph.output(node).filter(|v| graph.has_uses(*v))?;
     let side = |i: usize| -> Option<bool> {
@@ -229,7 +229,7 @@ fn negation(graph: &Graph, value: ValueId) -> Option<Replacement> {
     twice.then_some(Replacement::Value(graph.operand(inner, 0)?))
 }
 
-/// Removes a conversion of a number to its own type, or back from a tensor made of it.
+/// Removes a conversion of a number to its own type, or back from a tensor that was created from it.
 fn conversion(graph: &Graph, node: NodeId) -> Option<Replacement> {
     if graph.operand_count(node) != 1 {
         return None;
@@ -260,7 +260,7 @@ impl PeepholeNonTensor {
     }
 }
 
-/// Returns the operands of arithmetic on two integers; the constant, if there is one, is second if the operator is commutative.
+/// Returns the operands of arithmetic on two integers, of which the second is a constant. The operands of a commutative operator are swapped if necessary.
 fn integers(graph: &Graph, node: NodeId) -> Option<(ValueId, i64)> {
     let (a, b) = (graph.operand(node, 0)?, graph.operand(node, 1)?);
     if graph.operand_count(node) != 2 || graph.ty(a) != types::INT || graph.ty(b) != types::INT {
@@ -288,7 +288,8 @@ fn neutral(graph: &Graph, node: NodeId) -> Option<Replacement> {
     (sum == 0).then_some(Replacement::Value(inner))
 }
 
-/// Returns, for `(a + m) + n`, `a` and the number that `node` must add or, if it is a subtraction, subtract.
+/// Returns `a` and the number to add, for `(a + m) + n`. `node` adds this number or, if it is a subtraction, subtracts
+/// it.
 fn added_up(graph: &Graph, node: NodeId) -> Option<(ValueId, i64)> {
     let adds = |n: NodeId| match graph.kind_name(n) {
         "aten::add" => Some(true),

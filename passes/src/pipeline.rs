@@ -5,9 +5,8 @@
 //! pass     := name [ '{' { option } '}' ] [ '(' pipeline ')' ]
 //! option   := name [ '=' value ]            (separated by spaces; a boolean without a value is true)
 //! ```
-//! Names are in kebab case. A value ends at the next space or brace, so lists are written with commas. Two names run the pipeline in
-//! parentheses behind them ([`STEPS`]): `methods{only=forward}(inline,dce)` on each function before the next, `repeat{max=10}(peephole,cse)`
-//! until it changes nothing.
+//! Names are in kebab case. A value ends at the next space or brace, so lists are written with commas. Two names run the pipeline in parentheses after them
+//! ([`STEPS`]): `methods{only=forward}(inline,dce)` on each function before the next, `repeat{max=10}(peephole,cse)` until it changes nothing.
 
 use crate::pass::AnyPass;
 use crate::registry::{
@@ -53,9 +52,9 @@ const MAX_NESTING: usize = 16;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PipelineErrorKind {
-    /// There is no pass of this name; the second field is the most similar name, if any is similar.
+    /// There is no pass with this name. The second field is the most similar name, if there is a similar one.
     UnknownPass(String, Option<&'static str>),
-    /// The pass has no option of this name; the last field is the most similar name, if any is similar.
+    /// The pass has no option with this name. The last field is the most similar name, if there is a similar one.
     UnknownOption(&'static str, String, Option<&'static str>),
     /// The value is not valid for the option.
     BadValue(&'static str, OptionKind),
@@ -63,12 +62,12 @@ pub enum PipelineErrorKind {
     Expected(&'static str),
 }
 
-/// An invalid pipeline text, with the place of the error.
+/// An invalid pipeline text, with the location of the error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct PipelineError {
     /// The whole text.
     pub text: String,
-    /// The place of the error, in bytes.
+    /// The location of the error, in bytes.
     pub span: Range<usize>,
     /// The error.
     pub kind: PipelineErrorKind,
@@ -124,18 +123,18 @@ fn excerpt(text: &str, span: &Range<usize>) -> (String, Range<usize>) {
 pub struct PipelineEntry {
     /// The pass.
     pub info: RegisteredPass,
-    /// Its options, including defaults.
+    /// The options of the pass, including defaults.
     pub options: PassOptions,
-    /// The pipeline in parentheses behind it, for steps that run one.
+    /// The nested pipeline in parentheses after it, for steps that have one.
     pub nested: Option<Vec<PipelineEntry>>,
-    /// Its text, for messages and reproducers.
+    /// The text of the entry, for messages and reproducers.
     pub text: String,
 }
 
 /// Parses `text` against the passes of `registry`.
 ///
 /// # Errors
-/// The first error, with its place.
+/// The first error, with its location.
 pub fn parse_pipeline(registry: &PassRegistry, text: &str) -> Result<Vec<PipelineEntry>, PipelineError> {
     let mut parser = Parser {
         registry,
@@ -168,7 +167,7 @@ impl<'a> Parser<'a> {
         self.at += rest.len() - rest.trim_start().len();
     }
 
-    /// Reads bytes up to the first character for which `stop` returns true, with their place.
+    /// Reads bytes up to the first character for which `stop` returns true, with their location.
     fn word(&mut self, stop: impl Fn(char) -> bool) -> (&'a str, Range<usize>) {
         let rest = self.rest();
         let len = rest.find(stop).unwrap_or(rest.len());

@@ -1,11 +1,12 @@
 //! Shape propagation: `propagate-shapes`.
 //!
-//! The types of tensors get the dtype and sizes that follow from those of the graph's inputs, by the operator entries that are also
-//! interpreted and compiled. An unknown or symbolic size may be any number: each gets two different samples, and the operators are evaluated
-//! twice; sizes that are the same both times are known, sizes that are a sample are that symbol, all others are unknown.
+//! Tensor types get the dtype and sizes that follow from those of the graph's inputs, by the same operator entries that are interpreted and compiled.
 //!
-//! **Sound** for values that are not written (in-place operators may resize): others keep their types, and so do carried values of loops and
-//! results of operators whose entry has no program. Strides are set only for new tensors made from row-major ones.
+//! An unknown or symbolic size may be any number. Each gets two different samples, and the operators are evaluated twice. Sizes that are the same both times
+//! are known, sizes that equal a sample are that symbol, and all others are unknown.
+//!
+//! **Sound** for values that are not written (in-place operators may resize). Others keep their types, and so do carried values of loops and results of
+//! operators whose entry has no program. Strides are set only for new tensors that are computed from row-major ones.
 //!
 //! PyTorch runs the operators on tensors of the known sizes, and has a separate table for symbolic ones.
 
@@ -73,9 +74,9 @@ impl GraphPass for PropagateShapes {
 }
 
 enum Step {
-    /// Visits this node and those behind it.
+    /// Visits this node and the nodes after it.
     Nodes(Option<NodeId>),
-    /// Sets the outputs of a branch after its sides.
+    /// Sets the outputs of a branch after both of its sides have been visited.
     Join(NodeId),
 }
 
@@ -109,7 +110,7 @@ fn refine(graph: &mut Graph, value: ValueId, found: Option<TypeId>, cx: &mut Pas
 
 /// The samples of unknown sizes.
 struct Samples {
-    /// The sample of each symbol; an unknown size gets a symbol of its own, counted down from -1000000.
+    /// The sample of each symbol. An unknown size gets a symbol of its own, counted down from -1000000.
     numbers: HashMap<i64, i64>,
     anonymous: i64,
     next: i64,
@@ -164,7 +165,7 @@ fn sampled(ctx: &Context, ty: TypeId, samples: &mut Samples) -> Option<TensorSha
     Some(TensorShape { dtype: t.dtype?, sizes })
 }
 
-/// Returns an operand: a constant, a tensor, or a list of those that was just built.
+/// Returns an operand: a constant, a tensor, or a list of these that is built in the graph.
 fn operand(graph: &Graph, value: ValueId, samples: &mut Samples) -> Option<ShapeOperand> {
     if let Some(constant) = graph.constant(value) {
         return Some(ShapeOperand::Constant(constant));

@@ -1,7 +1,7 @@
 //! Folding of integers that are determined by comparisons: `refine-integer-values`.
 //!
-//! Where `x == 4` is known to hold (on the side of a branch that it selects, or after a branch whose other side raises), uses of `x` become the
-//! constant. A branch with result `x` on one side, and on the other the constant that `x` is there, is replaced by `x`.
+//! `x == 4` may be known to hold: on the side of a branch that it selects, or after a branch whose other side raises. There, uses of `x` become the constant. A
+//! branch with result `x` on one side is replaced by `x` if its result on the other side is the constant that `x` must be there.
 //!
 //! **Sound** because SSA values do not change: the compared value is the used one. See [`crate::support::refine`].
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// The declaration of a pass.
 #[derive(Debug)]
 pub struct PassInfo {
-    /// Its name in pipelines, in kebab case.
+    /// The name of the pass in pipelines, in kebab case.
     pub name: &'static str,
     /// One sentence for lists of passes.
     pub summary: &'static str,
@@ -20,18 +20,18 @@ pub struct PassInfo {
     pub after: &'static str,
     /// The options of the pass.
     pub options: &'static [OptionInfo],
-    /// Makes the pass from options that contain a value for each of `options`.
+    /// Creates the pass from options that contain a value for each of `options`.
     pub build: fn(&PassOptions) -> AnyPass,
 }
 
 /// An option of a pass.
 #[derive(Debug)]
 pub struct OptionInfo {
-    /// Its name in pipelines, in kebab case.
+    /// The name of the option in pipelines, in kebab case.
     pub name: &'static str,
     /// The type of its value.
     pub kind: OptionKind,
-    /// Its default, as written in a pipeline.
+    /// The default of the option, as written in a pipeline.
     pub default: &'static str,
     /// One sentence for help texts.
     pub doc: &'static str,
@@ -142,7 +142,7 @@ impl PassInfo {
 #[derive(Clone)]
 pub struct RegisteredPass {
     info: Declaration,
-    /// Makes the pass in place of [`PassInfo::build`].
+    /// Creates the pass in place of [`PassInfo::build`].
     closure: Option<BuildClosure>,
 }
 
@@ -156,7 +156,7 @@ enum Declaration {
 }
 
 impl RegisteredPass {
-    /// Makes the pass from options that contain a value for each of [`PassInfo::options`].
+    /// Creates the pass from options that contain a value for each of [`PassInfo::options`].
     pub fn build(&self, options: &PassOptions) -> AnyPass {
         match &self.closure {
             Some(closure) => closure(options),
@@ -211,13 +211,12 @@ impl PassRegistry {
         PassRegistry::default()
     }
 
-    /// Adds a pass, which replaces an existing one of its name.
+    /// Adds a pass. It replaces an existing pass of the same name.
     pub fn add(&mut self, info: &'static PassInfo) {
         self.passes.insert(info.name, info.into());
     }
 
-    /// Adds a pass that `build` makes, which may have state: a table, a cost model, settings of the embedder. It replaces an existing pass of
-    /// its name.
+    /// Adds a pass that `build` creates, which may have state: a table, a cost model, settings of the embedder. It replaces an existing pass of the same name.
     ///
     /// ```
     /// use frazil_ir::Graph;
@@ -275,7 +274,7 @@ impl PassRegistry {
     }
 }
 
-/// A placeholder in declarations whose pass is made by a closure, or by the manager.
+/// A placeholder in declarations of passes that a closure or the manager creates.
 pub(crate) struct Unused;
 
 impl GraphPass for Unused {

@@ -1,8 +1,9 @@
 //! Dropout removal: `remove-dropout`.
 //!
-//! A dropout whose `train` is the constant false returns its operand itself, also in place; so it is replaced by the operand. **Sound** for any use,
-//! including writes and identity, since eager PyTorch returns the same tensor. A dropout in training mode, or whose `train` is not constant, is
-//! kept.
+//! A dropout whose `train` is the constant false returns its operand itself, also in place, so it is replaced by the operand.
+//!
+//! **Sound** for any use, including writes and identity, because eager PyTorch returns the same tensor. A dropout in training mode, or whose `train` is not
+//! constant, is kept.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;

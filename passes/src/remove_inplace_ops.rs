@@ -1,11 +1,13 @@
 //! Replacement of in-place operators: `remove-inplace-ops`.
 //!
-//! `y.add_(x)` becomes `y = y.add(x)`, with a conversion back if `x` may promote the dtype. Unlike
-//! [`remove-tensor-mutation`](crate::remove_tensor_mutation), which requires that the tensor has no uses before the write, this pass handles tensors that
-//! have been read: earlier reads keep the old tensor.
+//! `y.add_(x)` becomes `y = y.add(x)`, with a conversion back if `x` may promote the dtype. Unlike [`remove-tensor-mutation`](crate::remove_tensor_mutation),
+//! which requires that the tensor has no uses before the write, this pass handles tensors that have been read. Earlier reads keep the old tensor.
 //!
-//! **Sound when** the tensor is new (its node makes it, in the block in which it is written) and none of its uses, at any depth, returns something that
-//! shares its memory, or stores it; only results of the graph may be the tensor itself. Uses after the write then get the new tensor.
+//! **Sound when**
+//! - the tensor is new: its node creates it, in the block in which it is written;
+//! - none of its uses, at any depth, stores it or returns something that shares its memory; only results of the graph may be the tensor itself.
+//!
+//! Uses after the write then get the new tensor.
 //!
 //! PyTorch's pass of this name serves exporters: it assumes that no tensor has other references, including inputs of the graph and views, and handles seven
 //! operators. Here a write is kept if it would be observable.
@@ -78,11 +80,11 @@ impl GraphPass for RemoveInplaceOps {
 }
 
 struct Tensors {
-    /// Kept valid as tensors are made: a view of one is not new.
+    /// The alias information, which is updated as tensors are created: a view of one is not new.
     db: AliasDb,
-    /// The original tensor of each tensor that this pass has made.
+    /// The original tensor of each tensor that this pass has created.
     known_as: HashMap<ValueId, ValueId>,
-    /// Whether a tensor is only reachable by its own names.
+    /// Whether a tensor is only reachable by its own values.
     alone: HashMap<ValueId, bool>,
 }
 
@@ -109,7 +111,8 @@ impl Tensors {
     }
 }
 
-/// Returns true if every use of the tensor only reads it or writes to it, and none but a result of the graph stores it.
+/// Returns true if every use of the tensor only reads it or writes to it, and nothing but a result of the graph stores
+/// it.
 fn stays_alone(graph: &Graph, tensor: ValueId, db: &AliasDb, catalogue: &Catalogue) -> bool {
     // The result of a write is the same tensor.
     let mut names = vec![tensor];
@@ -134,7 +137,7 @@ fn stays_alone(graph: &Graph, tensor: ValueId, db: &AliasDb, catalogue: &Catalog
     true
 }
 
-/// Returns true if no result of `user` shares memory with the tensor, and it does not keep using it.
+/// Returns true if no result of `user` shares memory with the tensor, and `user` does not store it.
 fn reads(graph: &Graph, user: NodeId, tensor: ValueId, db: &AliasDb) -> bool {
     let graphs = |a: &Attribute| matches!(a.value, AttributeValue::Graph(_) | AttributeValue::Graphs(_));
     graph.node_blocks(user).is_empty()

@@ -56,7 +56,7 @@ impl GraphPass for RemoveListMutation {
     }
 }
 
-/// Returns the list that `node` writes to, the node that builds it, and the elements that it has afterwards.
+/// Returns the list to which `node` writes, the node that builds it, and its elements afterwards.
 fn written(graph: &Graph, node: NodeId) -> Option<(ValueId, NodeId, Vec<ValueId>)> {
     let kind = graph.kind_name(node);
     if !matches!(kind, "aten::append" | "aten::insert" | "aten::_set_item") {

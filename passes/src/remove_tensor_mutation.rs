@@ -52,7 +52,7 @@ impl GraphPass for RemoveTensorMutation {
     }
 }
 
-/// Comparisons return bools; in place they write them in the dtype of the tensor.
+/// Comparisons. Functional ones return bools; in-place ones write the result in the dtype of the tensor.
 const COMPARISONS: &[&str] = &[
     "aten::eq",
     "aten::ne",
@@ -71,7 +71,7 @@ const COMPARISONS: &[&str] = &[
     "aten::logical_xor",
 ];
 
-/// Operators whose functional variant returns something else than the in-place one writes.
+/// Operators whose functional variant returns another result than the in-place one writes.
 const NOT_FUNCTIONAL: &[&str] = &[
     "aten::requires_grad",
     "aten::set",
@@ -83,7 +83,7 @@ const NOT_FUNCTIONAL: &[&str] = &[
 /// Removes mutations by the nodes for which `wanted` returns true.
 ///
 /// # Errors
-/// None; the type is that of passes.
+/// None; the return type is that of passes.
 pub(crate) fn remove_where(
     graph: &mut Graph,
     cx: &mut PassContext<'_>,
@@ -193,7 +193,7 @@ pub(crate) fn is_new(graph: &Graph, value: ValueId, db: &AliasDb, catalogue: &Ca
 
 /// The functional variant of an in-place operator.
 pub(crate) enum Functional {
-    /// The operator of this name on the same operands, and whether its result must be converted back to the tensor's dtype.
+    /// The operator with this name on the same operands, and whether its result must be converted back to the tensor's dtype.
     Same(SymbolId, bool),
     /// Every element becomes the second operand: `full_like`.
     Fill,

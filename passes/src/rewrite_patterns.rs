@@ -13,13 +13,14 @@
 //!   %r = aten::_add_relu(%a, %b, %alpha)
 //!   return (%r)
 //! ```
-//! A file contains any number of rules, separated by a line `---`; a rule is tried everywhere before the next, and its results can be matched by it again only
-//! in the next run. The author of a rule guarantees that the replacement computes the same as the pattern.
+//! A file contains any number of rules, separated by a line `---`. A rule is tried everywhere before the next one. Its own results can be matched by it again
+//! only in the next run. The author of a rule guarantees that the replacement computes the same as the pattern.
 //!
-//! **Matches** are within one block. Values inside the pattern that are not its outputs must have no other uses; the types in the pattern are
-//! ignored, except that of a constant without a value. The replacement is inserted at the last node of the match. **Not replaced** is a match
-//! whose nodes cannot be moved there: a node in between writes memory that they read, or reads memory that they write. (PyTorch does not check
-//! this.) A rule may have conditions of its own in Rust.
+//! **Matches** are within one block. Values inside the pattern that are not its outputs must have no other uses. The types in the pattern are ignored, except
+//! that of a constant without a value. The replacement is inserted at the last node of the match.
+//!
+//! **Not replaced** is a match whose nodes cannot be moved there, because a node in between writes memory that they read, or reads memory that they write.
+//! (PyTorch does not check this.) A rule may have additional conditions in Rust.
 
 use crate::AliasDb;
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
@@ -58,7 +59,7 @@ pub static INFO: PassInfo = PassInfo {
 /// The pass with the rules of files. See the [module documentation](self).
 #[derive(Clone, Debug, Default)]
 pub struct RewritePatterns {
-    /// Their paths.
+    /// The paths of the files.
     pub files: Vec<String>,
 }
 
@@ -99,7 +100,7 @@ pub struct Rule {
     pattern: Graph,
     replacement: Graph,
     condition: Option<Condition>,
-    /// The value of the pattern whose node gives new nodes their source range.
+    /// The value of the pattern whose defining node determines the source range of new nodes.
     range_of: Option<ValueId>,
 }
 
@@ -107,7 +108,7 @@ pub struct Rule {
 pub struct Match<'r> {
     pattern: &'r Graph,
     values: HashMap<ValueId, ValueId>,
-    /// Nodes of the graph, by those of the pattern.
+    /// The matched node for each node of the pattern.
     nodes: HashMap<NodeId, NodeId>,
 }
 
@@ -209,7 +210,7 @@ impl PatternRewriter {
     /// Rewrites `graph`, including the bodies of its forks. Returns the number of replaced matches.
     ///
     /// # Errors
-    /// None; the type is that of passes.
+    /// None; the return type is that of passes.
     pub fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<usize, PassError> {
         let mut done = 0;
         support::for_each_subgraph(graph, |g| {

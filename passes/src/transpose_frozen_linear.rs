@@ -2,8 +2,10 @@
 //!
 //! `linear(x, w, b)` becomes `matmul(x, wᵀ) + b`, with a contiguous `wᵀ` that is computed here instead of in every call.
 //!
-//! **Sound when** weight and bias are constants that are not written; the weight has two dimensions; the bias has one, of the weight's dtype, so that the
-//! addition changes neither rank nor dtype.
+//! **Sound when**
+//! - weight and bias are constants that are not written;
+//! - the weight has two dimensions;
+//! - the bias has one, and the weight's dtype, so that the addition changes neither rank nor dtype.
 //!
 //! PyTorch does not check the weight's rank, and fails on a vector.
 

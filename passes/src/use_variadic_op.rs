@@ -186,7 +186,7 @@ fn usable_list(graph: &Graph, node: NodeId, db: &AliasDb) -> Option<NodeId> {
     (graph.operand_count(node) == 2 && graph.ctx().is_tensor(graph.ty(output)) && unwritten).then_some(construct)
 }
 
-/// Returns true if no node in between writes to the list itself.
+/// Returns true if no node between `from` and `to` writes to the list itself.
 fn unwritten_between(graph: &Graph, from: NodeId, to: NodeId, list: ValueId, db: &AliasDb) -> bool {
     let mut cursor = graph.next(from);
     while let Some(n) = cursor.filter(|n| *n != to) {

@@ -1,4 +1,4 @@
-//! Latency: warm-up runs, then as many runs as fit into a given time.
+//! Measurement of latency: warm-up runs, then as many runs as fit into a given time.
 
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ const LEAST_TIME: Duration = Duration::from_millis(1500);
 /// Maximum number of runs, above which the results do not become more precise.
 const MOST_RUNS: usize = 20_000;
 
-/// Minimum number of measured runs of a turn, after one run that reloads the caches.
+/// Minimum number of measured runs of a turn, after one run that warms up the caches.
 const LEAST_RUNS_OF_A_TURN: usize = 3;
 
 /// Measures `run`.
@@ -62,7 +62,7 @@ fn timed<E>(least: usize, time: Duration, run: &mut impl FnMut() -> Result<(), E
 }
 
 impl Measurement {
-    /// Returns the median run, in milliseconds.
+    /// Returns the median duration of a run, in milliseconds.
     pub fn median_ms(&self) -> f64 {
         let mut sorted = self.runs.clone();
         sorted.sort();
@@ -74,7 +74,7 @@ impl Measurement {
         }
     }
 
-    /// Returns the fastest run, in milliseconds.
+    /// Returns the duration of the fastest run, in milliseconds.
     pub fn min_ms(&self) -> f64 {
         self.runs.iter().min().map_or(0.0, |d| ms(*d))
     }

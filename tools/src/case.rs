@@ -4,8 +4,8 @@
 //! {"method": "forward", "calls": [{"args": [VALUE...], "kwargs": {NAME: VALUE...}}, ...]}
 //! ```
 //!
-//! `forward` means a call of the module, with its hooks, and the path of a submodule a call of the submodule. Recorded cases also have keys for their results
-//! and origin; other keys, and duplicate keys, are errors. [`frazil_recorded::value`] describes the values.
+//! The method `forward` is a call of the module, with its hooks; the path of a submodule is a call of the submodule. Recorded cases also have keys for their
+//! results and origin; other keys, and duplicate keys, are errors. [`frazil_recorded::value`] describes the values.
 
 use crate::unique_json;
 use frazil_recorded::RecordedError;
@@ -14,13 +14,13 @@ use serde::de::Error;
 use serde_json::{Map, Value as Json};
 use std::path::Path;
 
-/// A case as in its file.
+/// The contents of a case file.
 #[derive(Debug, Deserialize)]
 pub struct Case {
-    /// The method of calls that do not name one.
+    /// The default method of the calls.
     #[serde(default = "forward")]
     pub method: String,
-    /// Additional methods that freezing must keep.
+    /// Additional methods that freezing must preserve.
     #[serde(default)]
     pub preserve: Vec<String>,
     /// The calls, in order.
@@ -32,9 +32,9 @@ pub struct Case {
 pub struct CaseCall {
     /// The method, if it differs from the case's.
     pub method: Option<String>,
-    /// The arguments by position.
+    /// The positional arguments.
     pub args: Vec<Json>,
-    /// The arguments by name.
+    /// The keyword arguments.
     #[serde(default)]
     pub kwargs: Map<String, Json>,
 }

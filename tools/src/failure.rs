@@ -43,7 +43,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Makes the failure for an invalid command line.
+    /// Returns the failure for an invalid command line.
     pub fn usage(message: String) -> Failure {
         Failure::Usage(message)
     }
@@ -54,7 +54,7 @@ impl Failure {
         Failure::usage("this program was built without code generation (Cargo's feature `codegen`)".into())
     }
 
-    /// Returns a file that could not be read or written.
+    /// Returns the failure of reading or writing a file.
     pub fn io(action: &'static str, path: &Path, source: std::io::Error) -> Failure {
         Failure::Io {
             action,
@@ -64,7 +64,7 @@ impl Failure {
     }
 }
 
-/// Prints `failure` with its causes, and the lines of the text `input` that it refers to; returns the exit status.
+/// Prints `failure` with its causes, and the lines of the text `input` to which it refers. Returns the exit status.
 pub fn print_failure(failure: &Failure, input: &Path) -> u8 {
     match failure {
         // Errors in text are shown with their lines.
@@ -94,7 +94,7 @@ pub fn print_failure(failure: &Failure, input: &Path) -> u8 {
 /// Maximum number of lines that are shown.
 const MAX_LINES: usize = 20;
 
-/// Returns `message`, followed by the lines of the `.ir` text `input` that it refers to as `input:line:column`, each with a caret.
+/// Returns `message`, followed by those lines of the `.ir` text `input` to which it refers as `input:line:column`, each with a caret.
 fn with_lines(message: &str, input: &Path) -> String {
     let name = input.display().to_string();
     let mut out = message.to_owned();
@@ -138,7 +138,7 @@ fn place(text: &str) -> Option<(usize, usize)> {
     Some((line, column[..digits].parse().ok()?))
 }
 
-/// Returns the name of the operator at a line and column, both from 1.
+/// Returns the span of the operator name at a line and column, both from 1.
 fn span_at(text: &str, line: usize, column: usize) -> Option<Span> {
     let before: usize = text
         .split_inclusive('\n')

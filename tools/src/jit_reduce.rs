@@ -170,7 +170,7 @@ fn nodes(loaded: &Loaded) -> usize {
 /// State that the steps of the search share.
 struct Search<'o> {
     options: &'o Options,
-    /// Returns true if the command fails on a text.
+    /// A function that returns true if the command fails on a text.
     fails: &'o dyn Fn(&str) -> Result<bool, Failure>,
     runs: usize,
 }
@@ -188,7 +188,7 @@ impl Search<'_> {
             .map_err(|e| Failure::io("write", &self.options.output, e))
     }
 
-    /// Returns a test that runs the command on candidates, and stores the first error of doing so.
+    /// Returns a test that runs the command on candidates. The test stores its first error.
     fn asking<'a, S>(
         &'a self,
         failure: &'a mut Option<Failure>,
@@ -258,12 +258,12 @@ fn functions(loaded: &Loaded) -> Vec<(FunctionId, &Graph)> {
     unit.functions().map(|(id, f)| (id, &f.graph)).collect()
 }
 
-/// Returns a model over `module`; `None` if it belongs to another session.
+/// Returns a model with the module `module`; `None` if it belongs to another session.
 fn with_module(session: &Session, module: Module) -> Option<Loaded> {
     frazil::Model::new(session.clone(), module).ok().map(Loaded::Model)
 }
 
-/// Returns the same with function number `index` replaced by another graph.
+/// Returns the input with function number `index` replaced by another graph.
 fn with_function(loaded: &Loaded, index: usize, graph: Graph) -> Loaded {
     let Some(id) = functions(loaded).get(index).map(|(id, _)| *id) else {
         return loaded.clone();

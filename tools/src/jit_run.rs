@@ -74,8 +74,8 @@ struct Options {
     /// With --bench: print a last line of JSON
     #[arg(long, requires = "bench")]
     json: bool,
-    /// With --bench: read lines with a number of seconds from standard input; for each, measure for this time and print a line of JSON. For
-    /// programs that are measured in turns
+    /// With --bench: for each line of standard input, a number of seconds, measure for this time and print a line of JSON. Use it to measure several programs
+    /// in alternation
     #[arg(long, requires = "bench", conflicts_with = "json")]
     turns: bool,
     /// Profile the first call: print a row for each kernel
@@ -173,8 +173,8 @@ fn run(options: &Options, session: &Session, model: &Path) -> Result<Engine, Fai
     }
 }
 
-/// Returns whether the environment disables compilation, for scripts that cannot change the arguments: by FRAZIL_JIT or, if that is not set, by PyTorch's
-/// variable, with the values that PyTorch treats as false.
+/// Returns whether the environment disables compilation, for scripts that cannot change the arguments: by `FRAZIL_JIT=0` or, if that is not set, by a value of
+/// PyTorch's variable that PyTorch treats as false.
 fn native_code_is_off() -> bool {
     let value = |name| std::env::var(name).ok();
     match value("FRAZIL_JIT") {
@@ -321,7 +321,7 @@ fn run_inputs(options: &Options, session: &Session, model: &Path, progress: &Pro
     Ok(engine)
 }
 
-/// Returns the method that runs by default: `None` for `forward`, or the only method.
+/// Returns the method that runs by default: `None` for `forward`, else the only method.
 ///
 /// # Errors
 /// If there are several, which are listed with their signatures.
@@ -379,7 +379,7 @@ fn bench(options: &Options, engine: &mut Engine, call: &Call, progress: &Progres
     Ok(())
 }
 
-/// Measures as often and as long as the lines of standard input require.
+/// Reads times from standard input, and measures for each of them.
 fn turns(mut measure: impl FnMut(Duration) -> Result<Measurement, Failure>) -> Result<(), Failure> {
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|e| Failure::io("read", Path::new("standard input"), e))?;

@@ -17,8 +17,9 @@ pub(crate) fn report_file_size() {
     }
 }
 
-/// Ends the process with exit status `status`: flushes standard output, and runs nothing else. The destructors of LLVM's static objects would
-/// touch as much memory as a small model needs, and take longer than a small model runs.
+/// Ends the process with exit status `status`: flushes standard output, and runs nothing else.
+///
+/// The destructors of LLVM's static objects would access as much memory as a small model needs, and take longer than a small model runs.
 pub fn leave(status: u8) -> ! {
     // There is nowhere to report an error.
     let _ = std::io::stdout().flush();

@@ -234,7 +234,7 @@ fn dtype_of(expression: &Expr) -> Result<DType, String> {
 }
 
 impl Literal {
-    /// Returns the value.
+    /// Returns the value of the literal.
     ///
     /// # Errors
     /// If a file cannot be read, or the elements of a tensor do not fit.
@@ -272,7 +272,8 @@ impl Literal {
     }
 }
 
-/// Returns the tensor of nested lists of numbers; as in `torch.tensor`, its dtype is that of its elements.
+/// Returns a tensor with the elements of nested lists of numbers. As in `torch.tensor`, its dtype is that of the
+/// elements by default.
 fn tensor(elements: &Literal, dtype: Option<DType>) -> Result<Tensor, Failure> {
     let mut sizes = Vec::new();
     let mut at = elements;

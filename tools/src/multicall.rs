@@ -1,4 +1,4 @@
-//! One program that contains all tools and selects one by the name with which it was started.
+//! One program that contains all tools, and selects one by the name with which it was started.
 //!
 //! Almost all of a tool's size is the linked compiler, so one file with three names (hard or symbolic links) takes a third of the space. `make
 //! install` and the tests install it in this way. Cargo links one identical file for each name.
@@ -8,8 +8,7 @@ use frazil::Session;
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// Runs the tool with the name that the process was started with, by the first argument's file name; under any other name, the tool
-/// called `default`. Returns the exit status.
+/// Runs the tool whose name is the file name in the process's first argument; for any other name, the tool called `default`. Returns the exit status.
 pub fn main(default: &str) -> u8 {
     main_with(default, Session::new)
 }

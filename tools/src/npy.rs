@@ -6,7 +6,7 @@ use frazil_runtime::Tensor;
 use npyz::{NpyFile, Order};
 use std::path::Path;
 
-/// NumPy's names of dtypes, without the byte order, and ours.
+/// NumPy's names of dtypes, without the byte order, with the corresponding dtypes.
 const DTYPES: [(&str, DType); 11] = [
     ("f2", DType::Half),
     ("f4", DType::Float),
@@ -74,13 +74,13 @@ fn swapped(dtype: DType, data: &[u8]) -> Vec<u8> {
         .collect()
 }
 
-/// Strides of an array whose first dimension is the innermost.
+/// Returns the strides, in elements, of an array whose first dimension is innermost.
 fn fortran_strides(sizes: &[i64]) -> Vec<i64> {
     let reversed: Vec<i64> = sizes.iter().rev().copied().collect();
     contiguous_strides(&reversed).iter().rev().copied().collect()
 }
 
-/// Returns the bytes of a `.npy` file with the elements of `tensor`: as in NumPy, in Fortran order if they are stored in it.
+/// Returns the bytes of a `.npy` file with the elements of `tensor`. As in NumPy, they are in Fortran order if the tensor is stored in that order.
 ///
 /// # Errors
 /// If the dtype has no counterpart in NumPy.

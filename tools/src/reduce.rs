@@ -1,7 +1,7 @@
 //! Reduction of a graph while a test holds: delta debugging.
 //!
-//! Every step proposes smaller valid graphs; those for which the test is true are kept. Whole runs of nodes, outputs and inputs are tried before parts of
-//! them, so that irrelevant parts are removed with logarithmically many tests. Steps are repeated until none helps.
+//! Every step proposes smaller valid graphs, and keeps those for which the test is true. Whole runs of nodes, outputs and inputs are tried before parts of
+//! them, so that irrelevant parts are removed with logarithmically many tests. Steps are repeated until none succeeds.
 
 use frazil::ir::{Builder, Constant, Graph, InsertPoint, NodeId, TypeKind, ValueId, symbols, types};
 
@@ -15,7 +15,7 @@ pub struct Reduction {
 
 /// Something that can be reduced in steps.
 pub trait Candidate: Clone {
-    /// Returns false for candidates on which the command would fail for another reason.
+    /// Returns false for a candidate on which the command would fail for another reason.
     fn is_valid(&self) -> bool;
 }
 
@@ -47,7 +47,7 @@ impl<'t, S> Reducer<'t, S> {
 }
 
 impl Reducer<'_, Graph> {
-    /// Returns the smallest graph that is found from `graph` for which the test is true.
+    /// Returns the smallest graph for which the test is true, as found from `graph`.
     pub fn reduce(mut self, graph: &Graph) -> Reduction {
         let mut best = graph.clone();
         loop {
@@ -85,7 +85,8 @@ impl<S: Candidate> Reducer<'_, S> {
         (self.test)(candidate)
     }
 
-    /// Applies `change` to ever smaller runs of the elements of `list`, keeping candidates for which the test is true.
+    /// Applies `change` to ever smaller runs of the elements of `list`, and keeps candidates for which the test is
+    /// true.
     pub(crate) fn each<T>(&mut self, best: &mut S, list: &dyn Fn(&S) -> Vec<T>, change: Change<'_, S, T>) {
         let mut size = list(best).len();
         while size > 0 {
@@ -215,7 +216,7 @@ fn drop_outputs(graph: &mut Graph, node: &NodeId) -> bool {
     any
 }
 
-/// Returns the simplest value of the type of `constant`, if it is not that itself.
+/// Returns the simplest value of the type of `constant`; `None` if `constant` is that value.
 pub(crate) fn simpler(constant: &Constant) -> Option<Constant> {
     Some(match constant {
         Constant::Int(n) if *n != 0 => Constant::Int(0),

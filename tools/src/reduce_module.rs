@@ -1,7 +1,7 @@
 //! Reduction of a module: its methods, attributes and values, by the same search as [`reduce`](crate::reduce) uses for graphs.
 //!
-//! Only unused members are removed: a method that a graph may call is kept until the call is removed, and so is an attribute that is read or written.
-//! Objects that no attribute refers to any more are kept, without contents.
+//! Only unused members are removed: a method that a graph may call is kept until the call is removed, and so is an attribute that is read or written. Objects
+//! without references are kept, but emptied.
 
 use crate::reduce::{Candidate, Reducer, simpler};
 use frazil::ir::{AttributeValue, Constant, Graph, Module, ObjectId, SymbolId, TensorData, symbols};
@@ -18,7 +18,7 @@ impl Candidate for Module {
 type Member = (SymbolId, SymbolId);
 
 impl Reducer<'_, Module> {
-    /// Returns the smallest module that is found from `module` for which the test is true, and the number of tests. Bodies of methods are not changed.
+    /// Returns the smallest module for which the test is true, as found from `module`, and the number of tests. Bodies of methods are not changed.
     pub fn reduce_module(mut self, module: &Module) -> (Module, usize) {
         let mut best = module.clone();
         self.each(&mut best, &methods, &drop_method);
@@ -170,7 +170,7 @@ fn simplify(module: &mut Module, (object, index): &Slot) -> bool {
     found
 }
 
-/// Returns a tensor of the same dtype and rank with one element, zero; `None` for one that is as small.
+/// Returns a tensor of the same dtype and rank with one element, zero; `None` if `tensor` already has the sizes of it.
 fn one_element(tensor: &TensorData) -> Option<TensorData> {
     let sizes = vec![1; tensor.rank()];
     let larger = tensor.sizes.as_slice() != sizes.as_slice();

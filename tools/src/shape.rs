@@ -3,7 +3,7 @@
 use frazil_ir::DType;
 use std::str::FromStr;
 
-/// dtype and sizes of one input, as in `--input-shape=1x3x224x224:float32`. The empty text means a 0-d tensor.
+/// Dtype and sizes of one input, as in `--input-shape=1x3x224x224:float32`. The empty text means a 0-d tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputShape {
     /// Element type; `float32` by default.
@@ -26,7 +26,7 @@ pub enum ShapeError {
     TooLarge(String),
 }
 
-/// Larger than any machine's memory, and far from overflow.
+/// Maximum number of elements: larger than any machine's memory, and far from overflow.
 const MAX_ELEMENTS: i64 = 1 << 40;
 
 impl FromStr for InputShape {

@@ -1,4 +1,4 @@
-//! Writing to folders and to the standard streams, which may be closed or full, or have lost their reader.
+//! Output to folders and to the standard streams, which may be closed or full, or without a reader.
 
 use crate::{Failure, print_failure};
 use frazil_syntax::OutputFile;
@@ -38,22 +38,22 @@ pub fn print(bytes: &[u8]) -> Result<(), Failure> {
 /// Writes a line to standard output.
 ///
 /// # Errors
-/// As [`print()`].
+/// See [`print()`].
 pub fn print_line(line: impl Display) -> Result<(), Failure> {
     print(format!("{line}\n").as_bytes())
 }
 
-/// A folder for results. If the path is a device, such as `/dev/null`, they are written to it.
+/// A folder for results. If the path is a device, such as `/dev/null`, results are written to the device.
 pub struct OutputFolder<'p> {
     path: &'p Path,
     is_device: bool,
 }
 
 impl OutputFolder<'_> {
-    /// Opens the folder, which is made if it does not exist.
+    /// Opens the folder, which is created if it does not exist.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// If it cannot be created.
     pub fn create(path: &Path) -> Result<OutputFolder<'_>, Failure> {
         let is_device = std::fs::metadata(path).is_ok_and(|found| !found.is_dir() && !found.is_file());
         if !is_device {
@@ -70,7 +70,7 @@ impl OutputFolder<'_> {
         self.write_all(&[(name, bytes)])
     }
 
-    /// Writes files that belong together: all are written before any is renamed.
+    /// Writes files that belong together. All are written before any is renamed.
     ///
     /// # Errors
     /// If one cannot be written.
@@ -97,7 +97,7 @@ impl OutputFolder<'_> {
     }
 }
 
-/// Writes to standard error; failures are ignored, since they cannot be reported.
+/// Writes to standard error. Failures are ignored, because they cannot be reported.
 pub fn tell(text: impl Display) {
     let _ = write!(std::io::stderr().lock(), "{text}");
 }

@@ -1,8 +1,7 @@
 //! Append-only interning into a bump arena.
 //!
-//! An [`Interner`] stores each distinct value once, hands out dense `u32` numbers for them, and returns references without
-//! taking a lock. Values are `Copy` data or slices and strings of such: nothing with a destructor lives in the arena, which the
-//! bounds of [`Internable`] enforce at compile time.
+//! An [`Interner`] stores each distinct value once, assigns dense `u32` numbers, and returns references without a lock. Values are `Copy` data, or slices and
+//! strings of `Copy` data. The bounds of [`Internable`] exclude values with a destructor at compile time.
 //!
 //! This is the only crate below the code generator that contains `unsafe`: one lifetime extension, whose soundness is argued in `Table::push`.
 
@@ -29,7 +28,7 @@ impl<T: Copy + Hash + Eq> Internable for [T] {
     }
 }
 
-/// Entries in the first bucket of a [`Table`]; bucket `i` holds `FIRST << i`.
+/// Number of entries in the first bucket of a [`Table`]; bucket `i` has `FIRST << i` entries.
 const FIRST: u32 = 64;
 /// Number of buckets, enough for every `u32` number.
 const BUCKETS: usize = 27;
@@ -37,8 +36,7 @@ const BUCKETS: usize = 27;
 /// A slot is written once and then only read.
 type Slot<T> = OnceLock<&'static T>;
 
-/// An append-only map from numbers to references, readable without a lock while it grows: buckets of doubling length are never
-/// moved once allocated.
+/// An append-only map from numbers to references, readable without a lock while it grows. Its buckets have doubling lengths and are never moved.
 struct Table<T: ?Sized + 'static> {
     buckets: [OnceLock<Box<[Slot<T>]>>; BUCKETS],
 }
@@ -84,9 +82,9 @@ struct Writer {
     len: u32,
 }
 
-/// Stores each distinct `T` once and numbers them in the order of their first appearance.
+/// Stores each distinct `T` once, and numbers them in the order of their first appearance.
 ///
-/// `Sync`: threads may intern and read at the same time. Reading takes no lock.
+/// It is `Sync`: threads may intern and read at the same time. Reading needs no lock.
 pub struct Interner<T: ?Sized + 'static> {
     // Declared before `writer`, so dropped before the arena that it points into (it has no destructor that would read
     // it).

@@ -237,7 +237,7 @@ typedef struct {
 extern "C" {
 #endif // __cplusplus
 
-// Analyses the graph of a method, or the only graph of a model that is one.
+// Analyses the graph of a method; for a model that is a graph, analyses this graph.
 FrazilError *frazil_aliases_new(const FrazilModel *model, const char *method, FrazilAliases **out);
 
 // Frees an analysis.
@@ -311,7 +311,7 @@ FrazilError *frazil_model_register_parameter(const FrazilModel *model,
                                              bool requires_grad,
                                              FrazilModel **out);
 
-// Returns the model with one more buffer; one that is not persistent is kept out of state dictionaries.
+// Returns the model with one more buffer. State dictionaries contain the buffer only if it is persistent.
 FrazilError *frazil_model_register_buffer(const FrazilModel *model,
                                           const char *name,
                                           const FrazilTensor *tensor,

@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 /// Alias analysis of the graph of a method. Values are named as in the graph's text, with or without the percent sign.
 pub struct FrazilAliases(Aliases);
 
-/// Analyses the graph of a method, or the only graph of a model that is one.
+/// Analyses the graph of a method; for a model that is a graph, analyses this graph.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_aliases_new(
     model: Option<&FrazilModel>,

@@ -92,7 +92,7 @@ pub unsafe extern "C" fn frazil_model_register_parameter(
     })
 }
 
-/// Returns the model with one more buffer; one that is not persistent is kept out of state dictionaries.
+/// Returns the model with one more buffer. State dictionaries contain the buffer only if it is persistent.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_model_register_buffer(
     model: Option<&FrazilModel>,

@@ -46,10 +46,10 @@ impl HookIds {
     }
 }
 
-/// Returns the replacement that a callback wrote, or its error.
+/// Returns the replacement value that a callback wrote, or the callback's error.
 ///
 /// # Safety
-/// Both come from the callback, which keeps the rules: NULL, or handles that nothing else owns.
+/// `error` and `value` are NULL or handles that the callback wrote and that nothing else owns.
 pub(crate) unsafe fn given(error: *mut FrazilError, value: *mut FrazilValue) -> Result<Option<Value>, FrazilError> {
     // SAFETY: the caller follows the rules.
     let value = (!value.is_null()).then(|| unsafe { Box::from_raw(value) });

@@ -35,12 +35,12 @@ pub(crate) fn give_text(
     Ok(())
 }
 
-/// Returns the object behind a handle, or an error for NULL.
+/// Returns the object that a handle points to, or an error for NULL.
 pub(crate) fn get<'a, T: ?Sized>(handle: Option<&'a T>, what: &str) -> Result<&'a T, FrazilError> {
     handle.ok_or_else(|| null(what))
 }
 
-/// Returns the object behind a handle, for modification, or an error for NULL.
+/// Returns the object that a handle points to, for modification, or an error for NULL.
 pub(crate) fn get_mut<'a, T>(handle: Option<&'a mut T>, what: &str) -> Result<&'a mut T, FrazilError> {
     handle.ok_or_else(|| null(what))
 }
@@ -49,7 +49,7 @@ pub(crate) fn null(what: &str) -> FrazilError {
     FrazilError::argument(&format!("{what} is NULL"))
 }
 
-/// Returns the text behind a caller's pointer.
+/// Returns the text that a caller's pointer points to.
 ///
 /// # Safety
 /// `text` is NULL or points to bytes that end with a zero and are not modified during `'a`.
@@ -63,7 +63,7 @@ pub(crate) unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<&'a str
         .map_err(|_| FrazilError::argument(&format!("{what} is not UTF-8")))
 }
 
-/// Returns the text behind a caller's pointer, or `None` for NULL.
+/// Returns the text that a caller's pointer points to, or `None` for NULL.
 ///
 /// # Safety
 /// As [`text`].
@@ -90,7 +90,7 @@ pub(crate) unsafe fn texts<'a>(
     each.iter().map(|&one| unsafe { text(one, what) }).collect()
 }
 
-/// Returns the array behind a caller's pointer.
+/// Returns the array that a caller's pointer points to.
 ///
 /// # Safety
 /// `first` is NULL or points to `len` elements that are not modified during `'a`.

@@ -183,7 +183,7 @@ pub extern "C" fn frazil_value_tensor(
     })
 }
 
-/// Returns the values behind an array of handles.
+/// Returns the values that an array of handles points to.
 ///
 /// # Safety
 /// The caller follows the rules.

@@ -6,9 +6,9 @@ use std::sync::Arc;
 /// A named attribute.
 #[derive(Clone, Debug)]
 pub struct Attribute {
-    /// Its name.
+    /// The name of the attribute.
     pub name: SymbolId,
-    /// Its value.
+    /// The value of the attribute.
     pub value: AttributeValue,
 }
 
@@ -25,8 +25,8 @@ pub enum AttributeValue {
     Graph(Arc<Graph>),
     /// Graphs.
     Graphs(Vec<Arc<Graph>>),
-    /// A value that a text only mentions (`<Tensor>`, an elided large constant), kept as written. It is printed unchanged; code that
-    /// needs the value itself must refuse.
+    /// A value that is missing in a text (`<Tensor>`, an elided large constant), stored as the text that replaces it. It is printed unchanged; code that needs
+    /// the value itself must refuse it.
     Elided(Arc<str>),
 }
 
@@ -47,7 +47,7 @@ impl AttributeValue {
         }
     }
 
-    /// Returns true if both are the same: constants as by [`Constant::same`], types by id, graphs and elided values by identity.
+    /// Returns true if both values are the same: constants by [`Constant::same`], types by id, graphs and elided values by identity.
     pub fn same(&self, other: &AttributeValue) -> bool {
         match (self, other) {
             (AttributeValue::Constant(a), AttributeValue::Constant(b)) => a.same(b),

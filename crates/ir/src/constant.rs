@@ -12,8 +12,8 @@ use std::sync::Arc;
 pub struct ObjectId(u32);
 entity_impl!(ObjectId, "obj");
 
-/// An immutable value. Compound values are behind an `Arc`, whose identity is the value's: two attributes with the same `Arc`
-/// are one mutable list, tensor or dictionary of the program.
+/// An immutable value. Compound values are in an `Arc`, whose identity is that of the value: two attributes with the same `Arc` refer to one mutable list,
+/// tensor or dictionary of the program.
 #[derive(Clone, Debug)]
 pub enum Constant {
     /// `None`
@@ -82,7 +82,7 @@ pub struct EnumConstant {
     pub class: SymbolId,
     /// Name of the member.
     pub name: Arc<str>,
-    /// Its value.
+    /// The value of the member.
     pub value: Constant,
 }
 
@@ -111,7 +111,7 @@ impl Constant {
         }))
     }
 
-    /// Returns the type of a `prim::Constant` with this value. Objects are `Any`, since only the module knows their class.
+    /// Returns the type of a `prim::Constant` with this value. It is `Any` for an object, because only the module knows its class.
     pub fn ty(&self, ctx: &Context) -> TypeId {
         match self {
             Constant::None => types::NONE,
@@ -187,7 +187,7 @@ impl Constant {
         self.items()?.iter().map(Constant::as_int).collect()
     }
 
-    /// Calls `each` with every object that this constant is or contains, in order; objects inside of objects are not visited. Shared objects are visited once.
+    /// Calls `each` with every object that this constant is or contains, in order. Objects inside objects are not visited. Shared objects are visited once.
     pub fn visit_objects(&self, each: &mut dyn FnMut(ObjectId)) {
         self.visit_unseen(&mut HashSet::new(), each);
     }
@@ -212,8 +212,8 @@ impl Constant {
         }
     }
 
-    /// Returns true if both are the same value: scalars and strings by value (NaN equal to itself, 0.0 not to -0.0), tensors,
-    /// lists and dictionaries by identity, or by value if nothing in them has an identity (no tensor, no object).
+    /// Returns true if both constants are the same value. Scalars and strings are compared by value (NaN equals itself, 0.0 differs from -0.0). Tensors, lists
+    /// and dictionaries are compared by identity, or by value if nothing in them has an identity (no tensor, no object).
     pub fn same(&self, other: &Constant) -> bool {
         match (self, other) {
             (Constant::None, Constant::None) => true,
@@ -252,7 +252,7 @@ fn same_items(a: &[Constant], b: &[Constant]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(x, y)| with_stack(|| x.same(y)))
 }
 
-/// Drops the items of a container. Nested containers are dropped recursively.
+/// Drops the items of a container. Nested containers are dropped recursively, on a sufficient stack.
 fn drop_items<T>(items: &mut Vec<T>) {
     if !items.is_empty() {
         with_stack(|| items.clear());

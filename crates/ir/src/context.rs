@@ -93,7 +93,7 @@ impl Context {
         self.symbols.find(name).map(SymbolId)
     }
 
-    /// Returns the name behind `id`; empty for an id of another context.
+    /// Returns the name with id `id`; empty for an id of another context.
     pub fn name(&self, id: SymbolId) -> &str {
         self.symbols.get(id.0).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Diagnostics about a text: what is wrong, where, and what to do. Plain data; `frazil-syntax` renders it.
+//! Diagnostics about a text: problem, location, and advice. They are plain data; `frazil-syntax` renders them.
 
 use crate::Span;
 use std::fmt;
@@ -8,22 +8,22 @@ use std::fmt;
 pub enum Severity {
     /// Information.
     Note,
-    /// Suspicious input, which is processed.
+    /// Suspicious input that is accepted.
     Warning,
     /// An error: there is no result.
     Error,
 }
 
-/// A marked place with a message.
+/// A marked location with a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// The place.
+    /// The location.
     pub span: Span,
     /// The message.
     pub message: String,
 }
 
-/// One message with its places. The first label is the primary one.
+/// One message with its locations. The first label is the primary one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The severity.
@@ -32,14 +32,14 @@ pub struct Diagnostic {
     pub code: &'static str,
     /// One sentence that describes the problem.
     pub message: String,
-    /// Places in the text.
+    /// Locations in the text.
     pub labels: Vec<Label>,
     /// Advice.
     pub help: Option<String>,
 }
 
 impl Diagnostic {
-    /// Returns an error with one place.
+    /// Returns an error with one location.
     pub fn error(code: &'static str, message: impl Into<String>, span: Span, label: impl Into<String>) -> Diagnostic {
         Diagnostic {
             severity: Severity::Error,
@@ -53,7 +53,7 @@ impl Diagnostic {
         }
     }
 
-    /// Adds a further place.
+    /// Adds another location.
     #[must_use]
     pub fn with_label(mut self, span: Span, message: impl Into<String>) -> Diagnostic {
         self.labels.push(Label {

@@ -33,11 +33,11 @@ pub enum DType {
     ComplexDouble = 10,
     /// `torch.bool`
     Bool = 11,
-    /// `torch.qint8`; stored, not computed with
+    /// `torch.qint8`; storage only.
     QInt8 = 12,
-    /// `torch.quint8`; stored, not computed with
+    /// `torch.quint8`; storage only.
     QUInt8 = 13,
-    /// `torch.qint32`; stored, not computed with
+    /// `torch.qint32`; storage only.
     QInt32 = 14,
     /// `torch.bfloat16`
     BFloat16 = 15,
@@ -168,7 +168,7 @@ impl DType {
         )
     }
 
-    /// Returns true for the quantised dtypes, which are stored as bytes and not computed with.
+    /// Returns true for the quantised dtypes, which can be stored and not computed with.
     pub fn is_quantized(self) -> bool {
         matches!(self, DType::QInt8 | DType::QUInt8 | DType::QInt32)
     }
@@ -185,11 +185,11 @@ impl fmt::Display for DType {
 pub struct Device {
     /// The kind of device.
     pub kind: DeviceKind,
-    /// Its index (`cuda:1`), if it has one.
+    /// The index of the device (`cuda:1`), if it has one.
     pub index: Option<u16>,
 }
 
-/// Kinds of devices that TorchScript archives name.
+/// Kinds of devices in TorchScript archives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum DeviceKind {
     /// The host.

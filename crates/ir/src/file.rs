@@ -1,8 +1,8 @@
 //! Open files that are read on demand.
 //!
-//! A file is read and not mapped: truncating a mapped file ends every process that touches the missing pages, while a read only fails. Readers of
-//! tensors cannot return errors. So if a range cannot be read, or the file has changed since it was opened, zeros are returned, and
-//! [`FileBytes::is_unchanged`] returns false from then on. Callers must check it before they return results.
+//! A file is read and not mapped: truncating a mapped file kills every process that accesses the missing pages, while a read only fails. Readers of tensors
+//! cannot return errors. So if a range cannot be read, or the file has changed since it was opened, zeros are returned, and [`FileBytes::is_unchanged`] returns
+//! false from then on. Callers must check it before they return results.
 
 use crate::Source;
 use std::borrow::Cow;
@@ -22,13 +22,13 @@ pub struct FileBytes {
     path: PathBuf,
     /// Length in bytes when it was opened.
     length: usize,
-    /// Time of the last change of its content when it was opened. Names and permissions do not matter: a file that is removed or renamed is still the same.
+    /// Time of the last modification of its content when it was opened. Names and permissions are ignored: a removed or renamed file is still the same.
     modified: Option<SystemTime>,
     has_changed: AtomicBool,
 }
 
 impl FileBytes {
-    /// Takes an open file with its current length; `path` is used in messages.
+    /// Returns the file with its current length. `path` is used in messages.
     ///
     /// # Errors
     /// If the system returns no metadata of the file.
@@ -63,8 +63,8 @@ impl FileBytes {
         self.length == 0
     }
 
-    /// Returns whether all reads so far returned the bytes that the file had when it was opened. A change is detected by the file's size and modification
-    /// time, with the resolution of the file system.
+    /// Returns whether all reads so far returned the original bytes of the file. A change is detected by the file's size and modification time, with the
+    /// resolution of the file system.
     pub fn is_unchanged(&self) -> bool {
         !self.has_changed.load(Ordering::Relaxed)
     }
@@ -88,7 +88,7 @@ impl FileBytes {
         Some(bytes)
     }
 
-    /// Returns the bytes in `range`, in memory aligned to [`ALIGNMENT`], as records of archives are. `None` as by [`FileBytes::read`].
+    /// Returns the bytes in `range`, in memory aligned to [`ALIGNMENT`], as records of archives are; `None` if it exceeds the file.
     fn read_aligned(&self, range: Range<usize>) -> Option<Aligned> {
         let length = length_within(&range, self.length)?;
         let mut bytes = vec![0; length.checked_add(ALIGNMENT)?];
@@ -147,11 +147,11 @@ impl AsRef<[u8]> for Aligned {
     }
 }
 
-/// A range of a file, which is read when it is needed: temporarily, or permanently.
+/// A range of a file that is read on demand, temporarily or permanently.
 pub struct FileRecord {
     file: Arc<FileBytes>,
     range: Range<usize>,
-    /// All of the bytes, once they have been read permanently.
+    /// All of the bytes, after they have been read permanently.
     kept: OnceLock<Option<Aligned>>,
 }
 

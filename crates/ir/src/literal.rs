@@ -21,7 +21,7 @@ pub fn integer(value: i64, out: &mut String) {
     out.push_str(std::str::from_utf8(&digits[at..]).unwrap_or_default());
 }
 
-/// Appends a number as `%.{precision}g`: the default format of a C++ stream.
+/// Appends a number as C's `%.{precision}g`, the default format of a C++ stream.
 pub fn general(value: f64, precision: usize, out: &mut String) {
     if let Some(word) = not_finite(value) {
         out.push_str(word);
@@ -40,7 +40,7 @@ pub fn general(value: f64, precision: usize, out: &mut String) {
     }
 }
 
-/// Appends a number as `%.4e`.
+/// Appends a number as C's `%.4e`.
 pub fn scientific4(value: f64, out: &mut String) {
     if let Some(word) = not_finite(value) {
         out.push_str(word);
@@ -52,7 +52,7 @@ pub fn scientific4(value: f64, out: &mut String) {
     push_exponent(exponent.parse().unwrap_or(0), out);
 }
 
-/// Appends a number as `%.4f`.
+/// Appends a number as C's `%.4f`.
 pub fn fixed4(value: f64, out: &mut String) {
     match not_finite(value) {
         Some(word) => out.push_str(word),
@@ -96,8 +96,8 @@ pub fn double(value: f64, out: &mut String) {
     }
 }
 
-/// Appends a complex number as PyTorch writes it in graphs and code: real and imaginary part as a stream writes doubles, with the sign of the imaginary one
-/// between.
+/// Appends a complex number as PyTorch writes it in graphs and code. Real and imaginary part are written like doubles in a C++ stream, separated by the sign of
+/// the imaginary part.
 pub fn complex(re: f64, im: f64, out: &mut String) {
     part(re, out);
     // A negative zero loses its sign, and NaN gets one.
@@ -106,7 +106,7 @@ pub fn complex(re: f64, im: f64, out: &mut String) {
     out.push('j');
 }
 
-/// Appends a double as PyTorch streams it: as [`double`] without its limit on whole numbers and without the sign of zero.
+/// Appends a double as PyTorch's streams write it: like [`double`], without its limit on whole numbers and without the sign of zero.
 fn part(value: f64, out: &mut String) {
     // The whole numbers of a 64-bit integer.
     const WHOLE: f64 = 9_223_372_036_854_775_808.0;

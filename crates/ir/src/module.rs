@@ -96,8 +96,8 @@ impl ClassDef {
         }
     }
 
-    /// Returns the type of the state from which objects restore themselves, if they have a `__getstate__(self)` and a `__setstate__(self,
-    /// state)`. If the class has only one of them, archives store the attributes of its objects.
+    /// Returns the type of the state from which objects are restored, if the class has `__getstate__(self)` and `__setstate__(self, state)`. With only one of
+    /// these methods, archives store the attributes of its objects.
     pub fn restored_from(&self, ctx: &Context, unit: &CompilationUnit) -> Option<TypeId> {
         self.methods.get(&ctx.find_symbol("__getstate__")?)?;
         let setstate = self.methods.get(&ctx.find_symbol("__setstate__")?)?;
@@ -137,9 +137,9 @@ pub fn mangled_name(ctx: &Context, name: SymbolId, is_free: impl Fn(SymbolId) ->
 pub struct CompilationUnit {
     /// Nominal types by qualified name.
     pub classes: IndexMap<SymbolId, ClassDef>,
-    /// The source texts of classes and functions, as far as they are known.
+    /// The source texts of classes and functions, if they are known.
     pub sources: SourceTexts,
-    /// Functions and classes of a source text that do not compile and are not used, by simple name, with the error.
+    /// Unused functions and classes of a source text that do not compile, by simple name, with the error.
     pub refused: IndexMap<String, String>,
     functions: PrimaryMap<FunctionId, Function>,
     names: IndexMap<SymbolId, FunctionId>,
@@ -185,7 +185,7 @@ impl CompilationUnit {
         &self.functions[id]
     }
 
-    /// Returns the function `id`, for modification.
+    /// Returns the function `id`, mutably.
     pub fn function_mut(&mut self, id: FunctionId) -> &mut Function {
         &mut self.functions[id]
     }
@@ -195,7 +195,7 @@ impl CompilationUnit {
         self.functions.iter()
     }
 
-    /// Returns all functions and methods, for modification.
+    /// Returns all functions and methods, mutably.
     pub fn functions_mut(&mut self) -> impl Iterator<Item = (FunctionId, &mut Function)> + '_ {
         self.functions.iter_mut()
     }
@@ -239,9 +239,9 @@ pub struct Object {
 
 /// A module: an object with all objects reachable from it, and the code of their classes.
 ///
-/// Identity is part of the data: an object that is reached by two paths is one [`ObjectId`], a tensor one
-/// `Arc<TensorData>`, a storage one `Arc<Storage>`, a list one `Arc<ListConstant>`. A clone shares all of these and
-/// copies the tables of the graphs.
+/// Identity is part of the data: an object with two paths is one [`ObjectId`], a tensor one `Arc<TensorData>`, a
+/// storage one `Arc<Storage>`, a list one `Arc<ListConstant>`. A clone shares all of these and copies the tables of the
+/// graphs.
 #[derive(Clone, Debug)]
 pub struct Module {
     ctx: Arc<Context>,
@@ -289,13 +289,13 @@ impl Module {
         &self.objects[id]
     }
 
-    /// Returns the object `id`, for modification.
+    /// Returns the object `id`, mutably.
     pub fn object_mut(&mut self, id: ObjectId) -> &mut Object {
         &mut self.objects[id]
     }
 
-    /// Returns the state with which `__setstate__` of an object is still to be called; its attributes are unset until then. Objects of
-    /// classes that C++ code registers have only such a state.
+    /// Returns the pending argument of an object's `__setstate__`; its attributes are unset until the call. Objects of classes that C++ code registers have
+    /// only such a state.
     pub fn state(&self, id: ObjectId) -> Option<&Constant> {
         self.states.get(&id)
     }
@@ -305,7 +305,7 @@ impl Module {
         self.states.iter().map(|(id, state)| (*id, state))
     }
 
-    /// Sets the pending state of object `id`; `None` once it has been restored.
+    /// Sets the pending state of object `id`; `None` after it has been restored.
     pub fn set_state(&mut self, id: ObjectId, state: Option<Constant>) {
         match state {
             Some(state) => {
@@ -317,8 +317,8 @@ impl Module {
         }
     }
 
-    /// Sorts the objects with a pending state in the order in which unpickling an archive restores them: each after those that are reachable
-    /// from its state.
+    /// Sorts the objects with a pending state in the order in which unpickling an archive restores them: each object after those that are reachable from its
+    /// state.
     pub fn order_states(&mut self) {
         let mut seen = EntitySet::new();
         let mut order = Vec::with_capacity(self.states.len());
@@ -349,7 +349,7 @@ impl Module {
         self.objects.iter()
     }
 
-    /// Returns the number of objects; ids are below it.
+    /// Returns the number of objects; all ids are smaller.
     pub fn object_count(&self) -> usize {
         self.objects.len()
     }

@@ -13,7 +13,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// numbers are tried upwards from it. Characters that a text cannot contain are replaced by `_`. Values without a name get unused numbers, from 0.
 pub struct Names<'g> {
     graph: &'g Graph,
-    /// The assigned names of values that have none, or one that was taken.
+    /// The assigned names of values without a name, or with one that was taken.
     given: SecondaryMap<ValueId, PackedOption<ValueName>>,
 }
 
@@ -150,7 +150,7 @@ impl Hasher for NameHasher {
     }
 }
 
-/// Returns false for a name from the builder of the graph that a text cannot contain.
+/// Returns false for a name that a text cannot contain, which the builder of a graph may have set.
 fn is_readable(graph: &Graph, name: ValueName) -> bool {
     name.word() == symbols::EMPTY && name.number().is_some() || is_plain_name(graph.ctx().name(name.word()))
 }
@@ -181,7 +181,7 @@ impl Taken {
         Some((number as usize / 64, 1 << (number % 64)))
     }
 
-    /// Adds a name. Returns false if it was in the set.
+    /// Adds a name. Returns false if it was already in the set.
     fn insert(&mut self, name: ValueName) -> bool {
         let Some((index, bit)) = self.bit(name) else {
             return self.others.insert(name);

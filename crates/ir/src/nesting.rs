@@ -20,7 +20,7 @@ pub const MAX_VALUES: u64 = 1 << 24;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {what}")]
 pub struct TooDeep {
-    /// The function, class or attribute.
+    /// The function, class or attribute with the data.
     pub place: String,
     /// The kind of the nested thing, and the limit.
     pub what: &'static str,
@@ -80,7 +80,7 @@ impl Extent {
         extent
     }
 
-    /// Returns the description of the exceeded limit, in the words of the readers.
+    /// Returns a description of the exceeded limit, with the readers' words; `None` if no limit is exceeded.
     pub fn excess(self) -> Option<&'static str> {
         if self.levels > MAX_NESTING {
             Some("values are nested more than 1000 levels deep")
@@ -152,7 +152,7 @@ pub fn check_module(module: &Module) -> Result<(), TooDeep> {
     Ok(())
 }
 
-/// Checks that nothing in `graph`, and in the graphs in attributes of its nodes, is nested more deeply than readers accept. `place` names it in the error.
+/// Checks that nothing in `graph`, and in the graphs in attributes of its nodes, is nested more deeply than readers accept. `place` is its name in the error.
 ///
 /// # Errors
 /// If a type, a value or a block is nested too deeply.
@@ -186,7 +186,8 @@ pub fn check_graph(graph: &Graph, place: &str) -> Result<(), TooDeep> {
     Ok(())
 }
 
-/// Returns the type or value of `node` that is nested too deeply, if any; the nodes of its blocks are not checked.
+/// Returns a description of the type or value of `node` that is nested too deeply, if any. The nodes of its blocks are
+/// not checked.
 pub(crate) fn in_node(graph: &Graph, node: NodeId) -> Option<&'static str> {
     let is_deep = |ty: TypeId| graph.ctx().type_nesting(ty) > MAX_NESTING;
     let parameters = graph
@@ -208,7 +209,7 @@ pub(crate) fn in_node(graph: &Graph, node: NodeId) -> Option<&'static str> {
         })
 }
 
-/// Returns the type in the text of a container.
+/// Returns the type that is part of a container's text.
 fn constant_type(constant: &Constant) -> Option<TypeId> {
     match constant {
         Constant::List(list) => Some(list.element),

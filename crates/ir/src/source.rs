@@ -1,4 +1,4 @@
-//! Places in source text: in the original Python (as recorded in archives), or in a file that we read.
+//! Source locations: in the original Python program (as recorded in archives), or in a file that is read here.
 
 use crate::{Context, SymbolId};
 use cranelift_entity::packed_option::ReservedValue;
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
-/// A place in a source file.
+/// A source location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SourceRange {
     /// The recorded name of the file; [`OF_TEXT`](crate::symbols::OF_TEXT) for a text without a name.
@@ -16,17 +16,17 @@ pub struct SourceRange {
     pub line: u32,
     /// Column in characters, from 0, as PyTorch prints it.
     pub column: u32,
-    /// Length in bytes of the code that begins there; 0 if unknown, as in `.ir` text. [`SourceRange::IS_OF_TEXT`] for the place of a node in the
-    /// text from which its graph was read: such places are for messages, and never written to a text or archive.
+    /// Length in bytes of the code that begins there; 0 if unknown, as in `.ir` text. [`SourceRange::IS_OF_TEXT`] marks a location in the text from which the
+    /// graph was read; it is only used in messages, and never written to a text or archive.
     pub length: u32,
 }
 
 impl SourceRange {
-    /// The special length of places in the text from which the graph was read.
+    /// The special length of locations in the text from which the graph was read.
     pub const IS_OF_TEXT: u32 = u32::MAX;
 
-    /// Writes `file.py:line:column`, PyTorch's form. The columns of a place in the text from which the graph was read count from 1, as in
-    /// other messages about texts.
+    /// Writes `file.py:line:column`, as PyTorch does. For a location in the text from which the graph was read, columns count from 1, as in other messages
+    /// about texts.
     pub fn display<'a>(&'a self, ctx: &'a Context) -> impl fmt::Display + 'a {
         let first = u32::from(self.is_of_text());
         fmt::from_fn(move |f| {
@@ -40,7 +40,7 @@ impl SourceRange {
         })
     }
 
-    /// Returns true for a place in the text from which the graph was read.
+    /// Returns true for a location in the text from which the graph was read.
     pub fn is_of_text(&self) -> bool {
         self.length == SourceRange::IS_OF_TEXT
     }
@@ -79,13 +79,13 @@ struct SourceTextsOfFile {
 pub struct SourceText {
     /// The line of the file at which it begins, from 1.
     pub first_line: u32,
-    /// The text, whole lines.
+    /// The text, which consists of whole lines.
     pub text: Arc<str>,
     /// Byte offset of each line.
     lines: Arc<[u32]>,
 }
 
-/// Maximum number of pieces before a place that are searched for the one that contains it.
+/// Maximum number of preceding pieces that are searched for the one that contains a location.
 const NEAREST: usize = 64;
 
 impl SourceTexts {
@@ -104,7 +104,7 @@ impl SourceTexts {
         });
     }
 
-    /// Returns the piece that contains the start of `range` and begins nearest to it, and the offset of the start in it, in bytes.
+    /// Returns the nearest piece that contains the start of `range`, and the byte offset of the start in it.
     pub fn find(&self, range: &SourceRange) -> Option<(&SourceText, usize)> {
         let before = self.files.get(&range.file)?.pieces.range(..=range.line).rev();
         before.flat_map(|(_, pieces)| pieces).take(NEAREST).find_map(|piece| {
@@ -120,7 +120,7 @@ impl SourceTexts {
     }
 }
 
-/// A range of bytes in a text that is being read.
+/// A range of bytes in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
 pub struct Span {
     /// First byte.

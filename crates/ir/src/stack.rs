@@ -1,16 +1,16 @@
-//! The maximum nesting of data, and stack for code that recurses over nested data.
+//! The maximum nesting of data, and sufficient stack for recursive code.
 
-/// Deepest nesting, in levels: of a type, of a value, of the blocks of a graph, of brackets and of blocks in source, and of the objects of an archive.
+/// Maximum nesting, in levels: of a type, a value, the blocks of a graph, brackets and blocks in source, and the objects of an archive.
 ///
-/// A scalar or a type without component types is one level, a list of it two. Python's limit is 1000 levels too (`sys.getrecursionlimit()`), so PyTorch cannot
+/// A scalar or a type without component types is one level, a list of it two. Python's limit is also 1000 levels (`sys.getrecursionlimit()`), so PyTorch cannot
 /// have compiled a deeper program.
 pub const MAX_NESTING: usize = 1000;
 
-/// Bytes of stack that one level of a recursion may use, including all calls: the remaining stack below which [`with_stack`] allocates a new one. The largest
-/// frames are those of the interpreter and of the parser of source, 9 KiB in debug builds.
+/// Maximum number of bytes of stack that one level of a recursion may use, including all calls. If less is left, [`with_stack`] allocates a new stack. The
+/// largest frames are those of the interpreter and of the parser of source, 9 KiB in debug builds.
 const LEVEL_BYTES: usize = 96 << 10;
 
-/// Bytes of a new stack. Pages take memory only when they are used.
+/// Size of a new stack in bytes. Pages take memory only when they are used.
 const SEGMENT_BYTES: usize = 2 << 20;
 
 /// Runs `work`, on a new stack if the current one is nearly used up. Functions that recurse over nested data call this at each level.

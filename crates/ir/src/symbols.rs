@@ -1,4 +1,4 @@
-//! Well-known names, at fixed numbers: comparing a node's kind with one is a comparison of integers.
+//! Well-known names with fixed numbers, so that a node's kind is compared as an integer.
 
 use crate::SymbolId;
 
@@ -77,8 +77,7 @@ well_known! {
     OF_TEXT = "<text>";
 }
 
-/// Whether `kind` is a structural node: control flow, constants, containers, attributes, calls. These read no elements of tensors and write
-/// none.
+/// Returns whether `kind` is a structural node: control flow, constants, containers, attributes, calls. These neither read nor write elements of tensors.
 pub fn is_structural(kind: SymbolId) -> bool {
     (Number::PRIM_PARAM as u32..=Number::PRIM_FUNCTIONAL_GRAPH as u32).contains(&kind.as_u32())
 }

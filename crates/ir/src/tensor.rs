@@ -21,9 +21,9 @@ pub struct Storage {
     device: Device,
 }
 
-/// An owner of bytes that can reproduce them: an open file, or a computation. Its memory need not be held permanently.
+/// An owner of bytes that can reproduce them: an open file, or a computation. It need not store them permanently.
 ///
-/// [`AsRef`] returns all bytes, and keeps them; they are always the same.
+/// [`AsRef`] returns all bytes, and stores them; they are always the same.
 pub trait Source: AsRef<[u8]> + Send + Sync {
     /// Returns the number of bytes.
     fn len(&self) -> usize {
@@ -35,12 +35,12 @@ pub trait Source: AsRef<[u8]> + Send + Sync {
         self.len() == 0
     }
 
-    /// Returns the bytes in `range`, for temporary use: they are not kept in memory. `None` if the range exceeds the bytes.
+    /// Returns the bytes in `range`, for temporary use: they are not stored. `None` if the range exceeds the bytes.
     fn read(&self, range: Range<usize>) -> Option<Cow<'_, [u8]>> {
         self.as_ref().get(range).map(Cow::Borrowed)
     }
 
-    /// Hints that the bytes will not be read soon, so that memory that can be filled again may be released.
+    /// Hints that the bytes will not be read soon, so that reproducible memory may be released.
     fn release(&self) {}
 }
 
@@ -237,7 +237,7 @@ pub enum TensorError {
         /// The offset.
         offset: i64,
     },
-    /// The storage has fewer bytes than the tensor reaches.
+    /// The storage is too small for the tensor.
     #[error("the tensor needs {needed} bytes of a storage of {available}")]
     Bounds {
         /// Bytes up to the end of the last element.
@@ -251,7 +251,8 @@ impl TensorData {
     /// Returns a tensor over `storage`, which is checked to contain all its elements.
     ///
     /// # Errors
-    /// If ranks differ, a number is negative or overflows, or an element is outside of the storage.
+    /// If the numbers of sizes and strides differ, a number is negative or overflows, or an element is outside of the
+    /// storage.
     pub fn new(
         dtype: DType,
         sizes: impl Into<Shape>,
@@ -310,7 +311,7 @@ impl TensorData {
         })
     }
 
-    /// Returns a contiguous tensor over bytes of its own.
+    /// Returns a contiguous tensor with a storage of its own.
     ///
     /// # Errors
     /// If there are fewer `bytes` than `sizes` require.
@@ -395,14 +396,14 @@ impl TensorData {
         out.into()
     }
 
-    /// Returns the bytes of these elements in storage order, which is row-major if the tensor is contiguous.
+    /// Returns the bytes of a range of elements in storage order, which is row-major if the tensor is contiguous.
     pub fn dense_bytes(&self, elements: Range<usize>) -> Cow<'_, [u8]> {
         let byte = |element: usize| (self.offset as usize + element) * self.dtype.size();
         let range = byte(elements.start)..byte(elements.end);
         self.storage.read(range).unwrap_or_default()
     }
 
-    /// Returns true if both are views of storages with the same identity.
+    /// Returns true if both tensors are views of storages with the same identity.
     pub fn shares_storage(&self, other: &TensorData) -> bool {
         Arc::ptr_eq(&self.storage, &other.storage)
     }
@@ -441,7 +442,7 @@ mod tests {
         assert!(t(&[0, 100], &[100, 1], 99).is_ok(), "nothing is read");
     }
 
-    /// A source that computes its numbers when they are read.
+    /// A source that computes its bytes on first use.
     struct Counted(std::sync::OnceLock<Vec<u8>>);
 
     impl AsRef<[u8]> for Counted {

@@ -27,7 +27,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Returns the time limit: name and value.
+    /// Returns the name and the value of the time limit.
     fn time(self, limits: &Limits) -> Option<(&'static str, Duration)> {
         let (name, time) = match self {
             Phase::Load => ("load-time", limits.load_time),
@@ -101,7 +101,7 @@ struct Meter {
     end: Option<(&'static str, Duration, Instant)>,
     /// Bytes of private memory when the work began, if memory is limited.
     before: Option<u64>,
-    /// Bytes that may be charged.
+    /// Maximum number of bytes that may be charged.
     allowance: Option<u64>,
     charged: AtomicU64,
     /// Number of checks so far.
@@ -116,30 +116,31 @@ struct Interruption {
     check: Box<dyn Fn() -> bool + Send + Sync>,
     /// The thread that calls the check; see [`here`].
     thread: usize,
-    /// Whether it has returned true.
+    /// Whether the check has returned true.
     is_interrupted: AtomicBool,
 }
 
 thread_local! {
     static CURRENT: RefCell<Option<Budget>> = const { RefCell::new(None) };
-    /// Whether there is one. It needs no destructor, so that a check costs one load.
+    /// Whether the current thread has a budget. It is a plain cell without destructor, so that a check costs one load.
     static HAS_ONE: Cell<bool> = const { Cell::new(false) };
-    /// Whether this thread calls the check of an interruptible budget around it.
+    /// Whether this thread calls the check of an enclosing interruptible budget.
     static POLLS: Cell<bool> = const { Cell::new(false) };
-    /// The time of the next call.
+    /// The time of the next call of the check.
     static NEXT_POLL: Cell<Option<Instant>> = const { Cell::new(None) };
-    /// Its address identifies the thread among the living ones.
+    /// A static whose address identifies the thread among all running threads.
     static HERE: u8 = const { 0 };
 }
 
-/// Time between two calls of the check of an interruptible budget, and after which a waiting thread checks its budget. Users notice delays of about 100 ms and
-/// more; a call may need a lock that another thread holds for milliseconds (Python's).
+/// Time between two calls of the check of an interruptible budget, and after which a waiting thread checks its budget.
+///
+/// Users notice delays of about 100 ms and more. On the other hand, a call may need a lock that another thread holds for milliseconds (Python's).
 pub const PAUSE: Duration = Duration::from_millis(20);
 
-/// One of this number of checks reads the clock, which takes longer than the rest of a check.
+/// Number of checks per read of the clock, which takes longer than the rest of a check.
 const LOOK: u64 = 32;
 
-/// One of this number of clock reads also queries the system for the memory in use, which takes some microseconds.
+/// Number of reads of the clock per query for the memory in use, which takes some microseconds.
 const WEIGH: u64 = 8;
 
 impl Budget {
@@ -167,7 +168,7 @@ impl Budget {
     /// Returns a budget without limits, within that of the current thread, for work that ends soon after `check` has returned true.
     ///
     /// Only the current thread calls `check`: about every 20 ms, when the work [`check`]s its budget or waits for other threads ([`Latch`](crate::Latch)).
-    /// During the call the budget is not the thread's, so that `check` may do other work.
+    /// During the call, the thread has no such budget, so `check` may do other work.
     pub fn interruptible(check: impl Fn() -> bool + Send + Sync + 'static) -> Budget {
         NEXT_POLL.set(None);
         Budget(Arc::new(Meter {
@@ -202,22 +203,22 @@ impl Budget {
         budget
     }
 
-    /// Makes this the current thread's budget until the guard is dropped.
+    /// Sets this as the current thread's budget until the guard is dropped.
     pub fn enter(&self) -> Entered {
         Entered::new(Some(self.clone()))
     }
 
-    /// Returns the current thread's budget, to be entered on another thread that does a part of the work.
+    /// Returns the current thread's budget, to be entered on another thread that runs a part of the work.
     pub fn current() -> Option<Budget> {
         current()
     }
 
-    /// Returns the limit that was exceeded first, of this budget or one around it.
+    /// Returns the limit that was exceeded first, of this budget or an enclosing one.
     pub fn exceeded(&self) -> Option<&Exceeded> {
         self.chain().find_map(|meter| meter.exceeded.get())
     }
 
-    /// Returns the its meter, and those of the budgets around it.
+    /// Returns the meters of this budget and of the enclosing ones.
     fn chain(&self) -> impl Iterator<Item = &Meter> {
         std::iter::successors(Some(&*self.0), |meter| meter.outer.as_ref().map(|outer| &*outer.0))
     }
@@ -249,10 +250,10 @@ impl Budget {
         Ok(())
     }
 
-    /// Checks time and memory at the end of the work, since the last check may be long ago.
+    /// Checks time and memory at the end of the work, because the last check may be long ago.
     ///
     /// # Errors
-    /// If a limit of this budget, or of one around it, is or was exceeded.
+    /// If a limit of this budget, or of an enclosing one, is or was exceeded.
     pub fn finish(&self) -> Result<(), Exceeded> {
         match self.exceeded() {
             Some(exceeded) => Err(exceeded.clone()),
@@ -302,7 +303,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Returns the minimum of a limit over this budget and those around it.
+    /// Returns the minimum of a limit over this budget and the enclosing ones.
     fn least(&self, limit: impl Fn(&Limits) -> Option<u64>) -> Option<u64> {
         self.chain().filter_map(|meter| limit(&meter.limits)).min()
     }
@@ -334,7 +335,7 @@ impl fmt::Debug for Budget {
 #[must_use = "the budget is left when this is dropped"]
 pub struct Entered {
     before: Option<Budget>,
-    /// It must be dropped on the thread that entered.
+    /// The guard must be dropped on the thread that entered the budget.
     of_this_thread: PhantomData<*const ()>,
 }
 
@@ -357,7 +358,7 @@ fn current() -> Option<Budget> {
     CURRENT.with(|current| current.borrow().clone())
 }
 
-/// Makes `budget` the current thread's; returns the previous one.
+/// Sets the current thread's budget; returns the previous one.
 fn set_current(budget: Option<Budget>) -> Option<Budget> {
     HAS_ONE.set(budget.is_some());
     let polls = |budget: &Budget| budget.chain().any(|meter| meter.polled_here().is_some());
@@ -365,17 +366,17 @@ fn set_current(budget: Option<Budget>) -> Option<Budget> {
     CURRENT.with(|current| current.replace(budget))
 }
 
-/// Identifies the current thread.
+/// Returns an identifier of the current thread.
 fn here() -> usize {
     HERE.with(|byte| std::ptr::from_ref(byte).addr())
 }
 
-/// Returns whether the current thread calls the check of an interruptible budget around it.
+/// Returns whether the current thread calls the check of an enclosing interruptible budget.
 pub fn polls() -> bool {
     POLLS.get()
 }
 
-/// Calls the checks of the interruptible budgets that the current thread is responsible for, if it is time.
+/// Calls the checks of the interruptible budgets for which the current thread is responsible, if it is time.
 fn poll() {
     if !POLLS.get() {
         return;
@@ -464,7 +465,7 @@ impl Drop for Held {
 /// # Errors
 /// If the current thread's budget is exceeded.
 pub fn check_memory(bytes: usize) -> Result<(), Exceeded> {
-    /// Smaller requests are detected by the next check of memory.
+    /// Size of a request in bytes from which memory is checked at once. The next periodic check detects smaller ones.
     const MUCH: usize = 1 << 24;
     ask(Ok(()), |budget| match bytes {
         0..MUCH => Ok(()),
@@ -498,7 +499,7 @@ pub fn check_elements(elements: u64) -> Result<(), Exceeded> {
     })
 }
 
-/// Checks that something may be repeated `times` times. `what` describes it in messages: "rounds of `repeat`".
+/// Checks that something may be repeated `times` times. `what` describes it in messages, such as "rounds of `repeat`".
 ///
 /// # Errors
 /// If the current thread's budget is exceeded.

@@ -24,24 +24,24 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes by which the process may grow during one phase: its private memory, as the system counts it, including concurrent allocations of other
-    /// threads. Weights that are mapped or not read yet are not counted. A single request above the limit is refused before it is made.
+    /// Maximum growth of the process in bytes during one phase. It counts private memory as the system reports it, including concurrent allocations of other
+    /// threads. Weights that are mapped or unread are not counted. A single request above the limit is refused before the allocation.
     pub memory: Option<u64>,
-    /// Number of nodes of all graphs of a module together, after loading and after each pass.
+    /// Maximum number of nodes of all graphs of a module together, after loading and after each pass.
     pub nodes: Option<u64>,
-    /// Time for reading an archive, text or source.
+    /// Maximum time for reading an archive, text or source.
     pub load_time: Option<Duration>,
-    /// Time for freezing a module.
+    /// Maximum time for freezing a module.
     pub freeze_time: Option<Duration>,
-    /// Time for each other pass.
+    /// Maximum time for each other pass.
     pub pass_time: Option<Duration>,
-    /// Time for compiling a method for one call signature.
+    /// Maximum time for compiling a method for one call signature.
     pub compile_time: Option<Duration>,
-    /// Time for a call, checked between operators in the interpreter and between kernels in native code.
+    /// Maximum time for a call, checked between operators in the interpreter and between kernels in native code.
     pub call_time: Option<Duration>,
-    /// Iterations of one loop that are unrolled, and rounds of the pipelines of `repeat`.
+    /// Maximum number of iterations of one loop that are unrolled, and of rounds of the pipelines of `repeat`.
     pub repetitions: Option<u64>,
-    /// Number of elements of an operator's result.
+    /// Maximum number of elements of an operator's result.
     pub elements: Option<u64>,
 }
 
@@ -79,7 +79,7 @@ impl Limits {
         elements: None,
     };
 
-    /// Limits for untrusted input. Published models stay far below them.
+    /// Returns limits for untrusted input. Published models are far below them.
     #[must_use]
     pub const fn untrusted() -> Limits {
         Limits {

@@ -4,7 +4,7 @@ use crate::budget::{PAUSE, check, polls};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, Thread};
 
-/// Counts the threads that the current thread waits for.
+/// A counter of the threads for which the current thread waits.
 ///
 /// ```
 /// use frazil_limits::Latch;
@@ -46,8 +46,8 @@ impl Latch {
         Finishing(self)
     }
 
-    /// Waits until all guards from [`finishing`](Latch::finishing) are dropped, and checks for an interruption meanwhile. Returns at once on a
-    /// thread that has nothing to check: it can join the threads directly.
+    /// Waits until all guards from [`finishing`](Latch::finishing) are dropped, and checks for interruptions meanwhile. Returns at once on a thread that has
+    /// nothing to check; such a thread can join the others directly.
     pub fn wait(&self) {
         while polls() && self.running.load(Ordering::Acquire) > 0 {
             // The other threads see the outcome of this check.
@@ -57,7 +57,7 @@ impl Latch {
     }
 }
 
-/// The guard of a thread that another waits for; see [`Latch`].
+/// The guard of a thread for which another thread waits; see [`Latch`].
 pub struct Finishing<'l>(&'l Latch);
 
 impl Drop for Finishing<'_> {

@@ -38,7 +38,7 @@ arguments! {
     text -> String: method name path prefix src target;
 }
 
-/// The optional name of the definition that becomes the model.
+/// Returns the optional name of the definition that becomes the model.
 pub(crate) fn optional_name(given: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     match given.is_none() {
         true => Ok(None),
@@ -46,7 +46,7 @@ pub(crate) fn optional_name(given: &Bound<'_, PyAny>) -> PyResult<Option<String>
     }
 }
 
-/// The maximum number of rewrites.
+/// Returns the maximum number of rewrites.
 pub(crate) fn limit(given: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
     match given.is_none() {
         true => Ok(None),

@@ -44,7 +44,7 @@ fn torch(py: Python<'_>) -> PyResult<&'static Torch> {
     })
 }
 
-/// Whether an object is a torch tensor. This does not import torch.
+/// Returns true if an object is a torch tensor. This does not import torch.
 pub(crate) fn is_torch_tensor(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     static MODULES: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     static IMPORTED: PyOnceLock<()> = PyOnceLock::new();
@@ -64,7 +64,7 @@ pub(crate) fn is_torch_tensor(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// The arrays of one call.
 pub(crate) struct Arrays<'py> {
     py: Python<'py>,
-    /// The kind of results of calls whose arguments contain no arrays.
+    /// The kind of results of calls without arrays among their arguments.
     default: Kind,
     found: Option<Kind>,
     shared: SharedArrays<'py>,
@@ -117,7 +117,7 @@ fn dtype_of_descr(descr: &Bound<'_, PyArrayDescr>) -> PyResult<DType> {
     }
 }
 
-/// The dtype of a NumPy dtype, a torch dtype or a name.
+/// Returns the dtype of a NumPy dtype, a torch dtype or a name.
 pub(crate) fn dtype_of(object: &Bound<'_, PyAny>) -> PyResult<DType> {
     let text = object.str()?.to_string();
     let name = text.strip_prefix("torch.").unwrap_or(&text);
@@ -141,7 +141,7 @@ pub(crate) fn dtype_of(object: &Bound<'_, PyAny>) -> PyResult<DType> {
     dtype_of_descr(&descr)
 }
 
-/// An object for messages: its text and its type.
+/// Returns the text and the type of an object, for messages.
 pub(crate) fn shown(object: &Bound<'_, PyAny>) -> String {
     let class = object.get_type();
     let class = class.name().map_or_else(|_| "object".to_owned(), |n| n.to_string());
@@ -168,12 +168,12 @@ impl<'py> Arrays<'py> {
         }
     }
 
-    /// The kind of the call's results, which follows its arguments.
+    /// Returns the kind of arrays among the call's results, which follows from its arguments.
     pub(crate) fn kind(&self) -> Kind {
         self.found.unwrap_or(self.default)
     }
 
-    /// The tensor of an array, if the object is one.
+    /// Returns the tensor of an array, if the object is one.
     pub(crate) fn read(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Option<TensorCell>> {
         if let Some(known) = self.shared.find(object) {
             return Ok(Some(known.cell.clone()));
@@ -279,12 +279,12 @@ impl<'py> Arrays<'py> {
     /// Writes the call's changes of its arguments back to the caller's arrays.
     ///
     /// # Errors
-    /// `ValueError` if such an array is read-only.
+    /// `ValueError` if an array to be changed is read-only.
     pub(crate) fn write_back(&self) -> PyResult<()> {
         self.shared.write_back()
     }
 
-    /// The argument whose memory `tensor` is a view of, as an array of the tensor's layout.
+    /// Returns the argument whose memory `tensor` is a view of, as an array of the tensor's layout.
     fn view_of_argument(&self, tensor: &Tensor, kind: Kind) -> PyResult<Option<Bound<'py, PyAny>>> {
         let len = extent(tensor.dtype(), tensor.sizes(), tensor.strides());
         let Some(len) = len.filter(|_| tensor.marks() == Marks::default()) else {
@@ -317,7 +317,7 @@ impl<'py> Arrays<'py> {
         }
     }
 
-    /// An array of the call's kind with the elements of `tensor`. Memory is shared if it belongs to the tensor alone, or to an argument.
+    /// Returns an array of the call's kind with the elements of `tensor`. Memory is shared if it belongs to the tensor alone, or to an argument.
     pub(crate) fn write(&self, tensor: Tensor) -> PyResult<Bound<'py, PyAny>> {
         let kind = self.kind();
         if let Some(view) = self.view_of_argument(&tensor, kind)? {
@@ -339,7 +339,7 @@ impl<'py> Arrays<'py> {
     }
 }
 
-/// The bytes and the layout of a tensor without other references; otherwise the tensor.
+/// Returns the bytes and the layout of a tensor if there are no other references to it, else the tensor.
 fn owned(tensor: Tensor) -> Result<Result<(AlignedBytes, Tensor), Tensor>, TensorError> {
     let (dtype, sizes, strides) = (tensor.dtype(), tensor.sizes().to_vec(), tensor.strides().to_vec());
     let offset = tensor.offset();
@@ -353,7 +353,7 @@ fn owned(tensor: Tensor) -> Result<Result<(AlignedBytes, Tensor), Tensor>, Tenso
     })
 }
 
-/// A copy of the elements of a tensor, and its layout: that of the tensor if the elements are dense.
+/// Returns a copy of the elements of a tensor, and its layout: that of the tensor if the elements are dense.
 fn copied(tensor: &Tensor) -> Result<(AlignedBytes, Tensor), TensorError> {
     let (dtype, sizes) = (tensor.dtype(), tensor.sizes());
     let count = tensor.numel() as usize * dtype.size();
@@ -386,7 +386,7 @@ fn owned_numpy_array<'py>(py: Python<'py>, bytes: AlignedBytes, layout: &Tensor)
     numpy_array(py, layout, data, true, owner.as_any())
 }
 
-/// A NumPy array with the layout of `tensor` over the memory at `data`, which `owner` keeps alive.
+/// Returns a NumPy array with the layout of `tensor` over the memory at `data`, which `owner` keeps alive.
 fn numpy_array<'py>(
     py: Python<'py>,
     tensor: &Tensor,

@@ -11,9 +11,9 @@ use pyo3::types::{PyCapsule, PyCapsuleMethods};
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
 
-/// The name of an unused capsule.
+/// The name of a capsule whose tensor has not been imported.
 const FRESH: &CStr = c"dltensor";
-/// The name of a capsule whose tensor has an owner.
+/// The name of a capsule whose tensor has been imported.
 const USED: &CStr = c"used_dltensor";
 /// The number of the host among DLPack's devices.
 pub(crate) const CPU: i32 = 1;
@@ -52,7 +52,7 @@ struct Managed {
     deleter: Option<unsafe extern "C" fn(*mut Managed)>,
 }
 
-/// DLPack's codes of element kinds, with the dtypes of each.
+/// DLPack's type codes, with their dtypes.
 const ELEMENTS: [(DType, u8); 13] = [
     (DType::Char, 0),
     (DType::Short, 0),
@@ -118,7 +118,7 @@ pub(crate) struct Layout {
     pub(crate) strides: Vec<i64>,
 }
 
-/// Number of bytes from the first to the last element of a tensor, whose strides, in elements, are not negative. `None` on overflow.
+/// Returns the number of bytes from the first to the last element of a tensor, whose strides, in elements, are not negative. `None` on overflow.
 pub(crate) fn extent(dtype: DType, sizes: &[i64], strides: &[i64]) -> Option<usize> {
     if sizes.contains(&0) {
         return Some(0);
@@ -136,7 +136,7 @@ pub(crate) fn other_device(number: i32) -> PyErr {
     ))
 }
 
-/// Takes the tensor out of a capsule that `__dlpack__` returned.
+/// Imports the tensor from a capsule that `__dlpack__` returned.
 ///
 /// # Errors
 /// `TypeError` if it is on another device or has elements of an unknown type; `ValueError` if the capsule has been used.
@@ -210,7 +210,7 @@ unsafe extern "C" fn release_unused(capsule: *mut pyo3::ffi::PyObject) {
     }
 }
 
-/// A capsule with a tensor whose elements are `bytes`; only the layout of `tensor` is used.
+/// Returns a capsule with a tensor whose elements are `bytes`; only the layout of `tensor` is used.
 ///
 /// # Errors
 /// `TypeError` for quantised tensors.

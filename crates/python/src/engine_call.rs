@@ -1,4 +1,4 @@
-//! One call: arguments, the engine, the result.
+//! Execution of one call: arguments, engine, result.
 
 use crate::arrays::Kind;
 use crate::errors::{call_failed, exception};
@@ -24,7 +24,7 @@ pub(crate) enum Call<'a> {
 pub(crate) struct Arguments<'m, 'py> {
     pub(crate) positional: Vec<Value>,
     pub(crate) named: Vec<(String, Value)>,
-    /// Dropped last: memory of the caller that still has references then has been kept by the model.
+    /// Dropped last. If the caller's memory still has other references then, the model has stored them.
     pub(crate) values: Values<'m, 'py>,
 }
 
@@ -111,7 +111,7 @@ fn about_argument(py: Python<'_>, error: &PyErr, what: &str) -> PyErr {
     }
 }
 
-/// The exception for a failed call: an `ArgumentError` if the arguments do not fit the method.
+/// Returns the exception for a failed call: an `ArgumentError` if the arguments do not fit the method.
 pub(crate) fn failed(
     py: Python<'_>,
     model: &Model,

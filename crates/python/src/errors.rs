@@ -17,7 +17,7 @@ pub(crate) fn attribute_error(text: impl Into<String>) -> PyErr {
     PyAttributeError::new_err(text.into())
 }
 
-/// An exception of class `name` of `frazil.errors`.
+/// Returns an exception of class `name` of `frazil.errors`.
 pub(crate) fn exception(py: Python<'_>, name: &str, text: &str, places: &[String]) -> PyErr {
     // An error of the caller is not an exception of the model.
     let text = match name {
@@ -34,12 +34,12 @@ pub(crate) fn exception(py: Python<'_>, name: &str, text: &str, places: &[String
     make().unwrap_or_else(|error| error)
 }
 
-/// An `UnsupportedError`.
+/// Returns an `UnsupportedError`.
 pub(crate) fn unsupported(py: Python<'_>, text: &str) -> PyErr {
     exception(py, "UnsupportedError", text, &[])
 }
 
-/// The exception for an error of the facade.
+/// Returns the exception for an error of the facade.
 pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
     // The exception of a hook.
     if let Error::Other(other) = error
@@ -67,7 +67,7 @@ pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
     }
 }
 
-/// The exception for a call that returned no result.
+/// Returns the exception for a call that returned no result.
 pub(crate) fn call_failed(py: Python<'_>, error: &CallError) -> PyErr {
     match error {
         CallError::Raised(text) => exception(py, "RaisedError", text, &error.places()),
@@ -87,7 +87,7 @@ fn class_name(class: ErrorClass) -> &'static str {
 
 /// Conversion of results of the facade to results of functions that Python calls.
 pub(crate) trait OrRaise<T> {
-    /// The value, or the exception for the error.
+    /// Returns the value, or the exception for the error.
     fn or_raise(self, py: Python<'_>) -> PyResult<T>;
 }
 

@@ -16,13 +16,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The session of all models of this process.
+/// Returns the session of all models of this process.
 pub(crate) fn session(py: Python<'_>) -> &'static Session {
     static SESSION: PyOnceLock<Session> = PyOnceLock::new();
     SESSION.get_or_init(py, Session::new)
 }
 
-/// The content of bytes or of a file object; `None` for paths.
+/// Returns the content of bytes or of a file object; `None` for paths.
 fn contents(file: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
     if let Ok(bytes) = file.cast::<PyBytes>() {
         return Ok(Some(bytes.as_bytes().to_vec()));
@@ -42,7 +42,7 @@ fn contents(file: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
     Ok(None)
 }
 
-/// The archive to which a ``torch.jit.ScriptModule`` is saved.
+/// Returns the archive to which a ``torch.jit.ScriptModule`` is saved.
 fn of_torch_module(file: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
     let module = file.get_type().module()?.to_string();
     if !module.starts_with("torch.") && !module.starts_with("__torch__") && !file.hasattr("_save_to_state_dict")? {
@@ -132,7 +132,7 @@ pub(crate) fn load(
     Ok(ScriptModule::new(model, options, kind))
 }
 
-/// Extra files of a dict of names and contents.
+/// Returns save options with the extra files of a dict of names and contents.
 pub(crate) fn save_options(files: Option<&Bound<'_, PyDict>>) -> PyResult<SaveOptions> {
     let mut extra: BTreeMap<String, Arc<[u8]>> = BTreeMap::new();
     for (name, contents) in files.into_iter().flat_map(|files| files.iter()) {
@@ -198,7 +198,7 @@ pub(crate) fn names(what: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<Ve
     }
 }
 
-/// The module of an argument; ScriptModules of torch are converted.
+/// Returns the module of an argument; ScriptModules of torch are converted.
 pub(crate) fn module<'py>(what: &str, given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, ScriptModule>> {
     if let Ok(module) = given.cast::<ScriptModule>() {
         return Ok(module.clone());
@@ -222,7 +222,7 @@ fn freeze_options(preserve: Vec<String>, optimize_numerics: bool) -> FreezeOptio
         .optimize_numerics(optimize_numerics)
 }
 
-/// A model that was derived from another.
+/// Returns a model that was derived from another.
 fn derived(
     py: Python<'_>,
     from: &ScriptModule,
@@ -432,7 +432,7 @@ pub(crate) fn run_passes(
     Ok(ScriptModule::new(model, from.instance.options(py)?, from.instance.kind))
 }
 
-/// The names of all passes.
+/// Returns the names of all passes.
 ///
 /// >>> import frazil
 /// >>> "inline" in frazil.passes()
@@ -482,7 +482,7 @@ pub(crate) fn strict_fusion(py: Python<'_>) -> PyResult<()> {
     ))
 }
 
-/// The last value set by ``enable_onednn_fusion``.
+/// Returns the last value set by ``enable_onednn_fusion``.
 ///
 /// >>> import frazil
 /// >>> frazil.enable_onednn_fusion(True)
@@ -493,7 +493,7 @@ pub(crate) fn onednn_fusion_enabled(py: Python<'_>) -> bool {
     session(py).onednn_fusion_enabled()
 }
 
-/// The device with PyTorch's name.
+/// Returns the device with the name `given`, as in PyTorch.
 pub(crate) fn device(name: &str, given: &Bound<'_, PyAny>) -> PyResult<frazil::ir::Device> {
     let text = given.str()?.to_string();
     frazil::parse_device(&text).map_err(|e| value_error(format!("`{name}`: {e}")))

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::sync::Arc;
 
-/// Returns the module that a hook was registered with.
+/// A function that returns the module with which a hook was registered.
 pub(crate) type GetModule = dyn for<'py> Fn(Python<'py>) -> PyResult<Bound<'py, PyAny>> + Send + Sync;
 
 /// A registered function.
@@ -96,12 +96,12 @@ impl HookList {
     }
 }
 
-/// The exception of a hook as the error of the call, which is converted back later.
+/// Converts the exception of a hook to the error of the call. [`exception_of`] converts it back.
 fn failed(error: PyErr) -> CallError {
     CallError::Failed(Error::Other(Box::new(error)))
 }
 
-/// The exception of a hook in an error.
+/// Returns the exception of a hook that is in an error.
 pub(crate) fn exception_of(py: Python<'_>, error: &CallError) -> Option<PyErr> {
     match error {
         CallError::Failed(Error::Other(other)) => other.downcast_ref::<PyErr>().map(|error| error.clone_ref(py)),

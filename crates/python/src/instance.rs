@@ -29,7 +29,7 @@ struct State {
 
 /// The engines of one version of the model.
 struct Engines {
-    /// Made first; others share its code and its state.
+    /// The engine that is created first. Others share its code and its state.
     first: Engine,
     idle: Vec<Engine>,
     version: Arc<()>,
@@ -37,8 +37,8 @@ struct Engines {
     is_dirty: bool,
 }
 
-/// The locked state of a model. The thread is inside a call of the compiler meanwhile, so that a fork waits for it: no process is forked while
-/// another thread holds the lock.
+/// The locked state of a model. While it exists, the thread counts as inside a call of the compiler. So a fork waits, and no process is forked while another
+/// thread holds the lock.
 struct Locked<'a> {
     state: MutexGuard<'a, State>,
     _inside: Inside,
@@ -50,7 +50,7 @@ fn wait(state: &Mutex<State>) -> Result<Locked<'_>, frazil::Error> {
     Ok(Locked { state, _inside })
 }
 
-/// Locks the state. The GIL is released while waiting, since the thread that holds the lock may need it.
+/// Locks the state. The GIL is released while waiting, because the thread that holds the lock may need it.
 fn lock<'a>(py: Python<'_>, state: &'a Mutex<State>) -> PyResult<Locked<'a>> {
     let _inside = frazil_rt::gate::enter().map_err(frazil::Error::from).or_raise(py)?;
     match state.try_lock() {
@@ -86,14 +86,14 @@ impl Instance {
         Ok(lock(py, &self.state)?.state.options.clone())
     }
 
-    /// The model with its current attributes.
+    /// Returns the model with its current attributes.
     pub(crate) fn model(&self, py: Python<'_>) -> PyResult<Arc<Model>> {
         let state = &mut *lock(py, &self.state)?.state;
         state.read_back().or_raise(py)?;
         Ok(Arc::clone(&state.model))
     }
 
-    /// The model before calls changed attributes, for its classes and methods.
+    /// Returns the model before calls changed attributes, for its classes and methods.
     pub(crate) fn definitions(&self, py: Python<'_>) -> PyResult<Arc<Model>> {
         Ok(Arc::clone(&lock(py, &self.state)?.state.model))
     }
@@ -140,12 +140,12 @@ impl Instance {
 }
 
 impl State {
-    /// Whether the engines support the method or submodule at `path`.
+    /// Returns true if the engines have been created for the method or submodule at `path`.
     fn knows(&self, path: Option<&str>) -> bool {
         path.is_none_or(|path| self.paths.iter().any(|known| known == path) || self.model.root().has_method(path))
     }
 
-    /// Takes an idle engine.
+    /// Returns an idle engine, if there is one.
     fn take(&mut self, path: Option<&str>) -> Option<(Engine, Arc<()>)> {
         let knows = self.knows(path);
         let engines = self.engines.as_mut().filter(|_| knows)?;
@@ -157,7 +157,7 @@ impl State {
         Some((engine, Arc::clone(&engines.version)))
     }
 
-    /// Takes an engine, which is made if none is idle.
+    /// Returns an idle engine, or a new one.
     fn make(&mut self, path: Option<&str>) -> frazil::Result<(Engine, Arc<()>)> {
         if !self.knows(path)
             && let Some(path) = path

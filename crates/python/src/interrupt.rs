@@ -1,10 +1,10 @@
-//! Long work without the GIL, which Ctrl+C ends.
+//! Long work without the GIL that Ctrl+C can interrupt.
 
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Runs `work` without the GIL, so that other Python threads run meanwhile. On the main thread, handlers of signals run about every 20
-/// milliseconds; if one raises, the work ends.
+/// Runs `work` without the GIL, so that other Python threads can run. On the main thread, signal handlers run about every 20 milliseconds; if one raises, the
+/// work ends.
 ///
 /// # Errors
 /// The exception of a handler: `KeyboardInterrupt` after Ctrl+C.

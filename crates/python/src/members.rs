@@ -57,7 +57,7 @@ fn options(prefix: &str, recurse: bool, remove_duplicate: bool) -> MemberOptions
         .remove_duplicate(remove_duplicate)
 }
 
-/// An iterator over items, like PyTorch's generators.
+/// Returns an iterator over items, like PyTorch's generators.
 fn iterator<'py, T: IntoPyObject<'py>>(py: Python<'py>, items: Vec<T>) -> PyResult<Bound<'py, PyAny>> {
     Ok(PyList::new(py, items)?.try_iter()?.into_any())
 }
@@ -86,7 +86,7 @@ impl ScriptModule {
         )
     }
 
-    /// Parameters.
+    /// Returns the parameters.
     #[pyo3(signature = (recurse = true))]
     fn parameters<'py>(
         &self,
@@ -114,7 +114,7 @@ impl ScriptModule {
         )
     }
 
-    /// Buffers.
+    /// Returns the buffers.
     #[pyo3(signature = (recurse = true))]
     fn buffers<'py>(
         &self,
@@ -124,7 +124,7 @@ impl ScriptModule {
         iterator(py, second(self.members(py, false, &options("", recurse, true))?))
     }
 
-    /// Direct submodules with their names.
+    /// Returns the direct submodules with their names.
     fn named_children<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let model = self.instance.definitions(py)?;
         let own = model.root().get_submodule(&self.path).or_raise(py)?;
@@ -140,7 +140,7 @@ impl ScriptModule {
         iterator(py, children)
     }
 
-    /// Direct submodules.
+    /// Returns the direct submodules.
     fn children<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let model = self.instance.definitions(py)?;
         let own = model.root().get_submodule(&self.path).or_raise(py)?;
@@ -191,7 +191,7 @@ impl ScriptModule {
         iterator(py, named)
     }
 
-    /// The module and all modules below it.
+    /// Returns the module and all modules below it.
     #[pyo3(signature = (remove_duplicate = true))]
     fn modules<'py>(
         &self,
@@ -206,7 +206,7 @@ impl ScriptModule {
         iterator(py, modules)
     }
 
-    /// The submodule at a dotted path.
+    /// Returns the submodule at a dotted path.
     fn get_submodule(
         &self,
         py: Python<'_>,
@@ -221,7 +221,7 @@ impl ScriptModule {
         }))
     }
 
-    /// The parameter at a dotted path.
+    /// Returns the parameter at a dotted path.
     fn get_parameter<'py>(
         &self,
         py: Python<'py>,
@@ -233,7 +233,7 @@ impl ScriptModule {
         Values::new(py, &model, self.instance.kind).write(Value::from(tensor))
     }
 
-    /// The buffer at a dotted path.
+    /// Returns the buffer at a dotted path.
     fn get_buffer<'py>(
         &self,
         py: Python<'py>,
@@ -344,7 +344,7 @@ impl ScriptModule {
         self.add_module(py, name, module)
     }
 
-    /// Replaces, or with ``strict=False`` adds, the submodule at a dotted path.
+    /// Replaces the submodule at a dotted path; with ``strict=False``, adds it if it does not exist.
     #[pyo3(signature = (target, module, strict = false))]
     fn set_submodule(
         &self,
@@ -562,7 +562,7 @@ impl ScriptModule {
         crate::functions::save(slf.py(), slf.clone(), f, _extra_files)
     }
 
-    /// The archive that ``save`` writes, as bytes.
+    /// Returns the archive that ``save`` writes, as bytes.
     #[pyo3(signature = (_extra_files = None))]
     fn save_to_buffer<'py>(
         &self,
@@ -581,7 +581,7 @@ impl ScriptModule {
         self.instance.change(py, |model| model.define(&src).or_raise(py))
     }
 
-    /// Whether there is an attribute, as ``hasattr``, at a dotted path.
+    /// Returns true if there is an attribute, as ``hasattr``, at a dotted path.
     fn has_attribute(&self, py: Python<'_>, #[pyo3(from_py_with = args::path)] path: String) -> PyResult<bool> {
         let model = self.instance.definitions(py)?;
         Ok(model.root().has_attribute(&join(&self.path, &path)))

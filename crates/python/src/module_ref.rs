@@ -42,7 +42,7 @@ impl WeakModule {
         })
     }
 
-    /// The module; an equal one, if the object with which the hook was registered has been deleted.
+    /// Returns the module, or an equal one if the object with which the hook was registered has been deleted.
     pub(crate) fn get<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let object = self.object.bind(py).call0()?;
         match self.instance.upgrade() {

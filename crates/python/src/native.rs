@@ -14,7 +14,8 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The dtype and shape of an input: those of an array, a shape (with dtype float32), or a pair of a dtype and a shape.
+/// Returns the dtype and shape of an input: those of an array, a shape (with dtype float32), or a pair of a dtype and a
+/// shape.
 fn input_spec(given: &Bound<'_, PyAny>) -> PyResult<InputSpec> {
     let wrong = || {
         type_error(format!(
@@ -118,7 +119,7 @@ impl ScriptModule {
         without_gil(py, || plan.write_library(&path))?.or_raise(py)
     }
 
-    /// A stage of the compilation of a method: ``'kernels'``, ``'mlir'``, ``'llvm'`` or ``'asm'`` as a str, ``'obj'`` as bytes.
+    /// Returns a stage of the compilation of a method: ``'kernels'``, ``'mlir'``, ``'llvm'`` or ``'asm'`` as a str, ``'obj'`` as bytes.
     #[pyo3(signature = (kind, inputs, *, method = "forward", name = "model", threads = None, target_cpu = None))]
     #[allow(clippy::too_many_arguments, reason = "they are keyword arguments")]
     fn emit<'py>(

@@ -38,7 +38,7 @@ impl Object {
         &self.value
     }
 
-    /// The names of its attributes.
+    /// Returns the names of the object's attributes.
     fn names(&self) -> Vec<&str> {
         let module = self.model.module();
         let class = module.unit.class(self.value.class());

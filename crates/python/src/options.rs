@@ -63,7 +63,7 @@ fn text(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
 }
 
 impl Options {
-    /// These options with those in `given` replaced.
+    /// Returns these options with those in `given` replaced.
     ///
     /// # Errors
     /// `TypeError` for unknown names and values of other types, `ValueError` for values that an option does not accept.
@@ -107,7 +107,7 @@ impl Options {
         Ok(options)
     }
 
-    /// The options by name.
+    /// Returns the options by name.
     pub(crate) fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let engine = &self.engine;
         let out = PyDict::new(py);

@@ -29,8 +29,8 @@ impl ProfileTable {
         self.seconds()
     }
 
-    /// One dict for each kernel: ``kernel``, ``calls`` of it in a run, their ``seconds``, ``flops``, the minimum of ``bytes`` that they
-    /// read and write, and the ``operators`` that they compute.
+    /// Returns one dict for each kernel: ``kernel``, ``calls`` of it in a run, their ``seconds``, ``flops``, the minimum of ``bytes`` that they read and write,
+    /// and the ``operators`` that they compute.
     #[getter]
     fn rows<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let row = |row: &frazil::ProfileRow| {

@@ -75,7 +75,7 @@ impl ScriptModule {
         }
     }
 
-    /// The module, which must be the whole model.
+    /// Returns the whole model of the module.
     ///
     /// # Errors
     /// For submodules, which do not support the operation `done`.
@@ -192,7 +192,7 @@ impl ScriptModule {
         Ok(model.root().get_submodule(&self.path).or_raise(py)?.to_string())
     }
 
-    /// Whether both are the same module of the same model.
+    /// Returns true if both operands are the same module of the same model.
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
         let same = |other: &Bound<'_, ScriptModule>| {
             let other = other.get();
@@ -208,7 +208,7 @@ impl ScriptModule {
         hasher.finish()
     }
 
-    /// A copy with its own state. Weights are shared until one of the copies changes them.
+    /// Returns a copy with its own state. Weights are shared until one of the copies changes them.
     fn __copy__(&self, py: Python<'_>) -> PyResult<ScriptModule> {
         let model = self.whole(py, "copy")?;
         Ok(ScriptModule::new(model, self.instance.options(py)?, self.instance.kind))
@@ -259,7 +259,8 @@ impl ScriptModule {
         code_with_constants(py, &self.instance, &join(&self.path, "forward"))
     }
 
-    /// The graph that runs when ``forward`` is called: the frozen one, except with the option ``engine='interpreter'``.
+    /// Returns the graph that runs when ``forward`` is called: the frozen one, except with the option
+    /// ``engine='interpreter'``.
     #[pyo3(signature = (*args, **kwargs))]
     fn graph_for(
         &self,
@@ -276,7 +277,7 @@ impl ScriptModule {
         Ok(Graph::loose(&*self.instance.definitions(py)?, graph))
     }
 
-    /// The alias analysis of ``forward``, as text.
+    /// Returns the alias analysis of ``forward``, as text.
     #[pyo3(signature = (method = "forward".to_owned()), text_signature = "($self, method='forward')")]
     fn dump_alias_db(&self, py: Python<'_>, #[pyo3(from_py_with = args::method)] method: String) -> PyResult<String> {
         let graph = Graph::of_method(py, &self.instance, &join(&self.path, &method))?;
@@ -289,7 +290,7 @@ impl ScriptModule {
         self.instance.options(py)?.to_dict(py)
     }
 
-    /// The same model with other options, and its own state.
+    /// Returns the same model with other options, and its own state.
     #[pyo3(signature = (**options))]
     fn with_options(&self, py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<ScriptModule> {
         let model = self.whole(py, "set options of")?;
@@ -297,7 +298,7 @@ impl ScriptModule {
         Ok(ScriptModule::new(model, options, self.instance.kind))
     }
 
-    /// The methods that have been compiled, and those that have not with the reasons, one line each.
+    /// The methods that have been compiled, and those that have not, with the reasons; one line each.
     #[getter]
     fn notes(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let notes = self
@@ -388,7 +389,7 @@ enum HookId {
 }
 
 impl HookHandle {
-    /// The handle of a hook of state dictionaries.
+    /// Returns the handle of a hook of state dictionaries.
     pub(crate) fn of_state(instance: &Arc<Instance>, id: StateHookId) -> HookHandle {
         HookHandle {
             instance: Arc::clone(instance),

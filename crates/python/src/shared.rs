@@ -26,7 +26,7 @@ pub(crate) struct Foreign {
     _owner: Owner,
     data: *const u8,
     len: usize,
-    /// A copy, once the call has returned and the model has kept a reference to the memory: the caller may change the array.
+    /// A copy, made after the call if the model has kept a reference to the memory, because the caller may change the array.
     kept: OnceLock<AlignedBytes>,
 }
 
@@ -37,7 +37,7 @@ unsafe impl Send for Foreign {}
 unsafe impl Sync for Foreign {}
 
 impl Foreign {
-    /// The `len` bytes from `data` on, which `owner` keeps alive.
+    /// Returns the `len` bytes from `data` on, which `owner` keeps alive.
     pub(crate) fn new(owner: Owner, data: *const u8, len: usize) -> Arc<Foreign> {
         Arc::new(Foreign {
             _owner: owner,
@@ -79,7 +79,7 @@ pub(crate) struct Shared<'py> {
     /// The argument itself.
     pub(crate) object: Bound<'py, PyAny>,
     pub(crate) kind: Kind,
-    /// The argument of the call; arrays with common memory have tensors of one storage.
+    /// The argument of the call as a tensor. Arrays that share memory have tensors with one storage.
     pub(crate) cell: TensorCell,
     /// The tensor before the call.
     pub(crate) tensor: Tensor,
@@ -87,7 +87,7 @@ pub(crate) struct Shared<'py> {
     /// The memory of all arrays that overlap this one.
     union: Option<Arc<Foreign>>,
     pub(crate) is_writable: bool,
-    /// The copy that owns the memory, if the array's layout cannot be a tensor.
+    /// The copy whose memory is used, if the array's layout cannot be that of a tensor.
     copy: Option<Bound<'py, PyAny>>,
 }
 
@@ -126,12 +126,12 @@ impl<'py> Shared<'py> {
         self.start() + self.memory.len
     }
 
-    /// The first byte of the tensor's storage.
+    /// Returns the address of the first byte of the tensor's storage.
     fn storage_start(&self) -> usize {
         self.start() - self.offset()
     }
 
-    /// Offset of the first element in the storage, in bytes.
+    /// Returns the offset of the first element in the storage, in bytes.
     fn offset(&self) -> usize {
         self.tensor.offset() as usize * self.tensor.dtype().size()
     }
@@ -141,7 +141,7 @@ impl<'py> Shared<'py> {
         !is_copy && self.start() < other.end() && other.start() < self.end()
     }
 
-    /// Whether the elements fill their range of memory without gaps.
+    /// Returns true if the elements fill their range of memory without gaps.
     fn is_dense(&self) -> bool {
         self.tensor.numel() as usize * self.tensor.dtype().size() == self.memory.len
     }
@@ -224,7 +224,7 @@ impl<'py> Shared<'py> {
 pub(crate) struct SharedArrays<'py>(Vec<Shared<'py>>);
 
 impl<'py> SharedArrays<'py> {
-    /// The tensor of an array that was added before.
+    /// Returns the entry of an array that was added before.
     pub(crate) fn find(&self, object: &Bound<'py, PyAny>) -> Option<&Shared<'py>> {
         self.0.iter().find(|shared| shared.object.is(object))
     }
@@ -246,7 +246,7 @@ impl<'py> SharedArrays<'py> {
     /// Writes the call's changes of its arguments back to the caller's arrays.
     ///
     /// # Errors
-    /// `ValueError` if such an array is read-only.
+    /// `ValueError` if an array to be changed is read-only.
     pub(crate) fn write_back(&self) -> PyResult<()> {
         let mut is_done = true;
         // Read-only arrays come last: they may be views of writable ones.
@@ -261,7 +261,7 @@ impl<'py> SharedArrays<'py> {
         }
     }
 
-    /// The arguments of a kind that contain the memory of `tensor`, of `len` bytes, with the address of its first element.
+    /// Returns the arguments of a kind whose memory contains that of `tensor`, of `len` bytes, with the address of its first element.
     pub(crate) fn around(&self, tensor: &Tensor, len: usize, kind: Kind) -> Vec<(&Shared<'py>, usize)> {
         let offset = tensor.offset() as usize * tensor.dtype().size();
         let all = self.0.iter().map(|shared| (shared, shared.storage_start() + offset));

@@ -43,7 +43,7 @@ impl Hook {
         self.module.get(py)
     }
 
-    /// A state as a dict.
+    /// Returns a state as a dict.
     fn write<'py>(&self, py: Python<'py>, state: &StateDict) -> PyResult<Bound<'py, PyAny>> {
         let values = Values::new(py, &self.model, self.kind);
         let out = py.import("collections")?.call_method0("OrderedDict")?;
@@ -54,7 +54,7 @@ impl Hook {
     }
 }
 
-/// The state in a dict.
+/// Returns the state in a dict.
 pub(crate) fn read(state_dict: &Bound<'_, PyAny>) -> PyResult<StateDict> {
     let items = state_dict
         .call_method0("items")

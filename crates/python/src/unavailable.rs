@@ -84,18 +84,18 @@ impl ScriptModule {
         self.refused(py, Model::register_full_backward_pre_hook)
     }
 
-    /// Not available: it applies to Python classes.
+    /// Not available: only Python classes have this method.
     fn get_extra_state(&self, py: Python<'_>) -> None {
         self.refused(py, Model::get_extra_state)
     }
 
-    /// Not available: it applies to Python classes.
+    /// Not available: only Python classes have this method.
     fn set_extra_state(&self, py: Python<'_>, state: &Bound<'_, PyAny>) -> None {
         let _ = state;
         self.refused(py, Model::set_extra_state)
     }
 
-    /// Not available: it applies to Python classes.
+    /// Not available: only Python classes have this method.
     #[pyo3(signature = (method_name, *args, **kwargs))]
     fn forward_magic_method(
         &self,

@@ -29,7 +29,7 @@ pub(crate) struct Values<'m, 'py> {
 }
 
 impl<'m, 'py> Values<'m, 'py> {
-    /// `default` is the kind of arrays in results if no argument is an array.
+    /// Returns conversions for one call. `default` is the kind of arrays in results if no argument is an array.
     pub(crate) fn new(py: Python<'py>, model: &'m Model, default: Kind) -> Values<'m, 'py> {
         Values {
             model,
@@ -160,7 +160,7 @@ impl<'m, 'py> Values<'m, 'py> {
         ))
     }
 
-    /// The member of an enumeration of the model that corresponds to a Python member of the same name.
+    /// Returns the member of an enumeration of the model that corresponds to a Python member of the same name.
     fn read_member(&self, object: &Bound<'py, PyAny>) -> PyResult<Option<Value>> {
         static ENUM: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         if !object.is_instance(ENUM.import(self.py, "enum", "Enum")?)? {
@@ -198,7 +198,7 @@ impl<'m, 'py> Values<'m, 'py> {
         }))
     }
 
-    /// Converts a value to a declared type as PyTorch does: numbers to wider ones, and empty containers.
+    /// Converts a value to a declared type as PyTorch does: numbers to wider types, and empty containers.
     pub(crate) fn fitted(&self, value: Value, ty: TypeId) -> Value {
         let each = |items: Vec<Value>, ty: TypeId| items.into_iter().map(|item| self.fitted(item, ty)).collect();
         match (self.ctx().type_kind(ty), value) {
@@ -232,7 +232,7 @@ impl<'m, 'py> Values<'m, 'py> {
         }
     }
 
-    /// `Any` if there are no items: arguments get the declared type.
+    /// Returns the common type of the items; `Any` without items, because arguments get the declared type.
     fn common_type(&self, items: &[Value]) -> TypeId {
         let ctx = self.ctx();
         let mut each = items.iter().map(|item| item.ty(ctx));
@@ -305,7 +305,7 @@ impl<'m, 'py> Values<'m, 'py> {
         items.into_iter().map(|item| self.write(item)).collect()
     }
 
-    /// A device: a torch device if the arguments are torch tensors, else its name.
+    /// Returns a device: a torch device if the arguments are torch tensors, else its name.
     fn write_device(&self, device: Device) -> PyResult<Bound<'py, PyAny>> {
         let name = device.to_string();
         match self.arrays.kind() {
@@ -314,7 +314,7 @@ impl<'m, 'py> Values<'m, 'py> {
         }
     }
 
-    /// The class of a NamedTuple, made once.
+    /// Returns the Python class of a NamedTuple, which is created on first use.
     fn named_tuple<'n>(&self, name: SymbolId, fields: impl Iterator<Item = &'n str>) -> PyResult<Bound<'py, PyAny>> {
         let fields: Vec<&str> = fields.collect();
         let name = self.ctx().name(name);
@@ -332,7 +332,7 @@ impl<'m, 'py> Values<'m, 'py> {
         Ok(class)
     }
 
-    /// The member of the caller's own enumeration, if one of its members was an argument before; else of a new enumeration.
+    /// Returns the Python member of an enumeration: of the caller's own enumeration, if one of its members was an argument before, else of a new one.
     fn write_member(&self, member: &EnumMember) -> PyResult<Bound<'py, PyAny>> {
         let name = self.ctx().name(member.class);
         let known = classes(self.py)?.bind(self.py);
@@ -360,7 +360,7 @@ impl<'m, 'py> Values<'m, 'py> {
     }
 }
 
-/// Python classes for nominal types, by qualified name (and fields).
+/// Returns the Python classes for nominal types, by qualified name (and fields).
 fn classes(py: Python<'_>) -> PyResult<&'static Py<PyDict>> {
     static CLASSES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
     Ok(CLASSES.get_or_init(py, || PyDict::new(py).unbind()))
@@ -375,7 +375,7 @@ fn integer(object: &Bound<'_, PyAny>) -> PyResult<i64> {
     )
 }
 
-/// A tensor that is stored in a model: a copy of an array.
+/// Returns a tensor that is stored in a model: a copy of an array.
 pub(crate) fn read_tensor(object: &Bound<'_, PyAny>, what: &str) -> PyResult<frazil::Tensor> {
     let py = object.py();
     let mut arrays = Arrays::new(py, Kind::Numpy);

@@ -50,7 +50,7 @@ impl std::error::Error for Torn {}
 /// A guard for a call of the compiler, which ends when the guard is dropped.
 #[derive(Debug)]
 pub struct Inside {
-    /// It must be dropped on the thread that made it.
+    /// The guard must be dropped on the thread that created it.
     _thread: std::marker::PhantomData<*mut ()>,
 }
 
@@ -172,7 +172,7 @@ mod tests {
         }
     }
 
-    /// One test, since the state belongs to the process.
+    /// There is only one test, because the state belongs to the process.
     #[test]
     fn forks_wait_for_calls_of_other_threads_and_children_refuse_where_they_do_not_end() {
         assert_eq!(in_child(status), 1);

@@ -1,15 +1,15 @@
-//! Detection of forks: whether a value was made in the current process.
+//! Detection of forks: whether a value was created in the current process.
 
 use crate::sys;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// Identifies the process in which it was made. In a child that was forked from that process, [`Origin::is_here`] returns false.
+/// Identifies the process in which it was created. In a forked child of that process, [`Origin::is_here`] returns false.
 ///
 /// The mark is a page that Linux clears in every child (since 4.14). Without such a page, process ids are compared, which may be
 /// reused, and differ between namespaces.
 pub struct Origin {
-    /// 1 in the process that made it; null if the system refused the page.
+    /// 1 in the process that created it; null if the system refused the page.
     mark: *mut AtomicU32,
     process: c_int,
 }
@@ -33,7 +33,7 @@ impl Origin {
         }
     }
 
-    /// Returns whether the current process is the one that made this.
+    /// Returns whether the current process is the one that created this.
     pub fn is_here(&self) -> bool {
         if self.mark.is_null() {
             return self.process == sys::process();

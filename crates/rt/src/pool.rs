@@ -16,14 +16,15 @@ const YIELDS: u32 = 20_000;
 /// Maximum number of threads of a pool, including the caller.
 const MAX_THREADS: usize = 64;
 
-/// Threads that help one caller. They sleep if nothing has run for a moment, or if a run has no tasks for them for long, and end when the pool is dropped.
+/// Threads that run tasks for one caller. They sleep if nothing has run for a moment, or if a run has no tasks for them for a long time. They end when the pool
+/// is dropped.
 ///
-/// Threads do not survive a fork. The first run in the child starts them anew.
+/// Threads do not survive a fork. The first run in the child starts new ones.
 pub struct Pool {
     shared: *mut Shared,
     /// Number of working threads, including the caller.
     threads: usize,
-    /// The process that the threads belong to. Only the caller accesses it.
+    /// The process of the threads. Only the caller accesses it.
     origin: Cell<Origin>,
 }
 
@@ -31,17 +32,17 @@ pub struct Pool {
 unsafe impl Send for Pool {}
 
 struct Shared {
-    /// Number of loops; the only odd value is [`STOP`].
+    /// Number of loops so far; the only odd value is [`STOP`].
     epoch: AtomicU32,
     sleepers: AtomicU32,
-    /// [`OPEN`] while workers may join the current loop, plus the number of workers inside. The caller waits for those only,
-    /// so a worker that the system has not scheduled yet causes no delay.
+    /// [`OPEN`] while workers may join the current loop, plus the number of workers inside. The caller waits for these only, so a worker that the system has
+    /// not scheduled yet causes no delay.
     state: AtomicU32,
     /// 1 while the caller sleeps on `state`.
     caller_sleeps: AtomicU32,
-    /// The processor that the caller runs on while workers wake up.
+    /// The processor on which the caller runs while workers wake up.
     busy: AtomicI32,
-    /// Workers that have started; each takes its index from here.
+    /// Number of workers that have started, from which each gets its index.
     started: AtomicU32,
     job: UnsafeCell<Job>,
     /// Number of workers, and their threads. Only the caller accesses them; they are atomic because they are written when workers already have a
@@ -49,7 +50,7 @@ struct Shared {
     workers: AtomicUsize,
     running: Running,
     threads: [AtomicUsize; MAX_THREADS],
-    /// The next task of each thread's part of the current loop.
+    /// The next task of each part of the current loop.
     taken: [Cursor; MAX_THREADS],
 }
 
@@ -57,7 +58,7 @@ struct Shared {
 #[repr(align(64))]
 struct Cursor(AtomicI64);
 
-/// 1 during a run. In another cache line than the state that waiting threads read, so that the caller need not fetch it from them.
+/// 1 during a run. It has a cache line of its own, apart from the state that waiting threads read, so that the caller need not fetch it from them.
 #[repr(align(64))]
 struct Running(AtomicU32);
 
@@ -67,18 +68,18 @@ struct Job {
     argument: *mut c_void,
     /// Number of parts of the loop: one per thread.
     parts: i64,
-    /// Tasks of each part, and the number of parts with one more.
+    /// Minimum number of tasks per part, and the number of parts with one task more.
     each: i64,
     more: i64,
-    /// Number of tasks that a thread takes at once.
+    /// Number of tasks that a thread reserves at once.
     chunk: i64,
-    /// Whether the last tasks of a part come first.
+    /// Whether the tasks of a part run in reverse order.
     backward: bool,
 }
 
 impl Job {
-    /// Returns the first task of part `part`. Loops with the same number of tasks are partitioned in the same way, so that a thread
-    /// finds its output of one loop in its cache in the next.
+    /// Returns the first task of part `part`. Loops with the same number of tasks have the same parts. So a thread often finds its output of one loop in its
+    /// cache in the next.
     fn first(&self, part: i64) -> i64 {
         part * self.each + part.min(self.more)
     }
@@ -124,9 +125,9 @@ impl Pool {
         unsafe { &*self.shared }
     }
 
-    /// Begins a run of several loops, which ends when the result is dropped: threads stay awake between them.
+    /// Begins a run of several loops, which ends when the result is dropped. Threads stay awake between the loops.
     ///
-    /// Only one thread calls this function at a time.
+    /// Only one thread may call this function at a time.
     pub fn begin_run(&self) -> Run<'_> {
         if !self.is_here() {
             // SAFETY: the threads that used the memory are not in this process.
@@ -206,7 +207,7 @@ impl Drop for Run<'_> {
     }
 }
 
-/// The time that a thread has waited awake.
+/// The time for which a thread has waited without sleeping.
 #[derive(Default)]
 struct Waiting {
     spins: u32,
@@ -216,8 +217,8 @@ struct Waiting {
 impl Waiting {
     /// Waits for a moment. Returns false when the thread should sleep.
     ///
-    /// A thread that sleeps between two kernels starts the next one late: its processor must be woken, and in a virtual machine an idle
-    /// processor is given to other machines, which may keep it for milliseconds.
+    /// A thread that sleeps between two kernels starts the next one late: its processor must be woken. In a virtual machine, an idle processor is assigned to
+    /// other machines, which may keep it for milliseconds.
     fn turn(&mut self, is_running: impl FnOnce() -> bool) -> bool {
         if self.spins < SPINS {
             self.spins += 1;
@@ -412,7 +413,7 @@ mod tests {
         fn _exit(status: i32) -> !;
     }
 
-    /// Returns the contents of `file` for every thread of this process with the name of a pool's thread.
+    /// Returns the contents of `file` for every thread of this process whose name is that of a pool's thread.
     fn of_threads(file: &str) -> Vec<String> {
         let tasks = std::fs::read_dir("/proc/self/task").unwrap();
         let folders = tasks.map(|entry| entry.unwrap().path());
@@ -427,7 +428,7 @@ mod tests {
             .collect()
     }
 
-    /// Other tests have pools too, so there may be more threads than those of this one.
+    /// Other tests have pools, too, so there may be more threads than those of this one.
     #[test]
     fn threads_have_names_and_leave_signals_to_the_host() {
         let pool = Pool::new(4).unwrap();

@@ -1,4 +1,4 @@
-//! Signals of the host process: its handlers run on its own threads.
+//! Signals of the host process, whose handlers run on its own threads.
 
 use crate::sys::{self, SignalSet};
 use core::marker::PhantomData;
@@ -7,7 +7,7 @@ use core::marker::PhantomData;
 /// thread itself. So the handlers of the host process run on its own threads. Dropping the guard restores the mask of the current thread.
 pub struct SignalsBlocked {
     former: SignalSet,
-    /// A mask belongs to a thread.
+    /// The mask belongs to the thread, so the guard must not be sent to another one.
     _thread: PhantomData<*mut ()>,
 }
 

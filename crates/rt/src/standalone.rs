@@ -1,5 +1,5 @@
-//! Root of the object file that is linked into compiled libraries: the same runtime without the standard library, behind a C
-//! interface. `crates/codegen/build.rs` compiles it; the C side is in `crates/codegen/src/aot`.
+//! Root of the object file that is linked into compiled libraries: the same runtime without the standard library, with a C interface. `crates/codegen/build.rs`
+//! compiles it; the C side is in `crates/codegen/src/aot`.
 #![no_std]
 #![allow(dead_code, unreachable_pub, reason = "a part of the crate, compiled as a whole program")]
 
@@ -13,7 +13,7 @@ use core::ffi::c_void;
 use pool::Pool;
 use steps::{Memory, ParallelFor, Runner, Step};
 
-/// Nothing here panics; the language requires the function without the standard library.
+/// The panic handler, which is never called; the language requires it without the standard library.
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     loop {
@@ -21,7 +21,7 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     }
 }
 
-/// Makes a pool of `threads` threads, including the caller. Null if memory is short.
+/// Returns a new pool of `threads` threads, including the caller; null if memory is short.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_rt_pool_new(threads: u64) -> *mut c_void {
     let Some(pool) = Pool::new(threads as usize) else {
@@ -39,7 +39,7 @@ pub extern "C" fn frazil_rt_pool_new(threads: u64) -> *mut c_void {
 /// Frees a pool from [`frazil_rt_pool_new`].
 ///
 /// # Safety
-/// `pool` came from that function, and is not used any more.
+/// `pool` is from that function, and is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_rt_pool_drop(pool: *mut c_void) {
     if !pool.is_null() {
@@ -54,7 +54,7 @@ pub unsafe extern "C" fn frazil_rt_pool_drop(pool: *mut c_void) {
 /// Runs `count` steps: on `parallel_for` if it is not null, else on `pool` if it is not null, else on the calling thread.
 ///
 /// # Safety
-/// As [`steps::run`].
+/// See [`steps::run`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_rt_run(
     steps: *const Step,

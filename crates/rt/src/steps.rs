@@ -41,8 +41,8 @@ pub struct BufferRef {
     pub offset: u64,
 }
 
-/// Number of kernel calls into which a step in reverse order is split on one thread: enough that a run begins where the last one ended, few enough that
-/// the calls cost nothing.
+/// Number of kernel calls into which a step in reverse order is split on one thread. With enough calls, a run begins with the tasks that the previous run
+/// executed last; with few, their overhead is negligible.
 const TURNS: i64 = 8;
 
 /// The order in which a thread runs the tasks of a step.
@@ -72,7 +72,7 @@ pub struct Step {
     pub tasks: i64,
     /// The order of its tasks.
     pub order: Order,
-    /// Its buffers.
+    /// The buffers of the kernel call.
     pub buffers: *const BufferRef,
     /// Number of its buffers.
     pub buffer_count: u64,
@@ -90,11 +90,11 @@ pub struct Memory {
     pub workspace: *mut u8,
     /// The constants.
     pub constants: *const u8,
-    /// Data that was computed when the code was loaded; only the steps that compute it write it.
+    /// Data that was computed when the code was loaded. Only the steps that compute it write to it.
     pub prepared: *mut u8,
     /// Memory for the addresses of one step's buffers.
     pub addresses: *mut *mut u8,
-    /// Number of the run: consecutive runs count up, at least modulo 2.
+    /// Number of the run. It increases by one with each run, at least modulo 2.
     pub run: u64,
 }
 
@@ -196,7 +196,7 @@ pub unsafe fn run(steps: &[Step], memory: &Memory, runner: &Runner<'_>) {
 mod tests {
     use super::*;
 
-    /// Appends the tasks' numbers to the list in the first buffer, behind its length.
+    /// Appends the tasks' numbers to the list in the first buffer, whose first element is its length.
     unsafe extern "C" fn note(buffers: *const *mut u8, begin: i64, end: i64) {
         // SAFETY: the test passes a list of five numbers, of which the first counts the others.
         let list = unsafe { &mut *(*buffers).cast::<[i64; 5]>() };

@@ -105,7 +105,7 @@ pub type SignalSet = [u64; SIGNAL_WORDS];
 const OWN_SIGNALS: [u32; 7] = [4, 5, 6, 7, 8, 11, 31];
 const SET_MASK: c_int = 2;
 
-/// Blocks all signals of the current thread but [`OWN_SIGNALS`]; returns its former mask.
+/// Blocks all signals of the current thread except [`OWN_SIGNALS`]; returns its previous mask.
 pub fn block_signals() -> SignalSet {
     let mut set = [u64::MAX; SIGNAL_WORDS];
     for signal in OWN_SIGNALS {
@@ -129,10 +129,10 @@ pub fn process() -> c_int {
     unsafe { getpid() }
 }
 
-/// Size of a page in bytes, or of a part of one on machines with larger pages.
+/// Size in bytes of the allocation: a page, or a part of one on machines with larger pages.
 const PAGE: usize = 4096;
 
-/// Returns a zeroed page that the system clears in forked processes; null if it cannot.
+/// Returns a page of zeros that the system clears in forked processes; null if it cannot.
 pub fn page_cleared_by_fork() -> *mut u8 {
     const READ_WRITE: c_int = 3;
     const PRIVATE_ANONYMOUS: c_int = 0x22;
@@ -188,8 +188,8 @@ pub fn processor() -> i32 {
 
 /// Moves this thread to another processor if it runs on `busy` and is allowed to run elsewhere. Its affinity is restored afterwards.
 ///
-/// Linux often wakes a thread on the processor of its waker, in particular in virtual machines, whose idle processors it considers
-/// preempted by the host. Both would share that processor until the next balancing, milliseconds later.
+/// Linux often wakes a thread on the processor of its waker, in particular in virtual machines, whose idle processors it considers preempted by the host. Both
+/// threads would share that processor until the next load balancing, milliseconds later.
 pub fn leave_processor(busy: i32) {
     // A negative number means that the system did not report it.
     let Ok(number) = usize::try_from(busy) else { return };
@@ -212,7 +212,7 @@ pub fn leave_processor(busy: i32) {
 /// Words of a processor set: 1024 bits, as in the C library's own.
 const MASK_WORDS: usize = 16;
 
-/// Returns the processors that this thread may run on, one bit each; `None` if the system does not report them.
+/// Returns the processors on which this thread may run, one bit each; `None` if the system does not report them.
 fn allowed_processors() -> Option<[u64; MASK_WORDS]> {
     let mut mask = [0; MASK_WORDS];
     // SAFETY: the mask has the given size; 0 is the calling thread.

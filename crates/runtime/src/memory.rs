@@ -1,10 +1,12 @@
-//! Checked allocation: every buffer whose size a program computes is allocated here, and a request that the system refuses is an error
-//! with PyTorch's text, not the end of the process. So is one that a budget has no room for; the budget says that it was it.
+//! Checked allocation for all buffers whose size a program determines. If the system refuses a request, the result is an error with PyTorch's message instead
+//! of an abort.
+//!
+//! A request that exceeds the current thread's budget returns the same error; the budget records that it was the cause.
 
 use bytemuck::Zeroable;
 use thiserror::Error;
 
-/// The allocator refused a request, or it exceeds the limit of memory that the current thread's [`frazil_limits::Budget`] has.
+/// Allocation failed, or the request exceeds the memory limit of the current thread's [`frazil_limits::Budget`].
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error(
     "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate {bytes} bytes. Error code 12 (Cannot allocate memory)"
@@ -14,7 +16,7 @@ pub struct OutOfMemory {
     pub bytes: usize,
 }
 
-/// Checks that the budget has room for `len` items of type `T`; gives their size in bytes.
+/// Checks that the budget allows `len` items of type `T`; returns their size in bytes.
 fn room<T>(len: usize) -> Result<usize, OutOfMemory> {
     let bytes = len.saturating_mul(size_of::<T>());
     match frazil_limits::check_memory(bytes) {
@@ -23,7 +25,7 @@ fn room<T>(len: usize) -> Result<usize, OutOfMemory> {
     }
 }
 
-/// Returns `bytes` zero bytes. The pages of large buffers are not touched.
+/// Returns `bytes` zero bytes. Pages of large buffers remain untouched.
 ///
 /// # Errors
 /// When the allocator refuses.
@@ -31,7 +33,7 @@ pub fn zeroed(bytes: usize) -> Result<Vec<u8>, OutOfMemory> {
     zeros(bytes)
 }
 
-/// Returns `len` zeros. The pages of large buffers are not touched.
+/// Returns `len` zeros. Pages of large buffers remain untouched.
 ///
 /// # Errors
 /// When the allocator refuses.
@@ -61,7 +63,7 @@ pub fn filled<T: Clone>(len: usize, value: T) -> Result<Vec<T>, OutOfMemory> {
     Ok(vec)
 }
 
-/// Collects `items`, whose number is known.
+/// Collects `items` into a vector of exact size.
 ///
 /// # Errors
 /// When the allocator refuses the memory for them.
@@ -81,20 +83,19 @@ pub fn copied<T: Copy>(items: &[T]) -> Result<Vec<T>, OutOfMemory> {
     Ok(vec)
 }
 
-/// Checks that the allocator would return memory for `len` items of `bytes` bytes each, which are about to be made one by one.
+/// Checks that the allocator could return memory for `len` items of `bytes` bytes each, which will be allocated one by one.
 ///
 /// # Errors
-/// When it would not.
+/// When it could not.
 pub fn check_items(len: i64, bytes: usize) -> Result<(), OutOfMemory> {
     let len = usize::try_from(len).unwrap_or(0);
     check_available(len.saturating_mul(bytes))
 }
 
-/// Checks that the allocator would return `bytes` bytes now. Kernels check their arguments with this before they copy elements into
-/// vectors of their own.
+/// Checks that the allocator could return `bytes` bytes now. Kernels check their arguments with this before they copy elements into their own vectors.
 ///
 /// # Errors
-/// When it would not.
+/// When it could not.
 pub fn check_available(bytes: usize) -> Result<(), OutOfMemory> {
     with_capacity::<u8>(bytes).map(drop)
 }

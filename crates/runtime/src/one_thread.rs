@@ -1,11 +1,11 @@
-//! What stands in for `threads` in a build without that feature: the caller does everything.
+//! Replacement for `threads` in a build without that feature: everything runs on the calling thread.
 
-/// Runs `work` where no other work can come in between: here.
+/// Runs `work` outside of thread pools: here, directly.
 pub fn outside_of_pools<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// Calls `work` on each chunk of `size` elements of `out` with its index, and with what `state` makes.
+/// Calls `work` on each chunk of `size` elements of `out`, with the chunk's index and the result of `state`.
 pub(crate) fn each_chunk<T, S, E>(
     out: &mut [T],
     size: usize,

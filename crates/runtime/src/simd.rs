@@ -1,7 +1,7 @@
-//! Loops over lanes, compiled for the vector registers that the processor turns out to have.
+//! Loops over lanes, compiled for several vector extensions; the best one for the processor is selected at run time.
 
-/// Runs `body` as compiled for the widest vector registers of the machine. Worth it around loops over whole chunks, whose body
-/// is inlined; the results are the same everywhere, as nothing is contracted or reordered.
+/// Runs `body` as compiled for the widest vector registers of the machine. It is meant for loops over whole chunks, whose body is inlined. Results are the same
+/// on all machines, because no operations are contracted or reordered.
 #[inline(always)]
 pub(crate) fn vectorised<R>(body: impl FnOnce() -> R) -> R {
     #[cfg(feature = "fast")]

@@ -1,7 +1,7 @@
-//! Threads for large loops: one pool a process, which is started when it is first needed.
+//! Threads for large loops: one pool per process, started on first use.
 //!
-//! Threads do not survive a fork: in the child, no thread would run the tasks of a pool of its parent, and a wait for them would not end.
-//! So a pool serves the process that started it, and a child starts its own.
+//! Threads do not survive a fork: in the child process, no thread would run the tasks of its parent's pool, and a wait for them would never end. So a pool
+//! belongs to the process that started it, and a child starts its own.
 
 use frazil_limits::{Budget, Latch};
 use frazil_rt::{Origin, SignalsBlocked};
@@ -10,15 +10,15 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::mem::ManuallyDrop;
 use std::sync::OnceLock;
 
-/// As the main thread has.
+/// Stack size of a thread in bytes, as for the main thread.
 const STACK_BYTES: usize = 8 << 20;
 
-/// A pool and the process that it belongs to. It is never dropped: in another process that would wait for its threads.
+/// A pool and its process. It is never dropped, because another process would wait for its threads forever.
 struct Owned {
     origin: Origin,
-    /// `None` where the system refuses threads.
+    /// `None` if the system refuses threads.
     pool: Option<ManuallyDrop<ThreadPool>>,
-    /// That of a process which was forked from this one.
+    /// The pool of a process that was forked from this one.
     forked: OnceLock<Box<Owned>>,
 }
 
@@ -32,7 +32,7 @@ impl Owned {
     }
 }
 
-/// The pool of the process that needed one first.
+/// The pool of the first process that needed one.
 static FIRST: OnceLock<Box<Owned>> = OnceLock::new();
 
 fn pool() -> Option<&'static ThreadPool> {
@@ -52,7 +52,7 @@ fn pool() -> Option<&'static ThreadPool> {
     }
 }
 
-/// A pool of `threads` threads with the names `NAME-0` and so on, or of as many as the system grants; `None` for fewer than two.
+/// Returns a pool of `threads` threads named `NAME-0` and so on, or of as many as the system allows; `None` for fewer than two.
 pub fn pool_of(threads: usize, name: &'static str) -> Option<ThreadPool> {
     match threads {
         0 | 1 => None,
@@ -60,7 +60,8 @@ pub fn pool_of(threads: usize, name: &'static str) -> Option<ThreadPool> {
     }
 }
 
-/// As [`pool_of`], also of one thread; 0 is as many as there are processors, or as the environment says to rayon.
+/// Returns a pool as [`pool_of`] does, also of one thread. For 0, the number of threads is that of the processors, or
+/// the one in rayon's environment variable.
 fn start(threads: usize, name: &'static str) -> Option<ThreadPool> {
     let _blocked = SignalsBlocked::new();
     let mut count = threads;
@@ -80,8 +81,8 @@ fn start(threads: usize, name: &'static str) -> Option<ThreadPool> {
     }
 }
 
-/// Runs `work`, whose parallel iterators are shared by threads of this very process: those of the pool that the caller belongs to, or of the
-/// process's. Where the system refuses threads, the caller does everything.
+/// Runs `work`, whose parallel iterators use threads of the current process: the caller's pool, or the process's. If the system refuses threads, everything
+/// runs on the caller.
 pub fn parallel<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     if rayon::current_thread_index().is_some() {
         return work();
@@ -96,7 +97,7 @@ pub fn parallel<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     work()
 }
 
-/// Runs `work` on a thread of `pool` while this one waits, and checks for an interruption if that is its task.
+/// Runs `work` on a thread of `pool` while this one waits, and checks for interruptions if it is responsible for them.
 pub fn install<R: Send>(pool: &ThreadPool, work: impl FnOnce() -> R + Send) -> R {
     if !frazil_limits::polls() || rayon::current_thread_index().is_some() {
         return pool.install(work);
@@ -116,10 +117,10 @@ pub fn install<R: Send>(pool: &ThreadPool, work: impl FnOnce() -> R + Send) -> R
     }
 }
 
-/// Runs `work` on a thread of no pool, and waits for it.
+/// Runs `work` on a thread outside of all pools, and waits for it.
 ///
-/// A thread of a pool that waits for parallel work does other work of the pool meanwhile. If that work waits for what the first is making, neither
-/// comes to an end. Where the system refuses a thread, `work` runs here.
+/// A pool's thread that waits for parallel work runs other work of the pool meanwhile. If that work waits for a result of the first, there is a deadlock. If
+/// the system refuses a thread, `work` runs on the caller.
 pub fn outside_of_pools<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     if rayon::current_thread_index().is_none() {
         return work();
@@ -153,7 +154,7 @@ pub fn outside_of_pools<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     }
 }
 
-/// Calls `work` on each chunk of `size` elements of `out` with its index, and with a state that `state` makes for each thread.
+/// Calls `work` on each chunk of `size` elements of `out`, with the chunk's index and a state that `state` creates for each thread.
 pub(crate) fn each_chunk<T: Send, S, E: Send>(
     out: &mut [T],
     size: usize,

@@ -49,7 +49,7 @@ pub fn sniff(text: &str) -> Option<TextKind> {
 /// Reads a graph or a module. `tensors` returns the bytes of a module that are not in the text.
 ///
 /// # Errors
-/// All errors in the text, with places.
+/// All errors in the text, with their locations.
 pub fn parse_any(
     ctx: &Arc<Context>,
     text: &str,

@@ -104,7 +104,7 @@ impl Sink {
         self.diagnostics.len()
     }
 
-    /// Adds to the verifier's failures from diagnostic `first` on that they are in the function `name`.
+    /// Adds the function `name` to the verifier's failures from diagnostic `first` on.
     pub(crate) fn name_function(&mut self, first: usize, name: &str) {
         for diagnostic in self.diagnostics.iter_mut().skip(first) {
             if diagnostic.code == "invalid-graph"

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[cfg(unix)]
 use std::time::Duration;
 
-/// A file and its state: another inode number, size or time means other content.
+/// A file and its state. A different inode number, size or time means different content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileIdentity {
     device: u64,
@@ -14,13 +14,13 @@ pub struct FileIdentity {
     size: u64,
     /// Modification time in seconds and nanoseconds.
     modified: (i64, i64),
-    /// Time of the last change of content, name or permissions; programs cannot set this one.
+    /// Time of the last change of content, name or permissions, which programs cannot set.
     changed: (i64, i64),
 }
 
 impl FileIdentity {
-    /// Returns the identity of an open file. `None` if the system does not report enough, and for files that were changed just now: within
-    /// one tick of the file system's clock they could change again without a visible difference.
+    /// Returns the identity of an open file. `None` if the system does not report enough, or the file was changed just now: within one tick of the file
+    /// system's clock, another change would not be visible.
     #[cfg(unix)]
     pub fn of(file: &File) -> Option<FileIdentity> {
         use std::os::unix::fs::MetadataExt;
@@ -43,7 +43,7 @@ impl FileIdentity {
         None
     }
 
-    /// Runs `read`, which reads `file`, and returns its result with the identity of the file. `None` for a file that changed meanwhile, since the data may be
+    /// Runs `read`, which reads `file`, and returns its result with the identity of the file. `None` for a file that changed meanwhile, because the data may be
     /// of its old or new content, or of both.
     pub fn while_reading<R>(file: &File, read: impl FnOnce() -> R) -> (Option<FileIdentity>, R) {
         let before = FileIdentity::of(file);
@@ -52,8 +52,8 @@ impl FileIdentity {
         (before.filter(|before| Some(before) == after.as_ref()), result)
     }
 
-    /// Returns the identity of the file that contains this code, a program or a library: code that another build stores must not be used. `None` if it is
-    /// unknown, or has been replaced since.
+    /// Returns the identity of the program or library that contains this code, so that code stored by another build is not used. `None` if it is unknown, or
+    /// the file has been replaced since.
     #[cfg(target_os = "linux")]
     pub fn of_this_code() -> Option<FileIdentity> {
         let here = FileIdentity::of_this_code as fn() -> Option<FileIdentity> as usize;
@@ -71,9 +71,9 @@ impl FileIdentity {
 /// Returns whether a later change, at `now` or after it, would be visible for a file that changed at `changed`.
 #[cfg(unix)]
 fn is_settled(changed: Duration, now: Duration) -> bool {
-    /// Longer than the tick of any system's clock.
+    /// An upper bound of the tick of any system's clock.
     const TICK: Duration = Duration::from_millis(50);
-    /// The longest tick of file systems with a resolution of seconds.
+    /// An upper bound of the tick of file systems with a resolution of seconds.
     const COARSE_TICK: Duration = Duration::from_secs(2);
     let tick = if changed.subsec_nanos() == 0 { COARSE_TICK } else { TICK };
     now.checked_sub(changed).is_some_and(|age| age > tick)

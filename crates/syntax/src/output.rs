@@ -24,7 +24,7 @@ pub struct OutputFile {
 
 /// The destination of the bytes.
 enum Destination {
-    /// A temporary file beside `path`, which gets these permissions, or else those of new files.
+    /// A temporary file beside `path`, which gets `permissions` at the end; without them, it keeps those of new files.
     Regular {
         temporary: NamedTempFile,
         path: PathBuf,
@@ -73,7 +73,7 @@ impl OutputFile {
         }
     }
 
-    /// Returns the regular file at `path`. It gets the permissions of the existing file `found`, if that belongs to the user.
+    /// Returns an output to the regular file at `path`. The file gets the permissions of the existing file `found`, if that belongs to the user.
     fn regular(path: PathBuf, found: Option<Metadata>) -> io::Result<OutputFile> {
         let temporary = temporary::create_in(match path.parent() {
             Some(folder) if folder != Path::new("") => folder,

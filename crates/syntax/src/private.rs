@@ -1,4 +1,4 @@
-//! Private folders and files, which no other user can have written, for data that is trusted when it is read again: in particular machine code.
+//! Private folders and files, for data that is trusted when it is read again, in particular machine code. No other user can have written them.
 //!
 //! A checksum detects accidental damage. Ownership and permissions protect against other users of the machine:
 //!
@@ -7,7 +7,7 @@
 //!   folder of root.
 //! - The folder is opened once for each access, without following a symbolic link, and files are accessed through it. So the checked file is always the one
 //!   that is read.
-//! - A file is opened without following a link and without waiting for a writer of a FIFO, and must be a regular one.
+//! - A file is opened without following a link and without waiting for a writer of a FIFO, and must be a regular file.
 //! - A file is written under a new random name, and renamed: a link that was planted under its name is replaced, not followed.
 //!
 //! On systems without such permissions, files are only written under another name and renamed.
@@ -24,7 +24,7 @@ use tracing::warn;
 #[derive(Clone, Debug)]
 pub struct PrivateFolder {
     path: PathBuf,
-    /// Whether there has been a warning that something could not be stored. Clones share it.
+    /// Whether a warning about a failure to store has been emitted. Clones share it.
     has_failed: Arc<AtomicBool>,
     /// Whether leftovers of killed processes have been removed. Clones share it.
     is_tidied: Arc<AtomicBool>,
@@ -70,7 +70,7 @@ impl PrivateFolder {
     /// Returns the contents of the file `name`.
     ///
     /// # Errors
-    /// As [`PrivateFolder::open`]; also if it has more than `most` bytes.
+    /// The errors of [`PrivateFolder::open`]; also if it has more than `most` bytes.
     pub fn read(&self, name: &str, most: u64) -> io::Result<Vec<u8>> {
         read_at_most(&self.open(name)?, most)
     }
@@ -95,7 +95,7 @@ impl PrivateFolder {
         written
     }
 
-    /// Creates a temporary file in the folder, which is created if necessary, again if another process deletes it meanwhile.
+    /// Creates a temporary file in the folder, and the folder itself if necessary, again if another process deletes it meanwhile.
     fn temporary(&self) -> io::Result<(system::Folder, String, File)> {
         let mut tries = 0;
         loop {
@@ -114,7 +114,8 @@ impl PrivateFolder {
         }
     }
 
-    /// Writes a file as [`PrivateFolder::write`] does, if it is only a cache that may be missing. The first failure of this folder and its clones is a warning.
+    /// Writes a file of a cache as [`PrivateFolder::write`] does, without returning errors. The first failure of this folder and its clones is logged as a
+    /// warning.
     pub fn keep(&self, name: &str, write: impl FnOnce(&mut File) -> io::Result<bool>) {
         if let Err(e) = self.write(name, write)
             && !self.has_failed.swap(true, Ordering::Relaxed)
@@ -125,7 +126,7 @@ impl PrivateFolder {
     }
 }
 
-/// Reads the regular file at `path`, which may be reached by links and belong to any user. Does not wait for data of a FIFO or a device.
+/// Reads the regular file at `path`, which may be a link and belong to any user. Does not wait for data of a FIFO or a device.
 ///
 /// # Errors
 /// If it cannot be read, is not a regular file, or has more than `most` bytes.
@@ -133,7 +134,7 @@ pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     read_at_most(&system::open_regular(path)?, most)
 }
 
-/// Returns false if there was no such file.
+/// Returns false if the operation failed because there was no such file.
 fn was_there(done: io::Result<()>) -> io::Result<bool> {
     match done {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -154,7 +155,7 @@ fn read_at_most(file: &File, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Checks that a name is inside of the folder.
+/// Checks that a name is a plain file name, so that the file is inside the folder.
 fn plain(name: &str) -> io::Result<&str> {
     let is_plain = Path::new(name).file_name().is_some_and(|only| only == name);
     is_plain
@@ -162,14 +163,14 @@ fn plain(name: &str) -> io::Result<&str> {
         .ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }
 
-/// Returns a name that cannot be guessed, since the hash's keys are random.
+/// Returns an unpredictable name, by a hash with random keys.
 fn random_name() -> String {
     use std::hash::{BuildHasher, Hasher, RandomState};
     let number = || RandomState::new().build_hasher().finish();
     format!("{PREFIX}{:016x}{:016x}", number(), number())
 }
 
-/// Maximum number of times that a folder is created again while others delete it.
+/// Maximum number of times that a folder is created again after others have deleted it.
 const DELETIONS: usize = 1000;
 
 /// Maximum number of random names that are tried.
@@ -271,7 +272,7 @@ mod system {
         }
     }
 
-    /// Makes a folder at `path`, and its missing parents, each with [`FOLDER_MODE`].
+    /// Creates a folder at `path`, and its missing parents, each with [`FOLDER_MODE`].
     fn make(path: &Path) -> io::Result<()> {
         let mkdir = || fs::mkdir(path, Mode::from_raw_mode(FOLDER_MODE));
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -293,7 +294,7 @@ mod system {
         }
     }
 
-    /// Restores the bits of [`FOLDER_MODE`] that the mask removed from a folder that was just made. Without them it may not even be possible to open it.
+    /// Restores the bits of [`FOLDER_MODE`] that the mask removed from a new folder. Without them, it may not even be possible to open it.
     fn open_up(path: &Path) -> io::Result<()> {
         let mode = Mode::from_raw_mode(FOLDER_MODE);
         #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -524,7 +525,7 @@ mod tests {
         }
     }
 
-    /// None is followed, waited for or written to.
+    /// Planted links, FIFOs and folders are not followed, waited for or written to.
     #[test]
     fn planted_links_fifos_and_folders_are_no_entries() {
         let parent = tempfile::tempdir().unwrap();
@@ -589,7 +590,7 @@ mod tests {
         }
     }
 
-    /// Runs with any mask in a child process, since the mask belongs to the whole process.
+    /// The test runs in a child process, because the mask belongs to the whole process.
     #[test]
     fn masks_take_nothing() {
         const PARENT: &str = "FRAZIL_TEST_FOLDER";
@@ -635,7 +636,7 @@ mod tests {
         }
     }
 
-    /// Only root can change the owner of files: other users skip the test.
+    /// Only root can change the owner of files, so other users skip the test.
     #[test]
     fn files_of_others_are_not_read() {
         if !rustix::process::geteuid().is_root() {

@@ -1,7 +1,12 @@
 //! Bytes with a header that contains their kind, length, and checksum.
 //!
-//! The header: eight bytes for kind and version; the number of bytes that follow the header, a little-endian `u64`; the CRC-32 of both and of those
-//! bytes, a little-endian `u32`; four zeros. CRC-32 detects every change of up to 32 adjacent bits, and all but one in 2^32 of others.
+//! The header consists of
+//! - eight bytes for kind and version;
+//! - the number of bytes that follow the header, a little-endian `u64`;
+//! - the CRC-32 of both and of those bytes, a little-endian `u32`;
+//! - four zeros.
+//!
+//! CRC-32 detects every change of up to 32 adjacent bits, and all but one in 2^32 of others.
 
 use std::io::Read;
 
@@ -12,7 +17,7 @@ const KIND: std::ops::Range<usize> = 0..8;
 const LENGTH: std::ops::Range<usize> = 8..16;
 const CHECKSUM: std::ops::Range<usize> = 16..20;
 
-/// Concatenates `parts` behind a header.
+/// Concatenates `parts` after a header.
 pub fn seal(kind: &[u8; 8], parts: &[&[u8]]) -> Vec<u8> {
     let length: usize = parts.iter().map(|p| p.len()).sum();
     let mut bytes = Vec::with_capacity(SEAL_BYTES + length);
@@ -34,9 +39,10 @@ pub fn sealed_length(kind: &[u8; 8], bytes: &[u8]) -> Option<u64> {
     is_kind.then_some(length)?.checked_add(SEAL_BYTES as u64)
 }
 
-/// Reads the bytes at the front of a file of `length` bytes that claim to be of this kind, including the header, for [`unseal`]. `None` if they are
-/// more than `most`, or more than the file has. The claim is checked first: memory is allocated for no more than the file has, and failed
-/// allocations do not abort.
+/// Reads the bytes at the front of a file of `length` bytes that claim to be of this kind, including the header, for [`unseal`]. `None` if they are more than
+/// `most`, or more than the file has.
+///
+/// The claimed length is checked first, so no more memory is allocated than the file has bytes, and failed allocations do not abort.
 pub fn read_sealed(kind: &[u8; 8], file: &mut impl Read, length: u64, most: u64) -> Option<Vec<u8>> {
     let mut header = [0; SEAL_BYTES];
     file.read_exact(&mut header).ok()?;

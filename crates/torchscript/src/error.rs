@@ -11,37 +11,37 @@ use crate::archive::{ArchiveError, SourcePlace};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// The archive is damaged, or not one.
+    /// The archive is damaged, or the file is not an archive.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// Its code does not compile.
+    /// The code of the archive does not compile.
     #[error(transparent)]
     Source(#[from] Box<SourceError>),
     /// Loading needs more than the current thread's budget, or the size of the archive, allows.
     #[error(transparent)]
     Exceeded(#[from] frazil_limits::Exceeded),
-    /// The system refused what loading needs.
+    /// The system could not start a thread that loading needs.
     #[error("cannot load: {0}")]
     Thread(std::io::Error),
 }
 
 pub(crate) type Result<T, E = LoadError> = std::result::Result<T, E>;
 
-/// An error in TorchScript source: a syntax error, a name or type that does not fit, something that is not supported.
+/// An error in TorchScript source: a syntax error, a name or type error, or an unsupported construct.
 #[derive(Debug, Clone)]
 pub struct SourceError {
-    /// The file: an archive entry, or what the caller named it.
+    /// The file: the name of an archive entry, or the name that the caller passed.
     pub file: Arc<str>,
-    /// Its text.
+    /// The text of the file.
     pub text: Arc<str>,
-    /// What is wrong and where.
+    /// The message, with its location.
     pub diagnostic: Diagnostic,
-    /// Where the code came from originally, when an archive says so.
+    /// The location in the original Python program, if the archive has debug records.
     pub original: Option<SourcePlace>,
 }
 
 impl SourceError {
-    /// Where it is: `file:line:column`, both from 1.
+    /// Returns the location of the error: `file:line:column`, both from 1.
     pub fn place(&self) -> String {
         let start = self
             .diagnostic

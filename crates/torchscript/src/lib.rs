@@ -1,8 +1,8 @@
 //! TorchScript archives and the TorchScript language front end.
 //!
 //! [`archive`] opens a `.pt` file and reads its records; nothing in an archive is ever executed while it is read. [`load`] makes a
-//! [`Module`](frazil_ir::Module) of it: the objects with their shared tensors, and a graph for each method, compiled from the
-//! archive's source code. [`compile_source`] compiles source text by itself. [`code`] goes the other way and prints graphs as source.
+//! [`Module`](frazil_ir::Module) of it: the objects with their shared tensors, and a graph for each method, compiled from the archive's source code.
+//! [`compile_source`] compiles source text by itself. [`code`] prints graphs as source.
 //!
 //! Each module imports only modules before it in this order: `versions`, `archive`, `error`, `source`, `library`, `options`, `names`, `emit`, `program`,
 //! `objects`, `python`, `loader`, `code`, `export`.

@@ -1,4 +1,4 @@
-//! Options of loading, and the requests that the loader makes of its caller: functions to trace.
+//! Options of loading, and the callback by which the loader traces functions.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,21 +12,20 @@ use crate::error::SourceError;
 /// Options of loading.
 #[derive(Clone, Copy)]
 pub struct LoadOptions<'a> {
-    /// Where names and types are interned.
+    /// The context in which names and types are interned.
     pub ctx: &'a Arc<Context>,
     /// The operators that code may call; its context must be `ctx`.
     pub catalogue: &'a Catalogue,
-    /// The semantics of the operators. With them, constants are folded in the graphs of source, as PyTorch's compiler does; code of archives is
-    /// folded already.
+    /// The semantics of the operators. If present, constants in the graphs of source are folded as by PyTorch's compiler. Code of archives is already folded.
     pub operators: Option<&'a dyn Operators>,
-    /// Whether `torch.x` is the operator where Python has a function around it. Set for sources that define what operators do.
+    /// Whether `torch.x` denotes the operator even if Python has a function of that name. Set for sources that define operators.
     pub operators_first: bool,
-    /// What records functions and modules that source traces.
+    /// Records the functions and modules that source traces.
     pub trace: Option<Tracer<'a>>,
 }
 
 impl<'a> LoadOptions<'a> {
-    /// With these operators, and without folding.
+    /// Returns options with these operators, without constant folding.
     pub fn new(ctx: &'a Arc<Context>, catalogue: &'a Catalogue) -> LoadOptions<'a> {
         LoadOptions {
             ctx,
@@ -44,36 +43,36 @@ impl std::fmt::Debug for LoadOptions<'_> {
     }
 }
 
-/// A function that is to be recorded.
+/// A request to trace a function.
 #[derive(Debug)]
 pub struct TraceRequest {
-    /// Its code. The parameters are `inputs`, behind the module of a method.
+    /// The compiled function. Its parameters are `inputs`, after the module for a method.
     pub function: FunctionId,
     /// The example inputs.
     pub inputs: Vec<Constant>,
-    /// The module whose method it is.
+    /// The module, for a method.
     pub object: Option<ObjectId>,
-    /// Whether a dictionary as result is refused.
+    /// Whether a dictionary as result is an error.
     pub strict: bool,
-    /// Further names of the function at the top level of the text.
+    /// Other top-level names of the function.
     pub(crate) names: Vec<SymbolId>,
-    /// The error where it cannot be traced, without the reason.
+    /// The error to report if tracing fails, without the reason.
     pub(crate) error: Box<SourceError>,
 }
 
-/// What tracing knows of a program beside its code.
+/// Facts about a program that tracing needs in addition to its code.
 #[derive(Debug, Default)]
 pub struct TraceContext {
-    /// Functions that Python runs: their calls are no part of the trace, but what they do is.
+    /// Functions of plain Python: the trace contains their operations instead of calls.
     pub inlined: HashSet<FunctionId>,
-    /// Classes of modules of which that holds.
+    /// Classes of modules whose methods are plain Python: the trace contains their operations instead of calls.
     pub classes: HashSet<SymbolId>,
-    /// Whether each of these objects was in training mode when it was traced.
+    /// For each object, whether it was in training mode when it was traced.
     pub training: Vec<(ObjectId, bool)>,
 }
 
-/// Runs the code of a request, and gives the graph of what it did.
+/// A function that runs the code of a request and returns the recorded graph.
 ///
 /// # Errors
-/// Why that cannot be traced.
+/// The reason why the function cannot be traced.
 pub type Tracer<'a> = &'a (dyn Fn(&Module, &TraceContext, &TraceRequest) -> Result<Graph, String> + Sync);

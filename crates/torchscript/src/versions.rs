@@ -1,7 +1,7 @@
-//! Operators whose meaning has changed, and the format version that came with the change: an archive that says an older version, or none so
-//! new, means the old operator.
+//! Operators whose meaning has changed, with the format version of the change. An archive with an older version means the old operator.
 
-/// Operators, the version since which they mean what they mean today, and the overloads that changed.
+/// Operators whose meaning has changed: the name, the first format version with the current meaning, and the overloads
+/// that changed.
 const CHANGES: &[(&str, u64, &[&str])] = &[
     ("aten::div", 4, DIVISIONS),
     ("aten::div_", 4, DIVISIONS),
@@ -11,16 +11,16 @@ const CHANGES: &[(&str, u64, &[&str])] = &[
     ("aten::gelu", 10, &["", "out"]),
 ];
 
-/// Divisions of tensors; those of numbers were always true divisions.
+/// Overloads for divisions of tensors. Divisions of numbers were always true divisions.
 const DIVISIONS: &[&str] = &["Tensor", "Tensor_mode", "Scalar", "Scalar_mode", "out", "out_mode"];
 
-/// The format version in which `operator` changed its meaning.
+/// Returns the format version in which the meaning of `operator` changed.
 pub(crate) fn changed_in(operator: &str) -> Option<u64> {
     let change = CHANGES.iter().find(|(name, ..)| *name == operator)?;
     Some(change.1)
 }
 
-/// The oldest format version that means by this overload what it means today.
+/// Returns the oldest format version in which this overload has its current meaning.
 pub(crate) fn min_version(operator: &str, overload: &str) -> Option<u64> {
     let change = CHANGES.iter().find(|(name, ..)| *name == operator)?;
     change.2.contains(&overload).then_some(change.1)

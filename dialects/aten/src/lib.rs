@@ -1,6 +1,6 @@
 //! The aten dialect: tensor operators, each defined once.
 //!
-//! Entries stand in table files, one family a file; `frazil_runtime::op` says what an entry is and what follows from it.
+//! Entries are in table files, one family per file; `frazil_runtime::op` describes entries and the functions derived from them.
 
 mod composite;
 mod tensor;
@@ -57,7 +57,7 @@ mod tests {
         registry
     }
 
-    /// The operator and the overload that a row is for.
+    /// Returns the operator and the overload to which a row applies.
     fn parts(name: &str) -> (&str, Option<&str>) {
         match name.split_once('.') {
             Some((operator, overload)) => (operator, Some(overload)),
@@ -76,7 +76,7 @@ mod tests {
         }
     }
 
-    /// Entries are found by name; a misspelt one would never be used.
+    /// Entries are looked up by name, so a misspelt one would never be used.
     #[test]
     fn every_name_has_a_schema() {
         let registry = full();
@@ -86,7 +86,7 @@ mod tests {
         assert!(unknown.is_empty(), "no schema for {unknown:?}");
     }
 
-    /// What an entry states of its semantics is used only if there are semantics: in this row, in the operator's, or in source.
+    /// Properties of an entry's semantics are used only with semantics: in this row, in the operator's row, or in source.
     #[test]
     fn every_fact_belongs_to_semantics() {
         let registry = full();
@@ -136,7 +136,7 @@ mod tests {
         }
     }
 
-    /// A second row for a name would replace what the first one states. Rows on values are in the other dialect.
+    /// A second row for a name would override the first one. Rows on values are in the other dialect.
     #[test]
     fn rows_are_unique() {
         let mut names: Vec<&str> = tensor::rows().chain(composite::ENTRIES).map(|(n, _)| *n).collect();
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(names.len(), count);
     }
 
-    /// An alias that is another operator's row too would hide the row that it stands for.
+    /// An alias with a row of its own would hide the row of its operator.
     #[test]
     fn aliases_are_no_rows_unless_their_arguments_differ() {
         let registry = full();

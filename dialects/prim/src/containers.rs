@@ -21,7 +21,7 @@ pub(crate) const ENTRIES: &[Row] = &[
     ("prim::unchecked_unwrap_optional", Entry::kernel(unchecked_unwrap)),
 ];
 
-/// Makes a list; the node's type determines its element type.
+/// Creates a list; the node's type determines its element type.
 fn list_construct(call: &Call<'_>) -> Result<Results, OpError> {
     let element = match call.ctx.type_kind(call.output_type(0)) {
         TypeKind::List(e) => e,
@@ -42,7 +42,7 @@ fn tuple_construct(call: &Call<'_>) -> Result<Results, OpError> {
     }))
 }
 
-/// Returns the elements of a list or tuple; their number must be that of the node's outputs.
+/// Returns the elements of a list or tuple, whose number must be that of the node's outputs.
 fn unpack(call: &Call<'_>) -> Result<Results, OpError> {
     let items = call
         .arg(0)

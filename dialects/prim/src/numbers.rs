@@ -12,7 +12,7 @@ pub(crate) const ABS: Pointwise = Pointwise::new(&["x"], Promotion::Default, |b|
 
 pub(crate) const ENTRIES: &[Row] = &[("prim::NumToTensor", Entry::kernel(to_tensor))];
 
-/// Makes a 0-d tensor; floats become `Double`, as numbers of Python do.
+/// Creates a 0-d tensor; floats become `Double`, like Python's numbers.
 fn to_tensor(call: &Call<'_>) -> Result<Results, OpError> {
     let value = call.scalar(0)?;
     let dtype = match value {

@@ -98,7 +98,8 @@ pub(crate) const ENTRIES: &[Row] = &[
     ("prim::index", Entry::kernel(device_index)),
 ];
 
-/// Returns the tensor argument, or the padded tensor of a nested one, which is a pair of it and a mask.
+/// Returns the tensor argument. For a nested tensor, which is a pair of a padded tensor and a mask, it is the padded
+/// tensor.
 pub(crate) fn described(call: &Call<'_>) -> Result<Tensor, OpError> {
     match call.arg(0) {
         Value::Tuple(pair) => match pair.items.first() {

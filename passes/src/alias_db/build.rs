@@ -1,7 +1,7 @@
-//! The analysis: one walk over the graph in its order.
+//! The alias analysis of a graph: one walk over its nodes in order.
 //!
-//! Values are SSA and each is analysed once. A carried value of a loop gets a location of its own first, which is unified afterwards with
-//! the values that the body passes on, so that no second walk is needed.
+//! Values are in SSA form and each is analysed once. A carried value of a loop first gets its own location, which is later unified with the values that the
+//! body passes on, so no second walk is needed.
 
 mod operators;
 
@@ -15,10 +15,11 @@ use frazil_ir::schema::Catalogue;
 use frazil_ir::{BlockId, CompilationUnit, Graph, Module, NodeId, ObjectId, ValueId, symbols};
 use std::collections::HashMap;
 
-/// Writes of a node with blocks are the sum of what is below; a sum of more than this is "anything".
+/// Maximum number of locations in the writes of a node with blocks: the union of the writes of its nested nodes. A
+/// larger union is replaced by "anything".
 const MAX_WRITES: usize = 32;
 
-/// Maximum depth to which calls and forks are analysed; anything below may have any effect.
+/// Maximum depth of calls and forks that are analysed. Deeper ones may have any effect.
 const MAX_DEPTH: usize = 32;
 
 /// Maximum number of nodes of called graphs, which are analysed once for each call.
@@ -390,7 +391,7 @@ impl<'g> Analysis<'g> {
         self.writes_to(node, &instances);
     }
 
-    /// Handles reading of elements by position. For a tuple that is built in this graph, the elements themselves are known.
+    /// Handles reads of elements by position. If a tuple is built in this graph, its elements are known.
     fn unpack(&mut self, node: NodeId) {
         let g = self.graph;
         let Some(container) = g.operand(node, 0) else {
@@ -446,7 +447,7 @@ impl<'g> Analysis<'g> {
         self.writes.entry(node).wildcards = true;
     }
 
-    /// Handles a fork. The forked graph runs at some time between here and the wait: it is analysed here, and its writes count for both nodes.
+    /// Handles a fork. The forked graph runs at any time between the fork and the wait. It is analysed at the fork, and its writes count for both nodes.
     fn fork(&mut self, node: NodeId) {
         let g = self.graph;
         let body = g.attribute(node, symbols::ATTR_SUBGRAPH).and_then(|a| a.as_graph());
@@ -479,7 +480,7 @@ impl<'g> Analysis<'g> {
         }
     }
 
-    /// Handles a group of nodes, which has the effects of its graph.
+    /// Handles a `prim::FunctionalGraph` node, which has the effects of its graph.
     fn functional_graph(&mut self, node: NodeId) {
         let g = self.graph;
         match g.attribute(node, symbols::ATTR_SUBGRAPH).and_then(|a| a.as_graph()) {

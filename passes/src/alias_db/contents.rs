@@ -30,7 +30,7 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// Returns a rough measure of the cost of moving it.
+    /// Returns an approximate cost of moving the contents.
     pub(super) fn size(&self) -> usize {
         let cells = self.cells.iter().map(|(_, c)| match c {
             Cell::Open(items) => items.len(),

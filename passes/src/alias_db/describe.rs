@@ -9,11 +9,11 @@ use std::collections::HashMap;
 /// A memory location in a description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// The location of this value, which is the first in the graph with only this location.
+    /// The location of this value: the first value in the graph with only this location.
     Value(ValueId),
     /// Anything of this type that is known outside the graph.
     Wildcard(TypeId),
-    /// A location without a value of the graph, such as an element of a constant list, with a number.
+    /// A location without a value of the graph, such as an element of a constant list. The number distinguishes them.
     Unnamed(usize),
     /// Everything that is known outside.
     Outside,

@@ -1,12 +1,11 @@
 //! Abstract memory: locations, what may be stored in them, and unification.
 //!
-//! A location represents some objects of the program: a tensor's storage, a list, a dictionary, a tuple, an instance of a class. The
-//! possible contents of a container are stored by kind of element. As long as elements are not read back, they are a list of locations,
-//! so that storing two tensors in a list does not make them aliases; the first read unifies them into one. Unification is a union-find:
-//! every union removes a location, so that the total time is almost linear.
+//! A location represents some objects of the program: a tensor's storage, a list, a dictionary, a tuple, an instance of a class. The possible contents of a
+//! container are stored by kind of element. Until elements are read, they are a list of locations, so that storing two tensors in a list does not make them
+//! aliases. The first read unifies them into one location. Unification is a union-find: every union removes a location, so the total time is almost linear.
 //!
-//! *Wildcard* locations, one per kind, represent everything that may be known outside: inputs of the graph, and values that escape. Values
-//! stored in a wildcard become one.
+//! *Wildcard* locations, one per kind, represent everything that may be known outside: inputs of the graph, and values that escape. All values stored in a
+//! wildcard are unified.
 
 use super::contents::{Cell, Content, ContentId, Work};
 use cranelift_entity::packed_option::PackedOption;
@@ -16,7 +15,7 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A memory location; compare only after [`Memory::find`].
+/// A memory location. Two locations must be compared by the result of [`Memory::find`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Location(pub(super) u32);
 
@@ -37,7 +36,7 @@ const MAX_SET: usize = 8;
 pub(super) enum Kind {
     /// Values without identity: numbers, strings.
     Immutable,
-    /// Objects of one type; all tensor types, tuple types, classes, and futures are one kind each.
+    /// Objects of one type. All tensor types are one kind, and so are all tuple types, all classes, and all futures.
     Of(TypeId),
     /// Objects of any type.
     Any,
@@ -359,7 +358,7 @@ impl<'m> Memory<'m> {
         }
     }
 
-    /// Prepares the unification of two instances: an attribute that was accessed in one is accessed in the other.
+    /// Prepares the unification of two instances: attributes that were accessed in one are created in the other.
     fn align_fields(&mut self, a: Location, b: Location, work: &mut Work) {
         let is_object = |l: Location| self.content(l).is_some_and(|c| !c.objects.is_empty());
         if !is_object(a) && !is_object(b) {
@@ -473,7 +472,7 @@ impl<'m> Memory<'m> {
         out
     }
 
-    /// Returns the location of a field of `instance`, which is not a wildcard. Without a kind, only the module's own value counts.
+    /// Returns the location of a field of `instance`, which is not a wildcard. Without a kind, only the value in the module counts.
     fn load_field(
         &mut self,
         instance: Location,

@@ -1,16 +1,14 @@
 //! Alias analysis: which values may be the same object, which nodes write to it, and which nodes may be reordered.
 //!
-//! **Guarantee.** If two values can, in any run, be the same mutable object, share a tensor's storage, or be reachable from each other through a
-//! container or attribute, then [`may_alias`](AliasDb::may_alias) (for the objects themselves) or
-//! [`may_contain_alias`](AliasDb::may_contain_alias) (for their contents) returns true; if a node can write to an object, the queries about
-//! writes return true. Results may be true although no run shows it, but are never false if one does. Aliasing and mutation follow from the
-//! operators' schemas; an operator without one may write to and store everything that it can reach.
+//! **Guarantee.** [`may_alias`](AliasDb::may_alias) returns true if two values can, in any run, be the same mutable object or share a tensor's storage.
+//! [`may_contain_alias`](AliasDb::may_contain_alias) also returns true if one can be reached from the other through containers or attributes, or both share
+//! contents. If a node can write to an object, the queries about writes return true. A result of true may be imprecise; a result of false holds for every run.
+//! Aliasing and mutation follow from the operators' schemas; an operator without one may write to and store everything that it can reach.
 //!
-//! **Precision.** Objects are distinguished by the place of their creation. Views share their base's location. A list that is built and only
-//! passed to an operator (`cat([a, b])`) does not make its elements aliases. Values that are joined in a branch or a loop have a set of
-//! possible locations. Values from outside may alias all others from outside that have the same kind of type. PyTorch is less precise about
-//! values that are read from containers (always "anything of that type") and ignores contents of containers when it checks whether a node's
-//! operands are written.
+//! **Precision.** Objects are distinguished by the place of their creation. Views share their base's location. A list that is built and only passed to an
+//! operator (`cat([a, b])`) does not make its elements aliases. Outputs of a branch or loop have a set of possible locations. Values from outside may alias all
+//! others from outside of the same kind of type. PyTorch is less precise about values that are read from containers (always "anything of that type") and
+//! ignores contents of containers when it checks whether a node's operands are written.
 //!
 //! **Cost.** One walk, unification by union-find, bounded sets: almost linear in the size of the graph.
 
@@ -41,9 +39,9 @@ use table::Table;
 #[derive(Clone, Debug, Default)]
 struct NodeWrites {
     locations: SmallVec<[Location; 2]>,
-    /// Whether it writes to anything that is known outside.
+    /// Whether the node writes to anything that is known outside.
     wildcards: bool,
-    /// Whether it may write to anything.
+    /// Whether the node may write to anything.
     anything: bool,
 }
 
@@ -57,13 +55,13 @@ pub struct AliasDb {
     table: Table,
     points: PointsTo,
     writes: Writes,
-    /// By location: whether it is written.
+    /// For each location, whether it is written.
     written: Vec<bool>,
-    /// By location: whether it or its contents are written.
+    /// For each location, whether it or its contents are written.
     written_inside: Vec<bool>,
-    /// By location: whether it is a result of the graph, or contained in one.
+    /// For each location, whether it is a result of the graph, or contained in one.
     returned: Vec<bool>,
-    /// By location: whether it, or its contents, is known outside after the graph has run.
+    /// For each location, whether it or its contents are known outside after the graph has run.
     escaping_inside: Vec<bool>,
     any_write: bool,
 }
@@ -91,9 +89,11 @@ impl AliasDb {
         build::Analysis::new(graph, catalogue, None, Some(unit)).run().0
     }
 
-    /// Analyses methods, each with the object of `module` that is its first input: attributes are the values of the module's objects, distinguished
-    /// by their storages and objects. The methods may be called in any order, so values that one of them stores are visible to the others; calls are
-    /// followed. Returns one result for each method.
+    /// Analyses methods, each with the object of `module` that is its first input. Attributes are the values of the module's objects, distinguished by their
+    /// storages and objects.
+    ///
+    /// The methods may be called in any order, so values that one of them stores are visible to the others. Calls are followed. Returns one result for each
+    /// method.
     pub fn of_methods(methods: &[(&Graph, ObjectId)], catalogue: &Catalogue, module: &Module) -> Vec<AliasDb> {
         match methods.first() {
             Some((first, _)) => {
@@ -149,7 +149,7 @@ impl AliasDb {
 
     // --- aliasing
 
-    /// Returns true if both may be one object, or tensors on one storage.
+    /// Returns true if both values may be one object, or tensors on one storage.
     pub fn may_alias(&self, a: ValueId, b: ValueId) -> bool {
         intersects(self.locations(a), self.locations(b))
     }
@@ -167,7 +167,7 @@ impl AliasDb {
         self.closure(&[b]).iter().any(|l| inside.contains(l))
     }
 
-    /// Returns true if the value may be held outside the graph: it came from there, or has escaped.
+    /// Returns true if the value may be referenced outside the graph: it came from there, or has escaped.
     pub fn may_alias_wildcard(&self, value: ValueId) -> bool {
         self.locations(value).iter().any(|l| self.table.is_wildcard(*l))
     }
@@ -270,9 +270,10 @@ impl AliasDb {
         !written && (!self.escapes_scope(&[a]) || !self.escapes_scope(&[b]))
     }
 
-    /// Returns true if the results of `a` and `b`, which compute the same, may be merged without an observable difference: by the rule of
-    /// [`safe_to_change_aliasing`](Self::safe_to_change_aliasing); or because they are views of the same operands, which share their memory
-    /// anyway, and not both leave the graph as objects of their own.
+    /// Returns true if the results of `a` and `b`, which compute the same, may be merged without an observable difference.
+    ///
+    /// Either [`safe_to_change_aliasing`](Self::safe_to_change_aliasing) holds. Or they are views of the same operands, which share their memory anyway, and at
+    /// most one of them leaves the graph as an object.
     pub fn safe_to_merge(&self, graph: &Graph, a: NodeId, b: NodeId) -> bool {
         let of_operands = |node: NodeId, v: ValueId| {
             let given = |l: &Location| graph.operands(node).any(|o| self.locations(o).contains(l));
@@ -298,8 +299,8 @@ impl AliasDb {
         })
     }
 
-    /// Returns true if `b`, another view of all of `a`, may be replaced by `a` without an observable difference: neither is written (which may change
-    /// the shape of only one), and not both leave the graph as objects of their own.
+    /// Returns true if `b`, another view of all of `a`, may be replaced by `a` without an observable difference. Neither may be written, because that may
+    /// change the shape of only one, and at most one may leave the graph as an object.
     pub(crate) fn safe_to_merge_values(&self, graph: &Graph, a: ValueId, b: ValueId) -> bool {
         if self.has_writers(a) || self.has_writers(b) {
             return false;
@@ -314,7 +315,7 @@ impl AliasDb {
         self.locations(value).iter().any(known)
     }
 
-    /// Returns true if `value` itself, and not just the memory that it is a view of, may be held outside or by a container that is.
+    /// Returns true if `value` itself, and not just the memory of which it is a view, may be referenced from outside or by a container that is.
     fn object_leaves(&self, graph: &Graph, value: ValueId) -> bool {
         graph.uses(value).any(|u| match graph.kind(u.user) {
             symbols::PRIM_LIST_CONSTRUCT | symbols::PRIM_TUPLE_CONSTRUCT | symbols::PRIM_DICT_CONSTRUCT => {
@@ -367,8 +368,8 @@ impl AliasDb {
         self.any_in_constant(value, &|l| self.is_written_by(writes, l))
     }
 
-    /// Returns true if this value of the module, or its contents, may have become known outside through a call of an unknown operator, or by
-    /// being stored where the analysis cannot follow.
+    /// Returns true if this value of the module, or its contents, may have become known outside: through a call of an unknown operator, or through a store that
+    /// the analysis does not follow.
     pub fn has_escaped(&self, value: &Constant) -> bool {
         self.any_in_constant(value, &|l| self.table.is_wildcard(l))
     }
@@ -415,7 +416,7 @@ impl AliasDb {
         self.points.set(new, fresh.as_slice());
     }
 
-    /// Records that `old` has been replaced by `new` in all its uses, so that `new` is now known wherever `old` was.
+    /// Records that `old` has been replaced by `new` in all its uses, so that `new` escapes wherever `old` did.
     pub fn replace_value(&mut self, old: ValueId, new: ValueId) {
         let mut both: Locations = self.locations(old).iter().chain(self.locations(new)).copied().collect();
         both.sort_unstable();

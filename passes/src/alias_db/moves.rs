@@ -1,7 +1,7 @@
 //! Moving nodes without changing observable behaviour.
 //!
-//! A node moves towards another node of its block, together with the nodes between them that it cannot pass. The order of the two does not matter: one
-//! walk over a [`Direction`] handles all four cases.
+//! A node moves towards another node of its block, together with the nodes between them that it cannot pass. One walk over a [`Direction`] handles both orders
+//! and both sides of the target.
 
 use super::{AliasDb, NodeWrites};
 use crate::alias_db::memory::Location;
@@ -59,9 +59,8 @@ impl AliasDb {
         moving.conflicts(b)
     }
 
-    /// Moves `node` directly behind `target`, which is in the same block. Nodes between the two that `node` cannot pass stay on its far
-    /// side: behind it if it moves forward, before `target` if it moves backward. Returns false, without moving anything, if that is
-    /// impossible.
+    /// Moves `node` directly after `target`, which is in the same block. Nodes between the two that `node` cannot pass move along: they stay after it if it
+    /// moves forward, or before `target` if it moves backward. Returns false, without moving anything, if that is impossible.
     pub fn move_after_topologically_valid(
         &self,
         graph: &mut Graph,
@@ -150,7 +149,7 @@ impl AliasDb {
 
 /// The moves that bring a node to its target.
 struct Plan {
-    /// The node stays on its side of the target, and the nodes that move along go to the other.
+    /// Whether the node stays on its side of the target, and the nodes that move along go to the other side.
     split: bool,
     /// The nodes that move along, in the order of the walk.
     along: Vec<NodeId>,

@@ -4,19 +4,19 @@ use super::AliasDb;
 use super::memory::Location;
 use frazil_ir::{NodeId, ValueId};
 
-/// Nodes that wait until memory that they write is read. Every location is read once and every node is returned once, so that the total time is linear
-/// in the number of writes.
+/// Nodes that are pending until memory that they write is read. Every location is read once and every node is returned once, so the total time is linear in the
+/// number of writes.
 pub(crate) struct PendingWrites {
-    /// By location: whether it is read.
+    /// For each location, whether it is read.
     read: Vec<bool>,
-    /// By location: the last entry that writes to it, plus one.
+    /// For each location, one plus the index of the last entry that writes to it; 0 for none.
     last: Vec<u32>,
-    /// A node, and the previous entry that writes to the same location.
+    /// A node, and the previous entry that writes to the same location (one plus its index).
     waiting: Vec<(NodeId, u32)>,
 }
 
 impl PendingWrites {
-    /// Makes a table without waiting nodes and reads.
+    /// Returns a table without pending nodes and reads.
     pub(crate) fn new(db: &AliasDb) -> PendingWrites {
         PendingWrites {
             read: vec![false; db.table.len()],
@@ -25,7 +25,7 @@ impl PendingWrites {
         }
     }
 
-    /// Adds `node` to the waiting nodes. Returns false if it may write to anything.
+    /// Adds `node` to the pending nodes. Returns false if it may write to anything.
     #[must_use]
     pub(crate) fn add(&mut self, db: &AliasDb, node: NodeId) -> bool {
         let Some(writes) = db.writes.get(node) else { return true };
@@ -39,7 +39,7 @@ impl PendingWrites {
         true
     }
 
-    /// Records that `value` and its contents are read: the nodes that have waited for it are added to `needed`, possibly more than once.
+    /// Records that `value` and its contents are read. Pending nodes that write to them are added to `needed`, possibly more than once.
     pub(crate) fn read(&mut self, db: &AliasDb, value: ValueId, needed: &mut Vec<NodeId>) {
         let mut work: Vec<Location> = Vec::new();
         self.note(db.locations(value).iter().copied(), &mut work);

@@ -1,10 +1,10 @@
-//! Facts about values and nodes, in tables as dense as the graph's own.
+//! Dense tables of facts about values and nodes.
 
 use super::NodeWrites;
 use super::memory::Location;
 use frazil_ir::{NodeId, ValueId};
 
-/// The possible locations of each value. Most values have at most one, which takes no memory beside the entry.
+/// The possible locations of each value. Most values have at most one, which takes no memory besides the entry.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PointsTo {
     spans: Vec<Span>,
@@ -14,7 +14,7 @@ pub(super) struct PointsTo {
 
 #[derive(Clone, Copy, Debug)]
 struct Span {
-    /// The only location; the index of the first in the pool if there are more.
+    /// The only location, or the index of the first one in the pool if there are several.
     at: Location,
     len: u32,
 }
@@ -44,7 +44,7 @@ impl PointsTo {
         }
     }
 
-    /// Sets the possible locations of `value`, which may be new. New values below it have none.
+    /// Sets the possible locations of `value`, which may be new. New values with smaller numbers have none.
     pub(super) fn set(&mut self, value: ValueId, locations: &[Location]) {
         let index = value.as_u32() as usize;
         if self.spans.len() <= index {
@@ -103,7 +103,7 @@ pub(super) fn canonical(set: &mut [Location], representative: impl Fn(Location) 
 /// The writes of nodes, for those that write.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Writes {
-    /// By node: index in `all`, plus one; zero for a node that writes nothing.
+    /// For each node, one plus its index in `all`; 0 for a node that writes nothing.
     by_node: Vec<u32>,
     all: Vec<NodeWrites>,
 }
@@ -150,7 +150,7 @@ impl Writes {
         Some(std::mem::take(&mut self.all[index]))
     }
 
-    /// Returns the writes of all nodes; empty where they have been removed.
+    /// Returns the writes of all nodes; empty for removed ones.
     pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut NodeWrites> {
         self.all.iter_mut()
     }

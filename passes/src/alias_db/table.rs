@@ -1,4 +1,4 @@
-//! The abstract memory after the analysis: unification is complete, and queries remain.
+//! The abstract memory after the analysis, when unification is complete and only queries follow.
 
 use super::contents::{Cell, ContentId};
 use super::memory::{Data, Kind, Location, Memory};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// The finished memory. See the [module documentation](self).
 #[derive(Clone, Debug)]
 pub(super) struct Table {
-    /// The parent of every location is its representative.
+    /// Data of the locations. The parent of every location is its representative.
     data: Vec<Data>,
     /// The ranges in `held` of the direct contents of representatives, by index of contents.
     ranges: SecondaryMap<ContentId, Range<u32>>,
@@ -131,7 +131,7 @@ impl Table {
         self.held[range.start as usize..range.end as usize].iter().copied()
     }
 
-    /// Returns the marked locations, and all locations that contain marked ones, transitively: one result for each array of marks.
+    /// Returns the marked locations, and all locations that contain marked ones, transitively. There is one result for each array of marks.
     pub(super) fn marked_inside<const N: usize>(&self, marks: [&[bool]; N]) -> [Vec<bool>; N] {
         // The inverse relation: for each location a list of its containers, linked through the pairs.
         let mut last: Vec<u32> = vec![0; if self.held.is_empty() { 0 } else { self.len() }];
@@ -186,7 +186,7 @@ impl Table {
     }
 }
 
-/// Returns the pair with this number, counted from one.
+/// Returns the pair with this number, counted from one; 0 means none.
 fn pair(pairs: &[(Location, u32)], number: u32) -> Option<(Location, u32)> {
     pairs.get((number as usize).checked_sub(1)?).copied()
 }

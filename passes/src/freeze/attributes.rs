@@ -1,4 +1,4 @@
-//! Finding the attributes that may change, and folding the others.
+//! Analysis of which attributes may change, and folding of the others.
 
 use super::preserve::Preserved;
 use super::values::{Folder, identities};
@@ -21,7 +21,7 @@ use std::sync::Arc;
 pub(super) struct Attributes {
     /// For each graph, the objects among its values.
     pub(super) objects: Vec<Scope>,
-    /// Objects that are used as values: kept with all their members and everything that they reach.
+    /// Objects that are used as values. They are kept with all their members and everything reachable from them.
     pub(super) whole: HashSet<ObjectId>,
     /// Attributes that are passed to forks. As in PyTorch they are not folded, since an archive with a fork whose operands are all constants cannot be loaded.
     pub(super) forked: HashSet<(ObjectId, SymbolId)>,
@@ -282,7 +282,7 @@ impl Attributes {
         }
     }
 
-    /// Replaces reads of attributes that never change, and identity tests of known objects, by constants, as long as there is fuel.
+    /// Replaces reads of attributes that never change, and identity tests of known objects, by constants, while rewrites remain under the limit.
     pub(super) fn fold(&self, module: &Module, methods: &mut [Method], cx: &mut PassContext<'_>) {
         let ctx = module.ctx();
         for (method, scope) in methods.iter_mut().zip(&self.objects) {
@@ -312,7 +312,7 @@ impl Attributes {
     }
 }
 
-/// Folds identity tests of known objects, as long as there is fuel.
+/// Folds identity tests of known objects, while rewrites remain under the limit.
 fn fold_identity_tests(graph: &mut Graph, known: &Known, cx: &mut PassContext<'_>) {
     for node in graph.all_nodes() {
         let object = |i: usize| graph.operand(node, i).and_then(|v| known.get(&v));
@@ -332,7 +332,7 @@ fn fold_identity_tests(graph: &mut Graph, known: &Known, cx: &mut PassContext<'_
     }
 }
 
-/// Returns whether an object of a plain class never changes, with everything that it reaches.
+/// Returns whether an object of a plain class never changes, including everything reachable from it.
 fn is_constant_object(
     module: &Module,
     object: ObjectId,
@@ -376,8 +376,10 @@ fn fork_arguments(methods: &[Method], objects: &[Scope]) -> HashSet<(ObjectId, S
     found
 }
 
+/// Checks that no assigned attribute is declared as an interface.
+///
 /// # Errors
-/// An attribute that is declared as an interface and assigned: its class is unknown before the module runs.
+/// If there is one: its class is unknown before the module runs.
 fn refuse_assigned_interfaces(module: &Module, assigned: &HashSet<(SymbolId, SymbolId)>) -> Result<(), FreezeError> {
     let is_interface = |(class, name): &(SymbolId, SymbolId)| {
         let attribute = module.unit.class(*class).and_then(|c| c.attributes.get(name));
@@ -441,8 +443,8 @@ fn paths(module: &Module) -> HashMap<ObjectId, String> {
     paths
 }
 
-/// Sets the types of receivers that are known objects behind an interface to their class, and inlines the calls whose callees become known. Returns true if
-/// something changed.
+/// Sets the types of receivers whose type is an interface to their class, if they are known objects, and inlines the calls with callees that become known.
+/// Returns true if something changed.
 pub(super) fn resolve_interfaces(
     module: &Module,
     methods: &mut [Method],

@@ -17,7 +17,7 @@ pub enum FreezeError {
         /// The existing names.
         known: Vec<String>,
     },
-    /// An element of one attribute is written that is, or is in, another attribute that is read.
+    /// Two attributes of the module share data, and an element of one is written while the other is read.
     #[error(
         "module contains attributes values that overlaps: an element of {container} is written, and shared with {other}"
     )]
@@ -27,13 +27,13 @@ pub enum FreezeError {
         /// Path of the other one.
         other: String,
     },
-    /// A kept method returns the module that it belongs to.
+    /// A kept method returns its own module.
     #[error("attempted to freeze a module that return itself")]
     ReturnsItself,
     /// A submodule is selected at run time.
     #[error("Freezing modules containing prim::ModuleContainerIndex is not supported")]
     ContainerIndex,
-    /// An attribute of an object that is known by an interface only is assigned.
+    /// An attribute is assigned on an object that is only known by an interface.
     #[error("Freezing does not support SetAttr on an interface type. SetAttr is attempted on '{0}'")]
     SetAttrOnInterface(String),
 }

@@ -13,39 +13,39 @@ use std::collections::HashSet;
 /// The reason why an attribute is not folded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Keeper {
-    /// A node assigns it.
+    /// A node assigns the attribute.
     Assigned,
-    /// A node writes to its value, to memory that it shares, or to something in it.
+    /// A node writes to its value, to memory that the value shares, or to something in it.
     Written,
     /// An unknown node receives its value.
     Escapes,
-    /// A node passes it to a forked graph.
+    /// A node passes the attribute to a forked graph.
     Forked,
-    /// It belongs to an object that a node uses other than for reading its attributes.
+    /// The attribute belongs to an object that a node uses other than for reading its attributes.
     UsedAsValue,
-    /// It belongs to an object that could not restore itself from its state: its `__setstate__` uses operators without semantics.
+    /// The attribute belongs to an object that could not be restored from its state, because its `__setstate__` uses operators without semantics.
     Unrestored,
-    /// It is or contains a sparse tensor, which graphs cannot contain as a constant.
+    /// The attribute is or contains a sparse tensor, which graphs cannot contain as a constant.
     NoConstant,
-    /// It shares memory with an attribute of such an object, at this path.
+    /// The attribute shares memory with the attribute at this path, whose object is kept whole.
     Shared(String),
-    /// It was preserved by request, independently of the methods.
+    /// The attribute was preserved by request, independently of the methods.
     Preserved,
 }
 
 /// An attribute that was not folded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// Its path: `self.layer1.count`.
+    /// The path of the attribute, such as `self.layer1.count`.
     pub path: String,
     /// The reason.
     pub keeper: Keeper,
-    /// The node that keeps it, in a method of the module.
+    /// The node that prevents folding, in a method of the module.
     pub at: Option<(FunctionId, NodeId)>,
 }
 
-/// Returns the reason why each attribute of a frozen module, except submodules, still exists, in the order of the object tree. A module that is not frozen
-/// yet calls its submodules, which uses all of them as values.
+/// Returns the reason why each attribute of a frozen module, except submodules, still exists, in the order of the object tree. In a module that is not frozen,
+/// calls of submodules use all of them as values.
 pub fn kept_attributes(module: &Module, operators: &dyn Operators) -> Vec<Kept> {
     let methods: Vec<Method> = methods_of(module)
         .into_iter()

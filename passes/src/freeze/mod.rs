@@ -1,16 +1,20 @@
 //! Freezing: `freeze` (the bare pass) and [`freeze_module`] (the whole of `torch.jit.freeze`).
 //!
-//! The preserved methods are inlined. Every attribute that none of them can change becomes a constant in them, which shares its storage with
-//! the attribute; then dead code and unused attributes, submodules and methods are dropped. This is repeated: folding `training` removes the
-//! branches that update statistics, so that these never change either.
+//! The preserved methods are inlined. Every attribute that none of them can change becomes a constant, which shares its storage with the attribute. Then dead
+//! code and unused attributes, submodules and methods are dropped. This is repeated: folding `training` removes the branches that update statistics, so that
+//! these never change either.
 //!
-//! **An attribute is folded when** no preserved method assigns it; none writes to it, to anything that may share its storage, to its contents or to
-//! its containers; it cannot become known to code outside of these methods (through an unknown operator, or an object that is kept whole); and it
-//! is not preserved. The alias analysis over the module's own objects decides this: two attributes with one storage are one location, two instances
-//! of one class are two.
+//! **An attribute is folded when**
+//! - no preserved method assigns it;
+//! - no preserved method writes to it, to anything that may share its storage, to its contents or to its containers;
+//! - it cannot become known to code outside of these methods (through an unknown operator, or an object that is kept whole);
+//! - it is not preserved.
 //!
-//! **Kept whole**, with all attributes and methods: submodules that are preserved, returned, or used as values other than for reading their attributes,
-//! and objects with a pending state, with everything that they reach. For a preserved method of a submodule, only the members that it uses are kept.
+//! The alias analysis over the module's own objects decides this: two attributes with one storage are one location, two instances of one class are two.
+//!
+//! **Kept whole**, with all attributes and methods, are submodules that are preserved, returned, or used as values other than for reading their attributes. The
+//! same holds for objects with a pending state, and for everything reachable from these. For a preserved method of a submodule, only the members that it uses
+//! are kept.
 //!
 //! **Sparse tensors**, and their containers, stay attributes: graphs cannot contain them as constants.
 //!
@@ -18,11 +22,11 @@
 //!
 //! **A module in training mode** keeps its parameters, its buffers, and `training` if it is read; the rest is folded. ([`freeze_module`] refuses it.)
 //!
-//! An element of a list, tuple or dictionary that is written through the container, and is shared with another attribute that is read, is an error as in
-//! PyTorch.
+//! It is an error, as in PyTorch, if an element of a list, tuple or dictionary is written through the container, and shared with another attribute that is
+//! read.
 //!
-//! PyTorch differs: it ignores writes to elements of lists and tuples, and folds the written values; it refuses containers that overlap with other
-//! attributes even without writes; it detects overlaps by type, and so keeps more; it drops the module's own hooks.
+//! PyTorch differs. It ignores writes to elements of lists and tuples, and folds the written values. It refuses containers that overlap with other attributes
+//! even without writes. It detects overlaps by type, and so keeps more. It drops the module's own hooks.
 
 mod attributes;
 pub(crate) mod error;
@@ -160,7 +164,7 @@ pub fn freeze_module(module: &Module, options: &FreezeOptions, operators: &dyn O
     Ok(frozen)
 }
 
-/// Freezes in place as [`freeze_module`] does, as the first passes of `manager`, which prints, verifies, measures and limits them like
+/// Freezes in place as [`freeze_module`] does. Freezing consists of the first passes of `manager`, which are printed, verified, measured and limited like
 /// others; see [`PassManager`].
 ///
 /// # Errors
@@ -203,7 +207,8 @@ pub fn freeze_with(
     })
 }
 
-/// The frozen-graph optimisations on the methods that freezing keeps, with the clean-up that freezing again would do.
+/// Runs the frozen-graph optimisations on the methods that freezing keeps, and the clean-up that another freezing would
+/// do.
 struct OptimizeFrozenMethods {
     preserve: Vec<String>,
     optimize: OptimizeFrozenGraph,

@@ -16,6 +16,8 @@ use std::convert::Infallible;
 /// Attributes that are read, each with whether the read value is written, itself or through a view.
 type Reads = Vec<((ObjectId, SymbolId), bool)>;
 
+/// Checks for overlaps.
+///
 /// # Errors
 /// [`FreezeError::Overlap`].
 pub(super) fn check(

@@ -27,7 +27,7 @@ impl Preserved {
     /// submodules. If that includes no method of the module itself, all of its methods are preserved.
     ///
     /// # Errors
-    /// A name without a member.
+    /// If a name has no member.
     pub(super) fn find(module: &Module, names: &[String]) -> Result<Preserved, FreezeError> {
         let mut kept = Preserved::default();
         let forward = module.method(symbols::FORWARD);

@@ -153,7 +153,7 @@ pub(super) fn rebuild(
     Ok(())
 }
 
-/// Returns the attributes that the preserved methods still read and write, and the preserved ones.
+/// Returns the remaining attributes: those that the preserved methods still read or write, and the preserved ones.
 fn left<'m>(module: &'m Module, methods: &[Method], attributes: &Attributes, kept: &Preserved) -> Left<'m> {
     let apart = methods.iter().map(|m| m.receiver).chain([module.root]).collect();
     let mut left = Left::new(module, &apart);
@@ -229,7 +229,7 @@ fn retype(module: &Module, methods: &mut [Method], attributes: &Attributes, new_
     }
 }
 
-/// Copies objects, and renumbers them in the order in which they are reached.
+/// Copies objects, and numbers them in the order in which they are reached.
 struct Tree<'m> {
     module: &'m Module,
     left: &'m Left<'m>,

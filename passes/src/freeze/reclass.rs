@@ -1,14 +1,16 @@
 //! The remaining objects and attributes, and the classes of those objects.
 //!
-//! Instances of one class keep sharing a class, as in PyTorch, and so have the same attributes: if one of them needs an attribute, all remaining ones
-//! keep it, and if one is kept whole they all are. Separate classes are for the module itself and the objects whose methods are preserved, since their
-//! bodies are frozen for that object, and for instances that hold objects of different classes behind one interface.
+//! As in PyTorch, instances of one class still share a class, and so have the same attributes. If one of them needs an attribute or is kept whole, the same
+//! holds for all remaining ones.
+//!
+//! Separate classes exist for the module itself, for objects with preserved methods (because their bodies are frozen for that object), and for instances that
+//! contain objects of different classes with one interface type.
 
 use frazil_ir::{ClassDef, Constant, Module, ObjectId, SymbolId, TypeKind, mangled_name};
 use indexmap::{IndexMap, IndexSet};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// Objects that share a class before and after.
+/// Number of a group of objects that share a class before and after.
 pub(super) type Group = usize;
 
 /// The remaining part of the module.
@@ -22,7 +24,7 @@ pub(super) struct Left<'m> {
     work: Vec<Step>,
 }
 
-/// A remaining member whose consequences are to be processed.
+/// A remaining member that has not been processed.
 enum Step {
     Object(ObjectId),
     Whole(ObjectId),
@@ -30,7 +32,7 @@ enum Step {
 }
 
 impl<'m> Left<'m> {
-    /// Makes a set with only the root. `apart` are the objects that share their class with no others.
+    /// Returns a set with only the root. `apart` are the objects that share their class with no others.
     pub(super) fn new(module: &'m Module, apart: &BTreeSet<ObjectId>) -> Left<'m> {
         let mut left = Left {
             module,
@@ -45,14 +47,14 @@ impl<'m> Left<'m> {
         left
     }
 
-    /// Keeps an attribute.
+    /// Marks an attribute as remaining.
     pub(super) fn need(&mut self, object: ObjectId, name: SymbolId) {
         let group = self.group(object);
         self.work.extend([Step::Object(object), Step::Attribute(group, name)]);
         self.settle();
     }
 
-    /// Keeps an object whole.
+    /// Marks an object as kept whole.
     pub(super) fn keep_whole(&mut self, object: ObjectId) {
         self.work.push(Step::Whole(object));
         self.settle();
@@ -131,7 +133,7 @@ impl<'m> Left<'m> {
         }
     }
 
-    /// Makes new classes for the objects that lose attributes or methods, and for those that contain such objects, since their attributes' types change.
+    /// Creates new classes for objects that lose attributes or methods, and for those that contain such objects, because their attributes' types change.
     /// `methods` contains the number of preserved methods of each object.
     pub(super) fn new_classes(&self, methods: &HashMap<ObjectId, usize>, freeze_interfaces: bool) -> NewClasses {
         let mut candidates: Vec<(Group, ObjectId, &ClassDef)> = self
@@ -208,7 +210,7 @@ impl<'m> Left<'m> {
     }
 }
 
-/// Classes that replace those of objects.
+/// New classes of objects.
 pub(super) struct NewClasses {
     /// New class names by object; other objects keep their class.
     pub(super) names: HashMap<ObjectId, SymbolId>,
@@ -216,7 +218,8 @@ pub(super) struct NewClasses {
     pub(super) definitions: IndexMap<SymbolId, ClassDef>,
 }
 
-/// Groups by class, split until all members of a group hold members of the same groups in the same attributes.
+/// Returns the groups of objects by class, split until all members of a group contain members of the same groups in the
+/// same attributes.
 fn groups(module: &Module, apart: &BTreeSet<ObjectId>) -> HashMap<ObjectId, Group> {
     let mut keys: HashMap<(SymbolId, Option<ObjectId>), Group> = HashMap::new();
     let mut groups: HashMap<ObjectId, Group> = HashMap::new();

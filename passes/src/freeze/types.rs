@@ -1,8 +1,8 @@
 //! Narrowing of types after inlining.
 //!
-//! A parameter with an optional or union type is often called with a value of a narrower type. Tests of its type are folded here, and tuples, branches and
-//! unpacked values lose the `Optional` that they do not need, so that later passes can fold tests for None. The reader of archives infers the same types, so
-//! that freezing a module again after loading changes nothing.
+//! A parameter with an optional or union type is often called with a value of a narrower type. Tests of its type are folded here. Tuples, branches and unpacked
+//! values lose an unnecessary `Optional`, so that later passes can fold tests for None. The reader of archives infers the same types, so that freezing a module
+//! again after loading changes nothing.
 //!
 //! **Sound** since a value has its static type in every run.
 
@@ -97,7 +97,7 @@ fn narrow_output(graph: &mut Graph, node: NodeId, index: usize, given: &[TypeId]
     }
 }
 
-/// Returns `old` without the optionals that a value of type `given` does not need.
+/// Returns `old` without the optionals that values of type `given` do not need.
 fn narrow(ctx: &Context, old: TypeId, given: TypeId, depth: usize) -> TypeId {
     if depth > MAX_DEPTH || old == given {
         return old;

@@ -27,7 +27,7 @@ pub(super) fn identities(value: &Constant, out: &mut HashSet<usize>) {
     }
 }
 
-/// Returns whether a graph can contain the tensor as a constant. PyTorch's graphs cannot contain sparse ones: an archive with such a constant could not be
+/// Returns whether a graph can contain the tensor as a constant. PyTorch's graphs cannot contain sparse ones, so an archive with such a constant could not be
 /// read.
 fn can_be_constant(tensor: &TensorData) -> bool {
     !tensor.encoding.as_ref().is_some_and(|encoding| encoding.is_sparse())
@@ -53,7 +53,7 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Returns `None` for values that contain objects, or tensors that cannot be constants.
+    /// Returns the value as a constant; `None` if it contains objects, or tensors that cannot be constants.
     pub(super) fn constant(&mut self, value: &Constant) -> Option<Constant> {
         Some(match value {
             Constant::Tensor(t) if !can_be_constant(t) => return None,

@@ -1,6 +1,6 @@
-//! Why calls cannot be inlined.
+//! Errors of inlining.
 
-/// Maximum number of nodes of a graph after inlining: calls that double at every level would otherwise exhaust memory.
+/// Maximum number of nodes of a graph after inlining. Otherwise, calls that double at every level would exhaust memory.
 pub(super) const MAX_NODES: usize = 20_000_000;
 
 /// The reason why calls cannot be inlined.
@@ -29,7 +29,7 @@ pub enum InlineError {
         given: usize,
         /// Number of inputs.
         wanted: usize,
-        /// Source place of the call.
+        /// Source location of the call.
         place: Option<String>,
     },
     /// A class has no such method.
@@ -39,7 +39,7 @@ pub enum InlineError {
         class: String,
         /// Name of the method.
         method: String,
-        /// Source place of the call.
+        /// Source location of the call.
         place: Option<String>,
     },
     /// The resulting graph would be too large.

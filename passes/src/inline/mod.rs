@@ -45,7 +45,7 @@ impl ModulePass for Inline {
         Ok(())
     }
 
-    /// Does nothing: a graph without a module calls no known functions.
+    /// Does nothing, because a graph without a module calls no known functions.
     fn run_on_graph(&self, _graph: &mut Graph, _cx: &mut PassContext<'_>) -> Result<(), PassError> {
         Ok(())
     }
@@ -53,7 +53,7 @@ impl ModulePass for Inline {
 
 const STATISTIC: &str = "calls inlined";
 
-/// Inlines all calls in `functions` and in their callees, as long as there is fuel.
+/// Inlines all calls in `functions` and in their callees, while rewrites remain under the limit.
 ///
 /// # Errors
 /// Recursion, calls that do not fit, and results that are too large.
@@ -94,9 +94,9 @@ pub fn inline_functions(
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Its callees are being inlined.
+    /// The callees of the function are being processed.
     Open,
-    /// Its calls are inlined.
+    /// The calls in the function have been inlined.
     Done,
 }
 
@@ -161,7 +161,7 @@ fn inline_into(module: &mut Module, function: FunctionId, cx: &mut PassContext<'
     result.map(|_| ())
 }
 
-/// Inlines the calls in `graph`, whose callees contain no calls unless fuel ran out. Returns the number of inlined calls.
+/// Inlines the calls in `graph`. The callees contain no calls, unless the limit on rewrites was reached. Returns the number of inlined calls.
 pub(crate) fn inline_graph(
     unit: &CompilationUnit,
     caller: &str,

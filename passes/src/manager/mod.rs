@@ -1,10 +1,11 @@
 //! The pass manager: runs passes on a module or a graph, and observes them.
 //!
-//! A [`GraphPass`] works on one graph and runs on every function of a module, on a given number of threads; a [`ModulePass`] works on a whole
-//! module. Pipelines nest: [`methods`](crate::pipeline) runs one on each function, `repeat` until nothing changes. The manager verifies between
-//! passes, prints through an [`IrPrinter`] of the caller (this crate is independent of the text form), measures time, counts rewrites, stops
-//! after a given number of rewrites, and passes the data for reproducing a failure to a [`Reproducer`]. Analyses are cached between passes as
-//! long as the graph's revision does not change. Results do not depend on the number of threads.
+//! A [`GraphPass`] works on one graph and runs on every function of a module, on a given number of threads. A [`ModulePass`] works on a whole module. Pipelines
+//! nest: [`methods`](crate::pipeline) runs one on each function, `repeat` until nothing changes.
+//!
+//! The manager verifies between passes, measures time, counts rewrites, and stops after a given number of rewrites. It prints through an [`IrPrinter`] of the
+//! caller, because this crate is independent of the text form, and passes the data for reproducing a failure to a [`Reproducer`]. Analyses are cached between
+//! passes as long as the graph's revision does not change. Results do not depend on the number of threads.
 
 mod run;
 mod workers;
@@ -51,11 +52,11 @@ pub struct PrintOptions {
     pub after_all: bool,
     /// Prints after a pass only if it changed something.
     pub only_on_change: bool,
-    /// Prints the IR that a failing pass leaves.
+    /// Prints the IR that is left by a failing pass.
     pub on_failure: bool,
 }
 
-/// Time spent in a pass, and below it by function or by nested pass.
+/// Time spent in a pass, with a breakdown by function or nested pass.
 #[derive(Clone, Debug, Default)]
 pub struct Timing {
     /// The name of the pass or function.
@@ -84,11 +85,11 @@ impl Timing {
 /// The report of a run of a pipeline.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// The tree of times: the pipeline, its passes, their functions.
+    /// The tree of times of the pipeline, its passes, and their functions.
     pub timing: Timing,
-    /// Statistics of passes: pass, name, number.
+    /// Statistics of passes: name of the pass, name of the statistic, value.
     pub statistics: Vec<(String, &'static str, u64)>,
-    /// Warnings about steps that were stopped before their end.
+    /// Warnings about steps that were stopped early.
     pub warnings: Vec<String>,
     /// The last rewrite, if a limit on rewrites was reached.
     pub last_rewrite: Option<LastRewrite>,
@@ -119,14 +120,14 @@ impl Report {
 
 /// One step of a pipeline.
 pub(crate) struct Entry {
-    /// As in the pipeline, for messages and reproducers.
+    /// The name in the pipeline, for messages and reproducers.
     name: String,
     step: Step,
 }
 
 enum Step {
     Pass(AnyPass),
-    /// Runs all passes on each function before the next; only on the named functions if names are given.
+    /// Runs all passes on one function before the next function. If names are given, runs on these functions only.
     Methods {
         only: Vec<String>,
         entries: Vec<Entry>,
@@ -243,21 +244,21 @@ impl PassManager {
     /// Runs the pipeline on a module.
     ///
     /// # Errors
-    /// That of the first pass that fails, or of verification.
+    /// The error of the first pass that fails, or of verification.
     pub fn run(&self, module: &mut Module, operators: &dyn Operators) -> Result<Report, PassError> {
         run::run(self, run::Target::Module(module), operators)
     }
 
-    /// Runs the pipeline on a graph that belongs to no module.
+    /// Runs the pipeline on a graph without a module.
     ///
     /// # Errors
-    /// That of the first pass that fails, or of verification; [`PassError::NeedsModule`] for passes over modules.
+    /// The error of the first pass that fails, or of verification; [`PassError::NeedsModule`] for passes over modules.
     pub fn run_on_graph(&self, graph: &mut Graph, operators: &dyn Operators) -> Result<Report, PassError> {
         run::run(self, run::Target::Graph("", graph), operators)
     }
 }
 
-/// Returns the parser bounds the nesting.
+/// Builds the entries recursively; the parser limits the nesting.
 fn build(entries: Vec<PipelineEntry>) -> Vec<Entry> {
     let step = |e: PipelineEntry| match (e.info.name, e.nested) {
         ("methods", Some(nested)) => Step::Methods {

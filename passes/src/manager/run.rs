@@ -11,14 +11,14 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
-/// The subject of a pipeline.
+/// The module or graph on which a pipeline runs.
 pub(super) enum Target<'m> {
     Module(&'m mut Module),
     /// A graph with the name of its function, empty for a bare graph.
     Graph(&'m str, &'m mut Graph),
 }
 
-/// A copy of a subject.
+/// A copy of a module or graph.
 enum Snapshot {
     Module(Box<Module>),
     Graph(Box<Graph>),
@@ -74,26 +74,26 @@ struct Run<'a> {
     operators: &'a dyn Operators,
     fuel: Option<&'a Fuel>,
     pool: Option<&'a Workers>,
-    /// Cached analyses of functions, by number; of a bare graph at [`THIS`].
+    /// Cached analyses of functions, by number; for a bare graph by [`THIS`].
     known: HashMap<u32, CachedAliasDb>,
     statistics: Vec<(String, &'static str, u64)>,
     /// Total number of rounds of `repeat` steps so far.
     rounds: u64,
-    /// Warnings about steps that were stopped before their end.
+    /// Warnings about steps that were stopped early.
     warnings: Vec<String>,
 }
 
-/// Maximum number of rounds of all `repeat` steps on one function or module: without a bound, two passes that undo each other would never end.
+/// Maximum number of rounds of all `repeat` steps on one function or module. Without it, two passes that undo each other would never end.
 const MAX_ROUNDS: u64 = 1000;
 
-/// Number of nodes up to which a round of a `repeat` may let the IR grow without regard to [`MAX_GROWTH`].
+/// Number of nodes up to which [`MAX_GROWTH`] does not apply.
 const MAX_NODES: usize = 200_000;
 
 /// Maximum growth of the number of nodes over the rounds of a `repeat`, as a factor, beyond [`MAX_NODES`].
 const MAX_GROWTH: usize = 4;
 
-/// Maximum number of nodes in all rounds of a `repeat` together, unless [`MAX_VISITS_EACH`] rounds over the original IR have more. A node takes
-/// a microsecond per round, and several with verification: rounds that each let the IR grow a little add up before it is large.
+/// Maximum number of nodes processed in all rounds of a `repeat` together, unless [`MAX_VISITS_EACH`] rounds over the original IR have more. A node takes a
+/// microsecond per round, and several with verification. So many rounds with a little growth each can take long before the IR is large.
 const MAX_VISITS: usize = 100_000;
 const MAX_VISITS_EACH: usize = 100;
 
@@ -356,8 +356,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Calls `work` on the selected functions, in parallel if there are threads. Reports are merged in the order of the functions, and the error
-    /// is that of the first function that fails in that order.
+    /// Calls `work` on the selected functions, in parallel if there are threads. Reports are merged in the order of the functions. The error is that of the
+    /// first failing function in that order.
     fn each_function(
         &mut self,
         module: &mut Module,
@@ -464,7 +464,7 @@ impl PassManager {
     }
 }
 
-/// Runs `work`, and converts a panic to an error, so that a reproducer can be written.
+/// Runs `work`. Converts a panic to an error, so that a reproducer can be written.
 fn guarded(work: impl FnOnce() -> Result<(), PassError>) -> Result<(), PassError> {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(result) => result,

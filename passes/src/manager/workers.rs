@@ -1,4 +1,4 @@
-//! The threads of a run of passes, which process several functions in parallel. Without the feature `threads` there are none.
+//! The threads of a run of passes, which process several functions in parallel. Without the feature `threads`, there are none.
 
 #[cfg(feature = "threads")]
 pub(super) struct Workers(rayon::ThreadPool);
@@ -8,7 +8,7 @@ pub(super) enum Workers {}
 
 #[cfg(feature = "threads")]
 impl Workers {
-    /// Starts `count` threads; `None` if one is enough, or if the system refuses.
+    /// Starts `count` threads; returns `None` if one is enough, or if the system refuses.
     pub(super) fn start(count: usize) -> Option<Workers> {
         frazil_runtime::threads::pool_of(count, "frazil-pass").map(Workers)
     }
@@ -22,7 +22,7 @@ impl Workers {
 
 #[cfg(not(feature = "threads"))]
 impl Workers {
-    /// Starts no threads.
+    /// Returns `None`: no threads are started.
     pub(super) fn start(_: usize) -> Option<Workers> {
         None
     }

@@ -1,4 +1,4 @@
-//! The context of a pass: operators, analyses, counters, and fuel.
+//! The context of a pass: operators, analyses, counters, and the remaining number of rewrites.
 
 use super::{GraphPass, PassError};
 use crate::AliasDb;
@@ -11,11 +11,11 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The number of rewrites that may still be done, for finding the one that breaks a program by bisection.
+/// The remaining number of rewrites, to find the rewrite that breaks a program by bisection.
 #[derive(Debug)]
 pub struct Fuel {
     left: AtomicU64,
-    /// The rewrite that used the last fuel.
+    /// The last rewrite within the limit.
     last: Mutex<Option<LastRewrite>>,
 }
 
@@ -41,7 +41,7 @@ impl fmt::Display for LastRewrite {
 }
 
 impl Fuel {
-    /// Makes fuel for `limit` rewrites.
+    /// Returns fuel for `limit` rewrites.
     pub fn new(limit: u64) -> Fuel {
         Fuel {
             left: AtomicU64::new(limit),
@@ -49,7 +49,7 @@ impl Fuel {
         }
     }
 
-    /// Takes fuel for one rewrite, which is counted as `statistic`. Returns false if none is left.
+    /// Consumes fuel for one rewrite, which is counted as `statistic`. Returns false if none is left.
     fn take(&self, statistic: &'static str) -> bool {
         let less = |n: u64| n.checked_sub(1);
         let before = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
@@ -63,7 +63,7 @@ impl Fuel {
         before.is_ok()
     }
 
-    /// Records the place of the last rewrite, unless it is known.
+    /// Records the location of the last rewrite, unless it is already known.
     pub(crate) fn locate_last(&self, pass: &str, function: &str) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(last) = last.as_mut().filter(|last| last.pass.is_empty()) {
@@ -72,12 +72,12 @@ impl Fuel {
         }
     }
 
-    /// Returns the rewrite that used the last fuel, if none is left.
+    /// Returns the rewrite that consumed the last fuel, if none is left.
     pub fn last(&self) -> Option<LastRewrite> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns the number of rewrites that may still be done.
+    /// Returns the remaining number of rewrites.
     pub fn left(&self) -> u64 {
         self.left.load(Ordering::Relaxed)
     }
@@ -86,13 +86,13 @@ impl Fuel {
 /// An analysis of a graph at a revision, cached between the passes on one function.
 pub(crate) type CachedAliasDb = Option<(u64, Arc<AliasDb>)>;
 
-/// The context of a pass beside the graph: operators, analyses, counters.
+/// The context of a pass besides the graph: operators, analyses, counters.
 pub struct PassContext<'a> {
     /// Schemas and evaluation of operators.
     pub operators: &'a dyn Operators,
     /// Statistics of the pass, by name: "nodes removed".
     pub(crate) statistics: IndexMap<&'static str, u64>,
-    /// Whether analyses of the graph are cached: false while passes run on other graphs.
+    /// Whether analyses of the graph are cached; false while passes run on other graphs.
     pub(crate) keeps_analyses: bool,
     pub(crate) alias_db: CachedAliasDb,
     /// Cached facts about the operators.
@@ -113,7 +113,7 @@ impl<'a> PassContext<'a> {
         }
     }
 
-    /// Sets the fuel, which bounds the number of rewrites.
+    /// Sets the fuel, which limits the number of rewrites.
     #[must_use]
     pub fn with_fuel(mut self, fuel: Option<&'a Fuel>) -> PassContext<'a> {
         self.fuel = fuel;
@@ -127,8 +127,8 @@ impl<'a> PassContext<'a> {
         }
     }
 
-    /// Takes fuel for one rewrite, which is counted as `name`. A pass calls this once it is certain that it will rewrite, and does not
-    /// rewrite if the result is false.
+    /// Consumes fuel for one rewrite, which is counted as `name`. A pass must call this when it is certain to rewrite, and must not rewrite if the result is
+    /// false.
     #[must_use]
     pub fn rewrite(&mut self, name: &'static str) -> bool {
         // If a budget is exceeded, no more rewrites are done, and the manager returns the error.
@@ -139,12 +139,12 @@ impl<'a> PassContext<'a> {
         allowed
     }
 
-    /// Returns true if [`rewrite`](Self::rewrite) would: for a pass that finds out during a rewrite whether it is possible.
+    /// Returns true if [`rewrite`](Self::rewrite) would. It is meant for passes that only know during a rewrite whether it is possible.
     pub fn may_rewrite(&self) -> bool {
         self.fuel_left() != Some(0)
     }
 
-    /// Returns the number of rewrites that may still be done; `None` if unlimited.
+    /// Returns the remaining number of rewrites; `None` if unlimited.
     pub fn fuel_left(&self) -> Option<u64> {
         self.fuel.map(Fuel::left)
     }
@@ -154,7 +154,7 @@ impl<'a> PassContext<'a> {
         self.statistics.get(name).copied().unwrap_or(0)
     }
 
-    /// Returns the alias information for `graph`, computed unless the cached one has the graph's revision.
+    /// Returns the alias information for `graph`. It is computed unless it is cached for the graph's revision.
     pub fn alias_db(&mut self, graph: &Graph) -> Arc<AliasDb> {
         if let Some((revision, db)) = &self.alias_db
             && *revision == graph.revision()
@@ -169,12 +169,12 @@ impl<'a> PassContext<'a> {
         db
     }
 
-    /// Returns the effect of `node` beside its results, cached for passes that query every node.
+    /// Returns the effect of `node` besides its results. It is cached for passes that query every node.
     pub fn effect(&mut self, graph: &Graph, node: NodeId) -> Effect {
         self.overloads.effect(self.operators.catalogue(), graph, node)
     }
 
-    /// Returns true if `node` may merge memory that is separate without it: it reads contents of a container, stores into one, carries values, or is
+    /// Returns true if `node` may unify memory locations that are separate without it: it reads contents of a container, stores into one, carries values, or is
     /// unknown.
     pub(crate) fn joins_memory(&mut self, graph: &Graph, node: NodeId) -> bool {
         let builds = matches!(
@@ -187,7 +187,7 @@ impl<'a> PassContext<'a> {
         !builds && !self.overloads.of(self.operators.catalogue(), graph, node).is_plain
     }
 
-    /// Runs `pass` on a graph without cached analyses: for passes that consist of passes.
+    /// Runs `pass` on a graph without cached analyses, for passes that consist of other passes.
     ///
     /// # Errors
     /// The errors of `pass`.

@@ -28,7 +28,7 @@ pub trait ModulePass: Send + Sync {
     /// If the pass fails; the module may then be partially rewritten.
     fn run(&self, module: &mut Module, cx: &mut PassContext<'_>) -> Result<(), PassError>;
 
-    /// Runs the pass on a graph that belongs to no module. By default that is an error.
+    /// Runs the pass on a graph without a module. By default, this is an error.
     ///
     /// # Errors
     /// If the pass needs a module.
@@ -71,7 +71,7 @@ impl AnyPass {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PassError {
-    /// The pass needs a module and ran on a graph.
+    /// The pass needs a module, but ran on a graph.
     #[error("the pass works on modules, and this is a graph without one")]
     NeedsModule,
     /// A pass left an invalid graph, which is a bug of the pass.
@@ -113,7 +113,7 @@ pub enum PassError {
 }
 
 impl PassError {
-    /// Returns the error without the names of the passes around it.
+    /// Returns the error without the names of the enclosing passes.
     pub fn root(&self) -> &PassError {
         let mut error = self;
         while let PassError::In { source, .. } = error {
@@ -122,7 +122,7 @@ impl PassError {
         error
     }
 
-    /// Adds the name of the function whose graph the passes ran on, which they do not know if they only receive the graph.
+    /// Adds the name of the function on whose graph the passes ran, which passes on a single graph do not know.
     #[must_use]
     pub fn in_function(mut self, name: &str) -> PassError {
         let mut error = &mut self;

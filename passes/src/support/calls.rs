@@ -12,7 +12,7 @@ pub(crate) struct NoMethod {
 
 pub(crate) struct Call {
     pub(crate) callee: FunctionId,
-    /// Operands that are not arguments: the function value of a `prim::CallFunction`.
+    /// Number of leading operands that are not arguments: one for the function value of a `prim::CallFunction`.
     pub(crate) skip: usize,
 }
 

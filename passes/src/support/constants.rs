@@ -1,4 +1,4 @@
-//! Constants in graphs: inserting them, and arithmetic on tensors in f64.
+//! Constants in graphs: insertion, and arithmetic on tensors in f64.
 
 use frazil_ir::{Builder, Constant, Context, DType, Graph, NodeId, TensorData, TypeId, TypeKind, ValueId, types};
 use half::{bf16, f16};
@@ -50,8 +50,8 @@ pub fn is_immutable(ctx: &Context, ty: TypeId) -> bool {
     }
 }
 
-/// Returns true for a constant with an observable identity: `is` compares members of an enumeration by identity, and each
-/// `prim::Constant` node makes its own value.
+/// Returns true for a constant with an observable identity: `is` compares members of an enumeration by identity, and each `prim::Constant` node creates its own
+/// value.
 pub fn has_own_identity(constant: &Constant) -> bool {
     match constant {
         Constant::Enum(_) => true,

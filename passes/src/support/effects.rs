@@ -1,5 +1,4 @@
-//! Effects of nodes. Writes to memory are analysed by [`crate::AliasDb`]; this is about everything else: output, exceptions, the
-//! state of random generators, calls of unknown operators.
+//! Effects of nodes except writes to memory, which [`crate::AliasDb`] analyses: output, exceptions, the state of random generators, calls of unknown operators.
 //!
 //! An operator without a schema has every effect.
 
@@ -10,17 +9,19 @@ use std::sync::Arc;
 /// The effect of a single node, without its blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// No effect: removable if its results are unused, and equal for equal operands.
+    /// No effect. The node can be removed if its results are unused, and returns equal results for equal operands.
     Pure,
-    /// Writes to its operands (or to an object); the alias analysis determines which reads may see that.
+    /// Writes to its operands (or to an object). The alias analysis determines which reads are affected.
     Writes,
-    /// Results may differ from run to run: not merged, not evaluated; removable if its results are unused.
+    /// Results may differ between runs. The node is neither merged nor evaluated, and can be removed if its results are
+    /// unused.
     Random,
-    /// Visible outside, or unknown: not moved.
+    /// Visible outside, or unknown. The node cannot be moved.
     Visible,
 }
 
-/// The tensors that `node` writes without its schema saying so: the running statistics of a norm that trains, or may.
+/// Returns tensors that `node` writes although its schema does not say so: the running statistics of a norm that is, or
+/// may be, in training mode.
 pub fn written_statistics(graph: &Graph, node: NodeId, catalogue: &Catalogue) -> Option<[ValueId; 2]> {
     if !catalogue.properties(graph.kind(node)).updates_statistics {
         return None;
@@ -64,13 +65,13 @@ pub(super) fn effect_of_kind(kind: SymbolId) -> Option<Effect> {
     })
 }
 
-/// True when the effect of an operator is not the same for all operands.
+/// Returns true if the effect of an operator is not the same for all operands.
 pub(super) fn depends_on_operands(kind: SymbolId, catalogue: &Catalogue) -> bool {
     let properties = catalogue.properties(kind);
     properties.updates_statistics || matches!(properties.determinism, Determinism::RandomIf(_))
 }
 
-/// The effect of `node`, which resolves to `schema` (none: not known).
+/// Returns the effect of `node`, which resolves to `schema` (`None` if unknown).
 pub fn effect_with(graph: &Graph, node: NodeId, schema: Option<&FunctionSchema>, catalogue: &Catalogue) -> Effect {
     if let Some(effect) = effect_of_kind(graph.kind(node)) {
         return effect;
@@ -89,14 +90,14 @@ pub fn effect_with(graph: &Graph, node: NodeId, schema: Option<&FunctionSchema>,
     if varies() { Effect::Random } else { Effect::Pure }
 }
 
-/// Whether calls with equal operands may return different results.
+/// Returns whether calls with equal operands may return different results.
 fn varies(graph: &Graph, node: NodeId, schema: &FunctionSchema, catalogue: &Catalogue) -> bool {
     catalogue.properties(graph.kind(node)).determinism == Determinism::External
         || draws_random_numbers(graph, node, schema, catalogue)
 }
 
-/// Whether `node`, which resolves to `schema`, draws random numbers: where its operator may do without, whether its operands say that it does,
-/// or leave it open.
+/// Returns whether `node`, which resolves to `schema`, may draw random numbers. For an operator that does so conditionally, this is false only if its operands
+/// rule it out.
 pub fn draws_random_numbers(graph: &Graph, node: NodeId, schema: &FunctionSchema, catalogue: &Catalogue) -> bool {
     let optional = graph.ctx().optional_of(types::GENERATOR);
     let is_generator = |ty| ty == types::GENERATOR || ty == optional;

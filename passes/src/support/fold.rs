@@ -1,9 +1,12 @@
-//! Folding of following operations into the weights of a convolution or a linear: finding the layer, the conditions that all foldings share, and the
-//! arithmetic.
+//! Folding of subsequent operations into the weights of a convolution or linear: detection of the layer, common conditions, and arithmetic.
 //!
-//! The shared conditions: weight and bias are constants that are not written; the layer's result is used by the folded node alone, except for queries
-//! of its shape or type; both are in one block, in which the result is not written in between; results keep their dtype. New weights are computed in
-//! f64 and rounded once.
+//! The common conditions are:
+//! - weight and bias are constants that are not written;
+//! - the layer's result is used by the folded node alone, except for queries of its shape or type;
+//! - both are in one block, in which the result is not written in between;
+//! - results keep their dtype.
+//!
+//! New weights are computed in f64 and rounded once.
 
 use super::constants::{from_f64, insert_constant, is_none, tensor, to_f64};
 use super::rank::rank;
@@ -17,9 +20,9 @@ use std::sync::Arc;
 pub struct Layer {
     /// The node.
     pub node: NodeId,
-    /// Its weight.
+    /// The weight of the layer.
     pub weight: Arc<TensorData>,
-    /// Its bias, if it has one.
+    /// The bias of the layer, if it has one.
     pub bias: Option<Arc<TensorData>>,
     /// The dimension of the weight that contains the output channels.
     channel_dim: usize,
@@ -105,8 +108,8 @@ impl Layer {
         }
     }
 
-    /// Replaces the layer's weights: weight and bias of channel `c` are multiplied by `scale[c]`, then `shift[c]` is added to the bias. The
-    /// new constants are named after the old with `suffix`. No bias is added if there was none and `shift` is all zero.
+    /// Replaces the layer's weights. Weight and bias of channel `c` are multiplied by `scale[c]`, then `shift[c]` is added to the bias. The new constants are
+    /// named after the old ones with `suffix`. No bias is added if there was none and `shift` is all zero.
     ///
     /// Returns `None`, without changes, if the numbers cannot be represented.
     pub fn rescale(&self, graph: &mut Graph, scale: &[f64], shift: &[f64], suffix: &str) -> Option<()> {
@@ -145,7 +148,7 @@ impl Layer {
         Some(())
     }
 
-    /// Returns the base name of the new bias: the old one's, or derived from the weight's if there was none.
+    /// Returns the base name of the new bias: that of the old bias, or one derived from the weight's.
     fn bias_name(&self, graph: &Graph, weight: ValueId, bias: ValueId) -> Option<String> {
         match &self.bias {
             Some(_) => name_of(graph, bias),
@@ -168,8 +171,8 @@ pub fn is_real(dtype: DType) -> bool {
     matches!(dtype, DType::Float | DType::Double | DType::Half | DType::BFloat16)
 }
 
-/// Returns the node that computes operand 0 of `user`, if the shared conditions hold: one block, no other use of the result's elements, and no write in
-/// between. A test of the rank by [`bypass_keeping_rank`] between them is ignored: an operation on each channel may precede it.
+/// Returns the node that computes operand 0 of `user`, if the common conditions hold: one block, no other use of the result's elements, and no write in
+/// between. A test of the rank from [`bypass_keeping_rank`] between them is skipped, because an operation on each channel commutes with it.
 pub fn sole_producer(graph: &Graph, user: NodeId, db: &AliasDb) -> Option<NodeId> {
     let value = graph.operand(user, 0)?;
     let producer = graph.defining_node(value)?;
@@ -202,7 +205,7 @@ pub fn sole_producer(graph: &Graph, user: NodeId, db: &AliasDb) -> Option<NodeId
     (graph.output(layer).is_some() && db.unwritten_between(graph, layer, user, &values)).then_some(layer)
 }
 
-/// Replaces `node` by its operand 0, whose producer now includes its operation. The producer's result gets the name of the result.
+/// Replaces `node` by its operand 0, whose producer now includes its operation. The operand gets the name of the result.
 pub fn bypass(graph: &mut Graph, node: NodeId) {
     let (Some(input), Some(output)) = (graph.operand(node, 0), graph.output(node)) else {
         return;
@@ -211,8 +214,8 @@ pub fn bypass(graph: &mut Graph, node: NodeId) {
     graph.erase(node);
 }
 
-/// Replaces `node` as [`bypass`] does, for the operation with `other`: if that would add a batch dimension to the layer's result, a test of the rank at
-/// run time adds it.
+/// Replaces `node` like [`bypass`]; its other operand is `other`. If the operation would add a batch dimension to the layer's result, a run-time test of the
+/// rank is inserted, which adds it.
 pub fn bypass_keeping_rank(graph: &mut Graph, node: NodeId, layer: &Layer, other: &PerChannel) {
     let (Some(input), Some(output)) = (graph.operand(node, 0), graph.output(node)) else {
         return;
@@ -240,7 +243,7 @@ pub fn bypass_keeping_rank(graph: &mut Graph, node: NodeId, layer: &Layer, other
     }
 }
 
-/// A test of the rank at run time, inserted by [`bypass_keeping_rank`].
+/// A run-time test of the rank, inserted by [`bypass_keeping_rank`].
 pub struct Ranked {
     /// The tensor that may have no batch dimension.
     pub tested: ValueId,
@@ -270,15 +273,15 @@ pub fn ranked(graph: &Graph, node: NodeId) -> Option<Ranked> {
     is_test.then_some(Ranked { tested, rank })
 }
 
-/// The values of a constant operand for each output channel.
+/// The values of a constant operand, one per output channel.
 pub struct PerChannel {
     /// One number per channel.
     pub values: Vec<f64>,
-    /// Whether the constant has a batch dimension, which it would add to a result without one.
+    /// Whether the constant has a batch dimension. It would add that dimension to a result without one.
     adds_batch: bool,
 }
 
-/// The constant operand 1 of `node`, which is added to or multiplied with the result of a convolution, as one number a channel; `None` when it is not
+/// Returns the constant operand 1 of `node`, which is added to or multiplied by the result of a convolution, as one number per channel. `None` if it is not
 /// constant, varies along other dimensions, or would change the result's rank or dtype.
 pub fn per_channel(
     graph: &Graph,
@@ -338,7 +341,7 @@ pub struct BatchNorm {
 }
 
 impl BatchNorm {
-    /// Returns the batch norm at `node`: not in training mode, with constant statistics for `layer`'s channels whose dtype does not change the result's.
+    /// Returns the batch norm at `node`, if it is not in training mode, has constant statistics for `layer`'s channels, and does not change the dtype.
     pub fn constant(graph: &Graph, node: NodeId, layer: &Layer, db: &AliasDb) -> Option<BatchNorm> {
         let operand = |i: usize| graph.operand(node, i);
         if graph.constant(operand(5)?)?.as_bool()? {
@@ -372,14 +375,14 @@ impl BatchNorm {
         Some(BatchNorm { scale, shift })
     }
 
-    /// Returns whether it is the same for every channel.
+    /// Returns whether the batch norm is the same for every channel.
     pub fn is_uniform(&self) -> bool {
         let same = |numbers: &[f64]| numbers.windows(2).all(|pair| pair[0] == pair[1]);
         same(&self.scale) && same(&self.shift)
     }
 }
 
-/// Applies `fold` to every node with a kind in `kinds`, in the order of the graph, as long as there is fuel; each folded node counts as `statistic`.
+/// Applies `fold` to every node with a kind in `kinds`, in the order of the graph, while there is fuel. Each folded node counts as `statistic`.
 pub fn each(
     graph: &mut Graph,
     cx: &mut PassContext<'_>,

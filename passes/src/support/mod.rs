@@ -18,13 +18,12 @@ pub mod template;
 use frazil_ir::{Attribute, AttributeValue, Graph, NodeId};
 use std::sync::Arc;
 
-/// Returns the graph and the graphs in attributes of its nodes (bodies of forks), at any depth.
+/// Returns the graph and, at any depth, the graphs in attributes of its nodes (bodies of forks).
 pub fn subgraphs_and_self(graph: &Graph) -> impl Iterator<Item = &Graph> {
     graph.self_and_subgraphs().into_iter()
 }
 
-/// Calls `edit` on every graph in an attribute of a node of `graph`; a changed graph is a new one, and other references keep the
-/// old.
+/// Calls `edit` on every graph in an attribute of a node of `graph`. A changed graph is a new one; other references keep the old one.
 ///
 /// # Errors
 /// The first error of `edit`.

@@ -27,14 +27,13 @@ pub trait Operators: Send + Sync {
     /// Returns the schemas.
     fn catalogue(&self) -> &Catalogue;
 
-    /// Evaluates `node` on these operands. Returns `None` if it cannot be evaluated at compile time: it has no semantics, it fails
-    /// (which must then happen at run time), or its result has more than `budget` bytes.
+    /// Evaluates `node` on these operands. Returns `None` if it cannot be evaluated at compile time: it has no semantics, it fails (so that the failure must
+    /// happen at run time), or its result has more than `budget` bytes.
     fn evaluate(&self, _graph: &Graph, _node: NodeId, _operands: &[Constant], _budget: usize) -> Option<Vec<Constant>> {
         None
     }
 
-    /// Infers dtype and sizes of the results of `node` for such operands, and whether each is a view; `None` if its entry has no
-    /// program or evaluation fails.
+    /// Infers dtype and sizes of the results of `node` for these operands, and whether each is a view; `None` if its entry has no program or evaluation fails.
     fn infer(&self, _graph: &Graph, _node: NodeId, _operands: &[ShapeOperand]) -> Option<Vec<(TensorShape, bool)>> {
         None
     }
@@ -92,7 +91,7 @@ const MAX_STEPS: u64 = 1 << 20;
 /// Maximum number of bytes that a composite may allocate, estimated from the sizes and integers of its operands.
 const MAX_WORK: f64 = (1u64 << 30) as f64;
 
-/// Implements [`Operators::evaluate`] for a registry; `shared` if composites may run.
+/// Implements [`Operators::evaluate`] for a registry. `shared` says whether composites may run.
 fn evaluated(
     registry: &Registry,
     shared: Option<&Arc<Registry>>,

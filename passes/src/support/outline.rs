@@ -1,12 +1,13 @@
-//! Outlining: nodes of a graph as a graph in an attribute of one node; and the inverse.
+//! Outlining: moving nodes of a graph into a graph in an attribute of a node, and the inverse.
 
 use frazil_ir::{AttributeValue, Builder, CopyMap, Graph, NodeId, SymbolId, ValueId, symbols};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Replaces the nodes of `run`, which are in one block and adjacent except for constants, by one of kind `kind` with a graph of them in its
-/// attribute `Subgraph`. Constants that they use are copied into that graph; other values from outside are its inputs, and values that are used
-/// outside its outputs.
+/// Replaces the nodes of `run`, which are in one block and adjacent except for constants, by one node of kind `kind` with a graph of them in its attribute
+/// `Subgraph`.
+///
+/// Constants that they use are copied into that graph. Other values from outside are its inputs, and values that are used outside are its outputs.
 pub fn outline(graph: &mut Graph, run: &[NodeId], kind: SymbolId) {
     let Some(&first) = run.first() else { return };
     let nested = |n: &NodeId| {
@@ -76,7 +77,7 @@ pub fn outline(graph: &mut Graph, run: &[NodeId], kind: SymbolId) {
 }
 
 /// Copies the nodes of the graph in an attribute of `node` before it, with its operands as their inputs, and returns their results. Returns `None`, without
-/// changes, if there is no such graph, or if it has another number of inputs.
+/// changes, if there is no such graph, or its number of inputs differs.
 pub fn copy_subgraph(graph: &mut Graph, node: NodeId) -> Option<Vec<ValueId>> {
     let body = graph.attribute(node, symbols::ATTR_SUBGRAPH)?.as_graph()?.clone();
     if body.inputs().len() != graph.operand_count(node) {

@@ -3,7 +3,7 @@
 use frazil_ir::{Graph, NodeId, Use, ValueId, symbols};
 use std::cmp::Ordering;
 
-/// The outputs of a branch or loop in the order of their first uses, unused ones last.
+/// Returns the outputs of a branch or loop in the order of their first uses, unused ones last.
 pub fn order_of_uses(graph: &Graph, node: NodeId) -> Vec<usize> {
     let first = |output: &ValueId| graph.uses(*output).min_by(|a, b| compare(graph, a, b));
     let firsts: Vec<Option<Use>> = graph.node_outputs(node).iter().map(first).collect();
@@ -18,7 +18,7 @@ pub fn order_of_uses(graph: &Graph, node: NodeId) -> Vec<usize> {
     order
 }
 
-/// The order of two uses in the graph.
+/// Returns the order of two uses in the graph.
 fn compare(graph: &Graph, a: &Use, b: &Use) -> Ordering {
     if a.user == b.user {
         return a.index.cmp(&b.index);
@@ -26,7 +26,8 @@ fn compare(graph: &Graph, a: &Use, b: &Use) -> Ordering {
     graph.compare(a.user, b.user).unwrap_or(Ordering::Equal)
 }
 
-/// Puts the outputs of a branch or loop into `order`, and with them the results of its blocks, and what a loop carries.
+/// Reorders the outputs of a branch or loop by `order`, together with the results of its blocks and the carried values
+/// of a loop.
 pub fn permute(graph: &mut Graph, node: NodeId, order: &[usize]) {
     let is_loop = graph.kind(node) == symbols::PRIM_LOOP;
     graph.permute_outputs(node, order);

@@ -1,6 +1,6 @@
 //! Overload resolution of nodes, cached by operator and operand types.
 //!
-//! Graphs have many nodes of few operators: passes that query every node use this cache rather than the catalogue.
+//! Graphs have many nodes of few operators. Passes that query every node use this cache instead of the catalogue.
 
 use super::effects::{self, Effect};
 use cranelift_entity::SecondaryMap;
@@ -18,11 +18,11 @@ pub struct Overload {
     kind: SymbolId,
     /// Operand types without shapes.
     operands: SmallVec<[TypeId; 8]>,
-    /// The overload that the catalogue resolves them to; `None` if unknown.
+    /// The overload to which the catalogue resolves them; `None` if unknown.
     pub schema: Option<Arc<FunctionSchema>>,
     /// Their effect; `None` if it depends on the node.
     effect: Option<Effect>,
-    /// Whether they write nothing, and return only new tensors and values without identity.
+    /// Whether the nodes write nothing, and return only new tensors and values without identity.
     pub is_plain: bool,
 }
 
@@ -65,7 +65,7 @@ impl Overloads {
         &self.known[index as usize]
     }
 
-    /// Returns the effect of `node` beside its results.
+    /// Returns the effect of `node` besides its results.
     pub fn effect(&mut self, catalogue: &Catalogue, graph: &Graph, node: NodeId) -> Effect {
         if let Some(effect) = effects::effect_of_kind(graph.kind(node)) {
             return effect;

@@ -8,7 +8,7 @@ use frazil_ir::{Constant, Graph, ValueId, symbols};
 /// Maximum number of nodes that are examined.
 const MAX_STEPS: usize = 64;
 
-/// Returns the rank of `value`, if it is the same in every run; `None` also if one of the tensors on the way is written, since that may change its shape.
+/// Returns the rank of `value`, if it is the same in every run. `None` also if a tensor in its computation is written, because a write may change its shape.
 pub fn rank(graph: &Graph, value: ValueId, db: &AliasDb, catalogue: &Catalogue) -> Option<usize> {
     rank_within(graph, value, (db, catalogue), &mut MAX_STEPS.clone())
 }

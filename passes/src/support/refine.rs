@@ -1,13 +1,13 @@
 //! Integers that conditions determine: after `if len(x) != 4: raise`, `len(x)` is 4.
 //!
-//! A bool may have *facts*: what holds if it is true, and what holds if it is false. Comparisons create them, `not` swaps them, and branches
-//! join them, which covers `and` and `or`. Facts that hold on one side of a branch hold in its block; if the other side raises, they also hold
-//! after the branch. Facts are about SSA values, so they never become invalid.
+//! A bool may have *facts* for the case that it is true, and for the case that it is false. Comparisons create them, `not` swaps them, and branches join them,
+//! which covers `and` and `or`. Facts that hold on one side of a branch hold in its block. If the other side raises, they also hold after the branch. Facts are
+//! about SSA values, so they never become invalid.
 
 use frazil_ir::{BlockId, Graph, NodeId, ValueId, symbols, types};
 use std::collections::{HashMap, HashSet};
 
-/// Values and the integers that they are known to be.
+/// Values with their known integers.
 pub type Facts = HashMap<ValueId, i64>;
 
 /// The facts that hold if a bool is true, and if it is false.
@@ -28,7 +28,8 @@ impl Implied {
 
 /// Selects the values that facts are about, and visits nodes with the known facts.
 pub trait Subject {
-    /// Returns the value that a comparison of `value` with a constant is about: itself, or the list whose length it is.
+    /// Returns the value to which a comparison of `value` with a constant applies: itself, or the list whose length it
+    /// is.
     fn of(&self, graph: &Graph, value: ValueId) -> Option<ValueId>;
 
     /// Visits a node, or the return node of a block after its nodes, with the facts that are known there.
@@ -38,14 +39,14 @@ pub trait Subject {
     fn visit_branch(&mut self, _graph: &mut Graph, _node: NodeId, _sides: &[Facts; 2]) {}
 }
 
-/// Facts of the blocks around a place, the outermost first.
+/// Facts of the enclosing blocks, the outermost first.
 #[derive(Debug, Default)]
 pub struct Known {
     blocks: Vec<Facts>,
 }
 
 impl Known {
-    /// Returns the integer that `value` is known to be.
+    /// Returns the integer that `value` must be, if it is known.
     pub fn get(&self, value: ValueId) -> Option<i64> {
         self.blocks.iter().find_map(|facts| facts.get(&value).copied())
     }

@@ -16,7 +16,7 @@ pub fn all_values(graph: &Graph) -> Vec<ValueId> {
     values
 }
 
-/// Sets the type of every value to the result of `change`, as long as there is fuel.
+/// Sets the type of every value to the result of `change`, while there is fuel.
 pub fn retype(graph: &mut Graph, cx: &mut PassContext<'_>, change: impl Fn(&Context, TypeId) -> TypeId) {
     let ctx = graph.ctx().clone();
     for value in all_values(graph) {

@@ -7,15 +7,15 @@ use frazil_ir::{Builder, Constant, Graph, NodeId, TypeId, TypeKind, ValueId, sym
 
 /// The replacement of a node.
 pub enum Replacement {
-    /// This value, for its only output.
+    /// The value that replaces the only output.
     Value(ValueId),
-    /// These values, one for each output.
+    /// The values that replace the outputs, one for each.
     Values(Vec<ValueId>),
     /// A constant, for its only output.
     Constant(Constant),
-    /// The operator of that name on those operands, with the same output type.
+    /// An operator, by name, on the given operands, with the same output type.
     Operator(&'static str, Vec<ValueId>),
-    /// A `prim::ListConstruct` of these elements.
+    /// A `prim::ListConstruct` of the given elements.
     List(Vec<ValueId>),
 }
 
@@ -42,8 +42,7 @@ pub fn replace(graph: &mut Graph, node: NodeId, replacement: Replacement) {
     graph.erase(node);
 }
 
-/// Calls `rewrite` for every node, in the order of the graph, and applies the results as long as there is fuel. Each rewrite is counted
-/// as `statistic`.
+/// Calls `rewrite` for every node, in the order of the graph, and applies the results while there is fuel. Each rewrite is counted as `statistic`.
 pub fn rewrite_nodes(
     graph: &mut Graph,
     cx: &mut PassContext<'_>,
@@ -63,10 +62,10 @@ pub fn rewrite_nodes(
     }
 }
 
-/// Removes nodes that a pass made unused, if it rewrote anything: `before` is the value of `statistic` from [`PassContext::counted`] at its start.
+/// Removes nodes that a pass made unused, if it rewrote anything. `before` is the value of `statistic` from [`PassContext::counted`] at the start of the pass.
 ///
 /// # Errors
-/// None; the type is that of passes.
+/// None; the return type is that of passes.
 pub fn clean_up(graph: &mut Graph, cx: &mut PassContext<'_>, statistic: &str, before: u64) -> Result<(), PassError> {
     if cx.counted(statistic) == before {
         return Ok(());
@@ -74,7 +73,7 @@ pub fn clean_up(graph: &mut Graph, cx: &mut PassContext<'_>, statistic: &str, be
     cx.run(&DeadCodeElimination::default(), graph)
 }
 
-/// Returns the node that defines `value`, if it is a `kind`.
+/// Returns the node that defines `value`, if it is of kind `kind`.
 pub fn built_by(graph: &Graph, value: ValueId, kind: frazil_ir::SymbolId) -> Option<NodeId> {
     graph.defining_node(value).filter(|n| graph.kind(*n) == kind)
 }

@@ -1,5 +1,5 @@
-//! Weights scaled by a factor for each output channel, computed when they are read: a model with folded batch norms needs no second copy of its
-//! weights as long as only the compiler reads them.
+//! Weights scaled by a factor per output channel, computed on reading. As long as only the compiler reads them, a model with folded batch norms needs no second
+//! copy of its weights.
 
 use super::fold::is_real;
 use frazil_ir::{DType, Device, Source, Storage, TensorData, TensorError, contiguous_strides};
@@ -25,13 +25,13 @@ impl Channels {
         self.weight.sizes.get(self.dim).copied().unwrap_or(0) * self.groups as i64
     }
 
-    /// Returns the number of adjacent elements with one output channel.
+    /// Returns the number of adjacent elements that belong to one output channel.
     fn run(&self) -> usize {
         let inner = self.weight.sizes.get(self.dim + 1..).unwrap_or_default();
         inner.iter().product::<i64>() as usize
     }
 
-    /// Returns the output channel of run number `run`.
+    /// Returns the output channel of the run with number `run`.
     fn channel(&self, run: usize) -> usize {
         let size = |dim: usize| self.weight.sizes.get(dim).map_or(1, |&size| size.max(1) as usize);
         match self.dim {
@@ -101,7 +101,7 @@ impl Scaled {
         }
     }
 
-    /// Calls `times` on each element in `bytes`, the first of which has index `first`, and its channel's factor.
+    /// Calls `times` on each element in `bytes` with its channel's factor. The first element has index `first`.
     fn each<const N: usize>(&self, bytes: &[u8], first: usize, times: impl Fn([u8; N], f64) -> [u8; N]) -> Vec<u8> {
         let mut out = Vec::with_capacity(bytes.len());
         let run = self.channels.run().max(1);

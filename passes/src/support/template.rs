@@ -3,7 +3,7 @@
 use frazil_ir::{BlockId, Builder, CopyMap, Graph, InsertPoint, ValueId};
 use std::collections::HashSet;
 
-/// A copy of a block that can be inserted into its graph any number of times. Making one takes time in the size of the block.
+/// A copy of a block that can be inserted into its graph any number of times. Creating one takes time in proportion to the size of the block.
 pub struct BlockTemplate {
     /// The block as a graph: its inputs are the block's parameters, then the values from outside that the block uses.
     graph: Graph,
@@ -29,7 +29,7 @@ impl BlockTemplate {
         }
     }
 
-    /// Inserts a copy of the nodes at `point` of the block's graph, with `parameters` for the block's. Returns the block's results.
+    /// Inserts a copy of the nodes at `point` of the block's graph, with `parameters` in place of the block's parameters. Returns the block's results.
     pub fn instantiate(&self, graph: &mut Graph, point: InsertPoint, parameters: &[ValueId]) -> Vec<ValueId> {
         let mut map = CopyMap::default();
         for (&input, &v) in self.graph.inputs().iter().zip(parameters.iter().chain(&self.outside)) {

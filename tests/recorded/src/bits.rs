@@ -1,4 +1,4 @@
-//! Comparison of tensors bit by bit, for two computations of one result inside of this compiler that may differ in the last place or the sign of a zero.
+//! Bitwise comparison of tensors, for two computations of one result by this compiler. They may differ in the last place or the sign of a zero.
 
 use frazil_ir::DType;
 use frazil_runtime::Tensor;
@@ -13,7 +13,8 @@ pub enum Within {
     Units(f64),
 }
 
-/// Returns the first difference of two lists of tensors: in number, dtypes, sizes, or elements. All NaNs are equal.
+/// Returns the first difference between two lists of tensors: in number, dtypes, sizes, or elements. All NaNs are
+/// equal.
 pub fn difference(want: &[Tensor], got: &[Tensor], within: Within) -> Option<String> {
     if want.len() != got.len() {
         return Some(format!("{} results instead of {}", got.len(), want.len()));
@@ -70,7 +71,7 @@ fn unit(dtype: DType) -> f64 {
     }
 }
 
-/// Returns the bytes of a component of an element; complex elements have two.
+/// Returns the size in bytes of a component of an element; complex elements have two components.
 fn component(dtype: DType) -> usize {
     match dtype.is_complex() {
         true => dtype.size() / 2,

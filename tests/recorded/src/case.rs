@@ -10,7 +10,7 @@ use crate::compare::Tolerance;
 use crate::tensors::Tensors;
 use crate::value::Outcome;
 
-/// A model with calls that are made in order on one instance of it.
+/// A model with calls that run in order on one instance of it.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// `NAME` of a model, `FOLDER/ID` of an operator's case.
@@ -73,7 +73,7 @@ pub fn model(name: String, folder: PathBuf) -> Result<Case, RecordedError> {
     })
 }
 
-/// Returns the operator cases below a folder: a folder for each operator, whose `cases.json` names the archives beside it.
+/// Returns the operator cases below a folder. It has a folder for each operator, whose `cases.json` lists the archives beside it.
 pub fn operators(folder: &Path) -> Result<Vec<Case>, RecordedError> {
     let mut cases = Vec::new();
     for (operator, folder) in subfolders(folder)? {

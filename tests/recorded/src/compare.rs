@@ -1,8 +1,8 @@
 //! Comparison of results.
 //!
-//! Kinds, dtypes and shapes must be the same; integers, bools and strings must be equal; floating-point numbers may differ by `atol + rtol *
-//! |want|`, where NaN equals NaN and infinities only equal themselves. A call that should raise must raise, with a text that contains the
-//! recorded one if the program itself raised. Strides and the declared element types of containers are not compared.
+//! Kinds, dtypes and shapes must be the same. Integers, bools and strings must be equal. Floating-point numbers may differ by
+//! `atol + rtol * |want|`; NaN equals NaN, and infinities only equal themselves. A call that should raise must raise. If the program itself raised, the
+//! text must contain the recorded one. Strides and the declared element types of containers are not compared.
 
 use frazil_ir::DType;
 use frazil_runtime::Tensor;
@@ -14,11 +14,11 @@ use crate::value::{Outcome, kind};
 /// The tolerance for floating-point numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
-    /// Relative to the expected number.
+    /// Tolerance relative to the expected number.
     pub rtol: f64,
-    /// Absolute.
+    /// Absolute tolerance.
     pub atol: f64,
-    /// Both, for 16-bit elements, if they have a tolerance of their own.
+    /// The tolerance for 16-bit elements, relative and absolute, if it differs.
     pub half: Option<f64>,
 }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// A recorded case, or a value of one, that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordedError {
-    /// A file or folder that cannot be read.
+    /// A file or folder that could not be read.
     #[error("cannot read {path}: {source}")]
     Read {
         /// The file.
@@ -59,7 +59,7 @@ pub enum RecordedError {
     /// A tensor that cannot be created.
     #[error("tensor `{name}`: {source}")]
     Tensor {
-        /// Its name.
+        /// The name of the tensor.
         name: String,
         /// The reason.
         #[source]

@@ -45,7 +45,8 @@ impl Random {
         &items[self.below(items.len() as u64) as usize]
     }
 
-    /// Returns a dense tensor of such numbers, converted to `dtype`. With `specials`, one element in seven is NaN, an infinity or the negative zero.
+    /// Returns a dense tensor of numbers from [`double`](Self::double), converted to `dtype`. With `specials`, one element in seven is NaN, an infinity or
+    /// negative zero.
     pub fn tensor(&mut self, dtype: DType, sizes: &[i64], specials: bool) -> Tensor {
         let numel = sizes.iter().product::<i64>();
         let special = [f64::NAN, f64::INFINITY, -0.0, f64::NEG_INFINITY];
@@ -58,7 +59,7 @@ impl Random {
         tensor.to_dtype(dtype).expect("numbers convert")
     }
 
-    /// Integers from 0 to `below - 1`.
+    /// Returns a tensor of integers from 0 to `below - 1`.
     pub fn indices(&mut self, sizes: &[i64], below: u64) -> Tensor {
         let numel = sizes.iter().product::<i64>();
         let elements: Vec<i64> = (0..numel).map(|_| self.below(below) as i64).collect();

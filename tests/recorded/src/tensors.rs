@@ -34,13 +34,13 @@ impl Tensors {
     /// Opens `tensors.safetensors` in the folder of the case file `case`.
     ///
     /// # Errors
-    /// As [`Tensors::open`].
+    /// See [`Tensors::open`].
     pub fn beside(case: &Path) -> Result<Tensors, RecordedError> {
         Tensors::open(&case.with_file_name("tensors.safetensors"))
     }
 
-    /// Fails if `json` was written together with other tensors: both contain the checksum of the tensors under the key `crc32`, if they were
-    /// written by [`Results::finish`](crate::value::Results::finish).
+    /// Checks that `json` and the tensors were written together. Both contain the checksum of the tensors under the key `crc32`, if
+    /// [`Results::finish`](crate::value::Results::finish) wrote them.
     ///
     /// # Errors
     /// If the checksums differ.
@@ -56,7 +56,7 @@ impl Tensors {
         }
     }
 
-    /// Returns a copy of the tensor under `key`.
+    /// Returns a copy of the tensor with the key `key`.
     ///
     /// # Errors
     /// If there is none, if its dtype has no counterpart, or if the file has changed since it was opened.
@@ -87,7 +87,7 @@ fn checksum_text(checksum: u32) -> String {
     format!("{checksum:08x}")
 }
 
-/// Returns the bytes of a `.safetensors` file with `tensors`, and the checksum in its metadata: of all these bytes with zeros in its place.
+/// Returns the bytes of a `.safetensors` file with `tensors`, and the checksum in its metadata. The checksum covers all these bytes, with zeros in its place.
 ///
 /// # Errors
 /// If the format has no name for a dtype, or a tensor's elements cannot be copied.

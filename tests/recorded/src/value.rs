@@ -16,9 +16,9 @@ use serde_json::{Map, Value as Json, json};
 /// The outcome of a call.
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// It returned a value.
+    /// The call returned a value.
     Value(Value),
-    /// It raised an exception.
+    /// The call raised an exception.
     Raises {
         /// The exception's text.
         text: String,
@@ -129,7 +129,7 @@ fn only_member(json: &Json) -> Option<(&str, &Json)> {
     members.next().is_none().then_some((key.as_str(), value))
 }
 
-/// Returns a number, or the name of one that JSON cannot represent.
+/// Returns the value of a JSON number, or of a string for a value that JSON cannot represent.
 fn float(json: &Json) -> Option<f64> {
     match json {
         Json::String(name) => match name.as_str() {
@@ -142,7 +142,7 @@ fn float(json: &Json) -> Option<f64> {
     }
 }
 
-/// Returns the inverse of [`float`].
+/// Returns the JSON of a number: the inverse of [`float`].
 fn written(number: f64) -> Json {
     match number {
         number if number.is_nan() => "nan".into(),

@@ -1,4 +1,4 @@
-//! The `jit-run` program, which contains all other tools too; see [`frazil_tools::multicall`].
+//! The `jit-run` program, which also contains all other tools; see [`frazil_tools::multicall`].
 
 fn main() {
     frazil_tools::leave(frazil_tools::multicall::main("jit-run"))

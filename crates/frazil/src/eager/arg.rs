@@ -64,7 +64,7 @@ impl<'a> From<&Arg<'a>> for Arg<'a> {
 }
 
 impl From<DType> for Arg<'_> {
-    /// Schemas take dtypes by number.
+    /// Converts a dtype to its number, as schemas represent dtypes.
     fn from(dtype: DType) -> Self {
         Arg::Value(Value::Int(dtype.code()))
     }

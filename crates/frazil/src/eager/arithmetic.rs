@@ -38,7 +38,7 @@ binary! {
     BitXor bitxor "aten::__xor__";
 }
 
-/// A number on the left: it is added or multiplied from the right, and subtracted or divided as PyTorch's reflected methods do.
+/// Implements arithmetic with a number on the left. It is added or multiplied from the right; subtraction and division are PyTorch's reflected methods.
 macro_rules! numbers {
     ($($number:ty)*) => {$(
         impl Add<&Var> for $number {

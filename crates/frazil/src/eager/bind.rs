@@ -18,16 +18,16 @@ pub(super) struct Family {
 pub(super) struct Overload {
     schema: Arc<FunctionSchema>,
     formals: Vec<Formal>,
-    /// Number of leading arguments that include all required ones.
+    /// Number of leading arguments up to the last required one.
     required: usize,
-    /// Number of leading arguments that may be given by position.
+    /// Number of leading arguments that may be positional.
     positional: usize,
     pub(super) output_types: SmallVec<[TypeId; 2]>,
     /// The operator, looked up at the first call.
     operator: OnceLock<Option<Operator>>,
 }
 
-/// A formal argument of the schema.
+/// A formal argument of an operator.
 struct Formal {
     name: Box<str>,
     ty: TypeId,
@@ -36,14 +36,14 @@ struct Formal {
     default: Option<Value>,
 }
 
-/// Arguments by position.
+/// Positional arguments.
 pub(super) type Positional<'a> = SmallVec<[Arg<'a>; 3]>;
 
 /// The reason why no overload matches a call.
 pub(super) enum NoMatch {
-    /// The overload that fits has no semantics.
+    /// An overload matches, but has no semantics.
     NoSemantics(String),
-    /// No overload fits; the schemas of all are listed.
+    /// No overload matches; lists all schemas.
     Arguments(Vec<String>),
 }
 
@@ -65,7 +65,8 @@ impl Family {
         (!overloads.is_empty()).then_some(Family { overloads })
     }
 
-    /// Returns the first overload that fits exactly, else the first that fits with conversions, with its operator.
+    /// Returns the first overload that matches exactly, else the first that matches with conversions, with its
+    /// operator.
     pub(super) fn bind(
         &self,
         ops: &Ops,
@@ -113,19 +114,19 @@ impl Overload {
         }
     }
 
-    /// Returns the named argument for formal argument `i`.
+    /// Returns the keyword argument for formal argument `i`.
     fn by_name<'a, 'b>(&self, i: usize, named: &'a [(&str, Arg<'b>)]) -> Option<&'a Arg<'b>> {
         let name = &self.formals.get(i)?.name;
         named.iter().find(|(n, _)| *n == &**name).map(|(_, arg)| arg)
     }
 
-    /// Returns the value of each argument, `None` for those that take their defaults.
+    /// Returns the passed value of each argument, `None` for those with a default.
     pub(super) fn given<'a>(&self, positional: &[Arg<'a>], named: &[(&str, Arg<'a>)]) -> Vec<Option<Arg<'a>>> {
         let each = |i| positional.get(i).or_else(|| self.by_name(i, named)).cloned();
         (0..self.formals.len()).map(each).collect()
     }
 
-    /// Converts all arguments for the operator. The overload must fit them.
+    /// Converts all arguments for the operator. The overload must match them.
     pub(super) fn args<'f>(
         &'f self,
         ctx: &Context,
@@ -180,7 +181,7 @@ impl Overload {
     }
 }
 
-/// Returns how well `arg` fits an argument of type `ty`. With `broadcast`, a number also fits a list of numbers.
+/// Returns how well `arg` matches an argument of type `ty`. With `broadcast`, a number also matches a list of numbers.
 fn fit(ctx: &Context, ty: TypeId, broadcast: bool, arg: &Arg<'_>) -> Option<Fit> {
     let exact = |holds: bool| holds.then_some(Fit::Exact);
     let converted = |holds: bool| holds.then_some(Fit::Converted);
@@ -215,7 +216,7 @@ fn is_integer(tensor: &Tensor) -> bool {
     tensor.numel() == 1 && tensor.dtype().is_integral()
 }
 
-/// Converts an argument that [`fit`]s for the operator.
+/// Converts an argument for the operator. It must match (see [`fit`]).
 fn value(ctx: &Context, formal: &Argument, arg: &Arg<'_>) -> Value {
     let repeated = formal.broadcast.unwrap_or(1) as usize;
     typed(ctx, formal.ty, repeated, arg)

@@ -13,7 +13,7 @@ use std::ops::Deref;
 use std::panic::Location;
 use std::sync::Arc;
 
-/// A call of an operator that has not run yet. Arguments by name are added by methods of their names or by [`OpCall::with`].
+/// A call of an operator that has not run yet. Keyword arguments are added by methods of their names or by [`OpCall::with`].
 ///
 /// ```
 /// # use frazil::{Session, Tensor};
@@ -35,7 +35,7 @@ pub struct OpCall<'a> {
 
 /// The operator of a call.
 pub(super) enum Name {
-    /// An operator that has a method, by its index among them.
+    /// An operator with a method of its own, by its index in the table of methods.
     Known(usize),
     Other(Box<str>),
 }
@@ -62,7 +62,7 @@ impl<'a> OpCall<'a> {
         }
     }
 
-    /// Adds the next argument by position.
+    /// Adds a positional argument.
     ///
     /// ```
     /// # use frazil::{Session, Tensor};
@@ -77,7 +77,7 @@ impl<'a> OpCall<'a> {
         self
     }
 
-    /// Adds the argument called `name`.
+    /// Adds the keyword argument `name`.
     ///
     /// ```
     /// # use frazil::{Session, Tensor};
@@ -202,7 +202,7 @@ impl<'a> OpCall<'a> {
         Ok(self.run()?.0.into_vec())
     }
 
-    /// Runs the call. Returns the results with the operators that they belong to.
+    /// Runs the call. Returns the results, with the operators of the session.
     fn run(&self) -> Result<(Results, &Ops)> {
         let OpCall {
             operator: name,
@@ -244,7 +244,7 @@ impl<'a> OpCall<'a> {
         Ok((results, ops))
     }
 
-    /// Returns the recording operators if an argument comes from a function that is being traced.
+    /// Returns the recording operators if an argument belongs to a function that is being traced.
     fn recording(&self) -> Option<&Ops> {
         fn find<'b>(arg: &'b Arg<'_>) -> Option<&'b Ops> {
             match arg {
@@ -266,7 +266,7 @@ impl<'a> OpCall<'a> {
     }
 }
 
-/// A reference to an operator's overloads, by the place where they are cached.
+/// A reference to an operator's overloads, from either cache.
 enum Found<'f> {
     Known(&'f Family),
     Other(Arc<Family>),

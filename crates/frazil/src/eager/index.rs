@@ -24,7 +24,7 @@ pub enum Index {
     At(Arg<'static>),
     /// `start:end:step`; negative bounds count from the end.
     Slice(Option<Arg<'static>>, Option<Arg<'static>>, i64),
-    /// `...`: all dimensions that the other indices leave.
+    /// `...`: all dimensions without an index of their own.
     Ellipsis,
     /// `None`: a new dimension of extent 1.
     NewAxis,
@@ -161,7 +161,7 @@ impl Var {
         call.call().map(drop)
     }
 
-    /// Returns the view that the indices other than tensors make, and the tensors that then index its dimensions.
+    /// Returns the view that the indices other than tensors select, and the index tensors for its dimensions.
     #[track_caller]
     fn view_at(&self, indices: Vec<Index>) -> Result<(Var, Vec<Arg<'static>>)> {
         let used = indices

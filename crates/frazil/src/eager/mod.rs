@@ -112,7 +112,7 @@ impl Session {
 }
 
 impl Ops {
-    /// Returns a variable that holds `tensor`, whose memory it shares.
+    /// Returns a new variable with `tensor`, whose memory it shares.
     ///
     /// ```
     /// # use frazil::{Session, Tensor};
@@ -132,7 +132,7 @@ impl Ops {
         }
     }
 
-    /// Returns the variable in `value`; `None` if it is not a tensor.
+    /// Returns the variable in `value`; `None` if the value is not a tensor.
     ///
     /// ```
     /// # use frazil::{Session, Tensor, Value};
@@ -163,7 +163,7 @@ impl Ops {
         self.var(Tensor::scalar(dtype, value))
     }
 
-    /// Starts a call of any operator by its name with namespace: `aten::add`, `mine::swish`. The result takes the arguments.
+    /// Starts a call of any operator by its qualified name: `aten::add`, `mine::swish`. Arguments are added to the returned call.
     ///
     /// ```
     /// # use frazil::{Session, Tensor};
@@ -178,7 +178,7 @@ impl Ops {
         OpCall::new(self, call::Name::Other(operator.into()))
     }
 
-    /// Starts a call of an operator that has a method, as [`Ops::start`] does.
+    /// Starts a call of an operator with a method, by its index, as [`Ops::start`] does.
     #[track_caller]
     #[inline]
     fn start_known(&self, number: usize) -> OpCall<'_> {
@@ -225,8 +225,8 @@ impl Ops {
         self.recorder.is_some()
     }
 
-    /// Sets the source location of the following calls, for the graph that is being recorded and for warnings: a file and a line, or none. This is for calls
-    /// from another language; others have their location in Rust.
+    /// Sets the source location of the following calls, for the recorded graph and for warnings: a file and a line, or none. It is meant for calls from another
+    /// language; other calls have their location in Rust.
     ///
     /// ```
     /// # use frazil::{Session, Tensor, trace::TraceOptions};
@@ -243,7 +243,7 @@ impl Ops {
         self.record(|r| r.set_place(place));
     }
 
-    /// Calls `note` with the recorder, if there is one.
+    /// Calls `note` with the recorder, if calls are being recorded.
     pub(crate) fn record<R>(&self, note: impl FnOnce(&mut Recorder) -> R) -> Option<R> {
         let recorder = self.recorder.as_ref()?;
         Some(note(&mut recorder.lock().unwrap_or_else(PoisonError::into_inner)))
@@ -271,7 +271,7 @@ impl Var {
         self.cell.get()
     }
 
-    /// Returns the operators that its methods call.
+    /// Returns the operators of the variable's session, which its methods call.
     ///
     /// ```
     /// # use frazil::{Session, Tensor, eager::Var};
@@ -305,14 +305,14 @@ impl Var {
         self.ops.start(operator).positional(self)
     }
 
-    /// Starts a call of an operator that has a method, as [`Var::start`] does.
+    /// Starts a call of an operator with a method, by its index, as [`Var::start`] does.
     #[track_caller]
     #[inline]
     fn start_known(&self, number: usize) -> OpCall<'_> {
         self.ops.start_known(number).positional(self)
     }
 
-    /// Names the value in a graph that is being recorded. PyTorch's tracer takes these names from Python's variables.
+    /// Names the value in the graph that is being recorded. PyTorch's tracer uses the names of Python's variables.
     ///
     /// ```
     /// # use frazil::{Session, Tensor, trace::TraceOptions};
@@ -328,15 +328,15 @@ impl Var {
         self
     }
 
-    /// Returns the sizes as plain numbers: constants in a graph that is being recorded.
+    /// Returns the sizes as plain numbers, which are constants in a recorded graph.
     ///
     /// See [`Var::size`] for an example.
     pub fn sizes(&self) -> Vec<i64> {
         self.get().sizes().to_vec()
     }
 
-    /// Returns the size of dimension `dim`, which counts from the end if it is negative, as a 0-d tensor that converts to a number where one is
-    /// required. A graph that is being recorded computes it from its input.
+    /// Returns the size of dimension `dim`, counted from the end if it is negative, as a 0-d tensor. It converts to a number where one is required. A recorded
+    /// graph computes it from its input.
     ///
     /// ```
     /// # use frazil::{Session, Tensor};
@@ -413,7 +413,7 @@ impl Var {
         self.get().to_f64_vec()
     }
 
-    /// Warns, in a traced function, that following code may depend on a value that is not in the graph.
+    /// In a traced function, warns that later code may depend on a value that is not in the graph.
     #[track_caller]
     fn leaves_the_trace(&self, kind: &str) {
         let place = std::panic::Location::caller();
@@ -427,7 +427,7 @@ impl fmt::Debug for Var {
     }
 }
 
-/// Returns the index of an operator that has a method, for constants: a name without a method does not compile.
+/// Returns the index of an operator with a method. In a constant, a name without a method is a compile error.
 const fn known(name: &str) -> usize {
     let mut number = 0;
     while !is(NAMES[number].as_bytes(), name.as_bytes()) {

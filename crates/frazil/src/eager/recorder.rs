@@ -17,15 +17,16 @@ use std::collections::HashMap;
 use std::panic::Location;
 use std::sync::Arc;
 
-/// A graph that grows with every call.
+/// A graph under construction, with a node per call.
 pub(crate) struct Recorder {
     ctx: Arc<Context>,
     graph: Graph,
-    /// The value of each variable, by the variable's address; the variable is kept so that its address is not reused.
+    /// The value of each variable, by the variable's address. The variable is kept alive so that its address is not
+    /// reused.
     values: HashMap<usize, (ValueId, TensorCell)>,
     /// Values by name.
     names: HashMap<String, ValueId>,
-    /// One more than the last number that was assigned to a name, as PyTorch counts.
+    /// For each name, one more than the last number that was appended to it, as in PyTorch.
     numbers: HashMap<String, Option<u32>>,
     /// Dotted paths of parameters and buffers, by the address of their variable.
     attributes: HashMap<usize, String>,
@@ -37,15 +38,15 @@ pub(crate) struct Recorder {
     /// Functions that are recorded as calls, by name.
     pub functions: IndexMap<SymbolId, Function>,
     pub warnings: Vec<TracerWarning>,
-    /// Records in-place operators as the variants that return new tensors.
+    /// Whether in-place operators are recorded as the variants that return new tensors.
     force_outplace: bool,
-    /// Source location of the calls, if it is not taken from Rust: a file and a line, or none.
+    /// Source location of the calls: a file and a line, or none. If unset, the location in Rust is used.
     place: Option<Option<(String, u32)>>,
     failure: Option<frazil_runtime::export::ExportError>,
 }
 
 impl Recorder {
-    /// Returns a recorder of a function with these inputs; of a method, if there are classes.
+    /// Returns a recorder of a function; of a method, if `classes` is not empty.
     pub fn new(ctx: &Arc<Context>, classes: HashMap<String, TypeId>, force_outplace: bool) -> Recorder {
         let mut graph = Graph::new(Arc::clone(ctx));
         let mut objects = HashMap::new();
@@ -72,7 +73,7 @@ impl Recorder {
         }
     }
 
-    /// Adds an input of the graph for a variable.
+    /// Adds a graph input for a variable.
     pub fn input(&mut self, cell: &TensorCell, name: &str) {
         let value = self.graph.add_input(type_of(&self.ctx, &cell.get()));
         self.name_value(value, name);
@@ -150,7 +151,7 @@ impl Recorder {
         }
     }
 
-    /// Warns that a tensor's elements leave the trace.
+    /// Warns that a tensor's elements are used outside of the trace.
     pub fn leaves(&mut self, _cell: &TensorCell, kind: &str, place: &Location<'_>) {
         self.warn(
             WarningKind::Value,
@@ -372,8 +373,8 @@ impl Recorder {
         }
     }
 
-    /// Warns if an in-place operator, which the graph may have out of place, writes to memory that other variables refer to. As in PyTorch,
-    /// variables count that still exist, and the written one itself.
+    /// Warns if an in-place operator that is recorded out of place writes to memory of other variables. As in PyTorch, the count includes all variables that
+    /// still exist and the written one.
     fn warn_of_shared_write(&mut self, values: &[Value], operator: SymbolId, place: &Location<'_>) {
         let ctx = Arc::clone(&self.ctx);
         let name = ctx.name(operator).rsplit(':').next().unwrap_or_default();

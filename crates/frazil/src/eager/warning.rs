@@ -8,7 +8,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WarningKind {
-    /// A value left the trace: a branch or a number may depend on it.
+    /// A value was used outside of the trace: a branch or a number may depend on it.
     Value,
     /// A write to memory that other tensors refer to is recorded out of place.
     SharedWrite,
@@ -33,7 +33,8 @@ pub enum WarningKind {
 pub struct TracerWarning {
     /// The kind of the warning.
     pub kind: WarningKind,
-    /// Its place in the traced program: `src/main.rs:10`. Empty if it concerns the whole program.
+    /// Source location in the traced program, such as `src/main.rs:10`. Empty if the warning concerns the whole
+    /// program.
     pub place: String,
     /// The message.
     pub text: String,

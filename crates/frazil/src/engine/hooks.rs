@@ -21,11 +21,11 @@ use tracing::warn;
 /// See [`Engine::register_forward_pre_hook_with`](crate::Engine::register_forward_pre_hook_with) for an example.
 #[derive(Clone, Debug, Default)]
 pub struct CallArguments {
-    /// The dotted path of the called module; empty for the engine's own. A value that hooks return here is ignored.
+    /// The dotted path of the called module; empty for the engine's own. Hooks cannot change it.
     pub module: String,
-    /// Arguments by position.
+    /// Positional arguments.
     pub args: Vec<Value>,
-    /// Arguments by name, in the order of the call.
+    /// Keyword arguments, in the order of the call.
     pub kwargs: Vec<(String, Value)>,
 }
 
@@ -130,12 +130,12 @@ pub type Hook = Box<dyn FnMut(&CallArguments, &Value) -> Result<Option<Value>, C
 pub struct HookOptions {
     /// Dotted path of the module; empty for the engine's own.
     pub module: String,
-    /// Runs the hook around every module that the caller calls, before that module's hooks, including scripted ones
-    /// (`torch.nn.modules.module.register_module_forward_hook`); `module` is ignored then.
+    /// Runs the hook around every module that the caller calls, including scripted ones, before that module's hooks
+    /// (`torch.nn.modules.module.register_module_forward_hook`). `module` is ignored then.
     pub all_modules: bool,
     /// Runs the hook before the hooks that are already registered.
     pub prepend: bool,
-    /// Runs a forward hook even if the call raises. It receives `None` if there is no result.
+    /// Runs a forward hook even if the call raises. If there is no result, it receives `None`.
     pub always_call: bool,
 }
 
@@ -155,7 +155,7 @@ pub struct HookId(u64);
 /// A module of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Receiver {
-    /// The root module. The model need not be read for it.
+    /// The root module. The model does not have to be read for it.
     Root,
     /// A submodule.
     Object(ObjectId),
@@ -163,7 +163,7 @@ pub(crate) enum Receiver {
     All,
 }
 
-/// A hook, which runs on one thread at a time.
+/// A hook with a lock: it runs on one thread at a time.
 struct Turns<H> {
     hook: Mutex<H>,
     /// The thread that runs it, if any.
@@ -221,7 +221,7 @@ struct Table {
     modules: HashMap<Receiver, OfModule>,
 }
 
-/// The hooks of an engine. None of its locks is held while a hook runs.
+/// The hooks of an engine. No lock is held while a hook runs.
 #[derive(Default)]
 pub(crate) struct Hooks {
     /// The number of hooks: most engines have none.
@@ -291,7 +291,7 @@ impl Hooks {
         count > 0
     }
 
-    /// Runs the pre-hooks of `of` alone, each of which may change the arguments; stops at the first that fails.
+    /// Runs the pre-hooks of `of` alone, each of which may change the arguments. Stops at the first error.
     pub(crate) fn before(&self, of: Receiver, call: &mut CallArguments) -> Result<(), CallError> {
         let hooks = lock(&self.table).modules.get(&of).map(|hooks| hooks.before.clone());
         for (_, hook) in hooks.unwrap_or_default() {
@@ -303,7 +303,7 @@ impl Hooks {
         Ok(())
     }
 
-    /// Runs the forward hooks of `of` alone, each of which may change the result, and counts those that were called.
+    /// Runs the forward hooks of `of` alone, each of which may change the result. Counts the called hooks.
     pub(crate) fn after(
         &self,
         of: Receiver,
@@ -320,7 +320,7 @@ impl Hooks {
         Ok(())
     }
 
-    /// Runs the forward hooks with `always_call` after the first `called`, for a call that raised. Their errors are logged.
+    /// Runs the forward hooks with `always_call` for a call that raised, except the first `called` ones. Their errors are logged.
     pub(crate) fn always(&self, of: Receiver, call: &CallArguments, mut result: Value, called: usize) {
         let hooks = [Receiver::All, of].into_iter().flat_map(|of| self.after_of(of));
         for After { hook, .. } in hooks.skip(called).filter(|hook| hook.always_call) {

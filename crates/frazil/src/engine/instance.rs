@@ -1,4 +1,4 @@
-//! The model of an engine, which is read and frozen when it is first needed.
+//! The model of an engine, which is read and frozen on first use.
 
 use crate::engine::hooks::{HookOptions, Receiver};
 use crate::engine::options::{EngineKind, EngineOptions};
@@ -15,14 +15,14 @@ use frazil_syntax::FileIdentity;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The model that an engine was made from.
+/// The source of an engine's model.
 pub(crate) struct ModelSource {
     session: Session,
-    /// The identity of the file that contains the unchanged model.
+    /// Identity of the file with the unchanged model.
     origin: Option<FileIdentity>,
     /// The path of the file.
     path: PathBuf,
-    /// The model, if it was read before the engine was made.
+    /// The model, if it was read before the engine was created.
     given: Option<Model>,
     /// Whether the model is put into evaluation mode.
     pub(crate) eval: bool,
@@ -43,7 +43,7 @@ impl ModelSource {
         }
     }
 
-    /// Returns the source for the archive at `path`, which is read when it is needed.
+    /// Returns the source for the archive at `path`, which is read on first use.
     pub(crate) fn archive(session: &Session, path: &Path, origin: FileIdentity) -> ModelSource {
         ModelSource {
             session: session.clone(),
@@ -68,7 +68,7 @@ impl ModelSource {
         &self.session
     }
 
-    /// Returns the model, which is read now if it has not been.
+    /// Returns the model. Reads it on first use.
     fn read(&self) -> Result<&Model> {
         self.read.get_or_make(|| self.read_now())
     }
@@ -97,10 +97,10 @@ impl ModelSource {
     }
 }
 
-/// Makes a delegate for an interpreter with the operators of a registry.
+/// A function that creates a delegate for an interpreter with the operators of a registry.
 pub(crate) type MakeDelegate = Box<dyn Fn(&Arc<Registry>) -> Arc<dyn Delegate> + Send + Sync>;
 
-/// The model that runs. With a directory of compiled code, it is read and frozen only when a method must be compiled or interpreted.
+/// The model as it runs. With a directory of compiled code, it is read and frozen only when a method must be compiled or interpreted.
 pub(crate) struct Instance {
     source: ModelSource,
     options: EngineOptions,
@@ -109,16 +109,16 @@ pub(crate) struct Instance {
     running: Once<Running>,
 }
 
-/// Methods and modules that calls through one handle have named so far.
+/// Methods and modules that have been called through one handle, by name.
 #[derive(Default)]
 pub(crate) struct Names {
-    /// Methods.
+    /// Signatures of the methods.
     signatures: Vec<(String, Arc<Signature>)>,
-    /// Modules, by path.
+    /// Modules that have been called, by path.
     called: Vec<(String, Arc<CalledModule>)>,
 }
 
-/// The methods that a call of a module runs before and after `forward`, in order: its scripted hooks.
+/// The scripted hooks of a module: methods that run before and after `forward`, in order.
 #[derive(Default)]
 pub(crate) struct OwnHooks {
     pub(crate) before: Vec<String>,
@@ -142,7 +142,7 @@ impl OwnHooks {
     }
 }
 
-/// A module that is called as a module, not by one of its methods.
+/// A module that is called directly, with its hooks.
 pub(crate) struct CalledModule {
     pub(crate) receiver: Receiver,
     pub(crate) path: String,
@@ -151,15 +151,15 @@ pub(crate) struct CalledModule {
     pub(crate) own: OwnHooks,
 }
 
-/// A model that is ready to run.
+/// A model that can run.
 pub(crate) struct Running {
-    /// Frozen, for native engines.
+    /// The model. For native engines, it is frozen.
     pub(crate) model: Model,
     pub(crate) interpreter: Interpreter,
 }
 
 impl Instance {
-    /// Makes an instance; `subgraphs` compiles subgraphs of methods that do not run natively as a whole.
+    /// Returns an instance. `subgraphs` compiles subgraphs of methods that do not run natively as a whole.
     pub(crate) fn new(source: ModelSource, options: &EngineOptions, subgraphs: Option<MakeDelegate>) -> Instance {
         Instance {
             source,
@@ -169,7 +169,7 @@ impl Instance {
         }
     }
 
-    /// Returns the receiver of hooks with these options. The model is not read if it is the root.
+    /// Returns the receiver of hooks with these options. The model is not read for the root module.
     ///
     /// # Errors
     /// If there is no module of that path.
@@ -188,7 +188,7 @@ impl Instance {
         &self.source
     }
 
-    /// Returns the model before freezing, read now if it has not been. Its methods have the same types as those of the model that runs.
+    /// Returns the model before freezing, which is read on first use. Its methods have the same types as those of the model that runs.
     pub(crate) fn model(&self) -> Result<&Model> {
         self.source.read()
     }
@@ -196,7 +196,7 @@ impl Instance {
     /// Checks the backing file. Callers must do this before they return a result.
     ///
     /// # Errors
-    /// If the archive that the model was read from has changed since it was loaded.
+    /// If the model's archive has changed since it was loaded.
     pub(crate) fn check(&self) -> Result<()> {
         match self.source.known() {
             Some(model) => model.backing().check(),
@@ -227,7 +227,7 @@ impl Names {
         Ok(signature)
     }
 
-    /// Returns the module at `path`: the root for the empty path, or a submodule. `None` if a method has that path, or there is nothing. Reads the model.
+    /// Returns the module at `path`: the root for the empty path, or a submodule. `None` if the path denotes a method or nothing. Reads the model.
     pub(crate) fn module_called(&mut self, instance: &Instance, path: &str) -> Result<Option<Arc<CalledModule>>> {
         if self.signatures.iter().any(|(name, _)| name == path) {
             return Ok(None);
@@ -268,7 +268,7 @@ impl Running {
     }
 }
 
-/// Freezes the model, keeping everything that will be called; a frozen model is returned unchanged. A module in training mode, or one that chooses its
+/// Freezes the model, and preserves everything that will be called. A frozen model is returned unchanged. A module in training mode, or one that selects its
 /// submodules at run time, cannot be frozen and is only inlined: its methods are compiled with attributes as inputs.
 fn freeze_for(model: &Model, options: &EngineOptions) -> Result<Model> {
     let inlined = || {
@@ -294,7 +294,7 @@ fn freeze_for(model: &Model, options: &EngineOptions) -> Result<Model> {
     }
 }
 
-/// Returns the names that freezing keeps, in order. It always keeps `forward` if there is one. Without `forward` and other names, it keeps all methods.
+/// Returns the names that freezing preserves, in order: always `forward` if there is one. Without `forward` and other names, all methods are preserved.
 pub(crate) fn kept(options: &EngineOptions) -> Vec<String> {
     let methods = options.methods.iter().filter(|name| *name != "forward");
     let mut names: Vec<String> = methods.chain(&options.preserve).cloned().collect();

@@ -1,4 +1,4 @@
-//! Engines: call the methods of a model, natively or in the reference interpreter.
+//! Engines, which run the methods of a model natively or in the reference interpreter.
 
 pub(crate) mod hooks;
 mod instance;
@@ -29,7 +29,7 @@ use std::time::Duration;
 
 /// An instance of a model whose methods can be called. Changes that a call makes are visible to the next one.
 ///
-/// An engine runs one call at a time. [`share`](Self::share) makes handles on the same instance for other threads.
+/// An engine runs one call at a time. [`share`](Self::share) returns handles of the same instance for other threads.
 ///
 /// ```
 /// # use frazil::{FreezeOptions, Value};
@@ -89,12 +89,12 @@ impl Engine {
 
     /// Returns another handle on this instance of the model, for concurrent calls on another thread.
     ///
-    /// Handles share the model and its objects, hooks, notes, and compiled code: changes by a call through one of them are visible to later calls
-    /// through the others. Code and weights are in memory once, and each call signature is compiled once, while other threads that need it wait. Each
-    /// handle has its own workspace. A handle that has not been called needs almost no memory.
+    /// Handles share the model and its objects, hooks, notes, and compiled code: changes by a call through one handle are visible to later calls through the
+    /// others. Code and weights are in memory once. Each call signature is compiled once; other threads that need it wait. Each handle has its own workspace. A
+    /// handle that has not been called needs almost no memory.
     ///
-    /// Concurrent calls that change the same attribute or tensor leave the changes of one of them, or some of each, as in PyTorch. A hook runs on one
-    /// thread at a time.
+    /// After concurrent changes of the same attribute or tensor, the changes of one call are visible, or some of each, as in PyTorch. A hook runs on one thread
+    /// at a time.
     ///
     /// ```
     /// # use frazil::Value;
@@ -133,7 +133,7 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// If it cannot be frozen, or read: an engine with a `cache_dir` reads it when it is first needed.
+    /// If it cannot be frozen, or read: an engine with a `cache_dir` reads it on first use.
     pub fn model(&mut self) -> Result<&Model> {
         let _inside = frazil_rt::gate::enter()?;
         Ok(&self.shared.instance.running()?.model)
@@ -158,7 +158,7 @@ impl Engine {
     }
 
     /// Calls the method `method`; a dotted path (`encoder.forward`) calls one of a submodule, which must be in [`EngineOptions::methods`]. Arguments are
-    /// checked and converted as PyTorch does for arguments from Python; missing ones take their defaults. No hooks run, not even for `forward`: see
+    /// checked and converted as PyTorch does for arguments from Python; missing ones have their defaults. No hooks run, not even for `forward`: see
     /// [`call_module`](Self::call_module). The path of a submodule without a method's name (`encoder`) calls the submodule, with its hooks.
     ///
     /// ```
@@ -180,7 +180,7 @@ impl Engine {
         self.call_with(method, args, &[])
     }
 
-    /// Calls `method` with arguments by position and by name; missing ones take their defaults.
+    /// Calls `method` with positional and keyword arguments; missing ones have their defaults.
     ///
     /// ```
     /// # use frazil::Value;
@@ -195,7 +195,7 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// As [`call`](Self::call).
+    /// See [`call`](Self::call).
     pub fn call_with(&mut self, method: &str, args: &[Value], named: &[(&str, Value)]) -> Result<Value, CallError> {
         let _inside = frazil_rt::gate::enter().map_err(Error::from)?;
         let limits = self.limits();
@@ -224,7 +224,7 @@ impl Engine {
         self.run(method, &complete)
     }
 
-    /// Limits for calls.
+    /// Returns the limits for calls.
     pub(crate) fn limits(&self) -> Limits {
         *self.shared.instance.source().session().limits()
     }
@@ -233,12 +233,12 @@ impl Engine {
         self.names.signature(&self.shared.instance, method)
     }
 
-    /// Returns the module at `path`. `None` if a method has that path, or there is nothing.
+    /// Returns the module at `path`. `None` if the path denotes a method or nothing.
     pub(crate) fn module_called(&mut self, path: &str) -> Result<Option<Arc<CalledModule>>> {
         self.names.module_called(&self.shared.instance, path)
     }
 
-    /// Returns whether another process kept code for this call, so that the model need not be read.
+    /// Returns whether there is stored code for this call from another process, so that the model need not be read.
     pub(crate) fn finds_kept_code(&mut self, method: &str, args: &[Value], named: &[(&str, Value)]) -> bool {
         match &self.shared.native {
             Some(native) => named.is_empty() && native.finds(&mut self.code, &self.shared.instance, method, args),
@@ -276,7 +276,7 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// As [`Engine::call`].
+    /// See [`Engine::call`].
     #[cfg(feature = "codegen")]
     pub fn profile(&mut self, method: &str, args: &[Value], time: Duration) -> Result<Option<crate::Profile>> {
         let _inside = frazil_rt::gate::enter()?;
@@ -326,7 +326,7 @@ impl Engine {
         })
     }
 
-    /// Returns one note for each method that was compiled, and for each that was not with the reason, from all [handles](Self::share).
+    /// Returns diagnostics: one for each compiled method, and one with the reason for each method that was not compiled, from all [handles](Self::share).
     ///
     /// ```
     /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;
@@ -366,8 +366,8 @@ impl fmt::Debug for Engine {
 }
 
 impl Session {
-    /// Makes an engine for the model at `path`, as [`load`](Self::load) and [`Model::engine`] do. With a `cache_dir`, an archive is read only when
-    /// something is called that has no stored code, or needs the model itself.
+    /// Makes an engine for the model at `path`, as [`load`](Self::load) and [`Model::engine`] do. With a `cache_dir`, an archive is read only for a call
+    /// without stored code, or for an operation on the model itself.
     ///
     /// ```
     /// # use frazil::{EngineKind, EngineOptions, Session, Value};
@@ -392,7 +392,7 @@ impl Session {
 }
 
 impl Model {
-    /// Makes an engine, which calls methods on its own instance of the module.
+    /// Returns an engine, which calls methods on its own instance of the module.
     ///
     /// See [`EngineOptions`] for an example.
     ///

@@ -1,4 +1,4 @@
-//! Calls of modules, with the hooks around `forward`: scripted ones, and those that callers register.
+//! Calls of modules, with the hooks around `forward`: scripted ones and registered ones.
 
 use crate::engine::Engine;
 use crate::engine::hooks::{CallArguments, HookId, HookOptions, Receiver};
@@ -59,8 +59,8 @@ impl Engine {
             .add_after(Receiver::Root, &HookOptions::default(), Box::new(hook))
     }
 
-    /// Registers a hook that runs on the arguments, including named ones, of every later call of the module that
-    /// `options` name, and may replace them: `register_forward_pre_hook(..., with_kwargs=True)`.
+    /// Registers a hook that runs on the arguments, including keyword arguments, of every later call of the module in `options`, and may replace them:
+    /// `register_forward_pre_hook(..., with_kwargs=True)`.
     ///
     /// Like hooks of PyTorch on script modules, it runs when the caller calls the module, but not when compiled code does.
     ///
@@ -95,8 +95,8 @@ impl Engine {
         Ok(self.shared.hooks.add_before(receiver, options.prepend, Box::new(hook)))
     }
 
-    /// Registers a hook that runs on the arguments, including named ones, and the result of every later call of the module that
-    /// `options` name, and may replace the result: `register_forward_hook(..., with_kwargs=True)`.
+    /// Registers a hook that runs on the arguments, including keyword arguments, and the result of every later call of the module in `options`. It may replace
+    /// the result: `register_forward_hook(..., with_kwargs=True)`.
     ///
     /// Like hooks of PyTorch on script modules, it runs when the caller calls the module, but not when compiled code does.
     ///
@@ -143,8 +143,12 @@ impl Engine {
         self.shared.hooks.remove(hook)
     }
 
-    /// Calls the module, as `module(...)` in Python: pre-hooks of all modules, its scripted forward pre-hooks, those that were registered
-    /// with the engine for it, `forward`, and the forward hooks in the same order. Without hooks, this is a call of `forward`.
+    /// Calls the module, like `module(...)` in Python:
+    /// - the pre-hooks of all modules, the scripted ones of the module, and those registered with the engine for it;
+    /// - `forward`;
+    /// - the forward hooks in the same order.
+    ///
+    /// Without hooks, this is a call of `forward`.
     ///
     /// ```
     /// # use frazil::Value;
@@ -159,12 +163,12 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// As [`call`](Self::call); also if a hook raises.
+    /// The errors of [`call`](Self::call); also if a hook raises.
     pub fn call_module(&mut self, args: &[Value]) -> Result<Value, CallError> {
         self.call_module_with(args, &[])
     }
 
-    /// Calls the module with arguments by position and by name. As in PyTorch, hooks receive positional arguments without defaults.
+    /// Calls the module with positional and keyword arguments. As in PyTorch, hooks receive positional arguments without defaults.
     ///
     /// ```
     /// # use frazil::Value;
@@ -177,7 +181,7 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// As [`call_module`](Self::call_module).
+    /// See [`call_module`](Self::call_module).
     pub fn call_module_with(&mut self, args: &[Value], named: &[(&str, Value)]) -> Result<Value, CallError> {
         let _inside = frazil_rt::gate::enter().map_err(Error::from)?;
         let limits = self.limits();

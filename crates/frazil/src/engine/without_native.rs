@@ -1,4 +1,4 @@
-//! A substitute for `native` in a build without the feature `codegen`: native engines cannot be made.
+//! Replacement for `native` in a build without the feature `codegen`: native engines cannot be created.
 
 use crate::engine::instance::{Instance, MakeDelegate};
 use crate::engine::options::EngineOptions;
@@ -7,7 +7,7 @@ use frazil_runtime::Value;
 use frazil_syntax::FileIdentity;
 use std::time::Duration;
 
-/// A substitute for native code in a build without it.
+/// Replacement for native code in a build without it.
 pub(crate) enum NativeCode {}
 
 /// The part of native code that belongs to one handle of an engine.

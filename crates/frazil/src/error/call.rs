@@ -27,7 +27,7 @@ pub enum CallError {
 }
 
 impl CallError {
-    /// Returns the places in the source where the call stopped, each `file:line:column`, the innermost first. Empty if none is known.
+    /// Returns the source locations where the call stopped, each `file:line:column`, the innermost first. Empty if none is known.
     ///
     /// ```
     /// # use frazil::Value;

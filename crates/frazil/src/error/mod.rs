@@ -1,4 +1,4 @@
-//! Errors: one type for all that can fail in this crate.
+//! The error type of this crate.
 
 mod call;
 mod class;
@@ -39,7 +39,7 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    /// Text contains errors: the rendered report, with the lines.
+    /// A text contains errors. The string is the rendered report, with the lines of the text.
     #[error("{0}")]
     Text(String),
     /// An archive cannot be loaded.
@@ -66,7 +66,7 @@ pub enum Error {
     /// A module cannot be written as an archive.
     #[error(transparent)]
     Save(#[from] frazil_torchscript::SaveError),
-    /// A tensor cannot be made.
+    /// A tensor could not be created.
     #[error(transparent)]
     Tensor(#[from] frazil_runtime::TensorError),
     /// Objects cannot be restored from their archived state, or their state cannot be computed for an archive.
@@ -110,7 +110,7 @@ pub enum Error {
     /// A value cannot be stored in a module.
     #[error(transparent)]
     Export(#[from] frazil_runtime::export::ExportError),
-    /// Checking a trace on other inputs led to another graph, or other constants.
+    /// The check of a trace on other inputs resulted in another graph, or other constants.
     #[error(transparent)]
     TracingCheck(#[from] TracingCheckError),
     /// An edit left a graph invalid.
@@ -153,7 +153,7 @@ pub enum Error {
     Forked(#[from] frazil_rt::gate::Torn),
 }
 
-/// Returns the text of a loading error with the path of the file. The path is not repeated if the error begins with a place in that file.
+/// Returns the text of a loading error with the path of the file. The path is not repeated if the error begins with a location in that file.
 fn about(path: &Path, source: &LoadError) -> String {
     let (path, text) = (path.display().to_string(), source.to_string());
     let begins = text.strip_prefix(&path).is_some_and(|rest| rest.starts_with(':'));
@@ -213,7 +213,7 @@ impl Error {
         }
     }
 
-    /// Returns the places in source or text that the error refers to, each `file:line:column`, the innermost first. Empty if none is known.
+    /// Returns the source locations of the error, each `file:line:column`, the innermost first. Empty if none is known.
     ///
     /// ```
     /// use frazil::Session;
@@ -242,7 +242,7 @@ impl Error {
     }
 }
 
-/// Returns the place in a line of a rendered report: `  --> file:line:column`, with or without colours.
+/// Returns the location in a line of a rendered report: `  --> file:line:column`, with or without colours.
 fn reported_place(line: &str) -> Option<String> {
     // Colours are `ESC [ numbers m`.
     let mut pieces = line.split('\u{1b}');

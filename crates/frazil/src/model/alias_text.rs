@@ -8,7 +8,7 @@ use frazil_passes::freeze::{Keeper, kept_attributes};
 use frazil_syntax::{GraphText, print_graph};
 use std::fmt::Write;
 
-/// Returns the three sections that PyTorch dumps, for every function of `unit`.
+/// Returns the alias analysis of every function of `unit`, in the three sections that PyTorch prints.
 pub(crate) fn unit(session: &Session, unit: &CompilationUnit) -> String {
     let mut out = String::new();
     for (_, function) in unit.functions() {
@@ -20,7 +20,7 @@ pub(crate) fn unit(session: &Session, unit: &CompilationUnit) -> String {
 }
 
 impl Session {
-    /// Returns the alias analysis of one graph as text, in PyTorch's layout. Calls are not followed.
+    /// Returns the alias analysis of one graph as text, in PyTorch's layout. Calls are not analysed.
     ///
     /// ```
     /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;

@@ -1,4 +1,4 @@
-//! Alias analysis of a graph, with values named as in its text.
+//! Alias analysis of a graph. Values are identified by their names in the graph's text.
 
 use crate::error::{Error, Result};
 use crate::model::loaded::Loaded;
@@ -7,7 +7,7 @@ use frazil_passes::alias_db::AliasDb;
 use frazil_syntax::GraphText;
 use std::collections::HashMap;
 
-/// Alias analysis of a graph. Values are given by name, as in the graph's text: `x.1`, or `%x.1`.
+/// Alias analysis of a graph. Values are identified by name, as in the graph's text: `x.1`, or `%x.1`.
 ///
 /// ```
 /// # use frazil::{Loaded, Session};
@@ -23,8 +23,8 @@ pub struct Aliases {
 }
 
 impl Loaded {
-    /// Analyses the graph of method `method` of a module, or of the function of that name, or the only graph. Calls of the module's own methods and
-    /// functions are followed. The results refer to the current graph.
+    /// Analyses the graph of method `method` of a module, or of the function of that name, or the only graph. Calls of the module's own methods and functions
+    /// are analysed. The results refer to the current graph.
     ///
     /// See [`Aliases`] for an example.
     ///
@@ -59,7 +59,7 @@ fn parameters(graph: &Graph, block: BlockId) -> impl Iterator<Item = ValueId> {
 }
 
 impl Aliases {
-    /// Returns the underlying analysis, for callers that work with values.
+    /// Returns the underlying analysis, for callers with value ids.
     ///
     /// ```
     /// # let text = b"graph(%x : Tensor):\n  %v : Tensor = aten::t(%x)\n  %y : Tensor = aten::relu(%x)\n  return (%v, %y)\n";
@@ -91,7 +91,7 @@ impl Aliases {
         found.ok_or_else(|| Error::Unsupported(format!("the graph has no value `{name}`")))
     }
 
-    /// Returns true if both may be one object, or tensors on one storage.
+    /// Returns true if both values may be one object, or tensors on one storage.
     ///
     /// See [`Aliases`] for an example.
     ///
@@ -101,7 +101,7 @@ impl Aliases {
         Ok(self.db.may_alias(self.value(a)?, self.value(b)?))
     }
 
-    /// Returns true if some object may be reached from both.
+    /// Returns true if some object may be reached from both values.
     ///
     /// ```
     /// # let text = b"graph(%x : Tensor):\n  %list : Tensor[] = prim::ListConstruct(%x)\n  return (%list)\n";
@@ -117,7 +117,7 @@ impl Aliases {
         Ok(self.db.may_contain_alias(self.value(a)?, self.value(b)?))
     }
 
-    /// Returns true if the value may be held outside of the graph.
+    /// Returns true if the value may be referenced outside of the graph.
     ///
     /// ```
     /// # let text = b"graph(%list : Tensor[], %i : int):\n  %x : Tensor = aten::__getitem__(%list, %i)\n  %y : Tensor = aten::relu(%x)\n  return (%y)\n";
@@ -149,7 +149,7 @@ impl Aliases {
         Ok(self.db.has_writers(self.value(value)?))
     }
 
-    /// Returns true if the value, or something in it, may be reachable from outside once the graph has run.
+    /// Returns true if the value, or something in it, may be reachable from outside after the graph has run.
     ///
     /// ```
     /// # let text = b"graph(%x : Tensor):\n  %v : Tensor = aten::t(%x)\n  %y : Tensor = aten::relu(%v)\n  %z : Tensor = aten::neg(%y)\n  return (%z)\n";

@@ -94,7 +94,7 @@ fn print(source: CodeSource<'_>, unit: &CompilationUnit, piece: Piece) -> Result
     }
 }
 
-/// Returns whether a loose graph was the graph of a method: its first argument is an object called `self`.
+/// Returns whether a graph without a module was the graph of a method: its first argument is an object called `self`.
 fn takes_object(function: &Function) -> bool {
     let (graph, ctx) = (&function.graph, function.graph.ctx());
     graph.inputs().first().is_some_and(|&first| {
@@ -105,7 +105,7 @@ fn takes_object(function: &Function) -> bool {
     })
 }
 
-/// Appends a comment for each constant with its type and, if it is small, its value, as graphs show them.
+/// Appends a comment for each constant with its type and, if it is small, its value as in the text of graphs.
 fn list_constants(ctx: &Arc<Context>, table: &ConstantTable, out: &mut String) {
     for (index, entry) in table.entries().iter().enumerate() {
         let _ = match entry {

@@ -14,8 +14,8 @@ impl Model {
         text::print_module(self.module(), elide)
     }
 
-    /// Returns the model with an edited graph of `method`, a dotted path for a submodule's. The graph is verified afterwards against the schemas of the
-    /// session; this model is not changed.
+    /// Returns the model with an edited graph of `method`, which may be the dotted path of a submodule's method. The result is verified against the schemas of
+    /// the session. This model is not changed.
     ///
     /// ```
     /// use frazil::Session;
@@ -55,7 +55,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// As [`edit`](Self::edit).
+    /// See [`edit`](Self::edit).
     pub fn edit_function(&self, id: FunctionId, edit: impl FnOnce(&mut Graph) -> Result<()>) -> Result<Model> {
         let name = self.module().ctx().name(self.module().unit.function(id).name);
         self.edit_graph(name, id, edit)

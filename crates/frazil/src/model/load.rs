@@ -34,8 +34,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// If the file cannot be read or is malformed, or if it contains a bare graph that uses the object that it was a
-    /// method of.
+    /// If the file cannot be read or is malformed, or if it contains a bare graph that uses its former module.
     pub fn load(&self, path: impl AsRef<Path>) -> Result<Model> {
         self.load_any(path.as_ref())?.runnable()
     }
@@ -82,7 +81,7 @@ impl Session {
         self.read_bytes(path, bytes)
     }
 
-    /// Reads a model or graphs as [`load_any`](Self::load_any) does, from memory; `path` is used in messages, and for finding files beside it.
+    /// Reads a model or graphs from memory as [`load_any`](Self::load_any) does. `path` is used in messages, and to find files beside it.
     ///
     /// ```
     /// use frazil::{Loaded, Session};
@@ -128,7 +127,7 @@ impl Session {
     }
 
     /// Compiles TorchScript source (`torch.jit.script`) that may call external functions: traced ones, or those of other sources. `known` lists them by the
-    /// names that the source uses; if a source has several functions, the one of that name is called. `path` is used in messages.
+    /// names that the source uses. If an entry has several functions, the one of that name is used. `path` is used in messages.
     ///
     /// ```
     /// use frazil::{Loaded, Session};

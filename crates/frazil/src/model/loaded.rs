@@ -1,4 +1,4 @@
-//! Contents of files: modules, or graphs that belong to none.
+//! Contents of files: modules, or graphs without a module.
 
 use crate::error::{Error, Result};
 use crate::model::manager;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// The prefix of qualified names of functions in PyTorch's own Python code.
 const LIBRARY: &str = "__torch__.torch.";
 
-/// Graphs that belong to no module: bare `.ir` text, or the functions of a source file.
+/// Graphs without a module: bare `.ir` text, or the functions of a source file.
 ///
 /// ```
 /// use frazil::{Loaded, Session};
@@ -79,7 +79,7 @@ impl Graphs {
         )
     }
 
-    /// Returns the their classes and functions.
+    /// Returns the unit with the classes and functions.
     ///
     /// See [`Graphs`] for an example.
     pub fn unit(&self) -> &CompilationUnit {
@@ -98,7 +98,7 @@ impl Graphs {
         }
     }
 
-    /// Returns the function whose name ends in `name`.
+    /// Returns the function whose unqualified name is `name`.
     pub(crate) fn named(&self, name: &str) -> Option<FunctionId> {
         let ctx = self.session.ctx();
         let mut functions = self.own_functions().into_iter();
@@ -106,8 +106,8 @@ impl Graphs {
         found.map(|(id, _)| id)
     }
 
-    /// Returns the functions that are not methods and do not come from PyTorch's own library (`__torch__.torch.nn.functional.relu`), whose names may
-    /// collide with others. If there are only library functions, returns these.
+    /// Returns the functions that are not methods, without those of PyTorch's own library (`__torch__.torch.nn.functional.relu`), whose names may collide with
+    /// others. If there are only library functions, returns these.
     fn own_functions(&self) -> Vec<(FunctionId, &Function)> {
         let methods: HashSet<FunctionId> = self
             .unit
@@ -133,7 +133,7 @@ impl Graphs {
         }
     }
 
-    /// Returns a module whose `forward` is a bare graph. If the graph's first input is an unused object, as in frozen graphs, the module takes its place.
+    /// Returns a module whose `forward` is a bare graph. If the graph's first input is an unused object, as in frozen graphs, it becomes the module.
     fn bare_model(&self, id: FunctionId) -> Model {
         let mut unit = self.unit.clone();
         let graph = &mut unit.function_mut(id).graph;
@@ -244,7 +244,7 @@ impl Loaded {
         Ok(Loaded::Model(self.model("optimised")?.optimize_for_inference(options)?))
     }
 
-    /// Runs a pipeline: see [`Model::run_passes`]. Passes over graphs run on loose graphs too.
+    /// Runs a pipeline: see [`Model::run_passes`]. Passes over graphs also run on graphs without a module.
     ///
     /// ```
     /// # let text = "graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%x)\n";
@@ -304,8 +304,8 @@ impl Loaded {
         }
     }
 
-    /// Returns the module. For loose graphs, a module whose `forward` is the function called `name`, or the only one, as
-    /// PyTorch saves functions. It is in training mode, so that [`Model::eval`] must precede freezing.
+    /// Returns the module. For graphs without a module, returns one whose `forward` is the function `name`, or the only function, as PyTorch saves functions.
+    /// It is in training mode, so [`Model::eval`] must precede freezing.
     ///
     /// ```
     /// # let loaded = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?;
@@ -340,7 +340,7 @@ impl Loaded {
     /// ```
     ///
     /// # Errors
-    /// If a bare graph uses the object that it was a method of.
+    /// If a bare graph uses its former module.
     pub fn runnable(&self) -> Result<Model> {
         let graphs = match self {
             Loaded::Model(model) => return Ok(model.clone()),
@@ -367,9 +367,9 @@ impl Loaded {
         }
     }
 
-    /// Checks that the file of the module has not been changed in place. Tensors are read when they are needed, and zeros replace data that is missing. Callers
-    /// must check this after functions that cannot return errors, such as [`ir_text`](Self::ir_text). Calls, compilations and functions that write files check
-    /// by themselves.
+    /// Checks that the file of the module has not been changed in place. Tensors are read on first use, and missing data is replaced by zeros. Callers must
+    /// check this after functions that cannot return errors, such as [`ir_text`](Self::ir_text). Calls, compilations and functions that write files include the
+    /// check.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
@@ -395,7 +395,7 @@ impl Loaded {
         }
     }
 
-    /// Returns the text form. If `elide` is given, constants with more elements are left out.
+    /// Returns the text form. If `elide` is given, the data of constants with more elements is left out.
     ///
     /// See [`run_passes`](Self::run_passes) for an example.
     pub fn ir_text(&self, elide: Option<usize>) -> String {
@@ -405,7 +405,7 @@ impl Loaded {
         }
     }
 
-    /// Returns whether there is a module, whose text needs a second file for its larger tensors; see [`Loaded::save_ir`].
+    /// Returns whether the loaded file is a module. The text of a module has a second file for its larger tensors; see [`Loaded::save_ir`].
     ///
     /// ```
     /// # let loaded = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?;
@@ -465,7 +465,7 @@ impl Loaded {
         }
     }
 
-    /// Returns one line for each attribute that a frozen model still has, with the node that keeps it. Empty for graphs.
+    /// Returns one line for each remaining attribute of a frozen model, with the node that prevents folding. Empty for graphs.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.n = 0\n \

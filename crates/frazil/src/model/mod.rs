@@ -46,11 +46,11 @@ pub struct PassOptions {
     pub verify_each: bool,
     /// Controls printing to standard error between passes.
     pub print: PrintOptions,
-    /// Leaves out the data of constants with more elements in printed text.
+    /// Maximum number of elements of constants whose data is printed.
     pub elide_constants_larger_than: Option<usize>,
     /// Number of functions that are processed in parallel.
     pub threads: usize,
-    /// Stops rewriting after this number of rewrites.
+    /// Maximum number of rewrites, after which passes stop rewriting.
     pub limit: Option<u64>,
     /// Path of the reproducer that is written on failure: a text file that [`pipeline_of_reproducer`] reads.
     pub reproducer: Option<PathBuf>,
@@ -65,7 +65,7 @@ setters!(PassOptions {
     reproducer: Option<PathBuf>,
 });
 
-/// Returns the pipeline of a reproducer's text, if it is one: the text behind `# pipeline: `.
+/// Returns the pipeline of a reproducer's text: the rest of the line `# pipeline: `. `None` for other texts.
 ///
 /// ```
 /// let text = "# pipeline: inline,dce\ngraph(%x : Tensor):\n  return (%x)\n";
@@ -77,9 +77,9 @@ pub fn pipeline_of_reproducer(text: &str) -> Option<&str> {
         .map(str::trim)
 }
 
-/// A TorchScript module, with the session that it belongs to.
+/// A TorchScript module, with its session.
 ///
-/// Cloning is cheap enough before every change, since weights are shared.
+/// Cloning is cheap, because weights are shared.
 ///
 /// ```
 /// # use frazil::ir::DType;
@@ -96,9 +96,9 @@ pub fn pipeline_of_reproducer(text: &str) -> Option<&str> {
 pub struct Model {
     session: Session,
     module: Arc<Module>,
-    /// The identity of the archive that contains the unchanged module.
+    /// The identity of the archive with the unchanged module.
     origin: Option<Arc<FileIdentity>>,
-    /// The files from which its tensors, or those that they were computed from, are read.
+    /// The files from which its tensors, or the inputs of their computation, are read.
     backing: Backing,
     /// Hooks of state dictionaries.
     state_hooks: Arc<StateHooks>,
@@ -184,14 +184,14 @@ impl Model {
         &self.backing
     }
 
-    /// Returns the model, marked as identical to the content of the file `origin`, with `backing` as the files for tensors that have not been read.
+    /// Returns the model with `origin` as the file that it was read from, and `backing` as the files for tensors that have not been read.
     pub(crate) fn read_from(mut self, origin: Option<FileIdentity>, backing: Backing) -> Model {
         self.origin = origin.map(Arc::new);
         self.backing = backing;
         self
     }
 
-    /// Returns the identity of the file that contains the unchanged module.
+    /// Returns the identity of the file with the unchanged module.
     pub(crate) fn origin(&self) -> Option<&FileIdentity> {
         self.origin.as_deref()
     }
@@ -217,7 +217,7 @@ impl Model {
         &self.module
     }
 
-    /// Returns the module for modification; other models that share it are not changed.
+    /// Returns the module mutably. Other models that share it are not changed.
     pub(crate) fn module_mut(&mut self) -> &mut Module {
         self.origin = None;
         Arc::make_mut(&mut self.module)
@@ -243,7 +243,7 @@ impl Model {
         Ok(&self.module.unit.function(self.method_at(name)?.1).graph)
     }
 
-    /// Returns the method at a dotted path, and the object on which it is called.
+    /// Returns the method at a dotted path, and its receiver.
     ///
     /// # Errors
     /// If there is no such method.
@@ -259,9 +259,10 @@ impl Model {
         }
     }
 
-    /// Returns the model after `__setstate__` of its objects' classes has restored their attributes from the archived state. Reading an archive runs
-    /// no code; freezing and engines do this first, so it is only necessary for reading attributes. A model without such objects is returned
-    /// unchanged.
+    /// Returns the model after its objects have been restored by `__setstate__`, from their archived state.
+    ///
+    /// Reading an archive runs no code. Freezing and engines restore objects themselves, so this is only necessary for reading attributes. A model without such
+    /// objects is returned unchanged.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
@@ -280,7 +281,7 @@ impl Model {
         })
     }
 
-    /// Restores objects as [`restored`](Self::restored) does, except those whose `__setstate__` needs operators without semantics; these keep the archived
+    /// Restores objects as [`restored`](Self::restored) does, except those whose `__setstate__` uses operators without semantics. These keep their archived
     /// state.
     pub(crate) fn restored_as_known(&self) -> Result<Model> {
         Ok(match state::restore_known(&self.module, self.session.registry())? {
@@ -289,7 +290,8 @@ impl Model {
         })
     }
 
-    /// Returns the inverse: computes the archived state of objects whose class has a `__getstate__` by running it.
+    /// Returns the model after the archived state of its objects has been computed by `__getstate__`, for classes with
+    /// that method.
     fn stored(&self) -> Result<Model> {
         Ok(match state::store(&self.module, self.session.registry())? {
             Some(module) => self.derived(module),
@@ -297,8 +299,8 @@ impl Model {
         })
     }
 
-    /// Returns a frozen copy, as `torch.jit.freeze` does: attributes are constants, and the frozen graph is optimised. Objects restore
-    /// themselves first (see [`restored`](Self::restored)); objects whose `__setstate__` uses operators without semantics are kept whole.
+    /// Returns a frozen copy, as `torch.jit.freeze` does: attributes are constants, and the frozen graph is optimised. Objects are restored first (see
+    /// [`restored`](Self::restored)). Objects whose `__setstate__` uses operators without semantics are not folded.
     ///
     /// ```
     /// # use frazil::FreezeOptions;
@@ -331,7 +333,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// As [`freeze`](Self::freeze) and [`run_passes`](Self::run_passes).
+    /// The errors of [`freeze`](Self::freeze) and [`run_passes`](Self::run_passes).
     pub fn freeze_with_passes(
         &self,
         options: &FreezeOptions,
@@ -349,8 +351,8 @@ impl Model {
         Ok((self.derived(module), report))
     }
 
-    /// Returns a copy that is optimised for inference, as `torch.jit.optimize_for_inference` does: frozen, unless it is frozen already, in evaluation mode,
-    /// and without anything that an archive cannot contain.
+    /// Returns a copy that is optimised for inference, as `torch.jit.optimize_for_inference` does. It is frozen if necessary, in evaluation mode, and free of
+    /// anything that an archive cannot contain.
     ///
     /// ```
     /// # use frazil::FreezeOptions;
@@ -373,7 +375,7 @@ impl Model {
     /// Optimises as [`Model::optimize_for_inference`] does, and then runs a textual pipeline like [`Model::freeze_with_passes`].
     ///
     /// # Errors
-    /// As [`optimize_for_inference`](Self::optimize_for_inference) and [`run_passes`](Self::run_passes).
+    /// The errors of [`optimize_for_inference`](Self::optimize_for_inference) and [`run_passes`](Self::run_passes).
     pub fn optimize_for_inference_with_passes(
         &self,
         options: &FreezeOptions,
@@ -420,8 +422,8 @@ impl Model {
         Ok((self.derived(module), report))
     }
 
-    /// Writes the model as a `.pt` archive, which [`Session::load`] and PyTorch read. As in PyTorch, the archive's top directory has the name of
-    /// the file unless `options` specify another. Weights are written without copying them in memory.
+    /// Writes the model as a `.pt` archive, which [`Session::load`] and PyTorch read. As in PyTorch, the archive's top directory has the name of the file
+    /// unless `options` specify another. Weights are not copied in memory.
     ///
     /// ```
     /// # use frazil::{SaveOptions, Session};

@@ -1,4 +1,4 @@
-//! Composing modules: submodules from other models, and functions over all submodules.
+//! Composition of modules: submodules from other models, and functions over all submodules.
 
 use super::ScriptModule;
 use super::instances::{give_own_class, settle_types_above};
@@ -12,10 +12,12 @@ use indexmap::{IndexMap, IndexSet};
 use std::sync::Arc;
 
 impl Model {
-    /// Adds `child` as a submodule of this module, or replaces the submodule of that name (`Module.add_module`). The child is a model or a part of one, and is
-    /// copied; its tensors are shared until one of the two is written. A part of a clone of this model, as long as neither has been changed, is not copied: it
-    /// becomes a submodule under a second name. Existing code does not call added submodules (a `Sequential` has the length that it had when it was compiled);
-    /// methods that are defined later may.
+    /// Adds `child` as a submodule of this module, or replaces the submodule of that name (`Module.add_module`).
+    ///
+    /// The child is a model or a part of one, and is copied. Its tensors are shared until one of the two is written. A part of an unchanged clone of this model
+    /// is not copied: it becomes a submodule under a second name.
+    ///
+    /// Existing code does not call added submodules (a `Sequential` keeps its length at compile time); methods that are defined later may.
     ///
     /// ```
     /// # let session = frazil::Session::new();
@@ -38,7 +40,7 @@ impl Model {
         self.root_mut().add_module(name, child)
     }
 
-    /// Adds a submodule: PyTorch's other name of [`Model::add_module`].
+    /// Adds a submodule: PyTorch's alternative name of [`Model::add_module`].
     ///
     /// # Errors
     /// The errors of [`Model::add_module`].
@@ -122,8 +124,8 @@ impl Model {
         done
     }
 
-    /// Calls `each` with the path of every submodule, inner ones before the modules that contain them, and "" at the end (`Module.apply`). It may
-    /// change the model; the paths are those from before.
+    /// Calls `each` with the path of every submodule, inner ones before the modules that contain them, and "" for the root at the end (`Module.apply`). `each`
+    /// may change the model; the iteration uses the paths from before.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
@@ -189,7 +191,7 @@ fn reached(module: &Module, object: ObjectId) -> IndexSet<ObjectId> {
     found
 }
 
-/// Copies the object `root` of `other` with its content into `module`, and returns its copy.
+/// Copies the object `root` of `other`, with everything reachable from it, into `module`, and returns the copy.
 fn adopt(module: &mut Module, other: &Module, root: ObjectId) -> Result<ObjectId> {
     let ctx = Arc::clone(module.ctx());
     let renaming = Renaming::between(&ctx, &module.unit, &other.unit);

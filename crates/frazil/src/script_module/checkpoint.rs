@@ -39,14 +39,15 @@ impl Checkpoint {
     /// See [`Checkpoint`] for an example.
     ///
     /// # Errors
-    /// If it cannot be read, is of another kind, or contains objects that only Python can make, such as a whole module.
+    /// If it cannot be read, is of another kind, or contains objects that only Python can create, such as a whole
+    /// module.
     pub fn read(path: impl AsRef<Path>) -> Result<Checkpoint> {
         let path = path.as_ref();
         let bytes = std::fs::read(path).map_err(|e| Error::io("read", path, e))?;
         Checkpoint::from_bytes(path, bytes)
     }
 
-    /// Reads a file that is in memory; `path` is for messages.
+    /// Reads a file from memory; `path` is used in messages.
     ///
     /// ```
     /// use frazil::Checkpoint;
@@ -55,7 +56,7 @@ impl Checkpoint {
     /// ```
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// See [`read`](Self::read).
     pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Checkpoint> {
         let file = frazil_torchscript::Checkpoint::new(SharedBytes::from(bytes));
         Ok(Checkpoint {
@@ -84,7 +85,7 @@ impl Checkpoint {
         self.state_dict_at(&[])
     }
 
-    /// Returns the state dictionary at a path of keys: of `torch.save({"model": state, "epoch": 3}, path)` the one at `["model"]`.
+    /// Returns the state dictionary at a path of nested keys. For a file from `torch.save({"model": state, "epoch": 3}, path)`, it is at `["model"]`.
     ///
     /// See [`Checkpoint`] for an example.
     ///
@@ -140,8 +141,8 @@ pub fn read_checkpoint(path: impl AsRef<Path>) -> Result<StateDict> {
     Checkpoint::read(path)?.state_dict()
 }
 
-/// Writes a state dictionary as a file that `torch.load(path, weights_only=True)` reads. Tensors that share memory share it there too; those that require
-/// gradients are parameters. No partial file remains after an error.
+/// Writes a state dictionary as a file that `torch.load(path, weights_only=True)` reads. Tensors that share memory also share it in the file. Tensors that
+/// require gradients become parameters. No partial file remains after an error.
 ///
 /// See [`read_checkpoint`] for an example.
 ///

@@ -104,7 +104,7 @@ impl<'m> ScriptModule<'m> {
     /// ```
     ///
     /// # Errors
-    /// As [`code`](Self::code), and when the text that the module was read from left a constant out.
+    /// The errors of [`code`](Self::code); also if a constant was left out of the text from which the module was read.
     pub fn code_with_constants(self, method: &str) -> Result<(String, ConstMap)> {
         let printed = self.printed(method)?;
         let mut importer = Importer::new();

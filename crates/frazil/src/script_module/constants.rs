@@ -1,4 +1,4 @@
-//! Constants of classes (`Final`, `__constants__`): read as attributes, and never set.
+//! Constants of classes (`Final`, `__constants__`), which can be read like attributes and cannot be set.
 
 use super::ScriptModule;
 use crate::error::Error;

@@ -29,9 +29,9 @@ pub struct Conversion {
     pub dtype: Option<DType>,
     /// The layout of tensors with four or five dimensions.
     pub memory_format: Option<MemoryFormat>,
-    /// Accepted as in PyTorch; all conversions are complete when they return.
+    /// Accepted as in PyTorch, without effect: all conversions are synchronous.
     pub non_blocking: bool,
-    /// Refused if it is true: PyTorch has the argument for tensors, and refuses it for modules.
+    /// Must be false, as in PyTorch, which has this argument for tensors only.
     pub copy: bool,
 }
 
@@ -84,7 +84,7 @@ impl From<MemoryFormat> for Conversion {
 pub enum MemoryFormat {
     /// Row-major: `torch.contiguous_format`.
     Contiguous,
-    /// As it is: `torch.preserve_format`.
+    /// Unchanged: `torch.preserve_format`.
     Preserve,
     /// The channels of `[batch, channels, height, width]` are innermost: `torch.channels_last`.
     ChannelsLast,
@@ -93,7 +93,7 @@ pub enum MemoryFormat {
 }
 
 impl MemoryFormat {
-    /// Returns the format of that name in `torch`: `channels_last`.
+    /// Returns the format with this name in `torch`, such as `channels_last`.
     ///
     /// ```
     /// use frazil::MemoryFormat;
@@ -135,7 +135,8 @@ impl MemoryFormat {
     }
 }
 
-/// Returns the format that matches the strides of a tensor, chosen like `Tensor.suggest_memory_format` if several do.
+/// Returns the format that matches the strides of a tensor. If several do, the choice is that of
+/// `Tensor.suggest_memory_format`.
 fn suggested(sizes: &[i64], strides: &[i64]) -> MemoryFormat {
     let order: &[usize] = match sizes.len() {
         4 => &[1, 3, 2, 0],
@@ -157,7 +158,7 @@ fn suggested(sizes: &[i64], strides: &[i64]) -> MemoryFormat {
     }
 }
 
-/// Kinds of devices that PyTorch knows; only the host and `meta` are supported.
+/// Kinds of devices that PyTorch supports. Here only the host and `meta` are supported.
 const KINDS: &str = "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, privateuseone";
 
 /// Returns the device with a name (`torch.device("cpu")`): `cpu`, `cpu:0`, `meta`, `cuda:1`.
@@ -205,7 +206,7 @@ pub(super) fn no_device(kind: &str) -> Error {
     ))
 }
 
-/// Refuses devices that tensors cannot be on.
+/// Refuses devices on which tensors cannot be placed.
 pub(crate) fn check_device(device: Device) -> Result<()> {
     match device.kind {
         DeviceKind::Cpu | DeviceKind::Meta => Ok(()),
@@ -213,7 +214,7 @@ pub(crate) fn check_device(device: Device) -> Result<()> {
     }
 }
 
-/// Returns the dtype of a tensor type of PyTorch by its name: `torch.DoubleTensor`.
+/// Returns the dtype of a PyTorch tensor type, such as `torch.DoubleTensor`.
 ///
 /// ```
 /// use frazil::{ir::DType, tensor_type};

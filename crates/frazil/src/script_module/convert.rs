@@ -185,8 +185,8 @@ impl ScriptModuleMut<'_> {
         Ok(())
     }
 
-    /// Replaces parameters and buffers as `Module._apply` does: a parameter remains one tensor for all references to it, while only the
-    /// attribute of a buffer gets the new tensor. Changes all of them or none.
+    /// Replaces parameters and buffers as `Module._apply` does, all of them or none. A parameter is replaced in all references to it; a buffer only in its own
+    /// attribute.
     fn convert(&mut self, recurse: bool, mut change: impl FnMut(&Arc<TensorData>) -> Change) -> Result<()> {
         let mut parameters: HashMap<*const TensorData, Arc<TensorData>> = HashMap::new();
         let mut buffers: Vec<(ObjectId, usize, Arc<TensorData>)> = Vec::new();
@@ -431,8 +431,8 @@ impl Model {
     /// ```
     pub fn zero_grad(&self) {}
 
-    /// Does nothing (`Module.share_memory`): clones of a model, and engines on other threads, share its weights already. Other processes share the
-    /// pages of a mapped archive.
+    /// Does nothing (`Module.share_memory`): clones of a model, and engines on other threads, already share its weights. Other processes share the pages of a
+    /// mapped archive.
     ///
     /// See [`zero_grad`](Self::zero_grad) for an example.
     pub fn share_memory(&self) {}
@@ -443,7 +443,7 @@ fn is_differentiable(dtype: DType) -> bool {
     dtype.is_floating_point() || dtype.is_complex()
 }
 
-/// Records the tensor with this flag, unless it has it already.
+/// Records the tensor with this flag, unless the tensor already has it.
 fn note_grad(
     t: &Arc<TensorData>,
     requires_grad: bool,

@@ -1,7 +1,7 @@
-//! Splitting classes: one of several objects gets a class of its own before it gets an attribute that the others do not have.
+//! Splitting of classes. An object that shares its class with others gets a class of its own before it gets an attribute that the others do not have.
 //!
-//! The objects that contain it get classes of their own too, and the graphs of all their methods get the new types, which are propagated from the
-//! method's receiver. Code that passes such an object on in another way is refused.
+//! The objects that contain it get classes of their own, too. The graphs of all their methods get the new types, which are propagated from the method's
+//! receiver. Code that uses such an object in any other way is refused.
 
 use crate::error::{Error, Result};
 use frazil_ir::types::is_subtype;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Makes `object` the only instance of its class.
 ///
 /// # Errors
-/// If it, or a module above it, is in a container, or if code passes one of them on.
+/// If it, or a module above it, is in a container, or if code uses one of them other than as a receiver.
 pub(super) fn give_own_class(module: &mut Module, object: ObjectId) -> Result<()> {
     if is_alone(module, object) {
         return Ok(());
@@ -33,8 +33,8 @@ pub(super) fn give_own_class(module: &mut Module, object: ObjectId) -> Result<()
     Ok(())
 }
 
-/// Updates the types of attributes that hold objects to the types of those objects, in the class of `object` and of all that contain it, and in the code of
-/// their methods.
+/// Updates the types of attributes to the classes of the objects that they contain, in the class of `object`, in all classes that contain it, and in the code
+/// of their methods.
 ///
 /// # Errors
 /// If the code does not fit the types, if a container holds one of the objects, or if code passes one of them on.
@@ -147,10 +147,10 @@ fn settle(module: &mut Module, affected: &IndexSet<ObjectId>) -> Result<()> {
     Ok(())
 }
 
-/// Values of a graph that are known objects, with the types that they had.
+/// Values of a graph that are known objects, with their previous types.
 type Known = HashMap<ValueId, (ObjectId, TypeId)>;
 
-/// Sets the types of values of a method of `object` that are known objects to the types of these objects.
+/// Updates the types of values that are known objects, in a method of `object`, to the types of these objects.
 fn retype(module: &Module, object: ObjectId, function: &mut Function) -> Result<()> {
     let name = module.ctx().name(function.name).to_owned();
     let graph = &mut function.graph;
@@ -246,7 +246,7 @@ fn lacks(module: &Module, object: ObjectId, name: SymbolId) -> Error {
     ))
 }
 
-/// Checks that the method which a node calls has the same argument and result types as the one that it called before.
+/// Checks that the method that a node calls has the same argument and result types as the previous one.
 fn check_call(module: &Module, graph: &Graph, node: NodeId, object: ObjectId, before: TypeId) -> Result<()> {
     let (ctx, unit) = (module.ctx(), &module.unit);
     let (TypeKind::Class(old), Some(name)) = (ctx.type_kind(before), attribute_name(graph, node)) else {

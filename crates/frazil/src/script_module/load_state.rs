@@ -33,8 +33,8 @@ use std::sync::Arc;
 pub struct LoadStateDictOptions {
     /// Whether missing or unexpected names are errors.
     pub strict: bool,
-    /// Whether the tensors replace those of the module, with their dtypes and layouts, instead of being copied into them. Gradient flags of parameters
-    /// do not change.
+    /// Whether the tensors replace those of the module, with their dtypes and layouts, instead of being copied into them. Gradient flags of parameters do not
+    /// change.
     pub assign: bool,
 }
 
@@ -81,7 +81,7 @@ impl Model {
     /// See [`LoadStateDictOptions`] for an example.
     ///
     /// # Errors
-    /// As [`load_state_dict`](Self::load_state_dict).
+    /// See [`load_state_dict`](Self::load_state_dict).
     pub fn load_state_dict_with(
         &mut self,
         state: &StateDict,
@@ -106,7 +106,7 @@ impl ScriptModuleMut<'_> {
     /// ```
     ///
     /// # Errors
-    /// As [`Model::load_state_dict`].
+    /// See [`Model::load_state_dict`].
     pub fn load_state_dict(&mut self, state: &StateDict, strict: bool) -> Result<IncompatibleKeys> {
         self.load_state_dict_with(state, &LoadStateDictOptions::default().strict(strict))
     }
@@ -116,7 +116,7 @@ impl ScriptModuleMut<'_> {
     /// See [`LoadStateDictOptions`] for an example.
     ///
     /// # Errors
-    /// As [`Model::load_state_dict`].
+    /// See [`Model::load_state_dict`].
     pub fn load_state_dict_with(
         &mut self,
         state: &StateDict,
@@ -158,7 +158,7 @@ impl ScriptModuleMut<'_> {
     }
 }
 
-/// Reports mismatches as PyTorch does.
+/// Reports mismatches with PyTorch's messages.
 fn check(name: &str, keys: &IncompatibleKeys, errors: Vec<String>, strict: bool) -> Result<()> {
     let quoted = |names: &[String]| {
         let names: Vec<String> = names.iter().map(|n| format!("\"{n}\"")).collect();
@@ -188,7 +188,7 @@ fn check(name: &str, keys: &IncompatibleKeys, errors: Vec<String>, strict: bool)
 /// A state dictionary that is being loaded.
 struct Load<'l> {
     loaded: &'l mut Model,
-    /// Copies into tensors of the module that are delayed until the targets are read.
+    /// Pending copies into tensors of the module, which are executed before the targets are read.
     pending: Vec<(Arc<TensorData>, Tensor)>,
     keys: IncompatibleKeys,
     errors: Vec<String>,

@@ -10,9 +10,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 impl Session {
-    /// Loads a model as [`load`](Self::load) does, and moves all tensors of the module to a device (the argument `map_location`): tensors that the archive
-    /// places on another device are moved to the host, and those on `meta` have no elements. `None` leaves them as they are.
-    /// [`parse_device`](crate::parse_device) reads names of devices.
+    /// Loads a model as [`load`](Self::load) does, and moves all tensors of the module to a device (the argument `map_location`). Tensors that the archive
+    /// places on another device are moved to the host; those on `meta` have no elements. `None` leaves them unchanged. [`parse_device`](crate::parse_device)
+    /// reads names of devices.
     ///
     /// ```
     /// # use frazil::{Session, ir::{Device, DeviceKind}};

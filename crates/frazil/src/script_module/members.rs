@@ -39,7 +39,7 @@ pub struct MemberOptions {
     pub recurse: bool,
     /// Lists each tensor and each module once, under its first name.
     pub remove_duplicate: bool,
-    /// Modules that are left out, with everything that is reached through them.
+    /// Modules that are left out, with everything that is reachable only through them.
     pub memo: HashSet<ObjectId>,
 }
 
@@ -71,7 +71,7 @@ impl MemberOptions {
 }
 
 impl<'m> ScriptModule<'m> {
-    /// Returns the direct submodules (`Module.named_children`): each object once, under its first name.
+    /// Returns the direct submodules (`Module.named_children`). Each object is listed once, under its first name.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
@@ -99,7 +99,7 @@ impl<'m> ScriptModule<'m> {
         })
     }
 
-    /// Returns this module under the name "" and all modules below it, parents first (`Module.named_modules`): each object once.
+    /// Returns this module under the name "" and all modules below it, parents first (`Module.named_modules`). Each object is listed once.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
@@ -211,7 +211,7 @@ impl<'m> ScriptModule<'m> {
         tensors(tensors_of(modules, AttributeKind::Buffer, options.remove_duplicate))
     }
 
-    /// Returns this module, and with `recurse` those below it.
+    /// Returns this module and, with `recurse`, its submodules.
     pub(super) fn modules(self, recurse: bool) -> Vec<(String, ScriptModule<'m>)> {
         match recurse {
             true => self.named_modules(),

@@ -88,7 +88,7 @@ impl Model {
 }
 
 impl<'m> ScriptModule<'m> {
-    /// Returns the object behind it, which is its identity: a submodule that is reached by two paths has one.
+    /// Returns the object's id, which identifies it: a submodule with two paths has one id.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
@@ -115,7 +115,7 @@ impl<'m> ScriptModule<'m> {
         }
     }
 
-    /// Returns the name of its Python class, without module path and mangling: `Net` (`ScriptModule.original_name`).
+    /// Returns the name of the module's Python class, without module path and mangling: `Net` (`ScriptModule.original_name`).
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
@@ -156,7 +156,7 @@ impl<'m> ScriptModule<'m> {
         methods.map(|name| ctx.name(*name)).collect()
     }
 
-    /// Returns true if it has a method of that name, which is not a hook.
+    /// Returns true if the module has a method of that name that is not a hook.
     ///
     /// See [`method_names`](Self::method_names) for an example.
     pub fn has_method(self, name: &str) -> bool {

@@ -143,7 +143,7 @@ impl ScriptModuleMut<'_> {
         self.set_submodule(path, child)
     }
 
-    /// Returns the type and content of an attribute that holds `tensor`: optional if the tensor is `None`, or if the attribute was optional before.
+    /// Returns the type and content of an attribute with `tensor`. The type is optional if the tensor is `None`, or if the attribute was optional before.
     fn optional_tensor(&self, name: &str, tensor: Option<TensorData>) -> (TypeId, Constant) {
         let ctx = self.model.session().ctx();
         let class = self.model.module().class_of(self.object);

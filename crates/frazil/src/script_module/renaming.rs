@@ -16,7 +16,7 @@ pub(super) struct Renaming<'c> {
 }
 
 impl<'c> Renaming<'c> {
-    /// Finds new names for definitions of `other` whose names are used for something else in `unit`, and for shared definitions that refer to them.
+    /// Returns new names for definitions of `other` whose names have another meaning in `unit`, and for shared definitions that refer to them.
     pub(super) fn between(ctx: &'c Context, unit: &CompilationUnit, other: &CompilationUnit) -> Renaming<'c> {
         let mut renaming = Renaming {
             ctx,
@@ -149,7 +149,7 @@ impl<'c> Renaming<'c> {
         class
     }
 
-    /// Returns a function with new names, or the method of that name of a class.
+    /// Returns a function with new names. With `method_of`, it becomes the method of that name of the class.
     pub(super) fn function(&self, function: &Function, method_of: Option<(SymbolId, SymbolId)>) -> Function {
         let mut schema = self.schema(&function.schema);
         let name = match method_of {
@@ -216,7 +216,7 @@ impl<'c> Renaming<'c> {
         }
     }
 
-    /// Returns whether both definitions are equal after the second is renamed, so that objects of one class are valid objects of the other.
+    /// Returns whether both definitions are equal after the second is renamed, so that objects of one class are valid for the other.
     fn is_same(&self, unit: &CompilationUnit, a: &ClassDef, other: &CompilationUnit, b: &ClassDef) -> bool {
         let renamed = self.class(b);
         let attributes = |c: &ClassDef| -> Vec<_> { c.attributes.iter().map(|(n, a)| (*n, a.ty, a.kind)).collect() };

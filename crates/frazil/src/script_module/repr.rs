@@ -3,7 +3,7 @@
 use super::ScriptModule;
 use std::fmt::{self, Display, Formatter};
 
-/// Maximum number of modules that a text contains: modules that share submodules may have infinitely many paths.
+/// Maximum number of modules in a text. Modules that share submodules may have infinitely many paths.
 const MAX_MODULES: usize = 100_000;
 
 /// The text that PyTorch prints for the module, submodules included.

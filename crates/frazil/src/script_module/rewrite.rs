@@ -1,4 +1,4 @@
-//! Replacing tensors wherever a module refers to them, with object identity preserved.
+//! Replacement of tensors in all references from a module. Object identity is preserved.
 
 use frazil_ir::{Constant, DictConstant, ListConstant, Module, ObjectId, TensorData, TupleConstant};
 use std::collections::HashMap;

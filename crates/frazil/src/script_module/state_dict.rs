@@ -76,15 +76,15 @@ impl ScriptModule<'_> {
     /// See [`StateDictOptions`] for an example.
     ///
     /// # Errors
-    /// As [`state_dict`](Self::state_dict).
+    /// See [`state_dict`](Self::state_dict).
     pub fn state_dict_with(self, options: &StateDictOptions) -> Result<StateDict> {
         let mut state = StateDict::new();
         self.state_dict_into(&mut state, options)?;
         Ok(state)
     }
 
-    /// Collects the state as [`state_dict`](Self::state_dict) does, into a dictionary that may have entries already (the argument `destination`): for
-    /// each module first parameters, then buffers, then submodules.
+    /// Adds the state to a dictionary that may already have entries (the argument `destination`). As in [`state_dict`](Self::state_dict), each module's
+    /// parameters come first, then its buffers, then its submodules.
     ///
     /// ```
     /// # use frazil::{StateDict, StateDictOptions};
@@ -101,7 +101,7 @@ impl ScriptModule<'_> {
     /// ```
     ///
     /// # Errors
-    /// As [`state_dict`](Self::state_dict).
+    /// See [`state_dict`](Self::state_dict).
     pub fn state_dict_into(self, destination: &mut StateDict, options: &StateDictOptions) -> Result<()> {
         let mut importer = Importer::new();
         self.walk(&options.prefix, &mut |module, prefix, visit| {
@@ -126,8 +126,8 @@ impl ScriptModule<'_> {
         })
     }
 
-    /// Calls `each` with the module and everything below it, under every name, before and after its submodules. The text is the prefix of
-    /// the module's own attributes.
+    /// Calls `each` with the module and everything below it, under every name, before and after its submodules. The string argument is the prefix of the
+    /// module's own attributes.
     pub(super) fn walk(
         self,
         prefix: &str,

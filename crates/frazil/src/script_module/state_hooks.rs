@@ -10,13 +10,13 @@ use frazil_ir::ObjectId;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A hook that receives the module, and the arguments of `state_dict` for it: the prefix is the one of its own names.
+/// A hook that receives the module, and the arguments of `state_dict` for it, with the prefix of the module's names.
 type BeforeState = dyn Fn(ScriptModule<'_>, &StateDictOptions) -> Result<()> + Send + Sync;
 /// A hook that also receives the entries collected so far, and may change them.
 type AfterState = dyn Fn(ScriptModule<'_>, &mut StateDict, &StateDictOptions) -> Result<()> + Send + Sync;
 /// A hook that receives the entries to load, and may change them.
 type BeforeLoad = dyn Fn(ScriptModule<'_>, &mut LoadingState<'_>) -> Result<()> + Send + Sync;
-/// A hook that receives the names that do not fit, and may change them.
+/// A hook that receives the missing and unexpected names, and may change them.
 type AfterLoad = dyn Fn(ScriptModule<'_>, &mut IncompatibleKeys) -> Result<()> + Send + Sync;
 
 /// The identity of a registered hook of state dictionaries, with which it can be removed.
@@ -28,7 +28,7 @@ pub struct StateHookId(u64);
 /// The state that is loaded into a module, for its [`register_load_state_dict_pre_hook`](Model::register_load_state_dict_pre_hook).
 #[derive(Debug)]
 pub struct LoadingState<'a> {
-    /// The entries for the module and those below it, by their full names.
+    /// The entries for the module and its submodules, by their full names.
     pub state: &'a mut StateDict,
     /// Prefix of the module's own names: empty, or with a dot at its end.
     pub prefix: &'a str,
@@ -102,7 +102,7 @@ impl StateHooks {
         })
     }
 
-    /// Returns whether hooks of the module run after it was loaded, since these may read its tensors.
+    /// Returns whether the module has hooks that run after loading, since these may read its tensors.
     pub(super) fn has_after_load(&self, object: ObjectId) -> bool {
         self.hooks(object).any(|hook| matches!(hook, StateHook::AfterLoad(_)))
     }

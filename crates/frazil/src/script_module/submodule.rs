@@ -32,7 +32,7 @@ pub struct ScriptModuleMut<'m> {
 }
 
 impl Model {
-    /// Returns the module itself, as a mutable reference.
+    /// Returns a mutable reference to the module itself.
     ///
     /// See [`ScriptModuleMut`] for an example.
     pub fn root_mut(&mut self) -> ScriptModuleMut<'_> {
@@ -44,7 +44,7 @@ impl Model {
         }
     }
 
-    /// Returns the submodule at a dotted path, as a mutable reference; "" is the module itself.
+    /// Returns a mutable reference to the submodule at a dotted path; "" is the module itself.
     ///
     /// See [`ScriptModuleMut`] for an example.
     ///
@@ -91,7 +91,7 @@ impl ScriptModuleMut<'_> {
         self.model.set_attribute(&super::join(&self.path, path), value)
     }
 
-    /// Applies a function to this module and everything below it, as [`Model::apply`] does: `each` receives the model and paths in it.
+    /// Applies a function to this module and everything below it, as [`Model::apply`] does. `each` receives the model and paths in it.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.net = nn.Sequential(nn.ReLU())\n \

@@ -13,7 +13,7 @@ pub struct SessionBuilder {
 }
 
 impl SessionBuilder {
-    /// Starts a session with the prim and aten dialects and the standard passes.
+    /// Returns a builder with the prim and aten dialects and the standard passes.
     pub(crate) fn standard() -> SessionBuilder {
         SessionBuilder {
             registry: standard_operators(Arc::default()),
@@ -37,7 +37,7 @@ impl SessionBuilder {
         self
     }
 
-    /// Adds a pass that `build` makes, which may have state; see [`PassRegistry::add_closure`].
+    /// Adds a pass that `build` creates, which may have state; see [`PassRegistry::add_closure`].
     #[must_use]
     pub fn pass_closure(
         mut self,

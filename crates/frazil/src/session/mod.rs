@@ -11,8 +11,8 @@ use frazil_torchscript::{LoadOptions, TraceContext, TraceRequest};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// The state that models of one program share. Cheap to make and to clone; the operators are registered on first use, which takes one to two
-/// milliseconds. No global state remains after it and its models are dropped.
+/// The shared state of the models of a program. It is cheap to create and to clone. The operators are registered on first use, which takes one to two
+/// milliseconds. No global state remains after the session and its models are dropped.
 ///
 /// ```
 /// use frazil::Session;
@@ -31,7 +31,7 @@ pub struct Session {
 
 struct Shared {
     ctx: Arc<Context>,
-    /// Registered on first use, since only compiling and interpreting need them.
+    /// The operators. They are registered on first use, because only compiling and interpreting need them.
     registry: OnceLock<Arc<Registry>>,
     passes: OnceLock<Arc<PassRegistry>>,
     /// The value of `torch.jit.enable_onednn_fusion`.
@@ -63,7 +63,7 @@ impl Session {
         }
     }
 
-    /// Starts a session with operators and passes of an embedder beside the standard ones.
+    /// Returns a builder for a session with operators and passes of an embedder in addition to the standard ones.
     ///
     /// ```
     /// use frazil::{Session, runtime::pointwise::{Pointwise, Promotion}};
@@ -178,7 +178,7 @@ impl Session {
         self.shared.onednn_fusion.load(Ordering::Relaxed)
     }
 
-    /// Calls `act` with the options for source: constants are folded as PyTorch's compiler does, and traces are recorded.
+    /// Calls `act` with the options for source: constants are folded as by PyTorch's compiler, and traces are recorded.
     pub(crate) fn with_source_options<R>(&self, act: impl FnOnce(&LoadOptions<'_>) -> R) -> R {
         let trace = |module: &Module, context: &TraceContext, request: &TraceRequest| {
             crate::source_trace::record(self.registry(), module, context, request)

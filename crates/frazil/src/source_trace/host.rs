@@ -1,4 +1,4 @@
-//! Tracing as a host of the walker: each value has its counterpart in the trace beside it.
+//! The host of the walker for tracing: each value is stored with its counterpart in the trace.
 
 use super::{MAX_NODES, Noted, Result, Traced, Tracing};
 use frazil_ir::{Constant, Graph, SymbolId, TypeId, TypeKind, types};

@@ -27,7 +27,7 @@ use frazil_torchscript::{TraceContext, TraceRequest};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Maximum number of nodes that the traced function may run.
+/// Maximum number of nodes that a traced function may execute.
 const MAX_NODES: u64 = 1 << 22;
 
 /// Maximum nesting of modules.
@@ -77,15 +77,15 @@ struct Tracing<'t> {
     importer: Importer,
     exporter: Exporter,
     graph: Graph,
-    /// The current value of each tensor, by its address; the tensor is kept so that its address is not reused.
+    /// The current value of each tensor, by its address. The tensor is kept alive so that its address is not reused.
     tensors: HashMap<usize, (ValueId, TensorCell)>,
-    /// Parameters and buffers: the address of the module of each, and its name there.
+    /// For each parameter and buffer: the address of its module, and its name there.
     attributes: HashMap<usize, (usize, SymbolId)>,
     /// Parameters that require gradients, by address.
     parameters: HashSet<usize>,
     /// Values of the trace that require gradients.
     gradients: HashSet<ValueId>,
-    /// Modules by address: the address of the parent of each, its name there and its type.
+    /// For each module, by address: the address of its parent, its name there, and its type.
     modules: HashMap<usize, (usize, SymbolId, TypeId)>,
     /// Modules that have been read in the trace.
     objects: HashMap<usize, ValueId>,
@@ -189,7 +189,7 @@ impl Tracing<'_> {
         }
     }
 
-    /// Registers the parameters and buffers of a module and of those within it.
+    /// Registers the parameters and buffers of a module and of its submodules.
     fn find_attributes(&mut self, object: &ObjectValue, depth: usize) -> Result<()> {
         if depth > MAX_DEPTH {
             return Err("modules nest too deeply".to_owned());
@@ -216,7 +216,7 @@ impl Tracing<'_> {
         Ok(())
     }
 
-    /// Registers the tensors in an input.
+    /// Registers the tensors in an input, which may be nested.
     fn unpack(&mut self, value: &Value, noted: ValueId) -> Result<()> {
         match value {
             Value::Tensor(cell) => self.define(cell, noted),
@@ -401,7 +401,7 @@ impl Tracing<'_> {
         Ok(results.into_iter().zip(noted).map(Traced::from).collect())
     }
 
-    /// The result of a node that leaves nothing in the trace, from the interpreter.
+    /// Returns the interpreter's result of a node that is not recorded in the trace.
     fn unnoted(&mut self, At { graph, node }: At<'_>, operands: &[Traced]) -> Result<Traced> {
         let values: Vec<Value> = operands.iter().map(|Traced(value, _)| value.clone()).collect();
         let results = self.run(graph, node, &values)?;

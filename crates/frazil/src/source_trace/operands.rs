@@ -1,10 +1,10 @@
-//! Tensor types as a trace records them, and the tensors that Python makes of numbers.
+//! Tensor types in a trace, and the tensors to which Python converts numbers.
 
 use frazil_ir::{Context, DType, TypeId};
 use frazil_runtime::entry::{NumberRule, TensorVariant};
 use frazil_runtime::{Operator, Scalar, Tensor, Value};
 
-/// The scalar of an arithmetic operator as the tensor that Python makes of it before the tracer is called, if the graph computes the same with it.
+/// Returns the scalar operand of an arithmetic operator as the tensor to which Python converts it before tracing, if the graph computes the same with it.
 pub(crate) fn wrapped_number(operator: &Operator, values: &[Value]) -> Option<Tensor> {
     let traits = operator.traits();
     let is_arithmetic = |v: &TensorVariant| matches!(v.rule, NumberRule::Arithmetic | NumberRule::Quotient);

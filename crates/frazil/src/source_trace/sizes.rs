@@ -7,7 +7,7 @@ use frazil_runtime::entry::NumberRule;
 use frazil_runtime::value::ListValue;
 
 impl Tracing<'_> {
-    /// Returns the traced counterparts of results that are integers computed from sizes.
+    /// Returns the traced counterparts of integer results that are computed from sizes.
     pub(super) fn sizes(
         &mut self,
         graph: &Graph,
@@ -108,7 +108,7 @@ impl Tracing<'_> {
         })
     }
 
-    /// Whether an operator on integers stays in the trace where it is about sizes.
+    /// Returns whether an operator on integers is recorded if its operands are computed from sizes.
     fn is_integer_arithmetic(&self, kind: &str) -> bool {
         let variant = self.registry.entry(kind).and_then(|e| e.traits().tensor_variant);
         variant.is_some_and(|v| matches!(v.rule, NumberRule::Arithmetic | NumberRule::Integers))

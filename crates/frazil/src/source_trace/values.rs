@@ -64,7 +64,7 @@ impl Tracing<'_> {
         Ok(value)
     }
 
-    /// Returns the module at an address, read from its parent.
+    /// Returns the traced value of the module at an address, which is read from its parent module.
     pub(super) fn module_of(&mut self, address: usize) -> Result<ValueId> {
         if let Some(&known) = self.objects.get(&address) {
             return Ok(known);

@@ -1,10 +1,10 @@
-//! Files from which tensors are read when they are needed.
+//! Files from which tensors are read on first use.
 
 use crate::error::{Error, Result};
 use frazil_ir::FileBytes;
 use std::sync::Arc;
 
-/// The files from which tensors of a module are read: an archive, or the file beside a text. Clones share them.
+/// The files from which tensors of a module are read: an archive, or the second file of a text. Clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct Backing(Arc<[Arc<FileBytes>]>);
 
@@ -13,8 +13,8 @@ impl Backing {
         Backing(files.into_iter().collect())
     }
 
-    /// Checks that no read of a file has failed. Callers must do this before they return anything that was computed from tensors: zeros replace the parts
-    /// of a file that could not be read.
+    /// Checks that no read of a file has failed. Callers must do this before they return a result that was computed from tensors, because unreadable parts of a
+    /// file are replaced by zeros.
     ///
     /// # Errors
     /// If a read has failed, now or before.

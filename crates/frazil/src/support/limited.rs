@@ -1,9 +1,9 @@
-//! Running work within limits, and interrupting it.
+//! Limits on work, and interruption of work.
 
 use crate::error::Error;
 use frazil_limits::{Budget, Limits, Phase};
 
-/// Runs `work`, which is described by `phase`, within `limits`. If it exceeded a limit, returns [`Error::Exceeded`], whatever its own result is.
+/// Runs `work` within `limits`; `phase` describes it in errors. If a limit is exceeded, returns [`Error::Exceeded`], whatever the result of `work` is.
 pub(crate) fn within<R, E: From<Error>>(
     limits: &Limits,
     phase: Phase,
@@ -23,9 +23,8 @@ pub(crate) fn within<R, E: From<Error>>(
 /// Runs `work`, and ends it with [`Error::Interrupted`] soon after `check` has returned true. This applies to loading, freezing, passes, compiling,
 /// and calls that run in the interpreter or in native segments.
 ///
-/// `check` is called on the current thread only, about every 20 milliseconds, also while other threads do parts of the work. It may call this crate. A
-/// running compilation of a kernel or a running operator is completed first. Interrupted work leaves no partial state: no files, and engines compile again
-/// when needed.
+/// `check` is called on the current thread only, about every 20 milliseconds, also while other threads run parts of the work. It may call this crate. A running
+/// compilation of a kernel or a running operator is completed first. Interrupted work leaves no partial state: no files, and engines compile again when needed.
 ///
 /// ```
 /// use frazil::{CallError, Error, Value, interruptible};
@@ -59,8 +58,8 @@ pub fn interruptible<R, E: From<Error>>(
     }
 }
 
-/// Fails if the work of the current thread has exceeded a limit. Callers must check this before they cache the outcome of a part of the work: if it
-/// failed, the limit may be the reason.
+/// Returns an error if the work of the current thread has exceeded a limit. Callers must check this before they cache the result of a part of the work, because
+/// a failure may be due to the limit.
 #[cfg(feature = "codegen")]
 pub(crate) fn unexceeded() -> Result<(), Error> {
     match Budget::current().and_then(|budget| budget.exceeded().cloned()) {

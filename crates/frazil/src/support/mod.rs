@@ -1,4 +1,4 @@
-//! Limits of calls, values that are made once, setters of options, and the files of tensors.
+//! Limits of calls, lazily initialised values, setters of options, and the files of tensors.
 
 pub(crate) mod backing;
 pub(crate) mod limited;

@@ -1,13 +1,13 @@
-//! Values that one thread makes when they are first needed, while others wait.
+//! Values that are initialised by the first thread that needs them, while others wait.
 
 use frazil_limits::{Exceeded, PAUSE};
 use frazil_runtime::threads::outside_of_pools;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// A value that the first thread that needs it makes. If making it fails, nothing is stored, and the next thread tries again.
+/// A lazily initialised value. If the initialisation fails, nothing is stored, and the next thread tries again.
 pub(crate) struct Once<T> {
     value: OnceLock<T>,
-    /// Whether a thread is making the value.
+    /// Whether a thread is initialising the value.
     is_making: Mutex<bool>,
     ended: Condvar,
 }
@@ -22,7 +22,7 @@ impl<T> Default for Once<T> {
     }
 }
 
-/// Marks the making of a value as ended on drop, also after failures.
+/// Marks the initialisation as ended on drop, also after failures.
 struct Making<'o, T>(&'o Once<T>);
 
 impl<T> Drop for Making<'_, T> {
@@ -33,7 +33,7 @@ impl<T> Drop for Making<'_, T> {
 }
 
 impl<T> Once<T> {
-    /// Returns the value, if it has been made.
+    /// Returns the value, if it has been initialised.
     pub(crate) fn get(&self) -> Option<&T> {
         self.value.get()
     }
@@ -42,7 +42,7 @@ impl<T> Once<T> {
         self.is_making.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the value, or makes it with `make` if it has not been made. While another thread makes it, this one waits.
+    /// Returns the value. If necessary, initialises it with `make`, or waits for another thread that is doing so.
     ///
     /// # Errors
     /// The errors of `make`; also if the current thread's budget is exceeded while it waits.

@@ -1,4 +1,4 @@
-//! Setters of options, which are structures that may get more fields.
+//! Setters for structures of options, which may get more fields in later versions.
 
 /// Defines a method for each field of a structure of options. It returns the options with a new value of the field.
 macro_rules! setters {

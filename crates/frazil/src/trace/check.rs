@@ -1,4 +1,4 @@
-//! Checking of traces: tracing again with other inputs must lead to the same graph, and running the trace must return the same results as the function.
+//! Checking of traces. Tracing again with other inputs must result in the same graph, and running the trace must return the same results as the function.
 
 use super::closeness::{default_atol, difference};
 use super::ndiff::ndiff;
@@ -18,7 +18,7 @@ use frazil_syntax::GraphText;
 /// Maximum number of random operators that are listed.
 const MAX_LISTED: usize = 20;
 
-/// Traces `method` again on its inputs and compares with `trace`, to which warnings are added.
+/// Traces `method` again on its inputs and compares the result with `trace`, to which warnings are added.
 pub(super) fn check(
     session: &Session,
     trace: &mut Trace,
@@ -59,7 +59,8 @@ pub(super) fn check(
     }
 }
 
-/// Returns the graph of a method without properties that always differ between inputs: shapes, and numbers of values.
+/// Returns the graph of a method without properties that always differ between inputs: shapes, and numbers in names of
+/// values.
 fn canonical(trace: &Trace, method: &str) -> Result<Graph> {
     let mut loaded: Loaded = trace.loaded().clone();
     loaded.run_passes("inline,erase-shape-information,canonicalize", &PassOptions::default())?;
@@ -107,7 +108,7 @@ fn graph_diff(ours: &Graph, theirs: &Graph) -> Option<String> {
     Some(out)
 }
 
-/// Returns the nodes of both graphs side by side.
+/// Returns pairs of corresponding nodes of both graphs.
 fn pairs<'g>(a: &'g Graph, b: &'g Graph) -> impl Iterator<Item = (NodeId, NodeId)> + 'g {
     a.nodes(a.root()).zip(b.nodes(b.root()))
 }
@@ -139,7 +140,7 @@ fn constant_diff(ours: &Graph, theirs: &Graph) -> Result<Option<String>> {
     Ok(None)
 }
 
-/// Returns the relative tolerance for constants of a dtype: PyTorch's own bounds.
+/// Returns the relative tolerance for constants of a dtype, as in PyTorch.
 fn rtol(tensor: &Tensor) -> f64 {
     use frazil_ir::DType;
     match tensor.dtype() {

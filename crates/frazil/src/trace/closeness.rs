@@ -1,9 +1,9 @@
-//! Comparison of tensors, with messages in the words of `torch.testing.assert_close`.
+//! Comparison of tensors, with the messages of `torch.testing.assert_close`.
 
 use frazil_ir::DType;
 use frazil_runtime::Tensor;
 
-/// Returns the absolute tolerance for results of a dtype: PyTorch's own bounds.
+/// Returns the absolute tolerance for results of two dtypes, as in PyTorch.
 pub(super) fn default_atol(a: DType, b: DType) -> f64 {
     let of = |dtype| match dtype {
         DType::Half | DType::BFloat16 | DType::Float | DType::ComplexHalf | DType::ComplexFloat => 1e-5,
@@ -66,7 +66,7 @@ pub(super) fn difference(actual: &Tensor, expected: &Tensor, rtol: f64, atol: f6
     ))
 }
 
-/// Returns a bound as Python prints it: `1e-05`.
+/// Returns a tolerance as Python prints it: `1e-05`.
 fn scientific(bound: f64) -> String {
     let text = format!("{bound:e}");
     match text.split_once("e-") {
@@ -75,7 +75,7 @@ fn scientific(bound: f64) -> String {
     }
 }
 
-/// Returns the index of element `i` in row-major order: `(1, 4)`.
+/// Returns the multi-dimensional index of element `i` in row-major order, as text: `(1, 4)`.
 fn index_of(mut i: usize, sizes: &[i64]) -> String {
     let mut index = Vec::new();
     for &size in sizes.iter().rev() {

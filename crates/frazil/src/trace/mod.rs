@@ -13,10 +13,10 @@
 //! # }
 //! ```
 //!
-//! As in PyTorch, a trace contains the calls that were made, for the given shapes; it does not contain Rust's own `if` and `for`. Warnings point
-//! at places where this may matter, and other inputs ([`TraceOptions::check_inputs`]) show whether it does. [`Parameters`] become attributes of
-//! the module that [`Session::trace_module`] returns; other tensors that the function uses become constants. Gradients are not recorded: the
-//! types have `requires_grad=0`.
+//! As in PyTorch, a trace contains the calls that were made, for the given shapes; it does not contain Rust's own `if` and `for`. Warnings refer to source
+//! locations where this may matter, and a check with other inputs ([`TraceOptions::check_inputs`]) shows whether it does. [`Parameters`] become attributes of
+//! the module that [`Session::trace_module`] returns; other tensors that the function uses become constants. Gradients are not recorded: the types have
+//! `requires_grad=0`.
 
 mod check;
 mod closeness;
@@ -102,11 +102,11 @@ pub type MethodFn<'f> = dyn Fn(&Scope, &[Var]) -> Result<Outputs> + 'f;
 ///
 /// See [`Session::trace_module`] for an example.
 pub struct Method<'f> {
-    /// Its name: `forward`.
+    /// The name of the method: `forward`.
     pub name: &'f str,
     /// The function to trace.
     pub function: &'f MethodFn<'f>,
-    /// Its example inputs.
+    /// The example inputs of the method.
     pub inputs: &'f [Tensor],
 }
 
@@ -125,7 +125,7 @@ pub struct Method<'f> {
 #[derive(Clone)]
 pub struct Trace {
     loaded: Loaded,
-    /// Warnings about it.
+    /// Warnings about the trace.
     pub warnings: Vec<TracerWarning>,
 }
 
@@ -140,7 +140,7 @@ impl Trace {
         Ok(TracedGraph(self.loaded.graph(name)?))
     }
 
-    /// Returns the trace in a form that can be frozen, transformed by passes, printed and written.
+    /// Returns the trace as a loaded model, which can be frozen, transformed by passes, printed and written.
     ///
     /// See [`Trace`] for an example.
     pub fn loaded(&self) -> &Loaded {
@@ -168,7 +168,7 @@ impl Trace {
     }
 }
 
-/// A graph whose text is that of PyTorch's graphs.
+/// A graph whose `Display` is PyTorch's text of graphs.
 ///
 /// See the [module documentation](self) for an example.
 pub struct TracedGraph<'t>(&'t Graph);
@@ -430,8 +430,8 @@ impl Graphs {
         }
     }
 
-    /// Calls `name` of these functions in a traced function, so that its control flow is part of the graph; otherwise runs
-    /// `otherwise` (`torch.jit.script_if_tracing`).
+    /// In a traced function, calls `name` of these functions, so that its control flow is part of the graph. Outside of one, runs `otherwise`
+    /// (`torch.jit.script_if_tracing`).
     ///
     /// ```
     /// # use frazil::{Loaded, Session, Tensor, eager::Var, trace::TraceOptions};

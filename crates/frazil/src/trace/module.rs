@@ -43,7 +43,7 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// Returns an empty set of parameters, of a module whose class is called `name`.
+    /// Returns an empty set of parameters for a module whose class is called `name`.
     ///
     /// See [`Parameters`] for an example.
     pub fn new(name: &str) -> Parameters {
@@ -83,7 +83,7 @@ impl Parameters {
         self
     }
 
-    /// Paths of the root, "", and of all submodules, parents first.
+    /// Returns the paths of the root, "", and of all submodules, parents first.
     fn modules(&self) -> Vec<&str> {
         let mut paths = vec![""];
         let mut known = std::collections::HashSet::from([""]);
@@ -188,7 +188,10 @@ impl Parameters {
         Ok(Model::of(session.clone(), module))
     }
 
-    /// Returns the name as a symbol. It is an error if another attribute of the owner has the name.
+    /// Returns the name as a symbol.
+    ///
+    /// # Errors
+    /// If another attribute of the owner has the name.
     fn free_name(
         &self,
         ctx: &Context,
@@ -237,7 +240,7 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// Returns the parameters with these operators. Each trace has its own variables, so that writes in one are not visible in others.
+    /// Returns the parameters with these operators. Each trace has its own variables, so that writes in one trace are not visible in others.
     pub(super) fn of(parameters: Option<&Parameters>, ops: &Ops) -> Result<Scope> {
         let mut copies: HashMap<usize, TensorCell> = HashMap::new();
         let mut entries = IndexMap::new();

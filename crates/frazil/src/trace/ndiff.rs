@@ -7,7 +7,7 @@ use std::hash::Hash;
 /// Minimum similarity of two lines that are shown as one changed line.
 const SIMILAR: f64 = 0.75;
 
-/// Maximum number of lines of a change that are paired by similarity, which takes cubic time.
+/// Maximum number of lines of a change that are paired by similarity, because pairing takes cubic time.
 const MAX_PAIRED: usize = 400;
 
 /// Returns the difference of two texts, line by line.
@@ -179,7 +179,7 @@ fn most_similar(a: &[Vec<char>], b: &[Vec<char>], [a0, a1, b0, b1]: [usize; 4]) 
     if best < SIMILAR { equal } else { found }
 }
 
-/// Prints both lines, each followed by marks below the characters that the other does not have.
+/// Prints both lines, each followed by a line of marks below the characters that the other line does not have.
 fn change(a: &str, b: &str, of_a: &[char], of_b: &[char], out: &mut Vec<String>) {
     let (mut under_a, mut under_b) = (String::new(), String::new());
     for (tag, [a0, a1, b0, b1]) in opcodes(of_a, of_b) {

@@ -4,7 +4,7 @@ use super::{AttributeValue, BlockId, Graph, NodeId, ValueId};
 use crate::{Constant, SourceRange, SymbolId, TypeId, TypeKind, symbols};
 use std::ops::{Deref, DerefMut};
 
-/// The place where a [`Builder`] inserts nodes.
+/// The location at which a [`Builder`] inserts nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InsertPoint {
     /// Inserts at the end of a block.

@@ -239,7 +239,7 @@ impl Graph {
         }
     }
 
-    /// Sets the name of `value` to `name`. Names are for readers: two values may have the same name, which printing resolves.
+    /// Sets the name of `value` to `name`. Names are for readers: several values may have the same name, and the printer makes them unique.
     pub fn set_value_name(&mut self, value: ValueId, name: ValueName) {
         self.names[value] = name.into();
     }

@@ -1,7 +1,7 @@
-//! Order: placing nodes in blocks, and comparing positions.
+//! Order of nodes: placing nodes in blocks, and comparing positions.
 //!
-//! A node's order key grows along its block. New nodes get a key between their neighbours'; if there is no room, keys of the
-//! following nodes are increased as far as needed (locally, as in Cranelift's layout, not over the whole block).
+//! A node's order key grows along its block. A new node gets a key between those of its neighbours. If there is no room, keys of the following nodes are
+//! increased as far as needed (locally, as in Cranelift's layout, not over the whole block).
 
 use super::{BlockId, Change, Graph, NodeId, ValueId};
 use crate::symbols;
@@ -185,8 +185,8 @@ impl Graph {
         std::iter::successors(self.parent(node), |b| self.owner(*b).and_then(|n| self.parent(n)))
     }
 
-    /// Compares the positions of two placed nodes. A node comes before the nodes of its own blocks, a block's return node after
-    /// all its nodes, and the blocks of a node are in their order. `None` if one of them is not placed.
+    /// Compares the positions of two placed nodes. A node comes before the nodes of its own blocks, and a block's return node after all its nodes. The blocks
+    /// of a node are in their order. `None` if one of them is not placed.
     pub fn compare(&self, a: NodeId, b: NodeId) -> Option<Ordering> {
         if a == b {
             return Some(Ordering::Equal);

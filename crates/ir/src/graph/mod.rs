@@ -1,13 +1,12 @@
 //! The graph: nodes in nested blocks over SSA values.
 //!
-//! A [`Graph`] owns its nodes, values and blocks in entity tables and identifies them by `u32` handles. Operand lists are pooled
-//! and every operand is a link of its value's use list, so that replacing all uses takes time in the number of uses. Nodes of a
-//! block form a doubly linked list with order keys, so that "does a come before b" is a comparison.
+//! A [`Graph`] owns its nodes, values and blocks in entity tables and identifies them by `u32` handles. Operand lists are pooled and every operand is a link of
+//! its value's use list, so that replacing all uses takes time in the number of uses. Nodes of a block form a doubly linked list with order keys, so that two
+//! positions are compared in constant time.
 //!
-//! Every edit goes through the methods of this type (in [`edit`], [`layout`], [`copy`] and [`builder`]), which keep use lists, order and
-//! the change log right; nothing else writes the tables. Creation and placement are separate: a node exists before it is
-//! inserted, and can be removed and inserted elsewhere. An erased node leaves a tombstone; handles stay valid until [`Graph::compact`]
-//! renumbers. Cloning a graph copies its tables, so handles are valid in the copy too.
+//! Every edit goes through the methods of this type (in [`edit`], [`layout`], [`copy`] and [`builder`]), which maintain use lists, order and the change log.
+//! Creation and placement are separate: a node exists before it is inserted, and can be removed and inserted elsewhere. An erased node leaves a tombstone;
+//! handles stay valid until [`Graph::compact`] renumbers. Cloning a graph copies its tables, so handles are valid in the copy too.
 //!
 //! A block ends in a *return node* (`prim::Return`) whose operands are the block's results; it is not among the block's
 //! [`nodes`](Graph::nodes).
@@ -57,7 +56,7 @@ entity_impl!(AttributesId, "attrs");
 /// The frequently accessed part of a node. Source ranges, order keys and scopes are in tables of their own.
 #[derive(Clone, Debug)]
 struct NodeData {
-    /// `None` once erased.
+    /// The kind; `None` after the node has been erased.
     kind: PackedOption<SymbolId>,
     operands: operands::OperandList,
     outputs: EntityList<ValueId>,
@@ -81,7 +80,7 @@ struct ValueData {
 
 const IS_PARAMETER: u32 = 1 << 31;
 
-/// Most nodes with attributes have one.
+/// The attributes of a node. Most nodes with attributes have one.
 type AttributeList = SmallVec<[Attribute; 1]>;
 
 #[derive(Clone, Debug)]
@@ -227,7 +226,7 @@ impl Graph {
         self.nodes.get(node).is_some_and(|n| n.kind.is_some())
     }
 
-    /// Returns the node's kind, such as `aten::add`; the empty name once erased.
+    /// Returns the node's kind, such as `aten::add`; the empty name for an erased node.
     pub fn kind(&self, node: NodeId) -> SymbolId {
         self.nodes[node].kind.expand().unwrap_or(symbols::EMPTY)
     }
@@ -285,7 +284,7 @@ impl Graph {
         self.nodes[node].previous.expand()
     }
 
-    /// Returns the place of the node in the source.
+    /// Returns the source location of the node.
     pub fn source_range(&self, node: NodeId) -> Option<SourceRange> {
         self.ranges[node].expand()
     }

@@ -6,8 +6,7 @@ use std::fmt;
 
 /// A value's name, without its `%`: a word, a number, or both with a dot between (`x`, `12`, `x.3`).
 ///
-/// Graphs have as many names as values, but few words: only the word is interned, so that naming a value needs no more memory than
-/// these eight bytes. Equal texts have equal names.
+/// Graphs have as many names as values, but few words. Only the word is interned, so a name takes only these eight bytes. Equal texts have equal names.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ValueName {
     /// Empty if the name is a number.

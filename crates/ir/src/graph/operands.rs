@@ -1,8 +1,8 @@
 //! Pooled operand lists whose slots are the links of intrusive use lists.
 //!
-//! All operands of a graph are stored in one vector. A node's list is a run of slots: a header (length and owner), then the operands.
-//! The number of slots in a run is a power of two; a list that outgrows its run moves to the next size, and freed runs are kept by size.
-//! An operand's index is the distance of its slot from the header, so the slot's number is sufficient to identify a use.
+//! All operands of a graph are stored in one vector. A node's list is a run of slots: a header (length and owner), then the operands. The number of slots in a
+//! run is a power of two; a list that outgrows its run moves to the next size, and freed runs are kept by size. An operand's index is the distance of its slot
+//! from the header, so the slot's number identifies a use.
 
 use super::{NodeId, ValueData, ValueId};
 use cranelift_entity::packed_option::PackedOption;

@@ -9,8 +9,8 @@ use std::sync::{Arc, OnceLock};
 
 /// Schemas by operator name. Dialects and embedders add theirs.
 ///
-/// A text of thousands of schemas is indexed by name when it is added, and a schema is parsed when its operator is first
-/// looked up, so that making a registry is cheap.
+/// A text of thousands of schemas is only indexed by name when it is added. A schema is parsed when its operator is first looked up, so creating a registry is
+/// fast.
 #[derive(Debug)]
 pub struct Catalogue {
     ctx: Arc<Context>,
@@ -37,7 +37,7 @@ fn schema_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 pub struct CatalogueError {
     /// Line, from 1.
     pub line: usize,
-    /// The error in it.
+    /// The error in the line.
     #[source]
     pub source: SchemaError,
 }
@@ -48,11 +48,11 @@ pub type ReturnTypes = smallvec::SmallVec<[Option<TypeId>; 4]>;
 /// The result of [`Catalogue::resolve`].
 #[derive(Clone, Debug)]
 pub enum Resolution {
-    /// The overload that fits.
+    /// The matching overload.
     Found(Arc<FunctionSchema>),
-    /// The operator is known, but no overload takes these operands.
+    /// The operator is known, but no overload accepts these operands.
     NoOverload,
-    /// The operator is not known.
+    /// The operator is unknown.
     Unknown,
 }
 
@@ -102,8 +102,8 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Adds schemas as [`Catalogue::add_schemas`] does, for texts that a test checks with [`Catalogue::check`]: thousands of lines are
-    /// indexed by name only, and a line is parsed when its operator is first looked up. A line that does not parse is ignored.
+    /// Adds schemas as [`Catalogue::add_schemas`] does, for texts that a test checks with [`Catalogue::check`]. Thousands of lines are only indexed by name; a
+    /// line is parsed when its operator is first looked up. A line that does not parse is ignored.
     pub fn add_lines(&mut self, text: &str) {
         for (_, line) in schema_lines(text) {
             let head = line.split('(').next().unwrap_or_default();
@@ -149,7 +149,7 @@ impl Catalogue {
         *known = properties.or(*known);
     }
 
-    /// The properties of operator `name`. An in-place form and an alias have those of the operator that they stand for.
+    /// Returns the properties of operator `name`. An in-place form or an alias has those of the underlying operator.
     ///
     /// ```
     /// use frazil_ir::schema::{Catalogue, Determinism, Properties};
@@ -171,7 +171,7 @@ impl Catalogue {
         stated(operator).or_else(functional).unwrap_or_default()
     }
 
-    /// The names of all operators with properties.
+    /// Returns the names of all operators with properties.
     pub fn operators_with_properties(&self) -> impl Iterator<Item = SymbolId> + '_ {
         self.properties.keys().copied()
     }
@@ -181,7 +181,7 @@ impl Catalogue {
         self.aliases.insert(name, alias);
     }
 
-    /// The operator that `name` is another name of; the in-place form of an alias stands for the in-place form of its operator.
+    /// Returns the operator of which `name` is an alias. The in-place form of an alias is an alias of the operator's in-place form.
     pub fn alias(&self, name: SymbolId) -> Option<Alias> {
         if let Some(alias) = self.aliases.get(&name) {
             return Some(*alias);
@@ -191,12 +191,12 @@ impl Catalogue {
         Some(Alias { operator, ..alias })
     }
 
-    /// All aliases, in-place forms left out.
+    /// Returns all aliases, without in-place forms.
     pub fn aliases(&self) -> impl Iterator<Item = (SymbolId, Alias)> + '_ {
         self.aliases.iter().map(|(name, alias)| (*name, *alias))
     }
 
-    /// The operator whose in-place form `name` may be.
+    /// Returns the operator of which `name` may be the in-place form.
     fn functional(&self, name: SymbolId) -> Option<SymbolId> {
         let functional = self.ctx.name(name).strip_suffix('_')?;
         (!functional.ends_with(':')).then(|| self.ctx.find_symbol(functional))?
@@ -227,7 +227,7 @@ impl Catalogue {
         self.overloads(name).find(|s| self.ctx.name(s.overload) == overload)
     }
 
-    /// Returns the overload for a complete operand list of these types: every argument is given, in order, as in a graph.
+    /// Returns the overload for a complete operand list of these types, with all arguments in order, as in a graph.
     ///
     /// An overload that exactly matches the types of the operands is preferred to one that requires the implicit conversions
     /// of graphs (refined tensors and optionals always match; a number matches `Scalar`).
@@ -276,7 +276,7 @@ impl Catalogue {
         self.resolve_types(graph.kind(node), &operand_types)
     }
 
-    /// Returns whether the operands fit: `None` if not, `Some(true)` if exactly.
+    /// Returns whether the operands match the schema: `None` if not, `Some(true)` if exactly.
     fn fit(&self, schema: &FunctionSchema, operands: &[TypeId]) -> Option<bool> {
         let formals = &schema.arguments;
         if operands.len() < formals.len() || (operands.len() > formals.len() && !schema.is_vararg) {
@@ -293,7 +293,7 @@ impl Catalogue {
         Some(exact)
     }
 
-    /// Returns true if `actual` fits `formal`, but another overload could match more exactly.
+    /// Returns true if `actual` matches `formal`, but another overload could match more exactly.
     fn is_loose(&self, formal: TypeId, actual: TypeId) -> bool {
         let number = |t| {
             matches!(

@@ -32,9 +32,9 @@ pub struct FunctionSchema {
 /// An argument or a result.
 #[derive(Clone, Debug)]
 pub struct Argument {
-    /// Its name; empty for most results.
+    /// The name of the argument; empty for most results.
     pub name: SymbolId,
-    /// Its type. Names that only schemas use (`SymInt`, `ScalarType`, `Layout`, `MemoryFormat`) are `int`, as in graphs.
+    /// The type of the argument. Names that only schemas use (`SymInt`, `ScalarType`, `Layout`, `MemoryFormat`) are `int`, as in graphs.
     pub ty: TypeId,
     /// The length of `int[2]`: a single number is converted to a list of this length with equal elements.
     pub broadcast: Option<u32>,

@@ -1,14 +1,13 @@
-//! Properties of operators that their schemas do not state, and their other names.
+//! Properties of operators that their schemas do not state, and alternative names.
 //!
-//! The dialects' entries state them once. The catalogue keeps them, so that code which knows no entries (front ends, passes on schemas
-//! alone) can look them up.
+//! The dialects' entries state them once. The catalogue stores them for code without access to entries (front ends, passes on schemas alone).
 
 use crate::SymbolId;
 
 /// Whether calls of an operator with equal operands return equal results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Determinism {
-    /// They do, as far as the schema says: an operator with a `Generator` argument draws random numbers.
+    /// Equal results, except for an operator with a `Generator` argument, which draws random numbers.
     #[default]
     Deterministic,
     /// The operator draws random numbers.
@@ -19,10 +18,10 @@ pub enum Determinism {
     External,
 }
 
-/// What an operator reads of a tensor besides its dtype, sizes and elements.
+/// The layout properties of a tensor, besides its dtype, sizes and elements, on which an operator's results depend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Observes {
-    /// Nothing: results are the same for a copy of the tensor under other strides.
+    /// None: results are the same for a copy of the tensor with other strides.
     #[default]
     Elements,
     /// The order of the dimensions in memory, and whether there are gaps.
@@ -51,7 +50,7 @@ pub struct Properties {
 }
 
 impl Properties {
-    /// The properties of an operator of which nothing but its schema is known.
+    /// The properties of an operator that has none besides its schema.
     pub const NONE: Properties = Properties {
         determinism: Determinism::Deterministic,
         has_effects: false,
@@ -61,7 +60,7 @@ impl Properties {
         observes: Observes::Elements,
     };
 
-    /// The properties that either states. The determinism of `self` counts first.
+    /// Returns the union of the properties. The determinism of `self` has priority.
     #[must_use]
     pub fn or(self, other: Properties) -> Properties {
         Properties {
@@ -78,35 +77,35 @@ impl Properties {
     }
 }
 
-/// Where another name of an operator is replaced by the operator's own name.
+/// The graphs in which an alias is replaced by the operator's own name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AliasUse {
-    /// Nowhere: graphs have both names, with the same semantics.
+    /// None: graphs may have both names, with the same semantics.
     Semantics,
-    /// In graphs that are normalised.
+    /// Normalised graphs.
     Normalised,
-    /// In graphs that the front end compiles.
+    /// Graphs that the front end compiles.
     Compiled,
-    /// In both.
+    /// Both.
     Everywhere,
 }
 
-/// What an alias stands for.
+/// The operator of an alias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alias {
     /// The operator's own name.
     pub operator: SymbolId,
-    /// Where the alias is replaced.
+    /// The graphs in which the alias is replaced.
     pub used: AliasUse,
 }
 
 impl Alias {
-    /// Whether normalised graphs have the operator's own name.
+    /// Returns whether normalised graphs have the operator's own name.
     pub fn is_normalised(self) -> bool {
         matches!(self.used, AliasUse::Normalised | AliasUse::Everywhere)
     }
 
-    /// Whether compiled graphs have the operator's own name.
+    /// Returns whether compiled graphs have the operator's own name.
     pub fn is_compiled(self) -> bool {
         matches!(self.used, AliasUse::Compiled | AliasUse::Everywhere)
     }

@@ -1,21 +1,22 @@
-//! Printed types: the form of graphs (`int[]`, `Tensor?`), its lossless variant, and the form of annotations (`List[int]`).
+//! The text of types: the form in graphs (`int[]`, `Tensor?`), its lossless variant, and the form of annotations (`List[int]`).
 //!
-//! PyTorch prints a type in two ways that differ inside dictionaries and unions: `Future[Tensor]` becomes `Future(Tensor)` there, a
-//! NamedTuple its qualified name, and a tensor loses its refinement. [`TypeStyle::Ir`] does the same.
+//! In PyTorch, types inside dictionaries and unions have another form than elsewhere. `Future[Tensor]` becomes `Future(Tensor)`, a NamedTuple becomes its
+//! qualified name, and a tensor loses its refinement. [`TypeStyle::Ir`] does the same.
 
 use super::{Dim, TensorType, TypeKind};
 use crate::stack::with_stack;
 use crate::{Context, DimsId, TypeId, types};
 use std::fmt;
 
-/// The style of printing.
+/// The style of a type's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TypeStyle {
-    /// As PyTorch prints graphs: `int[]`, `Tensor?`, `Float(2, 3)`. Names of NamedTuples, interfaces and functions are lost.
+    /// As in PyTorch's graphs: `int[]`, `Tensor?`, `Float(2, 3)`. Names of NamedTuples, interfaces and functions are lost.
     Ir,
-    /// Lossless: as graphs, but NamedTuples and interfaces by qualified name, functions as `Function<name>`.
+    /// Lossless: as in graphs, but with qualified names of NamedTuples and interfaces, and `Function<name>` for
+    /// functions.
     Exact,
-    /// As PyTorch declares arguments: `__torch__.Pair?`, `Future(int)`, and tensors without refinement.
+    /// As in PyTorch's declarations of arguments: `__torch__.Pair?`, `Future(int)`, and tensors without refinement.
     Declared,
     /// As in source annotations: `List[int]`, `Optional[Tensor]`, `Tensor`.
     Annotation,
@@ -128,7 +129,7 @@ fn structured(ctx: &Context, ty: TypeId, f: Out<'_, '_>, element: Printer, inner
     }
 }
 
-/// Returns the members of a union as they are written: if all three kinds of numbers are members, they are one word at the end.
+/// Returns the members of a union as they are printed. If `int`, `float` and `complex` are all members, they are printed as one word at the end.
 fn union_members(members: &[TypeId]) -> Vec<TypeId> {
     const NUMBERS: [TypeId; 3] = [types::INT, types::FLOAT, types::COMPLEX];
     if !NUMBERS.iter().all(|number| members.contains(number)) {

@@ -96,7 +96,7 @@ pub struct TensorType {
     pub strides: Option<DimsId>,
     /// The gradient flag.
     pub requires_grad: Option<bool>,
-    /// Whether it is the undefined tensor.
+    /// Whether the tensor is the undefined tensor.
     pub undefined: Option<bool>,
 }
 

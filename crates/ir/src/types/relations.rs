@@ -46,7 +46,7 @@ pub fn is_subtype(ctx: &Context, a: TypeId, b: TypeId) -> bool {
     })
 }
 
-/// Returns the number of types in the text of `ty`. Types share their components, so the text of a small program's type may be exponentially long.
+/// Returns the number of types in the text of `ty`. Types share their components, so a small program may have a type with an exponentially long text.
 pub fn written_size(ctx: &Context, ty: TypeId) -> u64 {
     fn size(ctx: &Context, ty: TypeId, known: &mut HashMap<TypeId, u64>) -> u64 {
         if let Some(&size) = known.get(&ty) {
@@ -84,8 +84,8 @@ fn tensor_subtype(a: &TensorType, b: &TensorType) -> bool {
         && implies(a.undefined, b.undefined)
 }
 
-/// Returns the least common supertype of both, as TorchScript joins branches: equal types, a type and `None`, tensors, tuples
-/// element by element. `None` if there is none (PyTorch then makes a Union or refuses, depending on the context).
+/// Returns the least common supertype of both, as for the branches of a TorchScript program: equal types, a type and `None`, tensors, tuples element by
+/// element. `None` if there is none (PyTorch then uses a Union or refuses, depending on the context).
 pub fn unify(ctx: &Context, a: TypeId, b: TypeId) -> Option<TypeId> {
     if is_subtype(ctx, a, b) {
         return Some(b);

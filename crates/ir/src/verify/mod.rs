@@ -35,7 +35,7 @@ use std::fmt;
 pub struct Failure {
     /// The node with the error.
     pub node: NodeId,
-    /// The node's outputs as printed, its kind and source place, as text.
+    /// The node as text: its printed outputs, its kind and its source location.
     pub context: String,
     /// The message.
     pub message: String,
@@ -114,7 +114,7 @@ impl Graph {
     }
 }
 
-/// Returns whether the rules of a node do not come from a schema.
+/// Returns whether the rules for a node do not come from a schema.
 fn is_structural(graph: &Graph, node: NodeId) -> bool {
     graph.kind_name(node).starts_with("prim::") && {
         matches!(
@@ -189,8 +189,8 @@ impl Verifier<'_> {
         is_subtype(self.graph.ctx(), actual, formal)
     }
 
-    /// Checks everything in the order of the text, with the visible values marked: checking for every use whether its value dominates it
-    /// would traverse all enclosing blocks each time.
+    /// Checks everything in the order of the text, with the visible values marked. A separate dominance check for every use would traverse all enclosing blocks
+    /// each time.
     fn walk(&mut self) {
         let g = self.graph;
         // An explicit stack, since untrusted input determines the nesting.
@@ -344,7 +344,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// Checks that `given` correspond to `wanted` in number and types.
+    /// Checks that the values `given` correspond to `wanted` in number and types.
     fn results(&mut self, node: NodeId, who: &str, given: &[ValueId], wanted: &[ValueId]) {
         let g = self.graph;
         if given.len() != wanted.len() {
@@ -544,7 +544,7 @@ mod tests {
         assert!(m[4].contains("holds a value of type int but gives str"));
     }
 
-    /// Values have the names that are printed: those without a name have numbers, in the order of the text.
+    /// Values have the names that the printer uses: unnamed ones have numbers, in the order of the text.
     #[test]
     fn failures_name_values_as_print_does() {
         let ctx = Arc::new(Context::new());

@@ -9,8 +9,8 @@ use crate::{
 };
 use std::cell::OnceCell;
 
-/// Returns whether a value of type `actual` may be used where `declared` is expected. For tensors, and types with tensors in them, the graph may be
-/// more or less precise than other places: passes refine shapes one value at a time.
+/// Returns whether a value of type `actual` may be used where `declared` is expected. Tensor types may be more or less precise on either side, also inside
+/// other types, because passes refine shapes one value at a time.
 fn agrees(ctx: &Context, actual: TypeId, declared: TypeId) -> bool {
     if is_subtype(ctx, actual, declared) {
         return true;
@@ -54,7 +54,7 @@ fn elements(ctx: &Context, ty: TypeId) -> Option<&[TypeId]> {
 }
 
 impl Verifier<'_> {
-    /// Checks `node` if it makes or unpacks a container, or starts another graph.
+    /// Checks `node` if it builds or unpacks a container, or starts another graph.
     pub(super) fn structural(&mut self, node: NodeId) {
         match self.graph.kind(node) {
             symbols::PRIM_LIST_CONSTRUCT => self.list(node),
@@ -242,8 +242,8 @@ impl Verifier<'_> {
 }
 
 impl Graph {
-    /// Checks the nodes that name attributes, methods and functions against those of `unit`. Subgraphs are not checked. Classes and functions that are not in
-    /// the unit are ignored, since C++ code may register them.
+    /// Checks the nodes that refer to attributes, methods and functions against those of `unit`. Subgraphs are not checked. Classes and functions that are not
+    /// in the unit are ignored, because C++ code may register them.
     ///
     /// # Errors
     /// All failures.

@@ -19,7 +19,7 @@ struct Versioned {
     version: u64,
 }
 
-/// A handle on a node, block or value of a graph.
+/// A handle of a node, block or value of a graph.
 #[derive(Clone)]
 pub(crate) struct Handle<I> {
     pub(crate) cell: Arc<GraphCell>,
@@ -64,12 +64,12 @@ impl GraphCell {
     }
 }
 
-/// A part of a graph that a handle identifies.
+/// A part of a graph (node, block or value) that a handle identifies.
 pub(crate) trait Part: Copy + Eq + std::hash::Hash {
     /// The name of the kind in messages.
     const NAME: &'static str;
 
-    /// Whether it has not been erased.
+    /// Returns true if the part has not been erased.
     fn is_alive(self, graph: &Graph) -> bool;
 }
 
@@ -131,7 +131,7 @@ impl<I: Part> Handle<I> {
         Ok(write(&mut state.graph, self.id))
     }
 
-    /// The identified part, for an edit of the graph in `cell`.
+    /// Returns the identified part, for an edit of the graph in `cell`.
     pub(crate) fn id_in(&self, cell: &Arc<GraphCell>) -> PyResult<I> {
         match Arc::ptr_eq(&self.cell, cell) {
             true => self.read(|_, id| id),

@@ -7,7 +7,7 @@ pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// The text of a graph with operators in bold, and places in source in grey.
+/// Returns the text of a graph with operators in bold, and places in source in grey.
 pub(super) fn graph(text: &str) -> String {
     let line = |line: &str| {
         let (code, place) = match line.find(" # ") {
@@ -31,7 +31,7 @@ pub(super) fn graph(text: &str) -> String {
     format!("<pre>{}</pre>", lines.join("\n"))
 }
 
-/// The SVG image that Graphviz draws; `None` if it is not installed or fails.
+/// Returns the SVG image that Graphviz draws; `None` if it is not installed or fails.
 pub(super) fn svg(dot: &str) -> Option<String> {
     let mut child = Command::new("dot")
         .arg("-Tsvg")

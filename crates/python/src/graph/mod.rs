@@ -35,14 +35,14 @@ pub(crate) struct Graph {
 }
 
 impl Graph {
-    /// A copy of the graph of the method at `path`.
+    /// Returns a copy of the graph of the method at `path`.
     pub(crate) fn of_method(py: Python<'_>, instance: &Instance, path: &str) -> PyResult<Graph> {
         let model = instance.definitions(py)?;
         let graph = model.graph(path).or_raise(py)?.clone();
         Ok(Graph::new(&model, Some(path), graph))
     }
 
-    /// A graph that belongs to no method of `model`.
+    /// Returns a graph that has the types of `model` and belongs to no method.
     pub(crate) fn loose(model: &Model, graph: Ir) -> Graph {
         Graph::new(model, None, graph)
     }
@@ -113,60 +113,60 @@ impl Graph {
         html::graph(&self.__str__())
     }
 
-    /// The graph as DOT, for Graphviz.
+    /// Returns the graph as DOT, for Graphviz.
     fn dot(&self) -> String {
         let name = self.cell.method().unwrap_or("graph");
         self.cell.read(|graph| frazil::print_dot([(name, graph)]))
     }
 
-    /// An SVG image drawn by Graphviz; ``None`` if its program ``dot`` is not installed.
+    /// Returns an SVG image drawn by Graphviz; ``None`` if its program ``dot`` is not installed.
     fn _repr_svg_(&self, py: Python<'_>) -> Option<String> {
         let dot = self.dot();
         py.detach(|| html::svg(&dot))
     }
 
-    /// A copy, which is independent of edits of this graph.
+    /// Returns a copy, which is independent of edits of this graph.
     fn copy(&self) -> Graph {
         let graph = self.cell.read(Ir::clone);
         Graph::new(self.cell.model(), self.cell.method(), graph)
     }
 
-    /// The nodes of the outermost block, in order.
+    /// Returns the nodes of the outermost block, in order.
     fn nodes(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.block().nodes(py)
     }
 
-    /// All nodes in order, including those of nested blocks.
+    /// Returns all nodes in order, including those of nested blocks.
     fn all_nodes(&self) -> Vec<Node> {
         let nodes = self.cell.read(Ir::all_nodes);
         nodes.into_iter().map(|id| Node::new(&self.cell, id)).collect()
     }
 
-    /// The outermost block.
+    /// Returns the outermost block.
     fn block(&self) -> Block {
         Block::new(&self.cell, self.cell.read(Ir::root))
     }
 
-    /// The inputs. The first one of a method is the module.
+    /// Returns the inputs. The first one of a method is the module.
     fn inputs(&self) -> Vec<Value> {
         let inputs = self.cell.read(|graph| graph.inputs().to_vec());
         inputs.into_iter().map(|id| Value::new(&self.cell, id)).collect()
     }
 
-    /// The outputs.
+    /// Returns the outputs.
     fn outputs(&self) -> Vec<Value> {
         let outputs: Vec<_> = self.cell.read(|graph| graph.outputs().collect());
         outputs.into_iter().map(|id| Value::new(&self.cell, id)).collect()
     }
 
-    /// The first node of a kind (``"aten::relu"``), or ``None``. With ``recurse=False``, blocks of nodes are not searched.
+    /// Returns the first node of a kind (``"aten::relu"``), or ``None``. With ``recurse=False``, blocks of nodes are not searched.
     #[pyo3(signature = (kind, recurse = true))]
     #[pyo3(name = "findNode")]
     fn find_node(&self, kind: &str, recurse: bool) -> Option<Node> {
         self.find_all_nodes(kind, recurse).into_iter().next()
     }
 
-    /// The nodes of a kind, in order.
+    /// Returns the nodes of a kind, in order.
     #[pyo3(signature = (kind, recurse = true))]
     #[pyo3(name = "findAllNodes")]
     fn find_all_nodes(&self, kind: &str, recurse: bool) -> Vec<Node> {
@@ -266,7 +266,7 @@ impl Graph {
         Ok(count)
     }
 
-    /// Whether two values may be, or contain, the same memory.
+    /// Returns true if two values may be, or contain, the same memory.
     fn may_alias(&self, a: &Value, b: &Value) -> PyResult<bool> {
         let (a, b) = (a.id_in(&self.cell)?, b.id_in(&self.cell)?);
         let session = self.cell.model().session();
@@ -277,14 +277,14 @@ impl Graph {
         }))
     }
 
-    /// The alias analysis, as text.
+    /// Returns the alias analysis, as text.
     fn dump_alias_db(&self) -> String {
         self.alias_db()
     }
 }
 
 impl GraphCell {
-    /// A constant of a graph for a Python value, with its type if the constant does not determine it.
+    /// Returns a constant of a graph for a Python value, with its type if the constant does not determine it.
     fn constant(&self, value: &Bound<'_, PyAny>) -> PyResult<(Constant, Option<frazil::ir::TypeId>)> {
         let model = self.model();
         let value = crate::value::Values::new(value.py(), model, crate::arrays::Kind::Numpy).read(value)?;

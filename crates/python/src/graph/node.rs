@@ -28,7 +28,7 @@ enum Place {
     End(BlockId),
 }
 
-/// Whether `node` is `other`, or contains it in one of its blocks.
+/// Returns true if `node` is `other`, or contains it in one of its blocks.
 fn contains(graph: &Ir, node: NodeId, other: NodeId) -> bool {
     let mut owners = graph.enclosing_blocks(other).filter_map(|block| graph.owner(block));
     node == other || owners.any(|owner| owner == node)
@@ -104,7 +104,7 @@ fn one(mut values: Vec<Value>, what: &str) -> PyResult<Value> {
 
 #[pymethods]
 impl Node {
-    /// The operator: ``aten::relu``.
+    /// Returns the operator: ``aten::relu``.
     fn kind(&self) -> PyResult<String> {
         self.0.read(|graph, id| graph.kind_name(id).to_owned())
     }
@@ -127,7 +127,7 @@ impl Node {
         })?
     }
 
-    /// The schema of the operator's overload; ``(no schema)`` if there is none.
+    /// Returns the schema of the operator's overload; ``(no schema)`` if there is none.
     fn schema(&self) -> PyResult<String> {
         let registry = self.0.cell.model().session().registry();
         self.0.read(|graph, id| match registry.catalogue().resolve(graph, id) {
@@ -136,29 +136,29 @@ impl Node {
         })
     }
 
-    /// The inputs.
+    /// Returns the inputs.
     fn inputs(&self) -> PyResult<Vec<Value>> {
         let ids = self.0.read(|graph, id| graph.operands(id).collect())?;
         Ok(self.values(ids))
     }
 
-    /// The outputs.
+    /// Returns the outputs.
     fn outputs(&self) -> PyResult<Vec<Value>> {
         let ids = self.0.read(|graph, id| graph.node_outputs(id).to_vec())?;
         Ok(self.values(ids))
     }
 
-    /// The only input.
+    /// Returns the only input.
     fn input(&self) -> PyResult<Value> {
         one(self.inputs()?, "inputs")
     }
 
-    /// The only output.
+    /// Returns the only output.
     fn output(&self) -> PyResult<Value> {
         one(self.outputs()?, "outputs")
     }
 
-    /// Input ``i``.
+    /// Returns input ``i``.
     #[pyo3(name = "inputsAt")]
     fn inputs_at(&self, i: usize) -> PyResult<Value> {
         self.check_index(i)?;
@@ -166,7 +166,7 @@ impl Node {
         Ok(inputs.swap_remove(i))
     }
 
-    /// Number of inputs.
+    /// Returns the number of inputs.
     #[pyo3(name = "inputsSize")]
     fn inputs_size(&self) -> PyResult<usize> {
         self.0.read(|graph, id| graph.operand_count(id))
@@ -194,7 +194,7 @@ impl Node {
         self.0.write(|graph, id| graph.remove_operand(id, i))
     }
 
-    /// The names of its attributes.
+    /// Returns the names of the node's attributes.
     #[pyo3(name = "attributeNames")]
     fn attribute_names(&self) -> PyResult<Vec<String>> {
         self.0.read(|graph, id| {
@@ -203,7 +203,7 @@ impl Node {
         })
     }
 
-    /// The attribute ``name``: a value, a type as text, or a graph.
+    /// Returns the attribute ``name``: a value, a type as text, or a graph.
     fn attribute<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         let found = self.0.read(|graph, id| {
             let name = graph.ctx().find_symbol(name)?;
@@ -249,7 +249,7 @@ impl Node {
         removed.map(drop).ok_or_else(|| PyKeyError::new_err(name.to_owned()))
     }
 
-    /// Its blocks.
+    /// Returns the blocks of the node.
     fn blocks(&self) -> PyResult<Vec<Block>> {
         let ids = self.0.read(|graph, id| graph.node_blocks(id).to_vec())?;
         Ok(ids.into_iter().map(|id| Block::new(&self.0.cell, id)).collect())
@@ -271,45 +271,45 @@ impl Node {
         Ok(Value::new(&self.0.cell, value))
     }
 
-    /// The next node of its block; ``None`` at the end.
+    /// Returns the next node of its block; ``None`` at the end.
     fn next(&self) -> PyResult<Option<Node>> {
         let next = self.0.read(|graph, id| graph.next(id))?;
         Ok(next.map(|id| Node::new(&self.0.cell, id)))
     }
 
-    /// The previous node of its block; ``None`` at the start.
+    /// Returns the previous node of its block; ``None`` at the start.
     fn prev(&self) -> PyResult<Option<Node>> {
         let previous = self.0.read(|graph, id| graph.previous(id))?;
         Ok(previous.map(|id| Node::new(&self.0.cell, id)))
     }
 
-    /// Inserts it before another node.
+    /// Inserts the node before another one.
     #[pyo3(name = "insertBefore")]
     fn insert_before<'py>(slf: &Bound<'py, Self>, node: &Node) -> PyResult<Bound<'py, Self>> {
         slf.get().put(Place::Before, node, true)?;
         Ok(slf.clone())
     }
 
-    /// Inserts it after another node.
+    /// Inserts the node after another one.
     #[pyo3(name = "insertAfter")]
     fn insert_after<'py>(slf: &Bound<'py, Self>, node: &Node) -> PyResult<Bound<'py, Self>> {
         slf.get().put(Place::After, node, true)?;
         Ok(slf.clone())
     }
 
-    /// Moves it before another node.
+    /// Moves the node before another one.
     #[pyo3(name = "moveBefore")]
     fn move_before(&self, node: &Node) -> PyResult<()> {
         self.put(Place::Before, node, false)
     }
 
-    /// Moves it after another node.
+    /// Moves the node after another one.
     #[pyo3(name = "moveAfter")]
     fn move_after(&self, node: &Node) -> PyResult<()> {
         self.put(Place::After, node, false)
     }
 
-    /// Erases it with its blocks.
+    /// Erases the node with its blocks.
     ///
     /// Raises:
     ///     ValueError: if one of its outputs is used.
@@ -322,7 +322,7 @@ impl Node {
         }
     }
 
-    /// Its place in the source, ``file:line:column``; empty if unknown.
+    /// Returns the node's source location, ``file:line:column``; empty if unknown.
     #[pyo3(name = "sourceRange")]
     fn source_range(&self) -> PyResult<String> {
         self.0.read(|graph, id| match graph.source_range(id) {
@@ -331,7 +331,7 @@ impl Node {
         })
     }
 
-    /// The scope that a trace recorded; empty if there is none.
+    /// Returns the scope that a trace recorded; empty if there is none.
     #[pyo3(name = "scopeName")]
     fn scope_name(&self) -> PyResult<String> {
         self.0.read(|graph, id| {
@@ -378,19 +378,19 @@ impl Block {
 
 #[pymethods]
 impl Block {
-    /// The nodes, in order.
+    /// Returns the nodes, in order.
     pub(crate) fn nodes(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let ids: Vec<_> = self.0.read(|graph, id| graph.nodes(id).collect())?;
         list(py, ids.into_iter().map(|id| Node::new(&self.0.cell, id)).collect())
     }
 
-    /// The parameters.
+    /// Returns the parameters.
     fn inputs(&self) -> PyResult<Vec<Value>> {
         let ids = self.0.read(|graph, id| graph.parameters(id).to_vec())?;
         Ok(ids.into_iter().map(|id| Value::new(&self.0.cell, id)).collect())
     }
 
-    /// The values that it returns.
+    /// Returns the values that the block returns.
     fn outputs(&self) -> PyResult<Vec<Value>> {
         let ids: Vec<_> = self.0.read(|graph, id| graph.results(id).collect())?;
         Ok(ids.into_iter().map(|id| Value::new(&self.0.cell, id)).collect())
@@ -418,7 +418,7 @@ impl Block {
         self.append(node)
     }
 
-    /// The node whose block it is; ``None`` for the block of a graph.
+    /// Returns the node whose block it is; ``None`` for the block of a graph.
     #[pyo3(name = "owningNode")]
     fn owning_node(&self) -> PyResult<Option<Node>> {
         let owner = self.0.read(|graph, id| graph.owner(id))?;

@@ -31,7 +31,7 @@ impl Value {
     }
 }
 
-/// The type with the given text, in the form of printed graphs.
+/// Returns the type with the given text, in the form of printed graphs.
 pub(super) fn parse_type(cell: &GraphCell, text: &str) -> PyResult<TypeId> {
     let wrong = || {
         value_error(format!(
@@ -51,7 +51,7 @@ pub(super) fn parse_type(cell: &GraphCell, text: &str) -> PyResult<TypeId> {
 
 #[pymethods]
 impl Value {
-    /// The name, without ``%``. Values without a name have a number, which edits may change.
+    /// Returns the name, without ``%``. Values without a name have a number, which edits may change.
     #[pyo3(name = "debugName")]
     fn debug_name(&self) -> PyResult<String> {
         self.0.read(|graph, id| {
@@ -76,7 +76,7 @@ impl Value {
         Ok(slf.clone())
     }
 
-    /// The type, as in printed graphs.
+    /// Returns the type, as in printed graphs.
     fn r#type(&self) -> PyResult<String> {
         self.0
             .read(|graph, id| display_type(graph.ctx(), graph.ty(id), TypeStyle::Exact).to_string())
@@ -91,7 +91,7 @@ impl Value {
         Ok(slf.clone())
     }
 
-    /// The node whose output it is; ``None`` for parameters of blocks.
+    /// Returns the node whose output it is; ``None`` for parameters of blocks.
     fn node(&self) -> PyResult<Option<Node>> {
         let node = self.0.read(|graph, id| graph.defining_node(id))?;
         Ok(node.map(|id| Node::new(&self.0.cell, id)))
@@ -104,7 +104,7 @@ impl Value {
         })
     }
 
-    /// Its uses.
+    /// Returns the uses of the value.
     fn uses(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let uses: Vec<_> = self
             .0
@@ -116,7 +116,7 @@ impl Value {
         list(py, uses.into_iter().map(make).collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// Its Python value, if it is a constant; else ``None``.
+    /// Returns the Python value of a constant; ``None`` for other values.
     #[pyo3(name = "toIValue")]
     fn to_ivalue<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let constant = self.0.read(|graph, id| graph.constant(id))?;
@@ -129,7 +129,7 @@ impl Value {
         crate::value::Values::new(py, model, crate::arrays::Kind::Numpy).write(value)
     }
 
-    /// Replaces it in all its uses.
+    /// Replaces the value in all its uses.
     #[pyo3(name = "replaceAllUsesWith")]
     fn replace_all_uses_with(&self, other: &Value) -> PyResult<()> {
         let other = other.id_in(&self.0.cell)?;

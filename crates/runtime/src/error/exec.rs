@@ -1,55 +1,55 @@
-//! Why the execution of a program stopped.
+//! Errors of running a program.
 
 use super::{OpError, TensorError};
 use crate::error::EvalError;
 use frazil_ir::{Context, SourceRange};
 use std::fmt;
 
-/// An operator that a graph uses and nothing gives semantics to.
+/// An operator that a graph uses and that has no registered semantics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingOperator {
     /// The node's kind, with its overload where that is known.
     pub name: String,
-    /// Where it stands in the source: `file.py:10:5`.
+    /// Source location of the node: `file.py:10:5`.
     pub place: Option<String>,
 }
 
-/// Why the execution stopped.
+/// The reason why the execution stopped.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The program raised: PyTorch raises here too.
+    /// The program raised an exception, as it would in PyTorch.
     Raised {
         /// The exception's class: `ValueError`, `RuntimeError`.
         class: String,
-        /// Its message.
+        /// The message of the exception.
         message: String,
-        /// True when the program's own `raise` or `assert` did it.
+        /// True if the program's own `raise` or `assert` raised it.
         user: bool,
     },
-    /// The program uses what we do not have. All missing operators of the function are listed.
+    /// The program uses operators without registered semantics. All missing operators of the function are listed.
     Missing(Vec<MissingOperator>),
-    /// An operator does not cover these arguments (yet).
+    /// The arguments of an operator are not supported (yet).
     Unsupported(String),
-    /// The program took more steps than it was allowed ([`Interpreter::with_step_limit`](crate::interp::Interpreter::with_step_limit)).
+    /// The program exceeded the step limit ([`Interpreter::with_step_limit`](crate::interp::Interpreter::with_step_limit)).
     Limit,
     /// A limit of the current thread's budget was exceeded.
     Exceeded(frazil_limits::Exceeded),
-    /// The graph is not what a TorchScript program can be.
+    /// The graph is not a valid TorchScript program.
     Malformed(String),
 }
 
-/// Why the execution stopped, and where.
+/// The reason why the execution stopped, and the source location.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExecError {
-    /// Why.
+    /// The reason.
     pub kind: ErrorKind,
-    /// Source places from the innermost call outwards: `file.py:10:5`.
+    /// Source locations from the innermost call outwards: `file.py:10:5`.
     pub trace: Vec<String>,
 }
 
 impl ExecError {
-    /// An error without a place.
+    /// Returns an error without a location.
     pub fn new(kind: ErrorKind) -> ExecError {
         ExecError {
             kind,
@@ -69,7 +69,7 @@ impl ExecError {
         })
     }
 
-    /// True when the program raised an exception, as opposed to our not being able to run it.
+    /// Returns true if the program raised an exception, as opposed to using something that is not supported here.
     pub fn is_raised(&self) -> bool {
         matches!(self.kind, ErrorKind::Raised { .. })
     }
@@ -81,7 +81,7 @@ impl ExecError {
         self
     }
 
-    /// [`ExecError::at`], unless that is the place noted last.
+    /// Adds a location as [`ExecError::at`] does, unless it equals the last one.
     pub(crate) fn within(self, ctx: &Context, range: Option<SourceRange>) -> ExecError {
         let place = range.map(|range| range.display(ctx).to_string());
         match place {

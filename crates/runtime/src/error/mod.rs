@@ -8,30 +8,30 @@ use crate::memory::OutOfMemory;
 use frazil_ir::DType;
 use thiserror::Error;
 
-/// Why a tensor cannot be made or viewed so.
+/// The reason why a tensor or view cannot be created.
 #[derive(Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum TensorError {
-    /// The window leaves the storage, a size is negative, or the arithmetic overflows.
+    /// The elements are not within the storage, a size is negative, or the arithmetic overflows.
     #[error(
         "sizes {sizes:?}, strides {strides:?} and offset {offset} of {dtype} do not fit a storage of {available} bytes"
     )]
     OutOfStorage {
-        /// The sizes that were asked for.
+        /// The requested sizes, in elements.
         sizes: Vec<i64>,
-        /// The strides that were asked for.
+        /// The requested strides, in elements.
         strides: Vec<i64>,
-        /// The offset of the first element.
+        /// The offset of the first element, in elements.
         offset: i64,
         /// The element type.
         dtype: DType,
-        /// Bytes of the storage.
+        /// Size of the storage in bytes.
         available: usize,
     },
-    /// The number of elements does not fit an integer.
+    /// The number of elements overflows an integer.
     #[error("numel: integer multiplication overflow")]
     TooManyElements,
-    /// The number of bytes does not fit an integer.
+    /// The number of bytes overflows an integer.
     #[error("Storage size calculation overflowed with sizes={0:?}")]
     TooManyBytes(Vec<i64>),
     /// A number is outside of the range of the type that it is converted to.
@@ -40,16 +40,16 @@ pub enum TensorError {
     /// A size is negative.
     #[error("Trying to create tensor with negative dimension {0}: {1:?}")]
     NegativeSize(i64, Vec<i64>),
-    /// The allocator refused.
+    /// Memory could not be allocated.
     #[error(transparent)]
     OutOfMemory(OutOfMemory),
     /// The tensor would have more elements than the current thread's budget allows.
     #[error(transparent)]
     Exceeded(#[from] frazil_limits::Exceeded),
-    /// As many elements or bytes as the sizes do not ask for, or a position outside of them.
+    /// The number of elements or bytes differs from what the sizes require, or a position is outside of the sizes.
     #[error("elements or positions do not fit a tensor of sizes {0:?}")]
     Mismatch(Vec<i64>),
-    /// A sparse tensor, which archives can hold and programs here cannot use.
+    /// A sparse tensor. Archives may contain one, but programs cannot use it here.
     #[error("sparse tensors ({0}) cannot be computed with")]
     Sparse(&'static str),
     /// A tensor of the device `meta`.
@@ -60,7 +60,7 @@ pub enum TensorError {
     Expand {
         /// Sizes of the source.
         from: Vec<i64>,
-        /// Sizes asked for.
+        /// Requested sizes.
         to: Vec<i64>,
     },
     /// Several elements of the written tensor share memory.
@@ -73,7 +73,7 @@ pub enum TensorError {
         "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. Please clone() the tensor before performing the operation."
     )]
     PartialOverlap,
-    /// A scalar was asked of a tensor that has not exactly one element.
+    /// A scalar was read from a tensor that does not have exactly one element.
     #[error("a Tensor with {0} elements cannot be converted to Scalar")]
     NotOneElement(i64),
 }
@@ -84,7 +84,7 @@ impl From<OutOfMemory> for TensorError {
     }
 }
 
-/// Why an evaluation failed.
+/// The reason why an evaluation failed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum EvalError {
@@ -94,41 +94,41 @@ pub enum EvalError {
     /// The expression applies a function to a dtype on which it is not defined.
     #[error("{0} is not defined on this dtype")]
     Undefined(String),
-    /// An index names no element.
+    /// An index is out of range.
     #[error("{0}")]
     OutOfRange(String),
-    /// The program does not fit its arguments, or is inconsistent. A bug of the entry that made it.
+    /// The program does not fit its arguments, or is inconsistent. This is a bug of the operator's entry.
     #[error("malformed tensor program: {0}")]
     Malformed(&'static str),
-    /// A result could not be made.
+    /// A result could not be created.
     #[error(transparent)]
     Tensor(#[from] TensorError),
 }
 
-/// Why an operator gave no result.
+/// The reason why an operator returned no result.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OpError {
-    /// An argument is not what the operator takes.
+    /// An argument has the wrong type or value.
     #[error("{operator}: argument '{name}' has to be {expected}")]
     Argument {
         /// The operator with its overload.
         operator: String,
-        /// The argument.
+        /// The name of the argument.
         name: String,
-        /// What it has to be.
+        /// The expected type or value.
         expected: &'static str,
     },
-    /// PyTorch raises an exception here too; the text says why.
+    /// PyTorch raises an exception here, too, with this message.
     #[error("{0}")]
     Raised(String),
-    /// PyTorch computes this and we do not (yet).
+    /// PyTorch supports these arguments; this implementation does not (yet).
     #[error("not supported: {0}")]
     Unsupported(String),
     /// The evaluation failed.
     #[error(transparent)]
     Eval(#[from] EvalError),
-    /// A tensor could not be made or viewed.
+    /// A tensor or view could not be created.
     #[error(transparent)]
     Tensor(#[from] TensorError),
 }
@@ -140,12 +140,12 @@ impl From<OutOfMemory> for OpError {
 }
 
 impl OpError {
-    /// An exception with this text.
+    /// Returns an exception with this message.
     pub fn raised(text: impl Into<String>) -> OpError {
         OpError::Raised(text.into())
     }
 
-    /// True when the operator is missing something that PyTorch has, as opposed to raising as PyTorch does.
+    /// Returns true if PyTorch supports the call, as opposed to raising an exception as well.
     pub fn is_unsupported(&self) -> bool {
         matches!(
             self,

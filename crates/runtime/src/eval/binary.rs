@@ -1,4 +1,4 @@
-//! Functions of two arguments over lanes.
+//! Binary functions over lanes.
 
 use super::complex;
 use crate::program::expr::BinaryOp;
@@ -7,7 +7,7 @@ use crate::tensor::lanes::{Lane, Lanes, wrap_integers};
 use frazil_ir::DType;
 use num_complex::Complex;
 
-/// Why a function gave no result.
+/// The reason why a function failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// The function is not defined on the dtype.
@@ -16,7 +16,7 @@ pub(super) enum Fault {
     DivisionByZero,
 }
 
-/// `out = op(a, b)`, where both arguments have dtype `dtype`.
+/// Computes `out = op(a, b)`, where both arguments have dtype `dtype`.
 pub(super) fn apply(op: BinaryOp, a: &Lanes, b: &Lanes, dtype: DType, out: &mut Lanes) -> Result<(), Fault> {
     if op.is_comparison() {
         return compare(op, a, b, i64::of_mut(out));
@@ -128,7 +128,7 @@ macro_rules! float_functions {
 float_functions!(float32, f32, hypot: libm::hypotf, nextafter: libm::nextafterf);
 float_functions!(float64, f64, hypot: libm::hypot, nextafter: libm::nextafter);
 
-/// Bits of an integer dtype.
+/// Returns the number of bits of an integer dtype.
 fn width(dtype: DType) -> i64 {
     dtype.size() as i64 * 8
 }
@@ -186,7 +186,8 @@ fn integer(op: BinaryOp, a: &[i64], b: &[i64], dtype: DType, out: &mut Vec<i64>)
     Ok(())
 }
 
-/// a to the power b by squaring, wrapping around. A negative exponent gives the truncated reciprocal, as in PyTorch.
+/// Returns a to the power b by squaring, with wrap-around. For a negative exponent, it returns the truncated
+/// reciprocal, as PyTorch does.
 fn integer_power(a: i64, b: i64) -> i64 {
     if b < 0 {
         return match a {

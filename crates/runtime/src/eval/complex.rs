@@ -1,8 +1,8 @@
-//! Functions of complex numbers at zeros, infinities and NaN, as C's Annex G has them, which PyTorch follows; `num_complex` computes the
-//! rest. Of a function that is another's turned by a quarter (`sin z = -i sinh iz`) only one is written out.
+//! Complex functions at zeros, infinities and NaN, as in Annex G of C, which PyTorch follows. `num_complex` computes all other values. Of two functions that
+//! differ by a rotation (`sin z = -i sinh iz`), one is implemented in terms of the other.
 //!
-//! Lanes hold the parts as `f64`. What PyTorch computes of complex64 overflows where `f32` does: results are rounded ([`round`]), and functions
-//! whose intermediate values matter are generic over the width of a part.
+//! Lanes contain the real and imaginary parts as `f64`. Results for complex64 overflow where `f32` does: results are rounded ([`round`]), and functions whose
+//! intermediate values matter are generic over the width of a part.
 
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, LN_2};
 
@@ -25,34 +25,34 @@ fn widen(z: Complex<f32>) -> C {
     Complex::new(z.re.into(), z.im.into())
 }
 
-/// Rounds parts to `f32`, and to infinity those that are beyond its range.
+/// Rounds real and imaginary parts to `f32`; values out of range become infinite.
 pub(super) fn round(numbers: &mut [C]) {
     numbers.iter_mut().for_each(|z| *z = widen(narrow(*z)));
 }
 
-/// A function of single precision on lanes.
+/// Returns `f`, a unary function in single precision, as a function on lanes.
 pub(super) fn single_of_one(f: impl Fn(Complex<f32>) -> Complex<f32>) -> impl Fn(C) -> C {
     move |x| widen(f(narrow(x)))
 }
 
-/// A function of two numbers of single precision on lanes.
+/// Returns `f`, a binary function in single precision, as a function on lanes.
 pub(super) fn single(f: impl Fn(Complex<f32>, Complex<f32>) -> Complex<f32>) -> impl Fn(C, C) -> C {
     move |x, y| widen(f(narrow(x), narrow(y)))
 }
 
 const NAN: C = C::new(f64::NAN, f64::NAN);
 
-/// `iz`
+/// Returns `iz`.
 fn turned(z: C) -> C {
     C::new(-z.im, z.re)
 }
 
-/// `-iz`
+/// Returns `-iz`.
 fn turned_back(z: C) -> C {
     C::new(z.im, -z.re)
 }
 
-/// The value of an odd function whose parts have the signs of its argument's: on a branch cut the sign of zero says which side is meant.
+/// Returns `value` with the signs of the parts of `argument`, for an odd function. On a branch cut, the sign of zero selects the side.
 fn signed_as(value: C, argument: C) -> C {
     C::new(
         value.re.abs().copysign(argument.re),
@@ -60,7 +60,7 @@ fn signed_as(value: C, argument: C) -> C {
     )
 }
 
-/// `x / y`, scaled by the larger part of `y`; by zero each part is divided for itself.
+/// Returns `x / y`, scaled by the larger part of `y`. For a divisor of zero, each part is divided separately.
 pub(super) fn div<T: Float>(x: Complex<T>, y: Complex<T>) -> Complex<T> {
     if y.re.is_zero() && y.im.is_zero() {
         return Complex::new(x.re / y.re.abs(), x.im / y.im.abs());
@@ -91,7 +91,8 @@ pub(super) fn exp(z: C) -> C {
     }
 }
 
-/// A product by Annex G: infinite where a factor is, though both parts of the plain product be NaN.
+/// Returns the product as in Annex G of C: infinite if a factor is infinite, even if both parts of the plain product
+/// are NaN.
 fn product(x: C, y: C) -> C {
     let plain = x * y;
     let infinite = |z: C| z.re.is_infinite() || z.im.is_infinite();
@@ -110,7 +111,7 @@ fn product(x: C, y: C) -> C {
     direction(x) * direction(y) * f64::INFINITY
 }
 
-/// `x` to the power `y`, as C defines it: NaN where the logarithm of zero or infinity meets an exponent of zero.
+/// Returns `x` to the power `y` as in C: NaN if the logarithm of `x` is infinite and the exponent is zero.
 pub(super) fn pow(x: C, y: C) -> C {
     exp(product(y, x.ln()))
 }
@@ -119,7 +120,7 @@ pub(super) fn exp2(z: C) -> C {
     exp(z * LN_2)
 }
 
-/// Without losing what is small beside one.
+/// Returns `exp(z) - 1` without cancellation for small `z`.
 pub(super) fn expm1<T: Float>(z: Complex<T>) -> Complex<T> {
     let two = T::one() + T::one();
     let half = (z.im / two).sin();
@@ -127,7 +128,8 @@ pub(super) fn expm1<T: Float>(z: Complex<T>) -> Complex<T> {
     Complex::new(real, z.re.exp() * z.im.sin())
 }
 
-/// A number of length one in the direction of another; zero of zero, and of what is so long that its length overflows.
+/// Returns the number of absolute value one with the direction of `z`; zero if `z` is zero or its absolute value
+/// overflows.
 pub(super) fn sign<T: Float>(z: Complex<T>) -> Complex<T> {
     match z.re.is_zero() && z.im.is_zero() {
         true => Complex::new(T::zero(), T::zero()),
@@ -236,7 +238,7 @@ pub(super) fn tan(z: C) -> C {
     turned_back(tanh(turned(z)))
 }
 
-/// From where on the square of a number leaves nothing of a one that is added.
+/// Magnitude of a number above which 1 is negligible compared with its square.
 const LARGE: f64 = 1e6;
 
 pub(super) fn asinh(z: C) -> C {
@@ -284,7 +286,7 @@ pub(super) fn acos(z: C) -> C {
     C::new(FRAC_PI_2 - y.re, imaginary)
 }
 
-/// The inverse of the cosine, turned to the half plane without negative real parts.
+/// Returns the inverse hyperbolic cosine: the inverse cosine, rotated to the half plane without negative real parts.
 pub(super) fn acosh(z: C) -> C {
     if z.norm() <= LARGE {
         let y = z.acosh();
@@ -315,7 +317,7 @@ pub(super) fn atan(z: C) -> C {
 mod tests {
     use super::*;
 
-    /// What PyTorch 2.15 gives for complex64, of which parts that are NaN have no sign.
+    /// Expected values of complex64 are those of PyTorch 2.15. The sign of a NaN is not compared.
     #[test]
     fn values_of_pytorch() {
         const INF: f64 = f64::INFINITY;

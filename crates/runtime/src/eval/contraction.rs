@@ -1,10 +1,10 @@
-//! Sums of products through GEMM: what a loop nest is decides, not which operator made it.
+//! Contractions by GEMM. A loop nest is recognised by its structure, whatever operator created it.
 //!
-//! A nest whose body is `in0 * in1` and whose reduction is a sum is a matmul for each index of its *batch* loops: the
-//! loops that only the first operand uses are the product's rows, those that only the second one uses its columns, the
-//! reduction loops its depth. An operand whose rows or depth are not single strides, or that is padded or of a half dtype, is
-//! packed first; where there are too few rows or columns for that to pay, [`Long`] multiplies without. Matmuls, linear
-//! layers, and convolutions of any rank, stride, dilation and grouping (whose packing is the well-known im2col) all come here.
+//! A nest with body `in0 * in1` and a sum as reduction is one matmul for each index of its *batch* loops. The loops that only the first operand uses are the
+//! rows, those that only the second one uses are the columns, and the reduction loops are the depth. An operand is packed first if its rows or depth have no
+//! single stride, or if it is padded or of a half dtype. If there are too few rows or columns for packing to pay, [`Long`] multiplies without it.
+//!
+//! Matmuls, linear layers, and convolutions of any rank, stride, dilation and grouping are executed here. For convolutions, the packing is im2col.
 
 use super::direct::Long;
 use super::gemm::{GemmFloat, Matrix, gemm};
@@ -27,12 +27,12 @@ use frazil_ir::DType;
 use rayon::prelude::*;
 use std::borrow::Cow;
 
-/// Elements of a packed operand above which its rows are worked on in parts.
+/// Maximum number of elements of a packed operand. The rows of a larger one are processed in parts.
 const MAX_PACKED: i64 = 1 << 24;
-/// What a run costs while packing, in elements copied.
+/// Overhead of a run of elements during packing, in units of copying one element.
 const RUN_COST: i64 = 24;
 
-/// Runs `s` as matmuls; `None` when it is not one.
+/// Runs `s` as matmuls. Returns `None` if it is not a contraction.
 pub(super) fn run(s: &Structured, nest: &Nest<'_>) -> Result<Option<Tensor>, EvalError> {
     let Some(kind) = product_lane(s) else { return Ok(None) };
     let Some(plan) = Plan::new(nest) else { return Ok(None) };
@@ -53,7 +53,7 @@ pub(super) fn run(s: &Structured, nest: &Nest<'_>) -> Result<Option<Tensor>, Eva
     finish_pass(s, nest, &acc, dtype).map(Some)
 }
 
-/// The lane of a nest that sums products of its two inputs in floating point.
+/// Returns the lane kind of a nest that sums products of its two inputs in floating point; `None` for other nests.
 fn product_lane(s: &Structured) -> Option<LaneKind> {
     if s.combine != Some(Combine::Add) || s.inputs.len() != 2 {
         return None;
@@ -70,7 +70,7 @@ fn product_lane(s: &Structured) -> Option<LaneKind> {
     (both && float).then_some(kind)
 }
 
-/// The input that `id` is, through casts that lose nothing.
+/// Returns the input that `id` reads, through lossless casts.
 fn input_behind(e: &Expr, id: u32) -> Option<u32> {
     let node = e.node(id);
     match node.op {
@@ -84,7 +84,7 @@ fn input_behind(e: &Expr, id: u32) -> Option<u32> {
     }
 }
 
-/// How the loops of a nest make matrices.
+/// Assignment of the loops of a nest to batch, rows, columns and depth.
 struct Plan {
     outer: Vec<usize>,
     rows: Vec<usize>,
@@ -134,7 +134,7 @@ impl Plan {
         Some(plan)
     }
 
-    /// Adds the products to zeros, or to what all is to begin with instead.
+    /// Adds the products to zeros, or to the given initial values.
     fn run<'a, T: GemmFloat + Lane>(
         &self,
         nest: &Nest<'a>,
@@ -254,7 +254,7 @@ impl Plan {
         }
     }
 
-    /// Where the outer loops stand in their `index`-th iteration.
+    /// Returns the loop indices of the outer loops in their iteration `index`.
     fn outer_index(&self, index: usize, extents: &[i64]) -> Vec<(usize, i64)> {
         let mut rest = index as i64;
         let mut fixed = Vec::with_capacity(self.outer.len());
@@ -266,12 +266,12 @@ impl Plan {
     }
 }
 
-/// An operand, and the loops that only it uses: the rows or the columns of the products.
+/// An operand, and the loops that only it uses: the rows or the columns of the matmuls.
 struct Side<'n, 'a> {
     reader: &'n Reader<'a>,
     loops: &'n [usize],
     count: usize,
-    /// The step in the results.
+    /// The stride in the results, in elements.
     stride: i64,
 }
 
@@ -279,13 +279,13 @@ fn extent_of(loops: &[usize], extents: &[i64]) -> i64 {
     loops.iter().fold(1, |n, &l| n.saturating_mul(extents[l]))
 }
 
-/// The one stride with which a group of loops steps as a single loop; `None` when there is none.
+/// Returns the stride with which a group of loops can be treated as a single loop; `None` if there is none.
 fn single_stride(group: &[usize], extents: &[i64], stride: impl Fn(usize) -> i64) -> Option<i64> {
     let coalesces = group.windows(2).all(|w| stride(w[0]) == stride(w[1]) * extents[w[1]]);
     coalesces.then(|| group.last().map_or(1, |&l| stride(l)))
 }
 
-/// One operand of a product: rows (or columns) by depth, in place or packed.
+/// An operand of one matmul: rows (or columns) by depth, in place or packed.
 #[derive(Clone)]
 struct Operand<'a, T> {
     in_place: &'a [T],
@@ -368,7 +368,7 @@ impl<'a, T: GemmFloat + Lane> Operand<'a, T> {
     }
 }
 
-/// Packs through lanes where the memory form is not the lane, directly where it is.
+/// Packs elements: directly if they are stored in the lane's type, otherwise through lanes.
 fn pack<E: Element, T: Lane>(reader: &Reader<'_>, walk: &Walk<'_>, packed: &mut [T]) {
     // Long runs: each one starts with a division of its index.
     const RUN: usize = 1 << 14;

@@ -1,7 +1,7 @@
-//! Products with few rows (or columns): a depthwise convolution has one such product a channel.
+//! Contractions with few rows (or columns) without packing. A depthwise convolution has one of these per channel.
 //!
-//! Packing the long operand of such a product would cost more than multiplying it. Each step of the depth adds its multiples
-//! to the results right away, a run of elements at a time, straight from where the operand has them.
+//! Packing the long operand of such a contraction would cost more than multiplying it. Each step of the depth adds its multiples directly to the results, a run
+//! of elements at a time, and reads the operand in place.
 
 use super::gemm::{GemmFloat, Matrix};
 use crate::shape::Dims;
@@ -9,33 +9,33 @@ use crate::simd::vectorised;
 use crate::tensor::access::{Reader, Run, Walk};
 use crate::tensor::lanes::Lane;
 
-/// More rows than this share the cost of packing.
+/// Maximum number of rows. More rows share the cost of packing.
 const MAX_FEW: usize = 3;
-/// Longer sums are better added up in GEMM's blocks.
+/// Maximum depth. Longer sums are faster and more accurate in GEMM's blocks.
 const MAX_DEPTH: usize = 256;
 
-/// The long operand of a product.
+/// The operand with many rows (or columns).
 pub(super) struct Long<'r, 'a> {
-    /// Reads it over all loops of the nest.
+    /// Reader of the operand over all loops of the nest.
     pub reader: &'r Reader<'a>,
-    /// Its own loops, whose results lie beside each other.
+    /// The loops that only it uses. Their results are contiguous.
     pub loops: &'r [usize],
-    /// The loops that are summed over.
+    /// The reduction loops.
     pub depth: &'r [usize],
     /// The extents of all loops of the nest.
     pub extents: &'r [i64],
 }
 
 impl Long<'_, '_> {
-    /// Whether a product of `few` rows by `many` columns over `depth` steps is done here.
+    /// Returns whether this implementation handles `few` rows by `many` columns over `depth` steps.
     pub(super) fn suits<T: Lane>(&self, few: usize, many: usize, depth: usize) -> bool {
         let step = self.loops.last().map_or(0, |&l| self.reader.stride(l));
         let small = few <= MAX_FEW && depth <= MAX_DEPTH && many > MAX_FEW;
         small && step >= 1 && self.reader.fills_with_zeros() && self.reader.dtype() == T::DTYPE
     }
 
-    /// `out[row] += short[row] · long` for each of the `few` rows, which begin `row_stride` apart in `out`. `fixed` says where
-    /// the other loops of the nest stand.
+    /// Computes `out[row] += short[row] · long` for each of the `few` rows, which start at multiples of `row_stride` elements in `out`. `fixed` has the indices
+    /// of the other loops of the nest.
     pub(super) fn add_products<T: GemmFloat + Lane>(
         &self,
         (few, many, row_stride): (usize, usize, i64),
@@ -82,7 +82,7 @@ impl Long<'_, '_> {
     }
 }
 
-/// Adds `factor` times the elements of a run that are inside its operand.
+/// Adds `factor` times the elements of a run. Elements outside of the operand are skipped.
 #[inline(always)]
 fn add_multiple<T: GemmFloat>(factor: T, data: &[T], run: &Run, results: &mut [T]) {
     let first = (run.offset + run.low as i64 * run.stride) as usize;

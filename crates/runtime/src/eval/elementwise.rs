@@ -1,7 +1,7 @@
-//! Pointwise expressions straight over their operands' strides, for results that are not worth more preparation.
+//! Pointwise expressions evaluated directly over the operands' strides, for results that are too small to justify a loop nest.
 //!
-//! A loop nest says for each operand how its coordinates follow from the loops. Of a pointwise expression that is always the same, broadcasting, so
-//! that the operands' strides say it all; the expression itself depends on dtypes and not on sizes, and one check of it lasts for many calls.
+//! All operands of a pointwise expression are broadcast, so their strides determine all accesses. The expression depends on dtypes and not on sizes, so it is
+//! checked once for many calls.
 
 use super::staged::{SMALL, Staging};
 use super::structured::{PARALLEL_THRESHOLD, store};
@@ -20,14 +20,14 @@ use smallvec::SmallVec;
 /// A pointwise expression with its registers.
 pub(crate) struct Elementwise {
     eval: ExprEval<'static>,
-    /// Which tensors of the call the expression's inputs are.
+    /// The tensors of the call that are the expression's inputs.
     inputs: SmallVec<[TensorId; 3]>,
     /// The call's tensors, for [`Elementwise::run_staged`].
     pub(crate) staging: Staging,
 }
 
 impl Elementwise {
-    /// Checks `body`, whose inputs are tensors `inputs` of a call. `None` for one that asks where an element stands.
+    /// Checks `body`, whose inputs are tensors `inputs` of a call. Returns `None` if the expression uses coordinates.
     pub(crate) fn new(body: Expr, inputs: &[TensorId]) -> Result<Option<Elementwise>, EvalError> {
         let asks = |op: ExprOp| match op {
             ExprOp::Index(_) => true,
@@ -44,7 +44,7 @@ impl Elementwise {
         }))
     }
 
-    /// Writes the row-major elements of the result for the tensors that were staged, each of which has the result's sizes or is one number.
+    /// Writes the row-major elements of the result for the staged tensors. Each tensor has the result's sizes, or one element.
     pub(crate) fn run_staged(&mut self, target: &mut [u8]) -> Result<(), EvalError> {
         let Elementwise { eval, inputs, staging } = self;
         each_chunk(eval, target, |n, _, len, lanes| {
@@ -57,13 +57,15 @@ impl Elementwise {
         })
     }
 
-    /// dtype of the result.
+    /// Returns the dtype of the result.
     pub(crate) fn dtype(&self) -> DType {
         self.eval.dtype()
     }
 
-    /// The row-major result for `tensors`, which have the dtypes that the expression was made for. `None` where loop nests do better (there are
-    /// enough elements for several threads, or marks to resolve) or have to say what is wrong (the sizes do not broadcast).
+    /// Returns the row-major result for `tensors`, which have the expression's dtypes.
+    ///
+    /// Returns `None` if a loop nest is better (there are enough elements for several threads, or conjugate or negative bits), or if it has to report the error
+    /// (the sizes do not broadcast).
     pub(crate) fn run(&mut self, tensors: &[Tensor]) -> Result<Option<Tensor>, EvalError> {
         let operands: SmallVec<[&Tensor; 3]> = self.inputs.iter().filter_map(|&t| tensors.get(t.index())).collect();
         let mut sizes = Dims::new();
@@ -106,7 +108,8 @@ impl Elementwise {
     }
 }
 
-/// Evaluates chunk by chunk into `target`. `load` reads elements of an input: its number, the first element in row-major order, and how many.
+/// Evaluates chunk by chunk into `target`. `load` reads elements of an input: the input's index, the first element in row-major order, and the number of
+/// elements.
 fn each_chunk(
     eval: &mut ExprEval<'_>,
     target: &mut [u8],
@@ -125,7 +128,7 @@ fn each_chunk(
     Ok(())
 }
 
-/// Reads an operand along a loop for each dimension of the result.
+/// Returns a reader of an operand, with one loop per dimension of the result.
 fn reader<'b>(t: &Tensor, bytes: &'b OperandBytes, sizes: &[i64]) -> Option<Reader<'b>> {
     let strides = layout::expand_strides(t.sizes(), t.strides(), sizes)?;
     Some(Reader::dense(bytes.as_slice(), t.dtype(), strides).at(t.offset()))

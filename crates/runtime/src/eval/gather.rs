@@ -1,4 +1,4 @@
-//! Running [`Gather`]s.
+//! Execution of [`Gather`]s.
 
 use crate::error::EvalError;
 use crate::error::TensorError;
@@ -9,14 +9,14 @@ use crate::shape::Dims;
 use crate::tensor::Tensor;
 use frazil_ir::contiguous_strides;
 
-/// A tensor of integers that names places along one dimension: each value is worth `stride` elements.
+/// A tensor of indices along one dimension, whose stride is `stride` elements.
 struct Index {
     values: Vec<i64>,
     map: Affine,
     stride: i64,
 }
 
-/// Reads the elements that `g` names of `tensors`, which its operands number.
+/// Reads the elements that `g` selects. Its operands are indices into `tensors`.
 pub(super) fn eval_gather(g: &Gather, tensors: &[Tensor]) -> Result<Tensor, EvalError> {
     let get = |id: TensorId| {
         tensors
@@ -79,7 +79,7 @@ pub(super) fn eval_gather(g: &Gather, tensors: &[Tensor]) -> Result<Tensor, Eval
     Ok(source.take(&positions, sizes)?)
 }
 
-/// `sum += factor · map`
+/// Computes `sum += factor · map`.
 fn add(sum: &mut Affine, map: &Affine, factor: i64) {
     sum.offset += map.offset * factor;
     for (s, &c) in sum.coefficients.iter_mut().zip(&map.coefficients) {

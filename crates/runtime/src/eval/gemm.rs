@@ -1,9 +1,9 @@
-//! A checked face for the `gemm` crate.
+//! A bounds-checked interface to the `gemm` crate.
 
 use bytemuck::Pod;
 use std::ops::{Add, Mul};
 
-/// A matrix inside a slice: element (r, c) lies at `offset + r * row_stride + c * column_stride`.
+/// A matrix inside a slice: element (r, c) is at `offset + r * row_stride + c * column_stride`, in elements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Matrix {
     pub offset: i64,
@@ -12,7 +12,7 @@ pub(super) struct Matrix {
 }
 
 impl Matrix {
-    /// The same elements with rows and columns exchanged.
+    /// Returns the transposed matrix.
     pub(super) fn transposed(self) -> Matrix {
         Matrix {
             row_stride: self.column_stride,
@@ -21,7 +21,7 @@ impl Matrix {
         }
     }
 
-    /// True when all of `rows` x `columns` lies in a slice of `len` elements.
+    /// Returns true if all `rows` x `columns` elements are inside a slice of `len` elements.
     fn fits(&self, rows: usize, columns: usize, len: usize) -> bool {
         let reach = |n: usize, stride: i64| i64::try_from(n - 1).ok().and_then(|n| n.checked_mul(stride));
         let Some((r, c)) = reach(rows, self.row_stride).zip(reach(columns, self.column_stride)) else {
@@ -40,11 +40,11 @@ impl Matrix {
     }
 }
 
-/// A float type that the `gemm` crate multiplies.
+/// A float type that the `gemm` crate supports.
 pub(super) trait GemmFloat: Pod + Send + Sync + PartialEq + Add<Output = Self> + Mul<Output = Self> {
-    /// 0
+    /// The value 0.
     const ZERO: Self;
-    /// 1
+    /// The value 1.
     const ONE: Self;
 }
 
@@ -58,8 +58,8 @@ impl GemmFloat for f64 {
     const ONE: f64 = 1.0;
 }
 
-/// `dst += lhs * rhs` with `dst` m x n, `lhs` m x k, `rhs` k x n. False, with nothing done, when a matrix leaves its slice or
-/// `dst`'s elements coincide.
+/// Computes `dst += lhs * rhs` with `dst` m x n, `lhs` m x k, `rhs` k x n. Returns false and does nothing if a matrix is not inside its slice, or elements of
+/// `dst` overlap.
 pub(super) fn gemm<T: GemmFloat>(
     (m, n, k): (usize, usize, usize),
     dst: (&mut [T], Matrix),

@@ -7,7 +7,7 @@ use crate::shape::Dims;
 use crate::tensor::Tensor;
 use crate::tensor::access::{OperandBytes, Reader};
 
-/// [`Structured`] with its accesses composed with its operands' strides.
+/// A [`Structured`] nest whose access maps have been composed with its operands' strides.
 pub(super) struct Nest<'a> {
     /// Extents of the loops, the parallel ones first.
     pub extents: Dims,
@@ -15,7 +15,7 @@ pub(super) struct Nest<'a> {
     pub parallel: usize,
     /// Readers of the body's inputs.
     pub inputs: Vec<Reader<'a>>,
-    /// Readers of the finish's inputs 1, 2, ...
+    /// Readers of the epilogue's inputs 1, 2, ...
     pub finish_inputs: Vec<Reader<'a>>,
 }
 
@@ -68,17 +68,17 @@ impl<'a> Nest<'a> {
         Ok(nest)
     }
 
-    /// Elements of the output.
+    /// Returns the number of elements of the output.
     pub(super) fn parallel_numel(&self) -> usize {
         product(&self.extents[..self.parallel])
     }
 
-    /// Iterations that are folded into one element.
+    /// Returns the number of iterations that are reduced to one element.
     pub(super) fn reduction_numel(&self) -> usize {
         product(&self.extents[self.parallel..])
     }
 
-    /// All readers.
+    /// Returns all readers.
     fn readers(&mut self) -> impl Iterator<Item = &mut Reader<'a>> {
         self.inputs.iter_mut().chain(&mut self.finish_inputs)
     }
@@ -111,7 +111,7 @@ impl<'a> Nest<'a> {
     }
 }
 
-/// The number of iterations of loops with these extents.
+/// Returns the number of iterations of loops with these extents.
 fn product(extents: &[i64]) -> usize {
     match extents.contains(&0) {
         true => 0,
@@ -119,7 +119,8 @@ fn product(extents: &[i64]) -> usize {
     }
 }
 
-/// The expression's inputs exist and have the operands' dtypes; its coordinates are of loops that there are.
+/// Checks that the expression's inputs exist and have the operands' dtypes, and that its coordinates refer to existing
+/// loops.
 fn check_inputs(e: &Expr, readers: &[Reader<'_>], first: usize, rank: usize) -> Result<(), EvalError> {
     for node in e.nodes() {
         match node.op {

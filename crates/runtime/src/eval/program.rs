@@ -1,4 +1,4 @@
-//! Running [`Program`]s.
+//! Execution of [`Program`]s.
 
 use super::eval_structured;
 use super::gather::eval_gather;
@@ -10,8 +10,7 @@ use crate::shape::{Dims, TensorShape};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 
-/// Runs `program` on `args` and gives its outputs. Outputs of view steps alias the argument that they view where its strides
-/// allow.
+/// Runs `program` on `args` and returns its outputs. Outputs of view steps alias the argument if its strides allow it.
 ///
 /// # Errors
 /// When the arguments are not those that the program was made for, or the program is inconsistent.
@@ -19,7 +18,7 @@ pub fn eval_program(program: &Program, args: &[Tensor]) -> Result<Vec<Tensor>, E
     Ok(eval_outputs(program, args)?.into_vec())
 }
 
-/// [`eval_program`].
+/// See [`eval_program`].
 pub(crate) fn eval_outputs(program: &Program, args: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>, EvalError> {
     let matches = |(t, s): (&Tensor, &TensorShape)| t.dtype() == s.dtype && t.sizes() == s.sizes.as_slice();
     if args.len() != program.arguments.len() || !args.iter().zip(&program.arguments).all(matches) {
@@ -55,11 +54,12 @@ pub(crate) fn eval_outputs(program: &Program, args: &[Tensor]) -> Result<SmallVe
     program.outputs.iter().map(output).collect()
 }
 
-/// Results of fewer bytes are allocated when they are computed.
+/// Size in bytes from which the memory for a result is checked before the computation.
 const LARGE: usize = 1 << 28;
 
-/// Checks that there is memory for the largest result of `program` before anything is computed: what a view of few bytes repeats very often
-/// would be reduced for hours before its result is found to be too large.
+/// Checks that there is memory for the largest result of `program` before anything is computed.
+///
+/// Otherwise, reducing a view that repeats a few bytes very often could take hours before its result is found to be too large.
 fn check_results(program: &Program) -> Result<(), EvalError> {
     let mut most = 0;
     for step in &program.steps {
@@ -87,7 +87,7 @@ fn eval_step(step: &Step, tensors: &[Tensor]) -> Result<Tensor, EvalError> {
     }
 }
 
-/// For each tensor the last step that reads it, where it is not an output.
+/// Returns for each tensor the last step that reads it; `None` for outputs.
 fn last_uses(program: &Program) -> Vec<Option<usize>> {
     let mut last = vec![None; program.arguments.len() + program.steps.len()];
     for (i, step) in program.steps.iter().enumerate() {
@@ -110,7 +110,7 @@ fn last_uses(program: &Program) -> Vec<Option<usize>> {
     last
 }
 
-/// The view of `base` that `v` tells.
+/// Returns the view `v` of `base`.
 pub(crate) fn eval_view(v: &ViewMap, base: &Tensor) -> Result<Tensor, EvalError> {
     match &v.kind {
         ViewKind::Reshape => Ok(base.reshape(&v.output.sizes)?),
@@ -122,7 +122,7 @@ pub(crate) fn eval_view(v: &ViewMap, base: &Tensor) -> Result<Tensor, EvalError>
     }
 }
 
-/// Dimensions of extent 1 that read nothing step over what lies behind them, as `unsqueeze` has it.
+/// Sets the strides of new dimensions of extent 1 to the step over the dimensions after them, as `unsqueeze` does.
 fn new_unit_strides(map: &[Affine], sizes: &[i64], strides: &mut [i64]) {
     for d in (0..sizes.len()).rev() {
         if sizes[d] == 1 && map.iter().all(|a| a.coefficients[d] == 0) {
@@ -134,7 +134,8 @@ fn new_unit_strides(map: &[Affine], sizes: &[i64], strides: &mut [i64]) {
     }
 }
 
-/// The strides and the offset of an affine view of `base` to `sizes`: the aliasing function that every view entry has.
+/// Returns the strides and the offset, in elements, of an affine view of `base` with sizes `sizes`. All view entries
+/// use this function.
 pub fn view_layout(map: &[Affine], base: &Tensor, sizes: &[i64]) -> Option<(Dims, i64)> {
     let rank = sizes.len();
     if map.len() != base.dim() {

@@ -1,4 +1,4 @@
-//! Vectorised interpretation of [`Expr`]: each operation runs over a chunk of elements before the next one starts.
+//! Vectorised interpretation of [`Expr`]: each operation processes a chunk of elements before the next one starts.
 
 use super::binary::{self, Fault};
 use super::{complex, unary};
@@ -9,7 +9,7 @@ use crate::tensor::lanes::{Lane, LaneKind, Lanes};
 use frazil_ir::DType;
 use std::borrow::Cow;
 
-/// Where an expression's leaves come from.
+/// The source of a leaf of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaneSource {
     /// The elements of an input.
@@ -18,7 +18,7 @@ pub enum LaneSource {
     Index(u32),
 }
 
-/// An expression with its registers, to be run over many chunks.
+/// An expression with its registers, for evaluation over many chunks.
 #[derive(Clone)]
 pub struct ExprEval<'e> {
     expr: Cow<'e, Expr>,
@@ -26,7 +26,7 @@ pub struct ExprEval<'e> {
 }
 
 impl ExprEval<'static> {
-    /// [`ExprEval::new`] of an expression that it keeps.
+    /// Returns an [`ExprEval`] that owns the expression.
     pub(crate) fn owning(expr: Expr) -> Result<ExprEval<'static>, EvalError> {
         let registers = ExprEval::new(&expr)?.registers;
         Ok(ExprEval {
@@ -37,7 +37,7 @@ impl ExprEval<'static> {
 }
 
 impl<'e> ExprEval<'e> {
-    /// Checks that operands stand before their uses and have the dtypes that their operations ask for.
+    /// Checks that operands are defined before their uses and have the dtypes that the operations require.
     pub fn new(expr: &'e Expr) -> Result<ExprEval<'e>, EvalError> {
         for (at, node) in expr.nodes().iter().enumerate() {
             let before = |id: u32| {
@@ -72,18 +72,18 @@ impl<'e> ExprEval<'e> {
         })
     }
 
-    /// Gives the registers' memory back.
+    /// Releases the memory of the registers.
     pub(crate) fn release(&mut self) {
         let empty = self.expr.nodes().iter().map(|n| Lanes::new(n.dtype));
         self.registers = empty.collect();
     }
 
-    /// dtype of the result.
+    /// Returns the dtype of the result.
     pub fn dtype(&self) -> DType {
         self.expr.dtype().unwrap_or(DType::Float)
     }
 
-    /// Evaluates `len` elements. `load` fills a register with those elements of a leaf.
+    /// Evaluates `len` elements. `load` fills a register with the elements of a leaf.
     pub fn run(&mut self, len: usize, load: &mut dyn FnMut(LaneSource, &mut Lanes)) -> Result<&Lanes, EvalError> {
         for at in 0..self.expr.nodes().len() {
             let node = self.expr.node(at as u32);

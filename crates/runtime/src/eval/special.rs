@@ -1,6 +1,7 @@
-//! Special functions that neither the standard library nor libm has. Computed in `f64`.
+//! Special functions that neither the standard library nor libm provides, computed in `f64`.
 
-/// The logarithmic derivative of Γ, with PyTorch's values at the poles: ∓∞ at ±0 and NaN at the negative integers.
+/// Returns the logarithmic derivative of Γ, with PyTorch's values at the poles: ∓∞ at ±0 and NaN at the negative
+/// integers.
 pub fn digamma(x: f64) -> f64 {
     if x == 0.0 {
         return f64::INFINITY.copysign(-x);
@@ -29,7 +30,7 @@ pub fn digamma(x: f64) -> f64 {
     sum + x.ln() - 0.5 / x - series
 }
 
-/// Inverse of the error function; ±∞ at ±1, NaN outside.
+/// Returns the inverse of the error function; ±∞ at ±1, NaN outside.
 pub fn erfinv(y: f64) -> f64 {
     if y.is_nan() || y.abs() > 1.0 {
         return f64::NAN;
@@ -61,7 +62,8 @@ pub fn erfinv(y: f64) -> f64 {
     x
 }
 
-/// Modified Bessel function of the first kind, order 0. All terms of its power series are positive: nothing cancels.
+/// Returns the modified Bessel function of the first kind, order 0. All terms of its power series are positive, so
+/// there is no cancellation.
 pub fn i0(x: f64) -> f64 {
     // PyTorch's is a quotient that has no limit at infinity.
     if x.is_nan() || x.is_infinite() {

@@ -1,26 +1,27 @@
-//! The elements of a call's small operands, read into registers.
+//! Copies of a call's small operands in registers.
 
 use crate::tensor::Tensor;
 use crate::tensor::element::{Element, with_element};
 use crate::tensor::lanes::{Lane, Lanes};
 use smallvec::SmallVec;
 
-/// Operands of more elements are not staged, nor registers for more kept: there is one set of them for each operator of a graph.
+/// Maximum number of elements of a staged operand, and of a register that is kept between runs. There is one set of registers for each operator of a graph.
 pub(super) const SMALL: usize = 128;
 
-/// Operands by their numbers in the call. Registers stay from call to call.
+/// Staged operands by their numbers in the call. Registers are reused by later calls.
 #[derive(Default)]
 pub(crate) struct Staging(SmallVec<[Staged; 3]>);
 
 /// The elements of an operand in row-major order.
 pub(super) struct Staged {
     pub(super) lanes: Lanes,
-    /// There is just one.
+    /// True if there is just one element.
     pub(super) one: bool,
 }
 
 impl Staging {
-    /// Reads tensor number `at` of a call, those before it having been read. False for one that is not dense, carries marks, or is large.
+    /// Reads tensor number `at` of a call; the tensors before it must have been read. Returns false if it is not dense, has conjugate or negative bits, or is
+    /// large.
     pub(crate) fn stage(&mut self, at: usize, t: &Tensor) -> bool {
         let numel = t.numel() as usize;
         if numel > SMALL || !t.is_contiguous() || !t.marks().is_none() {

@@ -1,4 +1,5 @@
-//! Running [`Structured`] loop nests: generic strided loops over chunks, in parallel where there is enough to do.
+//! Execution of [`Structured`] loop nests: generic strided loops over chunks, in parallel if there are enough
+//! iterations.
 
 #[cfg(feature = "fast")]
 use super::contraction;
@@ -19,10 +20,10 @@ use crate::threads::each_chunk;
 use frazil_ir::DType;
 use num_complex::Complex;
 
-/// Below this many scalar iterations the threads cost more than they bring.
+/// Minimum number of scalar iterations for parallel execution. Below, threads cost more than they save.
 pub(super) const PARALLEL_THRESHOLD: usize = 1 << 15;
 
-/// Runs one loop nest over `tensors`, which its accesses number, and gives its row-major result.
+/// Runs one loop nest and returns its row-major result. Its accesses refer to `tensors` by index.
 pub fn eval_structured(s: &Structured, tensors: &[Tensor]) -> Result<Tensor, EvalError> {
     let byte_size = Tensor::byte_size(s.output.dtype, &s.output.sizes)?;
     // Loops read memory: marked operands are resolved before.
@@ -72,16 +73,16 @@ pub fn eval_structured(s: &Structured, tensors: &[Tensor]) -> Result<Tensor, Eva
     Ok(Tensor::from_buffer(out, s.output.dtype, &s.output.sizes))
 }
 
-/// What a thread keeps from chunk to chunk.
+/// Buffers that a thread reuses for all chunks.
 #[derive(Clone)]
 struct Scratch<'e> {
     body: ExprEval<'e>,
     finish: Option<ExprEval<'e>>,
-    /// Accumulators while they are joined, and what is joined with them.
+    /// Accumulators during a reduction, and the values that are combined with them.
     sums: Lanes,
     converted: Lanes,
     spare: Lanes,
-    /// The finished accumulators in the dtype that the finish reads.
+    /// The final accumulators in the dtype that the epilogue reads.
     accumulator: Lanes,
 }
 
@@ -99,7 +100,7 @@ impl<'e> Scratch<'e> {
     }
 }
 
-/// Applies `finish` (or only the conversion) to a row-major accumulator tensor of `dtype`.
+/// Applies the epilogue (or only the conversion) to a row-major accumulator tensor of `dtype`.
 pub(super) fn finish_pass(
     s: &Structured,
     nest: &Nest<'_>,
@@ -144,7 +145,7 @@ pub(super) fn finish_pass(
     Ok(Tensor::from_buffer(out, s.output.dtype, &s.output.sizes))
 }
 
-/// Walks the parallel loops only.
+/// A walk over the parallel loops only.
 struct Parallel<'n, 'a> {
     nest: &'n Nest<'a>,
     zeros: Dims,
@@ -167,7 +168,7 @@ impl<'n, 'a> Parallel<'n, 'a> {
         }
     }
 
-    /// A leaf of the finish: input 0 is the accumulator.
+    /// Loads a leaf of the epilogue: input 0 is the accumulator.
     fn load_finish(&self, source: LaneSource, start: usize, len: usize, accumulator: &Lanes, out: &mut Lanes) {
         let walk = self.walk(&self.zeros);
         match source {
@@ -188,8 +189,9 @@ struct Kernel<'n, 'a> {
 }
 
 impl Kernel<'_, '_> {
-    /// Whether one output element is computed at a time, along the reduction loops, rather than many elements one reduction
-    /// step at a time: better when the reduction is long and contiguous, or when there are few elements.
+    /// Returns whether each output element is reduced completely before the next one, instead of many elements one reduction step at a time.
+    ///
+    /// This is better if the reduction is long and contiguous, or if there are few elements.
     fn folds_along_rows(&self) -> bool {
         let inner = self.nest.extents.len().wrapping_sub(1);
         let reduction = self.nest.reduction_numel();
@@ -201,7 +203,7 @@ impl Kernel<'_, '_> {
         reduction >= 16 && (contiguous || self.nest.parallel_numel() < 64)
     }
 
-    /// Elements `start..start + len`: pointwise, or all elements of the chunk one reduction step at a time.
+    /// Computes elements `start..start + len`: pointwise, or all elements of the chunk one reduction step at a time.
     fn chunk(&self, scratch: &mut Scratch<'_>, start: usize, len: usize, target: &mut [u8]) -> Result<(), EvalError> {
         let parallel = Parallel::new(self.nest);
         let body_dtype = scratch.body.dtype();
@@ -249,7 +251,7 @@ impl Kernel<'_, '_> {
         )
     }
 
-    /// Elements `start..start + len`, each folded along its own row of the reduction loops.
+    /// Computes elements `start..start + len`, each reduced completely along the reduction loops.
     fn fold_rows(
         &self,
         scratch: &mut Scratch<'_>,
@@ -312,7 +314,7 @@ impl Kernel<'_, '_> {
         )
     }
 
-    /// Runs the finish over a chunk's accumulators, which begin at element `start`, and stores.
+    /// Runs the epilogue on a chunk's accumulators, which begin at element `start`, and stores the results.
     fn finish(
         &self,
         eval: &mut Option<ExprEval<'_>>,
@@ -336,7 +338,7 @@ impl Kernel<'_, '_> {
     }
 }
 
-/// `lanes` in the dtype in which they are joined.
+/// Returns `lanes` converted to the dtype of the reduction.
 fn widened<'l>(lanes: &'l Lanes, from: DType, wide: DType, converted: &'l mut Lanes) -> &'l Lanes {
     if from == wide {
         return lanes;
@@ -345,7 +347,7 @@ fn widened<'l>(lanes: &'l Lanes, from: DType, wide: DType, converted: &'l mut La
     converted
 }
 
-/// The coordinates along loop `l` of `len` elements of the walk from `start` on.
+/// Writes the coordinates along loop `l` of `len` elements of the walk, starting at `start`.
 pub(super) fn coordinates(walk: &Walk<'_>, l: usize, start: usize, len: usize, out: &mut Lanes) {
     let out = i64::of_mut(out);
     out.clear();
@@ -358,7 +360,7 @@ pub(super) fn coordinates(walk: &Walk<'_>, l: usize, start: usize, len: usize, o
     out.extend((start..start + len).map(|i| (i as i64 / inner) % extent));
 }
 
-/// Sums and products of floats are kept in `f64`.
+/// Returns the dtype of the accumulator. Sums and products of floats are accumulated in `f64`.
 pub(super) fn wide_dtype(combine: Combine, accumulate: DType) -> DType {
     match accumulate {
         DType::Half | DType::BFloat16 | DType::Float if matches!(combine, Combine::Add | Combine::Mul) => DType::Double,
@@ -400,7 +402,7 @@ fn function(combine: Combine) -> BinaryOp {
     }
 }
 
-/// `acc[i] = combine(acc[i], lanes[i])`; `spare` is worked in.
+/// Computes `acc[i] = combine(acc[i], lanes[i])`; `spare` is a scratch buffer.
 fn join(combine: Combine, dtype: DType, acc: &mut Lanes, lanes: &Lanes, spare: &mut Lanes) -> Result<(), EvalError> {
     // The two sums that everything spends its time in; the rest goes through the general function.
     match (combine, &mut *acc, lanes) {
@@ -425,7 +427,7 @@ fn larger(a: f32, x: f32) -> f32 {
     if x.is_nan() || x > a { x } else { a }
 }
 
-/// `acc[i] = f(acc[i], v[i])` for as long as there are both.
+/// Computes `acc[i] = f(acc[i], v[i])` for all `i` within both slices.
 #[inline(always)]
 fn pairs<T: Copy>(acc: &mut [T], v: &[T], f: impl Fn(T, T) -> T) {
     vectorised(
@@ -434,8 +436,8 @@ fn pairs<T: Copy>(acc: &mut [T], v: &[T], f: impl Fn(T, T) -> T) {
     );
 }
 
-/// Folds `lanes` into the `width` lanes of `acc`, each of which takes every `width`-th one, by halves: pairwise for sums. What `lanes` holds afterwards
-/// is unspecified.
+/// Reduces `lanes` into the `width` lanes of `acc`: lane `i` of `acc` reduces every `width`-th lane starting at `i`. Lanes are combined by halves, so sums are
+/// pairwise. `lanes` is unspecified afterwards.
 pub(super) fn fold(
     combine: Combine,
     dtype: DType,
@@ -444,7 +446,7 @@ pub(super) fn fold(
     acc: &mut Lanes,
     spare: &mut Lanes,
 ) -> Result<(), EvalError> {
-    /// Lanes of the lower half of so many; it has the middle one of an odd number.
+    /// Returns the number of lanes in the lower half, which includes the middle group of an odd number.
     fn half(lanes: usize, width: usize) -> usize {
         (lanes / width).div_ceil(2) * width
     }

@@ -1,7 +1,7 @@
-//! Programs over few elements, with all places worked out.
+//! Programs over few elements, with precomputed element positions.
 //!
-//! To bind a loop nest to its operands costs more than a few elements take to compute. A tape knows which element of each operand every
-//! iteration reads, so that a step is a run of its expression over all iterations at once, and serves all calls whose operands are dense.
+//! For few elements, binding a loop nest to its operands costs more than the computation. A tape stores which element of each operand every iteration reads.
+//! Each step then evaluates its expression over all iterations at once. A tape can be reused for all calls with dense operands.
 
 use super::scalar_expr::fill as constant;
 use super::staged::{SMALL, Staging};
@@ -20,10 +20,10 @@ use crate::tensor::lanes::{Lane, Lanes};
 use frazil_ir::DType;
 use smallvec::{SmallVec, smallvec};
 
-/// More steps than this are rare among small programs, and each keeps registers.
+/// Maximum number of steps. Small programs rarely have more, and each step keeps registers.
 const MAX_STEPS: usize = 8;
 
-/// A program, ready for dense operands.
+/// A program prepared for dense operands.
 pub(crate) struct Tape {
     /// The call's tensors.
     pub(crate) staging: Staging,
@@ -32,38 +32,38 @@ pub(crate) struct Tape {
     outputs: SmallVec<[TensorId; 1]>,
 }
 
-/// A step: an expression over all iterations of a nest, the loops that are folded around the others.
+/// A step: an expression over all iterations of a nest. The reduction loops are outside the parallel ones.
 struct Loops {
-    /// Extents of the loops, in that order.
+    /// Extents of the loops, reduction loops first.
     extents: Dims,
-    /// Number of loops that are folded.
+    /// Number of reduction loops.
     folded: usize,
     body: ExprEval<'static>,
     inputs: SmallVec<[Reads; 2]>,
     fold: Option<Fold>,
     finish: Option<ExprEval<'static>>,
-    /// The finish's inputs 1, 2, ...
+    /// The epilogue's inputs 1, 2, ...
     finish_inputs: SmallVec<[Reads; 2]>,
     output: TensorShape,
     result: Lanes,
 }
 
-/// Which elements of a tensor of the program the iterations read.
+/// The elements of a tensor of the program that the iterations read.
 struct Reads {
     tensor: TensorId,
     elements: Elements,
-    /// One lane: what is read outside of the tensor.
+    /// The value that is read outside of the tensor, as one lane.
     outside: Lanes,
 }
 
 enum Elements {
-    /// All of them in order.
+    /// All elements in order.
     All,
-    /// By number; a number that there is not is outside.
+    /// Elements by number. A number out of range reads the value outside.
     Numbers(Box<[u32]>),
 }
 
-/// How iterations are joined.
+/// The combiner of the iterations.
 struct Fold {
     combine: Combine,
     /// dtype in which the accumulator is kept.
@@ -74,7 +74,7 @@ struct Fold {
 }
 
 impl Tape {
-    /// `None` for a program that is not small, gathers, or gives views.
+    /// Returns `None` for a program that is not small, contains gathers, or returns views.
     pub(crate) fn new(program: &Program) -> Result<Option<Tape>, EvalError> {
         let arguments = program.arguments.len();
         let computed = |&id: &TensorId| {
@@ -106,7 +106,7 @@ impl Tape {
         }))
     }
 
-    /// The outputs for the tensors that were staged, which are those that the program was made for.
+    /// Returns the outputs for the staged tensors, which must fit the program.
     pub(crate) fn run(&mut self) -> Result<SmallVec<[Tensor; 1]>, EvalError> {
         let Tape {
             staging,
@@ -257,7 +257,7 @@ impl Loops {
     }
 }
 
-/// A walk over all loops.
+/// Returns a walk over all loops.
 fn walk(extents: &[i64]) -> Walk<'_> {
     Walk {
         extents,
@@ -267,13 +267,13 @@ fn walk(extents: &[i64]) -> Walk<'_> {
     }
 }
 
-/// Number of iterations of loops that are few.
+/// Returns the number of iterations of loops with small extents.
 fn product(extents: &[i64]) -> usize {
     extents.iter().product::<i64>() as usize
 }
 
 impl Fold {
-    /// `numel` accumulators, from lanes of a dtype.
+    /// Reduces lanes of a dtype to `numel` accumulators.
     fn run(&mut self, (lanes, dtype): (&Lanes, DType), numel: usize) -> Result<(&Lanes, DType), EvalError> {
         let wide = wide_dtype(self.combine, self.accumulate);
         // Folding works in place, on a copy: the body's register may be a constant that stays.
@@ -299,8 +299,8 @@ impl Fold {
 }
 
 impl Reads {
-    /// What `access` reads in the loops of `domain` that `order` names, outer ones first, where the others stand at 0. `None` for a malformed access, which
-    /// the general way reports.
+    /// Returns the elements that `access` reads in the loops `order` of `domain`, outer ones first; all other loops are at index 0. `None` for a malformed
+    /// access, whose error the general implementation reports.
     fn new(access: &Access, shapes: &[TensorShape], domain: &[i64], order: &[usize]) -> Option<Reads> {
         let shape = shapes.get(access.tensor.index())?;
         let numel = layout::checked_numel(&shape.sizes)?;
@@ -350,7 +350,7 @@ impl Reads {
     }
 }
 
-/// Fills a register with what `reads` says.
+/// Fills a register with the elements that `reads` selects.
 fn read<'l>(reads: Option<&Reads>, operand: &impl Fn(TensorId) -> Option<&'l Lanes>, to: &mut Lanes) {
     fn gather<T: Lane>(to: &mut Lanes, from: &[T], numbers: &[u32], outside: &Lanes) {
         let outside = T::of(outside).first().copied().unwrap_or_default();
@@ -394,7 +394,7 @@ mod tests {
         }
     }
 
-    /// A transposed view; windows of three of it with padding, weighted and summed, beside where they stand; and their row-wise maximum.
+    /// Returns a test program with three results: a transposed view; the sum of padded, weighted windows of three elements; and their row-wise maximum.
     fn program(dtype: DType) -> Program {
         let transposed = ViewMap {
             tensor: TensorId::new(0),

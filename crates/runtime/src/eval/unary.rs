@@ -1,4 +1,4 @@
-//! Functions of one argument over lanes.
+//! Unary functions over lanes.
 
 use super::{complex, special};
 use crate::program::expr::UnaryOp;
@@ -7,7 +7,8 @@ use crate::tensor::lanes::{Lane, Lanes, wrap_integers};
 use frazil_ir::DType;
 use num_complex::Complex;
 
-/// `out = op(a)`, where the argument has dtype `dtype`. False when the function is not defined on that dtype.
+/// Computes `out = op(a)`, where the argument has dtype `dtype`. Returns false if the function is not defined on that
+/// dtype.
 pub(super) fn apply(op: UnaryOp, a: &Lanes, dtype: DType, out: &mut Lanes) -> bool {
     match op {
         UnaryOp::IsNan | UnaryOp::IsInf => return predicate(op, a, i64::of_mut(out)),
@@ -54,7 +55,7 @@ fn predicate(op: UnaryOp, a: &Lanes, out: &mut Vec<i64>) -> bool {
     true
 }
 
-/// The functions of both float widths; `$wide` computes in `f64` where no better one exists.
+/// Implements the functions of both float widths. `$wide` computes in `f64`, for functions without an `f32` version.
 macro_rules! float_functions {
     ($name:ident, $t:ty, erf: $erf:path, erfc: $erfc:path, lgamma: $lgamma:path) => {
         fn $name(op: UnaryOp, a: &[$t], out: &mut Vec<$t>) {

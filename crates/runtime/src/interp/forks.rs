@@ -1,8 +1,8 @@
-//! Forks on threads of their own.
+//! Forks on separate threads.
 //!
-//! A call that may use several threads starts them at its first fork, and ends when all that was forked has ended: no thread outlives it. A fork is
-//! run by the first of an idle thread and the thread that waits for it; so waiting only ever blocks on a fork that is
-//! being done, and forks that wait for forks cannot use up the threads.
+//! A call that may use several threads starts them at its first fork. It ends after all of its forks have ended, so no thread outlives it. A fork is run by an
+//! idle thread or by the thread that waits for it, whichever comes first. So a thread only blocks on a fork that is running, and nested waits cannot exhaust
+//! the threads.
 
 use super::run::Run;
 use super::{Interpreter, lock};
@@ -15,10 +15,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, Once, PoisonError};
 use std::thread;
 
-/// Programs nest as deeply here as on the main thread.
+/// Stack size of a thread in bytes: programs can be nested as deeply as on the main thread.
 const STACK_BYTES: usize = 8 << 20;
 
-/// What has been forked and not been begun.
+/// Forks that have not been started.
 #[derive(Default)]
 struct Queue {
     state: Mutex<State>,
@@ -37,7 +37,7 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// The next fork; `None` once the queue is empty and closed.
+    /// Returns the next fork; `None` once the queue is empty and closed.
     fn next(&self) -> Option<FutureValue> {
         let mut state = lock(&self.state);
         loop {
@@ -52,7 +52,7 @@ impl Queue {
     }
 }
 
-/// Closes the queue when the call ends, however it ends: the scope waits for the threads, which wait for this.
+/// Closes the queue when the call ends, in any way. The threads wait for that, and the scope waits for the threads.
 struct Closing<'q>(&'q Queue);
 
 impl Drop for Closing<'_> {
@@ -62,16 +62,16 @@ impl Drop for Closing<'_> {
     }
 }
 
-/// Where a run puts its forks.
+/// The destination of a run's forks.
 #[derive(Clone, Copy)]
 pub(super) struct Forks<'i> {
     queue: &'i Queue,
-    /// Starts the threads; those themselves need not.
+    /// Starts the threads; `None` on a thread of the pool itself.
     start: Option<&'i dyn Fn()>,
 }
 
 impl Interpreter {
-    /// Lets `work` run something, with threads for its forks if the interpreter may use several.
+    /// Calls `work` with a run, which has threads for forks if the interpreter may use several.
     pub(super) fn run<R>(&self, work: impl FnOnce(Run<'_>) -> R) -> R {
         if self.threads <= 1 {
             return work(Run::new(self, None));
@@ -129,7 +129,7 @@ impl Interpreter {
     }
 }
 
-/// The future of what `graph` makes of `inputs`.
+/// Returns the future of running `graph` on `inputs`.
 pub(super) fn fork(run: Run<'_>, graph: &Arc<Graph>, inputs: Vec<Value>) -> FutureValue {
     let future = FutureValue::of_work(graph.clone(), inputs);
     match run.forks {
@@ -144,13 +144,13 @@ pub(super) fn fork(run: Run<'_>, graph: &Arc<Graph>, inputs: Vec<Value>) -> Futu
     future
 }
 
-/// Returns the result of a future, which is computed here unless another thread has begun.
+/// Returns the result of a future. It is computed here unless another thread has started it.
 pub(super) fn wait(run: Run<'_>, future: &FutureValue) -> Result<Value, ExecError> {
     begin(run, future);
     future.wait()
 }
 
-/// Computes `future`, unless another thread has begun.
+/// Computes `future`, unless another thread has started it.
 fn begin(mut run: Run<'_>, future: &FutureValue) {
     let Some((graph, inputs)) = future.claim() else { return };
     let plan = run.interpreter.plan_shared(&graph);
@@ -163,7 +163,7 @@ fn begin(mut run: Run<'_>, future: &FutureValue) {
     }));
 }
 
-/// Fails a future that is not done when its work ends.
+/// Sets an error on a future that is incomplete when its work ends, for example by a panic.
 struct Unfinished<'f>(&'f FutureValue);
 
 impl Drop for Unfinished<'_> {

@@ -41,21 +41,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub use crate::error::{ErrorKind, ExecError, MissingOperator};
 
-/// Where the program's prints and warnings go.
+/// Receives the program's prints and warnings.
 pub trait Output: Send + Sync {
-    /// `print(...)`: one line, without its end.
+    /// Handles `print(...)`: one line, without a line break.
     fn print(&self, line: &str);
-    /// `warnings.warn(...)`.
+    /// Handles `warnings.warn(...)`.
     fn warn(&self, text: &str);
 }
 
-/// Runs parts of methods in another way than the interpreter: compiled, say.
+/// Runs subgraphs of methods in place of the interpreter, for example as compiled code.
 pub trait Delegate: Send + Sync {
-    /// `graph` with the parts that the delegate may run as `prim::TensorExprGroup` nodes, each with its graph as an attribute; `None` where
-    /// there are none.
+    /// Returns `graph` with subgraphs for the delegate as `prim::TensorExprGroup` nodes, each with its graph as an attribute. `None` if there are none.
     fn partition(&self, graph: &Graph) -> Option<Graph>;
 
-    /// Runs a part and gives its outputs; `None` when the interpreter has to, which then also raises what there is to raise.
+    /// Runs a subgraph and returns its outputs. `None` if the interpreter has to run it, which then also raises the subgraph's exceptions.
     fn run(&self, part: &Arc<Graph>, inputs: &[Value]) -> Option<Vec<Value>>;
 }
 
@@ -65,7 +64,7 @@ pub trait Observer: Send + Sync {
     fn operator(&self, operator: &Operator, arguments: &[Value]);
 }
 
-/// Prints and warnings become `tracing` events.
+/// Sends prints and warnings to `tracing` as events.
 struct Traced;
 
 impl Output for Traced {
@@ -88,7 +87,7 @@ struct FunctionPlan {
     plan: Arc<GraphPlan>,
 }
 
-/// Runs graphs, and the methods of the module that it was given. `Sync`: calls may run on several threads.
+/// Runs graphs, and the methods of a module. It is `Sync`: calls may run on several threads.
 pub struct Interpreter {
     registry: Arc<Registry>,
     module: Option<Arc<Module>>,
@@ -97,19 +96,19 @@ pub struct Interpreter {
     /// Signatures of the methods that were called.
     signatures: Mutex<HashMap<String, Arc<Signature>>>,
     plans: Mutex<HashMap<FunctionId, FunctionPlan>>,
-    /// Plans of composites and forks by the address of their graph, which is kept alive beside.
+    /// Plans of composites and forks, by the address of their graph, which they keep alive.
     shared: Mutex<HashMap<usize, SharedPlan>>,
     output: Box<dyn Output>,
     delegate: Option<Arc<dyn Delegate>>,
     observer: Option<Arc<dyn Observer>>,
-    /// Steps that may still be taken, where there is a bound.
+    /// Remaining steps, if there is a limit.
     steps: Option<AtomicU64>,
-    /// Threads that a call may use for its forks, its own included.
+    /// Number of threads that a call may use for its forks, including the calling one.
     threads: usize,
 }
 
 impl Interpreter {
-    /// An interpreter for graphs without calls.
+    /// Returns an interpreter for graphs without calls.
     pub fn new(registry: Arc<Registry>) -> Interpreter {
         Interpreter {
             registry,
@@ -127,7 +126,7 @@ impl Interpreter {
         }
     }
 
-    /// An interpreter with an instance of `module`: its tensors share the module's bytes until they are written.
+    /// Returns an interpreter with an instance of `module`. Tensors share the module's bytes until they are written.
     ///
     /// # Errors
     /// When a tensor of the module does not fit its storage.
@@ -145,7 +144,7 @@ impl Interpreter {
         self
     }
 
-    /// Lets `delegate` run the parts of methods that it likes.
+    /// Sets the delegate for subgraphs of methods.
     pub fn with_delegate(mut self, delegate: Arc<dyn Delegate>) -> Interpreter {
         self.delegate = Some(delegate);
         self
@@ -157,19 +156,19 @@ impl Interpreter {
         self
     }
 
-    /// Lets all calls together take at most `steps` steps: a node, or a round of a loop.
+    /// Sets a limit of `steps` steps for all calls together. A step is a node, or an iteration of a loop.
     pub fn with_step_limit(mut self, steps: u64) -> Interpreter {
         self.steps = Some(AtomicU64::new(steps));
         self
     }
 
-    /// Lets each call use so many threads for what it forks, its own included. With one, which is usual, forks run at once.
+    /// Sets the number of threads that each call may use for its forks, including the calling one. With one thread, the default, forks run immediately.
     pub fn with_threads(mut self, threads: usize) -> Interpreter {
         self.threads = threads;
         self
     }
 
-    /// Takes a step, if there is one left and the current thread's budget allows it.
+    /// Counts a step. Fails if the limit or the current thread's budget is exceeded.
     fn take_step(&self) -> Result<(), ExecError> {
         frazil_limits::check().map_err(|exceeded| ExecError::new(ErrorKind::Exceeded(exceeded)))?;
         match &self.steps {
@@ -181,15 +180,15 @@ impl Interpreter {
         }
     }
 
-    /// The operators.
+    /// Returns the operators.
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry
     }
 
-    /// The module as calls have left it: its objects and those that they reach are as they are now. `None` when there is no module.
+    /// Returns the module in its current state: with the attributes and objects that calls have changed. `None` without a module.
     ///
     /// # Errors
-    /// When an attribute holds what no module can keep, such as a future.
+    /// When an attribute contains a value that modules cannot, such as a future.
     pub fn snapshot(&self) -> Result<Option<Module>, ExportError> {
         let Some(module) = &self.module else { return Ok(None) };
         let mut out = Module::clone(module);
@@ -197,24 +196,24 @@ impl Interpreter {
         Ok(Some(out))
     }
 
-    /// The module's instance, whose attributes calls may change.
+    /// Returns the module's instance, whose attributes calls may change.
     pub fn root(&self) -> Option<&ObjectValue> {
         self.root.as_ref()
     }
 
-    /// Runs `graph` on `args` and gives its outputs.
+    /// Runs `graph` on `args` and returns its outputs.
     ///
     /// # Errors
-    /// What the program raises, and what is missing to run it.
+    /// Exceptions of the program, and missing operators.
     pub fn run_graph(&self, graph: &Graph, args: &[Value]) -> Result<Vec<Value>, ExecError> {
         let plan = self.plan(graph);
         self.run(|mut run| run.graph(graph, &plan, args))
     }
 
-    /// Runs one operator on complete arguments and gives its results.
+    /// Runs one operator on complete arguments and returns its results.
     ///
     /// # Errors
-    /// What the operator raises, and what is missing to run it.
+    /// Exceptions of the operator, and missing semantics.
     pub fn run_operator(&self, operator: &Operator, values: &[Value]) -> Result<Results, ExecError> {
         if let Semantics::Composite(body) = operator.semantics() {
             return self.run(|mut run| run.composite(operator, body, values));
@@ -223,11 +222,11 @@ impl Interpreter {
         Ok(invoke(self.registry.ctx(), operator, values, &output_types, &[])?)
     }
 
-    /// Calls the method at a dotted path (`forward`, or `encoder.forward` of a submodule) with `args` (without self), which are checked and converted as PyTorch does; missing ones
-    /// take their defaults.
+    /// Calls the method at a dotted path (`forward`, or `encoder.forward` of a submodule) with `args`, without `self`. The arguments are checked and converted
+    /// as by PyTorch; missing ones have their defaults.
     ///
     /// # Errors
-    /// What the program raises, what is wrong with the arguments, and what is missing to run it.
+    /// Exceptions of the program, invalid arguments, and missing operators.
     pub fn call(&self, name: &str, args: &[Value]) -> Result<Value, ExecError> {
         let (module, _, _) = self.method(name)?;
         let known = lock(&self.signatures).get(name).cloned();
@@ -243,10 +242,10 @@ impl Interpreter {
         self.call_bound(name, &signature.bind(args, &[])?)
     }
 
-    /// Calls the method at a dotted path with what [`Signature::bind`] gave.
+    /// Calls the method at a dotted path with arguments from [`Signature::bind`].
     ///
     /// # Errors
-    /// What the program raises, and what is missing to run it.
+    /// Exceptions of the program, and missing operators.
     pub fn call_bound(&self, name: &str, args: &[Value]) -> Result<Value, ExecError> {
         let (_, receiver, function) = self.method(name)?;
         let mut all = Vec::with_capacity(args.len() + 1);
@@ -260,7 +259,7 @@ impl Interpreter {
         self.run(|mut run| run.function(function, args))
     }
 
-    /// The module, the object that the method at the dotted path `path` is called on, and the method.
+    /// Returns the module, the receiver and the method for the dotted path `path`.
     fn method(&self, path: &str) -> Result<(&Arc<Module>, ObjectValue, FunctionId), ExecError> {
         let Some(module) = &self.module else {
             return Err(ExecError::malformed("there is no module to call a method of"));
@@ -275,7 +274,7 @@ impl Interpreter {
         Ok((module, receiver, function))
     }
 
-    /// The object that the method at a dotted path is called on: the module's instance, or a submodule of it.
+    /// Returns the receiver of the method at a dotted path: the module's instance, or a submodule of it.
     pub fn receiver(&self, path: &str) -> Option<ObjectValue> {
         let (module, mut object) = (self.module.as_ref()?, self.root.clone()?);
         let (owners, _) = path.rsplit_once('.').unwrap_or(("", path));
@@ -290,7 +289,7 @@ impl Interpreter {
         Some(object)
     }
 
-    /// The operators without semantics that method `name` and what it calls would need. Branches that are never taken count.
+    /// Returns the operators without semantics in method `name` and its callees, including branches that are never executed.
     pub fn missing_operators(&self, name: &str) -> Vec<MissingOperator> {
         let Ok((module, _, start)) = self.method(name) else {
             return Vec::new();
@@ -322,7 +321,7 @@ impl Interpreter {
         lock(&self.plans).entry(id).or_insert(plan).clone()
     }
 
-    /// The plan of a graph that is run again and again.
+    /// Returns the cached plan of a graph that is run repeatedly.
     fn plan_shared(&self, graph: &Arc<Graph>) -> Arc<GraphPlan> {
         let address = Arc::as_ptr(graph) as usize;
         if let Some((_, plan)) = lock(&self.shared).get(&address) {
@@ -346,7 +345,7 @@ fn no_method(module: &Module, name: &str) -> ExecError {
     })
 }
 
-/// The function that a call node names statically.
+/// Returns the function that a call node refers to statically.
 fn callee(module: &Module, graph: &Graph, node: frazil_ir::NodeId) -> Option<FunctionId> {
     let class_of = |ty| match graph.ctx().type_kind(ty) {
         frazil_ir::TypeKind::Class(name) => Some(name),

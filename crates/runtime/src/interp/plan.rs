@@ -1,4 +1,4 @@
-//! A graph made ready to run: operators resolved, values numbered as slots of a frame.
+//! The plan of a graph: operators are resolved, and values are numbered as slots of a frame.
 
 use super::walk::MAX_BLOCKS;
 use crate::error::MissingOperator;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// A slot of a frame.
 pub(super) type Slot = u32;
 
-/// A block made ready.
+/// The plan of a block.
 #[derive(Debug)]
 pub(super) struct BlockPlan {
     pub parameters: Vec<Slot>,
@@ -22,18 +22,18 @@ pub(super) struct BlockPlan {
     pub results: Vec<Slot>,
 }
 
-/// A node made ready.
+/// The plan of a node.
 #[derive(Debug)]
 pub(super) struct Step {
     pub node: NodeId,
     pub inputs: SmallVec<[Slot; 4]>,
     pub outputs: SmallVec<[Slot; 1]>,
     pub action: Action,
-    /// Slots that nothing reads after this step.
+    /// Slots that are not read after this step.
     pub dead: SmallVec<[Slot; 2]>,
 }
 
-/// What a step does.
+/// The action of a step.
 #[derive(Debug)]
 pub(super) enum Action {
     Constant(Value),
@@ -41,11 +41,11 @@ pub(super) enum Action {
     Loop(BlockPlan),
     GetAttr(SymbolId),
     SetAttr(SymbolId),
-    /// A module of a container, by its number or key.
+    /// A submodule of a container, by its index or key.
     ContainerItem,
     CallMethod(SymbolId),
     CallFunction,
-    /// `with x`: calls `__enter__`, and `__exit__` if what follows in the block raises.
+    /// `with x`: calls `__enter__`, and `__exit__` if a later node in the block raises.
     Enter,
     /// The end of a `with`.
     Exit,
@@ -53,22 +53,22 @@ pub(super) enum Action {
     Warn,
     CreateObject(SymbolId),
     Fork(Arc<Graph>),
-    /// A part that a delegate may run.
+    /// A subgraph that a delegate may run.
     Part(Arc<Graph>),
     Wait,
     Raise,
     IsInstance(Vec<frazil_ir::TypeId>),
-    /// The operand unchanged: casts of types only.
+    /// Returns the operand unchanged: casts of static types.
     Forward,
     Operator(Box<Operator>),
-    /// Resolved by the operands' types when it runs: what the graph says of them is not enough.
+    /// Resolves the overload by the operands' types at run time, because the static types do not determine it.
     Dynamic,
-    /// Nothing says what it does.
+    /// An operator without semantics.
     Missing,
 }
 
 impl Action {
-    /// The blocks of a branch or loop.
+    /// Returns the blocks of a branch or loop.
     pub fn blocks(&self) -> Vec<&BlockPlan> {
         match self {
             Action::If(then, other) => vec![then, other],
@@ -78,7 +78,7 @@ impl Action {
     }
 }
 
-/// A graph made ready to be walked: its operators are resolved, and its values are numbered.
+/// The plan of a graph, for the walker: its operators are resolved, and its values are numbered.
 #[derive(Debug)]
 pub struct GraphPlan {
     /// Number of slots.
@@ -88,7 +88,7 @@ pub struct GraphPlan {
 }
 
 impl GraphPlan {
-    /// The plan of `graph`, with the operators of `registry` and the constants as `importer` makes them; `module` holds the objects among these.
+    /// Returns the plan of `graph` with the operators of `registry`. `importer` converts the constants; `module` contains the objects among these.
     pub fn new(graph: &Graph, registry: &Registry, importer: &mut Importer, module: Option<&Module>) -> GraphPlan {
         let mut planner = Planner {
             registry,
@@ -114,14 +114,14 @@ impl std::fmt::Debug for Operator {
     }
 }
 
-/// Makes plans.
+/// Builds plans.
 struct Planner<'p> {
     registry: &'p Registry,
     importer: &'p mut Importer,
     module: Option<&'p Module>,
     graph: &'p Graph,
     missing: Vec<MissingOperator>,
-    /// Blocks around the one that is being planned.
+    /// Number of enclosing blocks of the current one.
     depth: usize,
 }
 
@@ -232,8 +232,8 @@ impl Planner<'_> {
     }
 }
 
-/// Notes for each step the slots that are read for the last time there, so that large tensors do not outlive their use. Only
-/// values defined in the block itself are considered: inside of a loop, the others are needed again.
+/// Records for each step the slots whose last use it is, so that large tensors are freed early. Only values defined in the block itself are considered, because
+/// a loop reads the others again.
 fn mark_dead(graph: &Graph, block: &mut BlockPlan) {
     let mut last = std::collections::HashMap::new();
     for (i, step) in block.steps.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The interpreter as a host of the walker: its values are complete, and objects and calls are those of its module.
+//! The interpreter as a host of the walker: all values are known, and objects and calls are those of its module.
 
 use super::forks::{self, Forks};
 use super::plan::GraphPlan;
@@ -14,17 +14,17 @@ use frazil_ir::{FunctionId, Graph, Module, SymbolId, TypeId, symbols, types};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// The activations of a call: the interpreter and how deeply they are nested.
+/// State of a running call: the interpreter, and the nesting depth.
 #[derive(Clone, Copy)]
 pub(super) struct Run<'i> {
     pub interpreter: &'i Interpreter,
     nesting: Nesting,
-    /// Where forks go; they run at once where there is no such place.
+    /// The destination of forks; without one, forks run immediately.
     pub forks: Option<Forks<'i>>,
 }
 
 impl<'i> Run<'i> {
-    /// The outermost activation of a call.
+    /// Returns the state of an outermost call.
     pub(super) fn new(interpreter: &'i Interpreter, forks: Option<Forks<'i>>) -> Run<'i> {
         Run {
             interpreter,
@@ -78,7 +78,7 @@ impl<'i> Run<'i> {
         module.ok_or_else(|| ExecError::malformed("the graph needs its module"))
     }
 
-    /// Calls method `name` of the object of a `with`.
+    /// Calls the method `name` of the object of a `with`.
     fn method(&mut self, object: Value, name: &str, arguments: &[Value]) -> Result<Value, ExecError> {
         let this = as_object(&object)?;
         let module = self.module()?;
@@ -108,7 +108,7 @@ impl<'i> Run<'i> {
         })
     }
 
-    /// `sort` and `sorted` of objects, which call their class's `__lt__`; `None` for anything else.
+    /// Runs `sort` and `sorted` on objects, which call the class's `__lt__`; returns `None` for anything else.
     fn sorted_objects(&mut self, op: &Operator, values: &[Value]) -> Result<Option<Results>, ExecError> {
         // Few operators have a list as their first argument.
         let Some(Value::List(list)) = values.first() else {

@@ -1,7 +1,7 @@
-//! Objects that say themselves what archives keep of them: classes with `__getstate__` and `__setstate__`.
+//! Objects of classes with `__getstate__` and `__setstate__`, which define what archives store of them.
 //!
-//! An archive holds what `__getstate__` gave, and PyTorch calls `__setstate__` with it while it loads. Modules carry it as
-//! [`Module::state`]; [`restore`] makes attributes of it, and [`store`] is the way back. Both run the program, for a bounded number of steps.
+//! An archive contains the result of `__getstate__`, and PyTorch passes it to `__setstate__` during loading. A module stores it as [`Module::state`];
+//! [`restore`] converts it to attributes, and [`store`] is the inverse. Both run the program, with a limited number of steps.
 
 use super::{Interpreter, lock};
 use crate::error::TensorError;
@@ -14,33 +14,33 @@ use frazil_ir::{Constant, FunctionId, Module, ObjectId, TypeId, TypeKind, types}
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Steps that all `__setstate__` or `__getstate__` of a module may take together.
+/// Step limit for all `__setstate__` or `__getstate__` calls of a module together.
 const MAX_STEPS: u64 = 10_000_000;
 
-/// Why objects cannot be restored or stored.
+/// The reason why objects cannot be restored or stored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateError {
-    /// A class whose methods have other signatures than they must have.
+    /// A `__getstate__` or `__setstate__` method with the wrong signature.
     #[error("class `{class}`: {reason}")]
     Signature {
         /// The class.
         class: String,
-        /// What is wrong, in PyTorch's words.
+        /// The reason, in PyTorch's words.
         reason: String,
     },
-    /// A method that raised, or cannot be run.
+    /// A method that raised an exception or could not be run.
     #[error("{method} of class `{class}`: {source}")]
     Run {
         /// The class.
         class: String,
         /// `__getstate__` or `__setstate__`.
         method: &'static str,
-        /// What happened.
+        /// The error.
         #[source]
         source: ExecError,
     },
-    /// An attribute that `__setstate__` should have set.
+    /// An attribute that `__setstate__` did not set.
     #[error(
         "class `{class}`: The field '{attribute}' was left uninitialized after '__setstate__', but expected a value of type '{ty}'"
     )]
@@ -49,10 +49,10 @@ pub enum StateError {
         class: String,
         /// The attribute.
         attribute: String,
-        /// Its type.
+        /// The type of the attribute.
         ty: String,
     },
-    /// A state, or an attribute, that no module can keep.
+    /// A state or attribute that modules cannot contain.
     #[error(transparent)]
     Export(#[from] ExportError),
     /// A tensor that does not fit its storage.
@@ -61,7 +61,7 @@ pub enum StateError {
 }
 
 impl StateError {
-    /// Whether the program asks for what we do not have, as opposed to being wrong.
+    /// Returns whether the program uses something that is not supported, as opposed to being wrong.
     fn lacks_semantics(&self) -> bool {
         match self {
             StateError::Run { source, .. } => matches!(source.kind, ErrorKind::Missing(_) | ErrorKind::Unsupported(_)),
@@ -71,8 +71,8 @@ impl StateError {
     }
 }
 
-/// A copy of `module` whose objects have restored themselves: `__setstate__` of each was called with its state, the inner ones first. `None` when
-/// there are no such objects. Those of classes that C++ code registers keep their states.
+/// Returns a copy of `module` with restored objects: `__setstate__` of each was called with its state, inner objects first. `None` if there are no such
+/// objects. Objects of classes that C++ code registers keep their states.
 ///
 /// # Errors
 /// When a `__setstate__` raises, cannot be run or leaves an attribute unset.
@@ -80,8 +80,8 @@ pub fn restore(module: &Arc<Module>, registry: &Arc<Registry>) -> Result<Option<
     try_restore(module, registry, &HashSet::new()).map_err(|failure| failure.error)
 }
 
-/// Like [`restore`], but objects whose `__setstate__` uses operators that nothing gives semantics to (those of quantised layers do), and objects that
-/// restore themselves from such ones, keep their states.
+/// Restores objects like [`restore`], except those whose `__setstate__` uses operators without semantics (as in quantised layers), and objects that contain
+/// such ones. These keep their states.
 ///
 /// # Errors
 /// When a `__setstate__` raises or leaves an attribute unset.
@@ -97,7 +97,7 @@ pub fn restore_known(module: &Arc<Module>, registry: &Arc<Registry>) -> Result<O
     }
 }
 
-/// What stopped [`try_restore`], with the `__setstate__` that it was.
+/// The error of [`try_restore`], with the `__setstate__` that failed.
 struct Failure {
     method: Option<FunctionId>,
     error: StateError,
@@ -112,7 +112,8 @@ impl<E: Into<StateError>> From<E> for Box<Failure> {
     }
 }
 
-/// Restores what does not need one of `unknown`.
+/// Restores all objects except those whose `__setstate__` is in `unknown`, and those whose state contains such an
+/// object.
 fn try_restore(
     module: &Arc<Module>,
     registry: &Arc<Registry>,
@@ -151,7 +152,7 @@ fn try_restore(
     Ok(Some(out))
 }
 
-/// Whether one of `objects` is in `state`, or in what the objects in it hold.
+/// Returns whether one of `objects` is reachable from `state`.
 fn reaches(module: &Module, state: &Constant, objects: &HashSet<ObjectId>) -> bool {
     if objects.is_empty() {
         return false;
@@ -171,8 +172,8 @@ fn reaches(module: &Module, state: &Constant, objects: &HashSet<ObjectId>) -> bo
     false
 }
 
-/// A copy of `module` in which every object that can say what is to be kept of it, and that the archive of the module would hold, has that as its
-/// state. `None` when all of them have one.
+/// Returns a copy of `module` in which every reachable object with `__getstate__` has the result of that method as its state. `None` if all of them already
+/// have one.
 ///
 /// # Errors
 /// When a `__getstate__` raises or cannot be run.
@@ -237,7 +238,7 @@ pub fn store(module: &Arc<Module>, registry: &Arc<Registry>) -> Result<Option<Mo
     Ok(Some(out))
 }
 
-/// The two methods of a class.
+/// The methods `__getstate__` and `__setstate__` of a class.
 struct Methods {
     class: String,
     get: FunctionId,
@@ -245,7 +246,7 @@ struct Methods {
 }
 
 impl Methods {
-    /// Those of object `id`'s class, if it has both, with the signatures that PyTorch demands: `__getstate__(self) -> T` and
+    /// Returns the methods of object `id`'s class, if it has both. They must have the signatures that PyTorch requires: `__getstate__(self) -> T` and
     /// `__setstate__(self, state: T)`.
     fn of(module: &Module, id: ObjectId) -> Result<Option<Methods>, StateError> {
         let ctx = module.ctx();
@@ -289,7 +290,7 @@ impl Methods {
         Err(StateError::Signature { class, reason })
     }
 
-    /// Calls `__setstate__` of object `id` with `state`.
+    /// Calls `__setstate__` of the object `id` with `state`.
     fn restore(
         &self,
         interpreter: &Interpreter,
@@ -314,7 +315,7 @@ impl Methods {
         })
     }
 
-    /// Checks that every attribute is set that has to be.
+    /// Checks that every required attribute is set.
     fn check_set(&self, module: &Module, object: &ObjectValue) -> Result<(), StateError> {
         let ctx = module.ctx();
         let class = module.unit.class(object.class());

@@ -1,10 +1,10 @@
-//! The walker of TorchScript: everything that executes a graph node by node uses it.
+//! The walker of TorchScript, which executes a graph node by node for every engine.
 //!
-//! [`walk`] runs the steps of a [`GraphPlan`]: blocks, `prim::If`, `prim::Loop`, `with`, the limits on nesting, and the choice of overloads by values. What the
-//! values are, and what operators, attributes and calls do, is up to a [`Host`]:
+//! [`walk`] runs the steps of a [`GraphPlan`]: blocks, `prim::If`, `prim::Loop`, `with`, the limits on nesting, and the choice of overloads by values. A
+//! [`Host`] defines the values, and implements operators, attributes and calls:
 //!
 //! - The interpreter's values are complete.
-//! - Specialisation has tensors without elements. A condition may be unknown ([`Host::known`]), and the walk continues behind its node or ends, as the host
+//! - Specialisation has tensors without elements. A condition may be unknown ([`Host::known`]), and the walk continues after its node or ends, as the host
 //!   decides in [`Host::undecided`].
 //! - A trace of source notes each value's counterpart in the trace beside it.
 
@@ -19,19 +19,19 @@ use std::sync::Arc;
 
 pub use super::plan::GraphPlan;
 
-/// Maximum number of calls within calls: more are taken for endless recursion. Composites, forks and parts of methods count as calls.
+/// Maximum nesting of calls; deeper nesting is treated as infinite recursion. Composites, forks and subgraphs count as calls.
 pub const MAX_CALLS: usize = 200;
-/// Maximum number of blocks within blocks, over all calls that are active. Each takes some of the machine's stack.
+/// Maximum nesting of blocks over all active calls, because each uses some of the machine's stack.
 pub const MAX_BLOCKS: usize = 1000;
 
-/// How deeply the active graphs and blocks of a host are nested.
+/// Nesting depth of a host's active graphs and blocks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nesting {
     calls: usize,
     blocks: usize,
 }
 
-/// A node that is run.
+/// A node that is being executed.
 #[derive(Clone, Copy)]
 pub struct At<'g> {
     /// The graph.
@@ -42,63 +42,65 @@ pub struct At<'g> {
 
 /// Operands of a node.
 pub type Operands<V> = SmallVec<[V; 8]>;
-/// Outputs of a node. Outputs that are missing at the end get the default value.
+/// Outputs of a node. Missing outputs at the end have the default value.
 pub type Outputs<V> = SmallVec<[V; 1]>;
 
-/// What executes a graph: the values, and the effects of the nodes that are not control flow.
+/// Defines the values of a walk, and executes all nodes except control flow.
 pub trait Host {
-    /// A value of the program. The default is the value of a variable that has not been set.
+    /// A value of the program. The default represents a variable that is not set.
     type Value: Clone + Default + From<Value>;
     /// The reason why a walk ends early.
     type Error;
 
-    /// The nesting of the walks that are active.
+    /// Returns the nesting of the active walks.
     fn nesting(&mut self) -> &mut Nesting;
 
-    /// The operators.
+    /// Returns the operators.
     fn registry(&self) -> &Registry;
 
-    /// The error for a program that nests too deeply, a `RecursionError`.
+    /// Returns the error for a program that is nested too deeply, a `RecursionError`.
     fn too_deep(&self, message: String) -> Self::Error;
 
     /// Counts a node, or an iteration of a loop.
     ///
     /// # Errors
-    /// When the program has run too many, or a limit is exceeded.
+    /// When the step limit or another limit is exceeded.
     fn take_step(&mut self) -> Result<(), Self::Error>;
 
-    /// Adds the place of a node to an error.
+    /// Adds the location of a node to an error.
     fn located(&self, error: Self::Error, at: At<'_>) -> Self::Error;
 
-    /// Ends a walk with an error; the nodes that were being run are [`Frame::path`].
+    /// Ends a walk with an error. [`Frame::path`] has the nodes that were being executed.
     fn unwound(&mut self, frame: &Frame<'_, Self::Value>, error: Self::Error) -> Self::Error {
         let _ = frame;
         error
     }
 
-    /// The value of a constant.
+    /// Returns the value of a constant.
     fn constant(&mut self, at: At<'_>, value: &Value) -> Self::Value {
         let _ = at;
         value.clone().into()
     }
 
-    /// The value of a condition or trip count; `None` if it is unknown.
+    /// Returns the value of a condition or trip count; `None` if it is unknown.
     ///
     /// # Errors
-    /// When the walk has to end for the value to become known.
+    /// When the walk has to end before the value can be known.
     fn known(&mut self, value: Self::Value) -> Result<Option<Value>, Self::Error>;
 
-    /// Called for a branch or loop whose condition or trip count is `found`: unknown, or of another type. If there is no error, [`Host::missing`] is
-    /// called for the nodes without semantics in its blocks, and the walk continues behind it; its outputs have the default value.
+    /// Reports a branch or loop whose condition or trip count is `found`: unknown, or of another type.
+    ///
+    /// If it returns no error, [`Host::missing`] is called for the nodes without semantics in its blocks. The walk then continues after the node, whose outputs
+    /// have the default value.
     ///
     /// # Errors
     /// When the walk has to end.
     fn undecided(&mut self, at: At<'_>, found: Option<Value>) -> Result<(), Self::Error>;
 
-    /// The type by which an overload is chosen; `None` if it is unknown.
+    /// Returns the type by which an overload is selected; `None` if it is unknown.
     fn type_of(&self, value: &Self::Value) -> Option<TypeId>;
 
-    /// Whether a value is an instance of a type; `None` if that is unknown.
+    /// Returns whether a value is an instance of a type; `None` if that is unknown.
     ///
     /// # Errors
     /// When the walk has to end.
@@ -107,7 +109,7 @@ pub trait Host {
     /// Runs an operator.
     ///
     /// # Errors
-    /// What it raises.
+    /// Exceptions of the operator.
     fn operator(
         &mut self,
         at: At<'_>,
@@ -115,13 +117,13 @@ pub trait Host {
         operands: Operands<Self::Value>,
     ) -> Result<Outputs<Self::Value>, Self::Error>;
 
-    /// Called for a node without semantics; `all` lists those of the whole graph. If there is no error, the outputs have the default value.
+    /// Reports a node without semantics; `all` lists those of the whole graph. If it returns no error, the outputs have the default value.
     ///
     /// # Errors
     /// When the walk has to end.
     fn missing(&mut self, at: At<'_>, all: &[MissingOperator]) -> Result<(), Self::Error>;
 
-    /// [`Host::missing`], for a node of which no overload with semantics takes operands of these types.
+    /// Reports a node of which no overload with semantics accepts operands of these types, like [`Host::missing`].
     ///
     /// # Errors
     /// When the walk has to end.
@@ -136,7 +138,7 @@ pub trait Host {
     /// Sets an attribute of an object.
     ///
     /// # Errors
-    /// As [`Host::attribute`].
+    /// See [`Host::attribute`].
     fn set_attribute(
         &mut self,
         at: At<'_>,
@@ -145,13 +147,13 @@ pub trait Host {
         value: Self::Value,
     ) -> Result<(), Self::Error>;
 
-    /// The module of a `ModuleList` with a number, or of a `ModuleDict` with a key.
+    /// Returns a submodule of a `ModuleList` by its index, or of a `ModuleDict` by its key.
     ///
     /// # Errors
-    /// As [`Host::attribute`].
+    /// See [`Host::attribute`].
     fn item(&mut self, at: At<'_>, container: Self::Value, index: Self::Value) -> Result<Self::Value, Self::Error>;
 
-    /// Makes an object of a class, whose attributes are not set.
+    /// Creates an object of a class, with unset attributes.
     ///
     /// # Errors
     /// When the walk has to end.
@@ -160,7 +162,7 @@ pub trait Host {
     /// Calls a method of the first operand.
     ///
     /// # Errors
-    /// What the method raises.
+    /// Exceptions of the method.
     fn call_method(
         &mut self,
         at: At<'_>,
@@ -171,19 +173,19 @@ pub trait Host {
     /// Calls the first operand, a function.
     ///
     /// # Errors
-    /// What the function raises.
+    /// Exceptions of the function.
     fn call_function(&mut self, at: At<'_>, operands: Operands<Self::Value>) -> Result<Self::Value, Self::Error>;
 
     /// Calls `__enter__` of the object of a `with`.
     ///
     /// # Errors
-    /// What the method raises.
+    /// Exceptions of the method.
     fn enter(&mut self, at: At<'_>, object: Self::Value) -> Result<Self::Value, Self::Error>;
 
     /// Calls `__exit__` of the object of a `with`, at the end of the `with` or after its block has raised.
     ///
     /// # Errors
-    /// What the method raises. After an exception of the block, that exception is the outcome instead, as in PyTorch.
+    /// Exceptions of the method. If the block has raised an exception, that one is returned instead, as in PyTorch.
     fn exit(&mut self, at: At<'_>, object: Self::Value) -> Result<Self::Value, Self::Error>;
 
     /// Prints the operands.
@@ -192,19 +194,19 @@ pub trait Host {
     /// When the walk has to end.
     fn print(&mut self, at: At<'_>, operands: Operands<Self::Value>) -> Result<(), Self::Error>;
 
-    /// Emits a warning, whose text is the first operand.
+    /// Emits a warning. Its text is the first operand.
     ///
     /// # Errors
     /// When the walk has to end.
     fn warn(&mut self, at: At<'_>, operands: Operands<Self::Value>) -> Result<(), Self::Error>;
 
-    /// The error for `raise`, of a message and the name of the exception's class.
+    /// Returns the error for `raise` with a message and the name of the exception's class.
     fn raise(&mut self, at: At<'_>, message: Self::Value, class: Self::Value) -> Self::Error;
 
-    /// Runs a part of a method (`prim::TensorExprGroup`).
+    /// Runs a subgraph of a method (`prim::TensorExprGroup`).
     ///
     /// # Errors
-    /// What it raises.
+    /// Exceptions of the subgraph.
     fn part(
         &mut self,
         at: At<'_>,
@@ -215,7 +217,7 @@ pub trait Host {
     /// Starts a fork; returns its future.
     ///
     /// # Errors
-    /// When the walk has to end. What the fork raises is raised by [`Host::wait`].
+    /// When the walk has to end. Exceptions of the fork are raised by [`Host::wait`].
     fn fork(
         &mut self,
         at: At<'_>,
@@ -223,14 +225,14 @@ pub trait Host {
         operands: Operands<Self::Value>,
     ) -> Result<Self::Value, Self::Error>;
 
-    /// The result of a future.
+    /// Returns the result of a future.
     ///
     /// # Errors
-    /// What the fork raised.
+    /// The exception of the fork.
     fn wait(&mut self, at: At<'_>, future: Self::Value) -> Result<Self::Value, Self::Error>;
 }
 
-/// The variables of a graph that is run.
+/// The values of a running graph.
 pub struct Frame<'g, V> {
     graph: &'g Graph,
     slots: Vec<V>,
@@ -238,17 +240,17 @@ pub struct Frame<'g, V> {
 }
 
 impl<'g, V: Clone + Default> Frame<'g, V> {
-    /// The graph.
+    /// Returns the graph.
     pub fn graph(&self) -> &'g Graph {
         self.graph
     }
 
-    /// The values of the graph with what they hold. Values that nothing reads any more hold the default value.
+    /// Returns the values of the graph with their contents. Values that are not read again contain the default value.
     pub fn held(&self) -> impl Iterator<Item = (ValueId, &V)> {
         (0..).map(ValueId::from_u32).zip(&self.slots)
     }
 
-    /// After an error: the nodes that were being run, the outermost first.
+    /// Returns the nodes that were being executed at an error, the outermost first.
     pub fn path(&self) -> &[NodeId] {
         &self.path
     }
@@ -277,7 +279,7 @@ impl<'g, V: Clone + Default> Frame<'g, V> {
 /// Runs `graph`, whose plan is `plan`, on complete arguments. Returns its outputs.
 ///
 /// # Errors
-/// What the program raises, and every other reason of `host` to end the walk.
+/// Exceptions of the program, and every other error of `host`.
 pub fn walk<H: Host>(
     host: &mut H,
     graph: &Graph,
@@ -348,7 +350,8 @@ impl<H: Host> Walker<'_, H> {
         Ok(block.results.iter().map(|&s| self.frame.get(s)).collect())
     }
 
-    /// Leaves the `with`s that are open, the innermost first, and adds the place of a step to its error.
+    /// Leaves the open `with` statements after an error, the innermost first, and returns the error with the location
+    /// of the step.
     #[cold]
     fn unwind(&mut self, step: &Step, error: H::Error, entered: Vec<(NodeId, H::Value)>) -> H::Error {
         self.frame.path.push(step.node);
@@ -393,7 +396,7 @@ impl<H: Host> Walker<'_, H> {
         Ok(())
     }
 
-    /// The nodes of which a program runs few; apart from the others, so that a step takes little of the stack.
+    /// Runs the rare kinds of nodes. They are a function of their own, so that other steps need little stack.
     #[inline(never)]
     fn rare(&mut self, step: &Step, at: At<'_>) -> Result<(), H::Error> {
         let operands = self.operands(step);
@@ -435,7 +438,7 @@ impl<H: Host> Walker<'_, H> {
         Ok(())
     }
 
-    /// Sets the outputs of a step; those without a result get the default value.
+    /// Sets the outputs of a step. Outputs without a result get the default value.
     fn give(&mut self, step: &Step, results: impl IntoIterator<Item = H::Value>) {
         let mut results = results.into_iter();
         for &slot in &step.outputs {
@@ -454,7 +457,8 @@ impl<H: Host> Walker<'_, H> {
         Ok(())
     }
 
-    /// `prim::Loop(max_trip_count, condition, carried...)`; the body returns the next condition and the carried values.
+    /// Runs `prim::Loop(max_trip_count, condition, carried...)`. The body returns the next condition and the carried
+    /// values.
     fn repeat(&mut self, step: &Step, body: &BlockPlan) -> Result<(), H::Error> {
         let (trips, condition) = (self.frame.operand(step, 0), self.frame.operand(step, 1));
         let trips = match self.host.known(trips)? {
@@ -499,7 +503,7 @@ impl<H: Host> Walker<'_, H> {
         Ok(())
     }
 
-    /// Chooses the overload by the types of the operands' values.
+    /// Selects the overload by the run-time types of the operands, and runs it.
     fn dynamic(&mut self, step: &Step, at: At<'_>, operands: Operands<H::Value>) -> Result<(), H::Error> {
         let types: Option<Vec<TypeId>> = operands.iter().map(|v| self.host.type_of(v)).collect();
         let Some(types) = types else {
@@ -521,7 +525,7 @@ impl<H: Host> Walker<'_, H> {
     }
 }
 
-/// The class and message of the exception that `raise` makes of its operands.
+/// Returns class and message of the exception that `raise` creates from its operands.
 pub fn exception(message: &Value, class: &Value) -> (String, String) {
     let class = class.as_str().unwrap_or_default();
     let class = class.strip_prefix("builtins.").unwrap_or(class);

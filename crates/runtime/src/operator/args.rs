@@ -1,4 +1,4 @@
-//! A call site as operator entries see it: shapes of tensors, values of everything else.
+//! Arguments of a call site for operator entries: shapes of tensors, values of everything else.
 
 use crate::error::OpError;
 use crate::program::structured::TensorId;
@@ -11,24 +11,24 @@ use std::sync::Arc;
 /// A tensor argument: its number in the program, its dtype and sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorArg {
-    /// Its number among the program's arguments.
+    /// The number of the tensor among the program's tensor arguments.
     pub id: TensorId,
-    /// dtype and sizes.
+    /// The dtype and sizes.
     pub shape: TensorShape,
 }
 
 impl TensorArg {
-    /// Element type.
+    /// Returns the element type.
     pub fn dtype(&self) -> DType {
         self.shape.dtype
     }
 
-    /// Extents.
+    /// Returns the sizes.
     pub fn sizes(&self) -> &[i64] {
         &self.shape.sizes
     }
 
-    /// Number of dimensions.
+    /// Returns the number of dimensions.
     pub fn rank(&self) -> usize {
         self.shape.sizes.len()
     }
@@ -37,7 +37,7 @@ impl TensorArg {
 /// One argument of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Arg {
-    /// `None`
+    /// `None`.
     None,
     /// A bool.
     Bool(bool),
@@ -55,12 +55,12 @@ pub enum Arg {
     Tensor(TensorArg),
     /// A list or tuple.
     List(Vec<Arg>),
-    /// Something that entries with programs have no use for (a generator, an object).
+    /// A value that programs never use (a generator, an object).
     Opaque,
 }
 
 impl Arg {
-    /// The number, if it is one.
+    /// Returns the number, if it is one.
     pub fn as_scalar(&self) -> Option<Scalar> {
         match self {
             Arg::Bool(b) => Some(Scalar::Bool(*b)),
@@ -71,7 +71,7 @@ impl Arg {
         }
     }
 
-    /// An immutable value as an argument; `None` for a tensor, whose number the caller gives ([`Args::push_tensor`]).
+    /// Returns an immutable value as an argument; `None` for a tensor, which needs a number from [`Args::push_tensor`].
     pub fn from_constant(c: &Constant) -> Option<Arg> {
         Some(match c {
             Constant::None => Arg::None,
@@ -89,9 +89,9 @@ impl Arg {
     }
 }
 
-/// The arguments of one call, looked up by the names of the schema. Arguments that were not given have the schema's defaults.
+/// The arguments of one call, looked up by the names of the schema. Missing arguments have the schema's defaults.
 ///
-/// The program's tensor arguments are numbered in the order in which they were pushed, lists element by element.
+/// The program's tensor arguments are numbered in the order in which they are pushed, lists element by element.
 #[derive(Clone, Debug)]
 pub struct Args<'a> {
     ctx: &'a Context,
@@ -101,7 +101,7 @@ pub struct Args<'a> {
 }
 
 impl<'a> Args<'a> {
-    /// A call of `schema` without arguments yet.
+    /// Returns a call of `schema` without arguments.
     pub fn new(ctx: &'a Context, schema: &'a FunctionSchema) -> Args<'a> {
         Args {
             ctx,
@@ -116,7 +116,7 @@ impl<'a> Args<'a> {
         self.values.push(arg);
     }
 
-    /// Numbers a tensor of `shape`: push what this gives, alone or in a list.
+    /// Assigns a number to a tensor of `shape`, and returns the argument to be pushed, alone or in a list.
     pub fn number_tensor(&mut self, shape: TensorShape) -> Arg {
         let id = TensorId::new(self.shapes.len());
         self.shapes.push(shape.clone());
@@ -132,7 +132,7 @@ impl<'a> Args<'a> {
         self.values.push(arg);
     }
 
-    /// The same call seen through another schema with equal argument names.
+    /// Returns the same call for another schema with equal argument names.
     pub fn with_schema<'b>(&self, schema: &'b FunctionSchema) -> Args<'b>
     where
         'a: 'b,
@@ -145,27 +145,27 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// The schema that is called.
+    /// Returns the schema that is called.
     pub fn schema(&self) -> &'a FunctionSchema {
         self.schema
     }
 
-    /// The context of the schema's names.
+    /// Returns the context of the schema's names.
     pub fn ctx(&self) -> &'a Context {
         self.ctx
     }
 
-    /// Shapes of the program's arguments.
+    /// Returns the shapes of the program's tensor arguments.
     pub fn shapes(&self) -> &[TensorShape] {
         &self.shapes
     }
 
-    /// The arguments in order, as far as they were given.
+    /// Returns the passed arguments in order.
     pub fn values(&self) -> &[Arg] {
         &self.values
     }
 
-    /// True when the schema has an argument of that name.
+    /// Returns true if the schema has an argument with that name.
     pub fn has(&self, name: &str) -> bool {
         self.position(name).is_some()
     }
@@ -176,7 +176,7 @@ impl<'a> Args<'a> {
         find(name).or_else(|| if name == "input" { find("self") } else { None })
     }
 
-    /// The argument `name`; `None` (the value) when the schema has no such argument.
+    /// Returns the argument `name`; the value `None` if the schema has no such argument.
     pub fn get(&self, name: &str) -> Arg {
         let Some(i) = self.position(name) else { return Arg::None };
         match self.values.get(i) {
@@ -197,12 +197,12 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// The tensor argument `name`.
+    /// Returns the tensor argument `name`.
     pub fn tensor(&self, name: &str) -> Result<TensorArg, OpError> {
         self.opt_tensor(name)?.ok_or_else(|| self.wrong(name, "a tensor"))
     }
 
-    /// The tensor argument `name`, or `None`.
+    /// Returns the tensor argument `name`, or `None`.
     pub fn opt_tensor(&self, name: &str) -> Result<Option<TensorArg>, OpError> {
         match self.get(name) {
             Arg::Tensor(t) => Ok(Some(t)),
@@ -211,7 +211,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// The tensors of the list `name`.
+    /// Returns the tensors of the list `name`.
     pub fn tensors(&self, name: &str) -> Result<Vec<TensorArg>, OpError> {
         let Arg::List(items) = self.get(name) else {
             return Err(self.wrong(name, "a list of tensors"));
@@ -226,12 +226,12 @@ impl<'a> Args<'a> {
         items.into_iter().map(each).collect()
     }
 
-    /// The number `name`.
+    /// Returns the number `name`.
     pub fn scalar(&self, name: &str) -> Result<Scalar, OpError> {
         self.get(name).as_scalar().ok_or_else(|| self.wrong(name, "a number"))
     }
 
-    /// The number `name`, or `None`.
+    /// Returns the number `name`, or `None`.
     pub fn opt_scalar(&self, name: &str) -> Result<Option<Scalar>, OpError> {
         match self.get(name) {
             Arg::None => Ok(None),
@@ -239,22 +239,22 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// The number `name` as a float.
+    /// Returns the number `name` as a float.
     pub fn float(&self, name: &str) -> Result<f64, OpError> {
         self.scalar(name).map(Scalar::as_f64)
     }
 
-    /// The number `name` as a float, or `None`.
+    /// Returns the number `name` as a float, or `None`.
     pub fn opt_float(&self, name: &str) -> Result<Option<f64>, OpError> {
         Ok(self.opt_scalar(name)?.map(Scalar::as_f64))
     }
 
-    /// The integer `name`.
+    /// Returns the integer `name`.
     pub fn int(&self, name: &str) -> Result<i64, OpError> {
         self.opt_int(name)?.ok_or_else(|| self.wrong(name, "an integer"))
     }
 
-    /// The integer `name`, or `None`.
+    /// Returns the integer `name`, or `None`.
     pub fn opt_int(&self, name: &str) -> Result<Option<i64>, OpError> {
         match self.get(name) {
             Arg::Int(i) => Ok(Some(i)),
@@ -274,7 +274,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// The string `name`, or `None`.
+    /// Returns the string `name`, or `None`.
     pub fn opt_str(&self, name: &str) -> Result<Option<Arc<str>>, OpError> {
         match self.get(name) {
             Arg::Str(s) => Ok(Some(s)),
@@ -283,13 +283,13 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// The integers of the list `name` (one integer counts as a list of one).
+    /// Returns the integers of the list `name` (one integer counts as a list of one).
     pub fn ints(&self, name: &str) -> Result<Dims, OpError> {
         self.opt_ints(name)?
             .ok_or_else(|| self.wrong(name, "a list of integers"))
     }
 
-    /// The integers of the list `name`, or `None`.
+    /// Returns the integers of the list `name`, or `None`.
     pub fn opt_ints(&self, name: &str) -> Result<Option<Dims>, OpError> {
         let int = |a: &Arg| match a {
             Arg::Int(i) => Ok(*i),
@@ -303,7 +303,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// `n` integers: the list `name`, where one number stands for `n` equal ones (`int[2] stride=1`).
+    /// Returns `n` integers: the list `name`, where one number represents `n` equal ones (`int[2] stride=1`).
     pub fn int_array(&self, name: &str, n: usize) -> Result<Dims, OpError> {
         let list = self.ints(name)?;
         match list.len() {
@@ -315,18 +315,18 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// The dtype `name` (a number in graphs), or `None`.
+    /// Returns the dtype `name` (a number in graphs), or `None`.
     pub fn opt_dtype(&self, name: &str) -> Result<Option<DType>, OpError> {
         let code = |i| DType::from_code(i).ok_or_else(|| self.wrong(name, "a dtype"));
         self.opt_int(name)?.map(code).transpose()
     }
 
-    /// The dimension `name` of a tensor of `rank` dimensions, counted from the front.
+    /// Returns the dimension `name` of a tensor of `rank` dimensions, counted from the front.
     pub fn dim(&self, name: &str, rank: usize) -> Result<usize, OpError> {
         wrap_dim(self.int(name)?, rank)
     }
 
-    /// The dimensions `name` without repetition; all when there is none or the list is empty.
+    /// Returns the dimensions `name` without repetition; all dimensions if the argument is `None` or an empty list.
     pub fn dims(&self, name: &str, rank: usize) -> Result<Vec<usize>, OpError> {
         if rank > MOST_DIMENSIONS {
             return Err(OpError::raised("only tensors with up to 64 dims are supported"));
@@ -349,10 +349,10 @@ impl<'a> Args<'a> {
     }
 }
 
-/// The dimensions of a tensor of which lists can name some.
+/// Maximum number of dimensions of a tensor whose dimensions can be given as a list.
 const MOST_DIMENSIONS: usize = 64;
 
-/// A dimension counted as Python counts, or PyTorch's error.
+/// Returns a non-negative dimension for a possibly negative one, or PyTorch's error.
 pub fn wrap_dim(dim: i64, rank: usize) -> Result<usize, OpError> {
     crate::shape::layout::wrap_dim(dim, rank).ok_or_else(|| {
         let n = rank.max(1);

@@ -1,4 +1,4 @@
-//! Building [`Program`]s: the vocabulary in which operator entries are written.
+//! Construction of [`Program`]s by operator entries.
 
 use crate::error::OpError;
 use crate::operator::args::Args;
@@ -14,23 +14,22 @@ use crate::shape::{Dims, TensorShape};
 use crate::tensor::Tensor;
 use frazil_ir::DType;
 
-/// The coefficient for a loop of `extent` that moves by `step`. One element has no next one: a step beyond all memory must not overflow in
-/// products with strides.
+/// Returns the coefficient for a loop of `extent` with step `step`. It is not used if there is one element; then it must not overflow in products with strides.
 pub fn step_of(step: i64, extent: i64) -> i64 {
     if extent <= 1 { step.min(1 << 24) } else { step }
 }
 
-/// A program under construction. Tensors are numbered; every step gives a new one.
+/// A program under construction. Tensors are numbered; every step adds one.
 pub struct ProgramBuilder {
     arguments: Vec<TensorShape>,
     steps: Vec<Step>,
     shapes: Vec<TensorShape>,
 }
 
-/// A reduction: what [`ProgramBuilder::reduce`] is told beyond the operand and the dimensions.
+/// A reduction: the arguments of [`ProgramBuilder::reduce`] besides the operand and the dimensions.
 #[derive(Clone, Copy)]
 pub struct Fold {
-    /// How values are joined.
+    /// The combiner.
     pub combine: Combine,
     /// The dtype of the accumulator.
     pub accumulate: DType,
@@ -39,12 +38,12 @@ pub struct Fold {
 }
 
 impl ProgramBuilder {
-    /// A program over the tensors of a call.
+    /// Returns a program over the tensors of a call.
     pub fn new(args: &Args<'_>) -> ProgramBuilder {
         ProgramBuilder::over(args.shapes().to_vec())
     }
 
-    /// A program over tensors of these shapes.
+    /// Returns a program over tensors of these shapes.
     pub fn over(arguments: Vec<TensorShape>) -> ProgramBuilder {
         ProgramBuilder {
             shapes: arguments.clone(),
@@ -53,7 +52,7 @@ impl ProgramBuilder {
         }
     }
 
-    /// The program with these results.
+    /// Returns the program with these results.
     pub fn finish(self, outputs: &[TensorId]) -> Result<Program, OpError> {
         Ok(Program {
             arguments: self.arguments,
@@ -62,7 +61,7 @@ impl ProgramBuilder {
         })
     }
 
-    /// The shape of tensor `t`; a zero-dimensional `Float` for a number that no tensor has.
+    /// Returns the shape of tensor `t`; a zero-dimensional `Float` for an invalid number.
     pub fn shape(&self, t: TensorId) -> TensorShape {
         let unknown = || TensorShape {
             dtype: DType::Float,
@@ -71,17 +70,17 @@ impl ProgramBuilder {
         self.shapes.get(t.index()).cloned().unwrap_or_else(unknown)
     }
 
-    /// The sizes of tensor `t`.
+    /// Returns the sizes of tensor `t`.
     pub fn sizes(&self, t: TensorId) -> Dims {
         self.shape(t).sizes
     }
 
-    /// The dtype of tensor `t`.
+    /// Returns the dtype of tensor `t`.
     pub fn dtype(&self, t: TensorId) -> DType {
         self.shape(t).dtype
     }
 
-    /// The rank of tensor `t`.
+    /// Returns the rank of tensor `t`.
     pub fn rank(&self, t: TensorId) -> usize {
         self.shape(t).sizes.len()
     }
@@ -98,13 +97,13 @@ impl ProgramBuilder {
         self.push(Step::Compute(Box::new(s)), output)
     }
 
-    /// Appends a read at places that tensors name.
+    /// Appends a gather: reads of elements at indices in tensors.
     pub fn gather(&mut self, g: Gather) -> TensorId {
         let output = g.output.clone();
         self.push(Step::Gather(Box::new(g)), output)
     }
 
-    /// The access that reads tensor `t` broadcast to loops `0..sizes.len()` of a domain of `rank` loops.
+    /// Returns the access that broadcasts tensor `t` to loops `0..sizes.len()` of a domain of `rank` loops.
     pub fn broadcast_access(&self, t: TensorId, parallel: usize, rank: usize) -> Access {
         let sizes = self.sizes(t);
         let lead = parallel.saturating_sub(sizes.len());
@@ -119,7 +118,8 @@ impl ProgramBuilder {
         }
     }
 
-    /// `body` over the broadcast of `inputs`, whose elements are its inputs in order; the result has `body`'s dtype.
+    /// Appends `body` over the broadcast `inputs`, whose elements are its inputs in order. The result has `body`'s
+    /// dtype.
     pub fn pointwise(&mut self, inputs: &[TensorId], body: Expr) -> Result<TensorId, OpError> {
         let mut sizes = Dims::new();
         for &t in inputs {
@@ -129,7 +129,7 @@ impl ProgramBuilder {
         self.pointwise_to(inputs, &sizes, body)
     }
 
-    /// [`ProgramBuilder::pointwise`] with given result sizes, to which every input broadcasts.
+    /// Appends a step like [`ProgramBuilder::pointwise`], with given result sizes to which every input broadcasts.
     pub fn pointwise_to(&mut self, inputs: &[TensorId], sizes: &[i64], body: Expr) -> Result<TensorId, OpError> {
         let rank = sizes.len();
         let dtype = body.dtype().unwrap_or(DType::Float);
@@ -150,7 +150,7 @@ impl ProgramBuilder {
         Ok(self.compute(s))
     }
 
-    /// A formula over the broadcast of `inputs`, each in its own dtype widened for computation; the result is rounded to `dtype`.
+    /// Appends a formula over the broadcast `inputs`, each in its own dtype widened for computation. The result is rounded to `dtype`.
     pub fn map(
         &mut self,
         inputs: &[TensorId],
@@ -169,7 +169,7 @@ impl ProgramBuilder {
         self.pointwise(inputs, body)
     }
 
-    /// `t` converted to `dtype`; `t` itself when it has that dtype.
+    /// Returns `t` converted to `dtype`, or `t` itself if it has that dtype.
     pub fn cast(&mut self, t: TensorId, dtype: DType) -> Result<TensorId, OpError> {
         if self.dtype(t) == dtype {
             Ok(t)
@@ -178,7 +178,7 @@ impl ProgramBuilder {
         }
     }
 
-    /// A new tensor of `sizes` filled with a number, which has to be in the range of `dtype`.
+    /// Returns a new tensor of sizes `sizes` filled with a number, which must be in the range of `dtype`.
     pub fn fill(&mut self, dtype: DType, sizes: &[i64], value: crate::scalar::Scalar) -> Result<TensorId, OpError> {
         Tensor::byte_size(dtype, sizes)?;
         let value = value.checked_fill(dtype, sizes)?;
@@ -186,10 +186,9 @@ impl ProgramBuilder {
         self.pointwise_to(&[], sizes, body)
     }
 
-    /// Folds `formula` of `inputs` (of equal sizes, or broadcasting) over `dims`; `finish` is applied to the accumulator.
+    /// Reduces `formula` of `inputs` (of equal sizes, or broadcasting) over `dims`, then applies `finish` to the accumulator.
     ///
-    /// The formula sees each input widened for computation, and its loops' coordinates by `Formula::index`: the kept
-    /// dimensions first, then `dims` in order.
+    /// The formula reads each input widened for computation, and the loops' coordinates by `Formula::index`: the kept dimensions first, then `dims` in order.
     pub fn reduce(
         &mut self,
         inputs: &[TensorId],
@@ -203,7 +202,7 @@ impl ProgramBuilder {
         self.reduce_with(inputs, dims, keepdim, fold, formula, finish)
     }
 
-    /// [`ProgramBuilder::reduce`] with the finish as an expression, whose input 0 is the accumulator.
+    /// Reduces like [`ProgramBuilder::reduce`], with the epilogue as an expression whose input 0 is the accumulator.
     pub fn reduce_with(
         &mut self,
         inputs: &[TensorId],
@@ -278,7 +277,7 @@ impl ProgramBuilder {
         self.reshape(out, &with_ones)
     }
 
-    /// The elements of `t` in row-major order under new sizes of the same product.
+    /// Returns `t` with new sizes of the same number of elements, in row-major order.
     pub fn reshape(&mut self, t: TensorId, sizes: &[i64]) -> Result<TensorId, OpError> {
         if self.shape(t).sizes.as_slice() == sizes {
             return Ok(t);
@@ -303,7 +302,7 @@ impl ProgramBuilder {
         ))
     }
 
-    /// The view whose element at an index is the element of `t` at the coordinates that `map` gives, one a dimension of `t`.
+    /// Returns a view. Its element at an index is the element of `t` at the coordinates that `map` computes, one per dimension of `t`.
     pub fn view(&mut self, t: TensorId, sizes: &[i64], map: Vec<Affine>) -> TensorId {
         let output = TensorShape {
             dtype: self.dtype(t),
@@ -319,7 +318,7 @@ impl ProgramBuilder {
         )
     }
 
-    /// Dimension `i` of the result is dimension `order[i]` of `t`.
+    /// Returns a view whose dimension `i` is dimension `order[i]` of `t`.
     pub fn permute(&mut self, t: TensorId, order: &[usize]) -> TensorId {
         let sizes = self.sizes(t);
         let rank = sizes.len();
@@ -330,7 +329,7 @@ impl ProgramBuilder {
         self.view(t, &new, map)
     }
 
-    /// `t` repeated along broadcast dimensions.
+    /// Returns `t` repeated along broadcast dimensions.
     pub fn expand(&mut self, t: TensorId, sizes: &[i64]) -> Result<TensorId, OpError> {
         let old = self.sizes(t);
         let rank = sizes.len();
@@ -357,7 +356,7 @@ impl ProgramBuilder {
         Ok(self.view(t, sizes, map))
     }
 
-    /// `t` with a dimension of extent 1 put in at `dim`.
+    /// Returns `t` with a dimension of extent 1 inserted at `dim`.
     pub fn unsqueeze(&mut self, t: TensorId, dim: usize) -> TensorId {
         let mut sizes = self.sizes(t);
         let rank = sizes.len();
@@ -369,7 +368,7 @@ impl ProgramBuilder {
         self.view(t, &sizes, map)
     }
 
-    /// `t` without the dimensions `dims`, which have extent 1.
+    /// Returns `t` without the dimensions `dims`, which have extent 1.
     pub fn squeeze(&mut self, t: TensorId, dims: &[usize]) -> TensorId {
         let old = self.sizes(t);
         let kept: Vec<usize> = (0..old.len()).filter(|d| !dims.contains(d)).collect();
@@ -383,7 +382,7 @@ impl ProgramBuilder {
         self.view(t, &sizes, map)
     }
 
-    /// `t` at `index` of dimension `dim`, which disappears.
+    /// Returns `t` at `index` of dimension `dim`, which is removed.
     pub fn select(&mut self, t: TensorId, dim: usize, index: i64) -> TensorId {
         let mut sizes = self.sizes(t);
         let rank = sizes.len();
@@ -398,7 +397,7 @@ impl ProgramBuilder {
         self.view(t, &sizes, map)
     }
 
-    /// `length` elements of `t` along `dim` from `start`, every `step`-th.
+    /// Returns `length` elements of `t` along `dim` from `start`, every `step`-th.
     pub fn slice(&mut self, t: TensorId, dim: usize, start: i64, length: i64, step: i64) -> TensorId {
         let mut sizes = self.sizes(t);
         let rank = sizes.len();
@@ -413,8 +412,8 @@ impl ProgramBuilder {
         self.view(t, &sizes, map)
     }
 
-    /// A contraction: `out[p] = finish(Σ_r in0 · in1)` over a domain whose first `parallel` loops are the output's dimensions.
-    /// Products and sums are made in `accumulate`; the result has dtype `output`.
+    /// Returns a contraction: `out[p] = finish(Σ_r in0 · in1)` over a domain whose first `parallel` loops are the output's dimensions. Products and sums are
+    /// computed in `accumulate`; the result has dtype `output`.
     pub fn contract(
         &mut self,
         domain: &[i64],
@@ -451,8 +450,8 @@ impl ProgramBuilder {
 }
 
 impl ProgramBuilder {
-    /// The coordinate that is the element of index tensor `t`, whose dimensions are the result's from `first` on, broadcast; the result
-    /// has `rank` dimensions.
+    /// Returns a coordinate that is the element of index tensor `t`. The dimensions of `t` are broadcast to those of the result from `first` on; the result has
+    /// `rank` dimensions.
     pub fn index_coordinate(&self, t: TensorId, first: usize, rank: usize) -> Coordinate {
         let map = |(d, &size): (usize, &i64)| match size {
             1 => Affine::constant(rank, 0),
@@ -466,7 +465,7 @@ impl ProgramBuilder {
 }
 
 impl Program {
-    /// The shape of every tensor of the program, arguments first.
+    /// Returns the shape of every tensor of the program, arguments first.
     pub fn shapes(&self) -> Vec<TensorShape> {
         let steps = self.steps.iter().map(|s| match s {
             Step::Compute(s) => s.output.clone(),
@@ -476,7 +475,7 @@ impl Program {
         self.arguments.iter().cloned().chain(steps).collect()
     }
 
-    /// The same program with new tensors for results.
+    /// Returns the same program with copies in place of results that are views or arguments.
     pub(crate) fn copied(self) -> Result<Program, OpError> {
         let mut p = ProgramBuilder {
             shapes: self.shapes(),
@@ -495,7 +494,7 @@ impl Program {
         p.finish(&outputs)
     }
 
-    /// dtype and sizes of each result: shape and dtype inference.
+    /// Returns dtype and sizes of each result: shape and dtype inference.
     pub fn output_shapes(&self) -> Vec<TensorShape> {
         let shapes = self.shapes();
         self.outputs
@@ -504,7 +503,7 @@ impl Program {
             .collect()
     }
 
-    /// The argument that tensor `t` is, or views through view steps only; `None` for what is computed.
+    /// Returns the argument that tensor `t` is, directly or through view steps; `None` for computed tensors.
     pub fn viewed_argument(&self, t: TensorId) -> Option<TensorId> {
         let mut t = t.index();
         loop {
@@ -519,7 +518,7 @@ impl Program {
     }
 }
 
-/// PyTorch's words for shapes that do not broadcast.
+/// Returns PyTorch's error for shapes that do not broadcast.
 pub fn broadcast_error(a: &[i64], b: &[i64]) -> OpError {
     let rank = a.len().max(b.len());
     let at = |s: &[i64], d: usize| {

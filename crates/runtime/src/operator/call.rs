@@ -1,4 +1,4 @@
-//! Calling operators on values: programs evaluated, results written where the variant says.
+//! Calls of operators on values: programs are evaluated, and results are stored as the variant requires.
 
 use crate::error::OpError;
 use crate::error::TensorError;
@@ -24,7 +24,7 @@ use smallvec::SmallVec;
 /// Calls `op`, whose semantics is a program or a kernel, on complete operands.
 ///
 /// # Errors
-/// What PyTorch raises, and what is not supported; a composite is for the interpreter to run.
+/// PyTorch's exceptions, unsupported arguments, and composites, which only the interpreter can run.
 pub fn invoke(
     ctx: &Context,
     op: &Operator,
@@ -68,10 +68,10 @@ pub fn invoke(
     write_results(op, values, results)
 }
 
-/// [`invoke`] with arguments that are borrowed where that is enough: what it costs to share them is a good part of a small call.
+/// Calls an operator as [`invoke`] does, with arguments that are borrowed if possible, because reference counting is a considerable part of a small call.
 ///
 /// # Errors
-/// Those of [`invoke`].
+/// See [`invoke`].
 pub fn invoke_given(
     ctx: &Context,
     op: &Operator,
@@ -86,18 +86,18 @@ pub fn invoke_given(
     invoke(ctx, op, &values_of(args), output_types, &[])
 }
 
-/// The arguments as values.
+/// Returns the arguments as values.
 pub fn values_of(args: &[Given<'_>]) -> SmallVec<[Value; 4]> {
     args.iter().map(|arg| arg.look().to_value()).collect()
 }
 
 /// An argument of a call.
 pub enum Given<'a> {
-    /// A variable.
+    /// A tensor variable.
     Tensor(&'a TensorCell),
     /// A borrowed value.
     Value(&'a Value),
-    /// A value that was made for the call.
+    /// A value that was created for the call.
     Made(Value),
 }
 
@@ -111,7 +111,7 @@ impl Look for Given<'_> {
     }
 }
 
-/// What runs in the place of a program.
+/// Returns the kernel that runs in place of a program.
 fn kernel_of(op: &Operator) -> Option<Kernel> {
     match (op.eager, &op.semantics) {
         (Some(kernel), _) => Some(Callback::Plain(kernel)),
@@ -120,13 +120,13 @@ fn kernel_of(op: &Operator) -> Option<Kernel> {
     }
 }
 
-/// Elements from which on a kernel's arguments are checked: below, what it copies is small.
+/// Number of elements from which a kernel's arguments are checked. Copies of fewer elements are small.
 const MANY: i64 = 1 << 22;
-/// Bytes that a kernel may take for an element: two copies of the widest type that kernels compute in.
+/// Maximum memory of a kernel per element, in bytes: two copies of the widest type in which kernels compute.
 const BYTES_PER_ELEMENT: usize = 32;
 
-/// Checks that there is memory for the copies of their arguments' elements that kernels make. Views of few bytes may have very many
-/// elements; operators that only make further views of them copy nothing.
+/// Checks that there is memory for the copies that kernels make of their arguments' elements. A view of few bytes may have very many elements. Operators that
+/// only return further views copy nothing.
 fn check_elements(ctx: &Context, op: &Operator, args: &[Value]) -> Result<(), OpError> {
     // Views, which are most of what small models call, copy nothing: that is seen without a look at the arguments.
     let copies = |r: &Argument| match &r.alias {
@@ -151,7 +151,7 @@ fn check_elements(ctx: &Context, op: &Operator, args: &[Value]) -> Result<(), Op
     Ok(())
 }
 
-/// The results of a call of few elements that was prepared, in the layout of its variant; `None` for any other.
+/// Returns the results of a small call with prepared code, in the layout of its variant; `None` for any other call.
 fn invoke_small(ctx: &Context, op: &Operator, args: &[impl Look]) -> Result<Option<Results>, OpError> {
     let target = match (op.variant, args.first().map(Look::look)) {
         (Variant::InPlace, Some(Seen::Tensor(cell))) if !op.changes_view() => Some(cell),
@@ -172,7 +172,7 @@ fn invoke_small(ctx: &Context, op: &Operator, args: &[impl Look]) -> Result<Opti
     }
 }
 
-/// A tensor without marks; another value as it is.
+/// Returns a tensor without conjugate and negative bits; any other value unchanged.
 fn resolved(value: &Value) -> Result<Value, OpError> {
     Ok(match value.as_tensor() {
         Some(t) if !t.marks().is_none() => t.resolved()?.into(),
@@ -180,7 +180,7 @@ fn resolved(value: &Value) -> Result<Value, OpError> {
     })
 }
 
-/// The same results in memory of their own, row-major.
+/// Returns row-major copies of the results.
 fn copied(results: Results) -> Result<Results, OpError> {
     let each = |value: Value| -> Result<Value, OpError> {
         Ok(match &value {
@@ -196,7 +196,7 @@ fn copied(results: Results) -> Result<Results, OpError> {
     results.into_iter().map(each).collect()
 }
 
-/// The call's arguments as entries see them, and the tensors among them in the program's numbering.
+/// Returns the call's arguments for entries, and the tensors among them in the program's numbering.
 pub fn args_of<'a>(ctx: &'a Context, schema: &'a FunctionSchema, values: &[Value]) -> (Args<'a>, Vec<TensorCell>) {
     let mut args = Args::new(ctx, schema);
     let mut cells = Vec::new();
@@ -230,8 +230,7 @@ fn arg_of(value: &Value, args: &mut Args<'_>, cells: &mut Vec<TensorCell>) -> Ar
     }
 }
 
-/// Runs the program that `build` makes for a kernel's call: what an entry for the interpreter does where only some arguments
-/// need more than the program.
+/// Runs the program that `build` creates for a kernel's call. Interpreter kernels use it if only some arguments need more than the program.
 ///
 /// # Errors
 /// Those of `build` and of the evaluation.
@@ -246,7 +245,7 @@ pub fn run_as_program(
     Ok(given(call.ctx, call.schema, &program, &cells, outputs))
 }
 
-/// A program's outputs as the operator's results.
+/// Returns a program's outputs as the operator's results.
 pub(crate) fn given(
     ctx: &Context,
     schema: &FunctionSchema,
@@ -271,7 +270,7 @@ pub(crate) fn given(
     }
 }
 
-/// The results as the operator's layout has them. What is a view or an argument stays as it is.
+/// Returns the results in the operator's layout. Views and arguments stay as they are.
 fn laid_out(op: &Operator, values: &[Value], results: Results) -> Result<Results, OpError> {
     if op.layout() == ResultLayout::AsComputed {
         return Ok(results);
@@ -290,8 +289,8 @@ fn laid_out(op: &Operator, values: &[Value], results: Results) -> Result<Results
     results.into_iter().map(each).collect()
 }
 
-/// The strides of a new result of `sizes` of `op` for `operands`, by the layout that its entry states; `None` where the result is row-major,
-/// or as its kernel returns it.
+/// Returns the strides, in elements, of a new result of `op` with sizes `sizes`, by the layout that its entry states. `None` if the result is row-major, or as
+/// its kernel returns it.
 pub fn result_strides(op: &Operator, operands: &[Tensor], sizes: &[i64]) -> Option<Dims> {
     match op.layout() {
         ResultLayout::AsComputed => None,
@@ -313,7 +312,7 @@ fn elementwise(operands: &[Tensor], sizes: &[i64]) -> Option<Dims> {
     Some(layout::elementwise_strides(&layouts, sizes))
 }
 
-/// `out`, which is row-major, with the strides that PyTorch gives an element by element result of `operands`.
+/// Returns the row-major `out` with the strides that PyTorch uses for an elementwise result of `operands`.
 pub fn laid_out_as(out: &Tensor, operands: &[Tensor]) -> Result<Tensor, TensorError> {
     match elementwise(operands, out.sizes()) {
         Some(strides) => out.with_strides(&strides),
@@ -321,7 +320,7 @@ pub fn laid_out_as(out: &Tensor, operands: &[Tensor]) -> Result<Tensor, TensorEr
     }
 }
 
-/// Writes functional results where the variant wants them, and gives what the operator gives.
+/// Writes functional results to their destination in the variant, and returns the operator's results.
 pub(crate) fn write_results(op: &Operator, values: &[Value], results: Results) -> Result<Results, OpError> {
     let schema = &op.schema;
     match op.variant {
@@ -376,11 +375,11 @@ pub(crate) fn write_results(op: &Operator, values: &[Value], results: Results) -
     }
 }
 
-/// Whether an in-place operator may write `target` when `operands` are its other arguments.
+/// Checks whether an in-place operator may write `target` when `operands` are its other arguments.
 ///
 /// # Errors
-/// PyTorch's where an operand of an element by element operator shares some of the target's elements ([`Tensor::partially_overlaps`]), and
-/// a refusal where the target overlaps itself: PyTorch then computes one element from what it wrote for another.
+/// PyTorch's error if an operand of an elementwise operator shares some of the target's elements ([`Tensor::partially_overlaps`]), and a refusal if the target
+/// overlaps itself. In the latter case, PyTorch computes one element from what it wrote for another.
 pub fn check_overlaps(op: &Operator, target: &Tensor, operands: &[Value]) -> Result<(), OpError> {
     // Conditions and fill values are not operands: PyTorch reads them before it writes.
     let compared = match &op.semantics {
@@ -411,8 +410,8 @@ fn cast_error(result: &Tensor, target: &Tensor) -> OpError {
     ))
 }
 
-/// What a composite's body takes of a call's arguments: all but those that an `out` overload adds, and None for dtype, layout
-/// and the like, which such overloads leave out.
+/// Returns the arguments for a composite's body. Arguments that an `out` overload adds are left out; dtype, layout and the like, which such overloads lack, are
+/// `None`.
 pub fn composite_arguments(op: &Operator, body: &Graph, values: &[Value]) -> Vec<Value> {
     let written: Vec<usize> = match op.variant {
         Variant::Out => out_arguments(&op.schema).collect(),
@@ -424,7 +423,7 @@ pub fn composite_arguments(op: &Operator, body: &Graph, values: &[Value]) -> Vec
     arguments
 }
 
-/// `Tensor.resize_`: row-major under new sizes, over the same storage where that is large enough. New elements are zero.
+/// Executes `Tensor.resize_`: row-major with new sizes, in the same storage if it is large enough. New elements are zero.
 pub fn resize(cell: &TensorCell, sizes: &[i64]) -> Result<(), OpError> {
     let old = cell.get();
     let strides = layout::contiguous_strides(sizes);

@@ -1,4 +1,4 @@
-//! Functions of entries: what they are called with and what they return.
+//! Types of the functions in entries: their arguments and results.
 
 use crate::error::OpError;
 use crate::operator::args::Args;
@@ -9,15 +9,15 @@ use frazil_ir::{Attribute, Context, TypeId};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// From a call site to the program that computes it.
+/// A function that returns the program for a call site.
 pub type ProgramFn = fn(&Args<'_>) -> Result<Program, OpError>;
 
-/// A Rust function over values; gives one value a result of the schema.
+/// A Rust function over values, which returns one value for each result of the schema.
 pub type KernelFn = fn(&Call<'_>) -> Result<Results, OpError>;
 
-/// A function of an operator's entry: one without state, as tables hold them, or a closure.
+/// A function of an operator's entry: a plain one without state, as in tables, or a closure.
 pub enum Callback<P: Copy, C: ?Sized> {
-    /// A function.
+    /// A plain function.
     Plain(P),
     /// A closure; clones share it.
     Closure(Arc<C>),
@@ -32,14 +32,14 @@ impl<P: Copy, C: ?Sized> Clone for Callback<P, C> {
     }
 }
 
-/// What makes the programs of an operator.
+/// The function that creates the programs of an operator.
 pub type ProgramBuild = Callback<ProgramFn, dyn Fn(&Args<'_>) -> Result<Program, OpError> + Send + Sync>;
 
-/// What computes an operator.
+/// The function that computes the results of an operator.
 pub type Kernel = Callback<KernelFn, dyn Fn(&Call<'_>) -> Result<Results, OpError> + Send + Sync>;
 
 impl ProgramBuild {
-    /// The program for a call site.
+    /// Returns the program for a call site.
     ///
     /// # Errors
     /// When the arguments are not accepted.
@@ -55,7 +55,7 @@ impl Kernel {
     /// Computes the results of a call.
     ///
     /// # Errors
-    /// When the arguments are not accepted, or what the operator raises.
+    /// When the arguments are not accepted, and exceptions of the operator.
     pub fn run(&self, call: &Call<'_>) -> Result<Results, OpError> {
         match self {
             Callback::Plain(kernel) => kernel(call),
@@ -75,7 +75,7 @@ pub struct Call<'a> {
     pub schema: &'a FunctionSchema,
     /// All arguments in order; none is missing.
     pub args: &'a [Value],
-    /// Types of the node's outputs: what a list constructor or a conversion is asked for.
+    /// Types of the node's outputs, which a list constructor or a conversion has to return.
     pub output_types: &'a [TypeId],
     /// The node's attributes.
     pub attributes: &'a [Attribute],
@@ -95,17 +95,17 @@ impl Call<'_> {
         }
     }
 
-    /// Argument `index`; `None` (the value) when there are fewer.
+    /// Returns argument `index`; the value `None` if there are fewer.
     pub fn arg(&self, index: usize) -> &Value {
         self.args.get(index).unwrap_or(&Value::None)
     }
 
-    /// The tensor argument `index`.
+    /// Returns the tensor argument `index`.
     pub fn tensor(&self, index: usize) -> Result<crate::tensor::Tensor, OpError> {
         self.arg(index).as_tensor().ok_or_else(|| self.wrong(index, "a tensor"))
     }
 
-    /// The tensor argument `index`, or `None`.
+    /// Returns the tensor argument `index`, or `None`.
     pub fn opt_tensor(&self, index: usize) -> Result<Option<crate::tensor::Tensor>, OpError> {
         match self.arg(index) {
             Value::None => Ok(None),
@@ -113,7 +113,7 @@ impl Call<'_> {
         }
     }
 
-    /// The tensors of list `index`.
+    /// Returns the tensors of list `index`.
     pub fn tensors(&self, index: usize) -> Result<Vec<crate::tensor::Tensor>, OpError> {
         let items = self
             .arg(index)
@@ -125,7 +125,7 @@ impl Call<'_> {
             .collect()
     }
 
-    /// The integer argument `index`.
+    /// Returns the integer argument `index`.
     pub fn int(&self, index: usize) -> Result<i64, OpError> {
         match self.arg(index) {
             Value::Bool(b) => Ok(i64::from(*b)),
@@ -133,7 +133,7 @@ impl Call<'_> {
         }
     }
 
-    /// The integer argument `index`, or `None`.
+    /// Returns the integer argument `index`, or `None`.
     pub fn opt_int(&self, index: usize) -> Result<Option<i64>, OpError> {
         if matches!(self.arg(index), Value::None) {
             Ok(None)
@@ -142,12 +142,12 @@ impl Call<'_> {
         }
     }
 
-    /// The number argument `index` as a float.
+    /// Returns the number argument `index` as a float.
     pub fn float(&self, index: usize) -> Result<f64, OpError> {
         self.scalar(index).map(crate::scalar::Scalar::as_f64)
     }
 
-    /// The number argument `index`.
+    /// Returns the number argument `index`.
     pub fn scalar(&self, index: usize) -> Result<crate::scalar::Scalar, OpError> {
         self.arg(index).as_scalar().ok_or_else(|| self.wrong(index, "a number"))
     }
@@ -157,12 +157,12 @@ impl Call<'_> {
         self.arg(index).as_bool().ok_or_else(|| self.wrong(index, "a bool"))
     }
 
-    /// The string argument `index`.
+    /// Returns the string argument `index`.
     pub fn text(&self, index: usize) -> Result<&str, OpError> {
         self.arg(index).as_str().ok_or_else(|| self.wrong(index, "a string"))
     }
 
-    /// The integers of list `index`.
+    /// Returns the integers of list `index`.
     pub fn ints(&self, index: usize) -> Result<Vec<i64>, OpError> {
         let items = match self.arg(index) {
             Value::Int(i) => return Ok(vec![*i]),
@@ -174,7 +174,7 @@ impl Call<'_> {
             .collect()
     }
 
-    /// The list argument `index`.
+    /// Returns the list argument `index`.
     pub fn list(&self, index: usize) -> Result<&crate::value::ListValue, OpError> {
         match self.arg(index) {
             Value::List(l) => Ok(l),
@@ -182,7 +182,7 @@ impl Call<'_> {
         }
     }
 
-    /// The dictionary argument `index`.
+    /// Returns the dictionary argument `index`.
     pub fn dict(&self, index: usize) -> Result<&crate::value::DictValue, OpError> {
         match self.arg(index) {
             Value::Dict(d) => Ok(d),
@@ -190,7 +190,7 @@ impl Call<'_> {
         }
     }
 
-    /// The dtype argument `index`, or `None`.
+    /// Returns the dtype argument `index`, or `None`.
     pub fn opt_dtype(&self, index: usize) -> Result<Option<frazil_ir::DType>, OpError> {
         let code = |i| frazil_ir::DType::from_code(i).ok_or_else(|| self.wrong(index, "a dtype"));
         self.opt_int(index)?.map(code).transpose()
@@ -198,12 +198,12 @@ impl Call<'_> {
 }
 
 impl Call<'_> {
-    /// The type of output `index`, `Any` when it is not known.
+    /// Returns the type of output `index`, `Any` if it is unknown.
     pub fn output_type(&self, index: usize) -> TypeId {
         self.output_types.get(index).copied().unwrap_or(frazil_ir::types::ANY)
     }
 
-    /// The integer attribute `name`.
+    /// Returns the integer attribute `name`.
     pub fn attribute_int(&self, name: &str) -> Result<i64, OpError> {
         let found = self.attributes.iter().find(|a| self.ctx.name(a.name) == name);
         found
@@ -212,7 +212,7 @@ impl Call<'_> {
     }
 }
 
-/// One result.
+/// Returns one result.
 pub fn one(value: impl Into<Value>) -> Result<Results, OpError> {
     Ok(smallvec::smallvec![value.into()])
 }

@@ -33,7 +33,7 @@ use frazil_ir::schema::{AliasUse, Determinism, Observes, Properties};
 /// A row of a dialect's table: an operator or an overload, and its entry.
 pub type Row = (&'static str, Entry);
 
-/// Strides of new results, which programs do not state. Both engines apply them.
+/// Strides of new results, which programs do not define. Both engines apply them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum ResultLayout {
     /// As the program or kernel returns them: row-major, or a view.
@@ -47,22 +47,22 @@ pub enum ResultLayout {
     ColumnMajor,
 }
 
-/// An operator that code generation applies of its own accord, or replaces.
+/// A role of an operator in code generation, which inserts it or replaces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// `(tensor) -> number`: reads the only element of a tensor.
+    /// `(tensor) -> number`: reads the element of a one-element tensor.
     Item,
-    /// `(numbers, dtype, ...) -> tensor`: makes a tensor of a number or a list of numbers.
+    /// `(numbers, dtype, ...) -> tensor`: creates a tensor from a number or a list of numbers.
     TensorOf,
     /// `(tensor, dim, index) -> tensor`: a view of one slice.
     Select,
-    /// `(tensor, indices) -> tensor`: elements at indices that tensors hold.
+    /// `(tensor, indices) -> tensor`: elements at indices in tensors.
     Index,
     /// `(tensors, dim) -> tensor`: joins tensors along a new dimension.
     Stack,
 }
 
-/// How an operator that reads a number from a tensor, or converts a number, does so.
+/// The behaviour of an operator that reads a number from a tensor, or converts a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NumberRead {
     /// The kind of the result; `None` for that of the tensor's dtype.
@@ -80,42 +80,42 @@ pub enum NumberRule {
     Arithmetic,
     /// Integers or floats, converted to float. The result is a float.
     Quotient,
-    /// Integers alone; floats follow Python's rules, which no operator on tensors has. The result is an integer.
+    /// Integers only, because no tensor operator follows Python's rules for floats. The result is an integer.
     Integers,
     /// Integers or floats. The result is a bool.
     Comparison,
-    /// Bools. The result is a bool.
+    /// Bools, with a bool as the result.
     Logic,
 }
 
-/// The operator on tensors that computes an operator on numbers, for numbers that are held in tensors without dimensions.
+/// The tensor operator that implements an operator on numbers, for numbers in zero-dimensional tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TensorVariant {
-    /// The operator. Arguments after the numbers have their defaults.
+    /// The operator. The arguments after the numbers have their defaults.
     pub operator: &'static str,
-    /// Its overload.
+    /// The overload of the operator.
     pub overload: &'static str,
-    /// The kinds of numbers for which the two agree.
+    /// The kinds of numbers for which both agree.
     pub rule: NumberRule,
 }
 
-/// How an overload on a tensor and a scalar converts its scalar.
+/// The conversion of the scalar in an overload on a tensor and a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScalarConversion {
-    /// To the dtype that the tensor and the scalar promote to. Integers wrap.
+    /// To the common dtype of the tensor and the scalar. Integers wrap.
     Promoted,
     /// As [`ScalarConversion::Promoted`], but f16 and bf16 tensors are computed in f32 with the scalar as f32.
     Widened,
-    /// As [`ScalarConversion::Widened`]; a quotient that is not rounded is one of floats, to which integers are converted without wrapping.
+    /// As [`ScalarConversion::Widened`]. Without rounding, a quotient is computed in floats, to which integers are converted without wrapping.
     Quotient,
     /// To the tensor's dtype. A scalar that does not fit it raises.
     Stored,
 }
 
-/// The overload on tensors that computes an overload on a tensor and a scalar, if the scalar is converted first.
+/// The tensor overload that implements an overload on a tensor and a scalar, after conversion of the scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScalarVariant {
-    /// The overload of the same operator that takes a tensor in the scalar's place; other arguments are the same.
+    /// The overload of the same operator with a tensor in place of the scalar; other arguments are the same.
     pub overload: &'static str,
     /// The index of the scalar among the arguments.
     pub position: usize,
@@ -126,8 +126,7 @@ pub struct ScalarVariant {
 /// Properties of an entry's semantics that both engines read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traits {
-    /// Strides of new results; `None` where nothing is stated: [`ResultLayout::Elementwise`] for pointwise entries, else
-    /// [`ResultLayout::AsComputed`].
+    /// Strides of new results. By default [`ResultLayout::Elementwise`] for pointwise entries, else [`ResultLayout::AsComputed`].
     pub layout: Option<ResultLayout>,
     /// See [`Entry::fixed_sizes`].
     pub fixed_sizes: bool,
@@ -148,7 +147,7 @@ pub struct Traits {
 }
 
 impl Traits {
-    /// The traits of an entry that states none.
+    /// The traits of an entry without any.
     const NONE: Traits = Traits {
         layout: None,
         fixed_sizes: false,
@@ -161,7 +160,7 @@ impl Traits {
         role: None,
     };
 
-    /// The traits that either states; those of `self` count first.
+    /// Returns the union of both traits; those of `self` have priority.
     #[must_use]
     pub fn or(self, other: Traits) -> Traits {
         Traits {
@@ -214,37 +213,37 @@ impl Entry {
         }
     }
 
-    /// An entry without semantics: for an overload with properties of its own, or for an operator that cannot be run.
+    /// Returns an entry without semantics: for the properties of one overload, or for an operator that cannot be run.
     pub const fn new() -> Entry {
         Entry::of(None, None)
     }
 
-    /// A scalar formula over broadcast operands.
+    /// Returns an entry with a scalar formula over broadcast operands.
     pub const fn pointwise(entry: Pointwise) -> Entry {
         Entry::of(Some(Semantics::Pointwise(entry)), None)
     }
 
-    /// A program, made for a call site.
+    /// Returns an entry with a function that creates a program for a call site.
     pub const fn program(form: Form, build: ProgramFn) -> Entry {
         Entry::of(Some(Semantics::Program(form, Callback::Plain(build))), None)
     }
 
-    /// A Rust function on tensors and other values.
+    /// Returns an entry with a Rust function on tensors and other values.
     pub const fn kernel(kernel: KernelFn) -> Entry {
         Entry::of(Some(Semantics::Kernel(Callback::Plain(kernel))), None)
     }
 
-    /// A Rust function for the overloads without tensors: on numbers, strings and containers. The overloads with tensors have the
-    /// semantics that another row states for the same operator.
+    /// Returns an entry with a Rust function for the overloads without tensors: on numbers, strings and containers. The overloads with tensors have the
+    /// semantics of another row for the same operator.
     pub const fn on_values(kernel: KernelFn) -> Entry {
         Entry::of(None, Some(kernel))
     }
 }
 
-/// Builder methods: what else there is to say.
+/// Builder methods: further properties.
 impl Entry {
-    /// Sets the kernel that the interpreter runs in place of this overload's program, where strides matter that programs do not know
-    /// (`clone` keeps them, `view` must not copy). It must return the same elements as the program.
+    /// Sets the kernel that the interpreter runs instead of this overload's program, if the result depends on strides (`clone` keeps them, `view` must not
+    /// copy). It must return the same elements as the program.
     #[must_use]
     pub const fn eager(mut self, kernel: KernelFn) -> Entry {
         self.eager = Some(kernel);
@@ -265,24 +264,23 @@ impl Entry {
         self
     }
 
-    /// States that the kernel changes none of its arguments, and that dtypes and sizes of its results follow from dtypes and sizes of the
-    /// tensors among its arguments and from the values of the others. Native code calls such kernels between compiled ones.
+    /// States that the kernel changes none of its arguments and has predictable results. Their dtypes and sizes follow from those of the tensors among its
+    /// arguments, and from the values of the others. Native code calls such kernels between compiled ones.
     #[must_use]
     pub const fn fixed_sizes(mut self) -> Entry {
         self.traits.fixed_sizes = true;
         self
     }
 
-    /// States that all elements of the result are equal. In place the operator may write where elements share memory, which others
-    /// refuse.
+    /// States that all elements of the result are equal. So in place, unlike other operators, it may write to overlapping elements.
     #[must_use]
     pub const fn fills(mut self) -> Entry {
         self.traits.fills = true;
         self
     }
 
-    /// States that the view returns the variable of its argument where nothing has to be done. Other views always return another
-    /// variable, whose sizes and strides can be changed without changing the argument's.
+    /// States that the view returns the variable of its argument if there is nothing to do. Other views always return another variable, whose sizes and strides
+    /// can change independently of the argument's.
     #[must_use]
     pub const fn returns_self(mut self) -> Entry {
         self.traits.returns_self = true;
@@ -366,22 +364,21 @@ impl Entry {
         self
     }
 
-    /// States that the result has the rank of the first operand.
+    /// States that the result has the same rank as the first operand.
     #[must_use]
     pub const fn preserves_rank(mut self) -> Entry {
         self.properties.preserves_rank = true;
         self
     }
 
-    /// States what the operator reads of the layout of its operands.
+    /// States which layout properties of its operands the operator reads.
     #[must_use]
     pub const fn observes(mut self, observes: Observes) -> Entry {
         self.properties.observes = observes;
         self
     }
 
-    /// States other names of the operator, and where they are replaced. An alias has the operator's semantics, overload by overload,
-    /// and so has its in-place form.
+    /// States other names of the operator, and where they are replaced. An alias and its in-place form have the operator's semantics, overload by overload.
     #[must_use]
     pub const fn aliases(mut self, aliases: &'static [(&'static str, AliasUse)]) -> Entry {
         self.aliases = aliases;
@@ -389,39 +386,40 @@ impl Entry {
     }
 }
 
-/// What an entry states.
+/// Getters.
 impl Entry {
-    /// The semantics of overloads with tensors; `None` if there are none, or if they are defined in TorchScript source.
+    /// Returns the semantics of overloads with tensors; `None` if there are none, or if they are defined in TorchScript
+    /// source.
     pub fn semantics(&self) -> Option<&Semantics> {
         self.semantics.as_ref()
     }
 
-    /// Whether the overloads without tensors have semantics of their own.
+    /// Returns whether the overloads without tensors have semantics of their own.
     pub fn is_on_values(&self) -> bool {
         self.on_values.is_some()
     }
 
-    /// Whether the interpreter runs a kernel in place of the program.
+    /// Returns whether the interpreter runs a kernel in place of the program.
     pub fn is_eager(&self) -> bool {
         self.eager.is_some()
     }
 
-    /// Properties of the semantics.
+    /// Returns the properties of the semantics.
     pub fn traits(&self) -> Traits {
         self.traits
     }
 
-    /// Properties of the operator.
+    /// Returns the properties of the operator.
     pub fn properties(&self) -> Properties {
         self.properties
     }
 
-    /// Other names of the operator.
+    /// Returns other names of the operator.
     pub fn alias_names(&self) -> &'static [(&'static str, AliasUse)] {
         self.aliases
     }
 
-    /// Adds what `other` states. What both state is as in `other`.
+    /// Adds the properties of `other`, which override those of `self`.
     pub(crate) fn add(&mut self, other: Entry) {
         self.semantics = other.semantics.or(self.semantics.take());
         self.on_values = other.on_values.or(self.on_values);

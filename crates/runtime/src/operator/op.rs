@@ -1,8 +1,7 @@
-//! Operators: what an entry says and what follows from it.
+//! Operators: entries, and the functions derived from them.
 //!
-//! An entry ([`Operator`]) gives an operator's semantics once, in the narrowest [`Form`] that fits. All forms but kernels and composites
-//! come down to one function from a call site ([`Args`]: dtypes and sizes of tensors, values of the rest) to a
-//! [`Program`]. From that one function follow
+//! An entry ([`Operator`]) defines an operator's semantics once, in the narrowest [`Form`] that fits. All forms but kernels and composites are reduced to one
+//! function from a call site ([`Args`]: dtypes and sizes of tensors, values of the rest) to a [`Program`]. The following are derived from that function:
 //!
 //! - *shape and dtype inference*: [`Operator::program`], then the shapes of the outputs ([`Program::output_shapes`]);
 //! - *interpretation and constant folding*: [`eval_program`](crate::eval::eval_program) on the argument tensors;
@@ -25,8 +24,7 @@
 //! }
 //! ```
 //!
-//! Programs are small and made for one set of shapes; nothing in them depends on strides, which the interpreter and the code
-//! generator know for themselves.
+//! Programs are small and built for one set of shapes. Nothing in them depends on strides, which the interpreter and the code generator handle.
 
 use crate::operator::args::Args;
 use crate::operator::entry::{ResultLayout, Traits};
@@ -39,51 +37,51 @@ pub use crate::error::OpError;
 pub use crate::operator::callback::{Call, Callback, Kernel, KernelFn, ProgramBuild, ProgramFn, Results, one};
 pub use crate::operator::semantics::{Form, Semantics, Variant};
 
-/// One overload with its semantics: what a node of a graph resolves to.
+/// One overload with its semantics, to which a node of a graph is resolved.
 #[derive(Clone)]
 pub struct Operator {
     pub(crate) schema: Arc<FunctionSchema>,
     pub(crate) semantics: Semantics,
     pub(crate) variant: Variant,
-    /// What the interpreter runs in the program's place, where strides are seen.
+    /// The kernel that the interpreter runs instead of the program if results depend on strides.
     pub(crate) eager: Option<KernelFn>,
     pub(crate) traits: Traits,
     /// See [`Operator::is_random`].
     pub(crate) is_random: bool,
-    /// What is a view of an argument is given as a copy: `view_copy` is `view` so.
+    /// Results that are views of an argument are copied: `view_copy` is defined by `view`.
     pub(crate) copies: bool,
-    /// What calls need beside their arguments; clones share it.
+    /// Prepared code of calls; clones share it.
     pub(crate) prepared: Arc<Prepared>,
 }
 
 impl Operator {
-    /// The overload's signature.
+    /// Returns the overload's signature.
     pub fn schema(&self) -> &Arc<FunctionSchema> {
         &self.schema
     }
 
-    /// What the functional form of this overload does.
+    /// Returns the semantics of the functional form of this overload.
     pub fn semantics(&self) -> &Semantics {
         &self.semantics
     }
 
-    /// How the results are given.
+    /// Returns how the results are returned: new, in place, or in `out` arguments.
     pub fn variant(&self) -> Variant {
         self.variant
     }
 
-    /// True for a kernel that changes none of its arguments and whose results (of tensors, their dtypes and sizes) follow from the dtypes
-    /// and sizes of its tensor arguments and from the values of the others.
+    /// Returns true for a kernel that changes none of its arguments and has predictable results. Their types, dtypes and sizes follow from the dtypes and sizes
+    /// of its tensor arguments and the values of the others.
     pub fn has_fixed_sizes(&self) -> bool {
         self.traits.fixed_sizes
     }
 
-    /// Properties of the semantics, as the overload's and the operator's entries state them.
+    /// Returns the properties of the semantics, as the overload's and the operator's entries state them.
     pub fn traits(&self) -> Traits {
         self.traits
     }
 
-    /// Strides of new results.
+    /// Returns the layout of new results.
     pub fn layout(&self) -> ResultLayout {
         match (self.traits.layout, &self.semantics) {
             (Some(layout), _) => layout,
@@ -92,27 +90,29 @@ impl Operator {
         }
     }
 
-    /// Whether the operator makes its first argument a view of what it was: the in-place form of a view, which writes no elements.
+    /// Returns whether the operator is the in-place form of a view, which turns its first argument into the view and writes no elements.
     pub fn changes_view(&self) -> bool {
         self.variant == Variant::InPlace && self.semantics.form() == Form::View
     }
 
-    /// Whether a result that is an argument is that variable: true except for views that always return another one.
+    /// Returns whether a result that is an argument is the same variable. This is true except for views that always
+    /// return a new variable.
     pub(crate) fn returns_self(&self) -> bool {
         self.traits.returns_self || self.semantics.form() != Form::View
     }
 
-    /// True for an operator that draws random numbers in every call: the results of one call must not replace those of another.
+    /// Returns true for an operator that draws random numbers in every call. The results of one call must not replace those of another.
     pub fn is_random(&self) -> bool {
         self.is_random
     }
 
-    /// True where strides decide what the interpreter gives, be it a copy or the argument itself: it runs a kernel in the program's place.
+    /// Returns true if the interpreter's result depends on strides, for example for its being a copy or the argument itself. It then runs a kernel instead of
+    /// the program.
     pub fn sees_strides(&self) -> bool {
         self.eager.is_some()
     }
 
-    /// The same semantics, giving new results.
+    /// Returns the same semantics with new results.
     pub fn functional(&self) -> Operator {
         Operator {
             variant: Variant::Functional,
@@ -120,7 +120,7 @@ impl Operator {
         }
     }
 
-    /// The same semantics for `schema`, an overload that writes the functional result into its first argument.
+    /// Returns the same semantics for `schema`, an overload that writes the functional result into its first argument.
     pub fn in_place(self, schema: Arc<FunctionSchema>) -> Operator {
         Operator {
             schema,
@@ -131,10 +131,10 @@ impl Operator {
         }
     }
 
-    /// The program that computes the functional results for these arguments; `None` for kernels and composites.
+    /// Returns the program that computes the functional results for these arguments; `None` for kernels and composites.
     ///
     /// # Errors
-    /// Where PyTorch raises for such arguments, and where the entry does not cover them.
+    /// When PyTorch raises for such arguments, or the entry does not support them.
     pub fn program(&self, args: &Args<'_>) -> Result<Option<Program>, OpError> {
         let program = match &self.semantics {
             Semantics::Pointwise(p) => p.program(args)?,

@@ -13,10 +13,10 @@ use frazil_ir::DType;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// How the operands' dtypes give the dtype of the computation and of the result.
+/// Rule for the dtypes of the computation and of the result, from the operands' dtypes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Promotion {
-    /// Both are the operands' common dtype.
+    /// Computation and result have the operands' common dtype.
     Default,
     /// As `Default`, but integers and Bool become the default float dtype: `sin`, `div`.
     IntToFloat,
@@ -39,7 +39,7 @@ pub type PointwiseFormula =
 /// A pointwise entry.
 #[derive(Clone)]
 pub struct Pointwise {
-    /// Names of the operands in the schema: tensors, or numbers where an overload takes one.
+    /// Names of the operands in the schema: tensors, or numbers in some overloads.
     pub operands: &'static [&'static str],
     /// Names of further tensors, which take no part in promotion: conditions, fill values.
     pub others: &'static [&'static str],
@@ -50,7 +50,7 @@ pub struct Pointwise {
 }
 
 impl Pointwise {
-    /// An entry over `operands` that meet by `promotion`.
+    /// Returns an entry over `operands` with the dtype rule `promotion`.
     pub const fn new(
         operands: &'static [&'static str],
         promotion: Promotion,
@@ -64,7 +64,7 @@ impl Pointwise {
         }
     }
 
-    /// An entry whose formula is a closure, which may have state.
+    /// Returns an entry whose formula is a closure, which may have state.
     ///
     /// ```
     /// use frazil_runtime::pointwise::{Pointwise, Promotion};
@@ -86,13 +86,13 @@ impl Pointwise {
         }
     }
 
-    /// With further tensors that take no part in promotion.
+    /// Adds further tensors that take no part in promotion.
     pub const fn with_others(mut self, others: &'static [&'static str]) -> Pointwise {
         self.others = others;
         self
     }
 
-    /// The program for a call.
+    /// Returns the program for a call.
     pub fn program(&self, args: &Args<'_>) -> Result<Program, OpError> {
         let mut p = ProgramBuilder::new(args);
         let out = self.append(&mut p, args)?;
@@ -104,8 +104,8 @@ impl Pointwise {
         p.pointwise(&ids, body)
     }
 
-    /// The expression, and the tensors of the call that its inputs are. Both follow from the dtypes and ranks of tensors and the values of all else;
-    /// sizes have no part in it.
+    /// Returns the expression, and the tensors of the call that are its inputs. Both depend on the dtypes and ranks of tensors and the values of all else, and
+    /// not on sizes.
     pub(crate) fn parts(&self, args: &Args<'_>) -> Result<(Vec<TensorId>, Expr), OpError> {
         let mut common = ResultType::new();
         let mut tensors: Vec<TensorArg> = Vec::new();
@@ -174,7 +174,7 @@ impl Pointwise {
     }
 }
 
-/// What a formula is written over.
+/// The context in which a formula is built.
 pub struct Body<'f, 'a> {
     formula: &'f Formula,
     args: &'a Args<'a>,
@@ -185,17 +185,17 @@ pub struct Body<'f, 'a> {
 }
 
 impl<'f> Body<'f, '_> {
-    /// The common dtype of the operands, before the widening of halves.
+    /// Returns the common dtype of the operands, before the widening of halves.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// The dtype in which the formula computes.
+    /// Returns the dtype in which the formula computes.
     pub fn compute(&self) -> DType {
         compute_dtype(self.dtype)
     }
 
-    /// Operand number `n` in the computation's dtype.
+    /// Returns operand number `n` in the dtype of the computation.
     pub fn x(&self, n: usize) -> Sym<'f> {
         match self.entry.operands.get(n) {
             Some(name) => self.operand(name),
@@ -205,7 +205,7 @@ impl<'f> Body<'f, '_> {
         }
     }
 
-    /// The condition that is number `n` of the tensors without a part in promotion, as Bool.
+    /// Returns number `n` of the tensors that take no part in promotion, as a Bool condition.
     pub fn mask(&self, n: usize) -> Sym<'f> {
         match self.entry.others.get(n).map(|name| self.args.get(name)) {
             Some(Arg::Tensor(t)) => self.tensor(&t).cast(DType::Bool),
@@ -213,7 +213,7 @@ impl<'f> Body<'f, '_> {
         }
     }
 
-    /// The operand `name` in the computation's dtype, or `None` when it was left out.
+    /// Returns the operand `name` in the dtype of the computation, or `None` if it is missing.
     pub fn optional(&self, name: &str) -> Option<Sym<'f>> {
         match self.args.get(name) {
             Arg::None => None,
@@ -232,8 +232,8 @@ impl<'f> Body<'f, '_> {
         }
     }
 
-    /// Operand `n` in the computation's dtype; a scalar, or a tensor without dimensions, is not rounded to the common dtype of f16 and bf16
-    /// operands first. PyTorch's products and quotients read their second operand so.
+    /// Returns operand `n` in the dtype of the computation, without rounding a scalar or zero-dimensional tensor to f16 or bf16 first. PyTorch's multiplication
+    /// and division read their second operand like this.
     pub fn unrounded(&self, n: usize) -> Sym<'f> {
         match self.entry.operands.get(n).map(|name| self.args.get(name)) {
             Some(Arg::Tensor(t)) if t.rank() == 0 && t.dtype().is_floating_point() => {
@@ -244,12 +244,13 @@ impl<'f> Body<'f, '_> {
         }
     }
 
-    /// A number, converted to the operands' common dtype first as PyTorch's operands are: f16 and bf16 round it.
+    /// Returns a number, first converted to the operands' common dtype, as PyTorch does. So f16 and bf16 round it.
     pub fn rounded(&self, s: Scalar) -> Sym<'f> {
         self.number(s.rounded_to(self.dtype))
     }
 
-    /// A value in between, where PyTorch's formula rounds it to f16 or bf16 operands' dtype.
+    /// Returns an intermediate value, rounded to f16 or bf16 if the operands have that dtype, where PyTorch's formula
+    /// does so.
     pub fn stored(&self, x: Sym<'f>) -> Sym<'f> {
         x.cast(self.dtype).cast(self.compute())
     }
@@ -259,17 +260,17 @@ impl<'f> Body<'f, '_> {
         self.formula.input(n, t.dtype())
     }
 
-    /// A number in the computation's dtype.
+    /// Returns a number in the dtype of the computation.
     pub fn number(&self, s: Scalar) -> Sym<'f> {
         self.formula.number(s, self.compute())
     }
 
-    /// A number in the computation's dtype.
+    /// Returns a number in the dtype of the computation.
     pub fn constant(&self, value: f64) -> Sym<'f> {
         self.formula.float(value, self.compute())
     }
 
-    /// The number argument `name` (no operand: no part in promotion) in the computation's dtype, in whose range it has to be.
+    /// Returns the number argument `name`, which takes no part in promotion, in the dtype of the computation. It must be in the range of that dtype.
     pub fn scalar(&self, name: &str) -> Sym<'f> {
         match self.in_range(name, self.compute()) {
             Ok(s) => self.number(s),
@@ -277,7 +278,7 @@ impl<'f> Body<'f, '_> {
         }
     }
 
-    /// [`Body::scalar`], rounded to f16 or bf16 where the operands are such, in whose range it has to be then.
+    /// Returns [`Body::scalar`], rounded to f16 or bf16 if the operands have that dtype. It must be in its range.
     pub fn rounded_scalar(&self, name: &str) -> Sym<'f> {
         match self.in_range(name, self.dtype) {
             Ok(s) => self.rounded(s),
@@ -285,7 +286,7 @@ impl<'f> Body<'f, '_> {
         }
     }
 
-    /// [`Body::value`] of a number that has to be in the range of the computation's dtype.
+    /// Returns [`Body::value`] of a number that must be in the range of the computation's dtype.
     pub fn value_in_range(&self, name: &str) -> f64 {
         match self.in_range(name, self.compute()) {
             Ok(s) => s.as_f64(),
@@ -300,8 +301,8 @@ impl<'f> Body<'f, '_> {
         Ok(self.args.scalar(name)?.checked_to(dtype)?)
     }
 
-    /// Refuses operand `n` where it is a number out of the range of `dtype`. Most operators convert their operands as tensors are
-    /// converted, which wrap around; some take the number of an overload for itself.
+    /// Refuses operand `n` if it is a number out of the range of `dtype`. Most operators convert numbers like tensors, with wrap-around; some operators need
+    /// this check.
     pub fn check_operand(&self, n: usize, dtype: DType) {
         let number = self
             .entry
@@ -313,7 +314,7 @@ impl<'f> Body<'f, '_> {
         }
     }
 
-    /// The dtype of operand `n`: a tensor's, or that of a tensor made of a number.
+    /// Returns the dtype of operand `n`. A number has the dtype of a tensor created from it.
     pub fn operand_dtype(&self, n: usize) -> Option<DType> {
         match self.args.get(self.entry.operands.get(n)?) {
             Arg::Tensor(t) => Some(t.dtype()),
@@ -321,7 +322,7 @@ impl<'f> Body<'f, '_> {
         }
     }
 
-    /// Refuses a computation in a dtype that is not `among` those that PyTorch's kernel `name` has.
+    /// Refuses a computation whose dtype is not in the set `among` of PyTorch's kernel `name`.
     pub fn demand(&self, name: &str, among: fn(DType) -> bool) {
         if !among(self.dtype) {
             let dtype = self.dtype.type_name();
@@ -329,12 +330,12 @@ impl<'f> Body<'f, '_> {
         }
     }
 
-    /// The number argument `name`.
+    /// Returns the number argument `name`.
     pub fn number_argument(&self, name: &str) -> Option<Scalar> {
         self.args.get(name).as_scalar()
     }
 
-    /// The value of the number argument `name`.
+    /// Returns the value of the number argument `name`.
     pub fn value(&self, name: &str) -> f64 {
         self.args.float(name).unwrap_or_else(|e| {
             self.fail(e);
@@ -342,7 +343,7 @@ impl<'f> Body<'f, '_> {
         })
     }
 
-    /// The string argument `name`; empty when it is None.
+    /// Returns the string argument `name`; empty if it is `None`.
     pub fn text(&self, name: &str) -> String {
         self.args
             .opt_str(name)
@@ -352,7 +353,7 @@ impl<'f> Body<'f, '_> {
             .unwrap_or_default()
     }
 
-    /// The number of dimensions of the argument `name`; none for a number.
+    /// Returns the number of dimensions of the argument `name`; 0 for a number.
     pub fn rank(&self, name: &str) -> usize {
         match self.args.get(name) {
             Arg::Tensor(t) => t.rank(),
@@ -360,12 +361,12 @@ impl<'f> Body<'f, '_> {
         }
     }
 
-    /// True when the argument `name` is None.
+    /// Returns true if the argument `name` is `None`.
     pub fn is_none(&self, name: &str) -> bool {
         self.args.get(name) == Arg::None
     }
 
-    /// The value of operand `n` where it is a number and not a tensor.
+    /// Returns the value of operand `n` if it is a number and not a tensor.
     pub fn constant_operand(&self, n: usize) -> Option<f64> {
         self.args
             .get(self.entry.operands.get(n)?)
@@ -373,12 +374,13 @@ impl<'f> Body<'f, '_> {
             .map(Scalar::as_f64)
     }
 
-    /// The number or zero-dimensional tensor `name` in the computation's dtype, without a part in promotion.
+    /// Returns the number or zero-dimensional tensor `name` in the dtype of the computation. It takes no part in
+    /// promotion.
     pub fn foreign(&self, name: &str) -> Sym<'f> {
         self.operand(name)
     }
 
-    /// Records an error; the program is not made. Gives something to go on with.
+    /// Records an error, so that no program is created. Returns a placeholder.
     pub fn fail(&self, error: OpError) -> Sym<'f> {
         self.error.borrow_mut().get_or_insert(error);
         self.formula.float(0.0, self.compute())

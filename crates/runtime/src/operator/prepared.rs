@@ -1,7 +1,7 @@
-//! What operators keep from call to call: programs for the sizes, and expressions for the dtypes, that they were last given.
+//! Caches of operators: programs for recent sizes, and expressions for recent dtypes.
 //!
-//! Making a program costs some microseconds, which is more than small tensors take to compute. Programs say nothing of strides and elements, so that one
-//! serves all calls with equal dtypes, sizes and plain values; a pointwise expression serves all sizes.
+//! Building a program takes some microseconds, longer than the computation on small tensors. Programs do not depend on strides and elements, so a program can
+//! be reused for all calls with equal dtypes, sizes and plain values. A pointwise expression can be reused for all sizes.
 
 use crate::error::EvalError;
 use crate::error::OpError;
@@ -19,19 +19,18 @@ use frazil_ir::{Context, DType, Device};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Calls of so many kinds are kept.
+/// Maximum number of cached kinds of calls per operator.
 const KEPT: usize = 4;
 
 /// The tensors of a call in the program's numbering.
 pub(crate) type Tensors = SmallVec<[Tensor; 3]>;
 
-/// What an operator keeps. A call takes what it finds and puts it back, so that threads never share registers; what was not used for longest goes
-/// first.
+/// The cache of an operator. A call takes an entry out and puts it back, so that threads never share registers. The least recently used entry is evicted.
 #[derive(Default)]
 #[expect(clippy::vec_box, reason = "entries are large, and go in and out with every call")]
 pub(crate) struct Prepared(Mutex<Vec<Box<Entry>>>);
 
-/// What calls of one kind need.
+/// The cached code for calls of one kind.
 struct Entry {
     kind: SmallVec<[Kind; 4]>,
     made: Made,
@@ -41,26 +40,26 @@ enum Made {
     Elementwise(Elementwise),
     Program {
         program: Program,
-        /// What serves dense operands where there are few elements.
+        /// Code for dense operands with few elements.
         tape: Option<Box<Tape>>,
     },
 }
 
-/// What became of a small call.
+/// The outcome of a small call.
 pub(crate) enum Small {
-    /// The result is in the variable that it was to be written to.
+    /// The result was written to its destination.
     Written,
     Results(Results),
 }
 
-/// An argument that is looked at.
+/// An argument that is inspected.
 pub(crate) enum Seen<'a> {
     Tensor(&'a TensorCell),
     Other(&'a Value),
 }
 
 impl Seen<'_> {
-    /// A value of its own.
+    /// Returns an owned value.
     pub(crate) fn to_value(&self) -> Value {
         match self {
             Seen::Tensor(cell) => Value::Tensor(TensorCell::clone(cell)),
@@ -69,7 +68,7 @@ impl Seen<'_> {
     }
 }
 
-/// What can be looked at as an argument.
+/// A type that can be inspected as an argument.
 pub(crate) trait Look {
     fn look(&self) -> Seen<'_>;
 }
@@ -83,24 +82,24 @@ impl Look for Value {
     }
 }
 
-/// What an entry can know of an argument.
+/// The properties of an argument on which cached code depends.
 enum Kind {
     None,
     Bool(bool),
     Int(i64),
-    /// By its bits: zeros have signs.
+    /// A float by its bits, because zeros have signs.
     Float(u64),
     Complex(u64, u64),
     Str(Arc<str>),
     Device(Device),
-    /// A tensor whose sizes have no part in what was made, only their number.
+    /// A tensor by dtype and rank, if the cached code does not depend on its sizes.
     OfRank(DType, usize),
     OfSizes(DType, Dims),
     List(Vec<Kind>),
     Opaque,
 }
 
-/// The tensors among `values`, lists element by element: those that [`args_of`] numbers.
+/// Returns the tensors among `values`, lists element by element, in the numbering of [`args_of`].
 pub(crate) fn tensors_of(values: &[Value]) -> Tensors {
     fn collect(value: &Value, tensors: &mut Tensors) {
         match value {
@@ -115,8 +114,8 @@ pub(crate) fn tensors_of(values: &[Value]) -> Tensors {
     tensors
 }
 
-/// The functional results of `op` where it was called so before, and its tensors are small and dense, so that nothing else is to be looked at; `None`
-/// where that is not so. A result that `target` is to have is written there at once, if it is as dense and of that dtype and those sizes.
+/// Returns the functional results of `op` from cached code. Returns `None` if there is none for this kind of call, or the tensors are not small and dense. A
+/// result for `target` is written there directly if `target` is dense and has the result's dtype and sizes.
 pub(crate) fn run_small(
     ctx: &Context,
     op: &Operator,
@@ -135,7 +134,7 @@ pub(crate) fn run_small(
     Ok(None)
 }
 
-/// The functional results of `op`, whose semantics is no kernel or composite. `tensors` are [`tensors_of`] `values`.
+/// Returns the functional results of `op`, whose semantics is a program. `tensors` are [`tensors_of`] `values`.
 pub(crate) fn run(ctx: &Context, op: &Operator, values: &[Value], tensors: &[Tensor]) -> Result<Results, OpError> {
     let mut entry = match op.prepared.take(|entry| entry.serves(values, tensors)) {
         Some(entry) => entry,
@@ -242,7 +241,7 @@ impl Entry {
         }
     }
 
-    /// `None` where only a program knows.
+    /// Runs the cached code; returns `None` if a program is needed.
     fn run(
         &mut self,
         ctx: &Context,
@@ -265,7 +264,7 @@ impl Entry {
     }
 }
 
-/// Reads the tensors of a call that `kinds` say it is, if they are small and dense. Else false. Tensors in lists are left to the general way.
+/// Reads the tensors of a call of the kind `kinds`. Returns false if the call is of another kind, a tensor is not small and dense, or a tensor is in a list.
 fn stage(kinds: &[Kind], staging: &mut Staging, args: &[impl Look]) -> bool {
     let mut tensors = 0..;
     kinds.iter().zip(args).all(|(kind, arg)| match (kind, arg.look()) {
@@ -278,7 +277,7 @@ fn stage(kinds: &[Kind], staging: &mut Staging, args: &[impl Look]) -> bool {
     })
 }
 
-/// [`stage`] for a pointwise call: the sizes to which the tensors broadcast have to be those of each that has not one element.
+/// Reads the tensors of a pointwise call as [`stage`] does. Each tensor must have one element, or the broadcast sizes.
 fn stage_broadcast(kinds: &[Kind], staging: &mut Staging, args: &[impl Look], sizes: &mut Dims) -> bool {
     let (mut tensors, mut count) = (0.., None);
     let staged = kinds.iter().zip(args).all(|(kind, arg)| match (kind, arg.look()) {
@@ -301,7 +300,7 @@ fn stage_broadcast(kinds: &[Kind], staging: &mut Staging, args: &[impl Look], si
     staged && count.is_some()
 }
 
-/// The view that a program is, if it is nothing else, and one that never has to copy.
+/// Returns the view of a program that consists of one view that never copies.
 fn affine_view(program: &Program) -> Option<&ViewMap> {
     match (program.steps.as_slice(), program.outputs.as_slice()) {
         ([Step::View(view)], [output])
@@ -313,7 +312,7 @@ fn affine_view(program: &Program) -> Option<&ViewMap> {
     }
 }
 
-/// The view, if the call is one that `kinds` say.
+/// Returns the view, if the call is of the kind `kinds`.
 fn view_of(kinds: &[Kind], view: &ViewMap, args: &[impl Look]) -> Option<Result<Tensor, EvalError>> {
     let mut result = None;
     let is_so = kinds.iter().zip(args).all(|(kind, arg)| match (kind, arg.look()) {
@@ -331,7 +330,7 @@ fn view_of(kinds: &[Kind], view: &ViewMap, args: &[impl Look]) -> Option<Result<
 }
 
 impl Kind {
-    /// `tensors` gives the tensors of `value`, and goes on to what follows them.
+    /// Returns the kind of an argument. `tensors` yields the tensors of `value` first, and is advanced past them.
     fn of<'t>(value: &Value, with_sizes: bool, tensors: &mut impl Iterator<Item = &'t TensorCell>) -> Kind {
         match value {
             Value::None => Kind::None,
@@ -354,7 +353,7 @@ impl Kind {
         }
     }
 
-    /// True when what was made for an argument of this kind serves `value`, whose tensors `tensors` gives.
+    /// Returns true if cached code for this kind can be used for `value`, whose tensors `tensors` yields.
     fn covers<'t>(&self, value: &Value, tensors: &mut impl Iterator<Item = &'t Tensor>) -> bool {
         match (self, value) {
             (Kind::None, Value::None) => true,

@@ -1,4 +1,4 @@
-//! The registry: schemas and entries of the dialects that an embedder wants. There is no global one.
+//! The registry: schemas and entries of the dialects that an embedder selects. There is no global one.
 
 use crate::error::OpError;
 use crate::operator::args::Args;
@@ -19,8 +19,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Schemas and semantics by operator.
 ///
-/// An entry is registered for an operator (`aten::add`: all its tensor overloads, and `aten::add_` and the `out` overloads
-/// with it) or for one overload (`aten::add.t`), which then comes first.
+/// An entry is registered for an operator (`aten::add`: all its tensor overloads, and `aten::add_` and the `out` overloads with it) or for one overload
+/// (`aten::add.t`), which then takes precedence.
 ///
 /// ```
 /// use frazil_runtime::pointwise::{Pointwise, Promotion};
@@ -35,22 +35,22 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// ```
 pub struct Registry {
     catalogue: Catalogue,
-    /// By operator or overload.
+    /// Entries by operator or overload.
     entries: IndexMap<String, Definition>,
     libraries: Vec<Library>,
     /// The names under which the operators with roles are registered.
     roles: HashMap<Role, String>,
 }
 
-/// What is registered under one name.
+/// The registrations under one name.
 #[derive(Default)]
 struct Definition {
     entry: Entry,
-    /// Library and function, if the operator is defined in source.
+    /// Index of the source and function name, if the operator is defined in source.
     source: Option<(usize, String)>,
 }
 
-/// Graphs by function, or the source's first mistake.
+/// Graphs by function, or the first error of the source.
 pub type CompiledGraphs = Result<IndexMap<String, Arc<Graph>>, String>;
 
 /// Compiles a source that may call the operators of the catalogue.
@@ -67,12 +67,12 @@ pub struct Composites {
 struct Library {
     compile: CompileFn,
     graphs: OnceLock<IndexMap<String, Arc<Graph>>>,
-    /// Held while the source is compiled.
+    /// Locked while the source is compiled.
     compiling: Mutex<()>,
 }
 
 impl Library {
-    /// The graphs of the source. Failures are not kept: a later call may find the stack or memory that an earlier one lacked.
+    /// Returns the graphs of the source. Failures are not cached, because a later call may have more stack or memory.
     fn graphs(&self, catalogue: &Catalogue) -> Result<&IndexMap<String, Arc<Graph>>, String> {
         if let Some(graphs) = self.graphs.get() {
             return Ok(graphs);
@@ -86,20 +86,20 @@ impl Library {
     }
 }
 
-/// What a node of a graph turns out to be.
+/// The result of resolving a node of a graph.
 pub enum Lookup {
     /// An operator with semantics.
     Found(Operator),
-    /// The overload is known, but nothing says what it does.
+    /// The overload is known, but has no semantics.
     NoSemantics(Arc<FunctionSchema>),
-    /// The operator is known, but takes no such operands.
+    /// The operator is known, but no overload accepts the operands.
     NoOverload,
-    /// The operator is not known.
+    /// The operator is unknown.
     Unknown,
 }
 
 impl Registry {
-    /// A registry without operators.
+    /// Returns a registry without operators.
     pub fn new(ctx: Arc<Context>) -> Registry {
         Registry {
             catalogue: Catalogue::new(ctx),
@@ -109,17 +109,21 @@ impl Registry {
         }
     }
 
-    /// The context of the names and types.
+    /// Returns the context of the names and types.
     pub fn ctx(&self) -> &Arc<Context> {
         self.catalogue.ctx()
     }
 
-    /// All schemas.
+    /// Adds schemas, one per line. Nothing is added unless all of them parse.
+    ///
+    /// # Errors
+    /// The first line that does not parse.
     pub fn catalogue(&self) -> &Catalogue {
         &self.catalogue
     }
 
-    /// Adds schemas, one a line. None is added unless all of them parse.
+    /// Adds schemas that are known to parse from a test: see [`Catalogue::add_lines`], which is fast for thousands of
+    /// schemas.
     ///
     /// # Errors
     /// The first line that does not parse.
@@ -132,8 +136,8 @@ impl Registry {
         self.catalogue.add_lines(text);
     }
 
-    /// Registers an entry for `name`: an operator (`aten::add`) or one overload (`aten::add.Tensor`). It adds to what is registered for the
-    /// name, and replaces what it states too.
+    /// Registers an entry for `name`: an operator (`aten::add`) or one overload (`aten::add.Tensor`). It is merged with earlier entries for the name, and
+    /// overrides their properties.
     pub fn register(&mut self, name: &str, entry: impl Into<Entry>) {
         let entry = entry.into();
         if entry.properties != Properties::NONE {
@@ -167,12 +171,12 @@ impl Registry {
         self.register(name, Semantics::Pointwise(entry));
     }
 
-    /// Registers an entry that makes a program.
+    /// Registers an entry that creates a program.
     pub fn program(&mut self, form: Form, name: &str, build: ProgramFn) {
         self.register(name, Semantics::Program(form, Callback::Plain(build)));
     }
 
-    /// Registers an entry that makes a program by a closure, which may have state.
+    /// Registers an entry that creates a program by a closure, which may have state.
     pub fn program_closure(
         &mut self,
         form: Form,
@@ -219,7 +223,7 @@ impl Registry {
         }
     }
 
-    /// Names of the operators defined in source.
+    /// Returns the names of the operators defined in source.
     pub fn composite_operators(&self) -> impl Iterator<Item = &str> + '_ {
         let from_source = self.entries.iter().filter(|(_, d)| d.source.is_some());
         from_source.map(|(name, _)| name.as_str())
@@ -228,14 +232,14 @@ impl Registry {
     /// Compiles all sources now.
     ///
     /// # Errors
-    /// The first mistake of a source.
+    /// The first error of a source.
     pub fn check_composites(&self) -> Result<(), String> {
         self.libraries
             .iter()
             .try_for_each(|l| l.graphs(&self.catalogue).map(|_| ()))
     }
 
-    /// The semantics under `name`, whatever their form.
+    /// Returns the semantics registered under `name`, in any form.
     fn semantics(&self, name: &str) -> Option<Semantics> {
         let definition = self.entries.get(name)?;
         if let Some(semantics) = &definition.entry.semantics {
@@ -246,17 +250,17 @@ impl Registry {
         graphs.get(function).cloned().map(Semantics::Composite)
     }
 
-    /// The entry of an operator or an overload, if there is one under this very name.
+    /// Returns the entry registered under exactly this operator or overload name, if there is one.
     pub fn entry(&self, name: &str) -> Option<&Entry> {
         self.entries.get(name).map(|d| &d.entry)
     }
 
-    /// All entries by operator or overload, in the order of registration.
+    /// Returns all entries by operator or overload, in the order of registration.
     pub fn entries(&self) -> impl Iterator<Item = (&str, &Entry)> + '_ {
         self.entries.iter().map(|(name, d)| (name.as_str(), &d.entry))
     }
 
-    /// The operator with this role, if a dialect has one.
+    /// Returns the operator with this role, if a dialect has one.
     pub fn with_role(&self, role: Role) -> Option<Operator> {
         let name = self.roles.get(&role)?;
         let operator = operator_of_key(name);
@@ -264,23 +268,23 @@ impl Registry {
         self.find(operator, overload)
     }
 
-    /// The operator with overload `overload` of `name`, if both its schema and its semantics are known.
+    /// Returns the operator with overload `overload` of `name`, if both its schema and its semantics are known.
     pub fn find(&self, name: &str, overload: &str) -> Option<Operator> {
         let schema = self.catalogue.get(self.ctx().find_symbol(name)?, overload)?;
         self.operator_of(schema)
     }
 
-    /// What `node` is, by its kind and its operands' types.
+    /// Resolves `node` by its kind and its operands' types.
     pub fn lookup(&self, graph: &Graph, node: NodeId) -> Lookup {
         self.with_semantics(self.catalogue.resolve(graph, node))
     }
 
-    /// What a call of `name` with operands of these types is.
+    /// Resolves a call of `name` with operands of these types.
     pub fn lookup_types(&self, name: SymbolId, operands: &[frazil_ir::TypeId]) -> Lookup {
         self.with_semantics(self.catalogue.resolve_types(name, operands))
     }
 
-    /// The operator that `node` is, if it has semantics.
+    /// Returns the operator of `node`, if it has semantics.
     pub fn operator(&self, graph: &Graph, node: NodeId) -> Option<Operator> {
         match self.lookup(graph, node) {
             Lookup::Found(op) => Some(op),
@@ -299,8 +303,8 @@ impl Registry {
         }
     }
 
-    /// The semantics of a schema's overload: its own entry, its operator's, or that of the functional form it derives from. `x_copy`
-    /// without an entry gives copies of what `x` gives.
+    /// Returns the operator for a schema's overload. Its semantics are those of the overload's own entry, else of the operator's, else of the functional form
+    /// from which it derives. `x_copy` without an entry returns copies of the results of `x`.
     pub fn operator_of(&self, schema: Arc<FunctionSchema>) -> Option<Operator> {
         let name = self.ctx().name(schema.name);
         if let Some(found) = self.operator_named(&schema, name) {
@@ -313,7 +317,7 @@ impl Registry {
         Some(Operator { copies: true, ..viewed })
     }
 
-    /// [`Registry::operator_of`] by the entries of the operator `name`.
+    /// Returns the same as [`Registry::operator_of`], with the entries of the operator `name`.
     fn operator_named(&self, schema: &Arc<FunctionSchema>, name: &str) -> Option<Operator> {
         let ctx = self.ctx();
         let overload = ctx.name(schema.overload).to_string();
@@ -393,8 +397,7 @@ impl Registry {
 }
 
 impl Registry {
-    /// The overload that an `out` overload of the operator `name` writes the results of, as it would stand in the table: the one with
-    /// the same arguments but for those that are written.
+    /// Returns the table name of the functional overload for an `out` overload of the operator `name`: the one with the same arguments except the written ones.
     fn functional_overload(&self, out: &FunctionSchema, name: &str) -> Option<String> {
         let ctx = self.ctx();
         let written: Vec<usize> = out_arguments(out).collect();
@@ -417,7 +420,7 @@ impl Registry {
     }
 }
 
-/// The operator of a name under which entries are registered: `aten::add` of `aten::add.Tensor`.
+/// Returns the operator of an entry's name: `aten::add` for `aten::add.Tensor`.
 fn operator_of_key(name: &str) -> &str {
     name.split_once('.').map_or(name, |(operator, _)| operator)
 }

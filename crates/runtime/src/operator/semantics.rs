@@ -1,4 +1,4 @@
-//! The semantics of an operator, and how its overloads use it.
+//! The semantics of an operator, and its use by the overloads.
 
 use crate::operator::callback::{Kernel, ProgramBuild};
 use crate::operator::pointwise::Pointwise;
@@ -6,16 +6,16 @@ use frazil_ir::Graph;
 use std::fmt;
 use std::sync::Arc;
 
-/// The forms of semantics, from the most to the least that a compiler can do with.
+/// The forms of semantics, in descending order of how much a compiler can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
     /// One scalar expression over broadcast operands.
     Pointwise,
     /// Reductions over dimensions.
     Reduction,
-    /// The same elements under other sizes and strides.
+    /// A view: the same elements with other sizes and strides.
     View,
-    /// Sums of products.
+    /// Sums of products (contractions).
     Contraction,
     /// Several loop nests and views.
     LoopNests,
@@ -39,12 +39,12 @@ impl fmt::Display for Form {
     }
 }
 
-/// What an operator does.
+/// The semantics of an operator.
 #[derive(Clone)]
 pub enum Semantics {
     /// A scalar expression with a promotion rule.
     Pointwise(Pointwise),
-    /// A program made for the call site.
+    /// A program built for the call site.
     Program(Form, ProgramBuild),
     /// A function on values.
     Kernel(Kernel),
@@ -53,7 +53,7 @@ pub enum Semantics {
 }
 
 impl Semantics {
-    /// The form.
+    /// Returns the form.
     pub fn form(&self) -> Form {
         match self {
             Semantics::Pointwise(_) => Form::Pointwise,
@@ -64,10 +64,10 @@ impl Semantics {
     }
 }
 
-/// How an overload uses its entry.
+/// The destination of an overload's results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Variant {
-    /// The results are new (or views).
+    /// The results are new tensors, or views.
     Functional,
     /// `add_`: the result is written into `self`, which is returned. `transpose_`: `self` becomes the view.
     InPlace,

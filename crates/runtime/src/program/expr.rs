@@ -1,8 +1,8 @@
 //! Scalar expressions: what a pointwise operator computes for one element.
 //!
-//! An expression is plain data, so that one definition serves the interpreter (which evaluates it element by element), constant
-//! folding (which is the interpreter) and code generation (which emits it as vector instructions). It is a list of
-//! operations in evaluation order; an operand is an earlier operation's index. Common subexpressions are therefore shared.
+//! An expression is plain data with three uses: the interpreter evaluates it element by element, constant folding uses the interpreter, and code generation
+//! emits vector instructions. It is a list of operations in evaluation order; an operand is an earlier operation's index. Common subexpressions are therefore
+//! shared.
 
 use frazil_ir::DType;
 
@@ -20,9 +20,9 @@ pub enum UnaryOp {
     Not,
     /// Bitwise complement of an integer.
     BitNot,
-    /// e^x
+    /// e^x.
     Exp,
-    /// 2^x
+    /// 2^x.
     Exp2,
     /// e^x - 1, accurate near zero.
     Expm1,
@@ -36,7 +36,7 @@ pub enum UnaryOp {
     Log1p,
     /// Square root.
     Sqrt,
-    /// 1 / sqrt(x)
+    /// 1 / sqrt(x).
     Rsqrt,
     /// Sine.
     Sin,
@@ -74,13 +74,13 @@ pub enum UnaryOp {
     Round,
     /// Rounds towards zero.
     Trunc,
-    /// -1, 0 or 1; NaN gives 0 as in `torch.sign`.
+    /// Sign: -1, 0 or 1; NaN gives 0 as in `torch.sign`.
     Sign,
-    /// True where x is NaN. Gives `Bool`.
+    /// True if x is NaN. The result is `Bool`.
     IsNan,
-    /// True where x is an infinity. Gives `Bool`.
+    /// True if x is an infinity. The result is `Bool`.
     IsInf,
-    /// ln |Γ(x)|
+    /// ln |Γ(x)|.
     Lgamma,
     /// The logarithmic derivative of Γ.
     Digamma,
@@ -95,7 +95,7 @@ pub enum UnaryOp {
 pub enum BinaryOp {
     /// a + b; wraps around for integers, `or` for Bool.
     Add,
-    /// a - b
+    /// a - b.
     Sub,
     /// a * b; `and` for Bool.
     Mul,
@@ -139,29 +139,29 @@ pub enum BinaryOp {
     Shr,
     /// Greatest common divisor.
     Gcd,
-    /// a == b. Gives `Bool`, as do the following.
+    /// a == b. The result is `Bool`, as for the following.
     Eq,
-    /// a != b
+    /// a != b.
     Ne,
-    /// a < b
+    /// a < b.
     Lt,
-    /// a <= b
+    /// a <= b.
     Le,
-    /// a > b
+    /// a > b.
     Gt,
-    /// a >= b
+    /// a >= b.
     Ge,
 }
 
 impl BinaryOp {
-    /// True when the result is `Bool` whatever the arguments are.
+    /// Returns true if the result is `Bool` for all arguments.
     pub fn is_comparison(self) -> bool {
         use BinaryOp::{Eq, Ge, Gt, Le, Lt, Ne};
         matches!(self, Eq | Ne | Lt | Le | Gt | Ge)
     }
 }
 
-/// A number in an expression. It takes the dtype that its [`ExprOp::Const`] says.
+/// A number in an expression. Its dtype is that of the [`ExprOp::Const`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
     /// An integer or a bool (0 or 1).
@@ -171,7 +171,7 @@ pub enum Number {
 }
 
 impl Number {
-    /// The nearest `f64`.
+    /// Returns the nearest `f64`.
     pub fn as_f64(self) -> f64 {
         match self {
             Number::Int(i) => i as f64,
@@ -179,7 +179,7 @@ impl Number {
         }
     }
 
-    /// As an integer, truncating and saturating.
+    /// Returns the number as an integer, truncated and saturated.
     pub fn as_i64(self) -> i64 {
         match self {
             Number::Int(i) => i,
@@ -203,57 +203,57 @@ pub enum ExprOp {
     Fma(ExprId, ExprId, ExprId),
     /// `if cond { then } else { other }`; `cond` is Bool.
     Select(ExprId, ExprId, ExprId),
-    /// The argument converted to this node's dtype, as `Tensor.to` converts.
+    /// The argument converted to this node's dtype, as by `Tensor.to`.
     Cast(ExprId),
-    /// The coordinate along loop `n` of the domain, as `Long`. The parallel loops come first: they are the output's
-    /// dimensions. A finish only knows those.
+    /// The coordinate along loop `n` of the domain, as `Long`. The parallel loops, which are the output's dimensions,
+    /// come first. In an epilogue, only these exist.
     Index(u32),
 }
 
 /// An operation and the dtype of its result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExprNode {
-    /// What is computed.
+    /// The operation.
     pub op: ExprOp,
-    /// In which dtype. `Half` and `BFloat16` are computed in `Float` and rounded by the final cast.
+    /// The dtype of the result. `Half` and `BFloat16` are computed in `Float` and rounded by the final cast.
     pub dtype: DType,
 }
 
-/// A scalar expression: operations in evaluation order, the last of them the result.
+/// A scalar expression: operations in evaluation order. The last one is the result.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Expr {
     nodes: Vec<ExprNode>,
 }
 
 impl Expr {
-    /// An empty expression, to be filled by [`Expr::push`] and its short forms.
+    /// Returns an empty expression, to which [`Expr::push`] and similar methods add operations.
     pub fn new() -> Expr {
         Expr::default()
     }
 
-    /// The expression that is input 0 unchanged.
+    /// Returns the expression that returns input 0 unchanged.
     pub fn identity(dtype: DType) -> Expr {
         let mut e = Expr::new();
         e.input(0, dtype);
         e
     }
 
-    /// The operations in evaluation order.
+    /// Returns the operations in evaluation order.
     pub fn nodes(&self) -> &[ExprNode] {
         &self.nodes
     }
 
-    /// The operation `id`.
+    /// Returns the operation `id`.
     pub fn node(&self, id: ExprId) -> ExprNode {
         self.nodes[id as usize]
     }
 
-    /// The dtype of the result; `None` for an empty expression.
+    /// Returns the dtype of the result; `None` for an empty expression.
     pub fn dtype(&self) -> Option<DType> {
         self.nodes.last().map(|n| n.dtype)
     }
 
-    /// The number of inputs that are mentioned: one more than the largest.
+    /// Returns the number of inputs: one more than the largest index in use.
     pub fn input_count(&self) -> usize {
         let inputs = self.nodes.iter().filter_map(|n| match n.op {
             ExprOp::Input(i) => Some(i as usize + 1),
@@ -262,7 +262,7 @@ impl Expr {
         inputs.max().unwrap_or(0)
     }
 
-    /// Appends an operation, or gives the equal one that is there already.
+    /// Appends an operation, unless there is an equal one already. Returns its id.
     pub fn push(&mut self, op: ExprOp, dtype: DType) -> ExprId {
         let node = ExprNode { op, dtype };
         if let Some(i) = self.nodes.iter().position(|n| *n == node) {
@@ -273,22 +273,22 @@ impl Expr {
         (self.nodes.len() - 1) as ExprId
     }
 
-    /// Input `n`, whose dtype is `dtype`.
+    /// Appends input `n`, whose dtype is `dtype`.
     pub fn input(&mut self, n: u32, dtype: DType) -> ExprId {
         self.push(ExprOp::Input(n), dtype)
     }
 
-    /// A floating-point constant of dtype `dtype`.
+    /// Appends a floating-point constant of dtype `dtype`.
     pub fn float(&mut self, value: f64, dtype: DType) -> ExprId {
         self.push(ExprOp::Const(Number::Float(value)), dtype)
     }
 
-    /// An integer constant of dtype `dtype`.
+    /// Appends an integer constant of dtype `dtype`.
     pub fn int(&mut self, value: i64, dtype: DType) -> ExprId {
         self.push(ExprOp::Const(Number::Int(value)), dtype)
     }
 
-    /// `op(a)`; the dtype is a's, or Bool for the predicates.
+    /// Appends `op(a)`. Its dtype is that of `a`, or Bool for the predicates.
     pub fn unary(&mut self, op: UnaryOp, a: ExprId) -> ExprId {
         let dtype = match op {
             UnaryOp::Not | UnaryOp::IsNan | UnaryOp::IsInf => DType::Bool,
@@ -297,7 +297,7 @@ impl Expr {
         self.push(ExprOp::Unary(op, a), dtype)
     }
 
-    /// `op(a, b)`; the dtype is a's, or Bool for comparisons.
+    /// Appends `op(a, b)`. Its dtype is that of `a`, or Bool for comparisons.
     pub fn binary(&mut self, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
         let dtype = if op.is_comparison() {
             DType::Bool
@@ -307,13 +307,13 @@ impl Expr {
         self.push(ExprOp::Binary(op, a, b), dtype)
     }
 
-    /// `if cond { then } else { other }`
+    /// Appends `if cond { then } else { other }`.
     pub fn select(&mut self, cond: ExprId, then: ExprId, other: ExprId) -> ExprId {
         let dtype = self.node(then).dtype;
         self.push(ExprOp::Select(cond, then, other), dtype)
     }
 
-    /// `a` converted to `dtype`; `a` itself when it has that dtype.
+    /// Appends a cast of `a` to `dtype`, or returns `a` itself if it has that dtype.
     pub fn cast(&mut self, a: ExprId, dtype: DType) -> ExprId {
         if self.node(a).dtype == dtype {
             a
@@ -322,14 +322,14 @@ impl Expr {
         }
     }
 
-    /// Makes `a` the result, by dropping what follows it and nothing uses.
+    /// Makes `a` the result by removing the unused operations after it.
     pub fn finish(mut self, a: ExprId) -> Expr {
         self.nodes.truncate(a as usize + 1);
         self
     }
 
-    /// Puts `inner` in the place of input `n` of this expression. `map` says which input of the result each input of `inner`
-    /// is, `rest` the same for the other inputs of this expression.
+    /// Replaces input `n` of this expression by the expression `inner`. `map` returns the new index of each input of `inner`, `rest` that of the other inputs
+    /// of this expression.
     pub fn substitute(&self, n: u32, inner: &Expr, map: impl Fn(u32) -> u32, rest: impl Fn(u32) -> u32) -> Expr {
         let mut out = Expr::new();
         let mut inner_result = 0;

@@ -1,9 +1,9 @@
-//! Structured tensor programs: what an operator does, as data.
+//! Structured tensor programs: the semantics of an operator as data.
 //!
-//! Every operator entry except the kernels of last resort says what it computes as a [`Program`]: a few [`Step`]s over
-//! numbered tensors. A step is a [`Structured`] loop nest (a rectangular domain, affine access maps, a scalar body, an
-//! optional reduction), or a [`ViewMap`] that only re-reads what is there. The interpreter runs programs as they stand; code
-//! generation fuses their steps and emits them. Shape inference reads the outputs' sizes. The three cannot disagree.
+//! Every operator entry except kernels of last resort defines its computation as a [`Program`]: a few [`Step`]s over numbered tensors. A step is a
+//! [`Structured`] loop nest (a rectangular domain, affine access maps, a scalar body, an optional reduction), a [`ViewMap`] that only reinterprets existing
+//! elements, or a [`Gather`]. The interpreter executes programs directly, code generation fuses and emits their steps, and shape inference reads the outputs'
+//! sizes. So the three cannot disagree.
 
 use crate::program::expr::{BinaryOp, Expr, ExprNode, ExprOp, Number};
 use crate::program::gather::Gather;
@@ -29,12 +29,12 @@ impl TensorId {
     }
 }
 
-/// A few steps over numbered tensors; the last `outputs` are what the operator gives.
+/// A few steps over numbered tensors. `outputs` are the operator's results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Program {
-    /// The tensor arguments' dtypes and sizes.
+    /// Dtypes and sizes of the tensor arguments.
     pub arguments: Vec<TensorShape>,
-    /// One result a step. Step `i` defines tensor `arguments.len() + i`.
+    /// The steps, each with one result. Step `i` defines tensor `arguments.len() + i`.
     pub steps: Vec<Step>,
     /// The tensors that are the operator's results.
     pub outputs: SmallVec<[TensorId; 1]>,
@@ -45,31 +45,31 @@ pub struct Program {
 pub enum Step {
     /// A loop nest that computes a new tensor.
     Compute(Box<Structured>),
-    /// The same elements under other sizes and strides.
+    /// A view: the same elements with other sizes and strides.
     View(ViewMap),
-    /// Elements at places that other tensors name.
+    /// Elements at indices from other tensors.
     Gather(Box<Gather>),
 }
 
-/// How one loop of a domain is used.
+/// The kind of one loop of a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Iteration {
-    /// The loop's index appears in the output.
+    /// The loop's index is an index of the output.
     Parallel,
-    /// The loop is folded by [`Structured::combine`].
+    /// The loop is reduced by [`Structured::combine`].
     Reduction,
 }
 
-/// How the values along the reduction loops are joined.
+/// The combiner of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Combine {
-    /// Sum. Floating point is summed with at least f32's precision from zero.
+    /// Sum. Floating-point sums start at zero and have at least f32's precision.
     Add,
     /// Product.
     Mul,
-    /// Maximum; NaN wins.
+    /// Maximum; NaN if a value is NaN.
     Max,
-    /// Minimum; NaN wins.
+    /// Minimum; NaN if a value is NaN.
     Min,
     /// Logical or / bitwise or.
     Or,
@@ -80,21 +80,21 @@ pub enum Combine {
 /// An affine map from loop indices to one coordinate: `offset + Σ coefficients[i] · index[i]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Affine {
-    /// One factor a loop of the domain.
+    /// One factor per loop of the domain.
     pub coefficients: Dims,
     /// The constant part.
     pub offset: i64,
 }
 
 impl Affine {
-    /// The map that gives index `loop_index` of a domain of `rank` loops.
+    /// Returns the map to index `loop_index` of a domain of `rank` loops.
     pub fn index(rank: usize, loop_index: usize) -> Affine {
         let mut a = Affine::constant(rank, 0);
         a.coefficients[loop_index] = 1;
         a
     }
 
-    /// The map that always gives `value`.
+    /// Returns the constant map to `value`.
     pub fn constant(rank: usize, value: i64) -> Affine {
         Affine {
             coefficients: smallvec::smallvec![0; rank],
@@ -102,33 +102,36 @@ impl Affine {
         }
     }
 
-    /// The coordinate at `indices`.
+    /// Returns the coordinate at `indices`.
     pub fn at(&self, indices: &[i64]) -> i64 {
         self.offset + self.coefficients.iter().zip(indices).map(|(c, i)| c * i).sum::<i64>()
     }
 }
 
-/// What a read outside the operand's bounds gives.
+/// The value of a read outside the operand's bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum OutOfBounds {
-    /// The maps never leave the operand.
+    /// The maps are always within the operand.
     Never,
-    /// This value, in the operand's dtype (zero for convolution's padding, -inf for max pooling's).
+    /// The read has this value, in the operand's dtype (zero for convolution's padding, -inf for max pooling's).
     Value(Number),
 }
 
 /// A read of one operand: a coordinate for each of its dimensions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Access {
-    /// Which tensor of the program is read.
+    /// The tensor of the program that is read.
     pub tensor: TensorId,
-    /// One affine map a dimension of that tensor.
+    /// One affine map per dimension of that tensor.
     pub map: SmallVec<[Affine; 6]>,
-    /// What lies outside.
+    /// The value outside of the bounds.
     pub out_of_bounds: OutOfBounds,
 }
 
-/// A loop nest over a rectangular domain:
+/// A loop nest over a rectangular domain.
+///
+/// Without reduction loops, it computes `out[p] = body(inputs at p)`, and then `finish` of that, if present. The parallel loops come first and are the output's
+/// dimensions in order.
 ///
 /// ```text
 /// for each parallel index p:
@@ -137,47 +140,44 @@ pub struct Access {
 ///         acc = combine(acc, body(inputs at (p, r)))
 ///     out[p] = finish(acc, finish_inputs at p)
 /// ```
-///
-/// Without reduction loops, `out[p] = body(inputs at p)` (and `finish`, where there is one, over that). The parallel loops come
-/// first and are the output's dimensions in order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Structured {
     /// Extent of each loop.
     pub domain: Dims,
     /// Kind of each loop; parallel ones first.
     pub iterations: SmallVec<[Iteration; 6]>,
-    /// What the body reads. `body`'s input `i` is `inputs[i]`.
+    /// The reads of the body. `body`'s input `i` is `inputs[i]`.
     pub inputs: SmallVec<[Access; 3]>,
     /// The scalar body.
     pub body: Expr,
-    /// How to join along the reduction loops; `None` without such loops.
+    /// The combiner of the reduction loops; `None` without such loops.
     pub combine: Option<Combine>,
-    /// The dtype in which the accumulator is kept.
+    /// The dtype of the accumulator.
     pub accumulate: DType,
-    /// What is done to the finished accumulator: its input 0 is the accumulator, inputs 1.. are `finish_inputs`.
-    /// `None`: nothing but the conversion to `output`'s dtype.
+    /// The epilogue, applied to the final accumulator: its input 0 is the accumulator, inputs 1.. are `finish_inputs`.
+    /// If `None`, the accumulator is only converted to `output`'s dtype.
     pub finish: Option<Expr>,
-    /// Further reads of `finish`, mapped from the parallel loops only (coefficients of reduction loops are 0).
+    /// Further reads of the epilogue, mapped from the parallel loops only (coefficients of reduction loops are 0).
     pub finish_inputs: SmallVec<[Access; 2]>,
     /// dtype and sizes of the result.
     pub output: TensorShape,
 }
 
 impl Structured {
-    /// Number of parallel loops: the rank of the result.
+    /// Returns the number of parallel loops: the rank of the result.
     pub fn parallel_rank(&self) -> usize {
         self.iterations.iter().filter(|i| **i == Iteration::Parallel).count()
     }
 
-    /// True when nothing is folded: every loop is parallel.
+    /// Returns true if every loop is parallel, so that there is no reduction.
     pub fn is_pointwise(&self) -> bool {
         self.combine.is_none()
     }
 
-    /// True for a sum of a single product of a row's and a column's element: an outer product of float32 or float64.
+    /// Returns true for an outer product of float32 or float64: a sum of a single product.
     ///
-    /// Such products are their sums, so that a negative zero stays one, as in the libraries that PyTorch takes for them. All other sums
-    /// begin with zero, and are positive where all their terms are negative zeros.
+    /// The result of such a nest is the product itself, so a negative zero is preserved, as in the libraries that PyTorch uses. All other sums start at zero,
+    /// so they are positive zero if all terms are negative zeros.
     pub fn is_outer_product(&self) -> bool {
         let (parallel, reduction) = self.domain.split_at(self.parallel_rank());
         let [a, b] = self.inputs.as_slice() else { return false };
@@ -193,12 +193,12 @@ impl Structured {
     }
 }
 
-/// The same storage under other sizes, strides and offset.
+/// A view: the same storage with other sizes, strides and offset.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ViewMap {
     /// The tensor that is viewed.
     pub tensor: TensorId,
-    /// How the new dimensions read the old.
+    /// The mapping of the view's coordinates to those of the tensor.
     pub kind: ViewKind,
     /// dtype and sizes of the view.
     pub output: TensorShape,
@@ -207,8 +207,9 @@ pub struct ViewMap {
 /// Kinds of views.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ViewKind {
-    /// Each old coordinate is an affine function of the new ones: permute, expand, select, slice, squeeze, unsqueeze.
+    /// Each coordinate of the tensor is an affine function of those of the view: permute, expand, select, slice,
+    /// squeeze, unsqueeze.
     Affine(Vec<Affine>),
-    /// The elements in row-major order under new sizes: view, reshape, flatten. Aliases when strides allow; otherwise a copy.
+    /// The elements in row-major order with new sizes: view, reshape, flatten. Aliases if the strides allow it; otherwise a copy.
     Reshape,
 }

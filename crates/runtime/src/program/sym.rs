@@ -10,7 +10,8 @@ use std::ops;
 #[derive(Default)]
 pub struct Formula(RefCell<Expr>);
 
-/// An operation of a [`Formula`]. Arithmetic on it appends operations; numbers take the dtype of their partner.
+/// An operation of a [`Formula`]. Arithmetic on it appends operations. A plain number gets the dtype of the other
+/// operand.
 #[derive(Clone, Copy)]
 pub struct Sym<'f> {
     formula: &'f Formula,
@@ -18,7 +19,7 @@ pub struct Sym<'f> {
 }
 
 impl Formula {
-    /// An empty formula.
+    /// Returns an empty formula.
     pub fn new() -> Formula {
         Formula::default()
     }
@@ -30,17 +31,17 @@ impl Formula {
         }
     }
 
-    /// Input number `n`.
+    /// Returns input number `n`.
     pub fn input(&self, n: usize, dtype: DType) -> Sym<'_> {
         self.push(ExprOp::Input(n as u32), dtype)
     }
 
-    /// The coordinate along loop `n`, a `Long`.
+    /// Returns the coordinate along loop `n`, as a `Long`.
     pub fn index(&self, n: usize) -> Sym<'_> {
         self.push(ExprOp::Index(n as u32), DType::Long)
     }
 
-    /// A constant of dtype `dtype`.
+    /// Returns a constant of dtype `dtype`.
     pub fn float(&self, value: f64, dtype: DType) -> Sym<'_> {
         Sym {
             formula: self,
@@ -48,7 +49,7 @@ impl Formula {
         }
     }
 
-    /// A constant of dtype `dtype`.
+    /// Returns a constant of dtype `dtype`.
     pub fn int(&self, value: i64, dtype: DType) -> Sym<'_> {
         Sym {
             formula: self,
@@ -56,7 +57,7 @@ impl Formula {
         }
     }
 
-    /// A constant of dtype `dtype`; of a complex number the real part, unless the dtype is complex.
+    /// Returns a constant of dtype `dtype`. For a real dtype, it is the real part of a complex number.
     pub fn number(&self, value: Scalar, dtype: DType) -> Sym<'_> {
         match value {
             Scalar::Complex(c) if dtype.is_complex() && c.im != 0.0 => {
@@ -68,31 +69,31 @@ impl Formula {
         }
     }
 
-    /// The expression whose result is what `build` gives, converted to `dtype`.
+    /// Returns the expression that `build` constructs, with its result converted to `dtype`.
     pub fn build(dtype: DType, build: impl FnOnce(&Formula) -> Sym<'_>) -> Expr {
         let formula = Formula::new();
         let id = build(&formula).cast(dtype).id;
         formula.0.into_inner().finish(id)
     }
 
-    /// Takes the expression out, with result `id` (an id of a [`Sym`] of this formula).
+    /// Returns the expression with result `id`, the id of a [`Sym`] of this formula.
     pub(crate) fn finish(self, id: ExprId) -> Expr {
         self.0.into_inner().finish(id)
     }
 }
 
 impl<'f> Sym<'f> {
-    /// The operation's number.
+    /// Returns the operation's number.
     pub(crate) fn id(self) -> ExprId {
         self.id
     }
 
-    /// The dtype of this operation.
+    /// Returns the dtype of this operation.
     pub fn dtype(self) -> DType {
         self.formula.0.borrow().node(self.id).dtype
     }
 
-    /// `op(self)`
+    /// Returns `op(self)`.
     pub fn unary(self, op: UnaryOp) -> Sym<'f> {
         Sym {
             id: self.formula.0.borrow_mut().unary(op, self.id),
@@ -100,7 +101,7 @@ impl<'f> Sym<'f> {
         }
     }
 
-    /// `op(self, other)`
+    /// Returns `op(self, other)`.
     pub fn binary(self, op: BinaryOp, other: impl Operand<'f>) -> Sym<'f> {
         let other = other.sym(self);
         Sym {
@@ -109,7 +110,7 @@ impl<'f> Sym<'f> {
         }
     }
 
-    /// Converted to `dtype`.
+    /// Returns this operation converted to `dtype`.
     pub fn cast(self, dtype: DType) -> Sym<'f> {
         Sym {
             id: self.formula.0.borrow_mut().cast(self.id, dtype),
@@ -117,22 +118,23 @@ impl<'f> Sym<'f> {
         }
     }
 
-    /// A number in this operation's dtype.
+    /// Returns a number in this operation's dtype.
     pub fn constant(self, value: f64) -> Sym<'f> {
         self.formula.float(value, self.dtype())
     }
 
-    /// `self + i * imaginary`, both complex: expressions have no complex constants, but i is the root of -1.
+    /// Returns `self + i * imaginary`, both complex. Expressions have no complex constants, so i is computed as the
+    /// root of -1.
     pub fn plus_imaginary(self, imaginary: Sym<'f>) -> Sym<'f> {
         self + imaginary * self.constant(-1.0).sqrt()
     }
 
-    /// A number in this operation's dtype; see [`Formula::number`].
+    /// Returns a number in this operation's dtype; see [`Formula::number`].
     pub fn number(self, value: Scalar) -> Sym<'f> {
         self.formula.number(value, self.dtype())
     }
 
-    /// `if self { then } else { other }`; `then`'s dtype is the result's.
+    /// Returns `if self { then } else { other }`, in the dtype of `then`.
     pub fn select(self, then: Sym<'f>, other: impl Operand<'f>) -> Sym<'f> {
         let other = other.sym(then);
         Sym {
@@ -141,29 +143,29 @@ impl<'f> Sym<'f> {
         }
     }
 
-    /// self * b + c, rounded once.
+    /// Returns self * b + c, rounded once.
     pub fn fma(self, b: impl Operand<'f>, c: impl Operand<'f>) -> Sym<'f> {
         let (b, c) = (b.sym(self), c.sym(self));
         self.formula.push(ExprOp::Fma(self.id, b.id, c.id), self.dtype())
     }
 
-    /// Logical negation; a number is first asked whether it differs from zero.
+    /// Returns the logical negation. A number is first compared with zero.
     pub fn negated(self) -> Sym<'f> {
         self.cast(DType::Bool).unary(UnaryOp::Not)
     }
 
-    /// Between `low` and `high`.
+    /// Returns this operation clamped to the range from `low` to `high`.
     pub fn clamp(self, low: impl Operand<'f>, high: impl Operand<'f>) -> Sym<'f> {
         self.maximum(low).minimum(high)
     }
 
-    /// 1 / (1 + e^-x)
+    /// Returns 1 / (1 + e^-x).
     pub fn sigmoid(self) -> Sym<'f> {
         let one = self.constant(1.0);
         one / (one + (-self).exp())
     }
 
-    /// log(1 + e^x) without overflow.
+    /// Returns log(1 + e^x) without overflow.
     pub fn softplus(self) -> Sym<'f> {
         self.maximum(0.0) + (-self.abs()).exp().log1p()
     }
@@ -223,9 +225,9 @@ binary_methods! {
     ge = Ge: "Greater or equal.";
 }
 
-/// What may stand on the right of an operation: another operation, or a number that takes its partner's dtype.
+/// A right operand: another operation, or a plain number, which gets the dtype of the left operand.
 pub trait Operand<'f> {
-    /// As an operation beside `partner`.
+    /// Returns the operand as an operation, with the dtype of `partner` for a number.
     fn sym(self, partner: Sym<'f>) -> Sym<'f>;
 }
 

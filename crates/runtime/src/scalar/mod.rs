@@ -8,21 +8,21 @@ use frazil_ir::DType;
 use half::{bf16, f16};
 use num_complex::Complex;
 
-/// A number with the type that Python gave it.
+/// A number with its Python type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scalar {
-    /// `bool`
+    /// A `bool`.
     Bool(bool),
-    /// `int`
+    /// An `int`.
     Int(i64),
-    /// `float`
+    /// A `float`.
     Float(f64),
-    /// `complex`
+    /// A `complex`.
     Complex(Complex<f64>),
 }
 
 impl Scalar {
-    /// As `float`; a complex number gives its real part, as PyTorch's unchecked conversion does.
+    /// Returns the number as a `float`. For a complex number it is the real part, as in PyTorch's unchecked conversion.
     pub fn as_f64(self) -> f64 {
         match self {
             Scalar::Bool(b) => f64::from(u8::from(b)),
@@ -32,7 +32,7 @@ impl Scalar {
         }
     }
 
-    /// As `int`, truncating towards zero.
+    /// Returns the number as an `int`, truncated towards zero.
     pub fn as_i64(self) -> i64 {
         match self {
             Scalar::Bool(b) => i64::from(b),
@@ -42,7 +42,7 @@ impl Scalar {
         }
     }
 
-    /// As `complex`.
+    /// Returns the number as a `complex`.
     pub fn as_complex(self) -> Complex<f64> {
         match self {
             Scalar::Complex(c) => c,
@@ -50,7 +50,7 @@ impl Scalar {
         }
     }
 
-    /// As `bool`: different from zero.
+    /// Returns the number as a `bool`: whether it differs from zero.
     pub fn as_bool(self) -> bool {
         match self {
             Scalar::Bool(b) => b,
@@ -60,7 +60,7 @@ impl Scalar {
         }
     }
 
-    /// The value that this scalar has as an element of a tensor of dtype f16 or bf16; for other dtypes the scalar as it is.
+    /// Returns the scalar rounded to f16 or bf16 if `dtype` is one of them, otherwise unchanged.
     pub fn rounded_to(self, dtype: DType) -> Scalar {
         let round = |x: f64| match dtype {
             DType::Half | DType::ComplexHalf => f16::from_f32(x as f32).to_f64(),
@@ -76,11 +76,11 @@ impl Scalar {
         }
     }
 
-    /// The number itself, if it is in the range of `dtype`: what PyTorch checks wherever an operator converts a number to the type of its
-    /// elements. Infinities and NaN are in the range of floats, negative integers wrap around in unsigned ones, and everything is a bool.
+    /// Returns the number itself if it is in the range of `dtype`, as PyTorch checks for conversions of numbers to an element type. Infinities and NaN are in
+    /// the range of floats, negative integers wrap around in unsigned types, and every number converts to bool.
     ///
     /// # Errors
-    /// [`TensorError::Overflow`] for a number that is not.
+    /// [`TensorError::Overflow`] for a number out of range.
     pub fn checked_to(self, dtype: DType) -> Result<Scalar, TensorError> {
         match self.fits(dtype) {
             true => Ok(self),
@@ -88,11 +88,10 @@ impl Scalar {
         }
     }
 
-    /// [`Scalar::checked_to`] for the value of a whole tensor of `sizes`. PyTorch fills a single element without that check where it is an f16
-    /// or bf16.
+    /// Checks a number as [`Scalar::checked_to`] does, for filling a whole tensor of sizes `sizes`. As in PyTorch, a single f16 or bf16 element is not checked.
     ///
     /// # Errors
-    /// Those of [`Scalar::checked_to`].
+    /// See [`Scalar::checked_to`].
     pub fn checked_fill(self, dtype: DType, sizes: &[i64]) -> Result<Scalar, TensorError> {
         match dtype {
             DType::Half | DType::BFloat16 if sizes.iter().all(|&n| n == 1) => Ok(self),
@@ -121,7 +120,7 @@ impl Scalar {
         }
     }
 
-    /// The dtype of a tensor made from this number when nothing else is asked for (default float type: `Float`).
+    /// Returns the dtype of a tensor created from this number without a given dtype (default float type: `Float`).
     pub fn default_dtype(self) -> DType {
         match self {
             Scalar::Bool(_) => DType::Bool,
@@ -132,7 +131,7 @@ impl Scalar {
     }
 }
 
-/// The least and the largest number of an integer dtype.
+/// Returns the smallest and the largest number of an integer dtype.
 fn integers(dtype: DType) -> Option<(i64, i64)> {
     Some(match dtype {
         DType::Byte => (0, 255),
@@ -144,7 +143,7 @@ fn integers(dtype: DType) -> Option<(i64, i64)> {
     })
 }
 
-/// The largest finite number of a float dtype, or of a complex one's parts.
+/// Returns the largest finite number of a float dtype, or of the parts of a complex dtype.
 fn largest_float(dtype: DType) -> f64 {
     match real_of(dtype) {
         DType::Half => f16::MAX.to_f64(),
@@ -154,7 +153,7 @@ fn largest_float(dtype: DType) -> f64 {
     }
 }
 
-/// The C++ type of elements, which PyTorch's messages name.
+/// Returns the C++ name of the element type, as in PyTorch's messages.
 fn c_name(dtype: DType) -> &'static str {
     match dtype {
         DType::Byte => "uint8_t",
@@ -194,7 +193,7 @@ impl From<f64> for Scalar {
 mod tests {
     use super::*;
 
-    /// What torch.full([2], value, dtype=dtype) takes.
+    /// The expected errors are those of torch.full([2], value, dtype=dtype).
     #[test]
     fn conversions_are_checked_as_pytorchs() {
         use DType::*;

@@ -1,11 +1,11 @@
-//! Type promotion: the dtype in which operands of several dtypes meet.
+//! Type promotion: the common dtype of operands.
 
 use crate::scalar::Scalar;
 use frazil_ir::DType;
 pub use frazil_ir::promotion::{complex_of, promote_types, real_of};
 
-/// Operands seen so far, by priority: tensors with dimensions, zero-dimensional tensors, Python numbers. A category of lower
-/// priority only matters when it is of a higher kind (integer < float < complex).
+/// The operands so far, by priority: tensors with dimensions, zero-dimensional tensors, Python numbers. A category of lower priority only counts if it is of a
+/// higher kind (integer < float < complex).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ResultType {
     dims: Option<DType>,
@@ -14,26 +14,26 @@ pub struct ResultType {
 }
 
 impl ResultType {
-    /// No operands.
+    /// Returns the state without operands.
     pub fn new() -> ResultType {
         ResultType::default()
     }
 
-    /// With one more tensor.
+    /// Adds a tensor.
     pub fn tensor(mut self, dtype: DType, rank: usize) -> ResultType {
         let slot = if rank > 0 { &mut self.dims } else { &mut self.zero_dim };
         *slot = Some(slot.map_or(dtype, |d| promote_types(d, dtype)));
         self
     }
 
-    /// With one more number.
+    /// Adds a number.
     pub fn scalar(mut self, value: Scalar) -> ResultType {
         let dtype = value.default_dtype();
         self.wrapped = Some(self.wrapped.map_or(dtype, |d| promote_types(d, dtype)));
         self
     }
 
-    /// The common dtype; `None` without operands.
+    /// Returns the common dtype; `None` without operands.
     pub fn dtype(self) -> Option<DType> {
         combine(self.dims, combine(self.zero_dim, self.wrapped))
     }
@@ -54,7 +54,8 @@ fn combine(higher: Option<DType>, lower: Option<DType>) -> Option<DType> {
     })
 }
 
-/// True when an in-place operator may write a result of dtype `from` into a tensor of dtype `to`: no kind is lost.
+/// Returns true if an in-place operator may write a result of dtype `from` into a tensor of dtype `to`. The kind
+/// (integer, float, complex) must not become lower.
 pub fn can_cast(from: DType, to: DType) -> bool {
     if from.is_complex() && !to.is_complex() {
         return false;
@@ -65,7 +66,7 @@ pub fn can_cast(from: DType, to: DType) -> bool {
     from == DType::Bool || to != DType::Bool
 }
 
-/// The dtype in which a pointwise function of operands of `dtype` is computed: halves in `Float`.
+/// Returns the dtype in which a pointwise function of operands of `dtype` is computed: `Float` for f16 and bf16.
 pub fn compute_dtype(dtype: DType) -> DType {
     match dtype {
         DType::Half | DType::BFloat16 => DType::Float,

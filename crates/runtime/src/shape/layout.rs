@@ -1,14 +1,14 @@
-//! Sizes and strides: the arithmetic of where elements lie. Everything counts in elements, not bytes.
+//! Arithmetic of sizes and strides. All quantities are in elements, not bytes.
 
 use crate::memory::{self, OutOfMemory};
 use crate::shape::Dims;
 use smallvec::smallvec;
 use std::cmp::Ordering;
 
-/// `torch.preserve_format`, as graphs number memory formats.
+/// The number of `torch.preserve_format` as a memory format in graphs.
 pub const PRESERVE_FORMAT: i64 = 1;
 
-/// The number of elements of `sizes`, or `None` when it overflows or a size is negative.
+/// Returns the number of elements for `sizes`, or `None` if it overflows or a size is negative.
 pub fn checked_numel(sizes: &[i64]) -> Option<i64> {
     if sizes.iter().any(|&s| s < 0) {
         return None;
@@ -19,7 +19,7 @@ pub fn checked_numel(sizes: &[i64]) -> Option<i64> {
     sizes.iter().try_fold(1i64, |n, &s| n.checked_mul(s))
 }
 
-/// The strides of a row-major tensor. As in PyTorch, a dimension of extent 0 counts as 1.
+/// Returns the strides of a row-major tensor. As in PyTorch, a dimension of extent 0 counts as 1.
 pub fn contiguous_strides(sizes: &[i64]) -> Dims {
     let mut strides: Dims = smallvec![1; sizes.len()];
     let mut step = 1i64;
@@ -30,7 +30,7 @@ pub fn contiguous_strides(sizes: &[i64]) -> Dims {
     strides
 }
 
-/// The strides of row-major batches of column-major matrices, `[..., rows, columns]`. A dimension of extent 0 counts as 1.
+/// Returns the strides of row-major batches of column-major matrices, `[..., rows, columns]`. A dimension of extent 0 counts as 1.
 pub fn column_major_strides(sizes: &[i64]) -> Dims {
     let mut strides = contiguous_strides(sizes);
     if let ([.., rows, _], [.., row, column]) = (sizes, strides.as_mut_slice()) {
@@ -39,7 +39,7 @@ pub fn column_major_strides(sizes: &[i64]) -> Dims {
     strides
 }
 
-/// True when the elements lie in row-major order without gaps. Dimensions of extent 1 may have any stride.
+/// Returns true if the elements are stored in row-major order without gaps. Dimensions of extent 1 may have any stride.
 pub fn is_contiguous(sizes: &[i64], strides: &[i64]) -> bool {
     let mut step = 1i64;
     for (&size, &stride) in sizes.iter().zip(strides).rev() {
@@ -56,7 +56,7 @@ pub fn is_contiguous(sizes: &[i64], strides: &[i64]) -> bool {
     true
 }
 
-/// True when the elements fill a range of memory, in whatever order of dimensions and without overlap.
+/// Returns true if the elements fill a range of memory without gaps or overlap, in any order of dimensions.
 pub fn is_non_overlapping_and_dense(sizes: &[i64], strides: &[i64]) -> bool {
     if sizes.contains(&0) {
         return true;
@@ -78,7 +78,7 @@ pub fn is_non_overlapping_and_dense(sizes: &[i64], strides: &[i64]) -> bool {
     true
 }
 
-/// The strides of a tensor of rank 4 or 5 whose channels (dimension 1) lie innermost: `channels_last` and its 3-d sibling.
+/// Returns the strides of a tensor of rank 4 or 5 with innermost channels (dimension 1): `channels_last` and `channels_last_3d`.
 pub fn channels_last_strides(sizes: &[i64]) -> Dims {
     let mut strides: Dims = smallvec![1; sizes.len()];
     let mut step = 1i64;
@@ -92,7 +92,7 @@ pub fn channels_last_strides(sizes: &[i64]) -> Dims {
     strides
 }
 
-/// [`is_channels_last`], and the same of one spatial dimension.
+/// Returns the same as [`is_channels_last`], also for rank 3, with one spatial dimension.
 pub fn has_channels_innermost(sizes: &[i64], strides: &[i64]) -> bool {
     match (sizes, strides) {
         ([n, c, l], [s, 1, w]) => *w == *c && (*n == 1 || *s == c * l) && *c > 1,
@@ -100,7 +100,7 @@ pub fn has_channels_innermost(sizes: &[i64], strides: &[i64]) -> bool {
     }
 }
 
-/// True when the elements lie as [`channels_last_strides`] has them. Dimensions of extent 1 may have any stride.
+/// Returns true if the strides are those of [`channels_last_strides`]. Dimensions of extent 1 may have any stride.
 pub fn is_channels_last(sizes: &[i64], strides: &[i64]) -> bool {
     let wanted = channels_last_strides(sizes);
     matches!(sizes.len(), 4 | 5)
@@ -111,10 +111,10 @@ pub fn is_channels_last(sizes: &[i64], strides: &[i64]) -> bool {
                 .all(|(&n, (s, w))| n == 1 || s == w))
 }
 
-/// Strides that stand for all strides which PyTorch's operators treat alike, given as numbers or not: the same dimensions are in the same order, merge
-/// with their neighbours, are repeated, and leave gaps. Gaps are as small as possible, and dimensions of extent 1 have row-major strides.
+/// Returns canonical strides that PyTorch's operators treat like the given ones. The same dimensions are in the same order, can be merged with their
+/// neighbours, are repeated, and have gaps. Gaps are as small as possible, and dimensions of extent 1 have row-major strides.
 ///
-/// The strides of a column `x[:, -1:]` thus stand for those of any number of columns. Strides of a window that overlaps itself are returned unchanged.
+/// For example, the strides of a column `x[:, -1:]` are the same for any number of columns. Strides of overlapping windows are returned unchanged.
 pub fn representative_strides(sizes: &[i64], strides: &[i64]) -> Dims {
     let mut dims: Vec<usize> = (0..sizes.len()).filter(|&d| sizes[d] != 1 && strides[d] != 0).collect();
     dims.sort_by_key(|&d| strides[d]);
@@ -143,8 +143,8 @@ pub fn representative_strides(sizes: &[i64], strides: &[i64]) -> Dims {
     out
 }
 
-/// The strides that PyTorch gives the result of an element by element operator: the dimensions lie in the order in which they
-/// lie in the operands, the earlier ones deciding; row-major where nothing speaks against it. Operands are sizes with strides.
+/// Returns the strides that PyTorch uses for the result of an elementwise operator. Its dimensions have the same order as in the operands, where earlier
+/// operands have priority; otherwise, they are row-major. Operands are pairs of sizes and strides.
 pub fn elementwise_strides(operands: &[(&[i64], &[i64])], sizes: &[i64]) -> Dims {
     let same_shape = operands.iter().all(|(s, _)| *s == sizes);
     if same_shape {
@@ -209,8 +209,8 @@ pub fn elementwise_strides(operands: &[(&[i64], &[i64])], sizes: &[i64]) -> Dims
     strides
 }
 
-/// True when all indices along a dimension name one element: what in-place operators refuse to write through. Windows that share
-/// elements otherwise (`unfold`) are written in row-major order, as PyTorch does.
+/// Returns true if all indices along a dimension refer to one element, which in-place operators refuse to write. Otherwise overlapping windows (`unfold`) are
+/// written in row-major order, as in PyTorch.
 pub fn repeats_elements(sizes: &[i64], strides: &[i64]) -> bool {
     !sizes.contains(&0)
         && sizes
@@ -219,11 +219,10 @@ pub fn repeats_elements(sizes: &[i64], strides: &[i64]) -> bool {
             .any(|(&size, &stride)| size > 1 && stride == 0)
 }
 
-/// True when two elements of a window have the same position: [`repeats_elements`], and windows that overlap themselves, as those of
-/// `unfold` do.
+/// Returns true if two elements have the same position: in the case of [`repeats_elements`], and for overlapping windows such as those of `unfold`.
 ///
 /// # Errors
-/// When there is no memory for the positions, which are listed where neither sizes nor strides decide.
+/// When there is no memory for the list of positions, which is needed if neither sizes nor strides decide.
 pub fn shares_elements(sizes: &[i64], strides: &[i64]) -> Result<bool, OutOfMemory> {
     if sizes.contains(&0) || is_contiguous(sizes, strides) {
         return Ok(false);
@@ -264,8 +263,8 @@ pub fn shares_elements(sizes: &[i64], strides: &[i64]) -> Result<bool, OutOfMemo
     Ok(positions.windows(2).any(|pair| pair[0] == pair[1]))
 }
 
-/// The smallest and largest linear offset (relative to the first element) that `sizes` and `strides` reach; `None` for an
-/// empty tensor or on overflow of the arithmetic (`Some(None)` cannot be told apart because callers treat both alike).
+/// Returns the smallest and the largest offset, in elements relative to the first one, that `sizes` and `strides` reach. `None` for an empty tensor, or if the
+/// arithmetic overflows.
 pub fn extent(sizes: &[i64], strides: &[i64]) -> Option<(i64, i64)> {
     if sizes.contains(&0) {
         return None;
@@ -282,7 +281,7 @@ pub fn extent(sizes: &[i64], strides: &[i64]) -> Option<(i64, i64)> {
     Some((low, high))
 }
 
-/// The size to which two tensors broadcast; `None` when they do not.
+/// Returns the sizes to which two tensors broadcast; `None` if they do not.
 pub fn broadcast(a: &[i64], b: &[i64]) -> Option<Dims> {
     let rank = a.len().max(b.len());
     let mut out: Dims = smallvec![1; rank];
@@ -304,8 +303,8 @@ pub fn broadcast(a: &[i64], b: &[i64]) -> Option<Dims> {
     Some(out)
 }
 
-/// Strides that read a tensor of `sizes` and `strides` as one of `target` sizes, repeating along broadcast dimensions;
-/// `None` when it does not expand to that.
+/// Returns the strides by which a tensor of `sizes` and `strides` is read as one of sizes `target`, with repetition
+/// along broadcast dimensions; `None` if it cannot be expanded.
 pub fn expand_strides(sizes: &[i64], strides: &[i64], target: &[i64]) -> Option<Dims> {
     let lead = target.len().checked_sub(sizes.len())?;
     let mut out: Dims = smallvec![0; target.len()];
@@ -319,8 +318,8 @@ pub fn expand_strides(sizes: &[i64], strides: &[i64], target: &[i64]) -> Option<
     Some(out)
 }
 
-/// The strides under which the same memory reads as `new_sizes`, in the same row-major order of elements; `None` when that
-/// needs a copy. Both shapes have the same number of elements.
+/// Returns the strides that give the same memory the sizes `new_sizes`, with the same row-major order of elements; `None` if this needs a copy. Both shapes
+/// must have the same number of elements.
 pub fn view_strides(sizes: &[i64], strides: &[i64], new_sizes: &[i64]) -> Option<Dims> {
     if sizes.contains(&0) {
         return Some(if sizes == new_sizes {
@@ -358,7 +357,7 @@ pub fn view_strides(sizes: &[i64], strides: &[i64], new_sizes: &[i64]) -> Option
     (new_dim == 0 || sizes.is_empty()).then_some(out)
 }
 
-/// A dimension index as Python counts: negative from the end. `None` when out of range; a rank of 0 counts as 1, as in PyTorch.
+/// Returns a non-negative dimension for one that may be negative, counted from the end. `None` if it is out of range; a rank of 0 counts as 1, as in PyTorch.
 pub fn wrap_dim(dim: i64, rank: usize) -> Option<usize> {
     let rank = i64::try_from(rank.max(1)).ok()?;
     let wrapped = if dim < 0 { dim + rank } else { dim };

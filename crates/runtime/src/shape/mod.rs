@@ -18,7 +18,7 @@ pub struct TensorShape {
 }
 
 impl TensorShape {
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn numel(&self) -> i64 {
         self.sizes.iter().fold(1, |n, &size| n.saturating_mul(size))
     }

@@ -1,4 +1,4 @@
-//! Reading operands of loop nests a chunk at a time: affine accesses composed with the operand's strides.
+//! Reading of operands of loop nests in chunks: affine accesses composed with the operand's strides.
 
 use crate::error::TensorError;
 use crate::program::structured::{Access, OutOfBounds};
@@ -13,12 +13,12 @@ use smallvec::{SmallVec, smallvec};
 /// The bytes of an operand, aligned for its dtype.
 pub(crate) enum OperandBytes {
     Snapshot(Bytes),
-    /// Boxed, as it is rare and calls move operands about.
+    /// An aligned copy. It is boxed because it is rare, and calls move operands.
     Copied(Box<AlignedBytes>),
 }
 
 impl OperandBytes {
-    /// A snapshot of the tensor's storage; a copy of it where it is not aligned for the tensor's dtype (mapped archives).
+    /// Returns a snapshot of the tensor's storage, or a copy if it is not aligned for the tensor's dtype (mapped archives).
     pub(crate) fn of(tensor: &Tensor) -> Result<OperandBytes, TensorError> {
         let bytes = tensor.storage().bytes();
         let align = tensor.dtype().size().min(8);
@@ -37,10 +37,10 @@ impl OperandBytes {
     }
 }
 
-/// The indices of a walk. Convolutions have many loops, and walks start often.
+/// The loop indices of a walk. Convolutions have many loops, and walks start often.
 type Indices = SmallVec<[i64; 12]>;
 
-/// A coordinate that has to be checked against its dimension's size.
+/// A coordinate that has to be checked against the size of its dimension.
 #[derive(Clone, PartialEq)]
 struct Bound {
     coefficients: Dims,
@@ -48,7 +48,7 @@ struct Bound {
     size: i64,
 }
 
-/// An [`Access`] composed with the strides of the tensor that it reads: one stride a loop.
+/// An [`Access`] composed with the strides of the tensor that it reads: one stride per loop.
 #[derive(Clone)]
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
@@ -59,7 +59,7 @@ pub(crate) struct Reader<'a> {
     fill: f64,
 }
 
-/// Which loops of a domain are walked in row-major order, and where the others stand.
+/// A walk over some loops of a domain in row-major order, with fixed indices of the others.
 pub(crate) struct Walk<'w> {
     /// Extents of all loops of the domain.
     pub extents: &'w [i64],
@@ -72,8 +72,8 @@ pub(crate) struct Walk<'w> {
 }
 
 impl<'a> Reader<'a> {
-    /// Composes `access` with the layout of `tensor`, whose bytes are `bytes`. `None` when the access could leave the
-    /// tensor where it claims that it does not: a malformed program.
+    /// Composes `access` with the layout of `tensor`, whose bytes are `bytes`. Returns `None` if the program is
+    /// malformed: the access can leave the tensor although it claims not to.
     pub(crate) fn new(access: &Access, tensor: &Tensor, bytes: &'a [u8], extents: &[i64]) -> Option<Reader<'a>> {
         let rank = extents.len();
         if access.map.len() != tensor.sizes().len() {
@@ -124,7 +124,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A reader of row-major elements of `dtype`: strides are given by the caller, nothing is out of bounds.
+    /// Returns a reader of elements of `dtype` with the given strides, in elements, and without bounds checks.
     pub(crate) fn dense(bytes: &'a [u8], dtype: DType, strides: Dims) -> Reader<'a> {
         Reader {
             bytes,
@@ -136,13 +136,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The same reader with its first element at `base`.
+    /// Returns the same reader with its first element at `base`.
     pub(crate) fn at(mut self, base: i64) -> Reader<'a> {
         self.base = base;
         self
     }
 
-    /// The mirror of reading: stores `lanes` where this reader would read them, in `target`.
+    /// Writes `lanes` to the positions in `target` from which this reader would read.
     pub(crate) fn write<T: Element>(&self, walk: &Walk<'_>, start: usize, lanes: &[T::Lane], target: &mut [T::Raw]) {
         let mut rest = lanes;
         self.runs(walk, start, lanes.len(), |run| {
@@ -156,43 +156,42 @@ impl<'a> Reader<'a> {
         });
     }
 
-    /// dtype of the elements that are read.
+    /// Returns the dtype of the elements that are read.
     pub(crate) fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// The step of loop `l`, in elements.
+    /// Returns the stride of loop `l`, in elements.
     pub(crate) fn stride(&self, l: usize) -> i64 {
         self.strides[l]
     }
 
-    /// The element at which all loops start.
+    /// Returns the position of the first element, with all loops at index 0.
     pub(crate) fn base(&self) -> i64 {
         self.base
     }
 
-    /// True when no coordinate has to be checked.
+    /// Returns true if no coordinate has to be checked.
     pub(crate) fn is_in_bounds(&self) -> bool {
         self.bounds.is_empty()
     }
 
-    /// True when every read outside the operand gives zero, or there are none.
+    /// Returns true if every read outside the operand has value zero, or there are none.
     pub(crate) fn fills_with_zeros(&self) -> bool {
         self.bounds.is_empty() || self.fill == 0.0
     }
 
-    /// The elements as they lie in memory.
+    /// Returns the elements in their memory representation.
     pub(crate) fn raw<T: bytemuck::Pod>(&self) -> &'a [T] {
         bytemuck::try_cast_slice(self.bytes).unwrap_or(&[])
     }
 
-    /// True when the element that is read depends on loop `l`.
+    /// Returns true if the position that is read depends on loop `l`.
     pub(crate) fn uses_loop(&self, l: usize) -> bool {
         self.strides[l] != 0 || self.bounds.iter().any(|b| b.coefficients[l] != 0)
     }
 
-    /// The reader of a smaller domain: its loops are `order` of this one's, and of the others those in `fixed` stand where it
-    /// says, the rest at 0.
+    /// Returns a reader for a smaller domain, whose loops are the loops `order` of this one. Other loops have the index in `fixed`, or else 0.
     pub(crate) fn restricted(&self, order: &[usize], fixed: &[(usize, i64)]) -> Reader<'a> {
         let select = |of: &Dims| order.iter().map(|&l| of[l]).collect::<Dims>();
         let each = |of: &Dims, (l, at): (usize, i64)| of[l].wrapping_mul(at);
@@ -213,13 +212,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// True when loops `l` and `l + 1` can be walked as one loop.
+    /// Returns true if loops `l` and `l + 1` can be walked as one loop.
     pub(crate) fn coalesces(&self, l: usize, inner_extent: i64) -> bool {
         let continues = |of: &Dims| of[l + 1].checked_mul(inner_extent) == Some(of[l]);
         continues(&self.strides) && self.bounds.iter().all(|b| continues(&b.coefficients))
     }
 
-    /// Forgets loop `l`: it was merged into loop `l + 1`, or has extent 1.
+    /// Removes loop `l`, which was merged into loop `l + 1` or has extent 1.
     pub(crate) fn remove_loop(&mut self, l: usize) {
         self.strides.remove(l);
         for b in &mut self.bounds {
@@ -227,7 +226,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads `len` elements in the walk's order, from its `start`-th on, into `out`.
+    /// Reads `len` elements in the order of the walk, starting at number `start`, into `out`.
     pub(crate) fn read(&self, walk: &Walk<'_>, start: usize, len: usize, out: &mut Lanes) {
         with_element!(self.dtype, T => {
             let lanes = <T as Element>::Lane::of_mut(out);
@@ -236,7 +235,7 @@ impl<'a> Reader<'a> {
         });
     }
 
-    /// [`Reader::read`] of as many elements as `target` holds, for a reader of `T`s.
+    /// Reads as many elements as `target` has, like [`Reader::read`], for a reader of elements of type `T`.
     pub(crate) fn read_into<T: Element>(&self, walk: &Walk<'_>, start: usize, target: &mut [T::Lane]) {
         let data: &[T::Raw] = self.raw();
         let fill = if self.bounds.is_empty() {
@@ -320,7 +319,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Which of `len` elements along loop `inner` lie inside the operand, where the checked coordinates start at `checked`.
+    /// Returns which of `len` elements along loop `inner` are inside the operand. `checked` has the initial values of the checked coordinates.
     #[inline(always)]
     fn inside(&self, checked: &[i64], inner: Option<usize>, len: usize, last: &mut Inside) -> (usize, usize) {
         let (mut low, mut high) = (0, len);
@@ -349,28 +348,28 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The last question of [`inside_range`] and its answer.
+/// The arguments and result of the last call of [`inside_range`].
 #[derive(Default)]
 struct Inside {
     question: (i64, i64, i64, usize),
     answer: (usize, usize),
 }
 
-/// Elements along the innermost loop: `low..high` of them lie inside the operand.
+/// A run of elements along the innermost loop. Elements `low..high` are inside the operand.
 pub(crate) struct Run {
-    /// Where the first element lies, were it inside.
+    /// Position of the first element, which may be outside, in elements.
     pub offset: i64,
-    /// The step from one to the next.
+    /// The step between elements.
     pub stride: i64,
-    /// How many there are.
+    /// Number of elements.
     pub len: usize,
-    /// The first one inside.
+    /// Index of the first element inside.
     pub low: usize,
-    /// One past the last one inside.
+    /// One past the index of the last element inside.
     pub high: usize,
 }
 
-/// Puts the elements of a run into `target`, which is as long.
+/// Copies the elements of a run into `target`, which has the same length. Elements outside are set to `fill`.
 fn read_run<T: Element>(data: &[T::Raw], run: &Run, fill: T::Lane, target: &mut [T::Lane]) {
     let (target, after) = target.split_at_mut(run.high);
     let (before, inside) = target.split_at_mut(run.low);
@@ -417,7 +416,7 @@ fn slice_at<T>(data: &[T], at: i64, len: usize) -> &[T] {
     data.get(at as usize..at as usize + len).unwrap_or(&[])
 }
 
-/// The `t` in `0..len` for which `0 <= at + t * step < size`.
+/// Returns the range of `t` in `0..len` for which `0 <= at + t * step < size`.
 fn inside_range(at: i64, step: i64, size: i64, len: i64) -> (i64, i64) {
     let ceil_div = |a: i64, b: i64| a.div_euclid(b) + i64::from(a.rem_euclid(b) != 0);
     match step {

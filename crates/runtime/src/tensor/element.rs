@@ -1,8 +1,7 @@
-//! How elements of each dtype lie in memory, and in which lanes they are computed.
+//! Representations of elements in memory and in lanes, per dtype.
 //!
-//! Kernels compute in four kinds of lanes only: `f32` (for `Half`, `BFloat16` and `Float`), `f64`, `i64` (all integers and
-//! `Bool`) and `Complex<f64>` (all complex dtypes). [`Element`] converts between memory and lanes; [`with_element!`] turns a
-//! dtype known at run time into a type parameter.
+//! Kernels compute in only four kinds of lanes: `f32` (for `Half`, `BFloat16` and `Float`), `f64`, `i64` (all integers and `Bool`) and `Complex<f64>` (all
+//! complex dtypes). [`Element`] converts between memory and lanes; [`with_element!`] turns a dtype known at run time into a type parameter.
 
 use crate::tensor::lanes::Lane;
 use bytemuck::Pod;
@@ -10,18 +9,18 @@ use frazil_ir::DType;
 use half::{bf16, f16};
 use num_complex::Complex;
 
-/// A dtype as a type: its memory form and its lane.
+/// A dtype as a type: its representation in memory and its lane.
 pub trait Element: 'static {
-    /// The form in memory.
+    /// The representation in memory.
     type Raw: Pod + Send + Sync;
-    /// The form in which it is computed.
+    /// The representation for computation.
     type Lane: Lane;
     /// The dtype.
     const DTYPE: DType;
 
-    /// Memory to lane; exact.
+    /// Converts from memory to lane, exactly.
     fn load(raw: Self::Raw) -> Self::Lane;
-    /// Lane to memory: rounds floats, wraps integers.
+    /// Converts from lane to memory: rounds floats, wraps integers.
     fn store(lane: Self::Lane) -> Self::Raw;
 }
 
@@ -60,8 +59,7 @@ elements! {
     ComplexDoubleElement: Complex<f64>, Complex<f64>, ComplexDouble, |x| x, |x| x;
 }
 
-/// Evaluates an expression with `$t` standing for the [`Element`] of a dtype known at run time. The quantised dtypes count
-/// as the integers that carry them.
+/// Evaluates an expression with `$t` as the [`Element`] of a dtype known at run time. Quantised dtypes are treated as their underlying integers.
 macro_rules! with_element {
     ($dtype:expr, $t:ident => $body:expr) => {{
         use ::frazil_ir::DType;
@@ -123,7 +121,7 @@ macro_rules! with_element {
 }
 pub(crate) use with_element;
 
-/// The elements in `bytes`, without copying where they are aligned.
+/// Returns the elements in `bytes`, copied only if they are not aligned.
 pub fn elements<T: Pod>(bytes: &[u8]) -> std::borrow::Cow<'_, [T]> {
     // A snapshot of a mapped archive may start anywhere.
     let whole = bytes.len() / size_of::<T>() * size_of::<T>();

@@ -1,4 +1,4 @@
-//! Reading and writing tensors element by element, at computed places: the base of indexing, sorting and scattering.
+//! Reading and writing of elements at computed positions, for indexing, sorting and scattering.
 
 use crate::error::TensorError;
 use crate::tensor::Tensor;
@@ -9,10 +9,10 @@ use crate::tensor::storage::AlignedBytes;
 pub use crate::tensor::join::Join;
 
 impl Tensor {
-    /// The elements at row-major `positions` of this tensor, as a new tensor of `sizes`.
+    /// Returns the elements at row-major `positions` of this tensor, as a new tensor of sizes `sizes`.
     ///
     /// # Errors
-    /// When a position is out of range or their number is not that of `sizes`.
+    /// When a position is out of range, or the number of positions differs from that of `sizes`.
     pub fn take(&self, positions: &[i64], sizes: &[i64]) -> Result<Tensor, TensorError> {
         let wrong = || TensorError::Mismatch(sizes.to_vec());
         let width = self.dtype().size();
@@ -31,7 +31,7 @@ impl Tensor {
         Ok(Tensor::from_buffer(out, self.dtype(), sizes))
     }
 
-    /// Joins `values`, in row-major order and converted to this tensor's dtype, into the elements at row-major `positions`.
+    /// Combines `values`, in row-major order and converted to this tensor's dtype, with the elements at row-major `positions`.
     ///
     /// # Errors
     /// When a position is out of range or there are fewer values than positions.

@@ -1,15 +1,15 @@
-//! Whether tensors require gradients: a flag of parameters, for archives. There is no autograd.
+//! The flag `requires_grad` of parameters, for archives. There is no autograd.
 
 use crate::tensor::Tensor;
 
 impl Tensor {
-    /// True for trainable parameters (`Tensor.requires_grad`). There is no autograd: the flag is kept for archives, and views and results of operators
-    /// do not have it.
+    /// Returns true for trainable parameters (`Tensor.requires_grad`). There is no autograd: the flag is stored for archives, and views and results of
+    /// operators do not have it.
     pub fn requires_grad(&self) -> bool {
         self.requires_grad
     }
 
-    /// The same window with this flag: [`Tensor::requires_grad`].
+    /// Returns the same tensor with this flag: [`Tensor::requires_grad`].
     #[must_use]
     pub fn with_requires_grad(&self, requires_grad: bool) -> Tensor {
         let mut tensor = self.clone();

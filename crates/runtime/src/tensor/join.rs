@@ -1,23 +1,23 @@
 //! Combining a written value with the element that is stored.
 
-/// How a written value is combined with the stored element.
+/// The combination of a written value with the stored element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Join {
-    /// It takes its place; of several the last one stays.
+    /// The value replaces the element. Of several values, the last one remains.
     Replace,
     /// Sum.
     Add,
     /// Product.
     Mul,
-    /// The larger; NaN wins.
+    /// Maximum; NaN if either is NaN.
     Max,
-    /// The smaller; NaN wins.
+    /// Minimum; NaN if either is NaN.
     Min,
 }
 
-/// Lanes that values can be joined in.
+/// Lanes whose values can be combined.
 pub trait Joinable: Copy {
-    /// `join` of both.
+    /// Returns the combination of both.
     fn join(a: Self, b: Self, join: Join) -> Self;
 }
 

@@ -1,15 +1,15 @@
-//! Registers of the expression evaluator: a chunk of elements in the form in which they are computed.
+//! Registers of the expression evaluator: a chunk of elements in the representation for computation.
 
 use crate::scalar::Scalar;
 use frazil_ir::DType;
 use half::{bf16, f16};
 use num_complex::Complex;
 
-/// Elements computed together. Large enough to amortise the interpretation of an operation, small enough that a dozen
-/// registers stay in the first-level cache.
+/// Number of elements per chunk. It is large enough to amortise the interpretation of an operation, and small enough
+/// for a dozen registers to stay in the L1 cache.
 pub const CHUNK: usize = 512;
 
-/// The four forms of lanes.
+/// The four representations of lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaneKind {
     /// `f32`: Half, BFloat16 and Float.
@@ -23,7 +23,7 @@ pub enum LaneKind {
 }
 
 impl LaneKind {
-    /// The lane in which `dtype` is computed.
+    /// Returns the kind of lane in which `dtype` is computed.
     pub fn of(dtype: DType) -> LaneKind {
         match dtype {
             DType::Half | DType::BFloat16 | DType::Float => LaneKind::F32,
@@ -47,13 +47,13 @@ pub enum Lanes {
     Complex(Vec<Complex<f64>>),
 }
 
-/// One lane's type.
+/// The type of a lane.
 pub trait Lane: bytemuck::Pod + Default + Send + Sync + crate::tensor::join::Joinable + 'static {
-    /// A dtype that lies in memory as this lane.
+    /// A dtype with the same representation in memory as this lane.
     const DTYPE: DType;
-    /// The vector inside `lanes`; empty when it is of another kind ([`Lane::of_mut`] makes it of this one).
+    /// Returns the vector in `lanes`; empty if it is of another kind ([`Lane::of_mut`] converts the kind).
     fn of(lanes: &Lanes) -> &[Self];
-    /// The vector inside `lanes`, converted to this kind when it is of another.
+    /// Returns the vector in `lanes`, which is first converted to this element type if it has another.
     fn of_mut(lanes: &mut Lanes) -> &mut Vec<Self>;
 }
 
@@ -82,7 +82,7 @@ lane!(i64, I64, Long);
 lane!(Complex<f64>, Complex, ComplexDouble);
 
 impl Lanes {
-    /// An empty register for `dtype`.
+    /// Returns an empty register for `dtype`.
     pub fn new(dtype: DType) -> Lanes {
         match LaneKind::of(dtype) {
             LaneKind::F32 => Lanes::F32(Vec::new()),
@@ -92,7 +92,7 @@ impl Lanes {
         }
     }
 
-    /// Number of lanes.
+    /// Returns the number of lanes.
     pub fn len(&self) -> usize {
         match self {
             Lanes::F32(v) => v.len(),
@@ -102,12 +102,12 @@ impl Lanes {
         }
     }
 
-    /// True when there are no lanes.
+    /// Returns true if there are no lanes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Becomes `len` times the first lane of `src`, in the memory that is there.
+    /// Sets `self` to `len` copies of the first lane of `src`, and reuses the allocation.
     pub(crate) fn fill_from(&mut self, src: &Lanes, len: usize) {
         fn fill<T: Lane>(to: &mut Lanes, from: &[T], len: usize) {
             let to = T::of_mut(to);
@@ -122,7 +122,7 @@ impl Lanes {
         }
     }
 
-    /// Becomes a copy of `src`, in the memory that is there.
+    /// Sets `self` to a copy of `src`, and reuses the allocation.
     pub fn copy_from(&mut self, src: &Lanes) {
         fn copy<T: Lane>(to: &mut Lanes, from: &[T]) {
             let to = T::of_mut(to);
@@ -137,7 +137,7 @@ impl Lanes {
         }
     }
 
-    /// Appends the lanes of `other`; nothing where it is of another kind.
+    /// Appends the lanes of `other`. Does nothing if `other` is of another kind.
     pub fn append(&mut self, other: &Lanes) {
         match (self, other) {
             (Lanes::F32(a), Lanes::F32(b)) => a.extend_from_slice(b),
@@ -148,7 +148,7 @@ impl Lanes {
         }
     }
 
-    /// Keeps the first `at` lanes and gives the others; none where there are fewer.
+    /// Keeps the first `at` lanes and returns the others, which may be none.
     pub fn split_off(&mut self, at: usize) -> Lanes {
         let at = at.min(self.len());
         match self {
@@ -159,9 +159,8 @@ impl Lanes {
         }
     }
 
-    /// Writes `src`, which has dtype `from`, converted to `to` into `self`, as `Tensor.to` converts: floats to integers
-    /// truncate (out of range as the processor does it), everything but zero is true, complex numbers lose their imaginary
-    /// part, `Half` and `BFloat16` round.
+    /// Writes `src`, converted from dtype `from` to `to`, into `self`. Conversions are those of `Tensor.to`: floats to integers truncate (out of range as on
+    /// x86-64), numbers other than zero become true, complex numbers lose their imaginary part, `Half` and `BFloat16` round.
     pub fn convert_from(&mut self, src: &Lanes, from: DType, to: DType) {
         if to == DType::Bool {
             let out = i64::of_mut(self);
@@ -221,7 +220,7 @@ impl Lanes {
         }
     }
 
-    /// Brings every lane into the range and precision of `dtype`: integers wrap, halves round.
+    /// Rounds every lane to the range and precision of `dtype`: integers wrap, f16 and bf16 round.
     pub fn round_to(&mut self, dtype: DType) {
         match (self, dtype) {
             (Lanes::F32(v), DType::Half) => v.iter_mut().for_each(|x| *x = f16::from_f32(*x).to_f32()),
@@ -240,7 +239,7 @@ impl Lanes {
     }
 }
 
-/// Wraps integers around in the width of `dtype`; Bool becomes 0 or 1.
+/// Wraps integers to the width of `dtype`; Bool becomes 0 or 1.
 pub fn wrap_integers(v: &mut [i64], dtype: DType) {
     match dtype {
         DType::Byte | DType::QUInt8 => v.iter_mut().for_each(|x| *x = i64::from(*x as u8)),
@@ -252,8 +251,8 @@ pub fn wrap_integers(v: &mut [i64], dtype: DType) {
     }
 }
 
-/// A float to an integer as C++ compiled for x86-64 does it, which is what PyTorch's users see: what does not fit gives the
-/// most negative value of the conversion's width (64 bits for `Long`, 32 for what is narrower).
+/// Converts a float to an integer as C++ code compiled for x86-64 does, which PyTorch's users observe. A value out of range becomes the most negative integer
+/// of the conversion's width (64 bits for `Long`, 32 for narrower types).
 fn truncate(x: f64, to: DType) -> i64 {
     if to != DType::Long {
         let inside = x > -2_147_483_649.0 && x < 2_147_483_648.0;
@@ -263,7 +262,7 @@ fn truncate(x: f64, to: DType) -> i64 {
     if inside { x as i64 } else { i64::MIN }
 }
 
-/// One lane with `value` converted to `dtype`.
+/// Returns a register with one lane: `value` converted to `dtype`.
 pub(crate) fn scalar_lanes(value: Scalar, dtype: DType) -> Lanes {
     let (lanes, from) = match value {
         Scalar::Bool(b) => (Lanes::I64(vec![i64::from(b)]), DType::Bool),

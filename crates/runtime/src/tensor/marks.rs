@@ -1,11 +1,12 @@
-//! Marks on windows: elements that are the conjugates or the negatives of what lies in memory.
+//! Conjugate and negative bits of tensors. The elements of a tensor with such a bit are the conjugates or negatives of
+//! those of its storage.
 
 use frazil_ir::DType;
 
 use crate::tensor::lanes::{Lanes, wrap_integers};
 
-/// What the elements of a window are of what its storage holds. PyTorch's `conj` of a complex tensor and `imag` of such a conjugate
-/// are views with a mark: a write through them changes the storage.
+/// The conjugate and negative bits of a tensor. PyTorch's `conj` of a complex tensor, and `imag` of a conjugated tensor, are views with such a bit. A write
+/// through the view changes the storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Marks {
     /// The elements are conjugates (`is_conj`).
@@ -15,12 +16,12 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// True when the elements are what lies in memory.
+    /// Returns true if neither bit is set.
     pub fn is_none(self) -> bool {
         self == Marks::default()
     }
 
-    /// The marks of the conjugate.
+    /// Returns the bits of the conjugate.
     #[must_use]
     pub fn conjugated(self) -> Marks {
         Marks {
@@ -29,7 +30,7 @@ impl Marks {
         }
     }
 
-    /// The marks of the negative.
+    /// Returns the bits of the negative.
     #[must_use]
     pub fn negated(self) -> Marks {
         Marks {
@@ -38,7 +39,7 @@ impl Marks {
         }
     }
 
-    /// The marks of a window that is to a window with these what one with `other` is to memory.
+    /// Returns the bits of a tensor with bits `other` whose storage has the bits `self`.
     #[must_use]
     pub fn with(self, other: Marks) -> Marks {
         Marks {
@@ -47,7 +48,8 @@ impl Marks {
         }
     }
 
-    /// Turns what memory of `dtype` holds into elements, and back: doing it twice changes nothing.
+    /// Converts the stored values of dtype `dtype` to elements, or elements to stored values, which is the same
+    /// operation.
     pub(crate) fn apply(self, lanes: &mut Lanes, dtype: DType) {
         if self.is_none() {
             return;
@@ -82,7 +84,7 @@ mod tests {
     use frazil_ir::DType;
     use num_complex::Complex32;
 
-    /// [1 + 2i, 3 - 4i]
+    /// Returns [1 + 2i, 3 - 4i].
     fn pair() -> Tensor {
         let elements = [Complex32::new(1.0, 2.0), Complex32::new(3.0, -4.0)];
         Tensor::from_elements::<ComplexFloatElement>(&elements, &[2]).expect("fits")

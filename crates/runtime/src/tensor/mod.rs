@@ -1,4 +1,4 @@
-//! Tensors: a typed, strided window on a storage.
+//! Tensors: typed, strided views of a storage.
 
 pub(crate) mod access;
 pub mod element;
@@ -27,12 +27,11 @@ use std::sync::Arc;
 
 pub use crate::error::TensorError;
 
-/// A window on a [`Storage`]: element `index` lies at `offset + Σ index[i] * strides[i]`. Cloning gives another handle on
-/// the same elements.
+/// A strided view of a [`Storage`]: element `index` is at `offset + Σ index[i] * strides[i]`, in elements. A clone refers to the same elements.
 ///
-/// A window may carry [`Marks`]: its elements are then the conjugates, or the negatives, of what lies in memory. Reading and writing
-/// through a tensor's methods and in programs sees to that; who looks at [`Tensor::storage`] asks [`Tensor::contiguous`] or
-/// [`Tensor::resolved`] first, whose results carry none.
+/// A tensor may have conjugate and negative bits ([`Marks`]): its elements are then the conjugates, or the negatives, of the stored values. The methods of a
+/// tensor and programs take account of them. Code that reads [`Tensor::storage`] directly must call [`Tensor::contiguous`] or [`Tensor::resolved`] first, whose
+/// results have no such bits.
 #[derive(Clone)]
 pub struct Tensor {
     storage: Arc<Storage>,
@@ -45,7 +44,8 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// A window on `storage`, checked to lie inside it. All numbers count elements of `dtype`.
+    /// Returns a view of `storage`, after a check that it is within the storage. Sizes, strides and offset are in
+    /// elements of `dtype`.
     pub fn from_storage(
         storage: Arc<Storage>,
         dtype: DType,
@@ -101,10 +101,10 @@ impl Tensor {
         }
     }
 
-    /// The bytes that a row-major tensor needs, which is about to be made.
+    /// Returns the size in bytes of a row-major tensor, before its allocation.
     ///
     /// # Errors
-    /// When a size is negative, the product of the sizes overflows, or they are more elements than the budget allows.
+    /// When a size is negative, the product of the sizes overflows, or there are more elements than the budget allows.
     pub fn byte_size(dtype: DType, sizes: &[i64]) -> Result<usize, TensorError> {
         if let Some(&negative) = sizes.iter().find(|&&s| s < 0) {
             return Err(TensorError::NegativeSize(negative, sizes.to_vec()));
@@ -117,13 +117,13 @@ impl Tensor {
             .ok_or_else(|| TensorError::TooManyBytes(sizes.to_vec()))
     }
 
-    /// A row-major tensor of zeros.
+    /// Returns a row-major tensor of zeros.
     pub fn zeros(dtype: DType, sizes: &[i64]) -> Result<Tensor, TensorError> {
         let bytes = AlignedBytes::zeroed(Tensor::byte_size(dtype, sizes)?)?;
         Ok(Tensor::from_buffer(bytes, dtype, sizes))
     }
 
-    /// A row-major tensor over a buffer of exactly its size, made by a kernel.
+    /// Returns a row-major tensor in a buffer of exactly its size, which a kernel has filled.
     pub(crate) fn from_buffer(bytes: AlignedBytes, dtype: DType, sizes: &[i64]) -> Tensor {
         let strides = layout::contiguous_strides(sizes);
         Tensor {
@@ -137,7 +137,7 @@ impl Tensor {
         }
     }
 
-    /// A row-major tensor whose elements `compute` writes over zeros.
+    /// Returns a row-major tensor. `compute` writes its elements into a buffer of zeros.
     pub(crate) fn computed<E: From<TensorError>>(
         dtype: DType,
         sizes: &[i64],
@@ -148,7 +148,7 @@ impl Tensor {
         Ok(Tensor::from_buffer(bytes, dtype, sizes))
     }
 
-    /// Lets `compute` write the elements in row-major order, where that is how they lie; `None` where it is not.
+    /// Calls `compute` to write the elements in row-major order; returns `None` if they are not stored like that.
     pub(crate) fn write_dense<E: From<TensorError>>(
         &self,
         compute: impl FnOnce(&mut [u8]) -> Result<(), E>,
@@ -163,7 +163,7 @@ impl Tensor {
         }
     }
 
-    /// A row-major tensor filled with `value`, converted to `dtype`.
+    /// Returns a row-major tensor filled with `value`, converted to `dtype`.
     pub fn full(dtype: DType, sizes: &[i64], value: Scalar) -> Result<Tensor, TensorError> {
         let mut bytes = AlignedBytes::zeroed(Tensor::byte_size(dtype, sizes)?)?;
         let lane = scalar_lanes(value, dtype);
@@ -176,13 +176,16 @@ impl Tensor {
         Ok(Tensor::from_buffer(bytes, dtype, sizes))
     }
 
-    /// A zero-dimensional tensor.
+    /// Returns a zero-dimensional tensor.
     pub fn scalar(dtype: DType, value: Scalar) -> Tensor {
         // One element is never too large; the empty tensor below is never reached.
         Tensor::full(dtype, &[], value).unwrap_or_else(|_| Tensor::from_buffer(AlignedBytes::empty(), dtype, &[]))
     }
 
-    /// A row-major tensor of `E`'s dtype with the elements of `data`; an error when their number is not that of `sizes`.
+    /// Returns a row-major tensor of `E`'s dtype with the elements of `data`.
+    ///
+    /// # Errors
+    /// When the number of elements differs from that of `sizes`.
     pub fn from_elements<E: Element>(data: &[E::Raw], sizes: &[i64]) -> Result<Tensor, TensorError> {
         let bytes: &[u8] = bytemuck::cast_slice(data);
         if bytes.len() != Tensor::byte_size(E::DTYPE, sizes)? {
@@ -191,8 +194,10 @@ impl Tensor {
         Ok(Tensor::from_buffer(AlignedBytes::copied(bytes)?, E::DTYPE, sizes))
     }
 
-    /// A row-major tensor over a copy of `bytes`, little-endian elements of `dtype`; an error when they are not as many as
-    /// `sizes` asks for.
+    /// Returns a row-major tensor with a copy of `bytes`, which are little-endian elements of `dtype`.
+    ///
+    /// # Errors
+    /// When the number of bytes does not fit `sizes`.
     pub fn from_bytes(dtype: DType, sizes: &[i64], bytes: &[u8]) -> Result<Tensor, TensorError> {
         if bytes.len() != Tensor::byte_size(dtype, sizes)? {
             return Err(TensorError::Mismatch(sizes.to_vec()));
@@ -200,68 +205,68 @@ impl Tensor {
         Ok(Tensor::from_buffer(AlignedBytes::copied(bytes)?, dtype, sizes))
     }
 
-    /// A row-major `Float` tensor.
+    /// Returns a row-major `Float` tensor.
     pub fn from_f32(data: &[f32], sizes: &[i64]) -> Result<Tensor, TensorError> {
         Tensor::from_elements::<element::FloatElement>(data, sizes)
     }
 
-    /// A row-major `Long` tensor.
+    /// Returns a row-major `Long` tensor.
     pub fn from_i64(data: &[i64], sizes: &[i64]) -> Result<Tensor, TensorError> {
         Tensor::from_elements::<element::LongElement>(data, sizes)
     }
 
-    /// The storage, which other tensors may share.
+    /// Returns the storage, which other tensors may share.
     pub fn storage(&self) -> &Arc<Storage> {
         &self.storage
     }
 
-    /// Element type.
+    /// Returns the element type.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// Extent of each dimension.
+    /// Returns the extent of each dimension.
     pub fn sizes(&self) -> &[i64] {
         &self.sizes
     }
 
-    /// Step of each dimension, in elements.
+    /// Returns the stride of each dimension, in elements.
     pub fn strides(&self) -> &[i64] {
         &self.strides
     }
 
-    /// Where the first element lies in the storage, in elements.
+    /// Returns the position of the first element in the storage, in elements.
     pub fn offset(&self) -> i64 {
         self.offset
     }
 
-    /// Number of dimensions.
+    /// Returns the number of dimensions.
     pub fn dim(&self) -> usize {
         self.sizes.len()
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn numel(&self) -> i64 {
         // The product was checked when the tensor was made; only beside a zero may that of the others overflow.
         self.sizes.iter().fold(1, |n, &size| n.wrapping_mul(size))
     }
 
-    /// True when the elements lie in row-major order without gaps.
+    /// Returns true if the elements are stored in row-major order without gaps.
     pub fn is_contiguous(&self) -> bool {
         layout::is_contiguous(&self.sizes, &self.strides)
     }
 
-    /// True when both tensors use one storage.
+    /// Returns true if both tensors use one storage.
     pub fn shares_storage(&self, other: &Tensor) -> bool {
         Arc::ptr_eq(&self.storage, &other.storage)
     }
 
-    /// What the elements are of what lies in memory.
+    /// Returns the conjugate and negative bits.
     pub fn marks(&self) -> Marks {
         self.marks
     }
 
-    /// The same window with `marks` in the place of its own.
+    /// Returns the same tensor with `marks` in place of its conjugate and negative bits.
     pub fn with_marks(&self, marks: Marks) -> Tensor {
         Tensor {
             marks,
@@ -270,7 +275,7 @@ impl Tensor {
         }
     }
 
-    /// The tensor itself when it carries no marks, else a copy of its elements with the same strides where those fill memory.
+    /// Returns the tensor itself if it has no conjugate or negative bit. Otherwise returns a copy, with the same strides if they are dense.
     pub fn resolved(&self) -> Result<Tensor, TensorError> {
         if self.marks.is_none() {
             Ok(self.clone())
@@ -279,14 +284,16 @@ impl Tensor {
         }
     }
 
-    /// The same storage, dtype and marks under other sizes, strides and offset.
+    /// Returns a tensor with the same storage, dtype and conjugate and negative bits, and other sizes, strides and
+    /// offset, in elements.
     pub fn as_strided(&self, sizes: &[i64], strides: &[i64], offset: i64) -> Result<Tensor, TensorError> {
         let mut view = Tensor::from_storage(self.storage.clone(), self.dtype, sizes, strides, offset)?;
         view.marks = self.marks;
         Ok(view)
     }
 
-    /// The same bytes read as another dtype (`view_as_real` and `view(dtype)` build on this), without marks.
+    /// Returns the same bytes as another dtype, without conjugate and negative bits. `view_as_real` and `view(dtype)`
+    /// use this.
     pub fn reinterpret(
         &self,
         dtype: DType,
@@ -297,8 +304,7 @@ impl Tensor {
         Tensor::from_storage(self.storage.clone(), dtype, sizes, strides, offset)
     }
 
-    /// The same elements in the same order under new sizes, without copying; `None` when the strides do not allow it or the
-    /// numbers of elements differ.
+    /// Returns a view with new sizes of the same elements in the same order; `None` if the strides do not allow it or the numbers of elements differ.
     pub fn view(&self, sizes: &[i64]) -> Option<Tensor> {
         if layout::checked_numel(sizes) != Some(self.numel()) {
             return None;
@@ -312,7 +318,7 @@ impl Tensor {
         })
     }
 
-    /// [`Tensor::view`], or a copy where a view is not possible.
+    /// Returns [`Tensor::view`], or a copy if a view is not possible.
     pub fn reshape(&self, sizes: &[i64]) -> Result<Tensor, TensorError> {
         match self.view(sizes) {
             Some(view) => Ok(view),
@@ -335,7 +341,7 @@ impl Tensor {
         }
     }
 
-    /// The tensor repeated along broadcast dimensions, as a view.
+    /// Returns the tensor repeated along broadcast dimensions, as a view.
     pub fn expand(&self, sizes: &[i64]) -> Result<Tensor, TensorError> {
         let strides = layout::expand_strides(&self.sizes, &self.strides, sizes).ok_or_else(|| TensorError::Expand {
             from: self.sizes.to_vec(),
@@ -352,7 +358,7 @@ impl Tensor {
         })
     }
 
-    /// The tensor itself when it is row-major and carries no marks, else a row-major copy.
+    /// Returns the tensor itself if it is row-major and has no conjugate or negative bit, else a row-major copy.
     pub fn contiguous(&self) -> Result<Tensor, TensorError> {
         if self.is_contiguous() && self.marks.is_none() {
             Ok(self.clone())
@@ -361,12 +367,12 @@ impl Tensor {
         }
     }
 
-    /// A row-major copy.
+    /// Returns a row-major copy.
     pub fn deep_copy(&self) -> Result<Tensor, TensorError> {
         self.converted(self.dtype)
     }
 
-    /// A copy whose dimensions are in the same order (`torch.preserve_format`): with the same strides where the tensor fills its memory without overlap.
+    /// Returns a copy with the same order of dimensions (`torch.preserve_format`). Its strides are the same if the tensor is dense and without overlap.
     pub fn deep_copy_preserving_strides(&self) -> Result<Tensor, TensorError> {
         let strides = layout::elementwise_strides(&[(&self.sizes, &self.strides)], &self.sizes);
         if layout::is_contiguous(&self.sizes, &strides) {
@@ -375,7 +381,7 @@ impl Tensor {
         self.dense_copy(&strides)
     }
 
-    /// A tensor with the elements of this one under `strides`, which fill its memory without gaps; itself when it has them.
+    /// Returns a tensor with the elements of this one and the strides `strides`, which must be dense; the tensor itself if it has them.
     pub fn with_strides(&self, strides: &[i64]) -> Result<Tensor, TensorError> {
         if self.strides[..] == *strides {
             return Ok(self.clone());
@@ -390,7 +396,7 @@ impl Tensor {
         Ok(copy)
     }
 
-    /// The tensor itself when it has `dtype`, else a converted row-major copy.
+    /// Returns the tensor itself if it has `dtype`, else a converted row-major copy.
     pub fn to_dtype(&self, dtype: DType) -> Result<Tensor, TensorError> {
         if self.dtype == dtype {
             Ok(self.clone())
@@ -405,7 +411,8 @@ impl Tensor {
         Ok(out)
     }
 
-    /// The first of those elements that `window`, of the same sizes, has in one place: of dimensions without a stride only the first index.
+    /// Returns a view that contains one element for each position of `window`, a tensor of the same sizes. A dimension in which `window` has stride 0 is
+    /// reduced to its first index.
     pub(crate) fn once(&self, window: &Tensor) -> Result<Tensor, TensorError> {
         let kept = self.sizes.iter().zip(&window.strides);
         let sizes: Dims = kept
@@ -414,8 +421,7 @@ impl Tensor {
         self.as_strided(&sizes, &self.strides, self.offset)
     }
 
-    /// Writes the elements of `src`, broadcast and converted, into this tensor (`Tensor.copy_`). Reading and writing the
-    /// same storage is allowed: the old contents are read.
+    /// Writes the elements of `src`, broadcast and converted, into this tensor (`Tensor.copy_`). Both may share a storage: the old contents are read.
     pub fn copy_(&self, src: &Tensor) -> Result<(), TensorError> {
         let src = src.expand(&self.sizes)?;
         // Equal marks on both sides are none.
@@ -469,9 +475,9 @@ impl Tensor {
         Ok(())
     }
 
-    /// True when both name the same elements in the same order.
-    /// True when both tensors fill ranges of memory without gaps, and the ranges overlap without having the same elements in the same
-    /// places. In-place operators of PyTorch refuse such an operand, and compute where either tensor has gaps.
+    /// Returns true if both tensors are dense and without gaps, and their memory ranges overlap without being identical element by element.
+    ///
+    /// PyTorch's in-place operators refuse such an operand. They accept overlap if either tensor has gaps.
     pub fn partially_overlaps(&self, other: &Tensor) -> bool {
         if !self.shares_storage(other) || self.numel() == 0 || other.numel() == 0 {
             return false;
@@ -500,12 +506,12 @@ impl Tensor {
             && self.strides == other.strides
     }
 
-    /// True when the tensor is its whole storage in row-major order.
+    /// Returns true if the tensor consists of its whole storage in row-major order.
     fn is_whole(&self) -> bool {
         self.offset == 0 && self.is_contiguous() && self.numel() as usize * self.dtype.size() == self.storage.len()
     }
 
-    /// Stores `lanes` (of this tensor's dtype) as elements `start..` in row-major order.
+    /// Stores `lanes`, of this tensor's dtype, as the elements from `start` on in row-major order.
     fn write_chunk(&self, target: &mut [u8], walk: &Walk<'_>, start: usize, lanes: &Lanes) {
         with_element!(self.dtype, T => {
             let lanes = <T as Element>::Lane::of(lanes);
@@ -528,7 +534,7 @@ impl Tensor {
         self.copy_(&Tensor::scalar(self.dtype, value))
     }
 
-    /// The one element of a tensor of one element.
+    /// Returns the element of a one-element tensor.
     pub fn item(&self) -> Result<Scalar, TensorError> {
         if self.numel() != 1 {
             return Err(TensorError::NotOneElement(self.numel()));
@@ -554,7 +560,7 @@ impl Tensor {
         })
     }
 
-    /// The elements in row-major order as they lie in memory. Empty when `T` has not the width of the dtype.
+    /// Returns the stored elements in row-major order. Empty if the width of `T` differs from that of the dtype.
     pub fn to_vec<T: Pod>(&self) -> Vec<T> {
         if size_of::<T>() != self.dtype.size() {
             return Vec::new();
@@ -566,7 +572,7 @@ impl Tensor {
         elements(bytes.get(dense.dense_range()).unwrap_or(&[])).into_owned()
     }
 
-    /// Where the bytes of a row-major tensor are in its storage. A tensor without elements may start anywhere, and has no bytes.
+    /// Returns the range of bytes of a row-major tensor in its storage. A tensor without elements may start anywhere, and has no bytes.
     pub(crate) fn dense_range(&self) -> Range<usize> {
         let size = self.dtype.size();
         match self.numel() as usize * size {
@@ -578,7 +584,7 @@ impl Tensor {
         }
     }
 
-    /// The bytes of the elements in row-major order.
+    /// Returns the bytes of the elements in row-major order.
     pub fn to_bytes(&self) -> Result<Vec<u8>, TensorError> {
         let dense = self.contiguous()?;
         let bytes = dense.storage.bytes();
@@ -586,12 +592,12 @@ impl Tensor {
         Ok(memory::copied(own)?)
     }
 
-    /// The elements in row-major order, converted to `f64`.
+    /// Returns the elements in row-major order, converted to `f64`.
     pub fn to_f64_vec(&self) -> Vec<f64> {
         self.to_dtype(DType::Double).map(|t| t.to_vec()).unwrap_or_default()
     }
 
-    /// The elements in row-major order, converted to `i64`.
+    /// Returns the elements in row-major order, converted to `i64`.
     pub fn to_i64_vec(&self) -> Vec<i64> {
         self.to_dtype(DType::Long).map(|t| t.to_vec()).unwrap_or_default()
     }

@@ -1,9 +1,9 @@
-//! The bytes under tensors.
+//! Storages: the memory of tensors.
 //!
-//! A [`Storage`] is shared by every tensor that aliases it; whether two tensors alias is asked with `Arc::ptr_eq`. Reading
-//! takes a snapshot ([`Storage::bytes`]), writing works on the one owner or, when a snapshot is still held, on a copy that
-//! takes its place. No lock is held while a kernel runs, so nothing can deadlock, and a kernel that reads what it writes
-//! (`x.copy_(x.t())`) sees the old contents throughout.
+//! A [`Storage`] is shared by every tensor that aliases it; `Arc::ptr_eq` compares storages. A read takes a snapshot ([`Storage::bytes`]). A write modifies the
+//! bytes in place or, if a snapshot still exists, a copy that replaces them.
+//!
+//! No lock is held while a kernel runs, so there are no deadlocks. A kernel that reads and writes one storage (`x.copy_(x.t())`) reads only the old contents.
 
 use crate::memory::{self, OutOfMemory};
 use std::fmt;
@@ -11,20 +11,19 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Owned buffers of more than a few bytes start at a multiple of this many: one cache line, one AVX-512 register.
+/// Alignment in bytes of owned buffers of more than a few bytes: one cache line, one AVX-512 register.
 pub const ALIGNMENT: usize = 64;
 
-/// Buffers up to this length need no memory of their own: copying them costs less than counting who shares them. They start at a multiple of
-/// 8 bytes, which is enough for elements of every dtype.
+/// Maximum size in bytes of an inline buffer: copying it is cheaper than reference counting. It is aligned to 8 bytes, which suffices for every dtype.
 const INLINE: usize = 64;
 
-/// Owned bytes. Those of more than [`INLINE`] start at a multiple of [`ALIGNMENT`], but where a vector was taken over that does not.
+/// Owned bytes. A buffer of more than [`INLINE`] bytes is aligned to [`ALIGNMENT`], except for vectors that were taken over unaligned.
 pub struct AlignedBytes {
     memory: Memory,
     len: usize,
 }
 
-/// How many bytes lie before the first multiple of [`ALIGNMENT`] from `data` on: at most as many.
+/// Returns the number of bytes from `data` to the first multiple of [`ALIGNMENT`].
 pub fn aligned_start(data: *const u8) -> usize {
     // `align_offset` may give up (usize::MAX) by its contract; an unaligned buffer is slower, not wrong.
     match data.align_offset(ALIGNMENT) {
@@ -35,7 +34,7 @@ pub fn aligned_start(data: *const u8) -> usize {
 
 enum Memory {
     Inline([u64; INLINE / 8]),
-    /// Over-allocated; it never grows, so `start` stays right wherever the vector moves.
+    /// An over-allocated vector. It never grows, so `start` remains valid when the vector is moved.
     Allocated {
         data: Vec<u8>,
         start: usize,
@@ -43,7 +42,7 @@ enum Memory {
 }
 
 impl AlignedBytes {
-    /// `len` zero bytes. The pages of large buffers are not touched.
+    /// Returns `len` zero bytes. Pages of large buffers remain untouched.
     ///
     /// # Errors
     /// When the allocator refuses.
@@ -59,7 +58,7 @@ impl AlignedBytes {
         Ok(AlignedBytes { memory, len })
     }
 
-    /// No bytes.
+    /// Returns an empty buffer.
     pub(crate) fn empty() -> AlignedBytes {
         AlignedBytes {
             memory: Memory::Inline([0; INLINE / 8]),
@@ -67,7 +66,7 @@ impl AlignedBytes {
         }
     }
 
-    /// The bytes of `data` from `start` on, without a copy where there are more than a few.
+    /// Returns the bytes of `data` from `start` on, copied only if there are few.
     pub fn from_vec(data: Vec<u8>, start: usize) -> AlignedBytes {
         let start = start.min(data.len());
         match data.len() - start {
@@ -86,7 +85,7 @@ impl AlignedBytes {
         }
     }
 
-    /// A copy of `bytes`.
+    /// Returns a copy of `bytes`.
     ///
     /// # Errors
     /// When the allocator refuses.
@@ -96,7 +95,7 @@ impl AlignedBytes {
         Ok(out)
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn as_slice(&self) -> &[u8] {
         match &self.memory {
             Memory::Inline(words) => &bytemuck::cast_slice(words)[..self.len],
@@ -104,7 +103,7 @@ impl AlignedBytes {
         }
     }
 
-    /// The bytes, to be written.
+    /// Returns the bytes, mutably.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         match &mut self.memory {
             Memory::Inline(words) => &mut bytemuck::cast_slice_mut(words)[..self.len],
@@ -116,10 +115,10 @@ impl AlignedBytes {
 /// A read-only source of bytes that a storage can share: a memory-mapped archive, a caller's buffer.
 pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
-/// The contents of a storage at one moment.
+/// An immutable version of the contents of a storage.
 #[derive(Clone)]
 enum Buffer {
-    /// Bytes that no one else has: clones are copies. The second is their number.
+    /// Bytes that are not shared: a clone is a copy. The second field is their number.
     Inline([u64; INLINE / 8], usize),
     Owned(Arc<AlignedBytes>),
     Shared {
@@ -146,7 +145,7 @@ impl Buffer {
     }
 }
 
-/// A snapshot of a storage's bytes; later writes to the storage do not show in it.
+/// A snapshot of a storage's bytes. Later writes to the storage do not change it.
 #[derive(Clone)]
 pub struct Bytes(Buffer);
 
@@ -168,12 +167,12 @@ impl std::ops::Deref for Bytes {
 pub struct Storage {
     buffer: RwLock<Buffer>,
     len: usize,
-    /// Only of storages without contents: whether the contents were requested.
+    /// For storages of unknown contents: whether the contents were accessed.
     touched: Option<AtomicBool>,
 }
 
 impl Storage {
-    /// `len` zero bytes.
+    /// Returns a storage of `len` zero bytes.
     ///
     /// # Errors
     /// When the allocator refuses.
@@ -181,7 +180,7 @@ impl Storage {
         AlignedBytes::zeroed(len).map(Storage::from_owned)
     }
 
-    /// Takes over a buffer.
+    /// Returns a storage that owns the buffer.
     pub fn from_owned(bytes: AlignedBytes) -> Arc<Storage> {
         let len = bytes.len;
         Arc::new(Storage {
@@ -191,9 +190,8 @@ impl Storage {
         })
     }
 
-    /// A storage of `len` bytes that has no contents yet: what a compiler gives to tensors that only exist when the compiled
-    /// program runs. Everything that asks for sizes, strides and aliasing works on it; reading gives zeros and writing does nothing,
-    /// and both are noted ([`Storage::take_touched`]).
+    /// Returns a storage of `len` bytes with unknown contents. A compiler uses it for tensors that only exist at run time. Sizes, strides and aliasing work as
+    /// usual. Reads return zeros and writes have no effect; both are recorded ([`Storage::take_touched`]).
     pub fn unknown(len: usize) -> Arc<Storage> {
         Arc::new(Storage {
             buffer: RwLock::new(Buffer::of(AlignedBytes::empty())),
@@ -202,17 +200,17 @@ impl Storage {
         })
     }
 
-    /// True for a storage made by [`Storage::unknown`].
+    /// Returns true for a storage from [`Storage::unknown`].
     pub fn is_unknown(&self) -> bool {
         self.touched.is_some()
     }
 
-    /// True when the contents of an unknown storage were read or written since the last call.
+    /// Returns true if the contents of an unknown storage were read or written since the last call.
     pub fn take_touched(&self) -> bool {
         self.touched.as_ref().is_some_and(|t| t.swap(false, Ordering::Relaxed))
     }
 
-    /// Notes an access to contents that are not there. True when this is such a storage.
+    /// Records an access to unknown contents. Returns true if the contents of the storage are unknown.
     fn touch(&self) -> bool {
         self.touched
             .as_ref()
@@ -220,7 +218,8 @@ impl Storage {
             .is_some()
     }
 
-    /// Shares `range` of a read-only source; the first write copies. `None` when the source is shorter than that.
+    /// Returns a storage that shares `range`, in bytes, of a read-only source. The first write copies. `None` if the
+    /// range is not within the source.
     pub fn from_shared(source: SharedBytes, range: Range<usize>) -> Option<Arc<Storage>> {
         let len = (*source).as_ref().get(range.clone())?.len();
         Some(Arc::new(Storage {
@@ -230,7 +229,7 @@ impl Storage {
         }))
     }
 
-    /// Shares all of a read-only source, which has `len` bytes and is not read before they are needed; the first write copies.
+    /// Returns a storage that shares all of a read-only source of `len` bytes, which is read on first use. The first write copies.
     pub fn of_whole(source: SharedBytes, len: usize) -> Arc<Storage> {
         let range = 0..len;
         Arc::new(Storage {
@@ -240,10 +239,10 @@ impl Storage {
         })
     }
 
-    /// The bytes themselves, where nothing else holds the storage or a snapshot of it; else the storage.
+    /// Returns the bytes, if the storage is neither shared nor has a snapshot.
     ///
     /// # Errors
-    /// The storage as it was: it is shared, or its bytes belong to a read-only source.
+    /// Otherwise the storage itself. The same holds for bytes of a read-only source.
     pub fn into_owned(storage: Arc<Storage>) -> Result<AlignedBytes, Arc<Storage>> {
         let storage = Arc::try_unwrap(storage)?;
         if storage.is_unknown() {
@@ -268,17 +267,17 @@ impl Storage {
         }))
     }
 
-    /// Number of bytes.
+    /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// True when there are no bytes.
+    /// Returns true if there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The contents as they are now.
+    /// Returns a snapshot of the current contents.
     pub fn bytes(&self) -> Bytes {
         if self.touch() {
             return Bytes(Buffer::of(self.nothing()));
@@ -287,7 +286,7 @@ impl Storage {
         Bytes(self.buffer.read().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
-    /// Lets `read` look at the contents as they are now, without a snapshot. Meant for moments: writers wait.
+    /// Calls `read` with the current contents, without a snapshot. It should be short, because writers wait.
     pub(crate) fn read<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
         if self.touch() {
             return read(self.nothing().as_slice());
@@ -295,7 +294,7 @@ impl Storage {
         read(self.buffer.read().unwrap_or_else(PoisonError::into_inner).as_slice())
     }
 
-    /// Lets `write` change the contents. Copies first where a snapshot is held or the bytes belong to a read-only source.
+    /// Calls `write` to change the contents. They are copied first if a snapshot exists or the bytes belong to a read-only source.
     ///
     /// # Errors
     /// When there is no memory for the copy.
@@ -324,13 +323,12 @@ impl Storage {
         })
     }
 
-    /// Zeros in the place of contents that are not there; fewer where there is no memory for as many, which readers report as too short.
+    /// Returns zeros for unknown contents. There are fewer if memory is short, which readers report.
     fn nothing(&self) -> AlignedBytes {
         AlignedBytes::zeroed(self.len).unwrap_or_else(|_| AlignedBytes::empty())
     }
 
-    /// Takes over the contents of `other` without copying: both share the bytes until one of them is written. False, with
-    /// nothing done, when the lengths differ.
+    /// Shares the contents of `other`, without a copy until one of the two is written. Returns false and does nothing if the lengths differ.
     pub fn adopt(&self, other: &Storage) -> bool {
         if self.len != other.len {
             return false;

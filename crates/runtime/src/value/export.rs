@@ -1,4 +1,4 @@
-//! From the values of running programs back to the constants of modules, identities kept: the inverse of [`import`](crate::value::import).
+//! Conversion of values of running programs to constants of modules: the inverse of [`import`](crate::value::import). Identities are preserved.
 
 use crate::error::TensorError;
 use crate::tensor::Tensor;
@@ -13,62 +13,62 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Why a value has no constant.
+/// The reason why a value cannot be a constant.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ExportError {
-    /// A future: it belongs to the program that runs.
+    /// A future, which exists only in the running program.
     #[error("a future cannot be kept beyond the program that made it")]
     Future,
-    /// An object where there is no module to put it into.
+    /// An object, without a module to contain it.
     #[error("an object of class instances needs a module to live in")]
     Object,
-    /// Containers in containers, too deep, or in a circle.
+    /// Containers that are nested too deeply, or cyclic.
     #[error("containers are nested more than {MAX_NESTING} deep")]
     Depth,
-    /// A tensor that reaches outside of its storage.
+    /// A tensor that is not within its storage.
     #[error(transparent)]
     Tensor(#[from] TensorError),
 }
 
-/// Turns values into constants. What is one tensor, storage, list or dictionary becomes one constant, across all calls of the
-/// same exporter. Bytes are shared and not copied: later writes of the program do not show.
+/// Converts values to constants. A tensor, storage, list or dictionary becomes one constant, across all calls of the same exporter. Bytes are shared and not
+/// copied: later writes of the program do not change the constants.
 #[derive(Default)]
 pub struct Exporter {
     storages: HashMap<usize, Arc<frazil_ir::Storage>>,
-    /// What has been exported, by the address of its identity.
+    /// Exported constants, by the address of the value's identity.
     done: HashMap<usize, Constant>,
-    /// The constants that variables were made of, by the address of the variable.
+    /// The original constants of variables, by the variable's address.
     origins: HashMap<usize, Arc<TensorData>>,
-    /// Whether values are those of a program, whose own tensors never require gradients.
+    /// Whether the values are those of a program, whose own tensors never require gradients.
     of_program: bool,
     objects: HashMap<ObjectId, ObjectValue>,
     /// The numbers of objects, by the address of their identity.
     numbers: HashMap<usize, ObjectId>,
-    /// Objects that are not in the module yet as they are now, in the order of their numbers.
+    /// Objects whose current state has not been stored in the module yet, in the order of their numbers.
     pending: Vec<ObjectId>,
-    /// The number that the next object without one gets.
+    /// The number of the next object without one.
     next_object: u32,
-    /// Keeps what the addresses above name alive, so that no address is used twice.
+    /// Keeps the values at the addresses above alive, so that no address is reused.
     alive: Vec<Value>,
 }
 
 impl Exporter {
-    /// An exporter that has seen nothing.
+    /// Returns an exporter without any values.
     pub fn new() -> Exporter {
         Exporter::default()
     }
 
-    /// The constant of a value without objects.
+    /// Returns the constant of a value without objects.
     ///
     /// # Errors
-    /// When there is a future or an object in it, or it is nested too deep.
+    /// When it contains a future or an object, or is nested too deeply.
     pub fn constant(&mut self, value: &Value) -> Result<Constant, ExportError> {
         self.export(value, false, 0)
     }
 
-    /// An exporter for values of a program that runs on what `importer` made of `module`. Objects keep their numbers, those that the program made
-    /// get the next ones; an unwritten tensor is the constant that it was made from.
+    /// Returns an exporter for values of a program on the objects that `importer` created for `module`. Objects keep their numbers, and new ones get the next
+    /// numbers. An unmodified tensor is exported as its original constant.
     pub fn of_module(module: &Module, importer: &Importer) -> Exporter {
         let mut exporter = Exporter {
             next_object: module.object_count() as u32,
@@ -87,20 +87,21 @@ impl Exporter {
         exporter
     }
 
-    /// The constant of a value that may hold objects, which [`objects`](Self::objects) then brings into the module.
+    /// Returns the constant of a value that may contain objects, which [`objects`](Self::objects) then stores in the
+    /// module.
     ///
     /// # Errors
-    /// When there is a future in it, or it is nested too deep.
+    /// When it contains a future, or is nested too deeply.
     pub fn value(&mut self, value: &Value) -> Result<Constant, ExportError> {
         self.export(value, true, 0)
     }
 
-    /// The object with a number.
+    /// Returns the object with number `id`.
     pub fn find_object(&self, id: ObjectId) -> Option<&ObjectValue> {
         self.objects.get(&id)
     }
 
-    /// The number of an object.
+    /// Returns the number of an object.
     pub fn object(&mut self, object: &ObjectValue) -> ObjectId {
         if let Some(&id) = self.numbers.get(&object.address()) {
             return id;
@@ -117,11 +118,11 @@ impl Exporter {
         self.pending.push(id);
     }
 
-    /// Brings the objects, those that the importer made and those that they reach, into `module` as they are now: each once, at the first call after
-    /// it was met.
+    /// Stores the current state of all objects in `module`: those from the importer, and those reachable from them. Each object is stored once, by the first
+    /// call after it was encountered.
     ///
     /// # Errors
-    /// As [`value`](Self::value).
+    /// See [`value`](Self::value).
     pub fn objects(&mut self, module: &mut Module) -> Result<(), ExportError> {
         let mut done = 0;
         while let Some(&id) = self.pending.get(done) {
@@ -209,8 +210,8 @@ impl Exporter {
         items.iter().map(&mut export).collect()
     }
 
-    /// The constant for a variable: the one that it was made of, if that still says what it is. What tensors of programs have no notion of (whether
-    /// they are trained, how they are quantised) stays as it was.
+    /// Returns the constant for a variable: its original constant, if that is still accurate. Properties that tensors of programs lack (requires_grad,
+    /// quantisation) are preserved.
     fn variable(&mut self, variable: &TensorCell) -> Result<Arc<TensorData>, TensorError> {
         let tensor = variable.get();
         let Some(origin) = self.origins.get(&variable.address()).cloned() else {
@@ -237,7 +238,7 @@ impl Exporter {
         Ok(Arc::new(data))
     }
 
-    /// The constant for a tensor, over the bytes that its storage has now.
+    /// Returns the constant for a tensor, with the current bytes of its storage.
     ///
     /// # Errors
     /// When it does not fit its storage.
@@ -262,7 +263,7 @@ impl Exporter {
     }
 }
 
-/// The bytes that a storage has now, shared: a later write to it copies.
+/// Returns the current bytes of a storage, shared. A later write to the storage copies them.
 pub fn share_bytes(storage: &Storage) -> SharedBytes {
     Arc::new(storage.bytes())
 }

@@ -1,12 +1,12 @@
-//! Values as TorchScript's `str`, `format` and `print` write them: containers like Python, but strings in them without quotes, and
-//! floats with 17 digits and a bare point (`1.`, `0.10000000000000001`), as the C++ runtime does.
+//! The text of values in TorchScript's `str`, `format` and `print`, as in the C++ runtime. Containers are written as in Python, but strings in them have no
+//! quotes. Floats have 17 digits and a bare point (`1.`, `0.10000000000000001`).
 
 use crate::value::Value;
 use frazil_ir::Context;
 use frazil_ir::nesting::with_stack;
 use std::fmt::Write;
 
-/// `str(value)`
+/// Returns `str(value)`.
 pub fn str_of(ctx: &Context, value: &Value) -> String {
     let mut out = String::new();
     write_value(ctx, value, &mut out);
@@ -63,7 +63,7 @@ fn sequence(ctx: &Context, items: &[Value], (open, close): (&str, &str), out: &m
     out.push_str(close);
 }
 
-/// A float as TorchScript's `str` writes it.
+/// Returns the text of a float in TorchScript's `str`.
 pub fn float_text(f: f64) -> String {
     // Whole numbers that an `int` can hold have all their digits; -0.0 loses its sign.
     let whole = f as i64;
@@ -73,7 +73,8 @@ pub fn float_text(f: f64) -> String {
     general(f, 17)
 }
 
-/// C's `%.Ng`: at most `digits` significant digits, without trailing zeros; with an exponent where that is shorter.
+/// Returns the text of C's `%.Ng`: at most `digits` significant digits without trailing zeros, with an exponent if that
+/// is shorter.
 pub fn general(f: f64, digits: usize) -> String {
     if !f.is_finite() {
         return non_finite(f);
@@ -93,7 +94,7 @@ pub fn general(f: f64, digits: usize) -> String {
     trimmed(&format!("{f:.decimals$}"))
 }
 
-/// C's `%.Ne`: one digit, `decimals` decimals, an exponent of at least two digits.
+/// Returns the text of C's `%.Ne`: one digit, `decimals` decimals, an exponent of at least two digits.
 pub fn exponential(f: f64, decimals: usize) -> String {
     if !f.is_finite() {
         return non_finite(f);
@@ -103,7 +104,7 @@ pub fn exponential(f: f64, decimals: usize) -> String {
     format!("{mantissa}{}", exponent_text(exponent.parse().unwrap_or(0)))
 }
 
-/// A sign in front of the digits that `digits` gives of the magnitude.
+/// Returns the sign of `n` followed by the digits that `digits` returns for its magnitude.
 pub fn sign_and_digits(n: i64, digits: impl Fn(u64) -> String) -> String {
     let sign = if n < 0 { "-" } else { "" };
     format!("{sign}{}", digits(n.unsigned_abs()))
@@ -129,7 +130,7 @@ fn non_finite(f: f64) -> String {
 mod tests {
     use super::{exponential, float_text, general};
 
-    /// What `torch.jit` gives for `str(x)`.
+    /// The expected texts are those of `str(x)` in `torch.jit`.
     #[test]
     fn floats_are_written_as_torchscript_writes_them() {
         for (f, text) in [

@@ -1,4 +1,4 @@
-//! Between the constants of modules and the values of running programs, identities kept.
+//! Conversion of constants of modules to values of running programs. Identities are preserved.
 
 use crate::error::TensorError;
 use crate::shape::layout::contiguous_strides;
@@ -13,8 +13,7 @@ use indexmap::IndexMap;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Turns constants into values. What is one tensor, storage, list, dictionary or object there becomes one here, across all
-/// calls of the same importer.
+/// Converts constants to values. A tensor, storage, list, dictionary or object becomes one value, across all calls of the same importer.
 #[derive(Default)]
 pub struct Importer {
     storages: HashMap<usize, Arc<Storage>>,
@@ -22,17 +21,17 @@ pub struct Importer {
     lists: HashMap<usize, ListValue>,
     dicts: HashMap<usize, DictValue>,
     objects: HashMap<ObjectId, ObjectValue>,
-    /// Keeps what the addresses above name alive, so that no address is used twice.
+    /// Keeps the constants at the addresses above alive, so that no address is reused.
     alive: Vec<Constant>,
 }
 
 impl Importer {
-    /// An importer that has seen nothing.
+    /// Returns an importer without any values.
     pub fn new() -> Importer {
         Importer::default()
     }
 
-    /// The value of `c`. Objects are looked up in `module`; without one they have no attributes, and can be told apart only.
+    /// Returns the value of `c`. Objects are looked up in `module`. Without a module, they have no attributes but still distinct identities.
     ///
     /// # Errors
     /// When a tensor does not fit its storage.
@@ -110,11 +109,11 @@ impl Importer {
         })
     }
 
-    /// As [`Importer::value`], with lists and dictionaries that nothing else shares: a program may change them, and makes them again
-    /// whenever it comes by. The tensors in them are the same ones.
+    /// Returns the value like [`Importer::value`], with new lists and dictionaries. A program may modify them, and creates them again on each evaluation. The
+    /// tensors in them are shared.
     ///
     /// # Errors
-    /// As [`Importer::value`].
+    /// See [`Importer::value`].
     pub fn fresh(&mut self, c: &Constant, module: Option<&Module>) -> Result<Value, TensorError> {
         let shared = (std::mem::take(&mut self.lists), std::mem::take(&mut self.dicts));
         let value = self.value(c, module);
@@ -122,7 +121,7 @@ impl Importer {
         value
     }
 
-    /// The object `id` of `module` with all that it reaches.
+    /// Returns the object `id` of `module` with everything reachable from it.
     ///
     /// # Errors
     /// When a tensor does not fit its storage.
@@ -143,12 +142,12 @@ impl Importer {
         Ok(object)
     }
 
-    /// The objects that were made, by their numbers in the module.
+    /// Returns the objects created so far, with their numbers in the module.
     pub fn objects(&self) -> impl Iterator<Item = (ObjectId, &ObjectValue)> {
         self.objects.iter().map(|(id, object)| (*id, object))
     }
 
-    /// The variables that were made, each with its constant.
+    /// Returns the variables created so far, each with its constant.
     pub fn tensors(&self) -> impl Iterator<Item = (&TensorCell, &Arc<TensorData>)> {
         self.alive.iter().filter_map(|constant| {
             let data = constant.as_tensor()?;
@@ -156,7 +155,7 @@ impl Importer {
         })
     }
 
-    /// The variable for a tensor constant; its bytes are shared until it is written.
+    /// Returns the variable for a tensor constant. Its bytes are shared until it is written.
     ///
     /// # Errors
     /// When it does not fit its storage.
@@ -188,7 +187,7 @@ impl Importer {
     }
 }
 
-/// A tensor as an immutable constant over a row-major copy of its elements.
+/// Returns a tensor as an immutable constant with a row-major copy of its elements.
 pub fn tensor_to_constant(t: &Tensor) -> Result<Arc<TensorData>, TensorError> {
     let dense = t.contiguous()?;
     let bytes = dense.to_bytes()?;
@@ -198,7 +197,7 @@ pub fn tensor_to_constant(t: &Tensor) -> Result<Arc<TensorData>, TensorError> {
         .map_err(too_large)
 }
 
-/// A tensor as an immutable constant with the same strides: over a copy of the memory that it addresses.
+/// Returns a tensor as an immutable constant with the same strides and a copy of its memory.
 fn tensor_with_strides(t: &Tensor) -> Result<Arc<TensorData>, TensorError> {
     if *t.strides() == contiguous_strides(t.sizes())[..] {
         return tensor_to_constant(t);
@@ -220,7 +219,7 @@ fn tensor_with_strides(t: &Tensor) -> Result<Arc<TensorData>, TensorError> {
         .map_err(|_| too_large())
 }
 
-/// A value as a constant: what folding puts into graphs. `None` for what has identity beyond its contents (objects, futures).
+/// Returns a value as a constant, as folding inserts it into graphs. `None` for values with an identity beyond their contents (objects, futures).
 pub fn value_to_constant(v: &Value) -> Option<Constant> {
     let all = |items: &[Value]| items.iter().map(value_to_constant).collect::<Option<Vec<_>>>();
     Some(match v {

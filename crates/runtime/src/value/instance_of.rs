@@ -3,11 +3,10 @@
 use crate::value::Value;
 use frazil_ir::{CompilationUnit, Context, TypeId, TypeKind, types};
 
-/// Returns whether `value` is an instance of `ty`, as `isinstance` of TorchScript decides it.
+/// Returns whether `value` is an instance of `ty`, by the rules of TorchScript's `isinstance`.
 ///
-/// `unit` defines the classes and interfaces of the program. `scalar_type` returns the type of a value that is represented otherwise than
-/// its type says (specialisation holds run-time scalars as tensors), and `None` for every other value.
-/// The result is `None` if it depends on an interface or class that `unit` does not define.
+/// `unit` defines the classes and interfaces of the program. `scalar_type` returns the type of a value with a special representation (specialisation represents
+/// run-time scalars as tensors), and `None` for every other value. The result is `None` if it depends on an interface or class that `unit` does not define.
 pub fn is_instance(
     ctx: &Context,
     unit: Option<&CompilationUnit>,
@@ -44,7 +43,7 @@ pub fn is_instance(
     })
 }
 
-/// True if one is true; unknown if none is and one is unknown.
+/// Returns true if one answer is true. Otherwise returns `None` if one is unknown, else false.
 fn any(mut answers: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     answers.try_fold(false, |any, answer| answer.map(|a| any || a))
 }

@@ -18,49 +18,48 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 
-/// A tensor variable: `is` compares its identity, and operators that change sizes or strides in place (`t_`, `squeeze_`,
-/// `resize_`) change it for all holders.
+/// A tensor variable: `is` compares its identity, and operators that change sizes or strides in place (`t_`, `squeeze_`, `resize_`) change it for all owners.
 #[derive(Clone)]
 pub struct TensorCell(Arc<RwLock<Tensor>>);
 
 impl TensorCell {
-    /// A new variable.
+    /// Returns a new variable.
     pub fn new(tensor: Tensor) -> TensorCell {
         TensorCell(Arc::new(RwLock::new(tensor)))
     }
 
-    /// The tensor as it is now.
+    /// Returns the current tensor.
     pub fn get(&self) -> Tensor {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Looks at the tensor as it is now, without another handle on it. `look` must not use the variable.
+    /// Calls `look` with the current tensor, without cloning it. `look` must not use the variable.
     pub(crate) fn with<R>(&self, look: impl FnOnce(&Tensor) -> R) -> R {
         look(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Gives the variable other sizes, strides or storage.
+    /// Replaces the tensor, for example by one with other sizes, strides or storage.
     pub fn set(&self, tensor: Tensor) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = tensor;
     }
 
-    /// True when both are one variable.
+    /// Returns true if both cells are the same variable.
     pub fn is(&self, other: &TensorCell) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// True when there are further handles on the variable than this one.
+    /// Returns true if there are other references to the variable.
     pub fn is_shared(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }
 
-    /// A number that is the same for the same variable while it lives.
+    /// Returns a number that identifies the variable during its lifetime.
     pub fn address(&self) -> usize {
         Arc::as_ptr(&self.0).cast::<()>() as usize
     }
 }
 
-/// The contents of a container. Containers in containers are dropped recursively, and programs nest them as deeply as they like.
+/// The contents of a container. Their drop is iterative, because programs can nest containers arbitrarily deeply.
 struct Contents<T: Default>(T);
 
 impl<T: Default> Drop for Contents<T> {
@@ -78,7 +77,7 @@ pub struct ListValue {
 }
 
 impl ListValue {
-    /// A new list.
+    /// Returns a new list.
     pub fn new(element: TypeId, items: Vec<Value>) -> ListValue {
         ListValue {
             element,
@@ -86,43 +85,43 @@ impl ListValue {
         }
     }
 
-    /// The same list with another type of its elements.
+    /// Returns the same list with another element type.
     pub(crate) fn with_element(&self, element: TypeId) -> ListValue {
         let items = Arc::clone(&self.items);
         ListValue { element, items }
     }
 
-    /// The elements as they are now.
+    /// Returns the current elements.
     pub fn items(&self) -> Vec<Value> {
         self.with(<[Value]>::to_vec)
     }
 
-    /// Looks at the elements.
+    /// Calls `look` with the elements.
     pub fn with<R>(&self, look: impl FnOnce(&[Value]) -> R) -> R {
         look(&self.items.read().unwrap_or_else(PoisonError::into_inner).0)
     }
 
-    /// Changes the elements.
+    /// Calls `change` with the elements, mutably.
     pub fn change<R>(&self, change: impl FnOnce(&mut Vec<Value>) -> R) -> R {
         change(&mut self.items.write().unwrap_or_else(PoisonError::into_inner).0)
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.with(<[Value]>::len)
     }
 
-    /// True when there are no elements.
+    /// Returns true if there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// True when both are one list.
+    /// Returns true if both values are the same list.
     pub fn is(&self, other: &ListValue) -> bool {
         Arc::ptr_eq(&self.items, &other.items)
     }
 
-    /// The address of what it shares: its identity as long as it lives.
+    /// Returns the address of the list, which identifies it during its lifetime.
     pub fn address(&self) -> usize {
         Arc::as_ptr(&self.items).cast::<()>() as usize
     }
@@ -169,7 +168,7 @@ pub struct DictValue {
 }
 
 impl DictValue {
-    /// A new dictionary.
+    /// Returns a new dictionary.
     pub fn new(key: TypeId, value: TypeId, entries: IndexMap<Key, Value>) -> DictValue {
         DictValue {
             key,
@@ -178,28 +177,28 @@ impl DictValue {
         }
     }
 
-    /// The same dictionary with other types of its keys and values.
+    /// Returns the same dictionary with other types of its keys and values.
     pub(crate) fn with_types(&self, key: TypeId, value: TypeId) -> DictValue {
         let entries = Arc::clone(&self.entries);
         DictValue { key, value, entries }
     }
 
-    /// Looks at the entries.
+    /// Calls `look` with the entries.
     pub fn with<R>(&self, look: impl FnOnce(&IndexMap<Key, Value>) -> R) -> R {
         look(&self.entries.read().unwrap_or_else(PoisonError::into_inner).0)
     }
 
-    /// Changes the entries.
+    /// Calls `change` with the entries, mutably.
     pub fn change<R>(&self, change: impl FnOnce(&mut IndexMap<Key, Value>) -> R) -> R {
         change(&mut self.entries.write().unwrap_or_else(PoisonError::into_inner).0)
     }
 
-    /// True when both are one dictionary.
+    /// Returns true if both values are the same dictionary.
     pub fn is(&self, other: &DictValue) -> bool {
         Arc::ptr_eq(&self.entries, &other.entries)
     }
 
-    /// The address of what it shares: its identity as long as it lives.
+    /// Returns the address of the dictionary, which identifies it during its lifetime.
     pub fn address(&self) -> usize {
         Arc::as_ptr(&self.entries).cast::<()>() as usize
     }
@@ -215,7 +214,7 @@ struct ObjectData {
 }
 
 impl ObjectValue {
-    /// A new object of the class with qualified name `class`; one slot an attribute.
+    /// Returns a new object of the class with qualified name `class`. There is one slot per attribute.
     pub fn new(class: SymbolId, slots: Vec<Value>) -> ObjectValue {
         ObjectValue(Arc::new(ObjectData {
             class,
@@ -223,12 +222,12 @@ impl ObjectValue {
         }))
     }
 
-    /// Qualified name of the class.
+    /// Returns the qualified name of the class.
     pub fn class(&self) -> SymbolId {
         self.0.class
     }
 
-    /// The value in slot `index`.
+    /// Returns the value in slot `index`.
     pub fn slot(&self, index: usize) -> Option<Value> {
         self.0
             .slots
@@ -239,7 +238,7 @@ impl ObjectValue {
             .cloned()
     }
 
-    /// Puts a value into slot `index`; false when there is no such slot.
+    /// Sets slot `index`; returns false if there is no such slot.
     pub fn set_slot(&self, index: usize, value: Value) -> bool {
         match self
             .0
@@ -257,31 +256,31 @@ impl ObjectValue {
         }
     }
 
-    /// Replaces all slots, when a cyclic object is built.
+    /// Replaces all slots, for the construction of cyclic objects.
     pub fn set_slots(&self, slots: Vec<Value>) {
         *self.0.slots.write().unwrap_or_else(PoisonError::into_inner) = Contents(slots);
     }
 
-    /// True when both are one object.
+    /// Returns true if both values are the same object.
     pub fn is(&self, other: &ObjectValue) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The address of what it shares: its identity as long as it lives.
+    /// Returns the address of the object, which identifies it during its lifetime.
     pub fn address(&self) -> usize {
         Arc::as_ptr(&self.0).cast::<()>() as usize
     }
 
-    /// All slots as they are now.
+    /// Returns the current values of all slots.
     pub fn slots(&self) -> Vec<Value> {
         self.0.slots.read().unwrap_or_else(PoisonError::into_inner).0.clone()
     }
 }
 
-/// A tuple, or a NamedTuple when its type is one.
+/// A tuple, or a NamedTuple if its type is one.
 #[derive(Clone)]
 pub struct TupleValue {
-    /// The tuple's type; `None` for a plain tuple whose type is that of its elements.
+    /// The tuple's type; `None` for a plain tuple, whose type follows from its elements.
     pub ty: Option<TypeId>,
     /// Elements.
     pub items: Arc<[Value]>,
@@ -294,11 +293,11 @@ pub struct EnumMember {
     pub class: SymbolId,
     /// Name of the member.
     pub name: Arc<str>,
-    /// Its value.
+    /// The value of the member.
     pub value: Value,
 }
 
-/// What a fork gives: a value that is there once its work is done.
+/// The result of a fork: a value that is available after its work has ended.
 #[derive(Clone)]
 pub struct FutureValue(Arc<FutureState>);
 
@@ -308,7 +307,7 @@ struct FutureState {
 }
 
 enum Progress {
-    /// The graph to run and its inputs, until a thread has begun.
+    /// The graph to run and its inputs; `None` after a thread has started.
     Pending(Option<(Arc<Graph>, Vec<Value>)>),
     Done(Result<Value, ExecError>),
 }
@@ -321,22 +320,22 @@ impl FutureValue {
         }))
     }
 
-    /// A future that is not done.
+    /// Returns a future without a result.
     pub fn pending() -> FutureValue {
         FutureValue::with(Progress::Pending(None))
     }
 
-    /// A future that is done once a thread has run `graph` on `inputs`.
+    /// Returns a future that is completed by a thread that runs `graph` on `inputs`.
     pub(crate) fn of_work(graph: Arc<Graph>, inputs: Vec<Value>) -> FutureValue {
         FutureValue::with(Progress::Pending(Some((graph, inputs))))
     }
 
-    /// A future that is done.
+    /// Returns a completed future.
     pub fn done(result: Result<Value, ExecError>) -> FutureValue {
         FutureValue::with(Progress::Done(result))
     }
 
-    /// The work, for who asks first; the result is then to be [completed](Self::complete).
+    /// Returns the work to the first caller, which has to [complete](Self::complete) the future.
     pub(crate) fn claim(&self) -> Option<(Arc<Graph>, Vec<Value>)> {
         match &mut *self.0.progress.lock().unwrap_or_else(PoisonError::into_inner) {
             Progress::Pending(work) => work.take(),
@@ -344,7 +343,7 @@ impl FutureValue {
         }
     }
 
-    /// Sets the result, unless there is one, and wakes those who wait.
+    /// Sets the result if there is none, and wakes waiting threads.
     pub fn complete(&self, result: Result<Value, ExecError>) {
         let mut progress = self.0.progress.lock().unwrap_or_else(PoisonError::into_inner);
         if let Progress::Pending(_) = *progress {
@@ -356,7 +355,7 @@ impl FutureValue {
     /// Waits for the result.
     ///
     /// # Errors
-    /// What the work raised, with the places where it did.
+    /// The exception of the work, with its source locations.
     pub fn wait(&self) -> Result<Value, ExecError> {
         let mut progress = self.0.progress.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -374,7 +373,7 @@ impl FutureValue {
 /// A value of a running program. Cloning is cheap; containers, tensors and objects are shared.
 #[derive(Clone, Default)]
 pub enum Value {
-    /// `None`; also what `prim::Uninitialized` gives.
+    /// `None`; also the result of `prim::Uninitialized`.
     #[default]
     None,
     /// A bool.
@@ -408,17 +407,17 @@ pub enum Value {
 }
 
 impl Value {
-    /// A string.
+    /// Returns a string.
     pub fn str(text: impl AsRef<str>) -> Value {
         Value::Str(Arc::from(text.as_ref()))
     }
 
-    /// A list of integers.
+    /// Returns a list of integers.
     pub fn ints(items: impl IntoIterator<Item = i64>) -> Value {
         Value::List(ListValue::new(types::INT, items.into_iter().map(Value::Int).collect()))
     }
 
-    /// A list of tensors.
+    /// Returns a list of tensors.
     pub fn tensors(items: impl IntoIterator<Item = Tensor>) -> Value {
         Value::List(ListValue::new(
             types::TENSOR,
@@ -426,7 +425,7 @@ impl Value {
         ))
     }
 
-    /// A plain tuple.
+    /// Returns a plain tuple.
     pub fn tuple(items: Vec<Value>) -> Value {
         Value::Tuple(TupleValue {
             ty: None,
@@ -434,7 +433,7 @@ impl Value {
         })
     }
 
-    /// The tensor, if it is one.
+    /// Returns the tensor, if the value is one.
     pub fn as_tensor(&self) -> Option<Tensor> {
         match self {
             Value::Tensor(t) => Some(t.get()),
@@ -442,7 +441,7 @@ impl Value {
         }
     }
 
-    /// The integer, if it is one. Bools are not integers.
+    /// Returns the integer, if the value is one. Bools are not integers.
     pub fn as_int(&self) -> Option<i64> {
         match self {
             Value::Int(i) => Some(*i),
@@ -450,7 +449,7 @@ impl Value {
         }
     }
 
-    /// Returns the bool, if it is one.
+    /// Returns the bool, if the value is one.
     pub fn as_bool(&self) -> Option<bool> {
         match self {
             Value::Bool(b) => Some(*b),
@@ -458,7 +457,7 @@ impl Value {
         }
     }
 
-    /// The number, if it is one.
+    /// Returns the number, if the value is one.
     pub fn as_scalar(&self) -> Option<Scalar> {
         match self {
             Value::Bool(b) => Some(Scalar::Bool(*b)),
@@ -469,7 +468,7 @@ impl Value {
         }
     }
 
-    /// The text, if it is a string.
+    /// Returns the text, if it is a string.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Value::Str(s) => Some(s),
@@ -477,7 +476,7 @@ impl Value {
         }
     }
 
-    /// The elements of a list or tuple.
+    /// Returns the elements of a list or tuple.
     pub fn items(&self) -> Option<Vec<Value>> {
         match self {
             Value::List(l) => Some(l.items()),
@@ -486,7 +485,7 @@ impl Value {
         }
     }
 
-    /// True when both are the same variable: identity for what is mutable, equality for `None`, as Python's `is`.
+    /// Returns the result of Python's `is`: identity for mutable values, equality for `None`.
     pub fn is(&self, other: &Value) -> bool {
         match (self, other) {
             (Value::Tensor(a), Value::Tensor(b)) => a.is(b),
@@ -501,7 +500,7 @@ impl Value {
         }
     }
 
-    /// Python's `==`. Tensors are equal when all their elements are; `None` when two tensors do not compare to one bool.
+    /// Returns the result of Python's `==`. Tensors are equal if all their elements are; `None` if the comparison of two tensors is not a single bool.
     pub fn equals(&self, other: &Value) -> Option<bool> {
         let same = |x: &Value, y: &Value| with_stack(|| x.equals(y).unwrap_or(false));
         let all = |a: &[Value], b: &[Value]| a.len() == b.len() && a.iter().zip(b).all(|(x, y)| same(x, y));
@@ -533,7 +532,7 @@ impl Value {
         })
     }
 
-    /// The type of the value as the program sees it.
+    /// Returns the type of the value in the program.
     pub fn ty(&self, ctx: &Context) -> TypeId {
         match self {
             Value::None => types::NONE,
@@ -620,7 +619,7 @@ impl fmt::Debug for Value {
 mod tests {
     use super::*;
 
-    /// A program may build a linked list of any length.
+    /// A program can build a linked list of any length.
     #[test]
     fn long_chains_are_dropped_and_compared_on_a_small_stack() {
         let work = || {

@@ -1,4 +1,4 @@
-//! The kinds of Python's real numbers, and the tensors without dimensions that hold them in Python's precision.
+//! The kinds of Python's real numbers, and zero-dimensional tensors that represent them with Python's precision.
 
 use crate::value::Value;
 use frazil_ir::DType;
@@ -15,7 +15,7 @@ pub enum NumberKind {
 }
 
 impl NumberKind {
-    /// The dtype of the tensor that holds such a number.
+    /// Returns the dtype of the tensor that represents a number of this kind.
     pub fn dtype(self) -> DType {
         match self {
             NumberKind::Bool => DType::Bool,
@@ -24,7 +24,7 @@ impl NumberKind {
         }
     }
 
-    /// The kind of a value; `None` for values that are no real numbers.
+    /// Returns the kind of a value; `None` for values that are not real numbers.
     pub fn of_value(value: &Value) -> Option<NumberKind> {
         match value {
             Value::Bool(_) => Some(NumberKind::Bool),
@@ -34,7 +34,7 @@ impl NumberKind {
         }
     }
 
-    /// The kind of the number that `item()` reads from a tensor of this dtype; `None` for complex ones.
+    /// Returns the kind of the number that `item()` returns for a tensor of this dtype; `None` for complex dtypes.
     pub fn of_dtype(dtype: DType) -> Option<NumberKind> {
         match dtype {
             DType::Bool => Some(NumberKind::Bool),

@@ -1,4 +1,4 @@
-//! Values as Python's `repr` writes them, tensors as PyTorch's printer does: for messages about the arguments of a call.
+//! The text of values in Python's `repr`, and of tensors as PyTorch prints them, for messages about the arguments of a call.
 
 use crate::tensor::Tensor;
 use crate::value::Value;
@@ -8,23 +8,23 @@ use frazil_ir::{Context, DType};
 use num_complex::Complex64;
 use std::fmt::Write;
 
-/// Elements above which a tensor is printed in part.
+/// Maximum number of elements of a tensor that is printed completely.
 const THRESHOLD: i64 = 1000;
 
-/// Elements at each end of a dimension of a tensor that is printed in part.
+/// Number of elements printed at each end of a dimension of a larger tensor.
 const EDGE: i64 = 3;
 
-/// Columns of a line.
+/// Maximum number of columns of a line.
 const LINE: usize = 80;
 
-/// The text that `repr(value)` has in Python.
+/// Returns Python's `repr(value)`.
 pub fn repr(ctx: &Context, value: &Value) -> String {
     let mut out = String::new();
     write_value(ctx, value, &mut out);
     out
 }
 
-/// The text that `str(value)` has in Python: that of [`repr`], except of strings and devices.
+/// Returns Python's `str(value)`, which differs from [`repr`] for strings and devices.
 pub fn str(ctx: &Context, value: &Value) -> String {
     match value {
         Value::Str(text) => text.to_string(),
@@ -84,7 +84,7 @@ fn sequence(ctx: &Context, items: &[Value], [open, close]: [&str; 2], out: &mut 
     out.push_str(close);
 }
 
-/// The shortest digits that read as `f` again; `point` adds `.0` to whole numbers.
+/// Returns the shortest text that parses as `f`. `point` adds `.0` to whole numbers.
 fn float(f: f64, point: bool) -> String {
     if !f.is_finite() {
         return general(f, 17);
@@ -135,12 +135,12 @@ fn string(text: &str, out: &mut String) {
     out.push(quote);
 }
 
-/// `str.isprintable`: Rust escapes the same characters, and at the start of a text also those that combine with the one before.
+/// Returns Python's `str.isprintable` for a character. Rust escapes the same characters, and at the start of a text also combining ones.
 fn is_printable(c: char) -> bool {
     c == '"' || c == '\'' || format!("a{c}").escape_debug().count() == 2
 }
 
-/// A tensor as PyTorch's printer with its default options writes it.
+/// Returns the text of a tensor as PyTorch prints it with default options.
 fn tensor(tensor: &Tensor) -> String {
     let dtype = tensor.dtype();
     let mut text = "tensor(".to_owned();
@@ -176,18 +176,18 @@ fn tensor(tensor: &Tensor) -> String {
     text + ")"
 }
 
-/// The elements of a tensor as they are printed, in one width.
+/// The printed elements of a tensor, in one width.
 struct Printed {
     strides: Vec<i64>,
-    /// The elements that are shown, in row-major order.
+    /// The printed elements, in row-major order.
     elements: Vec<String>,
-    /// The width that elements take in a line. Some may be wider.
+    /// The width of an element in a line, in characters. Some elements may be wider.
     width: usize,
-    /// Of a tensor that is printed in part, the positions of what is shown, in order.
+    /// For a tensor that is printed in part, the positions of the printed elements in order.
     positions: Option<Vec<i64>>,
 }
 
-/// The real and the imaginary parts of the elements.
+/// Returns the real and the imaginary parts of the elements.
 fn parts(tensor: &Tensor) -> (Vec<f64>, Vec<f64>) {
     let doubles = tensor
         .to_dtype(DType::ComplexDouble)
@@ -201,7 +201,7 @@ fn parts(tensor: &Tensor) -> (Vec<f64>, Vec<f64>) {
         .unzip()
 }
 
-/// Numbers in one notation and width: those of the elements that are finite and not zero.
+/// Returns the texts of numbers in one notation and width, which the finite nonzero numbers determine.
 fn numbers(shown: &[f64]) -> (Vec<String>, usize) {
     let style = FloatStyle::of(shown);
     let counted = shown.iter().filter(|x| x.is_finite() && **x != 0.0);
@@ -259,7 +259,7 @@ impl Printed {
         number.and_then(|n| self.elements.get(n).cloned()).unwrap_or_default()
     }
 
-    /// The part of the tensor at `index`, whose dimensions have the sizes `sizes`.
+    /// Returns the text of the subtensor at `index`, whose sizes are `sizes`.
     fn block(&self, sizes: &[i64], index: &mut Vec<i64>, indent: usize) -> String {
         let Some((&size, inner)) = sizes.split_first() else {
             return self.element(index);
@@ -287,7 +287,7 @@ impl Printed {
     }
 }
 
-/// The elements at `positions`; all, where there are none.
+/// Returns the elements at `positions`, or all elements for `None`.
 fn picked<T: Copy>(all: Vec<T>, positions: Option<&[i64]>) -> Vec<T> {
     match positions {
         Some(positions) => positions
@@ -298,7 +298,7 @@ fn picked<T: Copy>(all: Vec<T>, positions: Option<&[i64]>) -> Vec<T> {
     }
 }
 
-/// The positions of the elements that a tensor printed in part shows.
+/// Returns the positions of the elements that are printed of a tensor that is printed in part.
 fn shown_positions(sizes: &[i64], strides: &[i64]) -> impl Iterator<Item = i64> {
     let mut positions = vec![0];
     for (&size, &stride) in sizes.iter().zip(strides) {
@@ -314,11 +314,11 @@ fn shown_positions(sizes: &[i64], strides: &[i64]) -> impl Iterator<Item = i64> 
 
 /// The notation that PyTorch's printer chooses for the numbers of a tensor.
 enum FloatStyle {
-    /// `3.`
+    /// `3.`.
     Whole,
-    /// `3.1416`
+    /// `3.1416`.
     Fixed,
-    /// `3.1416e+10`
+    /// `3.1416e+10`.
     Scientific,
 }
 
@@ -351,7 +351,7 @@ impl FloatStyle {
 mod tests {
     use super::*;
 
-    /// What Python 3.11 and PyTorch 2.15 print.
+    /// The expected texts are those of Python 3.11 and PyTorch 2.15.
     #[test]
     fn values_print_as_in_python() {
         let ctx = Context::new();
@@ -382,7 +382,7 @@ mod tests {
         assert_eq!(show(Value::tuple(vec![Value::Int(1)])), "(1,)");
     }
 
-    /// What PyTorch 2.15 prints.
+    /// The expected texts are those of PyTorch 2.15.
     #[test]
     fn tensors_print_as_in_pytorch() {
         let floats = |data: &[f32], sizes: &[i64]| tensor(&Tensor::from_f32(data, sizes).expect("fits"));

@@ -8,7 +8,7 @@ use frazil_ir::schema::{Argument, FunctionSchema, TypeHint};
 use frazil_ir::{AttributeKind, ClassDef, ClassKind, Constant, EnumConstant, Span, SymbolId, symbols};
 use std::sync::Arc;
 
-/// A class and the names of its methods' functions, which are looked up once all functions have been read.
+/// A class with the names of its methods' functions, which are looked up after all functions have been read.
 pub(super) struct ClassItem {
     pub(super) def: ClassDef,
     pub(super) methods: Vec<(SymbolId, SymbolId, Span)>,
@@ -120,7 +120,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// Reads `(name : Type = default, *, Type, ...)`; true if it ends with the dots, which stand for any further arguments.
+    /// Reads `(name : Type = default, *, Type, ...)`. Returns true if it ends with dots, which represent any further arguments.
     fn arguments(&mut self) -> Parsed<(Vec<Argument>, bool)> {
         self.cur.expect(b'(', "before the arguments")?;
         let mut out = Vec::new();

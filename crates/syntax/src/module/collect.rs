@@ -1,4 +1,4 @@
-//! Numbering of values with an identity: tensors, storages, and containers that are reached more than once.
+//! Numbering of values with an identity: tensors, storages, and containers that are referenced more than once.
 
 use frazil_ir::nesting::with_stack;
 use frazil_ir::schema::FunctionSchema;
@@ -16,14 +16,14 @@ pub(super) struct StorageUse {
     pub(super) dtype: DType,
 }
 
-/// All values of a module that the text refers to by number, in the order of the numbers. Keys are addresses, since identity matters.
+/// All values of a module that the text refers to by number, in the order of the numbers. Keys are addresses, because identity matters.
 #[derive(Default)]
 pub(super) struct Collected {
     pub(super) tensors: IndexMap<usize, Arc<TensorData>>,
     pub(super) storages: IndexMap<usize, StorageUse>,
-    /// Lists, dictionaries and tuples that are reached more than once; each after those that it contains.
+    /// Lists, dictionaries and tuples that are referenced more than once. Each comes after those that it contains.
     pub(super) shared: IndexMap<usize, Constant>,
-    /// NamedTuples and interfaces, which are printed as their names; each after those that it refers to.
+    /// NamedTuples and interfaces, which are printed as their names. Each comes after those that it refers to.
     pub(super) named_types: IndexSet<TypeId>,
     /// The number of references to each container.
     counts: HashMap<usize, u32>,

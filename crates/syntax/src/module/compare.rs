@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// The first difference of two modules.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Difference {
-    /// The place, from the outside in.
+    /// The location, from the outside in.
     pub place: String,
     /// The difference.
     pub message: String,
@@ -28,9 +28,9 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Compares two modules: classes, functions, graphs and the objects that the roots reach, names, types, source ranges, the bits of every
-/// number, and identity: values that are shared in one must be shared in the other, and only those. Contexts may differ. Values must be
-/// printed with the same names, except for numbers.
+/// Compares two modules: classes, functions, graphs and the objects reachable from the roots, names, types, source ranges, the bits of every number, and
+/// identity. Exactly the values that are shared in one must be shared in the other. Contexts may differ. Values must be printed with the same names, except for
+/// numbers.
 ///
 /// # Errors
 /// The first difference.
@@ -60,7 +60,7 @@ struct Comparer<'m> {
     /// Addresses of tensors, storages and containers that correspond.
     identities: HashMap<usize, usize>,
     backwards: HashMap<usize, usize>,
-    /// The current place; kept when a difference is found.
+    /// The current location; kept when a difference is found.
     place: Vec<String>,
 }
 
@@ -239,7 +239,7 @@ impl<'m> Comparer<'m> {
         }
     }
 
-    /// Returns true if the two were visited before as a pair. An error if one was visited with another.
+    /// Returns true if the two were visited before as a pair. Returns an error if one was visited with another.
     fn identity(&mut self, a: usize, b: usize, what: &str) -> Result<bool, String> {
         match (self.identities.get(&a), self.backwards.get(&b)) {
             (None, None) => {

@@ -64,7 +64,7 @@ pub(super) fn encoding_parameters(ctx: &Context, encoding: &Encoding) -> Constan
     Constant::tuple(ctx, items)
 }
 
-/// Returns the encoding of this name with these parameters, if they are valid for it.
+/// Returns the encoding of this name with these parameters, if these are valid.
 pub(super) fn encoding(name: &str, parameters: &Constant) -> Option<Encoding> {
     let tensor = |c: &Constant| c.as_tensor().map(Arc::clone);
     match (name, parameters.items()?) {

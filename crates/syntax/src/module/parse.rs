@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// Reads a module file. `tensors` returns the bytes that are not in the text.
 ///
 /// # Errors
-/// All errors in the text, with places.
+/// All errors in the text, with their locations.
 pub fn parse_module(ctx: &Arc<Context>, text: &str, tensors: &dyn TensorSource) -> Result<Module, ParseError> {
     parse_module_with(ctx, text, tensors, ParseOptions::default())
 }
@@ -32,7 +32,7 @@ pub fn parse_module(ctx: &Arc<Context>, text: &str, tensors: &dyn TensorSource) 
 /// Reads a module file with options, which apply to the graphs in it.
 ///
 /// # Errors
-/// All errors in the text, with places.
+/// All errors in the text, with their locations.
 pub fn parse_module_with(
     ctx: &Arc<Context>,
     text: &str,
@@ -337,7 +337,7 @@ impl Parser<'_, '_> {
         parse_type(self.cur, self.ctx, &self.env.nominal)
     }
 
-    /// Reads the checksum behind the name of the tensor file, if there is one, and compares it with that of the file.
+    /// Reads the checksum after the name of the tensor file, if there is one, and compares it with that of the file.
     fn belongs_to(&mut self, source: &dyn TensorSource) -> Parsed<()> {
         self.cur.skip_space();
         if !self.cur.eat_word("crc32") {
@@ -369,7 +369,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Returns a name of a file beside this one.
+    /// Reads the name of a file in the same folder.
     fn file_name(&mut self) -> Parsed<String> {
         self.cur.skip_space();
         let start = self.cur.pos;
@@ -462,7 +462,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// Reports uses in `function` that contradict the members of classes and the functions.
+    /// Reports nodes in `function` that contradict the members of classes or the signatures of functions.
     fn verify_members(&mut self, unit: &CompilationUnit, function: FunctionId, spans: &SpanTable) {
         let before = self.cur.sink.len();
         for (index, graph) in unit

@@ -1,4 +1,4 @@
-//! Printing of module files. The order is for readers: types, classes, code, then objects, and the data last.
+//! Printing of module files. The order is meant for readers: types, classes, code, then objects, and the data last.
 
 use super::collect::{Collected, StorageUse};
 use super::parse::last_component;
@@ -27,7 +27,7 @@ pub struct ModulePrintOptions<'a> {
     pub elide_constants_larger_than: Option<usize>,
     /// Name of the file with the bytes of large storages; without one all bytes are in the text.
     pub tensor_file: Option<&'a str>,
-    /// Checksum of that file's tensors, as returned by [`TensorFile::checksum`](super::TensorFile::checksum). A reader refuses a file with another one.
+    /// Checksum of that file's tensors, as returned by [`TensorFile::checksum`](super::TensorFile::checksum). A reader refuses a file with another checksum.
     pub tensor_checksum: Option<u32>,
 }
 
@@ -64,20 +64,20 @@ pub(super) fn is_file_inline(bytes: &[u8]) -> bool {
     bytes.len() <= 64 * INLINE_BYTES && std::str::from_utf8(bytes).is_ok()
 }
 
-/// The place of the bytes of a tensor or storage.
+/// The location of the bytes of a tensor or storage.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// As numbers behind the only tensor on the storage.
+    /// The bytes are printed as numbers after the only tensor on the storage.
     Numbers,
-    /// As bytes in the text.
+    /// The bytes are in the text.
     Text,
     /// The bytes are in the tensor file.
     File,
-    /// Left out.
+    /// The bytes are left out.
     Elided,
 }
 
-/// Returns the place of the bytes of `storage`.
+/// Returns the location of the bytes of `storage`.
 pub(super) fn place(c: &Collected, storage: &StorageUse, options: ModulePrintOptions<'_>) -> Place {
     let mut users = c.tensors.values().filter(|t| Arc::ptr_eq(&t.storage, &storage.storage));
     let bytes = storage.storage.bytes().len();
@@ -166,7 +166,7 @@ struct Printer<'a> {
     ctx: &'a Context,
     module: &'a Module,
     style: Exact<'a>,
-    /// The place of each storage's bytes.
+    /// The location of each storage's bytes.
     places: Vec<Place>,
     options: ModulePrintOptions<'a>,
     out: String,
@@ -217,7 +217,7 @@ impl Printer<'_> {
         let _ = write!(self.out, "{}", display_type(self.ctx, ty, TypeStyle::Exact));
     }
 
-    /// Prints the definitions of names of types that are not classes.
+    /// Prints the definitions of named types that are not classes.
     fn types(&mut self) {
         let collected = self.style.collected;
         if !collected.named_types.is_empty() {

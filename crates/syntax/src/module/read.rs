@@ -1,4 +1,4 @@
-//! Reading module files with the tensors beside them.
+//! Reading module files with their tensor files.
 
 use super::parse::parse_file;
 use super::tensors::{NoTensors, TensorFile, TensorFileError};
@@ -21,7 +21,7 @@ pub enum ReadError {
         #[source]
         source: std::io::Error,
     },
-    /// The tensors beside the text cannot be read.
+    /// The tensor file cannot be read.
     #[error(transparent)]
     Tensors(#[from] TensorFileError),
     /// The text has errors.
@@ -65,7 +65,7 @@ pub fn read_module_with(ctx: &Arc<Context>, path: &Path, options: ParseOptions<'
     Ok(read_module_open(ctx, path, options)?.0)
 }
 
-/// Reads a module file as [`read_module_with`] does. Also returns the files from which the module's tensors are read when they are needed.
+/// Reads a module file as [`read_module_with`] does. Also returns the files from which the module's tensors are read on first use.
 ///
 /// # Errors
 /// If a file cannot be read, or the text has errors.

@@ -1,4 +1,4 @@
-//! The file of large storages: safetensors, from which bytes are read when they are needed.
+//! The file of large storages: safetensors, from which bytes are read on first use.
 
 use crate::dtypes::to_safetensors;
 use frazil_ir::{DType, Device, FileBytes, FileRecord, Storage, TensorData};
@@ -20,7 +20,7 @@ const MOST_HEADER: usize = 100_000_000;
 
 /// The provider of the bytes of a module file's large storages.
 pub trait TensorSource {
-    /// Returns the bytes under `key`, as a storage on `device`.
+    /// Returns the bytes with the key `key`, as a storage on `device`.
     fn storage(&self, key: &str, device: Device) -> Option<Storage>;
 
     /// Returns the recorded checksum of all its tensors, if there is one: see [`TensorFile::checksum`].
@@ -29,7 +29,7 @@ pub trait TensorSource {
     }
 }
 
-/// A source without bytes, for texts that contain all of theirs.
+/// A source without bytes, for texts that contain all bytes themselves.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoTensors;
 
@@ -39,8 +39,8 @@ impl TensorSource for NoTensors {
     }
 }
 
-/// An open safetensors file, of which only the header has been read. Its storages keep it open, and read their bytes when these are needed:
-/// [`FileBytes::is_unchanged`] returns whether all reads so far succeeded.
+/// An open safetensors file, of which only the header has been read. Its storages keep it open, and read their bytes on first use: [`FileBytes::is_unchanged`]
+/// returns whether all reads so far succeeded.
 #[derive(Debug)]
 pub struct TensorFile {
     file: Arc<FileBytes>,
@@ -52,7 +52,7 @@ pub struct TensorFile {
 /// The reason why a tensor file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TensorFileError {
-    /// It cannot be opened or read.
+    /// The file cannot be opened or read.
     #[error("cannot read {path}: {source}")]
     Io {
         /// The file.
@@ -61,7 +61,7 @@ pub enum TensorFileError {
         #[source]
         source: io::Error,
     },
-    /// It is not a safetensors file, or it is damaged.
+    /// The file is not a safetensors file, or is damaged.
     #[error("{path} is not a valid safetensors file: {source}")]
     Format {
         /// The file.
@@ -104,22 +104,22 @@ impl TensorFile {
         &self.file
     }
 
-    /// Returns the dtype, the sizes, and the byte range of the tensor under `key`.
+    /// Returns the dtype, the sizes, and the byte range of the tensor with the key `key`.
     pub fn info(&self, key: &str) -> Option<&TensorInfo> {
         self.metadata.info(key)
     }
 
-    /// Returns the recorded CRC-32 of the tensors: of all bytes behind the header. It was computed when the file was written, and is not checked.
+    /// Returns the recorded CRC-32 of the tensors, which covers all bytes after the header. It was computed when the file was written, and is not checked.
     /// Files of other programs have none.
     pub fn checksum(&self) -> Option<u32> {
         let text = self.metadata.metadata().as_ref()?.get(CHECKSUM)?;
         u32::from_str_radix(text, 16).ok()
     }
 
-    /// Returns the bytes of the tensor under `key`.
+    /// Returns the bytes of the tensor with the key `key`; `None` if there is no such tensor.
     ///
     /// # Errors
-    /// If the file has changed since it was opened. `None` if there is no such tensor.
+    /// If the file has changed since it was opened.
     pub fn read(&self, key: &str) -> Option<io::Result<Vec<u8>>> {
         let bytes = self.file.read(self.range(key)?)?;
         Some(match self.file.is_unchanged() {
@@ -180,8 +180,8 @@ pub fn write_tensors(tensors: &[(String, &TensorData)], out: &mut File) -> io::R
     })
 }
 
-/// Writes a safetensors file with these entries and their checksum to `out`, which is empty, and returns the checksum. The bytes are those of the
-/// `safetensors` crate, which can write to a path only.
+/// Writes a safetensors file with these entries and their checksum to the empty file `out`, and returns the checksum. The bytes are those that the
+/// `safetensors` crate would write, but the crate can only write to a path.
 pub(super) fn write_entries(mut entries: Vec<(String, Entry<'_>)>, out: &mut File) -> Result<u32, SafeTensorError> {
     // As in that crate: by descending alignment, then by name.
     entries.sort_by(|(name, a), (other, b)| b.dtype.cmp(&a.dtype).then_with(|| name.cmp(other)));
@@ -306,7 +306,7 @@ mod tests {
         assert!(file.read("c").is_none() && file.storage("c", Device::CPU).is_none());
     }
 
-    /// No signal ends the process, and wrong numbers are never used.
+    /// No signal kills the process, and wrong numbers are never used.
     #[test]
     fn a_file_that_is_cut_or_rewritten_is_an_error() {
         let folder = tempfile::tempdir().unwrap();

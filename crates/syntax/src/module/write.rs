@@ -45,7 +45,7 @@ pub enum WriteError {
     Nesting {
         /// The file.
         path: PathBuf,
-        /// The place that is nested too deeply.
+        /// The type, value or block that is nested too deeply.
         #[source]
         source: TooDeep,
     },

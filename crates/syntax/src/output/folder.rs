@@ -1,4 +1,4 @@
-//! Folders for the files of one run.
+//! Temporary folders for the files of one run.
 
 use super::temporary::{PREFIX, has_name, remove_leftovers};
 use std::fs::{File, TryLockError};
@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use tempfile::{Builder, TempDir};
 
-/// Maximum number of attempts to create a folder that no other process removes before it is locked.
+/// Maximum number of attempts to create a folder that another process removes before it is locked.
 const ATTEMPTS: usize = 16;
 
 /// A folder in the system's folder for temporary files, which is removed on drop. Leftovers of killed processes are removed by the next process

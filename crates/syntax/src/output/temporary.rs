@@ -1,4 +1,4 @@
-//! Temporary files beside those that they will replace, and removal of leftovers of killed processes.
+//! Temporary files in the folder of the files that they will replace, and removal of leftovers of killed processes.
 //!
 //! A process holds a lock on each temporary file that it writes. The system releases the lock when the process ends in any way. So a temporary file
 //! without a lock is a leftover, and the next process that writes to the folder removes it.
@@ -14,7 +14,7 @@ pub(crate) const PREFIX: &str = ".frazil-";
 /// Maximum number of names in a folder that are examined, so that other files in it do not slow down writing.
 const MAX_NAMES: usize = 10_000;
 
-/// Maximum number of attempts to create a file that no other process removes before it is locked.
+/// Maximum number of attempts to create a file that another process removes before it is locked.
 const ATTEMPTS: usize = 16;
 
 /// Creates and locks a file in `folder`, after removing leftovers there.
@@ -35,7 +35,7 @@ pub(super) fn create_in(folder: &Path) -> io::Result<NamedTempFile> {
     ))
 }
 
-/// Locks a temporary file that was just created. Returns false if another process considered it a leftover before, and removes it.
+/// Locks a temporary file that was just created. Returns false if another process has already treated it as a leftover and removed it.
 pub(crate) fn lock(file: &File) -> bool {
     match file.try_lock() {
         Ok(()) => has_name(file),
@@ -71,7 +71,7 @@ fn builder() -> Builder<'static, 'static> {
     builder
 }
 
-/// Removes the user's own temporary files, or folders if `folders`, in `folder` that are not locked. Failures are ignored.
+/// Removes the user's own unlocked temporary files (or folders, if `folders`) in `folder`. Failures are ignored.
 #[cfg(unix)]
 pub(crate) fn remove_leftovers(folder: &Path, folders: bool) {
     use std::os::unix::fs::{MetadataExt, OpenOptionsExt};

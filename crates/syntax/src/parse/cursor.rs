@@ -1,4 +1,4 @@
-//! The lexer: a position in the text, and the small readers that every parser here shares. Nothing is tokenised ahead or copied.
+//! The lexer: a position in the text, and small readers shared by all parsers. There is no token list, and nothing is copied.
 
 use crate::diagnostics::{Parsed, Reported, Sink};
 use frazil_ir::names::is_name_byte;
@@ -16,7 +16,7 @@ pub(crate) struct Cursor<'a> {
     depth: usize,
     /// Maximum nesting depth of values since this was last set to 0.
     pub(crate) deepest: usize,
-    /// Number of values read since this was last set to 0. References count with all values in their target.
+    /// Number of values read since this was last set to 0. A reference counts as many as its target contains.
     pub(crate) values: u64,
     pub(crate) sink: Sink,
 }
@@ -342,7 +342,7 @@ impl<'a> Cursor<'a> {
         result
     }
 
-    /// Runs `read` with levels counted from 0.
+    /// Runs `read` with its own nesting depth, which starts at 0.
     pub(crate) fn apart<T>(&mut self, read: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         let outside = (std::mem::take(&mut self.depth), self.deepest);
         let result = read(self);
@@ -350,7 +350,7 @@ impl<'a> Cursor<'a> {
         result
     }
 
-    /// Checks that a value with `levels` levels may occur here.
+    /// Checks that a value with `levels` nesting levels is allowed here.
     pub(crate) fn reach(&mut self, levels: usize) -> Parsed<()> {
         self.deepest = self.deepest.max(self.depth + levels);
         if self.depth + levels > MAX_NESTING {
@@ -433,7 +433,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Reads the escape behind a backslash as a byte.
+    /// Reads the escape after a backslash as a byte.
     fn escape(&mut self) -> Parsed<u8> {
         let start = self.pos - 1;
         let b = self.peek();

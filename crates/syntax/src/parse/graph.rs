@@ -1,7 +1,7 @@
-//! Reading graphs.
+//! Reading of graphs.
 //!
-//! Line ends only matter as ends of comments. Tokens replace PyTorch's indentation: `block0(` begins a block of the preceding node, `->`
-//! ends one, `return` ends the graph. After an error, reading continues with the next line.
+//! Line ends only matter as ends of comments. Keywords replace PyTorch's indentation: `block0(` begins a block of the preceding node, `->` ends one, `return`
+//! ends the graph. After an error, reading continues with the next line.
 
 use super::cursor::Cursor;
 use super::inner::GraphAttribute;
@@ -17,7 +17,8 @@ use frazil_ir::{
 };
 use std::sync::Arc;
 
-/// Few texts have shorter nodes on average; unused capacity takes no memory.
+/// Estimated bytes of text per node, for the initial capacity. Few texts have shorter nodes on average, and unused
+/// capacity takes no memory.
 const BYTES_OF_NODE: usize = 48;
 
 /// Options for reading a text.
@@ -25,11 +26,11 @@ const BYTES_OF_NODE: usize = 48;
 pub struct ParseOptions<'c> {
     /// Schemas for checking operators, and for the types of outputs that the text does not state.
     pub catalogue: Option<&'c Catalogue>,
-    /// Runs the verifier on the result, and reports its failures with their places.
+    /// Runs the verifier on the result, and reports its failures with their locations.
     pub verify: bool,
-    /// Assigns nodes without a source range their place in the text itself, so that later errors can refer to it.
+    /// Assigns each node without a source range its location in the text itself, so that later errors can refer to it.
     pub places: bool,
-    /// The name of the text in those places; `<text>` by default.
+    /// The name of the text in those locations; `<text>` by default.
     pub name: Option<&'c str>,
 }
 
@@ -38,13 +39,13 @@ pub struct ParseOptions<'c> {
 pub struct ParsedGraph {
     /// The graph.
     pub graph: Graph,
-    /// Places of its nodes and values in the text.
+    /// Locations of its nodes and values in the text.
     pub spans: SpanTable,
     /// Warnings.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Places of the nodes and values of a graph in the text from which it was read.
+/// Locations of the nodes and values of a graph in the text from which it was read.
 #[derive(Clone, Debug, Default)]
 pub struct SpanTable {
     pub(super) nodes: Vec<Span>,
@@ -52,12 +53,12 @@ pub struct SpanTable {
 }
 
 impl SpanTable {
-    /// Returns the place of the node's kind (or of the results, for a return node).
+    /// Returns the location of the node's kind (or of the results, for a return node).
     pub fn node(&self, node: NodeId) -> Option<Span> {
         self.nodes.get(node.as_u32() as usize).copied().filter(|s| s.end > 0)
     }
 
-    /// Returns the place of the value's definition.
+    /// Returns the location of the value's definition.
     pub fn value(&self, value: ValueId) -> Option<Span> {
         self.values.get(value.as_u32() as usize).copied().filter(|s| s.end > 0)
     }
@@ -72,7 +73,7 @@ impl SpanTable {
         }
     }
 
-    /// Returns a failure of the verifier, or of a pass, as a diagnostic with its place.
+    /// Returns a failure of the verifier, or of a pass, as a diagnostic with its location.
     pub fn locate(&self, failure: &frazil_ir::verify::Failure) -> Diagnostic {
         let span = self.node(failure.node).unwrap_or_default();
         // The lines after the first list the valid alternatives.
@@ -90,7 +91,7 @@ impl SpanTable {
 /// Reads a graph in PyTorch's textual form.
 ///
 /// # Errors
-/// All errors in the text, with places.
+/// All errors in the text, with their locations.
 pub fn parse_graph(ctx: &Arc<Context>, text: &str) -> Result<ParsedGraph, ParseError> {
     parse_graph_with(ctx, text, ParseOptions::default())
 }
@@ -98,7 +99,7 @@ pub fn parse_graph(ctx: &Arc<Context>, text: &str) -> Result<ParsedGraph, ParseE
 /// Reads a graph with options.
 ///
 /// # Errors
-/// All errors in the text, with places.
+/// All errors in the text, with their locations.
 pub fn parse_graph_with(ctx: &Arc<Context>, text: &str, options: ParseOptions<'_>) -> Result<ParsedGraph, ParseError> {
     let mut cur = Cursor::new(text);
     let env = Env::default();
@@ -119,7 +120,7 @@ pub fn parse_graph_with(ctx: &Arc<Context>, text: &str, options: ParseOptions<'_
     }
 }
 
-/// Reports text after a graph.
+/// Reports an error for text after a graph.
 fn end_of_text(cur: &mut Cursor<'_>) {
     let start = cur.pos;
     if cur.eat_word("with") {
@@ -147,13 +148,13 @@ pub(crate) struct GraphParser<'p, 'a> {
     pub(super) graph: Graph,
     pub(super) scopes: Scopes,
     pub(super) spans: SpanTable,
-    /// Kinds, attribute names and words of values' names, so that each is looked up in the context once.
+    /// Kinds, attribute names and words of values' names, with their symbols in the context.
     pub(super) symbols: NameMap<'a, SymbolId>,
     /// The file of the last source range.
     pub(super) file: (&'a str, SymbolId),
     /// The last source range, which adjacent nodes often share.
     pub(super) last_range: (&'a str, Option<SourceRange>),
-    /// Nodes whose kind ends in `_N`, which may refer to a graph behind this one.
+    /// Nodes whose kind ends in `_N`, which may refer to a graph after this one.
     pub(super) candidates: Vec<(&'a str, NodeId)>,
     /// Undefined names that have been reported.
     pub(super) names: Vec<&'a str>,
@@ -161,7 +162,7 @@ pub(crate) struct GraphParser<'p, 'a> {
     pub(super) types: NameMap<'a, TypeId>,
     /// The operands of the current node.
     pub(super) operands: Vec<ValueId>,
-    /// Attributes that refer to graphs behind this one.
+    /// Attributes that refer to graphs after this one.
     pub(super) graph_attributes: Vec<GraphAttribute>,
 }
 
@@ -207,7 +208,7 @@ impl<'p, 'a> GraphParser<'p, 'a> {
         self.spans.values.reserve(nodes);
     }
 
-    /// Reads `graph(...): ... return (...)` and the `with` parts behind it.
+    /// Reads `graph(...): ... return (...)` and the `with` parts after it.
     pub(crate) fn graph(mut self, depth: usize) -> Parsed<(Graph, SpanTable)> {
         self.cur.skip_space();
         if self.cur.at_end() {
@@ -385,7 +386,7 @@ impl<'p, 'a> GraphParser<'p, 'a> {
         }
     }
 
-    /// Reads the results behind `->` or `return`: `(%a, %b)`.
+    /// Reads the results after `->` or `return`: `(%a, %b)`.
     fn results(&mut self, block: BlockId, start: usize) -> Parsed<()> {
         let node = self.graph.return_node(block);
         SpanTable::set(&mut self.spans.nodes, node.as_u32(), Span::new(start, self.cur.pos));
@@ -422,7 +423,8 @@ impl<'p, 'a> GraphParser<'p, 'a> {
         Ok((block, in_braces))
     }
 
-    /// Reads graphs behind this one, `with prim::fork_0 = graph(...)`, `with graph<1> = graph(...)`, as long as a node of this graph refers to them.
+    /// Parses the graphs after this one, `with prim::fork_0 = graph(...)` or `with graph<1> = graph(...)`, up to the first that no node of this graph refers
+    /// to.
     fn subgraphs(&mut self, depth: usize) -> Parsed<()> {
         loop {
             self.cur.skip_space();
@@ -456,7 +458,7 @@ impl<'p, 'a> GraphParser<'p, 'a> {
         }
     }
 
-    /// Reads `= graph(...)` behind a name that began at `start`.
+    /// Reads `= graph(...)` after a name that began at `start`.
     fn subgraph(&mut self, start: usize, depth: usize) -> Parsed<Arc<Graph>> {
         let span = self.cur.span_from(start);
         self.cur.expect(b'=', "behind the name")?;
@@ -476,7 +478,7 @@ impl<'p, 'a> GraphParser<'p, 'a> {
         with_stack(|| Ok(Arc::new(inner.graph(depth + 1)?.0)))
     }
 
-    /// Assigns nodes without a source range their place in the text, if the options require it.
+    /// Assigns each node without a source range its location in the text, if the options require it.
     fn place_nodes(&mut self) {
         if !self.options.places {
             return;

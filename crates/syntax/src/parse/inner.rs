@@ -1,4 +1,4 @@
-//! Graphs in attributes: `foo::bar[body=graph<0>, cases=[graph<1>, graph<2>]]()`, and behind the graph `with graph<0> = graph(...)`.
+//! Graphs in attributes: `foo::bar[body=graph<0>, cases=[graph<1>, graph<2>]]()`, and after the graph `with graph<0> = graph(...)`.
 
 use super::graph::GraphParser;
 use crate::diagnostics::{Parsed, Reported};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub(super) struct GraphAttribute {
     node: NodeId,
     name: SymbolId,
-    /// Whether it is a list, possibly with one element.
+    /// Whether the attribute is a list of graphs, possibly with one element.
     is_list: bool,
     graphs: Vec<(u32, Option<Arc<Graph>>)>,
     span: Span,

@@ -22,13 +22,13 @@ pub(super) struct Output {
 #[derive(Clone, Copy)]
 pub(super) struct Name {
     pub(super) id: ValueName,
-    /// The place of the name with its `%`.
+    /// The location of the name with its `%`.
     pub(super) span: Span,
 }
 
 pub(super) type Outputs = SmallVec<[Output; 2]>;
 
-/// Maximum length of cached types in bytes; longer ones are read each time.
+/// Maximum length of cached types in bytes; longer ones are parsed each time.
 const MAX_KNOWN_TYPE: usize = 256;
 
 impl<'a> GraphParser<'_, 'a> {
@@ -104,7 +104,7 @@ impl<'a> GraphParser<'_, 'a> {
         Ok(Some(ty))
     }
 
-    /// Reads `%name`. Every operand is read here: inlined, its components stay in registers.
+    /// Reads `%name`. It is inlined because it is called for every operand, so that its results stay in registers.
     #[inline(always)]
     pub(super) fn value_name(&mut self) -> Parsed<Name> {
         self.cur.skip_space();
@@ -134,7 +134,7 @@ impl<'a> GraphParser<'_, 'a> {
         Ok(ValueName::of_parts(self.symbol(word), number))
     }
 
-    /// Names `value`; returns the place of another definition that this hides.
+    /// Names `value`; returns the location of another definition of the same name that this one hides.
     pub(super) fn define(&mut self, output: &Output, value: ValueId) -> Option<Span> {
         SpanTable::set(&mut self.spans.values, value.as_u32(), output.name.span);
         self.graph.set_value_name(value, output.name.id);
@@ -333,7 +333,7 @@ impl<'a> GraphParser<'_, 'a> {
         Ok(())
     }
 
-    /// Returns the place of the last definition of a value of this name, in any block.
+    /// Returns the location of the last definition of a value of this name, in any block.
     fn definition_of(&self, name: ValueName) -> Option<Span> {
         let values = (0..self.graph.value_capacity() as u32).rev().map(ValueId::from_u32);
         let mut named = values.filter(|v| self.graph.value_name(*v) == Some(name));

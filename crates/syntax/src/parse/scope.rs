@@ -10,13 +10,13 @@ use std::ops::Range;
 /// A map keyed by names of the text.
 pub(crate) type NameMap<'a, T> = HashMap<&'a str, T, BuildHasherDefault<NameHasher>>;
 
-/// The values of the numbered names of one word, by number: printers number the names of a word consecutively.
+/// The values of the numbered names of one word, by number. Printers number the names of a word consecutively.
 #[derive(Default)]
 struct Table {
     values: Vec<PackedOption<ValueId>>,
     /// Number of bindings, at most twice for each definition.
     bound: usize,
-    /// Whether the table had no capacity for some name, which is in `others`.
+    /// Whether some name did not fit into the table and is in `others`.
     has_others: bool,
 }
 
@@ -34,8 +34,8 @@ impl Table {
     }
 }
 
-/// A word gets a table with the first of its names whose number is in this range. Words with only one name, or with names whose numbers
-/// mean something else, get none.
+/// Range of the numbers for which a word gets a table: if the number of its first name is in the range. Words with only one name, or with numbers of another
+/// meaning, get none.
 const FIRST_NUMBERS: Range<usize> = 8..24;
 
 /// The names of a graph's values by nested block.
@@ -47,7 +47,7 @@ pub(crate) struct Scopes {
     tables: Vec<Table>,
     /// The index in `tables` of the table of a word.
     table_of: HashMap<SymbolId, usize, BuildHasherDefault<NameHasher>>,
-    /// The values of the other names. A name may remain here although a table has room for it by now; it is in one place only.
+    /// The values of the other names. A name is in one place only; it may remain here although a table could now contain it.
     others: HashMap<ValueName, ValueId, BuildHasherDefault<NameHasher>>,
     /// Hidden values of the names that open blocks define, which are restored when the block ends.
     hidden: Vec<(ValueName, PackedOption<ValueId>)>,
@@ -74,7 +74,7 @@ impl Scopes {
         self.starts.len() + 1
     }
 
-    /// Binds `name` to `value`; returns the value to which it was bound before, in this block or around it.
+    /// Binds `name` to `value`; returns the previous value of the name in this block or an enclosing one.
     #[inline]
     pub(crate) fn define(&mut self, name: ValueName, value: ValueId) -> Option<ValueId> {
         let before = self.bind(name, value.into());
@@ -119,7 +119,7 @@ impl Scopes {
         self.tables.get_mut(index)
     }
 
-    /// Makes a table for names of a word, and moves earlier names of the word to it.
+    /// Creates a table for names of a word, and moves earlier names of the word to it.
     #[cold]
     fn new_table(&mut self, word: SymbolId) -> usize {
         let mut table = Table::default();
@@ -135,7 +135,7 @@ impl Scopes {
         self.tables.len() - 1
     }
 
-    /// Binds `name` to `value` and returns the value to which it was bound before.
+    /// Binds `name` to `value` and returns its previous value.
     #[inline]
     fn bind(&mut self, name: ValueName, value: PackedOption<ValueId>) -> Option<ValueId> {
         let Some(number) = name.number().map(|n| n as usize) else {

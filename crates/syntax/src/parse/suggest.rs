@@ -1,6 +1,7 @@
 //! "Did you mean": the nearest of several names.
 
-/// Maximum length of names that are compared, which takes quadratic time; longer names are rarely typed by hand.
+/// Maximum length of names that are compared, because comparison takes quadratic time; longer names are rarely typed by
+/// hand.
 const MAX_LENGTH: usize = 64;
 
 /// Returns the candidate with the smallest edit distance to `name`, if that is small relative to its length.

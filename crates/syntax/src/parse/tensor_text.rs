@@ -1,7 +1,7 @@
 //! Reading tensors as PyTorch prints small ones: ` 0.1000  0.2000 [ CPUFloatType{2} ]`, `{5}`.
 //!
-//! Such a text shows four or six digits. The tensor gets exactly the written numbers. If it is not printed back identically, or if this
-//! reader does not support the layout (several groups of columns), the text is kept and the value counts as elided.
+//! Such a text has four or six digits. The tensor gets exactly the written numbers. If it is not printed back identically, or the layout is not supported
+//! (several groups of columns), the text is stored and the value counts as elided.
 
 use crate::print::tensor;
 use frazil_ir::{
@@ -20,7 +20,7 @@ pub(crate) struct Suffix {
     body: usize,
 }
 
-/// Maximum length of a tensor's end in bytes; searching further would take time at every bracket of the text.
+/// Maximum length of a tensor's suffix in bytes. A longer search would take time at every bracket of the text.
 const MAX_SUFFIX: usize = 256;
 
 /// Returns the printed tensor at the start of `text`, if there is one.

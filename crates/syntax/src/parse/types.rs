@@ -229,7 +229,7 @@ impl Types<'_, '_> {
         Ok(Some(self.ctx.symbol(name)))
     }
 
-    /// Reads an opening bracket: printed graphs have round ones where annotations have square ones.
+    /// Reads an opening bracket, which is round in printed graphs and square in annotations.
     fn brackets(&mut self) -> Parsed<(u8, u8)> {
         match self.cur.peek() {
             b'(' => Ok((b'(', b')')),

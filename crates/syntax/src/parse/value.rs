@@ -14,7 +14,7 @@ use num_complex::Complex64;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// The definitions that names and numbers in a text refer to.
+/// The definitions to which names and numbers in a text refer.
 #[derive(Default)]
 pub(crate) struct Env {
     /// Nominal types by name.
@@ -38,9 +38,9 @@ pub(crate) struct Env {
 pub(crate) enum Value {
     Constant(Constant),
     Type(TypeId),
-    /// `{5}`: a tensor of one element, whose type is stated elsewhere.
+    /// `{5}`: a tensor of one element, whose type is elsewhere in the text.
     Boxed(Constant),
-    /// A value that is mentioned but not contained in the text.
+    /// A value that is omitted in the text.
     Elided,
 }
 
@@ -238,7 +238,7 @@ impl Values<'_, '_> {
         })
     }
 
-    /// Returns an integer, a real or a complex number.
+    /// Reads an integer, a real or a complex number.
     fn number(&mut self) -> Parsed<Constant> {
         let start = self.cur.pos;
         let text = self.cur.number();
@@ -346,7 +346,7 @@ impl Values<'_, '_> {
         }
     }
 
-    /// Returns a member of an enumeration (`__torch__.Color.RED`) or a type.
+    /// Reads a member of an enumeration (`__torch__.Color.RED`) or a type.
     fn enum_or_type(&mut self, start: usize, name: &str) -> Parsed<Value> {
         if let Some((class, member)) = name.rsplit_once('.')
             && self.cur.peek() != b'['

@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Options for printing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrintOptions {
-    /// Source ranges behind nodes: `# model.py:10:5`.
+    /// Prints source ranges after nodes: `# model.py:10:5`.
     pub source_ranges: bool,
     /// Tensors with more elements than this are printed as `<Tensor>`, as PyTorch prints all but small ones.
     pub elide_constants_larger_than: Option<usize>,
@@ -54,7 +54,7 @@ pub fn print_graph_with(graph: &Graph, options: PrintOptions) -> String {
     out
 }
 
-/// Maximum indentation in characters: without it, the text of nested blocks would grow with the square of their depth.
+/// Maximum indentation in characters. Without it, the text of nested blocks would grow with the square of their depth.
 pub(crate) const MAX_INDENT: usize = 256;
 
 /// Appends `graph`, then the graphs in attributes of its nodes, recursively.
@@ -125,7 +125,7 @@ struct Printer<'a> {
     types: HashMap<TypeId, String, BuildHasherDefault<NameHasher>>,
     options: PrintOptions,
     style: &'a dyn Style,
-    /// Graphs to be printed behind this one: bodies of nodes, with the node, and graphs in other attributes.
+    /// Graphs to be printed after this one: bodies of nodes, with the node, and graphs in other attributes.
     groups: Vec<(Option<NodeId>, Arc<Graph>)>,
     out: &'a mut String,
 }
@@ -141,7 +141,7 @@ impl Printer<'_> {
         self.out.push_str(")\n");
     }
 
-    /// Prints all nodes, without recursion, since nesting may be deep.
+    /// Prints all nodes, without recursion, because nesting may be deep.
     fn nodes(&mut self) {
         enum Step {
             Nodes(Option<NodeId>),
@@ -268,7 +268,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Prints a reference to a graph in an attribute, which follows behind this one. PyTorch prints `<Graph>`.
+    /// Prints a reference to a graph in an attribute, which is printed after this one. PyTorch prints `<Graph>`.
     fn inner_graph(&mut self, graph: &Arc<Graph>) {
         let _ = write!(self.out, "graph<{}>", self.groups.len());
         self.groups.push((None, graph.clone()));

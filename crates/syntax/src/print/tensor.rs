@@ -185,7 +185,7 @@ fn matrix(values: &[f64], rows: usize, columns: usize, indent: usize, out: &mut 
     }
 }
 
-/// Prints matrices in sequence, the first dimension varying fastest.
+/// Prints matrices in sequence, with the first dimension varying fastest.
 fn slices(values: &[f64], outer: &[usize], rows: usize, columns: usize, out: &mut String) {
     let mut index = vec![0; outer.len()];
     for n in 0..outer.iter().product::<usize>() {

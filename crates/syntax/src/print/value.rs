@@ -27,7 +27,7 @@ pub(crate) trait Style {
 /// PyTorch's style.
 #[derive(Default)]
 pub(crate) struct Plain {
-    /// Maximum number of elements of printed tensors; PyTorch has an additional limit of its own.
+    /// Maximum number of elements of printed tensors. PyTorch's own limit applies, too.
     pub(crate) elide: Option<usize>,
 }
 
@@ -151,7 +151,7 @@ impl Values<'_> {
         }
     }
 
-    /// Appends a list, dictionary or tuple, annotated if the reader could not infer its type.
+    /// Appends a list, dictionary or tuple, with an annotation if the reader could not infer its type.
     fn compound(&self, value: &Constant, wanted: Option<TypeId>, out: &mut String) {
         let ty = value.ty(self.ctx);
         let wanted = wanted.map(|w| match self.ctx.type_kind(w) {

@@ -1,4 +1,4 @@
-//! The bytes of an archive: a file that is read piece by piece, or a buffer.
+//! The bytes of an archive: a file that is read in pieces, or a buffer in memory.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -11,7 +11,7 @@ use frazil_ir::{Device, FileBytes, FileRecord, Storage};
 
 use super::error::ArchiveError;
 
-/// Bytes that several owners share. Cloning is a reference count.
+/// Shared, reference-counted bytes. Cloning increments a reference count.
 #[derive(Clone)]
 pub struct SharedBytes(Owner);
 
@@ -22,7 +22,7 @@ enum Owner {
 }
 
 impl SharedBytes {
-    /// The file at `path`, which is read when its bytes are needed.
+    /// Returns the file at `path`, which is read when its bytes are needed.
     ///
     /// # Errors
     /// When the file cannot be opened.
@@ -34,10 +34,10 @@ impl SharedBytes {
         SharedBytes::of_file(file, path)
     }
 
-    /// The open file, which is read when its bytes are needed; `path` is for messages.
+    /// Returns the open file, which is read when its bytes are needed; `path` is for messages.
     ///
     /// # Errors
-    /// When the system does not say what the file is.
+    /// When the file's metadata cannot be read.
     pub fn of_file(file: File, path: &Path) -> Result<SharedBytes, ArchiveError> {
         let file = FileBytes::new(file, path).map_err(|source| ArchiveError::Io {
             path: path.to_owned(),
@@ -46,7 +46,7 @@ impl SharedBytes {
         Ok(SharedBytes(Owner::File(Arc::new(file))))
     }
 
-    /// Number of bytes.
+    /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         match &self.0 {
             Owner::Memory(bytes) => bytes.len(),
@@ -54,17 +54,17 @@ impl SharedBytes {
         }
     }
 
-    /// True when there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether all bytes that were wanted so far could be read as they were when the file was opened; see [`FileBytes`].
+    /// Returns whether every read so far found the file unchanged since it was opened; see [`FileBytes`].
     pub fn is_whole(&self) -> bool {
         self.file().is_none_or(|file| file.is_unchanged())
     }
 
-    /// The bytes in `range`; `None` when it reaches beyond the end.
+    /// Returns the bytes in `range`; `None` when it reaches beyond the end.
     pub fn read(&self, range: Range<usize>) -> Option<Cow<'_, [u8]>> {
         match &self.0 {
             Owner::Memory(bytes) => bytes.get(range).map(Cow::Borrowed),
@@ -72,7 +72,7 @@ impl SharedBytes {
         }
     }
 
-    /// The file that they are read from, unless they are in memory.
+    /// Returns the underlying file; `None` for a buffer in memory.
     pub fn file(&self) -> Option<&Arc<FileBytes>> {
         match &self.0 {
             Owner::Memory(_) => None,
@@ -80,7 +80,7 @@ impl SharedBytes {
         }
     }
 
-    /// The bytes in `range` as a storage, which reads them when it needs them; `None` when the range reaches beyond the end.
+    /// Returns the bytes in `range` as a storage, which reads the file on first access; `None` when the range reaches beyond the end.
     pub(crate) fn storage(&self, range: Range<usize>, device: Device) -> Option<Storage> {
         Some(match &self.0 {
             Owner::Memory(bytes) => {
@@ -93,7 +93,7 @@ impl SharedBytes {
     }
 }
 
-/// A part of a buffer.
+/// A range of a buffer.
 struct Window {
     bytes: Arc<Vec<u8>>,
     range: Range<usize>,
@@ -117,14 +117,14 @@ impl std::fmt::Debug for SharedBytes {
     }
 }
 
-/// Bytes that are read at once for the next reads: entries of directories are small.
+/// Bytes that one read from the file fetches ahead of the request: entries of directories are small.
 const AHEAD: usize = 16 << 10;
 
-/// Reads [`SharedBytes`] from a place on. A clone is at the same place.
+/// A reader over [`SharedBytes`] with a position. A clone starts at the same position.
 pub(super) struct Cursor {
     bytes: SharedBytes,
     at: u64,
-    /// What has been read ahead, and where it begins.
+    /// Offset and contents of the bytes that were read ahead.
     ahead: (u64, Vec<u8>),
 }
 

@@ -1,9 +1,9 @@
 //! The debug records of an archive: which line of the original Python program a piece of its code came from.
 //!
-//! Beside every `code/x.py` lies `code/x.py.debug_pkl`, a pickled table of rows `(offset, range, tag)` sorted by the byte offset in `x.py` at which
-//! the row begins to hold. A range is `(source, start, end)` with character offsets into the source's text, and a source is `(text, file name,
-//! first line)`. Since PyTorch 1.11 texts and names are indices into a table of strings that stands in front; before that, and in the order
-//! `(offset, tag, range)` or `(offset, range)`, they were in place. All three are read.
+//! Every `code/x.py` has a record `code/x.py.debug_pkl`: a pickled table of rows `(offset, range, tag)`. Rows are sorted by the byte offset in `x.py` from
+//! which they apply. A range is `(source, start, end)` with character offsets into the source's text, and a source is `(text, file name, first line)`. Since
+//! PyTorch 1.11, texts and names are indices into a table of strings at the start. Older files contain the strings inline, with rows `(offset, tag, range)` or
+//! `(offset, range)`. All three layouts are read.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::error::ArchiveError;
 use super::pickle::{Pickle, PickleId, PickleValue};
 
-/// A place in the original Python program.
+/// A position in the original Python program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourcePlace {
     /// The file as PyTorch recorded it; empty for code that no file contained.
@@ -44,7 +44,7 @@ pub struct SourceMap {
     pieces: Vec<SourcePiece>,
 }
 
-/// Bytes of original text that are kept for each byte of a table. Lines are shared in it, so that a small one can speak of much text.
+/// Maximum bytes of original text that are kept for each byte of a table. Tables share lines, so a small table can refer to much text.
 const MAX_EXPANSION: usize = 64;
 
 /// The first element of a table whose strings are in a table of their own.
@@ -72,23 +72,23 @@ impl SourceMap {
         .read()
     }
 
-    /// The original place of the code at byte `offset` of the code file, if the table says so.
+    /// Returns the original position of the code at byte `offset` of the code file, if the table has one.
     pub fn find(&self, offset: u64) -> Option<&SourcePlace> {
         let after = self.offsets.partition_point(|&start| start <= offset);
         self.places.get(after.checked_sub(1)?)
     }
 
-    /// The pieces of the original program that rows speak of.
+    /// Returns the pieces of the original program that rows refer to.
     pub fn pieces(&self) -> &[SourcePiece] {
         &self.pieces
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether the table has no rows.
+    /// Returns whether the table has no rows.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
@@ -99,12 +99,12 @@ struct Reader<'a> {
     pickle: &'a Pickle,
     /// The table of strings, in the layout that has one.
     strings: Option<&'a [PickleId]>,
-    /// File names met so far, so that each is allocated once.
+    /// File names read so far; each is allocated once.
     files: Vec<(PickleId, Arc<str>)>,
-    /// Sources met so far, and what is known of them.
+    /// Sources read so far.
     sources: HashSet<PickleId>,
     pieces: Vec<SourcePiece>,
-    /// How many more bytes of text may be kept.
+    /// Number of bytes of text that may still be stored.
     text_left: usize,
 }
 
@@ -165,7 +165,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Keeps a source's text, if there is room for it.
+    /// Stores a source's text, if the limit on its size allows it.
     fn keep_text(&mut self, file: &Arc<str>, first_line: u32, text: PickleId) -> Result<(), ArchiveError> {
         let mut whole = String::new();
         let mut is_complete = true;
@@ -186,7 +186,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Visits the strings that make up a source text.
+    /// Visits the strings of a source text.
     fn each_piece(&self, text: PickleId, mut visit: impl FnMut(&str)) -> Result<(), ArchiveError> {
         match self.strings {
             None => visit(self.string(text, "a source text")?),
@@ -199,7 +199,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// How many lines of the source's text begin before byte `start`, and how far after the last such beginning it lies.
+    /// Returns the number of lines that begin before byte `start` of the source's text, and the distance in bytes from the last line start to `start`.
     fn line_and_column(&self, text: PickleId, start: u64) -> Result<(u64, u32), ArchiveError> {
         let mut lines = 0;
         // How many bytes of the current line lie before the piece at hand.
@@ -219,7 +219,7 @@ impl<'a> Reader<'a> {
         Ok((lines, u32::try_from(column).unwrap_or(u32::MAX)))
     }
 
-    /// The indices of the strings that make up a source text: a list of integers, written through `build_intlist`.
+    /// Returns the indices of the strings of a source text: a list of integers, written through `build_intlist`.
     fn indices(&self, text: PickleId) -> Result<&'a [PickleId], ArchiveError> {
         let list = match self.pickle.value(text) {
             PickleValue::Call { args, .. } => match self.elements(*args, "arguments")? {

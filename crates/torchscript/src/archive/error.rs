@@ -1,4 +1,4 @@
-//! What can be wrong with an archive, and where.
+//! Errors of reading an archive, with their locations.
 
 use std::path::PathBuf;
 
@@ -12,9 +12,9 @@ pub enum ArchiveError {
     /// The file could not be opened or read.
     #[error("cannot read `{}`: {source}", path.display())]
     Io {
-        /// The file that was asked for.
+        /// The file that was requested.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// The current thread's budget is exceeded.
@@ -23,7 +23,7 @@ pub enum ArchiveError {
     /// The bytes are not a zip archive, or its directory is damaged.
     #[error("not a readable zip archive ({length} bytes): {reason}")]
     NotAnArchive {
-        /// What the directory's reader objected to.
+        /// The error message of the zip reader.
         reason: String,
         /// The length of the input in bytes.
         length: usize,
@@ -41,25 +41,26 @@ pub enum ArchiveError {
     Entry {
         /// The entry's name.
         entry: String,
-        /// Where the entry's local header is said to be in the file.
+        /// Offset of the entry's local header in the file, according to the directory.
         offset: u64,
         /// What is wrong with it.
         reason: String,
     },
-    /// An entry's name is absolute, climbs out of the archive, is no UTF-8, or lies outside the top directory.
+    /// An entry's name is absolute, contains `..` that leaves the archive, is not UTF-8, or is outside the top
+    /// directory.
     #[error("archive entry name {name:?} is not allowed: {reason}")]
     EntryName {
         /// The name as the directory has it.
         name: String,
-        /// Which rule it breaks.
+        /// The rule that the name violates.
         reason: &'static str,
     },
-    /// An entry that every archive of this kind has is not there.
+    /// A required entry is missing.
     #[error("the archive has no entry `{entry}`: {hint}")]
     Missing {
-        /// The name that was looked for.
+        /// The name of the missing entry.
         entry: String,
-        /// What that usually means.
+        /// The usual cause.
         hint: &'static str,
     },
     /// A bound of [`Limits`](super::Limits) is exceeded.
@@ -74,40 +75,40 @@ pub enum ArchiveError {
         /// The value found.
         found: u64,
     },
-    /// A pickle that is malformed, or that asks for something that archives never need.
+    /// A pickle that is malformed, or that contains an opcode or global that archives never need.
     #[error("archive entry `{entry}`: {source}")]
     Pickle {
         /// The pickle's entry name.
         entry: String,
-        /// What is wrong, with its offset.
+        /// The error, with its offset.
         source: PickleError,
     },
-    /// A pickle that is well formed but does not describe what is expected in its place.
+    /// A well-formed pickle with a value of the wrong kind.
     #[error("archive entry `{entry}`, pickle byte {offset}: expected {expected}, found {found}")]
     Unexpected {
         /// The pickle's entry name.
         entry: String,
-        /// The offset of the opcode that made the value.
+        /// Offset in bytes of the opcode that created the value.
         offset: usize,
-        /// What should stand there.
+        /// Description of the expected value.
         expected: String,
-        /// What stands there.
+        /// Description of the actual value.
         found: String,
     },
-    /// A text entry is no UTF-8.
+    /// A text entry is not UTF-8.
     #[error("archive entry `{entry}`: invalid UTF-8 at byte {offset}")]
     Utf8 {
         /// The entry's name.
         entry: String,
-        /// The offset of the first byte that is no UTF-8.
+        /// The offset in bytes of the first byte that is not UTF-8.
         offset: usize,
     },
-    /// The format version is none that current PyTorch reads.
+    /// The format version is not one that current PyTorch reads.
     #[error("archive entry `{entry}`: {reason}")]
     Version {
-        /// The entry that states it.
+        /// The entry that contains the version.
         entry: String,
-        /// What it says and what can be read.
+        /// The version in the file, and the supported versions.
         reason: String,
     },
 }

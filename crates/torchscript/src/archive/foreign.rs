@@ -1,13 +1,13 @@
-//! Files that are taken for TorchScript archives and are something else, by name, with what to do about them.
+//! Detection of other file formats that users pass as TorchScript archives, with advice for each.
 
 use super::error::ArchiveError;
 
-/// What a file is that is no TorchScript archive.
+/// A known file format that is not a TorchScript archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Foreign {
     /// The kind of file, with its article.
     pub what: &'static str,
-    /// How to get what is wanted.
+    /// How to convert the file.
     pub advice: &'static str,
 }
 
@@ -17,10 +17,10 @@ impl From<Foreign> for ArchiveError {
     }
 }
 
-/// How an archive is written from the model in Python.
+/// Advice: how to write an archive from the model in Python.
 const SAVE_IN_PYTHON: &str = "load the model in Python, and write a TorchScript archive of it with torch.jit.script(model).save(PATH) or torch.jit.trace(model, inputs).save(PATH)";
 
-/// How to go on with tensors that have no code.
+/// Advice for files with tensors and without code.
 const TENSORS_ONLY: &str = "it holds tensors and no code: build the model in Python, load them into it with load_state_dict, and write a TorchScript archive with \
      torch.jit.script(model).save(PATH); or load them into a model that has the code, with Model::load_state_dict";
 
@@ -34,10 +34,10 @@ const LEGACY: Foreign = Foreign {
     advice: "load it in Python with torch.load; a model is then written as a TorchScript archive with torch.jit.script(model).save(PATH)",
 };
 
-/// As many first bytes tell all kinds.
+/// Number of bytes from the start of a file that suffices to detect every format.
 pub const HEAD: usize = 512;
 
-/// The bytes that files of known kinds have at an offset.
+/// Signatures of known formats: offset in bytes, expected bytes, format.
 const SIGNATURES: &[(usize, &[u8], Foreign)] = &[
     (0, b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19", LEGACY),
     (4, b"PTMF", MOBILE_FLATBUFFER),
@@ -139,7 +139,7 @@ const SIGNATURES: &[(usize, &[u8], Foreign)] = &[
     ),
 ];
 
-/// What a file is that begins with these bytes; `None` for zip files, for text, and for what is not known.
+/// Returns the format of a file from its first bytes; `None` for zip files, text and unknown formats.
 pub fn of_bytes(bytes: &[u8]) -> Option<Foreign> {
     if bytes.is_empty() {
         return Some(Foreign {
@@ -174,7 +174,7 @@ pub fn of_bytes(bytes: &[u8]) -> Option<Foreign> {
     }
 }
 
-/// A message of Protocol Buffers whose first field is the version of ONNX's format, and whose next one is a field of a model.
+/// Returns true for a Protocol Buffers message whose first field is ONNX's format version and whose second field belongs to an ONNX model.
 fn is_onnx(bytes: &[u8]) -> bool {
     const PRODUCER: u8 = 0x12;
     const PRODUCER_VERSION: u8 = 0x1a;
@@ -186,13 +186,13 @@ fn is_onnx(bytes: &[u8]) -> bool {
     )
 }
 
-/// The length of a JSON object, and its beginning.
+/// Returns true if the bytes start with the length of a JSON object and the beginning of that object.
 fn is_safetensors(bytes: &[u8]) -> bool {
     let length = bytes.first_chunk::<8>().map(|length| u64::from_le_bytes(*length));
     length.is_some_and(|length| length < 1 << 32) && bytes.get(8..10) == Some(b"{\"")
 }
 
-/// What a zip file with entries of these names is, unless it looks like a TorchScript archive.
+/// Returns the format of a zip file with entries of these names; `None` if it looks like a TorchScript archive.
 pub fn of_entries(names: &[&str]) -> Option<Foreign> {
     let ends = |end: &str| {
         let is = |name: &str| {

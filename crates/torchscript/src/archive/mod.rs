@@ -1,6 +1,6 @@
 //! `.pt` archives: a zip file of source code, pickled objects and raw tensor data.
 //!
-//! All records lie in one top directory:
+//! All records are in one top directory:
 //!
 //! | record | content |
 //! | --- | --- |
@@ -34,7 +34,7 @@ use zip::ZipDirectory;
 /// The format versions that current PyTorch reads.
 const SUPPORTED_VERSIONS: std::ops::RangeInclusive<u64> = 1..=10;
 
-/// An open archive. Nothing but the zip directory and the version has been read.
+/// An open archive. Only the zip directory and the version are read when it is opened.
 #[derive(Debug)]
 pub struct Archive {
     directory: ZipDirectory,
@@ -69,37 +69,38 @@ impl Archive {
         Ok(Archive { directory, version })
     }
 
-    /// All of the archive's bytes.
+    /// Returns all of the archive's bytes.
     pub fn file(&self) -> &SharedBytes {
         self.directory.file()
     }
 
-    /// Bytes that reading the archive may need beside its weights: 20 times its own, and 32 MiB. Compressed weights count with what they inflate to.
+    /// Returns the maximum number of bytes that reading the archive may need in addition to its weights: 20 times its size, and 32 MiB. Compressed weights
+    /// count with their inflated size.
     pub fn reading_bytes(&self) -> u64 {
         self.directory.reading_bytes()
     }
 
-    /// The format version, which decides how old operators are read.
+    /// Returns the format version, which selects the semantics of operators that have changed.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// The directory in the zip file that contains all entries, with its closing slash.
+    /// Returns the directory in the zip file that contains all entries, with its closing slash.
     pub fn top(&self) -> &str {
         self.directory.top()
     }
 
-    /// The names of all entries, without the top directory.
+    /// Returns the names of all entries, without the top directory.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.directory.names()
     }
 
-    /// Whether there is such an entry.
+    /// Returns whether there is an entry with this name.
     pub fn contains(&self, name: &str) -> bool {
         self.directory.contains(name)
     }
 
-    /// A copy of an entry's bytes, with its checksum verified.
+    /// Returns a copy of an entry's bytes, with its checksum verified.
     ///
     /// # Errors
     /// When there is no such entry, or it is damaged or too large.
@@ -107,7 +108,7 @@ impl Archive {
         self.directory.read(name)
     }
 
-    /// A text entry.
+    /// Returns a text entry.
     ///
     /// # Errors
     /// As [`Archive::read`], and when the entry is no UTF-8.
@@ -115,7 +116,7 @@ impl Archive {
         self.directory.text(name)
     }
 
-    /// A pickled entry.
+    /// Returns a pickled entry.
     ///
     /// # Errors
     /// As [`Archive::read`], and when the entry is no pickle that archives may have.
@@ -126,7 +127,7 @@ impl Archive {
         })
     }
 
-    /// The debug records of the code file `name`, if the archive has them.
+    /// Returns the debug records of the code file `name`, if the archive has them.
     ///
     /// # Errors
     /// When the record is damaged.
@@ -138,7 +139,7 @@ impl Archive {
         SourceMap::parse(&record, &self.read(&record)?).map(Some)
     }
 
-    /// The bytes of an entry, not read yet: tensor data.
+    /// Returns the bytes of an entry as a range that has not been read yet: tensor data.
     ///
     /// # Errors
     /// When there is no such entry, or its compressed form is damaged.

@@ -1,12 +1,11 @@
 //! A restricted unpickler: reads the pickles of `.pt` archives into data and executes nothing.
 //!
-//! PyTorch's serialiser writes protocol 2 with few opcodes. This reader turns them into a table of [`PickleValue`]s that refer to one another by
-//! [`PickleId`], so that an object that is stored twice is one value: identity is data. Calls (`REDUCE`), objects (`NEWOBJ`, `BUILD`) and
-//! references to storages (`BINPERSID`) become nodes that say what was asked for. Which globals may be named at all is decided here;
-//! what they mean is the business of the caller.
+//! PyTorch's serialiser writes protocol 2 with few opcodes. This reader builds a table of [`PickleValue`]s, which refer to one another by [`PickleId`]. An
+//! object that is referenced twice is one value of the table, so identity is preserved. Calls (`REDUCE`), objects (`NEWOBJ`, `BUILD`) and references to
+//! storages (`BINPERSID`) become values of their own and are not executed. This module restricts which globals may be named; the caller interprets them.
 //!
-//! A pickle can be cyclic (a list that was put into itself through the memo), and nested as deeply as it has bytes: code that walks the
-//! table bounds the depth.
+//! A pickle can be cyclic (a list that contains itself through the memo), and can be nested as deeply as it has bytes. So code that walks the table must bound
+//! the depth.
 
 mod machine;
 
@@ -42,16 +41,16 @@ pub enum PickleValue {
     Global {
         /// The module, as in `torch._utils`.
         module: Box<str>,
-        /// The name in it, as in `_rebuild_tensor_v2`.
+        /// The name of the global in its module, as in `_rebuild_tensor_v2`.
         name: Box<str>,
     },
-    /// `callee(*args)`, not carried out. An empty `OrderedDict` is a [`PickleValue::Dict`].
+    /// A call `callee(*args)`, which is not executed. An empty `OrderedDict` is a [`PickleValue::Dict`].
     Call {
         /// A [`PickleValue::Global`].
         callee: PickleId,
         /// A [`PickleValue::Tuple`]; for a member of an enum, its value.
         args: PickleId,
-        /// What `BUILD` set on the result, if anything.
+        /// The state that `BUILD` set on the result, if any.
         state: Option<PickleId>,
     },
     /// `class.__new__(class, *args)` with its state.
@@ -60,7 +59,7 @@ pub enum PickleValue {
         class: PickleId,
         /// A [`PickleValue::Tuple`], empty in archives.
         args: PickleId,
-        /// What `BUILD` set: a dictionary of attributes, or whatever `__getstate__` returned.
+        /// The state that `BUILD` set: a dictionary of attributes, or the result of `__getstate__`.
         state: Option<PickleId>,
     },
     /// A reference to something outside the pickle: in archives, to a storage.
@@ -68,7 +67,7 @@ pub enum PickleValue {
 }
 
 impl PickleValue {
-    /// What kind of value this is, for messages.
+    /// Returns the kind of value, for messages.
     pub fn kind(&self) -> &'static str {
         match self {
             PickleValue::None => "None",
@@ -95,59 +94,59 @@ pub enum PickleError {
     /// The bytes end inside an opcode, or before `STOP`.
     #[error("pickle byte {offset}: the pickle ends here, {missing} more bytes are needed")]
     Truncated {
-        /// Where.
+        /// The byte offset in the pickle.
         offset: usize,
-        /// How many more bytes were asked for.
+        /// Number of missing bytes.
         missing: usize,
     },
     /// An opcode that archives do not use, or that could execute something.
     #[error("pickle byte {offset}: opcode 0x{opcode:02x} is not allowed in a TorchScript archive")]
     Opcode {
-        /// Where.
+        /// The byte offset in the pickle.
         offset: usize,
         /// The opcode.
         opcode: u8,
     },
-    /// A global that no archive names.
+    /// A global that is not allowed in archives.
     #[error("pickle byte {offset}: global `{module}.{name}` is not allowed in a TorchScript archive")]
     Global {
-        /// Where.
+        /// The byte offset in the pickle.
         offset: usize,
-        /// Its module.
+        /// The module of the global.
         module: String,
-        /// Its name.
+        /// The name of the global in the module.
         name: String,
     },
     /// A protocol above 4.
     #[error("pickle byte {offset}: protocol {protocol} is not supported (archives are written with protocol 2)")]
     Protocol {
-        /// Where.
+        /// The byte offset in the pickle.
         offset: usize,
-        /// The protocol that is claimed.
+        /// The protocol that the pickle states.
         protocol: u8,
     },
-    /// The opcode finds too little on the stack, no mark, or a value of the wrong kind.
+    /// Too few values on the stack, no mark, or a value of the wrong kind for the opcode.
     #[error("pickle byte {offset}: {expected}")]
     Stack {
-        /// Where.
+        /// The byte offset in the pickle.
         offset: usize,
-        /// What the opcode needs.
+        /// Description of what the opcode requires.
         expected: &'static str,
     },
-    /// A memo slot is read that nothing was stored in.
+    /// Read of an empty memo slot.
     #[error("pickle byte {offset}: memo slot {slot} is empty")]
     Memo {
-        /// Where.
+        /// The byte offset in the pickle.
         offset: usize,
         /// The slot.
         slot: u32,
     },
-    /// A string is no UTF-8, or an integer has more than 64 bits.
+    /// A string that is not UTF-8, or an integer of more than 64 bits.
     #[error("pickle byte {offset}: {what}")]
     Literal {
-        /// Where.
+        /// The byte offset in the pickle.
         offset: usize,
-        /// What is wrong with it.
+        /// Description of the error.
         what: &'static str,
     },
     /// The current thread's budget is exceeded.
@@ -156,12 +155,12 @@ pub enum PickleError {
     /// More values than [`MAX_VALUES`].
     #[error("pickle byte {offset}: more than {MAX_VALUES} values")]
     TooManyValues {
-        /// Where.
+        /// The byte offset in the pickle.
         offset: usize,
     },
 }
 
-/// The most values that a pickle may have; PyTorch's largest have some millions.
+/// Maximum number of values of a pickle. PyTorch's largest pickles have some millions.
 pub const MAX_VALUES: usize = 1 << 28;
 
 /// A pickle as a table of values.
@@ -181,33 +180,33 @@ impl Pickle {
         Machine::new(bytes).run()
     }
 
-    /// The value that the pickle is.
+    /// Returns the id of the value that the whole pickle represents.
     pub fn root(&self) -> PickleId {
         self.root
     }
 
-    /// The value behind an id of this pickle.
+    /// Returns the value of an id of this pickle.
     pub fn value(&self, id: PickleId) -> &PickleValue {
         // Ids are only made by `Machine::push_new`; one of another pickle finds some value or `None`, never a panic.
         self.values.get(id.0 as usize).unwrap_or(&PickleValue::None)
     }
 
-    /// The offset of the opcode that made the value, for messages.
+    /// Returns the offset in bytes of the opcode that created the value, for messages.
     pub fn offset(&self, id: PickleId) -> usize {
         self.offsets.get(id.0 as usize).copied().unwrap_or(0) as usize
     }
 
-    /// The number of values.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Whether there are no values; a parsed pickle has at least one.
+    /// Returns whether there are no values; a parsed pickle has at least one.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// The string behind `id`, if it is one.
+    /// Returns the string with id `id`; `None` for a value of another kind.
     pub fn str(&self, id: PickleId) -> Option<&str> {
         match self.value(id) {
             PickleValue::Str(s) => Some(s),
@@ -215,7 +214,7 @@ impl Pickle {
         }
     }
 
-    /// The integer behind `id`, if it is one.
+    /// Returns the integer with id `id`; `None` for a value of another kind.
     pub fn int(&self, id: PickleId) -> Option<i64> {
         match self.value(id) {
             PickleValue::Int(i) => Some(*i),
@@ -223,7 +222,7 @@ impl Pickle {
         }
     }
 
-    /// The elements behind `id`, if it is a list or a tuple.
+    /// Returns the elements of the list or tuple with id `id`; `None` for a value of another kind.
     pub fn elements(&self, id: PickleId) -> Option<&[PickleId]> {
         match self.value(id) {
             PickleValue::List(items) => Some(items),
@@ -232,7 +231,7 @@ impl Pickle {
         }
     }
 
-    /// Module and name of the global behind `id`, if it is one.
+    /// Returns module and name of the global with id `id`; `None` for a value of another kind.
     pub fn global(&self, id: PickleId) -> Option<(&str, &str)> {
         match self.value(id) {
             PickleValue::Global { module, name } => Some((module, name)),
@@ -241,7 +240,7 @@ impl Pickle {
     }
 }
 
-/// Whether archives name this global: classes of the program (`__torch__...`), and the functions that PyTorch's serialiser uses.
+/// Returns whether archives may name this global: classes of the program (`__torch__...`), and the functions that PyTorch's serialiser uses.
 fn is_allowed_global(module: &str, name: &str) -> bool {
     match module {
         "torch" => {

@@ -1,7 +1,7 @@
 //! The zip container of a `.pt` file and its checked directory.
 //!
-//! PyTorch stores every record uncompressed, so that a tensor's bytes are a range of the file, to be read when they are needed.
-//! Records that other tools have deflated are accepted too, and are inflated on each read.
+//! PyTorch stores every record uncompressed. So a tensor's bytes are a range of the file, and can be read on demand. Deflated records of other tools are
+//! accepted too, and are inflated on each read.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -16,32 +16,33 @@ use super::bytes::{Cursor, SharedBytes};
 use super::error::ArchiveError;
 use super::foreign;
 
-/// Bounds on what an untrusted archive may claim.
+/// Bounds on the sizes that an untrusted archive may claim.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Most entries in the directory.
+    /// Maximum number of entries in the directory.
     pub entries: usize,
-    /// Most bytes in an entry's name.
+    /// Maximum length of an entry's name, in bytes.
     pub name_bytes: usize,
-    /// Most bytes that all compressed entries may inflate to together. Stored entries are bounded by the file itself.
+    /// Maximum total of the inflated sizes of all compressed entries, in bytes. Stored entries are bounded by the
+    /// file's size.
     pub inflated_bytes: u64,
-    /// Most bytes that a byte of the file may inflate to on average, once there are more than [`SMALL_BYTES`].
+    /// Maximum ratio of inflated bytes to bytes of the file, for more than [`SMALL_BYTES`] inflated bytes.
     pub inflation: u64,
-    /// Most bytes of one source file, pickle or debug record.
+    /// Maximum size of one source file, pickle or debug record, in bytes.
     pub text_bytes: u64,
 }
 
-/// Archives that inflate to no more than this are no danger, however small they were.
+/// Inflated size in bytes up to which the ratio is not checked.
 pub const SMALL_BYTES: u64 = 64 << 20;
 
-/// How many times an archive's bytes reading it may need, beside [`READING_BYTES`]. Compressed weights count with what they inflate to, compressed code and
-/// pickles as they are.
+/// Memory that reading an archive may need, as a multiple of its size, in addition to [`READING_BYTES`]. Compressed weights count with their inflated size,
+/// compressed code and pickles with their compressed size.
 const READING_FACTOR: u64 = 20;
 
-/// Bytes that reading any archive may need.
+/// Memory in bytes that reading any archive may need.
 const READING_BYTES: u64 = 32 << 20;
 
-/// Where weights lie.
+/// Prefixes of the names of records with weights.
 const WEIGHTS: [&str; 2] = ["data/", "constants/"];
 
 impl Default for Limits {
@@ -63,12 +64,14 @@ struct Entry {
     index: usize,
     header_start: u64,
     size: u64,
-    /// Where the bytes lie in the file, for stored entries.
+    /// Range of the bytes in the file, for stored entries.
     stored: Option<Range<usize>>,
 }
 
-/// Opens a zip file, which begins with its first byte unless something was put in front of it. PyTorch's have 64-bit ends of directory that they do not need:
-/// where the first name is as long as those, a search for the beginning finds the second entry.
+/// Opens a zip file. It starts at byte 0 unless other data was prepended.
+///
+/// PyTorch writes 64-bit end-of-directory records that it does not need. If the first entry's name is as long as those, a search for the start of the file
+/// finds the second entry instead.
 fn open_at_start(bytes: &SharedBytes) -> ZipResult<ZipArchive<Cursor>> {
     let config = Config {
         archive_offset: ArchiveOffset::Known(0),
@@ -76,7 +79,7 @@ fn open_at_start(bytes: &SharedBytes) -> ZipResult<ZipArchive<Cursor>> {
     ZipArchive::with_config(config, Cursor::new(bytes.clone())).or_else(|_| ZipArchive::new(Cursor::new(bytes.clone())))
 }
 
-/// The checked directory of a zip file whose entries all lie in one top directory.
+/// The checked directory of a zip file with one top directory.
 #[derive(Debug)]
 pub struct ZipDirectory {
     bytes: SharedBytes,
@@ -84,7 +87,7 @@ pub struct ZipDirectory {
     entries: IndexMap<String, Entry>,
     top: String,
     limits: Limits,
-    /// Bytes that the compressed weights inflate to.
+    /// Total inflated size of the compressed weights, in bytes.
     inflated_weights: u64,
 }
 
@@ -199,33 +202,33 @@ impl ZipDirectory {
         })
     }
 
-    /// Bytes that reading may need beside the weights, which are read when they are needed.
+    /// Returns the maximum number of bytes that reading may need in addition to the weights, which are read on demand.
     pub fn reading_bytes(&self) -> u64 {
         let bytes = (self.bytes.len() as u64).saturating_add(self.inflated_weights);
         bytes.saturating_mul(READING_FACTOR).saturating_add(READING_BYTES)
     }
 
-    /// The bytes that the directory is of.
+    /// Returns the bytes of the zip file.
     pub fn file(&self) -> &SharedBytes {
         &self.bytes
     }
 
-    /// The directory that contains all entries, with its closing slash, as in `model/`.
+    /// Returns the directory that contains all entries, with its closing slash, as in `model/`.
     pub fn top(&self) -> &str {
         &self.top
     }
 
-    /// The names of all entries below the top directory, in the directory's order.
+    /// Returns the names of all entries below the top directory, in the directory's order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.keys().map(String::as_str)
     }
 
-    /// Whether there is an entry of this name.
+    /// Returns whether there is an entry of this name.
     pub fn contains(&self, name: &str) -> bool {
         self.entries.contains_key(name)
     }
 
-    /// The bytes of an entry as a range of the file, not read yet; inflated into a buffer of their own when compressed.
+    /// Returns the bytes of an entry: an unread range of the file, or a new buffer if the entry is compressed.
     ///
     /// # Errors
     /// When there is no such entry, or its compressed form is damaged or too large.
@@ -241,7 +244,7 @@ impl ZipDirectory {
         }
     }
 
-    /// A copy of the bytes of a small entry, with its checksum verified.
+    /// Returns a copy of the bytes of a small entry, with its checksum verified.
     ///
     /// # Errors
     /// When there is no such entry, it is longer than [`Limits::text_bytes`], or damaged.
@@ -259,7 +262,7 @@ impl ZipDirectory {
         self.inflate(name, entry)
     }
 
-    /// An entry as text.
+    /// Returns an entry as text.
     ///
     /// # Errors
     /// As [`ZipDirectory::read`], and when the entry is no UTF-8.
@@ -308,18 +311,18 @@ fn bytes_start_as_zip(bytes: &SharedBytes) -> bool {
     head(bytes).starts_with(b"PK")
 }
 
-/// Whether a name is refused because archives have one top directory.
+/// Returns whether the error is that a name is outside the one top directory.
 fn is_layout(error: &ArchiveError) -> bool {
     matches!(error, ArchiveError::EntryName { reason, .. } if [NO_DIRECTORY, OTHER_DIRECTORY].contains(reason))
 }
 
-/// The first bytes, which tell most kinds of files.
+/// Returns the first bytes of a file, which suffice to detect most formats.
 fn head(bytes: &SharedBytes) -> Vec<u8> {
     let range = 0..bytes.len().min(foreign::HEAD);
     bytes.read(range).map(Cow::into_owned).unwrap_or_default()
 }
 
-/// Checks all names and finds the directory that they share, as PyTorch does: the part of the first name up to the first slash.
+/// Checks all names and returns their common top directory. As in PyTorch, this is the part of the first name up to the first slash.
 fn top_directory(zip: &ZipArchive<Cursor>, limits: &Limits) -> Result<String, ArchiveError> {
     let mut top: Option<String> = None;
     for raw in zip.file_names_raw() {

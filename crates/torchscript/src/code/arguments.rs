@@ -1,4 +1,4 @@
-//! Arguments of operators: which have to be written.
+//! Arguments of operators: which of them have to be printed.
 
 use frazil_ir::schema::{Argument, FunctionSchema};
 use frazil_ir::{Constant, Graph, NodeId, SymbolId, ValueId};
@@ -8,10 +8,10 @@ use super::function::{FunctionPrinter, GraphIndex};
 use crate::versions::min_version;
 
 impl FunctionPrinter<'_> {
-    /// The operands that have to be written, with their names where they need one.
+    /// Returns the operands that have to be printed, with their names where a name is required.
     ///
-    /// Those at the end that equal their defaults are left out. Tensors that results are written to stand behind all others and stay.
-    /// Operators that the catalogue does not know get all operands in order.
+    /// Trailing operands that equal their defaults are left out. Output tensors come after all other operands and are always printed. Operators that are
+    /// missing in the catalogue get all operands in order.
     pub(super) fn written_arguments(&mut self, graph: GraphIndex, node: NodeId) -> Vec<(Option<SymbolId>, ValueId)> {
         let g = self.graph(graph);
         let operands = self.operands(graph, node);
@@ -35,7 +35,7 @@ impl FunctionPrinter<'_> {
     }
 }
 
-/// How many operands, outputs aside, have to be written.
+/// Returns the number of operands that have to be printed, without outputs.
 fn needed_arguments(graph: &Graph, schema: &FunctionSchema, operands: &[ValueId], outputs: usize) -> usize {
     if operands.len() > schema.arguments.len() {
         return operands.len();
@@ -53,12 +53,12 @@ fn needed_arguments(graph: &Graph, schema: &FunctionSchema, operands: &[ValueId]
     count - given.rev().take_while(has_default).count()
 }
 
-/// A tensor that the result is written to: `out` of most operators.
+/// Returns true for an output tensor of the operator, such as `out`.
 fn is_output(argument: &Argument) -> bool {
     argument.keyword_only && argument.alias.as_ref().is_some_and(|alias| alias.is_write)
 }
 
-/// Equality of values as programs see it, but never between kinds: 1 is not 1.0.
+/// Returns whether two constants are equal for a program and of the same kind: 1 is not 1.0.
 fn is_equal(a: &Constant, b: &Constant) -> bool {
     match (a, b) {
         (Constant::Float(a), Constant::Float(b)) => a == b,

@@ -1,4 +1,4 @@
-//! Constants: literals, and the table of those that have no literal.
+//! Constants: literals, and the table of constants without a literal.
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -12,33 +12,33 @@ use frazil_ir::{Constant, Context, Device, TensorData, TypeId, TypeKind, literal
 
 use super::error::CodeError;
 
-/// Deepest nesting of containers in a literal. Deeper ones go to the table: literals repeat the types of all that is in them.
+/// Maximum nesting of containers in a literal. Deeper ones go to the table, because a literal repeats the types of everything that it contains.
 const MAX_LITERAL: usize = 64;
 
-/// What stands in the table of constants.
+/// An entry of the table of constants.
 #[derive(Clone, Debug)]
 pub enum TableEntry {
     /// A constant.
     Value(Constant),
-    /// A value that the text of a graph left out, as it was written there (`<Tensor>`). Nothing can be loaded from it.
+    /// A value that the graph's text omitted, as it was printed there (`<Tensor>`). Such code cannot be loaded.
     Elided(Arc<str>),
 }
 
-/// The constants that code names `CONSTANTS.c0`, `CONSTANTS.c1`, ...: tensors, objects, and what contains characters outside ASCII.
+/// The constants that code names `CONSTANTS.c0`, `CONSTANTS.c1`, ...: tensors, objects, and values with non-ASCII characters.
 #[derive(Clone, Debug, Default)]
 pub struct ConstantTable {
     entries: Vec<TableEntry>,
-    /// The tensors by a digest of what they hold: equal ones share an entry.
+    /// Entries of tensors by a digest of their contents. Equal tensors share an entry.
     tensors: HashMap<u64, Vec<usize>>,
 }
 
 impl ConstantTable {
-    /// The entries, by number.
+    /// Returns the entries, in the order of their numbers.
     pub fn entries(&self) -> &[TableEntry] {
         &self.entries
     }
 
-    /// The constants, by number.
+    /// Returns the constants, in the order of their numbers.
     ///
     /// # Errors
     /// When one was elided.
@@ -52,7 +52,7 @@ impl ConstantTable {
         self.entries.iter().map(value).collect()
     }
 
-    /// The number of an elided value.
+    /// Adds an omitted value and returns its number.
     pub(super) fn add_elided(&mut self, text: &Arc<str>) -> usize {
         self.push(TableEntry::Elided(Arc::clone(text)))
     }
@@ -87,7 +87,7 @@ fn digest(tensor: &TensorData) -> u64 {
     hasher.finish()
 }
 
-/// Whether two tensors hold the same: bit for bit, unlike PyTorch, which gives a constant 0.0 for a -0.0.
+/// Returns whether two tensors are bitwise equal. PyTorch instead merges the constants 0.0 and -0.0.
 fn equal(a: &Arc<TensorData>, b: &Arc<TensorData>) -> bool {
     Arc::ptr_eq(a, b)
         || a.dtype == b.dtype
@@ -96,7 +96,7 @@ fn equal(a: &Arc<TensorData>, b: &Arc<TensorData>) -> bool {
             && a.to_bytes() == b.to_bytes()
 }
 
-/// Appends the literal of `value`; what has none goes to the table.
+/// Appends the literal of `value`, or adds `value` to the table if it has no literal.
 pub(super) fn write_constant(
     ctx: &Context,
     table: &mut ConstantTable,
@@ -111,7 +111,7 @@ pub(super) fn write_constant(
     Ok(())
 }
 
-/// Returns a constant of type `ty`: text contains bools as numbers, and devices as strings.
+/// Returns the constant converted to type `ty`: `.ir` text represents bools as numbers, and devices as strings.
 pub(super) fn typed(ctx: &Context, value: &Constant, ty: TypeId) -> Constant {
     match (ctx.type_kind(ty), value) {
         (TypeKind::Bool, Constant::Int(i)) => Constant::Bool(*i != 0),
@@ -127,7 +127,7 @@ struct Writer<'w> {
 }
 
 impl Writer<'_> {
-    /// Writes the name of `value` in the table.
+    /// Writes the name of the table entry of `value`, which is added if necessary.
     fn tabled(&mut self, value: &Constant) {
         let index = self.table.add(value);
         let _ = write!(self.out, "CONSTANTS.c{index}");
@@ -185,7 +185,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// A double. PyTorch writes whole numbers from 1e10 on without a dot and reads them back as integers; here they keep it.
+    /// Writes a double. PyTorch writes whole numbers from 1e10 on without a dot and reads them back as integers; here the dot is kept.
     fn float(&mut self, value: f64) {
         let start = self.out.len();
         literal::double(value, self.out);
@@ -222,7 +222,7 @@ impl Writer<'_> {
     }
 }
 
-/// Whether the elements of a container do not tell its type.
+/// Returns whether the elements of a container do not determine its type.
 pub(super) fn is_vague(ctx: &Context, element: TypeId) -> bool {
     matches!(
         ctx.type_kind(element),
@@ -230,7 +230,7 @@ pub(super) fn is_vague(ctx: &Context, element: TypeId) -> bool {
     )
 }
 
-/// Whether all text in the constant is ASCII: escapes of other characters are not read back alike everywhere.
+/// Returns whether all strings in the constant are ASCII. Not all readers decode escapes of other characters alike.
 fn is_ascii(value: &Constant) -> bool {
     // Containers and strings still to be looked at.
     let mut pending = vec![value];

@@ -1,11 +1,11 @@
-//! The classes and functions that code speaks of.
+//! The classes and functions that code refers to.
 
 use std::collections::HashSet;
 
 use frazil_ir::{CompilationUnit, Constant, Context, SymbolId, TypeId, TypeKind, symbols};
 use indexmap::IndexSet;
 
-/// A class or function that has to be defined wherever code is loaded.
+/// A class or function that must be defined before the code can be loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dependency {
     /// A class, interface or enumeration, by qualified name.
@@ -17,7 +17,7 @@ pub enum Dependency {
 }
 
 impl Dependency {
-    /// The qualified name.
+    /// Returns the qualified name.
     pub fn name(self) -> SymbolId {
         match self {
             Dependency::Class(name) | Dependency::NamedTuple(name) | Dependency::Function(name) => name,
@@ -25,21 +25,21 @@ impl Dependency {
     }
 }
 
-/// The dependencies of printed code, in the order in which they were met: the order of definitions in an archive.
+/// The dependencies of printed code, in the order of their first use, which is the order of definitions in an archive.
 #[derive(Clone, Debug, Default)]
 pub struct Dependencies {
     order: IndexSet<Dependency>,
-    /// Types that have been gone through, with all that they contain.
+    /// Types that have been visited, with all types that they contain.
     seen: HashSet<TypeId>,
 }
 
 impl Dependencies {
-    /// All of them, each once.
+    /// Returns all of them, each once.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Dependency> + '_ {
         self.order.iter().copied()
     }
 
-    /// Number `index` in the order.
+    /// Returns the dependency with position `index`.
     pub fn get(&self, index: usize) -> Option<Dependency> {
         self.order.get_index(index).copied()
     }
@@ -48,7 +48,7 @@ impl Dependencies {
         self.order.insert(dependency);
     }
 
-    /// Adds what the type `ty` names: itself first, then what it contains; a class contains the types of its attributes.
+    /// Adds the dependencies of the type `ty`: first the type itself, then the types it contains. A class contains the types of its attributes.
     pub(super) fn add_type(&mut self, ctx: &Context, unit: Option<&CompilationUnit>, ty: TypeId) {
         let mut pending = vec![ty];
         while let Some(ty) = pending.pop() {

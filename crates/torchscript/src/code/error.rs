@@ -1,33 +1,33 @@
-//! Why something cannot be printed.
+//! Errors of printing code.
 
 use frazil_ir::{Graph, NodeId};
 
-/// Why a graph, function or class has no text in TorchScript.
+/// A graph, function or class that TorchScript cannot express.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodeError {
-    /// A node that the language cannot express.
+    /// A node that TorchScript cannot express.
     #[error("{place}`{kind}` cannot be written as TorchScript: {why}")]
     Node {
         /// The node's kind.
         kind: String,
-        /// What is in the way.
+        /// The reason.
         why: String,
-        /// Where the node comes from, with a colon behind; empty if it is not known.
+        /// The node's source location, followed by a colon; empty if it is unknown.
         place: String,
     },
     /// A function whose signature does not fit its graph, or that returns several values.
     #[error("function `{name}` cannot be written as TorchScript: {why}")]
     Function {
-        /// Its name.
+        /// The name of the function.
         name: String,
-        /// What is in the way.
+        /// The reason.
         why: String,
     },
     /// A constant that has no literal.
     #[error("a constant cannot be written as TorchScript: {0}")]
     Constant(String),
-    /// A name that the compilation unit does not define.
+    /// A name that is not defined in the compilation unit.
     #[error("nothing is called `{0}`")]
     Unknown(String),
 }

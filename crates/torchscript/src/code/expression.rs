@@ -24,14 +24,14 @@ const PYTHON_FUNCTIONS: &[(&str, &str)] = &[
     ("prim::Print", "print"),
 ];
 
-/// Operators whose name in source is not what their kind says.
+/// Operators whose name in source differs from their kind.
 const RENAMED: &[(&str, &str)] = &[
     ("aten::backward", "torch.autograd.backward"),
     ("aten::grad", "torch.autograd.grad"),
 ];
 
 impl FunctionPrinter<'_> {
-    /// What `node` computes.
+    /// Returns the expression for the outputs of `node`.
     pub(super) fn right_hand_side(&mut self, graph: GraphIndex, node: NodeId) -> Result<CodeText> {
         let g = self.graph(graph);
         let kind = g.kind_name(node);
@@ -97,7 +97,7 @@ impl FunctionPrinter<'_> {
         Ok(())
     }
 
-    /// The values with commas between, in brackets.
+    /// Appends the values in brackets, separated by commas.
     fn list(&self, out: &mut CodeText, graph: GraphIndex, values: &[ValueId], [open, close]: [&str; 2]) -> Result<()> {
         out.push(self.range, open);
         for (i, &value) in values.iter().enumerate() {
@@ -115,7 +115,7 @@ impl FunctionPrinter<'_> {
         Ok(out)
     }
 
-    /// The operands, of which there must be `N`.
+    /// Returns the operands. Fails unless there are exactly `N`.
     fn exactly<const N: usize>(&self, graph: GraphIndex, node: NodeId) -> Result<[ValueId; N]> {
         let operands = self.operands(graph, node);
         <[ValueId; N]>::try_from(operands.as_slice()).map_err(|_| {
@@ -136,7 +136,7 @@ impl FunctionPrinter<'_> {
         Ok(self.type_text(self.type_of_output(graph, node)?))
     }
 
-    /// `form(Type, operand)`
+    /// Prints `form(Type, operand)`.
     fn typed_form(&self, graph: GraphIndex, node: NodeId, form: &str, suffix: &str) -> Result<CodeText> {
         let Some(operand) = self.graph(graph).operand(node, 0) else {
             return Err(CodeError::node(self.graph(graph), node, "it has no operand"));
@@ -200,7 +200,7 @@ impl FunctionPrinter<'_> {
         Ok(out)
     }
 
-    /// `[a, b]`, annotated where the elements do not tell the type.
+    /// Prints `[a, b]`, annotated if the elements do not determine the type.
     fn list_display(&self, graph: GraphIndex, node: NodeId) -> Result<CodeText> {
         let ty = self.type_of_output(graph, node)?;
         let TypeKind::List(element) = self.kind_of_type(ty) else {
@@ -217,7 +217,7 @@ impl FunctionPrinter<'_> {
         Ok(out)
     }
 
-    /// `{k: v}`, annotated likewise.
+    /// Prints `{k: v}`, annotated if the entries do not determine the type.
     fn dict_display(&self, graph: GraphIndex, node: NodeId) -> Result<CodeText> {
         let ty = self.type_of_output(graph, node)?;
         let TypeKind::Dict(key, value) = self.kind_of_type(ty) else {
@@ -245,7 +245,7 @@ impl FunctionPrinter<'_> {
         Ok(out)
     }
 
-    /// `x[i]`, with anything but a variable in parentheses.
+    /// Prints `x[i]`, with parentheses around `x` unless it is a variable.
     fn item(&self, graph: GraphIndex, node: NodeId) -> Result<CodeText> {
         let [container, index] = self.exactly(graph, node)?;
         let container = self.use_of(graph, container)?;
@@ -285,7 +285,7 @@ impl FunctionPrinter<'_> {
             .ok_or_else(|| CodeError::node(g, node, "it has no `name`"))
     }
 
-    /// The arguments of a call, each with a comma behind.
+    /// Appends the arguments of a call, each followed by a comma.
     fn arguments(&self, out: &mut CodeText, graph: GraphIndex, arguments: &[ValueId]) -> Result<()> {
         out.push(self.range, "(");
         for &argument in arguments {
@@ -325,7 +325,7 @@ impl FunctionPrinter<'_> {
         }
     }
 
-    /// A call of a Python function, which no archive can hold.
+    /// Returns a call of a Python function, which no archive can hold.
     fn python_function(&self, graph: GraphIndex, node: NodeId) -> Result<CodeText> {
         if self.program.importable {
             return Err(CodeError::node(
@@ -375,7 +375,7 @@ impl FunctionPrinter<'_> {
 
     // --- operators
 
-    /// `torch.add(x, y)`, `ops.prim.dtype(x)`: without the arguments that have their defaults, and with names where they need one.
+    /// Prints a call such as `torch.add(x, y)` or `ops.prim.dtype(x)`. Arguments with default values are left out; names are printed where they are required.
     fn operator_call(&mut self, graph: GraphIndex, node: NodeId) -> Result<CodeText> {
         let g = self.graph(graph);
         let kind = g.kind_name(node);

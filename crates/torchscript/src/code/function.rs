@@ -18,39 +18,39 @@ use super::names::{Names, base_name, identifier_of};
 use super::statement::Step;
 use super::text::CodeText;
 
-/// What printing looks things up in.
+/// Everything that the printer reads besides the function itself.
 #[derive(Clone, Copy)]
 pub(super) struct Program<'a> {
     pub(super) ctx: &'a Context,
-    /// The classes that types name; none for a graph by itself.
+    /// The unit with the classes that types refer to; `None` for a graph by itself.
     pub(super) unit: Option<&'a CompilationUnit>,
     pub(super) catalogue: &'a Catalogue,
-    /// Whether the text has to compile again: then what cannot be read back is an error.
+    /// Whether the printed text must compile: constructs that cannot be read back are errors then.
     pub(super) importable: bool,
 }
 
-/// What printing collects besides text.
+/// Everything that the printer collects besides text.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tables {
     pub(super) constants: ConstantTable,
     pub(super) dependencies: Dependencies,
-    /// The oldest file format whose readers know all operators as they are meant.
+    /// The oldest file format in which all printed operators have the same meaning as in the graph.
     pub(super) min_version: u64,
 }
 
-/// One file: its text so far and its names.
+/// One printed file: its text so far, and the names in use.
 #[derive(Debug, Default)]
 pub(super) struct File {
     pub(super) body: CodeText,
     pub(super) names: Names,
 }
 
-/// How a value reads where it is used.
+/// How a use of a value is printed.
 #[derive(Clone)]
 pub(super) enum Use {
     /// A variable.
     Name(Rc<str>),
-    /// What it is computed by.
+    /// The expression that computes it.
     Expression(Rc<CodeText>),
 }
 
@@ -69,9 +69,9 @@ pub(super) struct GraphState<'g> {
     inlined: Vec<bool>,
     names: HashMap<ValueId, Rc<str>>,
     expressions: HashMap<ValueId, Rc<CodeText>>,
-    /// Values of optional and union types that have been declared as such.
+    /// Values of optional and union types that have an annotated declaration.
     pub(super) declared: HashSet<ValueId>,
-    /// Up to which operand the expressions inside a node have become statements.
+    /// For each node, the number of leading operands whose expressions have become statements.
     pub(super) split: HashMap<NodeId, usize>,
 }
 
@@ -112,20 +112,19 @@ pub(super) struct FunctionPrinter<'p> {
     pub(super) program: Program<'p>,
     pub(super) tables: &'p mut Tables,
     pub(super) file: &'p mut File,
-    /// The function's graph and those of nested functions met so far.
+    /// The graphs of the function and of the nested functions reached so far.
     pub(super) graphs: Vec<GraphState<'p>>,
-    /// What is still to be printed, the next at the end.
+    /// Work list of the printer. The last step is next.
     pub(super) steps: Vec<Step>,
     pub(super) level: usize,
-    /// What is printed now comes from here.
+    /// Source range of the node that is being printed.
     pub(super) range: Option<SourceRange>,
 }
 
 type Result<T, E = CodeError> = std::result::Result<T, E>;
 
 impl<'p> FunctionPrinter<'p> {
-    /// Prints `def name(...) -> ...:` and the body. `annotate_first` says whether the first argument shows its type, which that of a
-    /// method by itself does not.
+    /// Prints `def name(...) -> ...:` and the body. `annotate_first` says whether the type of the first argument is printed; for a method by itself it is not.
     pub(super) fn print(
         program: Program<'p>,
         tables: &'p mut Tables,
@@ -220,7 +219,7 @@ impl<'p> FunctionPrinter<'p> {
         self.graphs.len() - 1
     }
 
-    /// How `value` reads where it is used.
+    /// Returns how a use of `value` is printed.
     pub(super) fn use_of(&self, graph: GraphIndex, value: ValueId) -> Result<Use> {
         let state = &self.graphs[graph];
         // A variable is preferred: it says that the expression has been evaluated already.
@@ -240,7 +239,7 @@ impl<'p> FunctionPrinter<'p> {
         }
     }
 
-    /// Makes `values` variables with names of their own.
+    /// Turns `values` into variables with new names.
     pub(super) fn name_values(&mut self, graph: GraphIndex, values: &[ValueId]) {
         for &value in values {
             let base = base_name(self.graph(graph), value).map(identifier_of);
@@ -249,12 +248,12 @@ impl<'p> FunctionPrinter<'p> {
         }
     }
 
-    /// Prints what follows for `node`.
+    /// Sets the source range of the following text to that of `node`.
     pub(super) fn locate(&mut self, graph: GraphIndex, node: NodeId) {
         self.range = self.graph(graph).source_range(node).filter(|r| !r.is_of_text());
     }
 
-    /// The operands of `node`.
+    /// Returns the operands of `node`.
     pub(super) fn operands(&self, graph: GraphIndex, node: NodeId) -> Vec<ValueId> {
         self.graph(graph).operands(node).collect()
     }
@@ -310,7 +309,7 @@ impl<'p> FunctionPrinter<'p> {
         Ok(())
     }
 
-    /// The values with commas between.
+    /// Appends the values, separated by commas.
     pub(super) fn push_list(&mut self, graph: GraphIndex, values: &[ValueId]) -> Result<()> {
         for (i, &value) in values.iter().enumerate() {
             self.push(if i > 0 { ", " } else { "" });
@@ -320,7 +319,8 @@ impl<'p> FunctionPrinter<'p> {
     }
 }
 
-/// The signature of a graph that has none: arguments are called as its inputs are, types are without shapes.
+/// Returns a signature for a graph without one. Arguments have the names of the graph's inputs, and types have no
+/// shapes.
 fn schema_of_graph(graph: &Graph) -> FunctionSchema {
     let ctx = graph.ctx();
     let argument = |name, ty| Argument {
@@ -348,7 +348,7 @@ fn schema_of_graph(graph: &Graph) -> FunctionSchema {
     }
 }
 
-/// Whatever the shape of a tensor, its annotation is `Tensor`.
+/// Returns the type without shapes: the annotation of every tensor is `Tensor`.
 fn unshaped(ctx: &Context, ty: TypeId) -> TypeId {
     if ctx.is_tensor(ty) { types::TENSOR } else { ty }
 }

@@ -1,14 +1,13 @@
-//! Which nodes are written where they are used, instead of as statements of their own.
+//! Decides which nodes are printed inside the expression that uses them, instead of as statements.
 //!
-//! Reading code evaluates an expression's operands from left to right and then the expression. Walking a statement's operands from right to left,
-//! and theirs in turn, must therefore meet the nodes before it in the reverse of their order; as long as it does, they can be written inside
-//! the statement without anything moving. Constants move freely.
+//! Python evaluates the operands of an expression from left to right, then the expression. So the nodes before a statement can be printed inside it if a walk
+//! over its operands from right to left reaches them in reverse order. Constants can move freely.
 
 use frazil_ir::{BlockId, Graph, NodeId, ValueId, symbols};
 
 use super::names::has_name;
 
-/// For each node, whether it is written where it is used.
+/// Returns for each node whether it is printed inside the expression that uses it.
 pub(super) fn inlined_nodes(graph: &Graph) -> Vec<bool> {
     let mut scan = Scan {
         graph,
@@ -29,7 +28,7 @@ pub(super) fn inlined_nodes(graph: &Graph) -> Vec<bool> {
     scan.inlined
 }
 
-/// Deepest nesting of nodes in the expression of one statement: a fraction of what readers accept, which parentheses and types count for, too.
+/// Maximum nesting of nodes in the expression of one statement. It is a fraction of the readers' limit, because parentheses and types count, too.
 const MAX_INLINED: usize = 800;
 
 pub(super) fn index(node: NodeId) -> usize {
@@ -42,7 +41,7 @@ struct Scan<'g> {
 }
 
 impl Scan<'_> {
-    /// Finds what is written inside `statement`; `point` is the node before it.
+    /// Marks the nodes that are printed inside `statement`. `point` is the node before it.
     fn statement(&mut self, statement: NodeId, mut point: Option<NodeId>) {
         let graph = self.graph;
         // The nodes from the statement down to the one at hand, each with the number of operands that are still to be looked at.
@@ -71,7 +70,8 @@ impl Scan<'_> {
     }
 }
 
-/// Whether `value`, the output of `node`, may be written where it is used, as far as its neighbours allow.
+/// Returns whether `value`, the output of `node`, may be printed where it is used, without regard to the order of
+/// evaluation.
 fn can_inline(graph: &Graph, node: NodeId, value: ValueId) -> bool {
     let Some(only) = graph.single_use(value).filter(|_| graph.output(node).is_some()) else {
         return false;

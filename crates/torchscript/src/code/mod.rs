@@ -3,14 +3,14 @@
 //! - [`print_method`] gives one method or function as text, [`print_class`] a class with its methods.
 //! - [`print_module`] gives the source files of a module, as an archive holds them under `code/`.
 //!
-//! Along with the text come the constants that it names `CONSTANTS.c0`, `CONSTANTS.c1`, ..., the classes and functions that it depends on, and
-//! marks that say which source range each piece was printed for.
+//! The text comes with the constants that it names `CONSTANTS.c0`, `CONSTANTS.c1`, ..., the classes and functions that it depends on, and marks. A mark gives
+//! the source range of a piece of the text.
 //!
-//! The text is PyTorch's, byte for byte, given the same graph and names. It depends on the graph alone, so graphs that passes have changed can be
-//! printed; [`load`](crate::load) and PyTorch read it back.
+//! For the same graph and names, the text equals PyTorch's byte for byte. It depends on the graph alone, so graphs that passes have changed can be printed.
+//! [`load`](crate::load) and PyTorch read it back.
 //!
-//! How it is made, by file: `inline` decides which nodes are written where they are used, `statement` walks the blocks, `expression` and
-//! `arguments` write right-hand sides, and `split` breaks long lines up.
+//! By file: `inline` decides which nodes are printed where they are used, `statement` walks the blocks, `expression` and `arguments` write right-hand sides,
+//! and `split` breaks long lines up.
 
 mod arguments;
 mod class;
@@ -37,14 +37,14 @@ pub use text::{CodeMark, CodeText};
 
 use function::{File, FunctionPrinter, Program, Tables};
 
-/// What printing looks things up in.
+/// Everything that printing reads besides the function or class.
 #[derive(Clone, Copy)]
 pub struct CodeSource<'a> {
-    /// Where names and types live.
+    /// The context of names and types.
     pub ctx: &'a Context,
-    /// The classes and functions that the code speaks of; none for a graph by itself.
+    /// The unit with the classes and functions that the code refers to; `None` for a graph by itself.
     pub unit: Option<&'a CompilationUnit>,
-    /// The operators, which tell the names and defaults of their arguments. An operator that is not among them is printed with all of its operands.
+    /// The operators, with the names and defaults of their arguments. An operator that is missing here is printed with all of its operands.
     pub catalogue: &'a Catalogue,
 }
 
@@ -53,11 +53,12 @@ pub struct CodeSource<'a> {
 pub struct PrintedCode {
     /// The text.
     pub code: CodeText,
-    /// The constants that it names.
+    /// The constants that the code refers to.
     pub constants: ConstantTable,
-    /// The classes and functions that it names.
+    /// The classes and functions that the code refers to.
     pub dependencies: Dependencies,
-    /// The oldest archive format version whose readers take all operators for what they are; 0 when any does.
+    /// The oldest archive format version in which all operators of the code have the same meaning; 0 if every version
+    /// will do.
     pub min_version: u64,
 }
 
@@ -72,9 +73,9 @@ impl<'a> CodeSource<'a> {
     }
 }
 
-/// Prints a method as PyTorch's `.code` does: the type of its first argument, which is the object, is left out.
+/// Prints a method as PyTorch's `.code` does, without the type of its first argument, the object.
 ///
-/// What archives cannot hold is printed, too: several results, closures, calls of Python functions.
+/// Constructs that archives cannot contain are printed, too: several results, closures, calls of Python functions.
 ///
 /// # Errors
 /// When the graph does not fit its signature, or holds a node that the language cannot express.
@@ -85,12 +86,12 @@ pub fn print_method(source: CodeSource<'_>, method: &Function) -> Result<Printed
 /// Prints a function as PyTorch's `.code` does.
 ///
 /// # Errors
-/// As [`print_method`].
+/// See [`print_method`].
 pub fn print_function(source: CodeSource<'_>, function: &Function) -> Result<PrintedCode, CodeError> {
     printed(|tables, file| FunctionPrinter::print(source.program(false), tables, file, function, true, 0))
 }
 
-/// Prints the definition of class `name` with its methods, as it stands in an archive.
+/// Prints the definition of class `name` with its methods, as archives contain it.
 ///
 /// # Errors
 /// As [`print_method`], and when there is no such class.

@@ -18,30 +18,31 @@ use super::text::CodeText;
 pub struct ModuleCode {
     /// The files, in the order in which an archive lists them.
     pub files: Vec<CodeFile>,
-    /// The constants that the files name, all numbered together.
+    /// The constants of all files, with common numbers.
     pub constants: ConstantTable,
-    /// The oldest archive format version whose readers take all operators for what they are; 0 when any does.
+    /// The oldest archive format version in which all operators of the code have the same meaning; 0 if every version
+    /// will do.
     pub min_version: u64,
 }
 
 /// One source file of an archive.
 #[derive(Clone, Debug)]
 pub struct CodeFile {
-    /// What the names of its classes and functions begin with: `__torch__.torch.nn.functional`. May be empty.
+    /// The qualifier of its classes and functions, such as `__torch__.torch.nn.functional`. May be empty.
     pub qualifier: String,
-    /// Its text.
+    /// The text of the file.
     pub code: CodeText,
 }
 
 impl CodeFile {
-    /// The name of the archive's entry: `code/__torch__/torch/nn/functional.py`.
+    /// Returns the name of the archive's entry: `code/__torch__/torch/nn/functional.py`.
     pub fn entry(&self) -> String {
         format!("code/{}.py", self.qualifier.replace('.', "/"))
     }
 }
 
-/// Prints all code that `module` needs: the classes of its objects and what their methods use, in PyTorch's order. Definitions that nothing
-/// reaches are left out.
+/// Prints all code that `module` needs, in PyTorch's order: the classes of its objects and the functions and classes that their methods use. Unreachable
+/// definitions are left out.
 ///
 /// # Errors
 /// When a function cannot be written as TorchScript, or a class or function is missing.
@@ -115,7 +116,8 @@ impl ModulePrinter<'_> {
     }
 }
 
-/// The classes of all objects that the module reaches, each once, an object's own before those of its attributes.
+/// Returns the classes of all objects that are reachable from the module, each once. An object's class comes before
+/// those of its attributes.
 fn classes_of_objects(module: &Module) -> Vec<SymbolId> {
     let mut classes = Vec::new();
     let mut seen: HashSet<ObjectId> = HashSet::new();

@@ -1,11 +1,11 @@
-//! Names of variables: valid, not reserved, and different within a function.
+//! Names of variables: valid, not reserved, and unique within a function.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use frazil_ir::{Graph, ValueId};
 
-/// Names that variables may not have: keywords of Python, and what printed code itself refers to.
+/// Names that variables may not have: keywords of Python, and names that printed code refers to.
 #[rustfmt::skip]
 const RESERVED: &[&str] = &[
     // What printed code means by these names; a single underscore stands for a value without a name.
@@ -17,25 +17,26 @@ const RESERVED: &[&str] = &[
     "pass", "raise", "return", "try", "while", "with", "yield",
 ];
 
-/// After so many collisions in a row a name gets a number that is free for sure. PyTorch goes on trying; no program that people write gets here.
+/// Number of collisions in a row after which a name gets a number that is certainly unused. PyTorch continues to count instead; names in real programs collide
+/// far less often.
 const MAX_ATTEMPTS: usize = 10_000;
 
-/// The names of one file. Variables are unique within their function; numbers go on counting through the file, as PyTorch's do.
+/// The names of one file. Variables are unique within their function. Number suffixes continue through the file, as in PyTorch.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     used: HashSet<Rc<str>>,
-    /// How many times a name has been taken when it was asked for.
+    /// Number of collisions per requested name.
     collisions: HashMap<String, u64>,
     fresh: u64,
 }
 
 impl Names {
-    /// Forgets the variables of the function before.
+    /// Removes the variables of the previous function.
     pub(super) fn start_function(&mut self) {
         self.used.clear();
     }
 
-    /// `candidate`, or with a number behind it where that is taken or reserved.
+    /// Returns `candidate`, with a number appended if it is taken or reserved.
     pub(super) fn unique(&mut self, candidate: &str) -> Rc<str> {
         let mut name = candidate.to_owned();
         let mut attempts = 0;
@@ -62,7 +63,7 @@ impl Names {
     }
 }
 
-/// Whether printed code may use `name` as an identifier: ASCII letters, digits and underscores.
+/// Returns whether printed code may use `name` as an identifier: ASCII letters, digits and underscores.
 pub(super) fn is_identifier(name: &str) -> bool {
     let head = |b: u8| b.is_ascii_alphabetic() || b == b'_';
     match name.as_bytes() {
@@ -71,7 +72,8 @@ pub(super) fn is_identifier(name: &str) -> bool {
     }
 }
 
-/// `name` with an underscore for every byte that an identifier cannot have, and in front of a digit.
+/// Returns `name` with an underscore in place of every byte that identifiers cannot contain, and before a leading
+/// digit.
 pub(super) fn identifier_of(name: &str) -> String {
     let mut out = String::with_capacity(name.len() + 1);
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
@@ -84,12 +86,12 @@ pub(super) fn identifier_of(name: &str) -> String {
     out
 }
 
-/// Whether the value has a name: numbers are not names.
+/// Returns whether the value has a name. A number is not a name.
 pub(super) fn has_name(graph: &Graph, value: ValueId) -> bool {
     base_name(graph, value).is_some()
 }
 
-/// The value's name without the `.N` that tells equal names apart in graphs.
+/// Returns the value's name without the suffix `.N`, which distinguishes equal names in graphs.
 pub(super) fn base_name(graph: &Graph, value: ValueId) -> Option<&str> {
     let word = graph.ctx().name(graph.value_name(value)?.word());
     // Numbers too long to be kept as such are words, too.

@@ -1,4 +1,4 @@
-//! Long lines: expressions inside an expression become statements before it.
+//! Splitting of long lines: inlined expressions become statements before the line.
 
 use frazil_ir::{NodeId, ValueId, symbols};
 
@@ -6,17 +6,18 @@ use super::error::CodeError;
 use super::function::{FunctionPrinter, GraphIndex, Use};
 use super::text::CodeText;
 
-/// Lines are broken before they reach so many characters.
+/// Maximum number of characters before a line is split.
 const LONG: usize = 40;
 
-/// Whether an expression of `length` bytes is too long for a line that is indented `level` times.
+/// Returns whether an expression of `length` bytes is too long for a line at indentation level `level`.
 pub(super) fn is_long(length: usize, level: usize) -> bool {
     length + 2 * level >= LONG
 }
 
 impl FunctionPrinter<'_> {
-    /// Makes the inlined `value` a variable, and with it everything that is evaluated before it within the same statement:
-    /// `f(x.add_(y), long)` becomes `a = x.add_(y)`, `b = long`, `f(a, b)`, because `long` may see what `add_` does.
+    /// Turns the inlined `value` into a variable, and everything that is evaluated before it within the same statement.
+    ///
+    /// For example, `f(x.add_(y), long)` becomes `a = x.add_(y)`, `b = long`, `f(a, b)`, because `long` may observe the effect of `add_`.
     pub(super) fn split_long(&mut self, graph: GraphIndex, value: ValueId) -> Result<(), CodeError> {
         for value in self.evaluated_up_to(graph, value).into_iter().rev() {
             let Some(node) = self.graph(graph).defining_node(value) else {
@@ -35,7 +36,7 @@ impl FunctionPrinter<'_> {
         Ok(())
     }
 
-    /// The inlined values from `value` back to the beginning of its statement that have not been split off before, the last first.
+    /// Returns the inlined values from `value` back to the beginning of its statement, in reverse order, without those that have already been split off.
     fn evaluated_up_to(&mut self, graph: GraphIndex, value: ValueId) -> Vec<ValueId> {
         let state = &mut self.graphs[graph];
         let g = state.graph;

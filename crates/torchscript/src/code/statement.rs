@@ -1,6 +1,6 @@
 //! Statements and control flow.
 //!
-//! The walk over blocks keeps its place in a list of steps rather than on the stack: blocks may nest as deeply as they like.
+//! The walk over blocks uses an explicit list of steps instead of recursion, because blocks can be nested arbitrarily deeply.
 
 use std::rc::Rc;
 
@@ -13,33 +13,33 @@ use super::text::CodeText;
 
 type Result<T, E = CodeError> = std::result::Result<T, E>;
 
-/// A piece of work that is still to be done.
+/// A pending piece of work of the printer.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// The rest of a block, from a node on.
+    /// The remaining nodes of a block, starting with a node.
     Nodes(GraphIndex, Option<NodeId>),
-    /// The second side of an `if`, after the first has been printed.
+    /// The `else` side of an `if`, after the first side has been printed.
     Else(GraphIndex, NodeId),
-    /// After both sides of an `if`.
+    /// The end of an `if`, after both sides.
     EndIf(GraphIndex, NodeId),
-    /// After the body of a loop.
+    /// The end of a loop, after its body.
     EndLoop(GraphIndex, NodeId, LoopForm),
-    /// After the body of a function: its result.
+    /// The end of a function's body: its result.
     EndBody(GraphIndex),
-    /// After the nodes of a block that nothing else follows in the suite, which began at this byte of the text.
+    /// The end of a suite, which began at this byte of the text.
     EndSuite(usize),
-    /// After the body of a nested function: what makes use of it.
+    /// The end of a nested function: the node that uses it.
     EndNested(GraphIndex, NodeId, Rc<str>),
 }
 
 /// How a `prim::Loop` is written.
 #[derive(Clone, Debug)]
 pub(super) enum LoopForm {
-    /// `for i in range(n)`: goes on to the end.
+    /// `for i in range(n)` without an early exit.
     For,
-    /// `while`: counts nothing.
+    /// `while` without a counter.
     While,
-    /// A `while` with a counter, which has this name: passes join the conditions of both.
+    /// A `while` with a counter of this name. Passes create such loops, which have both a trip count and a condition.
     Counted(Rc<str>),
 }
 
@@ -75,7 +75,7 @@ impl FunctionPrinter<'_> {
         }
     }
 
-    /// Prints the constants of a graph that are too long for the place of their use, and prepares the rest.
+    /// Prints the constants of a graph that are too long for an expression, and prepares the rest of the body.
     pub(super) fn open_body(&mut self, graph: GraphIndex) -> Result<()> {
         self.level += 1;
         for constant in self.constants_in_order_of_use(graph) {
@@ -111,7 +111,7 @@ impl FunctionPrinter<'_> {
         Ok(())
     }
 
-    /// The constants that nodes of the graph use, each once, in the order of the text.
+    /// Returns the constants that nodes of the graph use, each once, in the order of their uses in the text.
     fn constants_in_order_of_use(&self, graph: GraphIndex) -> Vec<NodeId> {
         let g = self.graph(graph);
         let mut seen = std::collections::HashSet::new();
@@ -139,7 +139,8 @@ impl FunctionPrinter<'_> {
         found
     }
 
-    /// Puts the nodes of `block` before all other work. `goes_on` says that a statement follows them in the same suite.
+    /// Schedules the nodes of `block` before all other work. `goes_on` says that a statement follows them in the same
+    /// suite.
     fn block(&mut self, graph: GraphIndex, block: BlockId, goes_on: bool) {
         if !goes_on {
             // A block may have nodes and no lines: constants are printed where they are used.
@@ -178,7 +179,7 @@ impl FunctionPrinter<'_> {
         }
     }
 
-    /// Notes the classes that the node speaks of.
+    /// Registers the classes that the node refers to.
     fn register(&mut self, graph: GraphIndex, node: NodeId) {
         let g = self.graph(graph);
         for value in g.operands(node) {
@@ -196,7 +197,7 @@ impl FunctionPrinter<'_> {
         }
     }
 
-    /// A node without blocks: a statement, or kept as an expression for its only use.
+    /// Prints a node without blocks as a statement, or keeps it as an expression for its only use.
     fn expression(&mut self, graph: GraphIndex, node: NodeId) -> Result<()> {
         let text = self.right_hand_side(graph, node)?;
         let long = is_long(text.len(), self.level);
@@ -213,7 +214,7 @@ impl FunctionPrinter<'_> {
         }
     }
 
-    /// `a, b = text`
+    /// Prints `a, b = text`.
     pub(super) fn definition(&mut self, graph: GraphIndex, node: NodeId, text: &CodeText) -> Result<()> {
         let outputs = self.graph(graph).node_outputs(node);
         self.name_values(graph, outputs);
@@ -227,7 +228,7 @@ impl FunctionPrinter<'_> {
         Ok(())
     }
 
-    /// `a, b = x, y`
+    /// Prints `a, b = x, y`.
     fn assignment(&mut self, graph: GraphIndex, targets: &[ValueId], values: &[ValueId]) -> Result<()> {
         if targets.is_empty() {
             return Ok(());
@@ -393,7 +394,7 @@ impl FunctionPrinter<'_> {
         }
     }
 
-    /// `i = 0`, and the condition of a loop that both counts and asks.
+    /// Prints `i = 0`, and the condition of a loop that has both a counter and a condition.
     fn start_counting(
         &mut self,
         graph: GraphIndex,
@@ -457,7 +458,7 @@ impl FunctionPrinter<'_> {
         Ok(())
     }
 
-    /// `a, b, = x`: the comma at the end tells taking apart from assigning.
+    /// Prints `a, b, = x`. The trailing comma distinguishes unpacking from assignment.
     fn unpack(&mut self, graph: GraphIndex, node: NodeId) -> Result<()> {
         let g = self.graph(graph);
         let Some(whole) = g.operand(node, 0) else {
@@ -491,7 +492,8 @@ impl FunctionPrinter<'_> {
         Ok(())
     }
 
-    /// A nested function without arguments, which reads the node's operands under their names outside.
+    /// Prints a nested function without arguments, which reads the node's operands by their names in the outer
+    /// function.
     fn nested(&mut self, graph: GraphIndex, node: NodeId, name: &str) -> Result<()> {
         let g = self.graph(graph);
         let Some(AttributeValue::Graph(inner)) = g.attribute(node, symbols::ATTR_SUBGRAPH) else {
@@ -519,7 +521,7 @@ impl FunctionPrinter<'_> {
         self.open_body(nested)
     }
 
-    /// A nested function with arguments of its own, which archives cannot hold.
+    /// Prints a nested function with arguments of its own, which archives cannot contain.
     fn closure(&mut self, graph: GraphIndex, node: NodeId) -> Result<()> {
         let g = self.graph(graph);
         if self.program.importable {
@@ -547,7 +549,7 @@ impl FunctionPrinter<'_> {
         self.open_body(nested)
     }
 
-    /// `with x as y:`; what follows, up to `prim::Exit`, is inside.
+    /// Prints `with x as y:`. The nodes up to `prim::Exit` follow as its body.
     fn enter(&mut self, graph: GraphIndex, node: NodeId) -> Result<()> {
         let g = self.graph(graph);
         let (Some(manager), Some(entered)) = (g.operand(node, 0), g.output(node)) else {
@@ -566,7 +568,7 @@ impl FunctionPrinter<'_> {
         Ok(())
     }
 
-    /// `x : Interface = modules[i]`
+    /// Prints `x : Interface = modules[i]`.
     fn container_item(&mut self, graph: GraphIndex, node: NodeId) -> Result<()> {
         let g = self.graph(graph);
         let (Some(container), Some(key), Some(item)) = (g.operand(node, 0), g.operand(node, 1), g.output(node)) else {

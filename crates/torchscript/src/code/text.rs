@@ -1,4 +1,4 @@
-//! Text that remembers where its pieces came from.
+//! Text with the source ranges of its pieces.
 
 use frazil_ir::SourceRange;
 
@@ -9,27 +9,27 @@ pub struct CodeText {
     marks: Vec<CodeMark>,
 }
 
-/// From a byte on, code was printed for a source range; until the next mark.
+/// The source range of the code from a byte up to the next mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodeMark {
-    /// The byte of the text.
+    /// Offset of the first byte in the text.
     pub offset: usize,
-    /// Where the code comes from; none for code that no source text contained.
+    /// The source range; `None` for code without a source text.
     pub range: Option<SourceRange>,
 }
 
 impl CodeText {
-    /// The code itself.
+    /// Returns the code itself.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The marks, in the order of their offsets. Neighbours have different ranges.
+    /// Returns the marks, in the order of their offsets. Adjacent marks have different ranges.
     pub fn marks(&self) -> &[CodeMark] {
         &self.marks
     }
 
-    /// The text alone.
+    /// Returns the text without its marks.
     pub fn into_string(self) -> String {
         self.text
     }
@@ -38,7 +38,7 @@ impl CodeText {
         self.text.len()
     }
 
-    /// Appends `text`, which was printed for `range`.
+    /// Appends `text` with the source range `range`.
     pub(super) fn push(&mut self, range: Option<SourceRange>, text: &str) {
         if text.is_empty() {
             return;
@@ -47,7 +47,7 @@ impl CodeText {
         self.text.push_str(text);
     }
 
-    /// Appends a piece with marks of its own.
+    /// Appends a piece with its own marks.
     pub(super) fn append(&mut self, piece: &CodeText) {
         let start = self.text.len();
         for mark in &piece.marks {

@@ -10,7 +10,7 @@ use super::sugared::Sugared;
 use crate::error::Result;
 
 impl<'f> Emitter<'_, 'f> {
-    /// `target = value`
+    /// Emits `target = value`.
     pub(super) fn assign_to(&mut self, target: &'f Expr, value: Sugared<'f>, declared: Option<TypeId>) -> Result<()> {
         match target {
             Expr::Name(name) => {
@@ -106,7 +106,7 @@ impl<'f> Emitter<'_, 'f> {
         Ok(())
     }
 
-    /// `del target`
+    /// Emits `del target`.
     pub(super) fn delete(&mut self, target: &'f Expr) -> Result<()> {
         match target {
             Expr::Name(name) => {
@@ -153,7 +153,7 @@ impl<'f> Emitter<'_, 'f> {
             .map(drop)
     }
 
-    /// Whether elements of `container` can be assigned to.
+    /// Checks that elements of `container` can be assigned to.
     fn check_item(&self, container: ValueId, index: &Expr, node: &impl Ranged) -> Result<()> {
         match self.kind_of(container) {
             TypeKind::List(_) | TypeKind::Dict(..) | TypeKind::Class(_) | TypeKind::Interface(_) => {}
@@ -172,7 +172,7 @@ impl<'f> Emitter<'_, 'f> {
         Ok(())
     }
 
-    /// `x[i, j] = value`: a copy into the selected view, or `index_put_` where tensors select.
+    /// Emits `x[i, j] = value`: a copy into the selected view, or `index_put_` if tensors are among the indices.
     pub(super) fn set_tensor_item(
         &mut self,
         tensor: ValueId,
@@ -233,7 +233,7 @@ impl<'f> Emitter<'_, 'f> {
         self.assign_to(target, Sugared::Value(value), None)
     }
 
-    /// The operator that changes `left` in place, where its type has one.
+    /// Returns the in-place operator of an augmented assignment, if the type of `left` has one.
     fn in_place(&self, op: Operator, left: ValueId) -> Option<&'static str> {
         Some(match (op, self.kind_of(left)) {
             (Operator::Add, TypeKind::Tensor(_) | TypeKind::List(_)) => "aten::add_",
@@ -248,7 +248,7 @@ impl<'f> Emitter<'_, 'f> {
         })
     }
 
-    /// What `left` becomes, in place where its type can.
+    /// Returns the new value of `left` after an augmented assignment, in place if its type has such an operator.
     fn augment(&mut self, assign: &'f StmtAugAssign, left: ValueId, right: ValueId) -> Result<ValueId> {
         match self.in_place(assign.op, left) {
             Some(operator) => self.builtin(operator, Arguments::of(&[left, right]), assign),
@@ -256,7 +256,7 @@ impl<'f> Emitter<'_, 'f> {
         }
     }
 
-    /// `x[i] += value`
+    /// Emits `x[i] += value`.
     fn augmented_item(&mut self, target: &'f ExprSubscript, assign: &'f StmtAugAssign) -> Result<()> {
         let container = self.expr(&target.value, None)?;
         if let TypeKind::Tensor(_) = self.kind_of(container) {
@@ -271,7 +271,7 @@ impl<'f> Emitter<'_, 'f> {
             .map(drop)
     }
 
-    /// `x[i] += value` of a tensor: in place on the view, and put back where tensors select.
+    /// Emits `x[i] += value` of a tensor: in place on the view, or with a write-back if tensors are among the indices.
     fn augmented_view(&mut self, tensor: ValueId, index: &'f Expr, assign: &'f StmtAugAssign) -> Result<()> {
         let (view, indices) = self.tensor_view(tensor, index, assign)?;
         let indices = self.index_list(&indices, assign);

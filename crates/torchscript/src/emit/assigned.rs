@@ -1,11 +1,12 @@
-//! Questions about the syntax of statements: which variables they may set.
+//! Syntactic analysis of the variables that statements may set.
 
 use std::collections::BTreeSet;
 
 use ruff_python_ast::visitor::{Visitor, walk_expr, walk_stmt};
 use ruff_python_ast::{CmpOp, Expr, Stmt};
 
-/// The variables that statements assign; with `narrowed` also those that they may narrow to another type, which sets them as well.
+/// Collects the variables that statements assign. With `narrowed`, variables that they may narrow to another type are included, because narrowing sets them as
+/// well.
 pub(super) fn assigned_names(body: &[Stmt], narrowed: bool, names: &mut BTreeSet<String>) {
     let mut finder = Assigned { narrowed, names };
     finder.visit_body(body);
@@ -68,7 +69,7 @@ impl<'a> Visitor<'a> for Assigned<'_> {
     }
 }
 
-/// The variables that an assignment to `target` sets.
+/// Collects the variables that an assignment to `target` sets.
 pub(super) fn target_names(target: &Expr, names: &mut BTreeSet<String>) {
     match target {
         Expr::Name(name) => {

@@ -14,7 +14,7 @@ use crate::library;
 use crate::names::{Constants, Global, foreign_method};
 
 impl<'f> Emitter<'_, 'f> {
-    /// `base.name`
+    /// Emits `base.name`.
     pub(super) fn attribute(&mut self, base: Sugared<'f>, name: &str, node: &impl Ranged) -> Result<Sugared<'f>> {
         match base {
             Sugared::Path(path) => self.path(format!("{path}.{name}"), node),
@@ -62,7 +62,7 @@ impl<'f> Emitter<'_, 'f> {
         }
     }
 
-    /// The hook of a module that code calls as a function: `__torch__.Net.hook`.
+    /// Returns the hook of a module that code calls as a function, such as `__torch__.Net.hook`.
     fn hook(&self, class: TypeId, name: &str) -> Option<FunctionId> {
         let ctx = self.names.ctx();
         let TypeKind::Class(class) = ctx.type_kind(class) else {
@@ -74,7 +74,7 @@ impl<'f> Emitter<'_, 'f> {
         class.methods.get(&name).copied()
     }
 
-    /// The form with rules of its own that a name stands for.
+    /// Returns the special form that a dotted name denotes.
     pub(super) fn special_form(&self, path: &str) -> Option<Special> {
         match path {
             "torch.jit.is_scripting" if self.names.definitions().traces.is_tracing => Some(Special::Known(false)),
@@ -121,7 +121,7 @@ impl<'f> Emitter<'_, 'f> {
         Ok(Sugared::Path(path))
     }
 
-    /// An attribute or method of a value.
+    /// Returns an attribute or method of a value.
     pub(super) fn value_attribute(&mut self, object: ValueId, name: &str, node: &impl Ranged) -> Result<Sugared<'f>> {
         let ctx = Arc::clone(self.names.ctx());
         let symbol = ctx.symbol(name);
@@ -281,13 +281,13 @@ impl<'f> Emitter<'_, 'f> {
         self.error("attribute", message, node)
     }
 
-    /// The name of a class without what it is qualified by.
+    /// Returns the unqualified name of a class.
     fn simple_name(&self, class: SymbolId) -> &str {
         let name = self.names.ctx().name(class);
         name.rsplit('.').next().unwrap_or(name)
     }
 
-    /// Whether an overload of `operator` takes a value of the object's type first.
+    /// Returns whether an overload of `operator` accepts the object's type as its first argument.
     fn has_method(&self, object: ValueId, operator: SymbolId) -> bool {
         let ctx = self.names.ctx();
         let ty = self.ty(object);
@@ -299,7 +299,7 @@ impl<'f> Emitter<'_, 'f> {
         })
     }
 
-    /// `items`, `keys` and `values` of a container of modules.
+    /// Emits `items`, `keys` and `values` of a container of modules.
     fn container_method(
         &mut self,
         object: ValueId,

@@ -1,10 +1,10 @@
-//! Names that TorchScript gives a meaning without a definition: builtin functions, constants, attributes of tensors.
+//! Names with a built-in meaning in TorchScript: functions, constants, attributes of tensors.
 
 use frazil_ir::{DType, types};
 
 use super::sugared::Special;
 
-/// Names that are special forms.
+/// Returns the special form of this name.
 pub(crate) fn special(name: &str) -> Option<Special> {
     Some(match name {
         "annotate" | "torch.jit.annotate" => Special::Annotate,
@@ -38,7 +38,7 @@ pub(crate) fn special(name: &str) -> Option<Special> {
     })
 }
 
-/// Whether code means the builtin function by `name` even where the text defines a function of that name.
+/// Returns whether `name` means the builtin function even if the program defines a function of that name.
 pub(crate) fn comes_first(name: &str) -> bool {
     let names = [
         "abs",
@@ -64,7 +64,8 @@ pub(crate) fn comes_first(name: &str) -> bool {
     names.contains(&name)
 }
 
-/// The operator behind a function that Python or a library module has: `len`, `math.sqrt`, `torch.nn.functional.relu`.
+/// Returns the operator of a function of Python or of a library module, such as `len`, `math.sqrt`,
+/// `torch.nn.functional.relu`.
 pub(crate) fn operator(name: &str) -> Option<String> {
     let plain = match name {
         "len" | "ord" | "chr" | "hex" | "oct" | "bin" | "hash" | "divmod" | "round" | "pow" | "sorted" | "sum"
@@ -112,7 +113,7 @@ pub(crate) fn operator(name: &str) -> Option<String> {
     Some(plain)
 }
 
-/// Functions of `math` that TorchScript has.
+/// Functions of `math` that TorchScript supports.
 const MATH: &[&str] = &[
     "acos",
     "acosh",
@@ -155,7 +156,7 @@ const MATH: &[&str] = &[
     "tanh",
 ];
 
-/// Functions of Python that TorchScript does not have.
+/// Functions of Python that TorchScript does not support.
 const PYTHON_ONLY: &[&str] = &[
     "ascii",
     "breakpoint",
@@ -192,7 +193,7 @@ const PYTHON_ONLY: &[&str] = &[
     "vars",
 ];
 
-/// The name of a function that Python has and TorchScript has not, if `name` is one.
+/// Returns `name` if it is a function of Python that TorchScript does not support.
 pub(crate) fn python_only(name: &str) -> Option<&str> {
     match name.strip_prefix("math.") {
         Some(function) => (!MATH.contains(&function)).then_some(function),
@@ -200,7 +201,7 @@ pub(crate) fn python_only(name: &str) -> Option<&str> {
     }
 }
 
-/// The dtype that a method of tensors converts to.
+/// Returns the target dtype of a cast method of tensors, such as `float`.
 pub(crate) fn cast_method(name: &str) -> Option<DType> {
     Some(match name {
         "byte" => DType::Byte,
@@ -217,7 +218,7 @@ pub(crate) fn cast_method(name: &str) -> Option<DType> {
     })
 }
 
-/// The operator behind an attribute of a tensor that is no method: `x.shape`, `x.dtype`.
+/// Returns the operator for an attribute of a tensor that is not a method, such as `x.shape` or `x.dtype`.
 pub(crate) fn tensor_attribute(name: &str) -> Option<&'static str> {
     Some(match name {
         "dtype" => "prim::dtype",

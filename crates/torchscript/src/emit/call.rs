@@ -14,13 +14,13 @@ use super::{Emitter, UNUSED, builtins, name_attribute};
 use crate::error::{Result, SourceError};
 use crate::names::{Alternatives, foreign_method};
 
-/// The message about a list where a tuple is needed.
+/// The error message for a list in place of a tuple.
 pub(super) const NO_STATIC_LENGTH: &str = "cannot statically infer the expected size of a list in this context";
 
-/// The most candidates that an error about a call lists.
+/// Maximum number of candidates in an error about a call.
 const MAX_CANDIDATES: usize = 100;
 
-/// Whether Python's `math` has the function that `path` names.
+/// Returns whether Python's `math` has the function that `path` names.
 fn is_math(path: &str) -> bool {
     const OTHERS: &[&str] = &[
         "cbrt",
@@ -107,7 +107,7 @@ impl<'f> Emitter<'_, 'f> {
         Ok(arguments)
     }
 
-    /// Calls what `callee` stands for.
+    /// Emits a call of `callee`.
     pub(super) fn call_sugared(
         &mut self,
         callee: Sugared<'f>,
@@ -201,7 +201,8 @@ impl<'f> Emitter<'_, 'f> {
         }
     }
 
-    /// Whether calls of a module of the text go through hooks; archives call them themselves.
+    /// Returns whether calls of a module go through hooks. This holds for source files; in archives, the code calls the
+    /// hooks itself.
     fn has_hooks(&self, object: ValueId) -> bool {
         let TypeKind::Class(class) = self.kind_of(object) else {
             return false;
@@ -210,7 +211,8 @@ impl<'f> Emitter<'_, 'f> {
         class.is_some_and(|class| !class.forward_hooks.is_empty() || !class.forward_pre_hooks.is_empty())
     }
 
-    /// The call of a module: hooks before `forward` may give other arguments, hooks after it another result.
+    /// Emits the call of a module with hooks: those before `forward` may replace the arguments, those after it the
+    /// result.
     fn call_with_hooks(&mut self, object: ValueId, arguments: Arguments, node: &impl Ranged) -> Result<ValueId> {
         let TypeKind::Class(class) = self.kind_of(object) else {
             return self.error("call", "this cannot be called", node);
@@ -266,7 +268,7 @@ impl<'f> Emitter<'_, 'f> {
         self.value(called, node)
     }
 
-    /// What stands for the call of a function that is not to be called.
+    /// Emits the replacement for the call of a function that must not be called.
     fn unused_call(&mut self, output: TypeId) -> ValueId {
         let text = self.constant(Constant::str(UNUSED));
         let class = self.none();
@@ -274,7 +276,7 @@ impl<'f> Emitter<'_, 'f> {
         self.uninitialized(output)
     }
 
-    /// The function among several that a call with these arguments means.
+    /// Returns the one of several functions that a call with these arguments selects.
     fn choose_alternative(&mut self, index: usize, arguments: &Arguments, node: &impl Ranged) -> Result<Sugared<'f>> {
         match self.names.definitions().alternatives.get(index).cloned() {
             Some(Alternatives::Signatures(functions)) => {
@@ -308,7 +310,7 @@ impl<'f> Emitter<'_, 'f> {
         }
     }
 
-    /// The position of the first among `functions` that takes these arguments.
+    /// Returns the position of the first of `functions` that accepts these arguments.
     fn choose_function(
         &mut self,
         functions: &[FunctionId],
@@ -328,7 +330,7 @@ impl<'f> Emitter<'_, 'f> {
         }
     }
 
-    /// The method that a call of `method` means: itself, or the one among its overloads that takes the arguments.
+    /// Returns the method that a call of `method` selects: itself, or the overload that accepts the arguments.
     fn choose_method(
         &mut self,
         class: SymbolId,
@@ -367,7 +369,7 @@ impl<'f> Emitter<'_, 'f> {
             .map_err(|failures| self.no_overload(&failures, node).into())
     }
 
-    /// The error about a call that no schema takes: each with the reason, as PyTorch lists them.
+    /// Returns the error about a call that no schema accepts, with the reason for each schema as in PyTorch.
     fn no_overload(&self, failures: &[(Arc<FunctionSchema>, Mismatch)], node: &impl Ranged) -> Box<SourceError> {
         let ctx = self.names.ctx();
         let one = |(schema, why): &(Arc<FunctionSchema>, Mismatch)| {
@@ -452,7 +454,7 @@ impl<'f> Emitter<'_, 'f> {
         Ok(self.graph.add_output(call, output))
     }
 
-    /// `Class(...)`, `NamedTuple(...)`
+    /// Emits `Class(...)` or `NamedTuple(...)`.
     pub(super) fn instantiate(&mut self, ty: TypeId, arguments: Arguments, node: &impl Ranged) -> Result<ValueId> {
         let ctx = Arc::clone(self.names.ctx());
         match ctx.type_kind(ty) {
@@ -504,7 +506,7 @@ impl<'f> Emitter<'_, 'f> {
         }
     }
 
-    /// Calls operator `name`. Several results come back as a tuple, none as `None`.
+    /// Emits a call of operator `name`. Several results are packed into a tuple; without results, the value is `None`.
     pub(super) fn builtin(&mut self, name: &str, arguments: Arguments, node: &impl Ranged) -> Result<ValueId> {
         if let Some(value) = self.upgraded(name, &arguments, node)? {
             return Ok(value);
@@ -551,7 +553,7 @@ impl<'f> Emitter<'_, 'f> {
         }
     }
 
-    /// Carries out the conversions of a matched call and gives the operands.
+    /// Emits the conversions of a matched call and returns the operands.
     pub(super) fn carry_out(&mut self, matched: &Matched, node: &impl Ranged) -> Vec<ValueId> {
         self.locate(node);
         matched.inputs.iter().map(|plan| self.plan(plan)).collect()
@@ -572,7 +574,7 @@ impl<'f> Emitter<'_, 'f> {
         }
     }
 
-    /// Carries out a conversion.
+    /// Emits a conversion.
     pub(super) fn apply(&mut self, value: ValueId, conversion: &Conversion) -> ValueId {
         match conversion {
             Conversion::None => value,

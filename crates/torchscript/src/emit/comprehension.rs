@@ -1,4 +1,4 @@
-//! Comprehensions, and the containers that are made by going through something.
+//! Comprehensions, and the containers that iteration builds.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ impl<'f> Emitter<'_, 'f> {
         )
     }
 
-    /// The argument of `any(x > 1 for x in xs)`: a list.
+    /// Returns the argument of `any(x > 1 for x in xs)`: a list.
     pub(super) fn generated(&mut self, expr: &'f ExprGenerator) -> Result<ValueId> {
         let generator = self.generator(&expr.generators, expr)?;
         let elt = &*expr.elt;
@@ -49,7 +49,7 @@ impl<'f> Emitter<'_, 'f> {
         Ok(generator)
     }
 
-    /// `list(x)` of whatever can be gone through.
+    /// Emits `list(x)` for any iterable.
     pub(super) fn list_of(&mut self, source: Sugared<'f>, hint: Option<TypeId>, node: &impl Ranged) -> Result<ValueId> {
         self.collect(
             |_| Ok(source),
@@ -63,7 +63,7 @@ impl<'f> Emitter<'_, 'f> {
         )
     }
 
-    /// A list of what `element` makes of everything in `source`, which stands in `target` or is handed to it. The list comes first.
+    /// Emits a list of the results of `element` for each item of `source`, which is assigned to `target` or passed to `element`. The list is created first.
     fn collect(
         &mut self,
         source: impl FnOnce(&mut Self) -> Result<Sugared<'f>>,
@@ -118,7 +118,7 @@ impl<'f> Emitter<'_, 'f> {
         })
     }
 
-    /// A dictionary of the pairs that `pair` makes of everything in `source`.
+    /// Emits a dictionary of the pairs that `pair` returns for each item of `source`.
     pub(super) fn dict_of(
         &mut self,
         source: Sugared<'f>,
@@ -158,7 +158,7 @@ impl<'f> Emitter<'_, 'f> {
         Ok(dict)
     }
 
-    /// Does `work` for everything in `source`, which is assigned to `target` or handed over. What is assigned stays inside.
+    /// Runs `work` for each item of `source`, which is assigned to `target` or passed to `work`. Assigned variables are local to the loop.
     fn each(
         &mut self,
         source: Sugared<'f>,

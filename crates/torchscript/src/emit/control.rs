@@ -1,4 +1,4 @@
-//! `if` and loops: blocks, and the variables that cross their borders.
+//! `if` and loops: blocks, and the variables that enter and leave them.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ impl<'f> Emitter<'_, 'f> {
         )
     }
 
-    /// Narrows variables in the current frame: `prim::unchecked_cast` to what a condition has told.
+    /// Narrows variables in the current frame by `prim::unchecked_cast`, as a condition implies.
     pub(super) fn refine(&mut self, refinements: &[(String, TypeId)]) {
         for (name, ty) in refinements {
             // People's code is cast even to what it was; archives have the casts written out.
@@ -52,7 +52,7 @@ impl<'f> Emitter<'_, 'f> {
         }
     }
 
-    /// A `prim::If`, with an output for each variable that both sides know and one has assigned.
+    /// Emits a `prim::If`, with an output for each variable that is defined on both sides and assigned on at least one.
     pub(super) fn branches(
         &mut self,
         condition: Condition,
@@ -179,7 +179,7 @@ impl<'f> Emitter<'_, 'f> {
         Ok(())
     }
 
-    /// `for` and `while`.
+    /// Emits `for` and `while` statements.
     pub(super) fn loop_statement(
         &mut self,
         iterable: Option<&Iterable<'f>>,
@@ -197,7 +197,7 @@ impl<'f> Emitter<'_, 'f> {
         self.loop_with(iterable, target, test, assigned, node, |this, _| this.suite(body))
     }
 
-    /// A `prim::Loop` that carries `assigned`.
+    /// Emits a `prim::Loop` whose carried values are `assigned`.
     #[allow(clippy::too_many_arguments, reason = "the parts of a loop")]
     pub(super) fn loop_with(
         &mut self,

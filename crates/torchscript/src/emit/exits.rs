@@ -1,10 +1,11 @@
-//! How exits leave the graph. A `return` is emitted as a `prim::ReturnStmt` with the result, `break` and `continue` as a `prim::LoopContinuation`
-//! with what the loop's body would give at its end. Both stand where the source has them; afterwards, here, they become results of blocks,
-//! as PyTorch has it.
+//! Lowering of `return`, `break` and `continue` to outputs of blocks, as in PyTorch.
 //!
-//! A block that may have exited has one more bool as output, and what follows in the blocks around it is guarded by that. A block that
-//! always exits needs none, and one that always raises is left out of account, so that `if c: raise ...` guards nothing. An `if` on the
-//! bool that the `if` before it has made of constants becomes part of that one.
+//! A `return` is emitted as a `prim::ReturnStmt` with the result. `break` and `continue` are emitted as a `prim::LoopContinuation` with the values at the end
+//! of the loop's body. This module then replaces both by outputs of blocks.
+//!
+//! A block that may have exited gets an additional bool output, which guards the nodes that follow in the enclosing blocks. A block that always exits needs
+//! none. A block that always raises is ignored, so that `if c: raise ...` guards nothing. An `if` whose condition is a bool that the preceding `if` made of
+//! constants is merged into that one.
 
 use std::collections::HashMap;
 
@@ -16,10 +17,10 @@ pub(super) const RETURN: &str = "prim::ReturnStmt";
 
 pub(super) const CONTINUATION: &str = "prim::LoopContinuation";
 
-/// What stands between `prim::Enter` and `prim::Exit`, while exits are worked on.
+/// Kind of the temporary node for the nodes between `prim::Enter` and `prim::Exit`, during the lowering of exits.
 const WITH: &str = "prim::With";
 
-/// Makes results of blocks of all exits in `graph`.
+/// Replaces all exits in `graph` by outputs of blocks.
 pub(super) fn run(graph: &mut Graph) {
     let ctx = graph.ctx().clone();
     let (returns, continuation) = (ctx.symbol(RETURN), ctx.symbol(CONTINUATION));
@@ -49,13 +50,13 @@ pub(super) fn run(graph: &mut Graph) {
 #[derive(Clone, Copy)]
 enum Whether {
     Always,
-    /// If this bool is true.
+    /// The block or node has exited if this bool is true.
     Perhaps(ValueId),
     Never,
     Raises,
 }
 
-/// Whether a block or node has exited, and with what.
+/// Whether a block or node has exited, and the values of the exit.
 struct Exit {
     whether: Whether,
     values: Vec<ValueId>,
@@ -68,14 +69,14 @@ const NO_EXIT: Exit = Exit {
 
 struct Exits<'g> {
     graph: &'g mut Graph,
-    /// The kind of exits that are worked on.
+    /// The kind of exits that are being lowered.
     kind: SymbolId,
     with: SymbolId,
     yes: ValueId,
     no: ValueId,
-    /// A value of each type for places where it is never read.
+    /// An uninitialised value of each type, for outputs that are never read.
     unset: HashMap<TypeId, ValueId>,
-    /// The block that exits lead out of.
+    /// The block that exits leave.
     target: Option<BlockId>,
 }
 
@@ -206,7 +207,7 @@ impl<'g> Exits<'g> {
         Exit { whether, values }
     }
 
-    /// A loop from which an exit leads further out ends, and hands on what the exit brings.
+    /// Ends a loop when an exit in its body leaves an enclosing block, and returns that exit for the loop.
     fn repeated(&mut self, node: NodeId, body: BlockId) -> Exit {
         let exit = self.block(body);
         if matches!(exit.whether, Whether::Never | Whether::Raises) {
@@ -237,7 +238,8 @@ impl<'g> Exits<'g> {
         }
     }
 
-    /// Puts `rest` and what follows it in `block` under an `if`: it runs when `flag` says that nothing has exited.
+    /// Moves `rest` and the nodes after it in `block` under an `if`, which runs them if `flag` says that no exit was
+    /// taken.
     fn guard(&mut self, block: BlockId, flag: ValueId, values: &[ValueId], rest: NodeId) -> Exit {
         let node = Builder::before(self.graph, rest).node(symbols::PRIM_IF, &[flag], &[]);
         let sides = [self.graph.add_block(node), self.graph.add_block(node)];
@@ -270,7 +272,7 @@ impl<'g> Exits<'g> {
         self.branch(node, sides)
     }
 
-    /// What the body of a `with` defines is known behind it; under an `if` it takes an output to get there.
+    /// Adds outputs to the `if` that replaces a `with`, for values that are defined in its body and used after it.
     fn hand_out(&mut self, node: NodeId, sides: [BlockId; 2], moved: &[NodeId]) {
         let defined: Vec<ValueId> = moved
             .iter()
@@ -289,7 +291,7 @@ impl<'g> Exits<'g> {
         }
     }
 
-    /// Erases `from` and all behind it in `block`: it is never reached.
+    /// Erases `from` and all nodes after it in `block`, which are unreachable.
     fn erase_from(&mut self, block: BlockId, from: Option<NodeId>) {
         let Some(from) = from else { return };
         let mut last = self.graph.last(block);
@@ -330,7 +332,7 @@ impl<'g> Exits<'g> {
         types.into_iter().map(|ty| self.unset(ty)).collect()
     }
 
-    /// One more output of an `if`, which is `a` on the first side and `b` on the other.
+    /// Adds an output to an `if`: `a` on the first side and `b` on the other.
     fn add_output(&mut self, node: NodeId, sides: [BlockId; 2], a: ValueId, b: ValueId) -> ValueId {
         let ty = joined_or_union(self.graph.ctx(), self.graph.ty(a), self.graph.ty(b));
         self.graph.add_result(sides[0], a);
@@ -339,8 +341,8 @@ impl<'g> Exits<'g> {
     }
 }
 
-/// Where an `if` stands directly behind the one that makes its condition, of a constant on either side, each side of the second moves into the
-/// side of the first that leads there.
+/// Merges two consecutive `if`s when the first one computes the second's condition as a constant on each side. Each side of the second moves into the
+/// corresponding side of the first.
 fn join_consecutive_ifs(graph: &mut Graph, block: BlockId) {
     let mut next = graph.first(block);
     while let Some(node) = next {
@@ -410,7 +412,7 @@ fn join_with_next(graph: &mut Graph, first: NodeId) -> bool {
     true
 }
 
-/// Puts what stands between each `prim::Enter` and its `prim::Exit` into the first block of a node `with`, and the exit into its second.
+/// Moves the nodes between each `prim::Enter` and its `prim::Exit` into the first block of a node `with`, and the exit into its second block.
 fn wrap_withs(graph: &mut Graph, with: SymbolId) {
     let [enter, exit] = ["prim::Enter", "prim::Exit"].map(|name| graph.ctx().symbol(name));
     let mut entered = Vec::new();

@@ -1,4 +1,4 @@
-//! Expressions: names, literals, and the kinds of expressions told apart.
+//! Expressions: names, literals, and dispatch over the kinds of expressions.
 
 use std::sync::Arc;
 
@@ -14,20 +14,20 @@ use super::{Emitter, builtins};
 use crate::error::Result;
 use crate::source::{complex_sum, number, string_value};
 
-/// Bytes that the graph takes for an expression: a node, its value and operands, with their uses.
+/// Estimated memory per expression in the graph, in bytes: a node, its value and operands, with their uses.
 const NODE_BYTES: usize = 256;
 
-/// Parts that the type of a tuple may have, those of its parts included: it has to be written somewhere.
+/// Maximum number of parts of a tuple type, including nested parts, because the type has to be printed.
 const MAX_TYPE_PARTS: u64 = 1 << 16;
 
 impl<'f> Emitter<'_, 'f> {
-    /// Emits an expression that must be a value. `hint` is the type that it should have, for literals without elements.
+    /// Emits an expression that must be a value. `hint` is the expected type, for literals without elements.
     pub(super) fn expr(&mut self, expr: &'f Expr, hint: Option<TypeId>) -> Result<ValueId> {
         let sugared = self.sugared(expr, hint)?;
         self.value(sugared, expr)
     }
 
-    /// The value that a sugared thing is.
+    /// Converts a sugared value to a value of the graph.
     pub(super) fn value(&mut self, sugared: Sugared<'f>, node: &impl Ranged) -> Result<ValueId> {
         match sugared {
             Sugared::Value(value) => Ok(value),
@@ -281,7 +281,7 @@ impl<'f> Emitter<'_, 'f> {
         Ok(list)
     }
 
-    /// Checks that a container literal of the kind `wanted` stands where an annotation says one.
+    /// Checks that the annotated type of a container literal is of the kind `wanted`.
     pub(super) fn check_hint(&self, wanted: &str, hint: Option<TypeId>, node: &impl Ranged) -> Result<()> {
         let Some(hint) = hint.filter(|_| self.file.rules.is_written()) else {
             return Ok(());
@@ -299,7 +299,7 @@ impl<'f> Emitter<'_, 'f> {
         self.error("type", message, node)
     }
 
-    /// Checks that the elements of a list are of the type that an annotation says.
+    /// Checks that the elements of a list have the annotated type.
     pub(super) fn check_elements(&mut self, values: &[ValueId], wanted: TypeId, node: &impl Ranged) -> Result<()> {
         if values
             .iter()
@@ -316,7 +316,7 @@ impl<'f> Emitter<'_, 'f> {
         self.error("type", message, node)
     }
 
-    /// The common type of values, `Tensor` when there are none.
+    /// Returns the common type of the values; `Tensor` if there are none.
     pub(super) fn joined(&mut self, values: &[ValueId]) -> TypeId {
         let mut joined: Option<TypeId> = None;
         for &value in values {
@@ -384,7 +384,7 @@ impl<'f> Emitter<'_, 'f> {
         Ok(self.op("prim::DictConstruct", &operands, ctx.dict_of(key, value)))
     }
 
-    /// Checks that keys and values, in turn, are of the types that an annotation of their dictionary says.
+    /// Checks that alternating keys and values have the types of the dictionary's annotation.
     fn check_entries(&mut self, entries: &[ValueId], wanted: (TypeId, TypeId), node: &impl Ranged) -> Result<()> {
         let annotated = self.shown(self.names.ctx().dict_of(wanted.0, wanted.1));
         for (at, wanted) in [wanted.0, wanted.1].into_iter().enumerate() {
@@ -444,7 +444,7 @@ impl<'f> Emitter<'_, 'f> {
     }
 }
 
-/// What PyTorch calls an expression that it does not take.
+/// Returns PyTorch's name for an unsupported expression.
 fn unsupported(expr: &Expr) -> &'static str {
     match expr {
         Expr::Lambda(_) => "Lambda",

@@ -1,4 +1,4 @@
-//! `fork(f, ...)` and `awaitable(f, ...)`: a call in a graph of its own, with what it uses from outside as inputs.
+//! `fork(f, ...)` and `awaitable(f, ...)`: a call in a separate graph, with captured values as inputs.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::error::Result;
 use crate::names::Annotations;
 
 impl<'f> Emitter<'_, 'f> {
-    /// A node `kind` that carries out the call of `target` some time: the call in a graph of its own, with what it uses from outside as
-    /// inputs. `promise` makes the type of the node's output from that of the result.
+    /// Emits a node `kind` that executes the call of `target` later. The call is in a separate graph, with captured values as inputs. `promise` computes the
+    /// type of the node's output from the type of the result.
     pub(super) fn fork(
         &mut self,
         kind: &str,
@@ -53,7 +53,8 @@ impl<'f> Emitter<'_, 'f> {
         Ok(arguments)
     }
 
-    /// The graph of a nested function: the variables that it reads become inputs, in the order in which it reads them.
+    /// Returns the graph of a nested function: the variables that it reads become inputs, in the order in which it
+    /// reads them.
     pub(super) fn closure(&mut self, def: &'f StmtFunctionDef) -> Result<(frazil_ir::Graph, Vec<ValueId>, TypeId)> {
         if def.parameters.iter().next().is_some() {
             return self.error("call", "a nested function that is forked takes no arguments", def);
@@ -94,7 +95,7 @@ impl<'f> Emitter<'_, 'f> {
         Ok((graph, captured, ty))
     }
 
-    /// A graph that calls `callee` with its inputs.
+    /// Returns a graph that calls `callee` with the graph's inputs.
     pub(super) fn forked_call(
         &mut self,
         callee: Sugared<'f>,
@@ -140,7 +141,7 @@ impl<'f> Emitter<'_, 'f> {
     }
 }
 
-/// The names that a statement reads, in order, each once.
+/// Collects the names that a statement reads, in order, each once.
 fn read_names(statement: &Stmt, names: &mut Vec<String>) {
     use ruff_python_ast::visitor::{Visitor, walk_expr, walk_stmt};
     struct Names<'n>(&'n mut Vec<String>);

@@ -115,7 +115,7 @@ impl<'f> Emitter<'_, 'f> {
         Ok(Sugared::Value(value))
     }
 
-    /// `t[1:]`: a tuple of the elements that constant bounds pick.
+    /// Emits `t[1:]` as a tuple of the elements that constant bounds select.
     fn tuple_slice(
         &mut self,
         tuple: ValueId,
@@ -153,7 +153,7 @@ impl<'f> Emitter<'_, 'f> {
         Ok(self.builder().tuple(&picked))
     }
 
-    /// A child of a container of modules, by a constant, or some of them.
+    /// Emits the selection of a child of a container of modules by a constant, or of several by a slice.
     fn container_item(&mut self, container: ValueId, subscript: &'f ExprSubscript) -> Result<Sugared<'f>> {
         let names: Vec<String> = match self.kind_of(container) {
             TypeKind::Class(class) => self.names.definitions().container(class).unwrap_or_default().to_vec(),
@@ -203,8 +203,8 @@ impl<'f> Emitter<'_, 'f> {
         self.error("index", message, node)
     }
 
-    /// The view of a tensor that integers, slices, `None` and `...` select, and the tensors that select further, each at its dimension. Indices are
-    /// evaluated before anything is selected, the bounds of slices on the way.
+    /// Emits the view of a tensor that integers, slices, `None` and `...` select. Also returns the index tensors, each at its dimension. All indices are
+    /// evaluated before the view is emitted; bounds of slices are evaluated with it.
     pub(super) fn tensor_view(
         &mut self,
         tensor: ValueId,
@@ -270,7 +270,7 @@ impl<'f> Emitter<'_, 'f> {
         Ok((view, tensors))
     }
 
-    /// What one part of a tensor's index does.
+    /// Returns the effect of one part of a tensor's index.
     fn index_step(&mut self, part: &'f Expr) -> Result<Step<'f>> {
         if let Expr::Slice(slice) = part {
             return Ok(Step::Slice(slice));
@@ -304,7 +304,7 @@ impl<'f> Emitter<'_, 'f> {
         })
     }
 
-    /// The bounds and the step of a slice.
+    /// Returns the bounds and the step of a slice.
     fn slice_bounds(&mut self, slice: &'f ExprSlice) -> Result<[ValueId; 3]> {
         let mut bound = |part: Option<&'f Expr>, default: Constant| match part {
             Some(part) => self.expr(part, None),
@@ -317,7 +317,7 @@ impl<'f> Emitter<'_, 'f> {
         ])
     }
 
-    /// The operand of `aten::index` and its kin, if any tensor selects.
+    /// Returns the list operand of `aten::index` and related operators; `None` without index tensors.
     pub(super) fn index_list(&mut self, tensors: &[Option<ValueId>], node: &impl Ranged) -> Option<ValueId> {
         if tensors.is_empty() {
             return None;
@@ -341,7 +341,7 @@ enum Step<'f> {
     Tensor(ValueId),
 }
 
-/// The value of an index that is a literal.
+/// Returns the value of an index that is an integer literal.
 fn constant_index(expr: &Expr) -> Option<i64> {
     match expr {
         Expr::NumberLiteral(literal) => number(&literal.value)?.as_int(),

@@ -1,4 +1,4 @@
-//! What loops and comprehensions go through.
+//! Iteration of loops and comprehensions.
 
 use frazil_ir::{Constant, TypeKind, ValueId, types};
 use ruff_text_size::Ranged;
@@ -9,7 +9,7 @@ use super::sugared::{Iterable, Sugared};
 use crate::error::Result;
 
 impl<'f> Emitter<'_, 'f> {
-    /// What a `for` goes through.
+    /// Returns the iterable of a `for` over `sugared`.
     pub(super) fn iterable(&mut self, sugared: Sugared<'f>, node: &impl Ranged) -> Result<Iterable<'f>> {
         match sugared {
             Sugared::Iterable(iterable) => Ok(*iterable),
@@ -65,7 +65,7 @@ impl<'f> Emitter<'_, 'f> {
         }
     }
 
-    /// The elements of what has a known number of them, which are gone through without a loop; `None` for anything else.
+    /// Returns the items of an iterable with a statically known length, for unrolling; `None` for any other.
     pub(super) fn unrolled(&mut self, iterable: &Iterable<'f>, node: &impl Ranged) -> Result<Option<Vec<Sugared<'f>>>> {
         Ok(match iterable {
             Iterable::Static(items) => Some(items.clone()),
@@ -100,7 +100,7 @@ impl<'f> Emitter<'_, 'f> {
         })
     }
 
-    /// The children of a container of modules with their names; `None` for anything else.
+    /// Returns the children of a container of modules with their names; `None` for anything else.
     pub(super) fn container_children(
         &mut self,
         object: ValueId,
@@ -121,7 +121,7 @@ impl<'f> Emitter<'_, 'f> {
         names.into_iter().map(|name| child(self, name)).collect()
     }
 
-    /// How often a loop over it runs.
+    /// Returns the trip count of a loop over an iterable.
     pub(super) fn length(&mut self, iterable: &Iterable<'f>, node: &impl Ranged) -> Result<ValueId> {
         match iterable {
             Iterable::Range {
@@ -157,7 +157,7 @@ impl<'f> Emitter<'_, 'f> {
         }
     }
 
-    /// The lengths of all that is gone through side by side.
+    /// Collects the lengths of all iterables that are zipped.
     fn lengths(&mut self, parts: &[Iterable<'f>], node: &impl Ranged, lengths: &mut Vec<ValueId>) -> Result<()> {
         for part in parts {
             match part {
@@ -168,7 +168,7 @@ impl<'f> Emitter<'_, 'f> {
         Ok(())
     }
 
-    /// The element that iteration number `index` takes.
+    /// Returns the item of iteration `index`.
     pub(super) fn element(
         &mut self,
         iterable: &Iterable<'f>,

@@ -1,4 +1,4 @@
-//! Operators of objects: the methods that Python gives them.
+//! Operators on objects: Python's special methods.
 
 use frazil_ir::{Constant, SymbolId, TypeKind, ValueId};
 use ruff_text_size::Ranged;
@@ -7,7 +7,7 @@ use super::Emitter;
 use super::matching::Arguments;
 use crate::error::Result;
 
-/// The method behind an operator, where objects may define it.
+/// Returns the special method of an operator, if objects may define it.
 fn method(operator: &str) -> Option<&'static str> {
     Some(match operator {
         "aten::add" => "__add__",
@@ -48,7 +48,7 @@ fn method(operator: &str) -> Option<&'static str> {
     })
 }
 
-/// What a number before a tensor means: the operators that PyTorch emits for `1 - x`, and whether the number stands last then.
+/// Returns the operators that PyTorch emits for a number before a tensor, such as `1 - x`, and whether the number becomes the last operand.
 fn number_first(operator: &str) -> Option<(Option<&'static str>, &'static str)> {
     Some(match operator {
         "aten::add" => (None, "aten::add"),
@@ -66,7 +66,7 @@ fn number_first(operator: &str) -> Option<(Option<&'static str>, &'static str)> 
 }
 
 impl<'f> Emitter<'_, 'f> {
-    /// An operator of a number and a tensor in that order, which is one of the tensor and the number.
+    /// Emits an operator on a number and a tensor in that order, by an operator on the tensor and the number.
     pub(super) fn number_first(
         &mut self,
         operator: &str,
@@ -96,7 +96,7 @@ impl<'f> Emitter<'_, 'f> {
         self.builtin(then, Arguments::of(&[tensor, number]), node).map(Some)
     }
 
-    /// The length of a container of modules, and whether it has a child of a name: both known.
+    /// Emits the length of a container of modules, or whether it has a child of a name. Both are constants.
     fn container_operator(
         &mut self,
         operator: &str,
@@ -116,13 +116,14 @@ impl<'f> Emitter<'_, 'f> {
         })
     }
 
-    /// Whether a container of modules is asked for its length by a call, which it is outside of its own code.
+    /// Returns whether the length of a container of modules is computed by a call. It is outside of the container's own
+    /// code.
     fn has_length(&mut self, class: SymbolId) -> Result<bool> {
         let is_own = self.file.rules.qualifier().is_some_and(|q| q.ends_with(".container"));
         Ok(!is_own && self.names.module_method(class, "__len__")?.is_some())
     }
 
-    /// The call of the method that an operator is to its first operand, when that is an object.
+    /// Emits an operator on an object as a call of its special method.
     pub(super) fn magic(
         &mut self,
         operator: &str,

@@ -1,7 +1,7 @@
-//! Matching of calls with schemas: which overload is meant, and what has to be done to the arguments.
+//! Matching of calls with schemas: selection of the overload, and conversion of the arguments.
 //!
-//! Matching only reads: it gives a plan of conversions, which the emitter carries out for the overload that was chosen. The rules are
-//! TorchScript's: overloads are tried in the order of the catalogue, first without and then with implicit conversions.
+//! Matching has no side effects: it returns the conversions, which the emitter then emits for the chosen overload. The rules are TorchScript's: overloads are
+//! tried in the order of the catalogue, first without and then with implicit conversions.
 
 use std::sync::Arc;
 
@@ -11,31 +11,31 @@ use frazil_ir::{Constant, Context, Graph, SymbolId, TypeId, TypeKind, ValueId, s
 
 use crate::names::Definitions;
 
-/// What is passed for one argument of a schema.
+/// The value of one argument of a schema.
 #[derive(Debug, Clone)]
 pub(crate) enum Plan {
-    /// A value of the caller.
+    /// An argument of the call, with its conversion.
     Value(ValueId, Conversion),
-    /// The same number so many times: `int[2]`.
+    /// One number, repeated this many times: `int[2]`.
     Repeat(ValueId, u32),
-    /// The default.
+    /// The default value.
     Default(Constant),
-    /// The remaining arguments as a list: `zeros(2, 3)`.
+    /// The remaining positional arguments as a list: `zeros(2, 3)`.
     List(TypeId, Vec<Plan>),
 }
 
-/// How a value becomes one of the formal type.
+/// Conversion of a value to the type of the formal argument.
 #[derive(Debug, Clone)]
 pub(crate) enum Conversion {
-    /// Not at all.
+    /// No conversion.
     None,
-    /// It was a literal `[]` without a type; it becomes a list of these.
+    /// From a literal `[]` without a type to a list of this element type.
     EmptyList(TypeId),
-    /// A tuple of equal elements becomes a list of these.
+    /// From a tuple of equal element types to a list of this element type.
     TupleToList(TypeId),
-    /// A tuple's elements are converted.
+    /// Element-wise conversion of a tuple.
     Tuple(Vec<Conversion>),
-    /// By an operator, to this type.
+    /// An operator that returns this type.
     Operator(&'static str, TypeId),
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Positional arguments alone.
+    /// Returns arguments that are all positional.
     pub(crate) fn of(positional: &[ValueId]) -> Arguments {
         Arguments {
             positional: positional.to_vec(),
@@ -66,7 +66,7 @@ impl Arguments {
     }
 }
 
-/// Why a schema does not fit.
+/// The reason why a schema does not fit.
 #[derive(Debug, Clone)]
 pub(crate) enum Mismatch {
     Missing(SymbolId),
@@ -75,7 +75,7 @@ pub(crate) enum Mismatch {
         expected: TypeId,
         found: TypeId,
     },
-    /// A type variable of the argument's type does not fit what is passed.
+    /// The type of the argument does not fit a type variable of the schema.
     Variable {
         argument: SymbolId,
         formal: TypeId,
@@ -93,7 +93,7 @@ pub(crate) enum Mismatch {
 }
 
 impl Mismatch {
-    /// The reason in PyTorch's words.
+    /// Returns the reason in PyTorch's words.
     pub(crate) fn describe(&self, ctx: &Context) -> String {
         let shown = |ty: TypeId| display_type(ctx, ty, TypeStyle::Annotation).to_string();
         match self {
@@ -139,16 +139,16 @@ impl Mismatch {
     }
 }
 
-/// What matching needs to see.
+/// The state of the emitter that matching reads.
 pub(crate) struct Matcher<'m> {
     pub(crate) definitions: &'m Definitions,
     pub(crate) graph: &'m Graph,
-    /// Literals `[]` whose type is still open.
+    /// Literals `[]` whose type is not known yet.
     pub(crate) empty_lists: &'m std::collections::HashSet<ValueId>,
 }
 
 impl Matcher<'_> {
-    /// The first of `schemas` that takes these arguments.
+    /// Returns the first of `schemas` that accepts these arguments.
     pub(crate) fn choose(
         &self,
         schemas: &[Arc<FunctionSchema>],
@@ -261,7 +261,7 @@ impl Matcher<'_> {
         })
     }
 
-    /// Whether the remaining positional arguments may be meant as one list: `zeros(2, 3)` for `zeros(int[] size)`.
+    /// Returns whether the remaining positional arguments may form one list: `zeros(2, 3)` for `zeros(int[] size)`.
     fn takes_rest_as_list(&self, schema: &FunctionSchema, index: usize, argument: &Argument) -> bool {
         let is_last = schema.arguments.get(index + 1).is_none_or(|next| next.keyword_only);
         let TypeKind::List(element) = self.definitions.ctx.type_kind(argument.ty) else {
@@ -359,7 +359,7 @@ impl Matcher<'_> {
         }
     }
 
-    /// How a value of type `found` becomes a `wanted`, as far as it does, and the type that it then has.
+    /// Returns the conversion from type `found` to `wanted` as far as there is one, and the resulting type.
     pub(crate) fn convert(&self, found: TypeId, open: bool, wanted: TypeId, implicit: bool) -> (Conversion, TypeId) {
         let ctx = &self.definitions.ctx;
         let found_kind = ctx.type_kind(found);
@@ -430,7 +430,7 @@ fn wanted_elements_len(ctx: &Context, elements: frazil_ir::TypeListId) -> usize 
     ctx.types(elements).len()
 }
 
-/// `T` of `T?`, or the type itself.
+/// Returns `T` for `T?`, and any other type itself.
 pub(crate) fn unwrap_optional(ctx: &Context, ty: TypeId) -> TypeId {
     match ctx.type_kind(ty) {
         TypeKind::Optional(inner) => inner,

@@ -1,8 +1,8 @@
-//! The emitter: a function's statements become a graph in SSA form.
+//! The emitter: compiles a function's statements to a graph in SSA form.
 //!
-//! Variables live in frames, one for each block of the graph. An `if` gives an output for every variable that both sides define, a loop carries
-//! every variable that its body assigns and that exists before it; both in the order of the names, until
-//! [`cleanup`] puts them into canonical order. `return`, `break` and `continue` are nodes at first, of which [`exits`] makes results of blocks.
+//! Variables are stored in frames, one per block of the graph. An `if` has an output for every variable that both sides define. A loop carries every variable
+//! that its body assigns and that is defined before it. Both are in the order of the names until [`cleanup`] orders them canonically. `return`, `break` and
+//! `continue` are first emitted as nodes, which [`exits`] replaces by outputs of blocks.
 
 mod assign;
 mod assigned;
@@ -58,36 +58,36 @@ pub(super) struct Variable<'f> {
 #[derive(Debug, Default)]
 pub(super) struct Frame<'f> {
     pub(super) variables: HashMap<String, Variable<'f>>,
-    /// Variables that the sides of an `if` gave types that cannot be joined, with the message for their uses.
+    /// Variables to which the sides of an `if` gave types without a common type, with the error message for their uses.
     unjoined: HashMap<String, String>,
-    /// True once a statement has returned or raised: nothing after it is reached.
+    /// True after a `return` or `raise`: the statements that follow are unreachable.
     exited: bool,
 }
 
 /// The innermost loop of the source.
 #[derive(Debug)]
 pub(super) enum Loop<'f> {
-    /// A `prim::Loop`: what it carries, with the values that it starts with, and its condition, or the constant that stands for that.
+    /// A `prim::Loop`: the variables that it carries, their initial values, and its condition (or the constant in its place).
     Node {
         carried: Vec<(String, ValueId)>,
         test: Option<&'f Expr>,
         always: ValueId,
     },
-    /// One whose body is emitted once for each round.
+    /// A loop whose body is emitted once per iteration.
     Unrolled,
 }
 
-/// What a condition says besides its value.
+/// A condition: its value, and what it implies about the types of variables.
 pub(super) struct Condition {
     pub(super) value: ValueId,
     pub(super) when_true: Vec<(String, TypeId)>,
     pub(super) when_false: Vec<(String, TypeId)>,
-    /// The outcome, where types alone decide it.
+    /// The outcome, if it follows from types alone.
     pub(super) known: Option<bool>,
 }
 
 impl Condition {
-    /// A bool that says nothing about types.
+    /// Returns a condition that implies nothing about types.
     pub(super) fn plain(value: ValueId) -> Condition {
         Condition {
             value,
@@ -98,7 +98,7 @@ impl Condition {
     }
 }
 
-/// A number literal; all uses of one share a constant at the graph's head.
+/// A number literal. Equal literals share a constant at the start of the graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Literal {
     Int(i64),
@@ -112,24 +112,24 @@ pub(super) struct Emitter<'e, 'f> {
     pub(super) block: BlockId,
     pub(super) range: Option<SourceRange>,
     pub(super) frames: Vec<Frame<'f>>,
-    /// List literals without elements, whose type the place of use decides.
+    /// List literals without elements, whose type is determined where they are used.
     pub(super) empty_lists: HashSet<ValueId>,
-    /// Parameters without an annotation, which are tensors for want of one.
+    /// Parameters without an annotation, whose type is `Tensor` by default.
     inferred: HashSet<ValueId>,
-    /// Values that a variable stands for or stood for: only the first variable gives a value its name.
+    /// Values that have been assigned to a variable. A value gets the name of the first one.
     pub(super) bound: HashSet<ValueId>,
     /// The name of the function.
     function: String,
-    /// What the function says that it returns.
+    /// The annotated return type.
     returns: Option<TypeId>,
-    /// What its `return`s so far have returned, joined.
+    /// The common type of the values returned so far.
     returned: Option<TypeId>,
     loops: Vec<Loop<'f>>,
     literals: HashMap<Literal, ValueId>,
     depth: usize,
 }
 
-/// Compiles a function. Gives its graph and the type of what it returns.
+/// Compiles a function. Returns its graph and return type.
 pub(super) fn function(
     names: &mut dyn Names,
     file: &SourceFile,
@@ -144,13 +144,13 @@ pub(super) fn function(
     emitter.body(def)
 }
 
-/// What a function raises whose body is left to Python.
+/// The message of the exception that replaces the body of a function marked as unused or ignored.
 const UNUSED: &str = "This Python function is annotated to be ignored and cannot be run";
 
-/// Attribute of the node that raises in the place of a function of Python: the function's name.
+/// Name of an attribute of the raising node that replaces a Python function. Its value is the function's name.
 const PYTHON: &str = "python_function";
 
-/// The function of Python in whose place `node` raises; archives cannot hold calls of it.
+/// Returns the Python function that the raising node `node` replaces. Archives cannot contain calls of it.
 pub(crate) fn python_function(graph: &Graph, node: NodeId) -> Option<SymbolId> {
     match graph.kind(node) {
         symbols::PRIM_RAISE_EXCEPTION => graph.attribute_symbol(node, graph.ctx().find_symbol(PYTHON)?),
@@ -158,7 +158,8 @@ pub(crate) fn python_function(graph: &Graph, node: NodeId) -> Option<SymbolId> {
     }
 }
 
-/// The graph of a function whose body is left to Python: it raises. `is_called` where PyTorch calls Python instead.
+/// Returns a graph that raises, for a function that is marked as unused or ignored. `is_called` says that PyTorch would
+/// call Python instead.
 pub(super) fn unused(
     names: &mut dyn Names,
     file: &SourceFile,
@@ -209,7 +210,7 @@ impl<'e, 'f> Emitter<'e, 'f> {
         }
     }
 
-    /// Gives the graph an input for each parameter.
+    /// Adds an input to the graph for each parameter.
     fn inputs(&mut self, def: &StmtFunctionDef, schema: &FunctionSchema) {
         let parameters = def.parameters.iter_non_variadic_params();
         for (argument, parameter) in schema.arguments.iter().zip(parameters) {
@@ -222,7 +223,7 @@ impl<'e, 'f> Emitter<'e, 'f> {
         }
     }
 
-    /// Gives the graph an input for each parameter that is given something; others are their defaults.
+    /// Adds an input to the graph for each parameter that the call passes. All others are constants: their defaults.
     fn traced_inputs(&mut self, def: &'f StmtFunctionDef, schema: &FunctionSchema) -> Result<()> {
         for parameter in def.parameters.iter_non_variadic_params() {
             let name = &parameter.parameter.name;
@@ -281,12 +282,12 @@ impl<'e, 'f> Emitter<'e, 'f> {
         self.file.error(code, message, node)
     }
 
-    /// How a type reads in messages.
+    /// Returns the text of a type in messages.
     pub(super) fn shown(&self, ty: TypeId) -> String {
         display_type(self.names.ctx(), ty, TypeStyle::Annotation).to_string()
     }
 
-    /// How the type of a value reads in messages: with a remark where a parameter lacks an annotation.
+    /// Returns the text of the type of a value in messages, with a note if a parameter has no annotation.
     pub(super) fn shown_type_of(&self, value: ValueId) -> String {
         let remark = if self.inferred.contains(&value) {
             " (inferred)"
@@ -304,7 +305,7 @@ impl<'e, 'f> Emitter<'e, 'f> {
         self.names.ctx().type_kind(self.graph.ty(value))
     }
 
-    /// The type without what is known of a tensor's shape.
+    /// Returns the type without the shapes of tensors.
     pub(super) fn unshaped(&self, ty: TypeId) -> TypeId {
         let ctx = self.names.ctx();
         match ctx.type_kind(ty) {
@@ -319,7 +320,7 @@ impl<'e, 'f> Emitter<'e, 'f> {
         }
     }
 
-    /// The join of two types, if there is one.
+    /// Returns the common type of two types, if there is one.
     pub(super) fn join(&self, a: TypeId, b: TypeId) -> Option<TypeId> {
         // Interfaces are known to the program alone.
         if self.names.definitions().is_subtype(a, b) {
@@ -331,7 +332,7 @@ impl<'e, 'f> Emitter<'e, 'f> {
         unify(self.names.ctx(), a, b)
     }
 
-    /// Nodes that follow come from `node`.
+    /// Sets the source range of the nodes that are emitted next.
     pub(super) fn locate(&mut self, node: &impl Ranged) {
         self.range = Some(self.file.range(self.names.ctx(), node.range()));
     }
@@ -364,7 +365,7 @@ impl<'e, 'f> Emitter<'e, 'f> {
         self.op("prim::Uninitialized", &[], ty)
     }
 
-    /// A number literal, shared by all its uses.
+    /// Returns a number literal, shared by all its uses.
     pub(super) fn literal(&mut self, value: Constant) -> ValueId {
         let key = match value {
             Constant::Int(i) => Literal::Int(i),
@@ -385,7 +386,7 @@ impl<'e, 'f> Emitter<'e, 'f> {
         value
     }
 
-    /// One level of nesting deeper, if that is allowed.
+    /// Runs `work` one nesting level deeper. Fails if the limit is exceeded.
     pub(super) fn deeper<T>(&mut self, node: &impl Ranged, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth >= MAX_DEPTH || self.names.definitions().stack.is_short() {
             let levels = self.depth;
@@ -413,17 +414,17 @@ impl<'e, 'f> Emitter<'e, 'f> {
         &mut self.frames[last]
     }
 
-    /// Nothing after this is reached.
+    /// Marks the code that follows as unreachable.
     pub(super) fn mark_exited(&mut self) {
         self.frame().exited = true;
     }
 
-    /// The variable `name`, from the innermost frame that has it.
+    /// Returns the variable `name`, from the innermost frame that has it.
     pub(super) fn lookup(&self, name: &str) -> Option<&Variable<'f>> {
         self.frames.iter().rev().find_map(|frame| frame.variables.get(name))
     }
 
-    /// Why `name` is no variable here although an `if` assigned it, if that is so.
+    /// Returns the reason why `name` is undefined although an `if` assigned it, if that is the case.
     pub(super) fn why_unjoined(&self, name: &str) -> Option<&String> {
         self.frames.iter().rev().find_map(|frame| frame.unjoined.get(name))
     }
@@ -443,7 +444,7 @@ impl<'e, 'f> Emitter<'e, 'f> {
         }
     }
 
-    /// Calls `value` as the variable that it is about to be assigned to, if no other variable has stood for it.
+    /// Names `value` after the variable to which it will be assigned, unless it was assigned to another one before.
     pub(super) fn suggest_name(&mut self, value: ValueId, name: &str) {
         let is_fresh = self.graph.value_name(value).is_none() && !self.bound.contains(&value);
         if is_fresh && self.graph.defining_block(value) == Some(self.block) && is_meaningful(name) {
@@ -461,7 +462,7 @@ impl<'e, 'f> Emitter<'e, 'f> {
         self.frame().variables.insert(name.to_owned(), variable);
     }
 
-    /// `name = value`, with the type that the variable has where it was defined further out.
+    /// Emits `name = value`. A variable of an enclosing frame keeps its type.
     pub(super) fn assign(
         &mut self,
         name: &str,
@@ -532,12 +533,12 @@ impl<'e, 'f> Emitter<'e, 'f> {
         Ok(())
     }
 
-    /// `value` as a variable of another type gives it.
+    /// Returns `value` as read from a variable of type `ty`.
     pub(super) fn read_as(&mut self, value: ValueId, ty: TypeId) -> ValueId {
         self.op(READ, &[value], ty)
     }
 
-    /// What a variable holds, whatever type it has been given.
+    /// Returns the value that was assigned to a variable, with its own type instead of the declared one.
     pub(super) fn held(&self, value: ValueId) -> ValueId {
         let node = self.graph.defining_node(value);
         match node.filter(|&node| self.graph.kind_name(node) == READ) {
@@ -546,7 +547,7 @@ impl<'e, 'f> Emitter<'e, 'f> {
         }
     }
 
-    /// `value` as a `wanted`, as far as implicit conversions go.
+    /// Converts `value` to the type `wanted`, as far as implicit conversions allow.
     pub(super) fn convert(&mut self, value: ValueId, wanted: TypeId, node: &impl Ranged) -> ValueId {
         let open = self.empty_lists.contains(&value);
         let (conversion, _) = self.matcher().convert(self.ty(value), open, wanted, true);
@@ -555,7 +556,7 @@ impl<'e, 'f> Emitter<'e, 'f> {
     }
 }
 
-/// The value of a variable under the type that it is declared with, while code is emitted.
+/// Kind of the temporary node that gives the value of a variable its declared type, during emission.
 const READ: &str = "prim::Load";
 
 fn drop_reads(graph: &mut Graph) {
@@ -570,7 +571,7 @@ fn drop_reads(graph: &mut Graph) {
     }
 }
 
-/// Whether a name was chosen by a person: the printer's temporaries are an underscore and a number.
+/// Returns whether a name is written by a programmer. The printer's temporaries are an underscore and a number.
 pub(super) fn is_meaningful(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with('%')
@@ -579,7 +580,7 @@ pub(super) fn is_meaningful(name: &str) -> bool {
             .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// The operand of a symbol attribute.
+/// Sets the attribute `name` of a node to a symbol.
 pub(super) fn name_attribute(graph: &mut Graph, node: NodeId, name: SymbolId) {
     graph.set_attribute_symbol(node, symbols::ATTR_NAME, name);
 }

@@ -1,9 +1,9 @@
-//! Loops over something that may also end early: a `for` of Python has either a number of rounds or a condition, so such a loop becomes
-//! one with a condition, which counts its rounds itself.
+//! Loops over an iterable that may also exit early. In Python code, a `for` has either a trip count or a condition, so such a loop becomes one with a condition
+//! and an explicit counter.
 
 use frazil_ir::{BlockId, Builder, Graph, NodeId, ValueId, symbols, types};
 
-/// Rewrites all such loops of `graph`.
+/// Rewrites all loops of `graph` that have both a trip count and a condition.
 pub(super) fn run(graph: &mut Graph) {
     for node in graph.all_nodes() {
         if graph.kind(node) == symbols::PRIM_LOOP

@@ -1,4 +1,4 @@
-//! Operators and conditions, with what conditions tell about the types of variables.
+//! Operators and conditions, and what conditions imply about the types of variables.
 
 use std::sync::Arc;
 
@@ -79,7 +79,7 @@ impl<'f> Emitter<'_, 'f> {
         self.builtin(operator, Arguments::of(&[left, right]), node)
     }
 
-    /// Emits an expression as a bool, with what it tells about the types of variables.
+    /// Emits an expression as a bool, together with what it implies about the types of variables.
     pub(super) fn condition(&mut self, expr: &'f Expr) -> Result<Condition> {
         self.deeper(expr, |this| this.condition_inner(expr))
     }
@@ -138,7 +138,7 @@ impl<'f> Emitter<'_, 'f> {
         }
     }
 
-    /// The form that a call is of, if it is of one.
+    /// Returns the special form that is called, if the callee is one.
     fn special_call(&self, expr: &'f Expr) -> Option<(Special, &'f ExprCall)> {
         let Expr::Call(call) = expr else { return None };
         let name = dotted(&call.func)?;
@@ -234,7 +234,7 @@ impl<'f> Emitter<'_, 'f> {
         })
     }
 
-    /// A `prim::If` with one result: the ternary operator, `and`, `or`.
+    /// Emits a `prim::If` with one result: the ternary operator, `and`, `or`.
     pub(super) fn select(
         &mut self,
         condition: Condition,
@@ -282,7 +282,7 @@ impl<'f> Emitter<'_, 'f> {
         self.comparison_from(compare, &compare.left, 0)
     }
 
-    /// The comparison at index `at` of a chain, whose left side is `left_expr`, and those behind it: `a < b < c` is `a < b and b < c`.
+    /// Emits the rest of a chain of comparisons from index `at` on, whose left side is `left_expr`: `a < b < c` is `a < b and b < c`.
     fn comparison_from(&mut self, compare: &'f ExprCompare, left_expr: &'f Expr, at: usize) -> Result<Condition> {
         let (Some(op), Some(right_expr)) = (compare.ops.get(at), compare.comparators.get(at)) else {
             return self.error("expression", "an operand is missing", compare);
@@ -354,7 +354,7 @@ impl<'f> Emitter<'_, 'f> {
         Ok(plain(self.builtin(operator, arguments(left, right), compare)?))
     }
 
-    /// Whether `text` contains `part`, as PyTorch writes it: `text.find(part, 0, len(text)) != -1`.
+    /// Emits whether `text` contains `part` as PyTorch does: `text.find(part, 0, len(text)) != -1`.
     fn substring(&mut self, text: ValueId, part: ValueId, node: &impl Ranged) -> Result<ValueId> {
         let call = |positional: Vec<ValueId>| Arguments {
             positional,
@@ -366,7 +366,7 @@ impl<'f> Emitter<'_, 'f> {
         self.builtin("aten::ne", call(vec![at, missing]), node)
     }
 
-    /// `x is None`: decided by the type where it can be, and telling about `x` otherwise.
+    /// Emits `x is None`: a constant if the type of `x` decides it, otherwise a condition that narrows `x`.
     pub(super) fn identity(
         &mut self,
         compare: &'f ExprCompare,
@@ -443,7 +443,7 @@ impl<'f> Emitter<'_, 'f> {
         })
     }
 
-    /// `isinstance(x, T)`, decided by the type of `x` where that is enough.
+    /// Emits `isinstance(x, T)`: a constant if the type of `x` decides it.
     pub(super) fn isinstance(&mut self, call: &'f ExprCall) -> Result<Condition> {
         let [object, classes] = &*call.arguments.args else {
             return self.error("call", "`isinstance` takes a value and a type", call);
@@ -521,7 +521,7 @@ impl<'f> Emitter<'_, 'f> {
     }
 }
 
-/// What two conditions say that hold both. Where they say different things of one variable, nothing is known of it.
+/// Returns the type refinements if both conditions hold. A variable with contradictory refinements gets none.
 fn both(mut a: Vec<(String, TypeId)>, b: Vec<(String, TypeId)>) -> Vec<(String, TypeId)> {
     for (name, ty) in b {
         match a.iter().position(|(known, _)| *known == name) {
@@ -535,7 +535,7 @@ fn both(mut a: Vec<(String, TypeId)>, b: Vec<(String, TypeId)>) -> Vec<(String, 
     a
 }
 
-/// What two conditions say of which one holds.
+/// Returns the type refinements if one of two conditions holds.
 fn either(a: &[(String, TypeId)], b: &[(String, TypeId)]) -> Vec<(String, TypeId)> {
     a.iter().filter(|narrowed| b.contains(narrowed)).cloned().collect()
 }

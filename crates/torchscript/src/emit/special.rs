@@ -1,4 +1,4 @@
-//! Forms whose arguments are not simply evaluated and passed.
+//! Special forms: calls whose arguments are not simply evaluated and passed.
 
 use frazil_ir::{Constant, TypeId, TypeKind, ValueId, types};
 use ruff_python_ast::{Expr, ExprCall};
@@ -212,7 +212,7 @@ impl<'f> Emitter<'_, 'f> {
         Ok(Sugared::Value(value))
     }
 
-    /// `hasattr(x, "name")`
+    /// Evaluates `hasattr(x, "name")`.
     pub(super) fn hasattr(&mut self, call: &'f ExprCall) -> Result<bool> {
         let [object, Expr::StringLiteral(name)] = &*call.arguments.args else {
             return self.error("call", "hasattr's second argument must be a string literal", call);
@@ -232,7 +232,7 @@ impl<'f> Emitter<'_, 'f> {
         }
     }
 
-    /// `dict()`, `dict(pairs)`, `dict(other)`, each with keyword arguments.
+    /// Emits `dict()`, `dict(pairs)`, `dict(other)`, each with keyword arguments.
     fn dict_call(&mut self, call: &'f ExprCall, hint: Option<TypeId>) -> Result<ValueId> {
         let ctx = std::sync::Arc::clone(self.names.ctx());
         let keywords = &call.arguments.keywords;
@@ -278,7 +278,7 @@ impl<'f> Emitter<'_, 'f> {
         Ok(dict)
     }
 
-    /// The keywords of a call, as strings, with their values.
+    /// Returns the keyword arguments of a call: names as strings, with their values.
     fn keyword_pairs(&mut self, call: &'f ExprCall) -> Result<Vec<(ValueId, ValueId)>> {
         let mut pairs = Vec::with_capacity(call.arguments.keywords.len());
         for keyword in &call.arguments.keywords {
@@ -305,7 +305,7 @@ impl<'f> Emitter<'_, 'f> {
         })
     }
 
-    /// `x.tolist()`, whose type only the place of use tells: lists in one another down to numbers.
+    /// Emits `x.tolist()`. Its type, nested lists of numbers, is determined by the place of use.
     pub(super) fn tolist(&mut self, tensor: ValueId, hint: Option<TypeId>, call: &'f ExprCall) -> Result<ValueId> {
         let ctx = std::sync::Arc::clone(self.names.ctx());
         let Some(wanted) = hint.map(|ty| unwrap_optional(&ctx, ty)) else {

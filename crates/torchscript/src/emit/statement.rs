@@ -13,7 +13,7 @@ use crate::names::Annotations;
 use crate::source::dotted;
 
 impl<'f> Emitter<'_, 'f> {
-    /// `return value`.
+    /// Emits `return value`.
     pub(super) fn leave_with(&mut self, value: ValueId, node: &impl Ranged) -> Result<()> {
         let mut value = self.returned(value, node)?;
         let ty = self.unshaped(self.ty(value));
@@ -42,7 +42,7 @@ impl<'f> Emitter<'_, 'f> {
         Ok(())
     }
 
-    /// Converts what is returned to the declared type.
+    /// Converts a returned value to the declared type.
     pub(super) fn returned(&mut self, value: ValueId, node: &impl Ranged) -> Result<ValueId> {
         let Some(wanted) = self.returns else { return Ok(value) };
         let value = self.convert(value, wanted, node);
@@ -57,7 +57,7 @@ impl<'f> Emitter<'_, 'f> {
         Ok(value)
     }
 
-    /// Refuses an annotated attribute of `self` in other methods than `__init__`.
+    /// Refuses an annotated assignment to an attribute of `self` outside of `__init__`.
     fn check_annotated(&self, target: &Expr, node: &impl Ranged) -> Result<()> {
         let is_own = |target: &Expr| {
             let object = target.as_attribute_expr().and_then(|a| a.value.as_name_expr());
@@ -73,7 +73,7 @@ impl<'f> Emitter<'_, 'f> {
         self.error("annotation", message, node)
     }
 
-    /// The `elif`s and `else` of an `if`.
+    /// Emits the `elif`s and `else` of an `if`.
     pub(super) fn clauses(&mut self, clauses: &'f [ElifElseClause]) -> Result<()> {
         let [clause, others @ ..] = clauses else { return Ok(()) };
         self.deeper(clause, |this| match &clause.test {
@@ -82,7 +82,7 @@ impl<'f> Emitter<'_, 'f> {
         })
     }
 
-    /// Statements, down to the first that exits: what follows is never reached.
+    /// Emits statements up to the first one that exits. The rest is unreachable.
     pub(super) fn suite(&mut self, body: &'f [Stmt]) -> Result<()> {
         for statement in body {
             self.deeper(statement, |this| this.statement(statement))?;
@@ -178,7 +178,7 @@ impl<'f> Emitter<'_, 'f> {
         }
     }
 
-    /// `break` and `continue`: what the loop's body gives at its end, here.
+    /// Emits `break` or `continue`, with the values that the loop's body would return at its end.
     fn continuation(&mut self, what: &str, statement: &Stmt) -> Result<()> {
         let (carried, test, always) = match self.loops.last() {
             None => return self.error("statement", format!("SyntaxError: '{what}' outside loop"), statement),
@@ -253,7 +253,7 @@ impl<'f> Emitter<'_, 'f> {
         self.assertion(&assert.test, assert.msg.as_deref(), assert)
     }
 
-    /// Raises unless `test` holds.
+    /// Emits an assertion, which raises unless `test` holds.
     pub(super) fn assertion(
         &mut self,
         test: &'f Expr,
@@ -286,7 +286,7 @@ impl<'f> Emitter<'_, 'f> {
     }
 }
 
-/// What PyTorch calls a statement that it does not take.
+/// Returns PyTorch's name for an unsupported statement.
 fn unsupported(statement: &Stmt) -> &'static str {
     match statement {
         Stmt::FunctionDef(def) if def.is_async => "async function definitions",

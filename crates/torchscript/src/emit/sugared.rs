@@ -1,14 +1,14 @@
-//! Values that exist only while code is compiled: what names and attributes can stand for besides values of the graph.
+//! Compile-time values: the meanings of names and attributes that are not values of the graph.
 
 use frazil_ir::{DType, FunctionId, SymbolId, TypeId, ValueId};
 use ruff_python_ast::StmtFunctionDef;
 
-/// What an expression stands for.
+/// The meaning of an expression: a value, or something that exists only during compilation.
 #[derive(Debug, Clone)]
 pub(crate) enum Sugared<'f> {
     /// A value of the graph.
     Value(ValueId),
-    /// A dotted name that is no value yet: `__torch__.torch.nn`, `torch.nn.functional`, `ops.prim`, `math`.
+    /// A dotted name that is not a value by itself: `__torch__.torch.nn`, `torch.nn.functional`, `ops.prim`, `math`.
     Path(String),
     /// A class, enumeration, interface or NamedTuple.
     Type(TypeId),
@@ -16,27 +16,28 @@ pub(crate) enum Sugared<'f> {
     Function(FunctionId),
     /// One of several functions of the program.
     Alternatives(usize),
-    /// `x.float()` and its kin: the tensor, and what its elements become.
+    /// A cast method such as `x.float()`: the tensor and the target dtype.
     TensorCast(ValueId, DType),
     /// `Class.__new__`: an object without attributes yet.
     New(TypeId),
     /// A method of an object.
     Method(ValueId, SymbolId),
-    /// An operator, with the object that it was reached through (`x.relu`).
+    /// An operator, with the object of a method call (`x.relu`).
     Builtin(SymbolId, Option<ValueId>),
-    /// What a method without arguments gives that is known without calling it: the children of a container of modules.
+    /// A method without arguments whose result is known at compile time, such as the children of a container of
+    /// modules.
     Known(Box<Sugared<'f>>),
-    /// A form with rules of its own.
+    /// A special form.
     Special(Special),
     /// A nested function, for `fork` and `awaitable`.
     Closure(&'f StmtFunctionDef),
-    /// Several things side by side, of which some are no values.
+    /// A tuple whose elements need not be values.
     Tuple(Vec<Sugared<'f>>),
-    /// What a `for` or comprehension goes through.
+    /// An iterable.
     Iterable(Box<Iterable<'f>>),
 }
 
-/// Forms whose arguments are not simply evaluated and passed.
+/// Special forms: calls whose arguments are not simply evaluated and passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Special {
     Annotate,
@@ -55,18 +56,19 @@ pub(crate) enum Special {
     List,
     Tuple,
     Dict,
-    /// `torch.jit.is_scripting()` and others whose answer is known while code is compiled.
+    /// `torch.jit.is_scripting()` and other calls with a result that is known at compile time.
     Known(bool),
     UnwrapOptional,
     Warn,
     Assert,
-    /// Where the library says in whose words PyTorch refuses what it has only for Python.
+    /// A marker in the library source for functions that PyTorch has only in Python. Its argument is PyTorch's error
+    /// message.
     Unscriptable,
     /// `int(x)`, `float(x)`, `bool(x)`, `str(x)`, `complex(x)`.
     Cast(&'static str, TypeId),
 }
 
-/// A thing to iterate over.
+/// An iterable of a loop or comprehension.
 #[derive(Debug, Clone)]
 pub(crate) enum Iterable<'f> {
     /// `range(end)`, or with start and step.
@@ -75,7 +77,7 @@ pub(crate) enum Iterable<'f> {
         end: ValueId,
         step: Option<ValueId>,
     },
-    /// A known number of things: a tuple, the children of a container of modules.
+    /// A statically known number of items: a tuple, the children of a container of modules.
     Static(Vec<Sugared<'f>>),
     /// A list, tensor, string or dictionary.
     Sequence(ValueId),

@@ -1,4 +1,4 @@
-//! Calls in code that Python would run while it is traced.
+//! Calls in code that is compiled with Python's rules for tracing.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::source::{DefPath, SourceFile};
 
 impl<'f> Emitter<'_, 'f> {
-    /// Spreads a list of integers into arguments that are integers: operators take sizes as a list, too.
+    /// Expands a list of integers into separate integer arguments, because operators accept sizes as a list, too.
     pub(super) fn spread_list(&mut self, list: ValueId, arguments: &mut Arguments, node: &impl Ranged) -> Result<bool> {
         let ctx = Arc::clone(self.names.ctx());
         if self.kind_of(list) != TypeKind::List(types::INT) {
@@ -39,7 +39,7 @@ impl<'f> Emitter<'_, 'f> {
         Ok(true)
     }
 
-    /// Calls a function or method of the text as Python does while it is traced: its parameters have the types of what they are given.
+    /// Calls a function or method as Python does during tracing: its parameters have the types of the arguments.
     pub(super) fn call_python(
         &mut self,
         file: &Arc<SourceFile>,

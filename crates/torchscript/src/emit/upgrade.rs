@@ -1,7 +1,7 @@
-//! Operators whose meaning has changed: code of an older format version gets the old one.
+//! Operators whose meaning has changed. Code of an older format version gets the old meaning.
 //!
-//! PyTorch keeps, for each such operator, a piece of TorchScript that does what the operator did; so do we, in `upgraders.py`. `aten::gelu` has
-//! changed, too (version 10), but only gained an argument whose default is the old meaning.
+//! For each such operator, PyTorch has TorchScript code with the old semantics. Ours is in `upgraders.py`. `aten::gelu` has changed, too (version 10), but only
+//! gained an argument whose default is the old meaning.
 
 use frazil_ir::{TypeKind, ValueId};
 use ruff_text_size::Ranged;
@@ -13,16 +13,16 @@ use crate::error::Result;
 use crate::names::Global;
 use crate::versions;
 
-/// Where the functions of [`UPGRADERS`] live.
+/// Qualifier of the functions in [`UPGRADERS`].
 pub(crate) const QUALIFIER: &str = "__torch__.frazil_upgraders";
 
 /// The name of their file in source ranges.
 pub(crate) const FILE: &str = "upgraders.py";
 
-/// The functions that stand for old operators.
+/// Source of the functions that implement old operators.
 pub(crate) const UPGRADERS: &str = include_str!("upgraders.py");
 
-/// The function for operator `name`.
+/// Returns the function that implements an old version of operator `name`.
 fn upgrader(name: &str, second_is_tensor: bool, has_out: bool) -> Option<&'static str> {
     Some(match (name, second_is_tensor) {
         // A tensor that is there has its dtype already.
@@ -41,7 +41,8 @@ fn upgrader(name: &str, second_is_tensor: bool, has_out: bool) -> Option<&'stati
 }
 
 impl<'f> Emitter<'_, 'f> {
-    /// The call of what operator `name` meant in the format version of the code, where that was something else.
+    /// Emits a call with the old meaning of operator `name`, if that meaning has changed since the code's format
+    /// version.
     pub(super) fn upgraded(
         &mut self,
         name: &str,

@@ -1,4 +1,4 @@
-//! `with`: objects that are entered and left.
+//! `with` statements.
 
 use frazil_ir::{TypeKind, ValueId, types};
 use ruff_python_ast::{StmtWith, WithItem};
@@ -9,7 +9,7 @@ use super::sugared::Sugared;
 use crate::error::Result;
 
 impl<'f> Emitter<'_, 'f> {
-    /// Objects are entered in order and left in the opposite one, also when the body returns.
+    /// Emits a `with` statement. Objects are entered in order and left in reverse order, also when the body returns.
     pub(super) fn with(&mut self, with: &'f StmtWith) -> Result<()> {
         if with.is_async {
             return self.error("statement", "async with statements aren't supported", with);

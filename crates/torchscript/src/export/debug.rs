@@ -1,4 +1,4 @@
-//! Debug records: where each piece of a code file came from, in the layout with a table of strings that `archive/debug.rs` describes.
+//! Debug records: the original location of each piece of a code file, in the layout with a table of strings that `archive/debug.rs` describes.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -8,11 +8,11 @@ use frazil_ir::{Context, SourceRange, SourceTexts, SymbolId};
 use super::pickle::{MemoSlot, PickleWriter, ShortTuple};
 use crate::code::CodeMark;
 
-/// The record for the code file `entry` with these marks.
+/// Returns the record for the code file `entry` with these marks.
 ///
-/// Where the text of the original program is known, the record has the piece that the mark lies in. Where only file, line and column are (`.ir` text
-/// says no more), it has a text of as many blanks as there are columns, said to begin on that line. Code that came from nowhere, or from this very
-/// file of an archive, has an empty source: readers take its place in the file for it.
+/// If the text of the original program is known, the record contains the piece of text around the mark. If only file, line and column are known (as from `.ir`
+/// text), it contains blanks up to that column as the text of that line. Code without a source, or from this file of an archive, has an empty source: readers
+/// then use the location in the file itself.
 pub(super) fn debug_record(ctx: &Context, sources: &SourceTexts, entry: &str, marks: &[CodeMark]) -> Vec<u8> {
     let mut strings = Strings::default();
     strings.index("");
@@ -46,7 +46,7 @@ pub(super) fn debug_record(ctx: &Context, sources: &SourceTexts, entry: &str, ma
     pickle.finish()
 }
 
-/// `(source, start, end)`
+/// A row of the table: `(source, start, end)`.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 struct Row {
     source: SourceRow,
@@ -54,7 +54,7 @@ struct Row {
     end: i64,
 }
 
-/// `(text, file, first line)`: the strings of the text and the file's name by their places in the table of strings, of which the first is empty.
+/// A source `(text, file, first line)`: indices of the strings in the table of strings, whose first string is empty.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 struct SourceRow {
     text: Rc<[i64]>,
@@ -87,13 +87,13 @@ impl Row {
     }
 }
 
-/// The table of strings, each in it once.
+/// The table of strings without duplicates.
 #[derive(Default)]
 struct Strings {
     texts: Vec<String>,
     known: HashMap<String, i64>,
     files: HashMap<SymbolId, i64>,
-    /// The lines of the pieces of text met so far, by address.
+    /// String indices of the lines of each piece of text, by the piece's address.
     pieces: HashMap<usize, Rc<[i64]>>,
 }
 

@@ -1,15 +1,15 @@
-//! What keeps a module from being written.
+//! Errors of writing a module.
 
 /// A module that cannot be written as an archive.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SaveError {
-    /// A value that archives have no form for.
+    /// A value that archives cannot represent.
     #[error("{place} cannot be written to an archive: {reason}")]
     Value {
-        /// The attribute, dotted from the module itself; or the constant of the code.
+        /// Location of the value: the dotted name of the attribute, or the constant of the code.
         place: String,
-        /// What is the matter with it.
+        /// The reason.
         reason: String,
     },
     /// A class or file with a name that no archive can have.
@@ -17,10 +17,10 @@ pub enum SaveError {
     Name {
         /// The name.
         name: String,
-        /// What is the matter with it.
+        /// The reason.
         reason: &'static str,
     },
-    /// A method has no form as source code.
+    /// A method that cannot be expressed as source code.
     #[error(transparent)]
     Code(#[from] crate::code::CodeError),
     /// The code would be nested more deeply than readers accept.
@@ -31,7 +31,8 @@ pub enum SaveError {
         /// The line, from 1.
         line: usize,
     },
-    /// Values or types are nested more deeply than readers accept, or values shared more often.
+    /// Values or types that are nested more deeply, or shared values that are referenced more often, than readers
+    /// accept.
     #[error("the module cannot be written to an archive: {0}")]
     TooDeep(#[from] frazil_ir::nesting::TooDeep),
     /// The graph of a method is not valid.
@@ -39,20 +40,20 @@ pub enum SaveError {
     Invalid {
         /// Qualified name of the function.
         function: String,
-        /// What is wrong.
+        /// Description of the error.
         source: frazil_ir::verify::VerifyError,
     },
-    /// A method uses operators that do not exist, in a namespace whose operators are known: nothing could load the archive.
+    /// A method uses unknown operators of a namespace that the catalogue has: the archive could not be loaded.
     #[error("{function} cannot be written to an archive: there is no operator {operator}{}", place.as_ref().map_or(String::new(), |p| format!(" (at {p})")))]
     UnknownOperator {
-        /// Qualified name of the function.
+        /// Qualified name of the method.
         function: String,
         /// The operator.
         operator: String,
-        /// Where the source calls it.
+        /// Source location of the call.
         place: Option<String>,
     },
-    /// The code calls a function whose body is left to Python.
+    /// The code calls a Python function (`@torch.jit.ignore`).
     #[error(
         "Could not export Python function call '{name}'. Remove calls to Python functions before export. Did you forget to add @script or \
          @script_method annotation? If this is a nn.ModuleList, add it to __constants__:\n  {}",
@@ -61,10 +62,10 @@ pub enum SaveError {
     Python {
         /// The function.
         name: String,
-        /// Where it is called.
+        /// Source location of the call.
         place: Option<String>,
     },
-    /// The archive cannot be written where it should go.
+    /// Writing to the output failed.
     #[error("writing the archive: {0}")]
     Io(#[from] std::io::Error),
 }
@@ -76,7 +77,7 @@ impl From<zip::result::ZipError> for SaveError {
 }
 
 impl SaveError {
-    /// The error one level further out: in attribute `name`.
+    /// Returns the error with `name` added to the path of attributes.
     pub(super) fn within(self, name: &str) -> SaveError {
         match self {
             SaveError::Value { place, reason } => {
@@ -92,7 +93,7 @@ impl SaveError {
     }
 }
 
-/// An error about the value at hand; [`SaveError::within`] adds where that is.
+/// Returns an error about the current value; [`SaveError::within`] adds its path.
 pub(super) fn unwritable(reason: impl Into<String>) -> SaveError {
     SaveError::Value {
         place: String::new(),

@@ -1,4 +1,4 @@
-//! A function as a module, for archives hold modules.
+//! A function wrapped in a module, because an archive contains a module.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use frazil_ir::{
     Module, SymbolId, TypeKind, symbols, types,
 };
 
-/// The class that PyTorch saves functions as.
+/// The class of the wrapper module that PyTorch saves functions in.
 const CLASS: &str = "__torch__.PlaceholderModule";
 
-/// A module whose `forward` is function `id` of `unit`: what `torch.jit.save` writes for a function. Calls of other functions stay calls.
+/// Returns a module whose `forward` is function `id` of `unit`: what `torch.jit.save` writes for a function. Calls of other functions stay calls.
 ///
-/// A graph that has no signature gets one: arguments are called like the graph's inputs, and several results become a tuple.
+/// A graph without a signature gets one: arguments are named like the graph's inputs, and several results become a tuple.
 pub fn function_module(ctx: &Arc<Context>, unit: &CompilationUnit, id: FunctionId) -> Module {
     let mut unit = unit.clone();
     let Function { schema, mut graph, .. } = unit.function(id).clone();
@@ -43,7 +43,7 @@ pub fn function_module(ctx: &Arc<Context>, unit: &CompilationUnit, id: FunctionI
     Module::new(Arc::clone(ctx), unit, class_name, vec![Constant::Bool(true)])
 }
 
-/// The signature of a graph by itself, which is made to have one result.
+/// Returns a signature for a graph without one. The graph is changed to have one result.
 fn signature(graph: &mut Graph) -> FunctionSchema {
     let ctx = Arc::clone(graph.ctx());
     let outputs: Vec<_> = graph.outputs().collect();

@@ -1,7 +1,7 @@
-//! Writing `.pt` archives: the inverse of [`archive`](crate::archive) and of [`load`](crate::load).
+//! Writing of `.pt` archives: the inverse of [`archive`](crate::archive) and of [`load`](crate::load).
 //!
-//! What is written, [`load`](crate::load) reads back without loss, and so does PyTorch: the module object with its shared tensors, the source
-//! code of its classes and functions, the tensors that the code names, and the extra files.
+//! [`load`](crate::load) and PyTorch read the archive back without loss: the module object with its shared tensors, the source code of its classes and
+//! functions, the tensors that the code names, and the extra files.
 
 mod debug;
 mod error;
@@ -27,28 +27,28 @@ use values::{Pickled, ValueWriter};
 pub use error::SaveError;
 pub use function::function_module;
 
-/// The format version that PyTorch states for code whose operators have never changed.
+/// The format version that PyTorch writes for code without operators that have changed.
 const LEAST_VERSION: u64 = 3;
 
-/// What an archive holds besides the module.
+/// Options for writing an archive.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct SaveOptions {
-    /// The directory in the zip file that contains all records; PyTorch calls it like the file. `archive` when empty.
+    /// The top directory in the zip file; `archive` if empty. PyTorch names it after the file.
     pub top: String,
-    /// Files to be written beside those that the module carries, or in place of them.
+    /// Files to be added to, or to replace, those that the module contains.
     pub extra_files: BTreeMap<String, Arc<[u8]>>,
 }
 
 impl SaveOptions {
-    /// The options with this directory.
+    /// Returns the options with this directory.
     #[must_use]
     pub fn top(mut self, top: String) -> Self {
         self.top = top;
         self
     }
 
-    /// The options with these files.
+    /// Returns the options with these files.
     #[must_use]
     pub fn extra_files(mut self, extra_files: BTreeMap<String, Arc<[u8]>>) -> Self {
         self.extra_files = extra_files;
@@ -58,7 +58,8 @@ impl SaveOptions {
 
 /// Writes `module` as a `.pt` archive to `out`.
 ///
-/// `catalogue`, of the module's context, tells the code's printer how operators are called. Tensors that are not in memory are read one after the other; none is kept.
+/// `catalogue` belongs to the module's context and defines how operators are printed. Tensors that are not in memory are read one at a time and released after
+/// writing.
 ///
 /// # Errors
 /// When the module has no form as an archive, see [`SaveError`]; before the first byte is written. And when `out` fails.
@@ -71,16 +72,16 @@ pub fn save<W: Write + Seek + Send>(
     with_stack(|stack| Parts::new(module, catalogue, stack)?.write(out, module, options))
 }
 
-/// The archive of `module` as bytes.
+/// Returns the archive of `module` as bytes.
 ///
 /// # Errors
-/// As [`save`].
+/// See [`save`].
 pub fn save_bytes(module: &Module, catalogue: &Catalogue, options: &SaveOptions) -> Result<Vec<u8>, SaveError> {
     save(module, catalogue, Cursor::new(Vec::new()), options).map(Cursor::into_inner)
 }
 
-/// Writes tensors by name as a file that `torch.load` reads: what `torch.save` makes of a state dictionary. `top` is the directory in the zip file that contains
-/// all records; `archive` when empty.
+/// Writes tensors by name as a file that `torch.load` reads: the format of `torch.save` for a state dictionary. `top` is the directory in the zip file that
+/// contains all records; `archive` when empty.
 ///
 /// # Errors
 /// When `out` fails, or `top` is no name of a directory.
@@ -100,7 +101,8 @@ pub fn save_checkpoint<W: Write + Seek + Send>(
     })
 }
 
-/// Everything that can fail for the module's sake, done before anything is written.
+/// The encoded archive without tensors. Everything that can fail because of the module happens while it is built,
+/// before anything is written.
 struct Parts {
     data: Pickled,
     code: Vec<CodeRecord>,
@@ -108,8 +110,8 @@ struct Parts {
     version: u64,
 }
 
-/// Refuses graphs that are not valid, whose code no reader accepts, and operators that are missing from a namespace which the catalogue has. Operators
-/// of other namespaces belong to libraries, which are loaded together with the archive.
+/// Checks that all graphs are valid, and that the catalogue has all operators of its namespaces. Operators of other namespaces belong to libraries, which are
+/// loaded together with the archive.
 fn operators_exist(module: &Module, catalogue: &Catalogue) -> Result<(), SaveError> {
     let ctx = module.ctx();
     let namespace = |name: SymbolId| ctx.name(name).split("::").next().unwrap_or_default();
@@ -222,7 +224,7 @@ impl Pickled {
     }
 }
 
-/// A module that holds nothing, for writers of values that belong to none.
+/// Returns an empty module, for writers of values outside of modules.
 fn no_module() -> Module {
     let ctx = Arc::new(Context::new());
     Module::new(ctx, CompilationUnit::default(), symbols::EMPTY, Vec::new())

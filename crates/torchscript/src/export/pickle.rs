@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-/// Opcodes, by Python's names.
+/// Opcodes, with Python's names.
 mod op {
     pub(super) const PROTO: u8 = 0x80;
     pub(super) const MARK: u8 = b'(';
@@ -37,11 +37,12 @@ mod op {
     pub(super) const LONG_BINGET: u8 = b'j';
 }
 
-/// A slot of the memo: a value that can be written again as a reference.
+/// A slot of the memo, by which a value can be referenced again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MemoSlot(u32);
 
-/// The stack program that a pickle is, as it grows. Values are pushed; what takes several off the stack says so.
+/// A pickle under construction: a program for a stack machine. Methods push a value unless they say which values they
+/// pop.
 pub(super) struct PickleWriter {
     out: Vec<u8>,
     next: u32,
@@ -59,13 +60,13 @@ impl PickleWriter {
         }
     }
 
-    /// The pickle of what is on top of the stack.
+    /// Returns the pickle whose value is on top of the stack.
     pub(super) fn finish(mut self) -> Vec<u8> {
         self.out.push(op::STOP);
         self.out
     }
 
-    /// Remembers what is on top of the stack.
+    /// Stores the value on top of the stack in the memo.
     pub(super) fn put(&mut self) -> MemoSlot {
         let slot = MemoSlot(self.next);
         self.next += 1;
@@ -73,7 +74,7 @@ impl PickleWriter {
         slot
     }
 
-    /// Pushes what was remembered.
+    /// Pushes a value from the memo.
     pub(super) fn get(&mut self, slot: MemoSlot) {
         self.numbered(op::BINGET, op::LONG_BINGET, slot);
     }
@@ -116,7 +117,7 @@ impl PickleWriter {
         self.out.extend(value.to_be_bytes());
     }
 
-    /// A string; written once, however often it is pushed.
+    /// Pushes a string, which is written once and referenced afterwards.
     pub(super) fn str(&mut self, text: &str) {
         if let Some(&slot) = self.strings.get(text) {
             return self.get(slot);
@@ -136,7 +137,7 @@ impl PickleWriter {
         self.strings.insert(text.to_owned(), slot);
     }
 
-    /// A class or function. Neither name may hold a line break: they are lines of the pickle.
+    /// Pushes a class or function. Neither name may contain a line break, which would end it.
     pub(super) fn global(&mut self, module: &str, name: &str) {
         let key = format!("{module}\n{name}\n");
         if let Some(&slot) = self.globals.get(&key) {
@@ -148,17 +149,17 @@ impl PickleWriter {
         self.globals.insert(key, slot);
     }
 
-    /// Begins a tuple of any length, or the items of a list or dictionary.
+    /// Pushes a mark: the beginning of a tuple of any length, or of the items of a list or dictionary.
     pub(super) fn mark(&mut self) {
         self.out.push(op::MARK);
     }
 
-    /// A tuple of all that was pushed since the mark.
+    /// Pops the values since the mark and pushes a tuple of them.
     pub(super) fn marked_tuple(&mut self) {
         self.out.push(op::TUPLE);
     }
 
-    /// A tuple of the last `length` values, up to three.
+    /// Pops the last `length` values, at most three, and pushes a tuple of them.
     pub(super) fn short_tuple(&mut self, length: ShortTuple) {
         self.out.push(match length {
             ShortTuple::Empty => op::EMPTY_TUPLE,
@@ -168,7 +169,7 @@ impl PickleWriter {
         });
     }
 
-    /// An empty list, and the mark for its items, which [`end_list`](Self::end_list) takes.
+    /// Pushes an empty list and a mark for its items, which [`end_list`](Self::end_list) pops.
     pub(super) fn begin_list(&mut self) {
         self.out.extend([op::EMPTY_LIST, op::MARK]);
     }
@@ -177,7 +178,8 @@ impl PickleWriter {
         self.out.push(op::APPENDS);
     }
 
-    /// An empty dictionary, and the mark for its keys and values in turn, which [`end_dict`](Self::end_dict) takes.
+    /// Pushes an empty dictionary and a mark for its alternating keys and values, which [`end_dict`](Self::end_dict)
+    /// pops.
     pub(super) fn begin_dict(&mut self) {
         self.out.extend([op::EMPTY_DICT, op::MARK]);
     }
@@ -186,28 +188,28 @@ impl PickleWriter {
         self.out.push(op::SETITEMS);
     }
 
-    /// Calls the global below with the arguments on top.
+    /// Pops the arguments and the global below them, and pushes the result of the call.
     pub(super) fn reduce(&mut self) {
         self.out.push(op::REDUCE);
     }
 
-    /// A new object of the class on top.
+    /// Pops a class and its arguments, and pushes a new object.
     pub(super) fn new_object(&mut self) {
         self.out.extend([op::EMPTY_TUPLE, op::NEWOBJ]);
     }
 
-    /// Gives the object below the state on top.
+    /// Pops a state and sets it on the object below.
     pub(super) fn build(&mut self) {
         self.out.push(op::BUILD);
     }
 
-    /// Makes the tuple on top a reference to something outside the pickle.
+    /// Replaces the tuple on top of the stack by a reference to an object outside the pickle.
     pub(super) fn persistent(&mut self) {
         self.out.push(op::BINPERSID);
     }
 }
 
-/// Lengths of tuples that have an opcode of their own.
+/// Lengths of tuples with an opcode of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShortTuple {
     Empty,

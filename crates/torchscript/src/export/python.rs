@@ -1,4 +1,4 @@
-//! Calls of functions whose bodies are left to Python (`@torch.jit.ignore`), which no archive can hold.
+//! Check for calls of Python functions (`@torch.jit.ignore`), which archives cannot contain.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use frazil_ir::{Constant, FunctionId, Graph, Module, NodeId, SymbolId, TypeKind,
 use super::SaveError;
 use crate::emit::python_function;
 
-/// Fails where the methods of the module's objects, or what they call, call such a function.
+/// Returns an error if the methods of the module's objects, directly or indirectly, call a Python function.
 pub(super) fn check(module: &Module) -> Result<(), SaveError> {
     let classes: HashSet<SymbolId> = module.objects().map(|(_, object)| object.class).collect();
     let methods = classes.iter().filter_map(|&name| module.unit.class(name));
@@ -37,7 +37,8 @@ pub(super) fn check(module: &Module) -> Result<(), SaveError> {
     Ok(())
 }
 
-/// The name of the function if it is one of Python's, as opposed to one that such a function was inlined into.
+/// Returns the name of function `id` if it is itself a Python function. A function into which a Python function was
+/// inlined does not count.
 fn stands_for(module: &Module, id: FunctionId) -> Option<SymbolId> {
     let (ctx, function) = (module.ctx(), module.unit.function(id));
     let graph = &function.graph;
@@ -48,7 +49,7 @@ fn stands_for(module: &Module, id: FunctionId) -> Option<SymbolId> {
     (ctx.name(function.name).rsplit('.').next() == Some(ctx.name(marked))).then_some(marked)
 }
 
-/// The function that a call node names statically.
+/// Returns the function that a call node refers to statically.
 fn callee(module: &Module, graph: &Graph, node: NodeId) -> Option<FunctionId> {
     let first = graph.operand(node, 0)?;
     match graph.kind(node) {

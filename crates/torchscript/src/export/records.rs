@@ -1,7 +1,7 @@
-//! The zip container of an archive that is being written.
+//! Writer for the zip container of an archive.
 //!
-//! Every record is stored as it is and begins on a boundary of 64 bytes, so that a process that maps the file can use tensors in place; code
-//! and its debug records are deflated when that pays, as PyTorch does.
+//! Every record begins at a multiple of 64 bytes and tensors are uncompressed, so that a process that maps the file can use tensors in place. As in PyTorch,
+//! code and debug records are deflated if that makes them smaller.
 
 use std::io::{self, Seek, SeekFrom, Write};
 use std::sync::Arc;
@@ -12,27 +12,29 @@ use zip::{CompressionMethod, DateTime, ZipWriter};
 
 use super::error::SaveError;
 
-/// Where records begin, in bytes.
+/// Alignment of records, in bytes.
 const ALIGNMENT: u16 = 64;
 
-/// The header of the padding field, `FB`, that PyTorch aligns with.
+/// The header of the padding field, `FB`, by which PyTorch aligns records.
 const PADDING_FIELD: u16 = u16::from_le_bytes(*b"FB");
 
-/// Records that are no longer are not worth deflating.
+/// Records up to this size in bytes are not deflated.
 const LEAST_DEFLATED: usize = 200;
 
-/// Where a zip file is written. Dropping an unfinished [`ZipWriter`] finishes the file, and prints to the standard error stream if that fails. So nothing is written any more once a write
+/// The output of a zip file.
+///
+/// Dropping an unfinished [`ZipWriter`] finishes the file, and prints to the standard error stream if that fails. So the output ignores all writes once a write
 /// has failed or the file was abandoned.
 struct Output<W> {
     out: W,
     is_abandoned: Arc<AtomicBool>,
-    /// Where the next byte goes, and where the file ends. Finishing an abandoned file needs them.
+    /// Current position and length of the file, in bytes. They are needed to finish an abandoned file.
     position: u64,
     end: u64,
 }
 
 impl<W> Output<W> {
-    /// The result of `work`, or nothing for a file that was abandoned.
+    /// Returns the result of `work`; `None` for an abandoned file.
     fn guarded<T>(&mut self, work: impl FnOnce(&mut W) -> io::Result<T>) -> io::Result<Option<T>> {
         if self.is_abandoned.load(Ordering::Relaxed) {
             return Ok(None);
@@ -78,9 +80,9 @@ impl Drop for Abandon {
     }
 }
 
-/// A zip file whose records lie in one top directory.
+/// A writer for a zip file whose records are in one top directory.
 pub(super) struct RecordWriter<W: Write + Seek> {
-    /// Dropped before the zip file.
+    /// Must be dropped before the zip file.
     abandon: Abandon,
     zip: ZipWriter<Output<W>>,
     top: String,
@@ -89,7 +91,7 @@ pub(super) struct RecordWriter<W: Write + Seek> {
 }
 
 impl<W: Write + Seek> RecordWriter<W> {
-    /// A file with no records yet, whose top directory is `top`.
+    /// Returns a file with no records yet, whose top directory is `top`.
     pub(super) fn new(out: W, top: &str) -> Result<RecordWriter<W>, SaveError> {
         if top.contains('/') {
             return Err(SaveError::Name {
@@ -115,7 +117,7 @@ impl<W: Write + Seek> RecordWriter<W> {
         })
     }
 
-    /// Writes a record as it is.
+    /// Writes an uncompressed record.
     pub(super) fn stored(&mut self, name: &str, bytes: &[u8]) -> Result<(), SaveError> {
         self.record(name, bytes, CompressionMethod::Stored)
     }
@@ -145,7 +147,7 @@ impl<W: Write + Seek> RecordWriter<W> {
         Ok(())
     }
 
-    /// Writes the record that names the archive by its contents, and the directory.
+    /// Writes the record with the archive's hash of contents, and the zip directory.
     pub(super) fn finish(mut self) -> Result<W, SaveError> {
         let id = format!(
             "{:020}{:020}",
@@ -159,7 +161,7 @@ impl<W: Write + Seek> RecordWriter<W> {
     }
 }
 
-/// Refuses the names that the reader refuses.
+/// Refuses names that the reader does not accept.
 fn check_name(name: &str) -> Result<(), SaveError> {
     let bad = |reason| {
         Err(SaveError::Name {
@@ -184,7 +186,7 @@ mod tests {
     use super::*;
     use std::io::Cursor;
 
-    /// A file that takes so many bytes.
+    /// A file of limited size, in bytes.
     struct Full(Cursor<Vec<u8>>, usize);
 
     impl Write for Full {

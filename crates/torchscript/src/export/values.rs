@@ -1,7 +1,6 @@
 //! Objects and values as pickles: the inverse of the reader in `objects`.
 //!
-//! Identity is kept through the memo: an object, container or tensor that is reached twice is written once and referred to afterwards, and two
-//! tensors on one storage name one record.
+//! The memo preserves identity: an object, container or tensor is written once and then referenced, and two tensors on one storage refer to one record.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,25 +18,25 @@ use crate::source::Stack;
 
 use super::pickle::{MemoSlot, PickleWriter, ShortTuple};
 
-/// What makes a value one value.
+/// The identity of a value that may be shared.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Identity {
     Object(ObjectId),
     /// The address of a tensor, list, dictionary or tuple.
     Address(usize),
-    /// The address of a storage, and the element type that a tensor sees in it.
+    /// The address of a storage, and the element type of a tensor that uses it.
     Storage(usize, DType),
 }
 
-/// Writes values of `module` to one pickle, and collects the storages that it refers to.
+/// Writes values of `module` to one pickle, and collects the storages that they refer to.
 pub(super) struct ValueWriter<'m> {
     module: &'m Module,
     stack: Stack,
     pickle: PickleWriter,
     memo: HashMap<Identity, MemoSlot>,
-    /// By address; the record of a storage is called by its number.
+    /// Storages by address. The position is the name of the storage's record.
     storages: IndexMap<usize, Arc<Storage>>,
-    /// Objects that are being written.
+    /// Objects whose writing has begun and not ended.
     open: Vec<ObjectId>,
 }
 
@@ -50,21 +49,21 @@ pub(super) struct Pickled {
 type Written<T = ()> = Result<T, SaveError>;
 
 impl<'m> ValueWriter<'m> {
-    /// The module itself, with all that it reaches.
+    /// Returns the pickle of the module's root object, with everything that is reachable from it.
     pub(super) fn root(module: &'m Module, stack: Stack) -> Written<Pickled> {
         let mut writer = ValueWriter::new(module, stack);
         writer.object(module.root, 0)?;
         Ok(writer.finish())
     }
 
-    /// The tensors and other values that code names `CONSTANTS.c0`, `CONSTANTS.c1`, ...
+    /// Returns the pickle of the tensors and other values that code names `CONSTANTS.c0`, `CONSTANTS.c1`, ...
     pub(super) fn constants(module: &'m Module, constants: &[Constant], stack: Stack) -> Written<Pickled> {
         let mut writer = ValueWriter::new(module, stack);
         writer.items(constants, 0).map_err(|e| e.within("CONSTANTS"))?;
         Ok(writer.finish())
     }
 
-    /// Tensors by name, as an ordered dictionary. Those that require gradients are parameters.
+    /// Returns the pickle of an ordered dictionary of tensors by name. Tensors that require gradients are parameters.
     pub(super) fn state(module: &'m Module, tensors: &[(String, Arc<TensorData>)], stack: Stack) -> Written<Pickled> {
         let mut writer = ValueWriter::new(module, stack);
         writer.ordered_dict();
@@ -144,7 +143,7 @@ impl<'m> ValueWriter<'m> {
         Ok(())
     }
 
-    /// Writes what has an identity, or a reference to where it was written.
+    /// Writes a value with an identity, or a reference to it if it has been written.
     fn shared(&mut self, identity: Identity, write: impl FnOnce(&mut Self) -> Written) -> Written {
         if let Some(&slot) = self.memo.get(&identity) {
             self.pickle.get(slot);
@@ -201,7 +200,7 @@ impl<'m> ValueWriter<'m> {
         Ok(())
     }
 
-    /// A class of the program. Its file is named by all but the last part of the name.
+    /// Writes a class of the program. The qualifier of its name determines its code file.
     fn class(&mut self, class: SymbolId) -> Written {
         let name = self.module.ctx().name(class);
         let bad = |reason| SaveError::Name {
@@ -259,7 +258,7 @@ impl<'m> ValueWriter<'m> {
         Ok(())
     }
 
-    /// Ends the call of `restore_type_tag` with the type of the container on top.
+    /// Ends the call of `restore_type_tag` with the type of the container on top of the stack.
     fn type_tag(&mut self, ty: TypeId) {
         let text = display_type(self.module.ctx(), ty, TypeStyle::Annotation).to_string();
         self.pickle.str(&text);
@@ -267,7 +266,7 @@ impl<'m> ValueWriter<'m> {
         self.pickle.reduce();
     }
 
-    /// A tuple. A NamedTuple is one, too: the type of the attribute, or of the list, says which.
+    /// Writes a tuple. A NamedTuple is written as a tuple, too; its type follows from that of the attribute or list.
     fn tuple(&mut self, tuple: &TupleConstant, depth: usize) -> Written {
         self.items(&tuple.items, depth)
     }
@@ -293,7 +292,7 @@ impl<'m> ValueWriter<'m> {
         Ok(())
     }
 
-    /// A member of an enumeration: its class, called with its value.
+    /// Writes a member of an enumeration: a call of its class with its value.
     fn member(&mut self, member: &EnumConstant, depth: usize) -> Written {
         self.class(member.class)?;
         self.value(&member.value, depth)?;
@@ -331,7 +330,7 @@ impl<'m> ValueWriter<'m> {
         Ok(())
     }
 
-    /// The layout's number, sizes, and the tensors that hold the elements.
+    /// Writes the arguments for a sparse tensor: layout number, sizes, and the tensors with indices and values.
     fn sparse(&mut self, tensor: &TensorData, encoding: &Encoding, depth: usize) -> Written {
         self.pickle.global("torch._utils", "_rebuild_sparse_tensor");
         self.pickle.mark();
@@ -348,21 +347,21 @@ impl<'m> ValueWriter<'m> {
         Ok(())
     }
 
-    /// The hooks, of which there are none, and the call that makes the tensor.
+    /// Writes the empty dictionary of hooks, and the call that creates the tensor.
     fn end_tensor(&mut self) {
         self.ordered_dict();
         self.pickle.marked_tuple();
         self.pickle.reduce();
     }
 
-    /// An empty `OrderedDict`.
+    /// Writes an empty `OrderedDict`.
     fn ordered_dict(&mut self) {
         self.pickle.global("collections", "OrderedDict");
         self.pickle.short_tuple(ShortTuple::Empty);
         self.pickle.reduce();
     }
 
-    /// `(qscheme, scale, zero point)` or `(qscheme, scales, zero points, axis)`
+    /// Writes `(qscheme, scale, zero point)` or `(qscheme, scales, zero points, axis)`.
     fn quantizer(&mut self, quantizer: &Encoding, depth: usize) -> Written {
         self.pickle.mark();
         self.pickle.global("torch", quantizer.name());
@@ -388,7 +387,7 @@ impl<'m> ValueWriter<'m> {
         self.pickle.marked_tuple();
     }
 
-    /// `("storage", torch.FloatStorage, key, device, number of elements)`
+    /// Writes `("storage", torch.FloatStorage, key, device, number of elements)`.
     fn storage(&mut self, tensor: &TensorData) -> Written {
         let (storage, dtype) = (&tensor.storage, tensor.dtype);
         let length = match storage.device().kind {

@@ -1,8 +1,9 @@
-//! What `torch` itself writes in Python: functions and classes that programs find under its names.
+//! TorchScript sources for the parts of `torch` that PyTorch defines in Python.
 //!
-//! The sources are ours and stand in `.py` files beside this one; they are compiled when a program names them.
+//! The sources are written for this project, in `.py` files beside this one. They are compiled when a program first
+//! refers to them.
 
-/// A source of the library: the qualifier of its definitions, the name of its file, its text.
+/// Lists the sources of the library: the qualifier of the definitions, the file name, the text.
 macro_rules! sources {
     ($($qualifier:literal $file:literal;)*) => {
         &[$((concat!("__torch__.", $qualifier), $file, include_str!($file)),)*]
@@ -44,7 +45,7 @@ const SOURCES: &[(&str, &str, &str)] = sources! {
     "torch.nn.utils.rnn" "sequences.py";
 };
 
-/// Names under which Python finds what is defined elsewhere.
+/// Alternative Python names of definitions.
 const ALIASES: &[(&str, &str)] = &[
     ("torch.no_grad", "torch.autograd.grad_mode.no_grad"),
     (
@@ -59,7 +60,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("torch.nn.functional.threshold", "torch.nn.functional._threshold"),
 ];
 
-/// Where functions stand that Python finds under a shorter name.
+/// Qualified names of functions that Python exports under a shorter name.
 const GATHERED: &[(&str, &str)] = &[
     ("torch.", "__torch__.torch.functional"),
     ("torch.nn.functional.", "__torch__.torch.nn._attention"),
@@ -68,13 +69,13 @@ const GATHERED: &[(&str, &str)] = &[
     ("torch.nn.functional.", "__torch__.torch.nn._resize"),
 ];
 
-/// The file, text and qualifier of the source that defines the names under `qualifier`.
+/// Returns the file, text and qualifier of the source with the definitions of `qualifier`.
 pub(crate) fn find(qualifier: &str) -> Option<(&'static str, &'static str, &'static str)> {
     let (qualifier, file, text) = SOURCES.iter().find(|(q, ..)| *q == qualifier)?;
     Some((file, text, qualifier))
 }
 
-/// The qualified name of what Python calls `path`, if a source of the library might define it.
+/// Returns the qualified name of the Python name `path`, if a source of the library might define it.
 pub(crate) fn name_of(path: &str) -> Option<String> {
     if let Some(class) = path.strip_prefix("torch.nn.")
         && !class.contains('.')
@@ -103,7 +104,7 @@ pub(crate) fn name_of(path: &str) -> Option<String> {
     SOURCES.iter().any(|(q, ..)| *q == qualifier).then_some(name)
 }
 
-/// Whether `path` is a function of `torch.nn.functional` that is written in Python.
+/// Returns whether `path` is a function of `torch.nn.functional` that is written in Python.
 pub(crate) fn is_functional(path: &str) -> bool {
     path.strip_prefix("torch.nn.functional.").is_some_and(|name| {
         let gathered = GATHERED.iter().map(|(_, qualifier)| *qualifier);
@@ -113,7 +114,7 @@ pub(crate) fn is_functional(path: &str) -> bool {
     })
 }
 
-/// Whether the source of `qualifier` defines the function `name`.
+/// Returns whether the source of `qualifier` defines the function `name`.
 fn defines(qualifier: &str, name: &str) -> bool {
     let heads = [format!("\ndef {name}("), format!("\n{name} = choose(")];
     find(qualifier).is_some_and(|(_, text, _)| heads.iter().any(|head| text.contains(head)))

@@ -12,8 +12,9 @@ use crate::options::LoadOptions;
 use crate::program::{NoSources, Program};
 use crate::source::with_stack;
 
-/// A file that `torch.save` wrote in the zip format: a dictionary of tensors, or one that holds such dictionaries. It is read as archives are: nothing in it
-/// is executed, and only what archives hold is accepted.
+/// A file that `torch.save` wrote in the zip format: a dictionary of tensors, or of such dictionaries.
+///
+/// As with archives, nothing in the file is executed, and only values that archives may contain are accepted.
 #[derive(Debug)]
 pub struct Checkpoint {
     archive: Archive,
@@ -27,7 +28,7 @@ impl Checkpoint {
     /// Opens a file.
     ///
     /// # Errors
-    /// When it is of another kind, is damaged, or holds what only Python can make, such as a whole module.
+    /// When it is of another kind, is damaged, or contains objects that only Python can create, such as a whole module.
     pub fn new(bytes: SharedBytes) -> Result<Checkpoint> {
         if let Some(head) = bytes.read(0..bytes.len().min(foreign::HEAD))
             && let Some(foreign) = foreign::of_bytes(&head)
@@ -48,7 +49,7 @@ impl Checkpoint {
         }
     }
 
-    /// The dictionary at a path of keys.
+    /// Returns the dictionary at a path of nested keys.
     fn dictionary(&self, path: &[&str]) -> Result<&[(PickleId, PickleId)]> {
         let mut at = self.pickle.root();
         let entries = |at: PickleId, place: &str| match self.pickle.value(at) {
@@ -68,7 +69,7 @@ impl Checkpoint {
         Ok(entries(at, &place)?)
     }
 
-    /// The keys of the dictionary at a path, each with the kind of what it stands for: `a dictionary`, `a tensor`.
+    /// Returns the keys of the dictionary at a path, each with the kind of its value: `a dictionary`, `a tensor`.
     ///
     /// # Errors
     /// When there is no dictionary.
@@ -93,10 +94,11 @@ impl Checkpoint {
         }
     }
 
-    /// The tensors of the dictionary at a path, by name. Those that share storages share them here.
+    /// Returns the tensors of the dictionary at a path, by name. Tensors that share a storage in the file also share it
+    /// here.
     ///
     /// # Errors
-    /// When there is no dictionary, an entry is no tensor, or a tensor is not one that archives hold.
+    /// When there is no dictionary, an entry is no tensor, or a tensor is of a kind that archives cannot contain.
     pub fn tensors(&self, path: &[&str]) -> Result<Vec<(String, Arc<TensorData>)>> {
         let entries = self.dictionary(path)?;
         let ctx = Arc::new(Context::new());

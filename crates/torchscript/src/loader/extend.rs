@@ -10,11 +10,11 @@ use frazil_ir::{CompilationUnit, Module, ObjectId, SymbolId, symbols};
 use indexmap::IndexMap;
 use std::sync::Arc;
 
-/// [`load_source`](super::load_source) of a text that may call `known` functions too. They, and what they need, are part of what comes back; of
-/// classes and functions with one name the first is taken.
+/// Compiles source as [`load_source`](super::load_source) does; the text may also call the `known` functions. The returned unit includes these and their
+/// dependencies. If several classes or functions have one name, the first is used.
 ///
 /// # Errors
-/// As [`load_source`](super::load_source).
+/// See [`load_source`](super::load_source).
 pub fn load_source_with(file: &str, text: &str, known: &[Known<'_>], options: &LoadOptions<'_>) -> Result<Source> {
     with_stack(|stack| {
         let mut left_out: IndexMap<String, Box<SourceError>> = IndexMap::new();
@@ -59,10 +59,10 @@ pub fn load_source_with(file: &str, text: &str, known: &[Known<'_>], options: &L
     })
 }
 
-/// The unit with the functions of `text` as further methods of `class` (`ScriptModule.define`). They may call the unit's methods and one another.
+/// Returns the unit with the functions of `text` added as methods of `class` (`ScriptModule.define`). They may call the unit's methods and one another.
 ///
 /// # Errors
-/// When the text does not compile, or the class is not there or has a method of the name.
+/// When the text does not compile, or the class does not exist or already has a method of that name.
 pub fn define_methods(
     file: &str,
     text: &str,

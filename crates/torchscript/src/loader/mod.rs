@@ -20,8 +20,8 @@ use crate::source::with_stack;
 pub use checkpoint::Checkpoint;
 pub use extend::{define_methods, load_source_with};
 
-/// Loads the archive at `path`: tensors of the module are windows on the file, which is read when their elements are needed. Until then it must
-/// not be changed; [`load_open`] gives what says whether it was.
+/// Loads the archive at `path`. Tensors refer to ranges of the file and are read on first use. The file must not be changed before that; [`load_open`] returns
+/// a handle that detects changes.
 ///
 /// # Errors
 /// When the file cannot be read, is no TorchScript archive, or its code does not compile.
@@ -29,20 +29,20 @@ pub fn load(path: &Path, options: &LoadOptions<'_>) -> Result<Module> {
     load_archive(&Archive::open(path)?, options)
 }
 
-/// Loads the archive that `file` is, as [`load`], with the bytes that tensors are read from: [`SharedBytes::is_whole`] says whether they could be so far.
-/// `path` is for messages.
+/// Loads the archive in an open `file` as [`load`] does. Also returns the file's bytes: [`SharedBytes::is_whole`] tells whether the file was unchanged in all
+/// reads so far. `path` is used in messages.
 ///
 /// # Errors
-/// As [`load`].
+/// See [`load`].
 pub fn load_open(file: File, path: &Path, options: &LoadOptions<'_>) -> Result<(Module, SharedBytes)> {
     let archive = Archive::new(SharedBytes::of_file(file, path)?, Limits::default())?;
     Ok((load_archive(&archive, options)?, archive.file().clone()))
 }
 
-/// Loads an archive that is in memory.
+/// Loads an archive from memory.
 ///
 /// # Errors
-/// As [`load`].
+/// See [`load`].
 pub fn load_bytes(bytes: Vec<u8>, options: &LoadOptions<'_>) -> Result<Module> {
     load_archive(&Archive::new(SharedBytes::from(bytes), Limits::default())?, options)
 }
@@ -50,7 +50,7 @@ pub fn load_bytes(bytes: Vec<u8>, options: &LoadOptions<'_>) -> Result<Module> {
 /// Loads an open archive.
 ///
 /// # Errors
-/// As [`load`].
+/// See [`load`].
 pub fn load_archive(archive: &Archive, options: &LoadOptions<'_>) -> Result<Module> {
     if let Some(foreign) = foreign::of_entries(&archive.names().collect::<Vec<_>>()) {
         return Err(ArchiveError::from(foreign).into());
@@ -87,8 +87,8 @@ pub fn load_archive(archive: &Archive, options: &LoadOptions<'_>) -> Result<Modu
     }
 }
 
-/// Compiles the functions and classes of a TorchScript source text. Functions are named as they stand there, without a prefix; they may
-/// call operators of the catalogue (`torch.relu(x)`, `x.relu()`) and one another. `file` names the text in source ranges and errors.
+/// Compiles the functions and classes of a TorchScript source text. Functions keep their names, without a qualifier. They may call operators of the catalogue
+/// (`torch.relu(x)`, `x.relu()`) and one another. `file` is the name of the text in source ranges and errors.
 ///
 /// # Errors
 /// When the text does not compile.
@@ -99,7 +99,7 @@ pub fn compile_source(file: &str, text: &str, options: &LoadOptions<'_>) -> Resu
     })
 }
 
-/// What a TorchScript source text turned out to be.
+/// The result of compiling a TorchScript source text.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "there is one a file")]
 pub enum Source {
@@ -109,12 +109,13 @@ pub enum Source {
     Unit(CompilationUnit),
 }
 
-/// Compiles a TorchScript source text. One that makes modules, or has classes that derive from `torch.nn.Module`, makes a module: the global
-/// variable `model`, else the only global variable that is a module, else an object of the last such class, made without arguments. The text
-/// is run on the part of Python that docs/language.md describes.
+/// Compiles a TorchScript source text by running its top level on the subset of Python that docs/language.md describes.
+///
+/// If the text creates modules, or has classes that derive from `torch.nn.Module`, the result is a module. It is the global variable `model`, else the only
+/// global variable that is a module, else an object of the last such class, created without arguments.
 ///
 /// # Errors
-/// When the text does not compile, or a constructor does what only Python can.
+/// When the text does not compile, or a constructor uses unsupported Python.
 pub fn load_source(file: &str, text: &str, options: &LoadOptions<'_>) -> Result<Source> {
     load_source_with(file, text, &[], options)
 }

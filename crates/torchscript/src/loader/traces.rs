@@ -1,4 +1,4 @@
-//! Recording of the traces that source asks for.
+//! Recording of the traces that source requests by `torch.jit.trace`.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::names::Traces;
 use crate::options::LoadOptions;
 
-/// Records what is to be traced, in the order in which it was asked for.
+/// Records the requested traces in order.
 pub(crate) fn run(module: &mut Module, traces: Traces, options: &LoadOptions<'_>) -> Result<()> {
     let Traces { context, requests, .. } = traces;
     if requests.is_empty() {

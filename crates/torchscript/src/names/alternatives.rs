@@ -1,23 +1,25 @@
-//! Names that stand for several functions.
+//! Names that denote several functions.
 
 use frazil_ir::FunctionId;
 use ruff_python_ast::Expr;
 
 use crate::source::{dotted, number};
 
-/// What a name that stands for several functions chooses from.
+/// The functions that an overloaded name denotes, and the rule that selects one.
 #[derive(Debug, Clone)]
 pub(crate) enum Alternatives {
-    /// `@torch.jit._overload`: one body under several signatures, of which the first counts that takes the arguments.
+    /// `@torch.jit._overload`: one body with several signatures. The first signature that accepts the arguments is
+    /// selected.
     Signatures(Vec<FunctionId>),
-    /// As `torch._jit_internal.boolean_dispatch` has it: a bool literal among the arguments says which.
+    /// `torch._jit_internal.boolean_dispatch`: a bool literal among the arguments selects the function.
     Flag(Choice),
 }
 
-/// One of two functions of the library, by an argument; written there as `f = choose("flag", 1, f_with, f_without)`.
+/// A choice between two library functions by a bool argument. Library source writes it as `f = choose("flag", 1,
+/// f_with, f_without)`.
 #[derive(Debug, Clone)]
 pub(crate) struct Choice {
-    /// The argument's name and position; without it the second function is meant.
+    /// The argument's name and position. If it is missing, the second function is selected.
     pub(crate) flag: String,
     pub(crate) position: usize,
     /// Qualified names.
@@ -25,7 +27,7 @@ pub(crate) struct Choice {
     pub(crate) when_false: String,
 }
 
-/// The choice that `value` writes in a library file of `qualifier`.
+/// Returns the choice that `value` expresses in a library file of `qualifier`.
 pub(crate) fn choice(qualifier: &str, value: &Expr) -> Option<Choice> {
     let call = value.as_call_expr()?;
     let [

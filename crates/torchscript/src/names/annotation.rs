@@ -1,4 +1,4 @@
-//! Type annotations: Python expressions that name TorchScript types.
+//! Type annotations: Python expressions that denote TorchScript types.
 
 use frazil_ir::nesting::{MAX_NESTING, with_stack};
 use frazil_ir::{TypeId, TypeKind, types};
@@ -12,14 +12,14 @@ use crate::error::{LoadError, Result};
 use crate::library;
 use crate::source::{SourceFile, dotted};
 
-/// Types that annotations name.
+/// Evaluation of type annotations.
 pub(crate) trait Annotations: Names {
-    /// The type that the annotation `expr` of `file` names. Classes are looked up, and defined when they are met for the first time.
+    /// Returns the type that the annotation `expr` of `file` denotes. Classes are looked up, and defined on first use.
     fn annotation(&mut self, file: &SourceFile, expr: &Expr) -> Result<TypeId> {
         self.bounded_annotation(file, expr, false)
     }
 
-    /// A type that `isinstance` asks for, where `list` alone is any list.
+    /// Returns the type in an `isinstance` test, where `list` without an element type means any list.
     fn annotation_or_bare(&mut self, file: &SourceFile, expr: &Expr) -> Result<TypeId> {
         self.bounded_annotation(file, expr, true)
     }
@@ -33,7 +33,7 @@ pub(crate) trait Annotations: Names {
         Ok(ty)
     }
 
-    /// The type that a text names, which stands in a comment or string at `node`.
+    /// Returns the type that a text denotes, which is in a comment or string at `node`.
     fn annotation_text(&mut self, file: &SourceFile, text: &str, node: &impl Ranged) -> Result<TypeId> {
         let unknown = || file.error("unknown-type", format!("Unknown type name '{text}'"), node);
         let deep = text.bytes().filter(|byte| matches!(byte, b'[' | b'(' | b'|')).count()
@@ -160,7 +160,7 @@ pub(crate) trait Annotations: Names {
         }
     }
 
-    /// The type that a dotted name stands for.
+    /// Returns the type that a dotted name denotes.
     fn class_type(&mut self, file: &SourceFile, node: &impl Ranged, name: &str) -> Result<TypeId> {
         let qualified = match file.rules.qualifier() {
             Some(qualifier) if !name.starts_with("__torch__.") => format!("{qualifier}.{name}"),
@@ -192,7 +192,8 @@ pub(crate) trait Annotations: Names {
 
 impl<N: Names + ?Sized> Annotations for N {}
 
-/// How often one number stands for a whole list: 2 of `BroadcastingList2[int]`, also inside of `Optional`.
+/// Returns the length of the list that one number may represent: 2 for `BroadcastingList2[int]`, also inside
+/// `Optional`.
 pub(crate) fn broadcast(expr: &Expr) -> Option<u32> {
     let Expr::Subscript(subscript) = expr else { return None };
     let head = dotted(&subscript.value)?;
@@ -205,7 +206,7 @@ pub(crate) fn broadcast(expr: &Expr) -> Option<u32> {
     }
 }
 
-/// Types that have a name of their own.
+/// Returns the type with this name, for types without arguments.
 fn simple_type(name: &str) -> Option<TypeKind> {
     Some(
         match name

@@ -1,4 +1,4 @@
-//! The definitions of a program: its functions, classes and constants as far as they are known, and the settings of its compilation.
+//! The definitions of a program: the functions, classes and constants known so far, and the compilation settings.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -18,81 +18,81 @@ use crate::options::LoadOptions;
 use crate::source::decorators::{self, Marker};
 use crate::source::{DefPath, Rules, SourceFile, Stack};
 
-/// What a qualified name stands for.
+/// The meaning of a qualified name.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Global {
     Function(FunctionId),
     /// A class, interface, enumeration or NamedTuple.
     Type(TypeId),
-    /// One of several functions, chosen by the arguments of the call. The index into [`Definitions::alternatives`].
+    /// One of several functions, selected by the arguments of the call. The index into [`Definitions::alternatives`].
     Alternatives(usize),
 }
 
-/// The body of a function: its place in the source, and how far it is compiled.
+/// The body of a function: its location in the source, and its compilation state.
 pub(crate) struct Body {
     pub(crate) file: Arc<SourceFile>,
     pub(crate) path: DefPath,
-    /// Whether the definition states the type of its result.
+    /// Whether the definition states the return type.
     pub(crate) declared: bool,
-    /// Methods may call one another in circles.
+    /// Whether the function is a method. Methods may be mutually recursive.
     pub(crate) is_method: bool,
     pub(crate) state: BodyState,
 }
 
-/// How far the body of a function is compiled.
+/// The compilation state of a function's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyState {
     Waiting,
     Compiling,
     Done,
-    /// Its error is among the refusals.
+    /// Compilation failed. The error is among the refusals.
     Failed,
 }
 
 /// The definitions of a program, and the settings of its compilation.
 pub(crate) struct Definitions {
     pub(crate) ctx: Arc<Context>,
-    /// As in the options.
+    /// See [`LoadOptions::operators_first`](crate::LoadOptions::operators_first).
     pub(crate) operators_first: bool,
     /// The format version that the code was written for.
     pub(crate) version: u64,
-    /// The stack that the work runs on.
+    /// The stack of the thread that compiles.
     pub(crate) stack: Stack,
-    /// The rules of the program: those of source, and of the library that it uses, or those of archives.
+    /// The rules of the program: those of source files and the library, or those of archives.
     pub(crate) rules: Rules,
     pub(crate) unit: CompilationUnit,
     pub(crate) globals: HashMap<SymbolId, Global>,
-    /// NamedTuples whose fields are being read: one that contains itself would be infinite.
+    /// NamedTuples whose fields are being read, to detect one that contains itself.
     pub(crate) defining: HashSet<String>,
     pub(crate) bodies: HashMap<FunctionId, Body>,
-    /// Functions in the order of their definition, to be compiled.
+    /// The functions to be compiled, in the order of their definition.
     pub(crate) order: Vec<FunctionId>,
-    /// Classes of a source text whose `__init__` is being compiled: what it sets are their attributes.
+    /// Classes of a source text whose `__init__` is being compiled. Assignments there declare attributes.
     pub(crate) initialising: Vec<SymbolId>,
     /// Static methods, by class and name.
     pub(crate) statics: HashMap<(SymbolId, SymbolId), FunctionId>,
-    /// Classes of modules that a source text made, with what is not compiled yet.
+    /// The classes of modules that a source text creates, with their uncompiled methods.
     pub(crate) modules: HashMap<SymbolId, MethodTable>,
-    /// Functions that share a name.
+    /// The functions of each overloaded name.
     pub(crate) alternatives: Vec<Alternatives>,
-    /// The number of class names that have been mangled.
+    /// The number of mangled class names.
     mangled: usize,
-    /// `CONSTANTS.c0`, `CONSTANTS.c1`, ...
+    /// The constants `CONSTANTS.c0`, `CONSTANTS.c1`, ...
     pub(crate) constants: Vec<Constant>,
-    /// The objects that the archive holds.
+    /// The objects of the archive.
     pub(crate) objects: Objects,
-    /// The globals of the source text once it has been run.
+    /// The globals of the source text at the end of its run; `None` before.
     pub(crate) top: Option<Top>,
     /// The bases of the classes of the source text, by the numbers of the class and of the base.
     pub(crate) bases: HashMap<(usize, usize), Base>,
-    /// Functions of the text that `torch.jit.script` was given, by statement.
+    /// Functions of the text that were passed to `torch.jit.script`, by statement number.
     pub(crate) scripted: HashSet<usize>,
     /// The functions and methods that `torch.jit.trace` records.
     pub(crate) traces: Traces,
 }
 
 impl Definitions {
-    /// No definitions, under these options.
+    /// Returns empty definitions with these options.
     pub(crate) fn new(options: &LoadOptions<'_>, stack: Stack) -> Definitions {
         Definitions {
             ctx: Arc::clone(options.ctx),
@@ -119,19 +119,19 @@ impl Definitions {
         }
     }
 
-    /// Whether `class` is a class of modules.
+    /// Returns whether `class` is a class of modules.
     pub(crate) fn is_module(&self, class: SymbolId) -> bool {
         self.unit
             .class(class)
             .is_some_and(|class| class.kind == ClassKind::Module)
     }
 
-    /// The static method `name` of `class`.
+    /// Returns the static method `name` of `class`.
     pub(crate) fn static_method(&self, class: SymbolId, name: SymbolId) -> Option<FunctionId> {
         self.statics.get(&(class, name)).copied()
     }
 
-    /// Adds a function whose body is not compiled yet.
+    /// Adds a function with an uncompiled body.
     pub(crate) fn add_body(
         &mut self,
         file: &Arc<SourceFile>,
@@ -157,7 +157,7 @@ impl Definitions {
         id
     }
 
-    /// Where the function `id` stands in the text, if Python would run it: nothing says that it is compiled.
+    /// Returns the location of function `id` in the text, if it is plain Python without a decorator that compiles it.
     pub(crate) fn python_function(&self, id: FunctionId) -> Option<(Arc<SourceFile>, DefPath)> {
         let body = self.bodies.get(&id).filter(|body| body.file.rules.is_source())?;
         let def = body.path.def(&body.file)?;
@@ -165,26 +165,27 @@ impl Definitions {
         (is_plain && body.path.method.is_none()).then(|| (Arc::clone(&body.file), body.path))
     }
 
-    /// Whether code that calls the function raises instead.
+    /// Returns whether a call of the function is compiled as an exception.
     pub(crate) fn is_unused(&self, id: FunctionId) -> bool {
         let Some(body) = self.bodies.get(&id) else { return false };
         let marker = body.path.def(&body.file).map(|def| decorators::marker(&body.file, def));
         matches!(marker, Some(Ok(Marker::Unused)))
     }
 
-    /// A number for a class name that is taken.
+    /// Returns a number that makes a class name unique.
     pub(crate) fn mangle(&mut self) -> usize {
         self.mangled += 1;
         self.mangled - 1
     }
 
-    /// Makes a function known by its qualified name.
+    /// Registers a function under its qualified name.
     pub(crate) fn know_function(&mut self, qualified: &str, id: FunctionId) {
         let symbol = self.ctx.symbol(qualified);
         self.globals.insert(symbol, Global::Function(id));
     }
 
-    /// Whether an assignment to attribute `name` declares it: the first one in the `__init__` of a class of source.
+    /// Returns whether an assignment to attribute `name` declares it. It does if it is the first one in `__init__` of a
+    /// class of source.
     pub(crate) fn would_declare(&self, class: SymbolId, name: SymbolId) -> bool {
         self.initialising.last() == Some(&class)
             && self
@@ -193,7 +194,8 @@ impl Definitions {
                 .is_some_and(|class| !class.attributes.contains_key(&name))
     }
 
-    /// The type of an attribute that is set to a value of type `given`. In the `__init__` of a class of source this declares it.
+    /// Returns the type of an attribute to which a value of type `given` is assigned. In `__init__` of a class of source, the assignment declares the
+    /// attribute.
     pub(crate) fn attribute_to_set(&mut self, class: SymbolId, name: SymbolId, given: TypeId) -> Option<TypeId> {
         let declares = self.initialising.last() == Some(&class);
         let class = self.unit.classes.get_mut(&class)?;
@@ -218,12 +220,12 @@ impl Definitions {
         global
     }
 
-    /// Returns true if a value of type `a` can be used where `b` is expected; classes can be used as the interfaces that they implement.
+    /// Returns true if a value of type `a` can be used where `b` is expected. Classes can be used as the interfaces that they implement.
     pub(crate) fn is_subtype(&self, a: TypeId, b: TypeId) -> bool {
         self.unit.is_subtype(&self.ctx, a, b)
     }
 
-    /// The union of `members`; with `None` and one more it is an optional. A number is one of the three kinds of numbers.
+    /// Returns the union of `members`. The union of `None` and one other type is an optional. `number` expands to its three kinds.
     pub(crate) fn union_of(&self, members: &[TypeId]) -> TypeId {
         union_of(&self.ctx, members)
     }

@@ -1,12 +1,12 @@
-//! Classes that C++ code registers: archives name them and do not define them, so what their methods return stands here.
+//! Signatures of the methods of classes that C++ code registers. Archives refer to these classes and do not define them.
 
 use frazil_ir::schema::{Argument, FunctionSchema, parse_schema};
 use frazil_ir::{Context, SymbolId, TypeId, TypeKind, symbols};
 
-/// How the names of such classes begin.
+/// Prefix of the names of classes that C++ code registers.
 pub(crate) const FOREIGN_CLASSES: &str = "__torch__.torch.classes.";
 
-/// The methods of the classes that PyTorch itself registers and that modules call, without the object.
+/// Signatures, without the object, of those methods that modules call, for the classes that PyTorch registers.
 const METHODS: &[(&str, &[&str])] = &[
     (
         "quantized.LinearPackedParamsBase",
@@ -20,8 +20,9 @@ const METHODS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The class of the weights of a quantised layer, where that was a tensor in PyTorch 1.4 and before: archives of that age declare the attribute
-/// `_packed_params` of the layer's class so, and use it as what it is now.
+/// Returns the class of the packed weights of a quantised layer for the attribute `_packed_params`.
+///
+/// Archives of PyTorch 1.4 and before declare this attribute as a tensor, but use it as the class of later versions.
 pub(crate) fn packed_parameters(ctx: &Context, layer: SymbolId, attribute: &str) -> Option<TypeId> {
     if attribute != "_packed_params" {
         return None;
@@ -54,7 +55,7 @@ const CONVOLUTION: &[&str] = &[
     "transpose() -> bool",
 ];
 
-/// The signature of a method of such a class, the object included.
+/// Returns the signature of a method of a class that C++ code registers, including the object.
 pub(crate) fn foreign_method(ctx: &Context, class: SymbolId, method: SymbolId) -> Option<FunctionSchema> {
     let name = ctx.name(class).strip_prefix(FOREIGN_CLASSES)?;
     let (_, methods) = METHODS.iter().find(|(known, _)| *known == name)?;

@@ -10,10 +10,10 @@ use crate::error::Result;
 use crate::library;
 use crate::source::{SourceFile, dotted};
 
-/// Deepest chain of bases that is followed.
+/// Maximum length of a chain of bases.
 const MAX_BASES: usize = 100;
 
-/// Bases that add nothing to a class of modules.
+/// Bases that add no members to a class of modules.
 const PLAIN_BASES: &[&str] = &[
     "object",
     "ABC",
@@ -45,13 +45,13 @@ impl Ancestor {
 /// A base of a class, resolved.
 pub(crate) enum FoundBase {
     Class(Ancestor),
-    /// A base that adds nothing to a class of modules.
+    /// A base that adds no members to a class of modules.
     Plain,
-    /// The name of a base that neither the file nor the library defines.
+    /// The name of a base that is defined neither in the file nor in the library.
     Unknown(String),
 }
 
-/// The method resolution order (C3) of a class of modules; `None` for other classes.
+/// Returns the method resolution order (C3) of a class of modules; `None` for other classes.
 pub(crate) fn ancestry(names: &mut dyn Names, class: &ClassRef) -> Result<Option<Vec<ClassRef>>> {
     let Some(links) = linearised(names, class, 0)? else {
         return Ok(None);
@@ -66,7 +66,7 @@ pub(crate) fn ancestry(names: &mut dyn Names, class: &ClassRef) -> Result<Option
     Ok(Some(classes.collect()))
 }
 
-/// The method resolution order of a class; `None` for interfaces, and for bases that have no order. `depth` is the number of derived classes.
+/// Returns the method resolution order of a class; `None` for interfaces, and if the bases have no consistent order. `depth` is the number of derived classes.
 pub(crate) fn linearised(names: &mut dyn Names, class: &ClassRef, depth: usize) -> Result<Option<Vec<Ancestor>>> {
     let Some(def) = class.def() else { return Ok(None) };
     if is_interface(def) || depth > MAX_BASES {
@@ -93,7 +93,7 @@ pub(crate) fn linearised(names: &mut dyn Names, class: &ClassRef, depth: usize) 
     Ok(merged.map(|rest| std::iter::once(Ancestor::Class(class.clone())).chain(rest).collect()))
 }
 
-/// Merges lines of bases: the next one is the first head of a line that is in no tail.
+/// Merges lists of bases by C3: the next class is the first head of a list that is in no tail.
 fn merge(mut lines: Vec<Vec<Ancestor>>) -> Option<Vec<Ancestor>> {
     let mut merged = Vec::new();
     loop {
@@ -116,7 +116,7 @@ fn merge(mut lines: Vec<Vec<Ancestor>>) -> Option<Vec<Ancestor>> {
     }
 }
 
-/// Whether the dotted name is one of the class that all modules derive from.
+/// Returns whether the dotted name denotes `torch.nn.Module`.
 pub(crate) fn is_module_path(path: &str) -> bool {
     matches!(
         path,
@@ -124,19 +124,19 @@ pub(crate) fn is_module_path(path: &str) -> bool {
     ) || is_script_module_path(path)
 }
 
-/// Whether a dotted name is that of `torch.jit.ScriptModule`, whose classes say which methods are compiled.
+/// Returns whether the dotted name denotes `torch.jit.ScriptModule`, whose subclasses mark the methods to be compiled.
 pub(crate) fn is_script_module_path(path: &str) -> bool {
     matches!(path, "torch.jit.ScriptModule" | "torch.jit._script.ScriptModule")
 }
 
-/// Whether a class is an interface of modules, and no class of them.
+/// Returns whether a class is an interface of modules, as opposed to a class of modules.
 pub(crate) fn is_interface(def: &StmtClassDef) -> bool {
     def.decorator_list
         .iter()
         .any(|d| dotted(&d.expression).is_some_and(|name| name.ends_with("interface")))
 }
 
-/// Resolves base number `number` of a class.
+/// Resolves the base with index `number` of a class.
 pub(crate) fn base(names: &mut dyn Names, class: &ClassRef, number: usize) -> Result<FoundBase> {
     let file = Arc::clone(&class.file);
     let known = file
@@ -174,7 +174,8 @@ pub(crate) fn base(names: &mut dyn Names, class: &ClassRef, number: usize) -> Re
     })
 }
 
-/// Whether the class of `file` with this number derives from `torch.nn.Module`, directly or not.
+/// Returns whether the class at statement number `statement` of `file` derives from `torch.nn.Module`, directly or
+/// indirectly.
 pub(crate) fn is_module_class(names: &mut dyn Names, file: &Arc<SourceFile>, statement: usize) -> Result<bool> {
     let class = match class_at(file, statement) {
         Some(class) => class,
@@ -183,7 +184,7 @@ pub(crate) fn is_module_class(names: &mut dyn Names, file: &Arc<SourceFile>, sta
     Ok(ancestry(names, &class)?.is_some())
 }
 
-/// The class of `file` with this number, if the statement is one.
+/// Returns the class at statement number `statement` of `file`; `None` for another kind of statement.
 pub(crate) fn class_at(file: &Arc<SourceFile>, statement: usize) -> Option<ClassRef> {
     let def = file.statement(statement)?.as_class_def_stmt()?;
     let qualified = format!("{}.{}", file.rules.qualifier()?, def.name);
@@ -194,7 +195,7 @@ pub(crate) fn class_at(file: &Arc<SourceFile>, statement: usize) -> Option<Class
     })
 }
 
-/// Finds the class `name` of `file`, else of the library.
+/// Returns the class `name` of `file`, else that of the library.
 pub(crate) fn find_class(names: &mut dyn Names, file: &Arc<SourceFile>, name: &str) -> Result<Option<ClassRef>> {
     let local = |file: &Arc<SourceFile>, name: &str| {
         let numbers = file.definitions(name).iter().rev();

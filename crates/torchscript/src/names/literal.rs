@@ -1,4 +1,4 @@
-//! Expressions that stand for constants.
+//! Constant expressions.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use super::top::Bound;
 use crate::error::Result;
 use crate::source::{SourceFile, complex_sum, dotted, number, string_value};
 
-/// Constants that expressions stand for.
+/// Evaluation of constant expressions.
 pub(crate) trait Constants: Annotations {
-    /// The value of an expression that stands for a constant: a literal, or a container of such.
+    /// Returns the value of a constant expression: a literal, or a container of constants.
     fn constant_expr(&mut self, file: &SourceFile, expr: &Expr, ty: Option<TypeId>) -> Result<Constant> {
         let kind = ty.map(|ty| self.ctx().type_kind(ty));
         let kind = match kind {
@@ -125,7 +125,8 @@ pub(crate) trait Constants: Annotations {
         })
     }
 
-    /// The value of `Point(1, y=2.)`, where `ty` is the NamedTuple that is called. None if it is another type, or the arguments do not fit.
+    /// Returns the value of a NamedTuple such as `Point(1, y=2.)`, where `ty` is the type that is called. `None` if it is another type, or the arguments do not
+    /// fit.
     fn named_tuple(&mut self, file: &SourceFile, call: &ExprCall, ty: TypeId) -> Result<Option<Constant>> {
         let TypeKind::NamedTuple(class, names, types) = self.ctx().type_kind(ty) else {
             return Ok(None);
@@ -160,7 +161,7 @@ pub(crate) trait Constants: Annotations {
         Ok(Some(Constant::Tuple(Arc::new(TupleConstant { ty, items }))))
     }
 
-    /// The default of parameter `name`, whose type is `ty`.
+    /// Returns the default value of parameter `name`, whose type is `ty`.
     fn default_value(&mut self, file: &SourceFile, expr: &Expr, name: &str, ty: TypeId) -> Result<Constant> {
         let mutable = match expr {
             Expr::List(_) | Expr::ListComp(_) => Some("list"),
@@ -187,7 +188,8 @@ pub(crate) trait Constants: Annotations {
         Ok(value)
     }
 
-    /// `CONSTANTS.c3`, `__torch__.m.Color.RED`, `torch.float32`, `math.pi`.
+    /// Returns the value of a named constant, such as `CONSTANTS.c3`, `__torch__.m.Color.RED`, `torch.float32`,
+    /// `math.pi`.
     fn named_constant(&mut self, file: &SourceFile, name: &str) -> Result<Option<Constant>> {
         if let Some(index) = name.strip_prefix("CONSTANTS.c") {
             let constant = index
@@ -216,7 +218,7 @@ pub(crate) trait Constants: Annotations {
             .cloned())
     }
 
-    /// The value of a default that nothing is given for, where Python runs the function.
+    /// Returns the value of a default in a function that is compiled with Python's rules.
     fn python_default(&mut self, file: &SourceFile, expr: &Expr) -> Result<Constant> {
         match self.definitions().bound_value(file, expr) {
             Some(Bound::Constant(known)) => Ok(known.clone()),
@@ -228,7 +230,7 @@ pub(crate) trait Constants: Annotations {
 
 impl<N: Annotations + ?Sized> Constants for N {}
 
-/// The constant as a value of type `ty`, where Python's type is not told apart.
+/// Returns the constant converted to type `ty`, where Python does not distinguish the types.
 fn fitted(ctx: &Context, constant: Constant, ty: Option<TypeId>) -> Constant {
     let kind = ty.map(|ty| match ctx.type_kind(ty) {
         TypeKind::Optional(inner) => ctx.type_kind(inner),
@@ -257,7 +259,7 @@ fn fitted(ctx: &Context, constant: Constant, ty: Option<TypeId>) -> Constant {
     }
 }
 
-/// Constants of library modules: `torch.float32` is the number of the dtype.
+/// Returns the value of a constant of a library module. For example, `torch.float32` is the dtype's number.
 pub(crate) fn library_constant(name: &str) -> Option<Constant> {
     Some(match name {
         "math.pi" => Constant::Float(std::f64::consts::PI),

@@ -1,7 +1,7 @@
 //! Names and definitions: the interface of a program to the modules that compile it.
 //!
-//! [`Definitions`] holds the functions, classes and constants that are known so far. [`Names`] resolves a name, and defines a function or class
-//! when it is first named. [`Annotations`] and [`Constants`] evaluate the expressions that stand for types and constants.
+//! [`Definitions`] contains the functions, classes and constants known so far. [`Names`] resolves a name, and defines a function or class on first use.
+//! [`Annotations`] and [`Constants`] evaluate type annotations and constant expressions.
 
 mod alternatives;
 mod annotation;

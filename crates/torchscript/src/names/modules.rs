@@ -1,4 +1,4 @@
-//! Queries about classes of modules: methods that are not compiled yet, children, attributes that only Python has.
+//! Queries about classes of modules: uncompiled methods, children, attributes that exist only in Python.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::source::decorators::{self, Marker};
 use crate::source::{DefPath, SourceFile};
 
 impl Definitions {
-    /// Where method `method` of a class stands, if it is one of a traced module that Python runs.
+    /// Returns the location of method `method` of a class in a traced module, if it is plain Python there.
     pub(crate) fn python_method(&self, class: SymbolId, method: &str) -> Option<(Arc<SourceFile>, DefPath)> {
         if !self.traces.context.classes.contains(&class) {
             return None;
@@ -24,23 +24,24 @@ impl Definitions {
         (is_plain && source.signature.is_none()).then(|| (Arc::clone(&source.file), source.body))
     }
 
-    /// Why attribute `name` of a module is none of its class, if the object has one in Python.
+    /// Returns the reason why attribute `name` of a module has no TorchScript type, if the Python object has this
+    /// attribute.
     pub(crate) fn unconverted(&self, class: SymbolId, name: &str) -> Option<&str> {
         self.modules.get(&class)?.unconverted.get(name).map(String::as_str)
     }
 
-    /// The methods among which a call of `method` chooses by its arguments, if it has several signatures.
+    /// Returns the names of the overloads of `method`, if it has several signatures.
     pub(crate) fn overloaded_methods(&self, class: SymbolId, method: &str) -> Option<&[String]> {
         let names = self.modules.get(&class)?.overloads.get(method)?;
         Some(names)
     }
 
-    /// The names of the children of a container of modules.
+    /// Returns the names of the children, if the class is a container of modules.
     pub(crate) fn container(&self, class: SymbolId) -> Option<&[String]> {
         self.modules.get(&class)?.children.as_deref()
     }
 
-    /// The dotted name of the function that attribute `name` of a module is.
+    /// Returns the dotted name of the function in attribute `name` of a module, if the attribute is a function.
     pub(crate) fn function_attribute(&self, class: SymbolId, name: &str) -> Option<&str> {
         self.modules.get(&class)?.functions.get(name).map(String::as_str)
     }

@@ -1,19 +1,20 @@
-//! Objects that are being read or made, by number.
+//! Objects by number, while they are read or created.
 
 use std::sync::Arc;
 
 use frazil_ir::{CompilationUnit, Constant, Context, Module, Object, ObjectId, TypeId, TypeKind, types};
 
-/// The objects of an archive by number: those that code names as constants, then the module and what it reaches.
+/// The objects of an archive by number: those that code names as constants, then the module and everything reachable
+/// from it.
 #[derive(Default)]
 pub(crate) struct Objects {
     pub(crate) objects: Vec<Object>,
-    /// What objects with `__setstate__` are to be restored from, inner ones first.
+    /// For objects with `__setstate__`, the argument of that method, inner objects first.
     pub(crate) states: Vec<(ObjectId, Constant)>,
 }
 
 impl Objects {
-    /// These objects, of which the first is the module.
+    /// Returns the objects, of which the first is the module.
     pub(crate) fn new(objects: Vec<Object>) -> Objects {
         Objects {
             objects,
@@ -21,7 +22,7 @@ impl Objects {
         }
     }
 
-    /// The class of object `id`.
+    /// Returns the class of object `id`.
     pub(crate) fn ty(&self, ctx: &Context, id: ObjectId) -> TypeId {
         match self.objects.get(id.as_u32() as usize) {
             Some(object) => ctx.type_of_kind(TypeKind::Class(object.class)),
@@ -29,7 +30,7 @@ impl Objects {
         }
     }
 
-    /// The module of these objects and the code of their classes; `root` is the module itself.
+    /// Returns a module with these objects and the code of their classes. `root` is the root object.
     pub(crate) fn into_module(self, root: ObjectId, ctx: &Arc<Context>, unit: CompilationUnit) -> Module {
         let mut objects = self.objects.into_iter();
         let first = objects.next().unwrap_or(Object {

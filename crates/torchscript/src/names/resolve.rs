@@ -12,50 +12,50 @@ use super::definitions::{Definitions, Global};
 use crate::error::Result;
 use crate::source::SourceFile;
 
-/// Resolves the names of a program. A function or class is defined when its name is resolved for the first time.
+/// Resolves the names of a program. A function or class is defined when its name is first resolved.
 ///
-/// The emitter, the interpreter of Python and the reader of objects know a program by this interface alone.
+/// The emitter, the interpreter of Python and the reader of objects access a program only through this interface.
 pub(crate) trait Names {
-    /// The definitions so far.
+    /// Returns the definitions so far.
     fn definitions(&self) -> &Definitions;
 
-    /// The definitions so far, to add to them.
+    /// Returns the definitions so far, mutably.
     fn definitions_mut(&mut self) -> &mut Definitions;
 
-    /// The operators that code may call.
+    /// Returns the operators that code may call.
     fn catalogue(&self) -> &Catalogue;
 
     /// See [`LoadOptions::operators`](crate::LoadOptions::operators).
     fn operators(&self) -> Option<&dyn Operators>;
 
-    /// The source file that defines the names under `qualifier`, if there is one.
+    /// Returns the source file that defines the names under `qualifier`, if there is one.
     fn file(&mut self, qualifier: &str) -> Result<Option<Arc<SourceFile>>>;
 
-    /// The function or class of this qualified name.
+    /// Returns the function or class of this qualified name.
     fn global(&mut self, name: &str) -> Result<Option<Global>>;
 
-    /// The schema of a function. Its body is compiled first if the definition does not state the type of the result. `at` in `file` is the place of the
-    /// caller, for errors.
+    /// Returns the schema of a function. Its body is compiled first if the definition does not state the type of the result. `at` in `file` is the caller's
+    /// location, for errors.
     fn schema_of(&mut self, id: FunctionId, file: &SourceFile, at: TextRange) -> Result<FunctionSchema>;
 
-    /// Method `method` of a class. A method of a module is defined if this is its first use.
+    /// Returns method `method` of a class. A method of a module is defined on first use.
     fn module_method(&mut self, class: SymbolId, method: &str) -> Result<Option<FunctionId>>;
 
-    /// Defines a class of modules with the methods of `chain`, its Python class and the bases of that. `forward` and exported methods are compiled in any
-    /// case.
+    /// Defines a class of modules with the methods of `chain`: its Python class and the bases of that class. `forward` and exported methods are always
+    /// compiled.
     fn define_module_class(&mut self, class: ClassDef, chain: &[ClassRef], table: MethodTable) -> Result<()>;
 
-    /// The context of the program's types and names.
+    /// Returns the context of the program's types and names.
     fn ctx(&self) -> &Arc<Context> {
         &self.definitions().ctx
     }
 
-    /// The functions and classes that are defined so far.
+    /// Returns the functions and classes that are defined so far.
     fn unit(&self) -> &CompilationUnit {
         &self.definitions().unit
     }
 
-    /// The function or class that `name` stands for in the code of `file`, which may name its own definitions without their qualifier.
+    /// Returns the function or class that `name` denotes in the code of `file`. The file's own definitions need no qualifier there.
     fn global_of(&mut self, file: &SourceFile, name: &str) -> Result<Option<Global>> {
         match file.rules.qualifier() {
             Some(qualifier) if !name.starts_with("__torch__.") => self.global(&format!("{qualifier}.{name}")),

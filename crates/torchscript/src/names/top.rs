@@ -1,4 +1,4 @@
-//! The globals of a source text once it has been run.
+//! The globals of a source text at the end of its run.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,38 +8,38 @@ use ruff_text_size::TextRange;
 
 use crate::error::SourceError;
 
-/// The globals of a source text when it has been run.
+/// The globals of a source text at the end of its run.
 pub(crate) struct Top {
     /// The text.
     pub(super) text: Arc<str>,
     pub(super) names: HashMap<String, TopName>,
     pub(super) bound: HashMap<TextRange, Bound>,
-    /// The values of names that are numbers, strings, tensors or lists and tuples of such.
+    /// Constant values of names: numbers, strings, tensors, and lists and tuples of these.
     pub(super) constants: HashMap<String, Constant>,
 }
 
-/// What a name at the top level stands for.
+/// The meaning of a name at the top level.
 pub(crate) enum TopName {
-    /// The function or class of this number.
+    /// The function or class with this number.
     Definition(usize),
-    /// Another name for the function of this number, which `torch.jit.script` has compiled.
+    /// Another name for the function with this number, which `torch.jit.script` has compiled.
     Scripted(usize),
-    /// The traced function of this number.
+    /// The traced function with this number.
     Traced(usize),
-    /// Something that the text does not define, by an import or another name for it.
+    /// An object from outside the text: an import, or another name for one.
     Elsewhere,
-    /// A value of this type, which only Python has.
+    /// A Python object of this class, which TorchScript cannot represent.
     Python(&'static str),
-    /// It cannot be known.
+    /// A value that could not be evaluated, with the reason.
     Refused(Box<SourceError>),
 }
 
-/// The value of a default, or of what a class body assigns, when the definition was run.
+/// The value of a default or of an assignment in a class body, evaluated at the definition.
 pub(crate) enum Bound {
     /// A constant.
     Constant(Constant),
-    /// A list or dictionary, by the name of its class.
+    /// A list or dictionary: the name of its class, and its contents if they are constant.
     Mutable(&'static str, Option<Constant>),
-    /// It cannot be known.
+    /// A value that could not be evaluated, with the reason.
     Refused(Box<SourceError>),
 }

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::source::SourceFile;
 
 impl Definitions {
-    /// Notes what running `file` gave.
+    /// Stores the globals that result from running `file`.
     pub(crate) fn set_top(
         &mut self,
         file: &SourceFile,
@@ -29,7 +29,8 @@ impl Definitions {
         });
     }
 
-    /// The functions and classes of the source text that a name stands for, in the order of the text.
+    /// Returns the numbers of the functions and classes of the source text that a name denotes, in the order of the
+    /// text.
     pub(crate) fn definitions(&self, file: &SourceFile) -> Vec<usize> {
         let names = self.top.iter().flat_map(|top| &top.names);
         let mut numbers: Vec<usize> = names
@@ -43,7 +44,7 @@ impl Definitions {
         numbers
     }
 
-    /// The name under which the text defines the function or class that `name` is another name for.
+    /// Returns the name of the definition for which `name` is an alias.
     pub(crate) fn defined_as(&self, file: &SourceFile, name: &str) -> Option<String> {
         let top = self.top.as_ref().filter(|_| file.rules.is_source())?;
         let Some(TopName::Definition(number) | TopName::Scripted(number)) = top.names.get(name) else {
@@ -58,7 +59,7 @@ impl Definitions {
         (own.as_str() != name && is_current).then(|| own.to_string())
     }
 
-    /// The traced function that a name of the source text stands for.
+    /// Returns the number of the traced function that a name of the source text denotes.
     pub(crate) fn traced_as(&self, file: &SourceFile, name: &str) -> Option<usize> {
         let top = self.top.as_ref().filter(|_| file.rules.is_source())?;
         match top.names.get(name) {
@@ -67,7 +68,7 @@ impl Definitions {
         }
     }
 
-    /// Names at the top level for functions that are compiled or traced under another name, with their numbers: of a statement, or of a trace.
+    /// Returns the top-level aliases of compiled and traced functions, with the number of the statement or trace.
     pub(crate) fn compiled_names(&self) -> Vec<(String, usize, bool)> {
         let names = self.top.iter().flat_map(|top| &top.names);
         let mut names: Vec<_> = names
@@ -81,7 +82,7 @@ impl Definitions {
         names
     }
 
-    /// The statements of `file` that may say what `name` is.
+    /// Returns the statements of `file` that may define `name`, with their numbers.
     pub(crate) fn candidates<'f>(&self, file: &'f SourceFile, name: &str) -> Result<Vec<(usize, &'f Stmt)>> {
         let known = match &self.top {
             Some(top) if file.rules.is_source() => top.names.get(name),
@@ -104,10 +105,10 @@ impl Definitions {
         }
     }
 
-    /// The class of the value that `name` has at the top level of a source text, which code cannot use.
+    /// Returns the Python class of the global `name`, if its value has no TorchScript type.
     ///
     /// # Errors
-    /// When the value cannot be known.
+    /// When the value could not be evaluated.
     pub(crate) fn python_value(&self, file: &SourceFile, name: &str) -> Result<Option<&'static str>> {
         match self
             .top
@@ -121,13 +122,13 @@ impl Definitions {
         }
     }
 
-    /// What `expr` was when its definition was run, if it is a default or a value in a class body.
+    /// Returns the value of `expr` at its definition, if it is a default or a value in a class body.
     pub(crate) fn bound_value(&self, file: &SourceFile, expr: &Expr) -> Option<&Bound> {
         let top = self.top.as_ref().filter(|top| Arc::ptr_eq(&top.text, &file.text))?;
         top.bound.get(&expr.range())
     }
 
-    /// The number, string or tensor that a name at the top level of the text has, for code that Python would run.
+    /// Returns the number, string or tensor in the global `name`, for code that is compiled with Python's rules.
     pub(crate) fn python_constant(&self, file: &SourceFile, name: &str) -> Option<Constant> {
         self.top
             .as_ref()

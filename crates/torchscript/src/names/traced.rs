@@ -1,4 +1,4 @@
-//! The functions that `torch.jit.trace` is given, as data.
+//! Requests for traces (`torch.jit.trace`).
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use crate::source::SourceFile;
 /// The traces of a program that is being compiled.
 #[derive(Default)]
 pub(crate) struct Traces {
-    /// Whether the body that is compiled is one that Python would run.
+    /// Whether the current body is compiled with Python's rules.
     pub(crate) is_tracing: bool,
     pub(crate) context: TraceContext,
     pub(crate) requests: Vec<TraceRequest>,
-    /// Functions at the top level and in attributes: how they are traced, and what was made of them.
+    /// Traced functions in global variables and attributes, with the functions compiled from them.
     pub(crate) functions: Vec<TracedFunction>,
     pub(super) variants: Vec<Variant>,
 }
@@ -31,7 +31,7 @@ pub(crate) struct TracedFunction {
     pub(crate) names: Vec<String>,
 }
 
-/// A function that is compiled for arguments of these types.
+/// A function compiled for given types of its arguments.
 pub(crate) struct Variant {
     pub(super) text: Arc<str>,
     pub(super) statement: usize,

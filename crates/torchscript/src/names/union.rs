@@ -1,9 +1,9 @@
-//! Unions of types, their members in PyTorch's order.
+//! Unions of types, with members in PyTorch's order.
 
 use frazil_ir::types::unify;
 use frazil_ir::{Context, TypeId, TypeKind, types};
 
-/// The union of types, those of unions taken one by one.
+/// Returns the union of types. Unions among them are flattened.
 pub(crate) fn union_of(ctx: &Context, members: &[TypeId]) -> TypeId {
     let mut flat: Vec<TypeId> = Vec::new();
     for &member in members {
@@ -28,7 +28,7 @@ pub(crate) fn union_of(ctx: &Context, members: &[TypeId]) -> TypeId {
     }
 }
 
-/// Where PyTorch puts a kind of type among the members of a union.
+/// Returns PyTorch's rank of a type among the members of a union.
 fn union_rank(ctx: &Context, ty: TypeId) -> usize {
     match ctx.type_kind(ty) {
         TypeKind::Any => 0,
@@ -55,7 +55,7 @@ fn union_rank(ctx: &Context, ty: TypeId) -> usize {
     }
 }
 
-/// What holds values of either type: the type that both are, else their union.
+/// Returns a type for values of both types: their common type, else their union.
 pub(crate) fn joined_or_union(ctx: &Context, a: TypeId, b: TypeId) -> TypeId {
     unify(ctx, a, b).unwrap_or_else(|| union_of(ctx, &[a, b]))
 }

@@ -1,8 +1,8 @@
 //! Functions and methods of source that `torch.jit.trace` records.
 //!
-//! What is traced is compiled in a mode of its own first: parameters have the types of what the function is given, defaults and global values are constants, and
-//! functions of the text that it calls are compiled so in turn. The caller then runs that code once on the example inputs
-//! ([`Tracer`](crate::options::Tracer)); what it records takes the code's place.
+//! A traced function is first compiled in a special mode. Parameters have the types of the example inputs, defaults and global values are constants, and the
+//! functions that it calls are compiled in the same mode. The caller then runs that code once on the example inputs ([`Tracer`](crate::options::Tracer)). The
+//! recorded graph replaces the code.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::options::TraceRequest;
 use crate::source::{DefPath, SourceFile};
 
 impl Definitions {
-    /// The types of example inputs as parameters have them.
+    /// Returns the type of a parameter for an example input.
     pub(crate) fn type_of_input(&self, input: &Constant) -> TypeId {
         fn plain(ctx: &Context, ty: TypeId) -> TypeId {
             match ctx.type_kind(ty) {
@@ -35,7 +35,7 @@ impl Definitions {
         plain(&self.ctx, input.ty(&self.ctx))
     }
 
-    /// The traced function of this number, whose code is compiled when it is first called.
+    /// Returns the traced function with this number. Its code is compiled on the first call.
     pub(crate) fn traced_function(&mut self, number: usize) -> Result<Option<FunctionId>> {
         let Some(traced) = self.traces.functions.get(number) else {
             return Ok(None);
@@ -88,7 +88,8 @@ impl Definitions {
         Ok(Some(id))
     }
 
-    /// A function as Python runs it on arguments of these types; other parameters have their defaults.
+    /// Returns a function compiled with Python's rules for arguments of these types. Other parameters have their
+    /// defaults.
     pub(crate) fn define_variant(
         &mut self,
         file: &Arc<SourceFile>,
@@ -143,7 +144,7 @@ impl Definitions {
         Ok(id)
     }
 
-    /// Traces a method of a module that is made.
+    /// Traces a method of a module.
     pub(crate) fn trace_method(
         &mut self,
         object: ObjectId,

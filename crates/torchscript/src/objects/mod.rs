@@ -1,4 +1,4 @@
-//! The objects of an archive: `data.pkl` becomes a tree of objects with their tensors, identities kept.
+//! The objects of an archive: `data.pkl` becomes a tree of objects with their tensors. Identities are preserved.
 
 mod tensors;
 
@@ -16,7 +16,7 @@ use crate::archive::{Archive, ArchiveError, Pickle, PickleId, PickleValue};
 use crate::error::{LoadError, Result};
 use crate::names::{Annotations, FOREIGN_CLASSES, Global, Names};
 
-/// Reads the module object with all that it reaches.
+/// Reads the module object with everything that is reachable from it.
 pub(crate) fn read(names: &mut dyn Names, archive: &Archive) -> Result<ObjectId> {
     let pickle = archive.pickle("data.pkl")?;
     let mut reader = Reader::new(names, archive, &pickle, "data.pkl", "data");
@@ -30,7 +30,7 @@ pub(crate) fn read(names: &mut dyn Names, archive: &Archive) -> Result<ObjectId>
     }
 }
 
-/// Reads the table of constants that code names.
+/// Reads the table of constants to which code refers.
 pub(crate) fn read_constants(names: &mut dyn Names, archive: &Archive) -> Result<Vec<Constant>> {
     let pickle = archive.pickle("constants.pkl")?;
     let mut reader = Reader::new(names, archive, &pickle, "constants.pkl", "constants");
@@ -47,22 +47,22 @@ pub(crate) struct Reader<'r> {
     archive: &'r Archive,
     pickle: &'r Pickle,
     entry: &'static str,
-    /// The folder of the storages.
+    /// The folder of the storages in the archive.
     folder: &'static str,
-    /// What has been read, so that a value that is stored once is one value.
+    /// Values that have been read, so that a value that is stored once becomes one value.
     known: HashMap<PickleId, Constant>,
     storages: HashMap<String, Arc<Storage>>,
-    /// By address, how many values each container holds, with all that those hold.
+    /// For each container, by address: the number of values in it, including nested ones.
     weights: HashMap<usize, u64>,
 }
 
-/// Bytes of a string beside its text: what counts its references, and what the allocator needs.
+/// Memory per string in addition to its text, in bytes: the reference counts, and the allocator's overhead.
 const STRING_BYTES: usize = 32;
 
-/// Bytes of a container, object or tensor beside its items, with what is remembered of it while objects are read.
+/// Memory per container, object or tensor in addition to its items, in bytes, including bookkeeping of the reader.
 const CONTAINER_BYTES: usize = 256;
 
-/// The address of a container.
+/// Returns the address of a container; `None` for other constants.
 fn container(constant: &Constant) -> Option<usize> {
     match constant {
         Constant::List(list) => Some(Arc::as_ptr(list).addr()),
@@ -108,7 +108,7 @@ impl<'r> Reader<'r> {
         .into()
     }
 
-    /// The value behind `id`, read as a `ty`.
+    /// Returns the value with id `id`, read as type `ty`.
     pub(crate) fn value(&mut self, id: PickleId, ty: TypeId, depth: usize) -> Result<Constant> {
         if depth > MAX_NESTING || self.names.definitions().stack.is_short() {
             return Err(self.unexpected(id, format!("at most {} levels of nesting", depth.min(MAX_NESTING))));
@@ -135,7 +135,7 @@ impl<'r> Reader<'r> {
         Ok(value)
     }
 
-    /// Refuses containers that contain one another so often that they cannot be traversed.
+    /// Refuses a container with too many values to be traversed. Shared values count at each place.
     fn weigh(&mut self, id: PickleId, value: &Constant) -> Result<()> {
         let Some(address) = container(value) else { return Ok(()) };
         let weight = |item: &Constant| {
@@ -246,7 +246,7 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// The global behind `id` as a dotted name.
+    /// Returns the dotted name of the global with id `id`.
     fn global(&self, id: PickleId) -> Result<String> {
         let (module, name) = self
             .pickle
@@ -255,7 +255,7 @@ impl<'r> Reader<'r> {
         Ok(format!("{module}.{name}"))
     }
 
-    /// The type that a class of the program is.
+    /// Returns the type of a class of the program.
     fn class(&mut self, id: PickleId) -> Result<TypeId> {
         let name = self.global(id)?;
         match self.names.global(&name)? {
@@ -420,7 +420,8 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// The value that a call is made of and that it returns: no level of its own, or archives would have more levels than their values. Calls of calls are.
+    /// Returns the value inside a call that returns this value, such as a list in `restore_type_tag`. Only calls of calls add a nesting level; otherwise,
+    /// archives would have more levels than their values.
     fn called(&mut self, id: PickleId, ty: TypeId, depth: usize) -> Result<Constant> {
         let is_call = matches!(self.pickle.value(id), PickleValue::Call { .. });
         self.value(id, ty, depth + usize::from(is_call))
@@ -435,7 +436,7 @@ impl<'r> Reader<'r> {
         Ok(Constant::list(element, items))
     }
 
-    /// The type that a type tag such as `List[int]` names.
+    /// Returns the type that a type tag such as `List[int]` denotes.
     fn tagged_type(&mut self, id: PickleId, tag: &str) -> Result<TypeId> {
         let file = crate::source::SourceFile::parse(self.entry, tag, None, self.names.definitions().stack)?;
         match file.body() {

@@ -1,4 +1,4 @@
-//! Tensors of archives: windows on records, and what quantised ones mean.
+//! Tensors of archives: ranges of records, and the parameters of quantised tensors.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use super::Reader;
 use crate::archive::{ArchiveError, PickleId, PickleValue, SharedBytes};
 use crate::error::Result;
 
-/// Layouts as PyTorch numbers them.
+/// Numbers of layouts in PyTorch.
 const SPARSE_COO: i64 = 1;
 const SPARSE_CSR: i64 = 2;
 
 impl Reader<'_> {
-    /// `_rebuild_tensor_v2(storage, offset, sizes, strides, requires_grad, hooks)`
+    /// Reads `_rebuild_tensor_v2(storage, offset, sizes, strides, requires_grad, hooks)`.
     pub(super) fn tensor(&mut self, id: PickleId, arguments: &[PickleId]) -> Result<TensorData> {
         let &[storage, offset, sizes, strides, ref rest @ ..] = arguments else {
             return Err(self.unexpected(id, "a tensor's storage, offset, sizes and strides"));
@@ -41,7 +41,7 @@ impl Reader<'_> {
         Ok(tensor)
     }
 
-    /// `_rebuild_qtensor(storage, offset, sizes, strides, quantizer, requires_grad, hooks)`
+    /// Reads `_rebuild_qtensor(storage, offset, sizes, strides, quantizer, requires_grad, hooks)`.
     pub(super) fn quantized_tensor(&mut self, id: PickleId, arguments: &[PickleId], depth: usize) -> Result<Constant> {
         let &[storage, offset, sizes, strides, quantizer, ref rest @ ..] = arguments else {
             return Err(self.unexpected(id, "a quantised tensor's storage, offset, sizes, strides and quantizer"));
@@ -55,7 +55,7 @@ impl Reader<'_> {
         Ok(Constant::Tensor(Arc::new(tensor)))
     }
 
-    /// `_rebuild_sparse_tensor(layout, sizes, requires_grad, parts..., hooks)`: indices and values, or rows, columns and values.
+    /// Reads `_rebuild_sparse_tensor(layout, sizes, requires_grad, parts..., hooks)`. The parts are indices and values, or rows, columns and values.
     pub(super) fn sparse_tensor(&mut self, id: PickleId, arguments: &[PickleId], depth: usize) -> Result<Constant> {
         let expected = "a sparse tensor's layout, sizes and parts";
         let &[layout, sizes, requires_grad, ref parts @ ..] = arguments else {
@@ -86,7 +86,7 @@ impl Reader<'_> {
         Ok(Constant::Tensor(Arc::new(tensor)))
     }
 
-    /// `(qscheme, scale, zero point)` or `(qscheme, scales, zero points, axis)`
+    /// Reads `(qscheme, scale, zero point)` or `(qscheme, scales, zero points, axis)`.
     fn quantizer(&mut self, id: PickleId, depth: usize) -> Result<Encoding> {
         let expected = "a quantization scheme with its parameters";
         let parts = self.pickle.elements(id).unwrap_or_default();
@@ -130,7 +130,7 @@ impl Reader<'_> {
         items.iter().map(|&item| self.int(item)).collect()
     }
 
-    /// `("storage", torch.FloatStorage, key, device, number of elements)`
+    /// Reads `("storage", torch.FloatStorage, key, device, number of elements)`.
     fn storage(&mut self, id: PickleId) -> Result<(Arc<Storage>, DType)> {
         let PickleValue::Persistent(reference) = self.pickle.value(id) else {
             return Err(self.unexpected(id, "a reference to a storage"));

@@ -104,7 +104,7 @@ impl Program<'_> {
         })
     }
 
-    /// Defines a method, static method, or one half of a property.
+    /// Defines a method, a static method, or the getter or setter of a property.
     fn define_method(
         &mut self,
         file: &Arc<SourceFile>,
@@ -139,7 +139,7 @@ impl Program<'_> {
         Ok(())
     }
 
-    /// The methods that `@dataclass` writes, unless the class has them: `__init__`, `__eq__` and, if asked for, the order.
+    /// Defines the methods that `@dataclass` generates and the class does not define: `__init__`, `__eq__` and, if requested, the order comparisons.
     fn define_dataclass(
         &mut self,
         file: &Arc<SourceFile>,
@@ -352,7 +352,8 @@ impl Program<'_> {
         ty
     }
 
-    /// The type that `NamedTuple("P", [("x", int)])` or `namedtuple("P", ["x"])` makes, if `value` is that.
+    /// Returns the type that `NamedTuple("P", [("x", int)])` or `namedtuple("P", ["x"])` creates; `None` if `value` is
+    /// no such call.
     pub(super) fn named_tuple_call(
         &mut self,
         file: &SourceFile,
@@ -419,7 +420,7 @@ impl Program<'_> {
     }
 }
 
-/// Whether `def` is a class of exceptions: code can raise its objects, and nothing else.
+/// Returns whether `def` is a class of exceptions. Code can only raise its objects.
 pub(super) fn is_exception(file: &SourceFile, def: &StmtClassDef) -> bool {
     def.bases().iter().any(|base| {
         let name = dotted(base).unwrap_or_default();

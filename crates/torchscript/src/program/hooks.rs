@@ -1,4 +1,4 @@
-//! Hooks of modules: functions that become methods of their class, and the signatures that `forward` asks of them.
+//! Hooks of modules: functions that become methods of their class, and whose signatures must fit `forward`.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::source::{DefPath, SourceFile};
 pub(super) type RegisteredHook = (bool, Arc<SourceFile>, usize);
 
 impl Program<'_> {
-    /// Makes methods of the functions that are the hooks of `class`, whose type is `ty`: their first argument is the module.
+    /// Defines the hooks of `class`, whose type is `ty`, as its methods. Their first argument is the module.
     pub(super) fn define_hooks(&mut self, class: SymbolId, ty: TypeId, hooks: Vec<RegisteredHook>) -> Result<()> {
         let (before, after): (Vec<_>, Vec<_>) = hooks.into_iter().partition(|(is_before, ..)| *is_before);
         let mut defined: Vec<(FunctionId, Arc<SourceFile>, usize)> = Vec::new();
@@ -65,7 +65,7 @@ impl Program<'_> {
         Ok(())
     }
 
-    /// The error that method `id` of `class`, a hook, has the name of a method.
+    /// Returns the error that hook `id` of `class` has the name of a method.
     pub(super) fn hook_collides(&self, class: SymbolId, id: FunctionId) -> LoadError {
         match self
             .definitions
@@ -87,7 +87,7 @@ impl Program<'_> {
         file.error("hook", message, &def.name).into()
     }
 
-    /// What Python calls the class.
+    /// Returns Python's name of the class.
     fn simple_name(&self, class: SymbolId) -> &str {
         let name = self.definitions.ctx.name(class);
         name.rsplit('.').next().unwrap_or(name)
@@ -173,16 +173,17 @@ impl Program<'_> {
     }
 }
 
-/// One hook, and what its signature has to fit. The texts are those of PyTorch's `ClassType::checkForwardHookSchema`.
+/// One hook, with the types that its signature must fit. The messages are those of PyTorch's
+/// `ClassType::checkForwardHookSchema`.
 struct HookCheck<'a> {
     program: &'a Program<'a>,
     hook: &'a FunctionSchema,
     forward: &'a FunctionSchema,
     name: &'a str,
     class: &'a str,
-    /// What `forward` gives, or the hook before this one.
+    /// The result type of `forward`, or of the preceding hook.
     output: TypeId,
-    /// Whether the hook says what it returns.
+    /// Whether the hook has an annotated return type.
     declared: bool,
 }
 
@@ -191,7 +192,7 @@ impl HookCheck<'_> {
         display_type(&self.program.definitions.ctx, ty, TypeStyle::Annotation).to_string()
     }
 
-    /// The types that `forward` takes behind `self`.
+    /// Returns the types of the parameters of `forward`, without `self`.
     fn inputs(&self) -> Vec<TypeId> {
         self.forward
             .arguments
@@ -208,7 +209,7 @@ impl HookCheck<'_> {
         }
     }
 
-    /// The types in a tuple type.
+    /// Returns the types in a tuple type.
     fn elements(&self, ty: TypeId) -> Option<Vec<TypeId>> {
         match self.program.definitions.ctx.type_kind(ty) {
             TypeKind::Tuple(elements) | TypeKind::NamedTuple(_, _, elements) => {
@@ -306,7 +307,7 @@ impl HookCheck<'_> {
         }
     }
 
-    /// The second argument is a tuple of what `forward` takes.
+    /// Checks that the second parameter is a tuple of the arguments of `forward`.
     fn input(&self, id: &str, help: &str) -> Result<(), String> {
         let Some(argument) = self.hook.arguments.get(1) else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Compiled code that source refers to.
+//! Links to compiled code that source refers to.
 
 use frazil_ir::{ClassKind, CompilationUnit, FunctionId, SymbolId, TypeId, TypeKind};
 use ruff_python_ast::Stmt;
@@ -8,19 +8,20 @@ use crate::error::Result;
 use crate::names::Global;
 use crate::source::{DefPath, SOURCE_QUALIFIER};
 
-/// A function of another unit, and the name that source calls it by. Its unit has the source's context.
+/// A function of another unit, and its name in the source. Its unit must have the source's context.
 #[derive(Clone, Copy, Debug)]
 pub struct Known<'u> {
-    /// What the source calls it.
+    /// The name of the function in the source.
     pub name: &'u str,
-    /// The unit that it is of.
+    /// The unit that contains the function.
     pub unit: &'u CompilationUnit,
-    /// Which of that unit's functions.
+    /// The function in the other unit.
     pub function: FunctionId,
 }
 
 impl Program<'_> {
-    /// Starts with the definitions of `unit`: source may name its classes and functions by their qualified names.
+    /// Initialises the program with the definitions of `unit`. Source may refer to its classes and functions by their
+    /// qualified names.
     pub(crate) fn adopt(&mut self, unit: CompilationUnit) {
         for (name, class) in &unit.classes {
             if let Some(ty) = self.type_of_class(*name, class.kind) {
@@ -43,7 +44,7 @@ impl Program<'_> {
         }))
     }
 
-    /// Makes a function of another unit known by a name of the source text. What it calls comes along, and keeps its names.
+    /// Makes a function of another unit available under a name of the source text. The functions that it calls are added, too, and keep their names.
     pub(crate) fn know(&mut self, known: &Known<'_>) {
         for (name, class) in &known.unit.classes {
             if self.definitions.unit.class(*name).is_none() {

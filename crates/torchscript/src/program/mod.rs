@@ -1,4 +1,4 @@
-//! The program of an archive or text: its classes and functions, found by qualified name and defined when they are first needed.
+//! The program of an archive or text: its classes and functions, looked up by qualified name and defined on first use.
 
 mod class;
 mod hooks;
@@ -32,16 +32,16 @@ use refused::Refusals;
 
 pub use link::Known;
 
-/// A source text with the record of where its code came from.
+/// A source text with its debug record.
 pub(crate) struct SourceText {
     pub(crate) file: String,
     pub(crate) text: String,
     pub(crate) map: Option<SourceMap>,
 }
 
-/// Where the source of a qualifier (`__torch__.a.b`) comes from.
+/// Finds the source file for a qualifier (`__torch__.a.b`).
 pub(crate) trait Sources {
-    /// The source of the file that defines the names under `qualifier`, if there is one.
+    /// Returns the source of the file with the definitions of `qualifier`, if there is one.
     fn find(&self, qualifier: &str) -> Result<Option<SourceText>>;
 }
 
@@ -61,7 +61,7 @@ impl Sources for ArchiveSources<'_> {
     }
 }
 
-/// No files: a text that stands alone.
+/// No source files, for a single text.
 pub(crate) struct NoSources;
 
 impl Sources for NoSources {
@@ -70,7 +70,7 @@ impl Sources for NoSources {
     }
 }
 
-/// A program: its definitions, and the sources that further definitions come from.
+/// A program: its definitions, and the sources of further definitions.
 pub(crate) struct Program<'a> {
     pub(crate) definitions: Definitions,
     catalogue: &'a Catalogue,
@@ -78,7 +78,7 @@ pub(crate) struct Program<'a> {
     pub(crate) operators: Option<&'a dyn Operators>,
     sources: &'a dyn Sources,
     files: HashMap<String, Option<Arc<SourceFile>>>,
-    /// Functions that do not compile.
+    /// Functions that failed to compile.
     pub(crate) refusals: Refusals,
     /// The number of classes whose hooks have been checked.
     hooks_checked: usize,
@@ -97,7 +97,7 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// Starts a program of a text that stands alone; returns the parsed text.
+    /// Starts the program of a single text, and returns the parsed text.
     pub(crate) fn start_text(&mut self, name: &str, text: &str) -> Result<Arc<SourceFile>> {
         self.definitions.rules = Rules::Source;
         let file = Arc::new(SourceFile::parse(name, text, None, self.definitions.stack)?.under(Rules::Source));
@@ -109,7 +109,7 @@ impl<'a> Program<'a> {
         Ok(file)
     }
 
-    /// Defines all functions and classes of a text that stands alone, once it has been run.
+    /// Defines all functions and classes of a single text after it has been run.
     pub(crate) fn define_text(&mut self, file: &Arc<SourceFile>) -> Result<()> {
         for (name, number, is_traced) in self.definitions.compiled_names() {
             if self.refusals.skips(&name) {
@@ -155,7 +155,7 @@ impl<'a> Program<'a> {
         Ok(self.definitions.add_body(file, path, schema, class.is_some()))
     }
 
-    /// The schema that a definition states. What it returns is left out when the definition does not say.
+    /// Returns the schema of a definition. Its returns are empty if the definition has no return type.
     pub(crate) fn signature(
         &mut self,
         file: &SourceFile,
@@ -250,7 +250,7 @@ impl<'a> Program<'a> {
         Err(file.error("recursion", message, &at).into())
     }
 
-    /// Compiles every function that has been defined, and those that their bodies define in turn.
+    /// Compiles every defined function, and the functions that their bodies define in turn.
     pub(crate) fn compile_all(&mut self) -> Result<()> {
         self.check_hooks()?;
         let mut next = 0;

@@ -1,4 +1,4 @@
-//! Classes of modules that a source text made: their methods are compiled when code calls them.
+//! Classes of modules of a source text, whose methods are compiled when code calls them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::source::DefPath;
 use crate::source::decorators::{self, Marker};
 
 impl Program<'_> {
-    /// Defines a class of modules with the methods of `chain`, its Python class and the bases of that. `forward` and what is exported are
-    /// to be compiled in any case.
+    /// Defines a class of modules with the methods of `chain`: its Python class and the bases of that class. `forward` and exported methods are scheduled for
+    /// compilation.
     pub(super) fn add_module_class(
         &mut self,
         class: ClassDef,
@@ -104,7 +104,7 @@ impl Program<'_> {
         self.define_hooks(name, ty, hooks)
     }
 
-    /// Whether `torch.jit.ScriptModule` is a base of a class of the text.
+    /// Returns whether `torch.jit.ScriptModule` is a base of a class of the text.
     fn derives_from_script_module(&self, class: &ClassRef) -> bool {
         let count = class.def().map_or(0, |def| def.bases().len());
         class.file.rules.is_source()
@@ -113,7 +113,7 @@ impl Program<'_> {
             })
     }
 
-    /// Method `method` of a class, which is defined if it is one of a module that nothing has called so far.
+    /// Returns method `method` of a class. A method of a module is defined on first use.
     pub(super) fn find_module_method(&mut self, class: SymbolId, method: &str) -> Result<Option<FunctionId>> {
         let symbol = self.definitions.ctx.symbol(method);
         if self.definitions.traces.context.classes.contains(&class) {

@@ -1,4 +1,4 @@
-//! Names that stand for several functions.
+//! Names that denote several functions.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::source::decorators::{self, Marker};
 use crate::source::{DefPath, SourceFile};
 
 impl Program<'_> {
-    /// Defines the function that `def` is under each of the signatures that the text declares for it; `None` when there are none.
+    /// Defines the function `def` under each of the signatures that the text declares for it; returns `None` if there are none.
     pub(super) fn define_overloads(
         &mut self,
         file: &Arc<SourceFile>,

@@ -1,4 +1,4 @@
-//! Functions and classes of a source text that do not compile. They fail the text only where something needs them.
+//! Functions and classes of a source text that do not compile. They are an error only if they are used.
 
 use std::collections::HashMap;
 
@@ -12,20 +12,20 @@ use crate::names::Names;
 use crate::source::SOURCE_QUALIFIER;
 use crate::source::decorators::is_scripted_statement;
 
-/// What of a text does not compile.
+/// The definitions of a text that do not compile.
 #[derive(Default)]
 pub(crate) struct Refusals {
-    /// Whether to go on behind such a function.
+    /// Whether compilation continues after a definition that does not compile.
     pub(crate) tolerates: bool,
-    /// The functions and classes at the top level, by name, with the first error of each.
+    /// The first error of each function and class at the top level, by name.
     pub(crate) found: IndexMap<String, Box<SourceError>>,
-    /// Names that are known not to compile, and are left out.
+    /// Definitions that are known not to compile, and are skipped.
     pub(crate) left_out: IndexMap<String, Box<SourceError>>,
     errors: HashMap<FunctionId, Box<SourceError>>,
 }
 
 impl Refusals {
-    /// Whether the function or class `name` is left out.
+    /// Returns whether the function or class `name` is skipped.
     pub(super) fn skips(&self, name: &str) -> bool {
         self.left_out.contains_key(name)
     }
@@ -34,7 +34,7 @@ impl Refusals {
         self.errors.entry(id).or_insert_with(|| Box::new(error.clone()));
     }
 
-    /// Why the function `id` does not compile.
+    /// Returns the error of function `id`, which does not compile.
     pub(super) fn error_of(&self, id: FunctionId) -> LoadError {
         match self.errors.get(&id) {
             Some(error) => error.clone().into(),
@@ -44,10 +44,10 @@ impl Refusals {
 }
 
 impl Program<'_> {
-    /// The functions and classes that do not compile, to be left out.
+    /// Returns the functions and classes that do not compile, to be skipped.
     ///
     /// # Errors
-    /// When that is all that the text has, or when a decorator says that the text needs it.
+    /// When the text defines nothing else, or a decorator requires that one of them compiles.
     pub(crate) fn failures(&mut self) -> Result<IndexMap<String, Box<SourceError>>> {
         let found = std::mem::take(&mut self.refusals.found);
         let Some(file) = self.file(SOURCE_QUALIFIER)? else {
@@ -78,7 +78,7 @@ impl Program<'_> {
         }
     }
 
-    /// Goes on behind a definition that does not compile, where that is tolerated. `name` is that of a function or method.
+    /// Records the error of a definition that does not compile, if that is tolerated; otherwise returns it. `name` is the function's or method's name.
     pub(super) fn note_refusal(&mut self, name: &str, compiled: Result<()>) -> Result<()> {
         match compiled {
             Err(LoadError::Source(error)) if self.refusals.tolerates => {

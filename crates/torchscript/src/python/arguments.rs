@@ -1,14 +1,14 @@
-//! The arguments of a call of something that Python or `torch` brings along.
+//! Arguments of calls of functions that Python or `torch` provides.
 
 use std::cell::RefCell;
 
 use super::value::Py;
 
-/// The arguments of a call. It records which of them have been read: a call with arguments that nothing reads is refused.
+/// The arguments of a call. It records which of them have been read; a call with unread arguments is refused.
 pub(super) struct Arguments {
     positional: Vec<Py>,
     keywords: Vec<(String, Py)>,
-    /// Whether each was read, those by position first.
+    /// Whether each argument has been read, positional ones first.
     read: RefCell<Vec<bool>>,
 }
 
@@ -28,7 +28,7 @@ impl Arguments {
         }
     }
 
-    /// The argument at position `at`.
+    /// Returns the argument at position `at`.
     pub(super) fn at(&self, at: usize) -> Option<&Py> {
         let value = self.positional.get(at)?;
         self.mark(at);
@@ -39,31 +39,31 @@ impl Arguments {
         self.at(0)
     }
 
-    /// The argument `name`.
+    /// Returns the keyword argument `name`.
     pub(super) fn named(&self, name: &str) -> Option<&Py> {
         let at = self.keywords.iter().position(|(keyword, _)| keyword == name)?;
         self.mark(self.positional.len() + at);
         self.keywords.get(at).map(|(_, value)| value)
     }
 
-    /// The argument at position `at`, or `name`.
+    /// Returns the argument at position `at`, or with keyword `name`.
     pub(super) fn get(&self, at: usize, name: &str) -> Option<&Py> {
         self.at(at).or_else(|| self.named(name))
     }
 
-    /// All arguments by position.
+    /// Returns all positional arguments.
     pub(super) fn positional(&self) -> &[Py] {
         (0..self.positional.len()).for_each(|at| self.mark(at));
         &self.positional
     }
 
-    /// All arguments by name.
+    /// Returns all keyword arguments.
     pub(super) fn keywords(&self) -> &[(String, Py)] {
         (0..self.keywords.len()).for_each(|at| self.mark(self.positional.len() + at));
         &self.keywords
     }
 
-    /// How many there are by position.
+    /// Returns the number of positional arguments.
     pub(super) fn count(&self) -> usize {
         self.positional.len()
     }
@@ -72,22 +72,25 @@ impl Arguments {
         self.positional.is_empty() && self.keywords.is_empty()
     }
 
-    /// The integer at position `at` or named `name`: `default` without one, `None` for another value.
+    /// Returns the integer at position `at` or with keyword `name`; `default` if it is missing, `None` if it is not an
+    /// integer.
     pub(super) fn int(&self, at: usize, name: &str, default: i64) -> Option<i64> {
         self.get(at, name).map_or(Some(default), Py::as_int)
     }
 
-    /// The number at position `at` or named `name`: `default` without one, `None` for another value.
+    /// Returns the number at position `at` or with keyword `name`; `default` if it is missing, `None` if it is not a
+    /// number.
     pub(super) fn number(&self, at: usize, name: &str, default: f64) -> Option<f64> {
         self.get(at, name).map_or(Some(default), Py::as_f64)
     }
 
-    /// The truth of the argument at position `at` or named `name`: `default` without one, `None` when it has none.
+    /// Returns the truth of the argument at position `at` or with keyword `name`; `default` if it is missing, `None` if
+    /// it is unknown.
     pub(super) fn flag(&self, at: usize, name: &str, default: bool) -> Option<bool> {
         self.get(at, name).map_or(Some(default), Py::truth)
     }
 
-    /// The first argument that nothing has read, in the words of an error.
+    /// Returns a description of the first unread argument, for an error.
     pub(super) fn unread(&self) -> Option<String> {
         let read = self.read.borrow();
         let at = read.iter().position(|read| !read)?;

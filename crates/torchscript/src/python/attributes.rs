@@ -1,4 +1,4 @@
-//! Attributes: what `base.name` is. It is a known value, a known method, or an error.
+//! Evaluation of `base.name`: a known value, a known method, or an error.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,17 +18,17 @@ use crate::names::{ClassRef, Global, ancestry, find_class};
 use crate::source::decorators::marker_of;
 use crate::source::{SourceFile, dotted};
 
-/// What a class gives a name.
+/// The member of a class with a given name.
 pub(super) enum Member {
     Method(FunctionRef),
     Static(FunctionRef),
-    /// The getter and the setter.
+    /// A property: its getter and setter.
     Property(FunctionRef, Option<FunctionRef>),
     Value(Py),
 }
 
 impl Maker<'_> {
-    /// `base.name`
+    /// Evaluates `base.name`.
     pub(super) fn attribute(&mut self, file: &Arc<SourceFile>, base: Py, name: &str, node: &impl Ranged) -> Result<Py> {
         match self.attribute_if_any(file, &base, name, node)? {
             Some(value) => Ok(value),
@@ -42,10 +42,10 @@ impl Maker<'_> {
         }
     }
 
-    /// `base.name`; `None` where there is certainly no such attribute.
+    /// Evaluates `base.name`; returns `None` if there is certainly no such attribute.
     ///
     /// # Errors
-    /// When only Python knows.
+    /// When only Python can decide that.
     pub(super) fn attribute_if_any(
         &mut self,
         file: &Arc<SourceFile>,
@@ -129,7 +129,7 @@ impl Maker<'_> {
         }
     }
 
-    /// The classes of an object, in the order in which methods are looked up.
+    /// Returns the method resolution order of an object.
     pub(super) fn chain(&mut self, object: &ObjectRef) -> Result<Rc<[ClassRef]>> {
         let class = object.borrow().class.clone();
         let key = (Rc::clone(&class.qualified), class.statement);
@@ -206,7 +206,7 @@ impl Maker<'_> {
         Ok(None)
     }
 
-    /// `super().name`
+    /// Evaluates `super().name`.
     fn super_attribute(
         &mut self,
         file: &Arc<SourceFile>,
@@ -233,7 +233,7 @@ impl Maker<'_> {
         ))
     }
 
-    /// The classes of an object behind `class`.
+    /// Returns the classes after `class` in the method resolution order of an object.
     pub(super) fn chain_behind(&mut self, object: &ObjectRef, class: &ClassRef) -> Result<Rc<[ClassRef]>> {
         let chain = self.chain(object)?;
         let behind = chain.iter().skip_while(|other| !other.is(class)).skip(1);
@@ -272,7 +272,7 @@ impl Maker<'_> {
         }
     }
 
-    /// What the first of `chain` that has it gives `name`.
+    /// Returns the member `name` of the first class in `chain` that has one.
     pub(super) fn inherited(&mut self, chain: &[ClassRef], name: &str) -> Result<Option<Member>> {
         for class in chain {
             if let Some(member) = self.member(class, name)? {
@@ -282,7 +282,7 @@ impl Maker<'_> {
         Ok(None)
     }
 
-    /// What the body of `class` itself gives `name`.
+    /// Returns the member `name` of the body of `class` itself.
     fn member(&mut self, class: &ClassRef, name: &str) -> Result<Option<Member>> {
         let Some(def) = class.def() else { return Ok(None) };
         let file = &class.file;
@@ -344,7 +344,8 @@ impl Maker<'_> {
         Ok(Some(Member::Method(function(index))))
     }
 
-    /// Whether a class of the text that the object is of defines one of `names`, which Python calls by itself.
+    /// Returns whether a class of the object, defined in the text, has one of the methods `names`, which Python calls
+    /// implicitly.
     pub(super) fn defines(&mut self, object: &ObjectRef, names: &[&str]) -> Result<bool> {
         let chain = self.chain(object)?;
         let is_source = |class: &&ClassRef| class.file.rules.is_source();
@@ -354,7 +355,7 @@ impl Maker<'_> {
             .any(|class| names.iter().any(|name| class.method(name).is_some())))
     }
 
-    /// The member `name` of an enumeration, if `class` is one.
+    /// Returns the member `name` of an enumeration, if `class` is one.
     fn enum_member(&mut self, class: &ClassRef, name: &str) -> Result<Option<Py>> {
         let Some(ty) = self.enum_type(class)? else {
             return Ok(None);
@@ -371,7 +372,7 @@ impl Maker<'_> {
         Ok(member.map(|member| Py::Member(ty, Box::new(member.clone()))))
     }
 
-    /// The type of an enumeration, if `class` is one.
+    /// Returns the type of an enumeration, if `class` is one.
     pub(super) fn enum_type(&mut self, class: &ClassRef) -> Result<Option<frazil_ir::TypeId>> {
         let is_enum = class.def().is_some_and(|def| {
             let mut bases = def.bases().iter().filter_map(dotted);
@@ -386,7 +387,7 @@ impl Maker<'_> {
         }
     }
 
-    /// `object.name = value`
+    /// Executes `object.name = value`.
     pub(super) fn set_member(
         &mut self,
         file: &Arc<SourceFile>,
@@ -414,7 +415,7 @@ impl Maker<'_> {
     }
 }
 
-/// An attribute of a tensor that is no method.
+/// Returns an attribute of a tensor that is not a method.
 fn tensor_attribute(tensor: &super::tensor::HostTensor, name: &str) -> Option<Py> {
     Some(match name {
         "shape" => Py::size(tensor.sizes()),
@@ -436,7 +437,7 @@ fn tensor_attribute(tensor: &super::tensor::HostTensor, name: &str) -> Option<Py
     })
 }
 
-/// The value of a constant that is one of Python's.
+/// Returns the constant as a Python value.
 fn plain(constant: &Constant) -> Option<Py> {
     Some(match constant {
         Constant::None => Py::None,
@@ -448,7 +449,7 @@ fn plain(constant: &Constant) -> Option<Py> {
     })
 }
 
-/// The value that the body of a class gives a name.
+/// Returns the value that the body of a class assigns to a name.
 fn class_constant<'c>(class: &'c ClassRef, name: &str) -> Option<&'c Expr> {
     class.def()?.body.iter().rev().find_map(|member| match member {
         Stmt::Assign(assign) => match assign.targets.as_slice() {
@@ -466,7 +467,7 @@ fn class_constant<'c>(class: &'c ClassRef, name: &str) -> Option<&'c Expr> {
 /// Sets an attribute as `nn.Module` does: a parameter is registered as one.
 ///
 /// # Errors
-/// As PyTorch raises, in its words.
+/// PyTorch's exception, with its message.
 pub(super) fn set_attribute(object: &mut PyObject, name: &str, value: Py) -> std::result::Result<(), String> {
     let value = match object.scripted {
         Some(_) => detached(&value),
@@ -517,7 +518,7 @@ pub(super) fn set_attribute(object: &mut PyObject, name: &str, value: Py) -> std
     Ok(())
 }
 
-/// Sets an attribute. One that changes its kind comes behind the others.
+/// Sets an attribute. An attribute whose kind changes moves to the end.
 pub(super) fn put(object: &mut PyObject, name: &str, attribute: Attribute) {
     let is_module = |value: &Py| matches!(value, Py::Object(_));
     let moves = object

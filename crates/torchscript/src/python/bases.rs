@@ -1,4 +1,4 @@
-//! Classes of modules that cannot be run here, by their bases.
+//! Checks for classes of modules that cannot be run here because of their bases.
 
 use ruff_text_size::Ranged;
 
@@ -7,7 +7,7 @@ use super::module_attributes::is_module_name;
 use crate::error::Result;
 use crate::names::{Ancestor, ClassRef, FoundBase, base, linearised};
 
-/// Methods by which a class of the text would change what constructors do with its objects.
+/// Methods by which a class would change how its objects are constructed or accessed.
 const HOOKS: &[&str] = &[
     "__delattr__",
     "__eq__",
@@ -19,7 +19,7 @@ const HOOKS: &[&str] = &[
 ];
 
 impl Maker<'_> {
-    /// Refuses objects of a class whose bases are not known, or that changes what attributes are.
+    /// Refuses objects of a class that has unknown bases or changes attribute access.
     pub(super) fn check_class(&mut self, class: &ClassRef, chain: &[ClassRef], node: &impl Ranged) -> Result<()> {
         for class in chain.iter().filter(|class| class.file.rules.is_source()) {
             let Some(def) = class.def() else { continue };

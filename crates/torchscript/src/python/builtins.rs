@@ -1,4 +1,4 @@
-//! What Python and `torch` bring along: functions by dotted name.
+//! Functions of Python and `torch`, by dotted name.
 
 use std::cell::RefCell;
 use std::cmp::Ordering;
@@ -22,7 +22,7 @@ use super::value::{Py, dtype_of, insert, iterator};
 use crate::error::Result;
 use crate::source::SourceFile;
 
-/// What PyTorch says when it compiles a module that this function has changed, or when that module is called.
+/// Returns PyTorch's message for compiling or calling a module that this function has changed.
 fn unscriptable(path: &str) -> Option<&'static str> {
     Some(match path {
         "torch.nn.utils.weight_norm" => "'WeightNorm' object has no attribute '__name__'",
@@ -122,7 +122,7 @@ impl Maker<'_> {
         self.finish(file, value, arguments, || format!("this call of `{path}`"), call)
     }
 
-    /// `hasattr`, `getattr` and `setattr`.
+    /// Evaluates `hasattr`, `getattr` and `setattr`.
     fn by_name(
         &mut self,
         file: &Arc<SourceFile>,
@@ -169,7 +169,7 @@ impl Maker<'_> {
         Ok((found || known).then_some(Py::Bool(found)))
     }
 
-    /// Whether `value` is of `class`, if that is known.
+    /// Returns whether `value` is an instance of `class`; `None` if that is unknown.
     fn is_of(&mut self, value: &Py, class: &Py) -> Result<Option<bool>> {
         let path = match class {
             Py::Path(path) => &**path,
@@ -220,7 +220,7 @@ impl Maker<'_> {
         }))
     }
 
-    /// `bool`, `any` and `all`.
+    /// Evaluates `bool`, `any` and `all`.
     fn truths(
         &mut self,
         file: &Arc<SourceFile>,
@@ -484,7 +484,7 @@ impl Maker<'_> {
     }
 }
 
-/// What PyTorch raises for a call, as far as that depends on dtypes.
+/// Returns the exception that PyTorch raises for a call because of its dtypes, if it does.
 fn refused(path: &str, arguments: &Arguments) -> Option<String> {
     let dtype = || arguments.named("dtype").and_then(dtype_of);
     match path {
@@ -516,7 +516,7 @@ fn refused(path: &str, arguments: &Arguments) -> Option<String> {
     }
 }
 
-/// `nn.Parameter(data, requires_grad)`: a new object with the storage of `data`.
+/// Evaluates `nn.Parameter(data, requires_grad)`: a new object with the storage of `data`.
 fn parameter(arguments: &Arguments) -> Option<Py> {
     let (Py::Tensor(tensor) | Py::Parameter(tensor)) = arguments.get(0, "data")? else {
         return None;
@@ -527,13 +527,13 @@ fn parameter(arguments: &Arguments) -> Option<Py> {
     Some(Py::Parameter(parameter))
 }
 
-/// The integer that a float without a fraction is.
+/// Returns a float without a fraction as an integer.
 fn whole(x: f64) -> Option<Py> {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     (-LIMIT..LIMIT).contains(&x).then_some(Py::Int(x as i64))
 }
 
-/// The sum of floats, where Python's versions agree on it: newer ones keep what rounding loses.
+/// Returns the sum of floats, if all versions of Python compute the same one: newer versions compensate for rounding.
 fn float_sum(items: &[f64]) -> Option<f64> {
     let naive: f64 = items.iter().fold(0.0, |sum, x| sum + x);
     let (mut sum, mut lost) = (0.0f64, 0.0f64);
@@ -550,7 +550,7 @@ fn float_sum(items: &[f64]) -> Option<f64> {
     (naive == compensated || naive.is_nan()).then_some(naive)
 }
 
-/// The items in order, those that are equal as they were.
+/// Returns the sorted items. The sort is stable.
 fn sorted(items: Vec<Py>, reverse: bool) -> Option<Vec<Py>> {
     let mut known = true;
     let mut items = items;

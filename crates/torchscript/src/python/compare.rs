@@ -1,4 +1,4 @@
-//! Truth, equality, identity and order of values. `None` stands for what only Python knows.
+//! Truth, equality, identity and order of values. `None` means that only Python can decide.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -12,11 +12,12 @@ use super::maker::MAX_DEPTH;
 use super::value::{Py, dtype_of};
 use crate::library;
 
-/// Most values that are visited one in another; a list that holds another one twice, and so on, has endlessly many.
+/// Maximum number of visited values. Containers with shared elements can have exponentially many.
 const MAX_VISITED: usize = 1 << 20;
 
 impl Py {
-    /// Whether it counts as true. [`Maker::truth`](super::maker::Maker::truth) knows modules, too.
+    /// Returns whether the value counts as true; `None` if only Python can decide.
+    /// [`Maker::truth`](super::maker::Maker::truth) supports modules, too.
     pub(super) fn truth(&self) -> Option<bool> {
         Some(match self {
             Py::None => false,
@@ -62,17 +63,18 @@ impl Py {
         })
     }
 
-    /// Whether both are equal. Values that are too large to be compared are not known to be.
+    /// Returns whether both values are equal; `None` for values that are too large to be compared.
     pub(super) fn equals(&self, other: &Py) -> Option<bool> {
         self.equals_at(other, 0, &mut MAX_VISITED.clone())
     }
 
-    /// Whether both are one key of a dictionary: equal, or one object.
+    /// Returns whether both values are the same key of a dictionary: equal, or one object.
     pub(super) fn is_key(&self, other: &Py) -> bool {
         self.identical(other) == Some(true) || self.equals(other) == Some(true)
     }
 
-    /// Whether the value holds few enough others for all of them to be visited, shared ones at each place.
+    /// Returns whether the value is small enough for all contained values to be visited. Shared values count at each
+    /// place.
     pub(super) fn is_small(&self) -> bool {
         fn visit(value: &Py, depth: usize, left: &mut usize) -> bool {
             if depth > MAX_DEPTH || *left == 0 {
@@ -94,7 +96,7 @@ impl Py {
         visit(self, 0, &mut MAX_VISITED.clone())
     }
 
-    /// Lists may contain themselves: what lies deeper than `MAX_DEPTH` is not compared.
+    /// Returns whether both values are equal, down to nesting level `MAX_DEPTH`: lists may contain themselves.
     fn equals_at(&self, other: &Py, depth: usize, left: &mut usize) -> Option<bool> {
         *left = left.saturating_sub(1);
         let mut all = |pairs: &mut dyn Iterator<Item = (Py, Py)>| {
@@ -160,7 +162,7 @@ impl Py {
         }
     }
 
-    /// `a is b`. Whether equal numbers and strings are one object, only Python knows.
+    /// Returns `a is b`; `None` for equal numbers and strings, whose identity only Python can decide.
     pub(super) fn identical(&self, other: &Py) -> Option<bool> {
         Some(match (self, other) {
             (Py::Size(a), Py::Size(b)) => return Rc::ptr_eq(a, b).then_some(true),
@@ -212,7 +214,7 @@ impl Py {
     }
 }
 
-/// The order of two numbers, exactly.
+/// Returns the exact order of two numbers.
 fn number_order(a: &Py, b: &Py) -> Option<Ordering> {
     match (a.as_int(), b.as_int()) {
         (Some(a), Some(b)) => Some(a.cmp(&b)),
@@ -237,7 +239,7 @@ fn int_order(a: i64, b: f64) -> Option<Ordering> {
     Some(a.cmp(&(whole as i64)).then(0.0f64.total_cmp(&(b - whole + 0.0))))
 }
 
-/// The order of two numbers, strings, or lists and tuples of such.
+/// Returns the order of two numbers, strings, or lists and tuples of these.
 pub(super) fn order(a: &Py, b: &Py) -> Option<Ordering> {
     fn visit(a: &Py, b: &Py, depth: usize) -> Option<Ordering> {
         match (a, b) {
@@ -261,7 +263,7 @@ pub(super) fn order(a: &Py, b: &Py) -> Option<Ordering> {
     visit(a, b, 0)
 }
 
-/// Whether `item` is one of `items`.
+/// Returns whether `item` is one of `items`.
 pub(super) fn is_among(items: &[Py], item: &Py) -> Option<bool> {
     let mut known = true;
     for other in items {
@@ -277,7 +279,8 @@ pub(super) fn is_among(items: &[Py], item: &Py) -> Option<bool> {
     known.then_some(false)
 }
 
-/// A comparison of two values that are no tensors. `in` is for lists, tuples, dictionaries and strings.
+/// Returns the result of comparing two values other than tensors. `in` is supported for lists, tuples, dictionaries and
+/// strings.
 pub(super) fn compared(op: CmpOp, left: &Py, right: &Py) -> Option<bool> {
     let visits = matches!(op, CmpOp::Eq | CmpOp::NotEq | CmpOp::In | CmpOp::NotIn);
     if visits && !(left.is_small() && right.is_small()) {

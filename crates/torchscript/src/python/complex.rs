@@ -10,7 +10,7 @@ use super::text::float_text;
 use super::value::Py;
 
 impl Py {
-    /// The value as a complex number, if it is a number.
+    /// Returns the value as a complex number, if it is a number.
     pub(super) fn as_complex(&self) -> Option<Complex64> {
         match self {
             Py::Complex(number) => Some(*number),
@@ -19,7 +19,7 @@ impl Py {
     }
 }
 
-/// `a op b` of two numbers, of which one at least is complex.
+/// Returns `a op b` for two numbers, at least one of which is complex.
 pub(super) fn number_operator(op: Operator, a: &Py, b: &Py) -> Option<Py> {
     let (x, y) = (a.as_complex()?, b.as_complex()?);
     // Python raises.
@@ -48,7 +48,7 @@ fn operator(op: Operator) -> Option<fn(Complex64, Complex64) -> Complex64> {
     })
 }
 
-/// `a / b`, scaled by the larger part of `b`, as C has it.
+/// Returns `a / b`, scaled by the larger part of `b` as in C.
 fn quotient(a: Complex64, b: Complex64) -> Complex64 {
     if b.re.abs() >= b.im.abs() {
         let ratio = b.im / b.re;
@@ -61,7 +61,7 @@ fn quotient(a: Complex64, b: Complex64) -> Complex64 {
     }
 }
 
-/// As `repr` has it.
+/// Returns the text of a complex number as in `repr`.
 pub(super) fn text(number: Complex64) -> String {
     let part = |x: f64| {
         let text = float_text(x);
@@ -74,7 +74,7 @@ pub(super) fn text(number: Complex64) -> String {
     format!("({}{sign}{}j)", part(number.re), part(number.im))
 }
 
-/// The tensor or number as a tensor of a complex dtype.
+/// Returns the tensor or number as a tensor of complex dtype `dtype`.
 pub(super) fn operand(value: &Py, dtype: DType) -> Option<HostTensor> {
     match value {
         Py::Tensor(tensor) | Py::Parameter(tensor) => tensor.cast(dtype),
@@ -85,7 +85,7 @@ pub(super) fn operand(value: &Py, dtype: DType) -> Option<HostTensor> {
     }
 }
 
-/// `a op b` element by element of tensors or numbers in a complex dtype.
+/// Returns `a op b`, element-wise on tensors or numbers, in a complex dtype.
 pub(super) fn arithmetic(op: Operator, a: &Py, b: &Py, dtype: DType) -> Option<HostTensor> {
     let f = operator(op)?;
     let (x, y) = (operand(a, dtype)?, operand(b, dtype)?);
@@ -100,7 +100,7 @@ pub(super) fn arithmetic(op: Operator, a: &Py, b: &Py, dtype: DType) -> Option<H
     })
 }
 
-/// `torch.complex(real, imag)`
+/// Evaluates `torch.complex(real, imag)`.
 pub(super) fn joined(real: &HostTensor, imaginary: &HostTensor) -> Option<HostTensor> {
     (real.sizes() == imaginary.sizes() && real.dtype() == imaginary.dtype()).then_some(())?;
     real.dtype().is_floating_point().then_some(())?;
@@ -111,7 +111,7 @@ pub(super) fn joined(real: &HostTensor, imaginary: &HostTensor) -> Option<HostTe
 }
 
 impl HostTensor {
-    /// The real (0) or imaginary (1) parts of a complex tensor, as a view.
+    /// Returns the real (0) or imaginary (1) parts of a complex tensor, as a view.
     pub(super) fn part(&self, which: usize) -> Option<HostTensor> {
         let view = self.view_of();
         view.dtype.is_complex().then_some(())?;
@@ -123,7 +123,7 @@ impl HostTensor {
         }))
     }
 
-    /// `torch.view_as_real(x)`
+    /// Evaluates `torch.view_as_real(x)`.
     pub(super) fn as_real(&self) -> Option<HostTensor> {
         let parts = self.part(0)?;
         let mut view = parts.view_of().clone();
@@ -132,7 +132,7 @@ impl HostTensor {
         Some(HostTensor::of(view))
     }
 
-    /// A copy with `f` of each element of a complex tensor.
+    /// Returns a copy of a complex tensor with `f` applied to each element.
     pub(super) fn map_complex(&self, f: impl Fn(Complex64) -> Complex64) -> Option<HostTensor> {
         self.dtype().is_complex().then_some(())?;
         let values = self.complex_values();
@@ -141,7 +141,7 @@ impl HostTensor {
         })
     }
 
-    /// The absolute values of a complex tensor.
+    /// Returns the absolute values of a complex tensor.
     pub(super) fn norms(&self) -> Option<HostTensor> {
         let values = self.complex_values();
         HostTensor::new(real_of(self.dtype()), self.sizes(), |i| {

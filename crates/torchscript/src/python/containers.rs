@@ -1,4 +1,4 @@
-//! `Sequential`, `ModuleList`, `ModuleDict`, `ParameterList` and `ParameterDict` as constructors use them: elements, slices, iteration.
+//! `Sequential`, `ModuleList`, `ModuleDict`, `ParameterList` and `ParameterDict` in constructors: elements, slices, iteration.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -33,7 +33,7 @@ impl Container {
 }
 
 impl Maker<'_> {
-    /// What kind of container a module is, if it is one.
+    /// Returns the kind of container that a module is; `None` for other modules.
     pub(super) fn container(&mut self, object: &ObjectRef) -> Result<Option<Container>> {
         let chain = self.chain(object)?;
         Ok(chain.iter().find_map(|class| {
@@ -48,7 +48,7 @@ impl Maker<'_> {
         }))
     }
 
-    /// The names of what a container holds, and the values.
+    /// Returns the names and values of a container's children.
     pub(super) fn held(&mut self, object: &ObjectRef) -> Result<Option<Vec<(String, Py)>>> {
         let Some(kind) = self.container(object)? else {
             return Ok(None);
@@ -62,7 +62,7 @@ impl Maker<'_> {
         Ok(Some(held.map(|(name, a)| (name.clone(), a.value.clone())).collect()))
     }
 
-    /// What going through a value gives, if that is known. An iterator is empty afterwards.
+    /// Returns the items of a value, if they are known. An iterator is empty afterwards.
     pub(super) fn items(&mut self, value: &Py) -> Option<Vec<Py>> {
         let Py::Object(object) = value else {
             return value.items();
@@ -76,7 +76,7 @@ impl Maker<'_> {
         Some(held.into_iter().map(item).collect())
     }
 
-    /// `len(value)`
+    /// Evaluates `len(value)`.
     pub(super) fn length(&mut self, value: &Py) -> Option<i64> {
         let length = match value {
             Py::List(items) => items.borrow().len(),
@@ -92,7 +92,7 @@ impl Maker<'_> {
         Some(length as i64)
     }
 
-    /// Whether a value counts as true, in the words of an error where only Python knows.
+    /// Returns whether a value counts as true. Returns an error if only Python can decide.
     pub(super) fn truth(&mut self, file: &SourceFile, value: &Py, node: &impl Ranged) -> Result<bool> {
         let known = match value {
             Py::Object(object) if self.defines(object, &["__bool__", "__len__"])? => None,
@@ -105,13 +105,13 @@ impl Maker<'_> {
         }
     }
 
-    /// Whether an expression gives something true.
+    /// Returns whether the value of an expression counts as true.
     pub(super) fn test(&mut self, scope: &mut Scope, expr: &ruff_python_ast::Expr) -> Result<bool> {
         let value = self.expr(scope, expr)?;
         self.truth(&Arc::clone(&scope.file), &value, expr)
     }
 
-    /// `left op right`
+    /// Evaluates `left op right`.
     pub(super) fn comparison(
         &mut self,
         file: &SourceFile,
@@ -140,7 +140,7 @@ impl Maker<'_> {
         }
     }
 
-    /// The name of the element `index` of a container.
+    /// Returns the name of the child of a container at `index`.
     fn child_name(&mut self, file: &SourceFile, object: &ObjectRef, index: &Py, node: &impl Ranged) -> Result<String> {
         if self.defines(object, &["__getitem__", "__setitem__", "__delitem__", "__len__"])? {
             return self.beyond(file, "this subscript", node);
@@ -162,7 +162,7 @@ impl Maker<'_> {
         }
     }
 
-    /// `container[index]`
+    /// Evaluates `container[index]`.
     pub(super) fn child(
         &mut self,
         file: &SourceFile,
@@ -178,7 +178,7 @@ impl Maker<'_> {
         }
     }
 
-    /// `container[index] = value`
+    /// Executes `container[index] = value`.
     pub(super) fn set_child(
         &mut self,
         file: &Arc<SourceFile>,
@@ -200,7 +200,7 @@ impl Maker<'_> {
         self.set_member(file, object, &name, value, node)
     }
 
-    /// `container[start:end]`: a container of the same class.
+    /// Evaluates `container[start:end]`, which is a container of the same class.
     pub(super) fn children_between(
         &mut self,
         file: &SourceFile,
@@ -232,7 +232,7 @@ impl Maker<'_> {
         Ok(Py::Object(Rc::new(RefCell::new(slice))))
     }
 
-    /// `append`, `extend`, `update` and the views of dictionaries; `None` for other methods.
+    /// Calls `append`, `extend`, `update` or a view of a dictionary; returns `None` for other methods.
     pub(super) fn container_method(
         &mut self,
         file: &Arc<SourceFile>,

@@ -7,14 +7,14 @@ use super::maker::MAX_DEPTH;
 use super::tensor::{HostTensor, View};
 use super::value::{Attribute, Py, PyObject};
 
-/// What has been copied so far: what was one thing is one again.
+/// The objects copied so far. Copies preserve identity.
 #[derive(Default)]
 struct Copies {
     values: Vec<(Py, Py)>,
     storages: Vec<(HostTensor, Rc<RefCell<Vec<f64>>>)>,
 }
 
-/// A copy of a value and all that it holds.
+/// Returns a copy of a value and of all values in it.
 pub(super) fn deep_copy(value: &Py) -> Option<Py> {
     Copies::default().copy(value, 0)
 }
@@ -92,7 +92,7 @@ impl Copies {
         Some(copy)
     }
 
-    /// A copy of a tensor; views of one storage are views of one again.
+    /// Returns a copy of a tensor. Copies of views of one storage share a storage.
     fn tensor(&mut self, tensor: &HostTensor) -> HostTensor {
         let known = self.storages.iter().find(|(other, _)| other.shares_storage(tensor));
         let storage = match known {
@@ -111,7 +111,8 @@ impl Copies {
     }
 }
 
-/// What reading an attribute of a scripted module gives, or setting one keeps: lists and dictionaries are copied.
+/// Returns a copy of an attribute of a scripted module, as reading and setting it do: lists, tuples and dictionaries
+/// are copied, everything else is shared.
 pub(super) fn detached(value: &Py) -> Py {
     fn copy(value: &Py) -> Py {
         match value {

@@ -1,4 +1,4 @@
-//! What class bodies say about attributes: their types, and which are constants.
+//! Declarations of attributes in class bodies: their types, and which are constants.
 
 use frazil_ir::{Constant, TypeId, TypeKind};
 use ruff_python_ast::{Expr, Stmt, StmtAnnAssign};
@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::names::{Annotations, Bound, ClassRef, Definitions, Names, library_constant};
 use crate::source::dotted;
 
-/// The declarations that count for objects of a class. As in Python, those of a class hide those of its bases.
+/// The declarations for objects of a class. As in Python, those of a class hide those of its bases.
 pub(super) struct Declared {
     annotations: Vec<Annotation>,
     /// Names of constants.
@@ -24,16 +24,16 @@ struct Annotation {
     member: usize,
 }
 
-/// A type that a declaration gives an attribute.
+/// The declared type of an attribute.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted {
     pub(super) ty: TypeId,
-    /// Whether the text itself says so: a value of another type is an error.
+    /// Whether the declaration is in the text: a value of another type is an error then.
     pub(super) is_strict: bool,
 }
 
 impl Declared {
-    /// What the classes of `chain` declare, the class of the object first.
+    /// Returns the declarations of the classes in `chain`, the class of the object first.
     pub(super) fn of(definitions: &Definitions, chain: &[ClassRef]) -> Declared {
         let mut declared = Declared {
             annotations: Vec::new(),
@@ -76,10 +76,10 @@ impl Declared {
         declared
     }
 
-    /// The type that the class bodies give an attribute.
+    /// Returns the declared type of an attribute.
     ///
     /// # Errors
-    /// When the annotation names no type.
+    /// When the annotation does not denote a type.
     pub(super) fn wanted(&self, names: &mut dyn Names, name: &str) -> Result<Option<Wanted>> {
         let Some(annotation) = self.annotations.iter().find(|annotation| annotation.name == name) else {
             return Ok(None);
@@ -99,7 +99,7 @@ impl Declared {
     }
 }
 
-/// Whether an annotation is `Final` or `Final[...]`.
+/// Returns whether an annotation is `Final` or `Final[...]`.
 fn is_final(class: &ClassRef, assign: &StmtAnnAssign) -> bool {
     let head = match &*assign.annotation {
         Expr::Subscript(subscript) => dotted(&subscript.value),
@@ -109,7 +109,7 @@ fn is_final(class: &ClassRef, assign: &StmtAnnAssign) -> bool {
     head.rsplit('.').next() == Some("Final")
 }
 
-/// The strings that `__constants__` holds.
+/// Returns the strings in `__constants__`.
 fn names(definitions: &Definitions, class: &ClassRef, value: &Expr) -> Vec<String> {
     if let Some(Bound::Constant(known) | Bound::Mutable(_, Some(known))) = definitions.bound_value(&class.file, value)
         && let Some(items) = known.items()
@@ -130,7 +130,7 @@ fn names(definitions: &Definitions, class: &ClassRef, value: &Expr) -> Vec<Strin
     items.map(|text| text.value.to_str().to_owned()).collect()
 }
 
-/// The value that class bodies give an attribute which no object has, or the Python class of one that can be no constant.
+/// Returns the value that a class body assigns to an attribute that no object has. If it cannot be a constant, returns its Python class.
 pub(super) fn class_level(
     definitions: &Definitions,
     chain: &[ClassRef],
@@ -160,7 +160,7 @@ pub(super) fn class_level(
     None
 }
 
-/// A constant of the kinds that modules may have; lists are tuples.
+/// Returns the constant as modules may have it, with tuples in place of lists; `None` for other kinds.
 fn valid(definitions: &Definitions, constant: &Constant) -> Option<Constant> {
     match constant {
         Constant::None
@@ -177,7 +177,7 @@ fn valid(definitions: &Definitions, constant: &Constant) -> Option<Constant> {
     }
 }
 
-/// The constant that an object's attribute is, or what Python calls the class of a value that can be none.
+/// Returns the constant value of an object's attribute, or the Python class of a value that cannot be a constant.
 pub(super) fn constant(definitions: &Definitions, value: &Py, depth: usize) -> std::result::Result<Constant, String> {
     Ok(match value {
         Py::None => Constant::None,
@@ -210,7 +210,7 @@ pub(super) fn constant(definitions: &Definitions, value: &Py, depth: usize) -> s
     })
 }
 
-/// Names of types of Python.
+/// Names of Python's types.
 const TYPES: &[&str] = &[
     "bool",
     "bytes",
@@ -235,7 +235,7 @@ const TYPES: &[&str] = &[
     "zip",
 ];
 
-/// Modules that programs may name.
+/// Modules that programs may refer to.
 const MODULES: &[&str] = &[
     "copy",
     "logging",
@@ -255,7 +255,7 @@ const MODULES: &[&str] = &[
     "warnings",
 ];
 
-/// Whether a dotted name is that of a type of Python or of a module, which no code can call.
+/// Returns whether a dotted name denotes a type of Python or a module, which code cannot call.
 pub(super) fn is_no_function(path: &str) -> bool {
     TYPES.contains(&path)
         || MODULES.contains(&path)
@@ -264,7 +264,7 @@ pub(super) fn is_no_function(path: &str) -> bool {
         || !path.contains('.') && is_plain_path(path)
 }
 
-/// What PyTorch's messages call the class of a value.
+/// Returns the name of a value's class in PyTorch's messages.
 pub(super) fn python_class(value: &Py) -> String {
     match value {
         Py::Tensor(_) => "torch.Tensor".into(),
@@ -297,10 +297,10 @@ pub(super) fn python_class(value: &Py) -> String {
     }
 }
 
-/// The class of what `logging.getLogger` gives.
+/// The class of the result of `logging.getLogger`.
 const LOGGER: &str = "logging.Logger";
 
-/// Whether `path` is a function that Python has by itself, and no operator.
+/// Returns whether `path` is a builtin function of Python that is not an operator.
 fn is_builtin(path: &str) -> bool {
     !path.contains('.') && !TYPES.contains(&path) && !is_unknown_name(path)
 }

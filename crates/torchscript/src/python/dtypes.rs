@@ -1,18 +1,18 @@
-//! Dtypes of the tensors that constructors make: rounding, promotion, bytes.
+//! Dtypes of the tensors that constructors create: rounding, promotion, bytes.
 
 use frazil_ir::DType;
 use frazil_ir::promotion::real_of;
 use half::{bf16, f16};
 
-/// Integers beyond this are no longer exact in a double: it has the next one, but rounds to that, too.
+/// Maximum magnitude of an integer that is exact in a double. 2^53 is excluded because 2^53 + 1 rounds to it.
 pub(super) const MAX_EXACT: f64 = ((1i64 << 53) - 1) as f64;
 
-/// Whether constructors make tensors of this dtype.
+/// Returns whether constructors can create tensors of this dtype.
 pub(super) fn is_known(dtype: DType) -> bool {
     !dtype.is_quantized()
 }
 
-/// The least and the greatest integer that an element of `dtype` can be, for integers of less than 64 bits.
+/// Returns the smallest and the largest value of an integer dtype of less than 64 bits.
 pub(super) fn bounds(dtype: DType) -> Option<(f64, f64)> {
     Some(match dtype {
         DType::Byte => (0.0, 255.0),
@@ -23,8 +23,7 @@ pub(super) fn bounds(dtype: DType) -> Option<(f64, f64)> {
     })
 }
 
-/// The nearest value that an element of `dtype` can have; `None` for integers that are out of range or not exact in a double.
-/// Of complex dtypes it is that of one of both parts.
+/// Returns the nearest value of `dtype`, or of one part of a complex `dtype`. `None` for integers that are out of range or not exact in a double.
 pub(super) fn rounded(dtype: DType, x: f64) -> Option<f64> {
     if let Some((least, greatest)) = bounds(dtype) {
         return (least..=greatest).contains(&x.trunc()).then_some(x.trunc() + 0.0);
@@ -41,7 +40,7 @@ pub(super) fn rounded(dtype: DType, x: f64) -> Option<f64> {
     })
 }
 
-/// The integer that `x` leaves in an element of `dtype` where it is out of range: its low bits.
+/// Returns the low bits of `x`: the element of an integer `dtype` after an out-of-range conversion.
 pub(super) fn wrapped(dtype: DType, x: f64) -> f64 {
     if !x.is_finite() || x.abs() > MAX_EXACT {
         return x;
@@ -56,7 +55,7 @@ pub(super) fn wrapped(dtype: DType, x: f64) -> f64 {
     }
 }
 
-/// Appends the bytes of a value that an element of `dtype` has, or of one of both parts of a complex one.
+/// Appends the bytes of an element of `dtype`, or of one part of a complex element.
 pub(super) fn append(bytes: &mut Vec<u8>, dtype: DType, x: f64) {
     match real_of(dtype) {
         DType::Float => bytes.extend_from_slice(&(x as f32).to_le_bytes()),

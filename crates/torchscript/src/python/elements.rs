@@ -1,4 +1,4 @@
-//! What constructors compute with tensors element by element: tables of sines, masks.
+//! Element-wise operations on tensors in constructors: tables of sines, masks.
 
 use frazil_ir::DType;
 use frazil_runtime::Scalar;
@@ -23,7 +23,7 @@ pub(super) enum Pick {
 }
 
 impl HostTensor {
-    /// What `picks` select, as a view; `None` if they do not fit.
+    /// Returns the view that `picks` select; `None` if they do not fit.
     pub(super) fn select(&self, picks: &[Pick]) -> Option<HostTensor> {
         let view = self.view_of();
         let named = picks
@@ -84,7 +84,7 @@ impl HostTensor {
         }))
     }
 
-    /// Writes a tensor or number to all elements, broadcast.
+    /// Sets all elements to a tensor or number, which is broadcast.
     pub(super) fn assign(&self, value: &Py) -> Option<()> {
         match value {
             Py::Tensor(tensor) | Py::Parameter(tensor) => {
@@ -106,7 +106,7 @@ impl HostTensor {
         }
     }
 
-    /// The sizes that two tensors have when they are broadcast, and where in each of them an element comes from.
+    /// Returns the broadcast sizes of two tensors, and for each element its position in either tensor.
     pub(super) fn broadcast(&self, other: &HostTensor) -> Option<(Vec<i64>, Vec<usize>, Vec<usize>)> {
         let (own, others) = (self.sizes(), other.sizes());
         let rank = own.len().max(others.len());
@@ -130,7 +130,7 @@ impl HostTensor {
         Some((sizes, a, b))
     }
 
-    /// `f` of the elements of two tensors, broadcast; `None` for complex ones.
+    /// Returns `f` of the elements of two broadcast tensors; `None` for complex tensors.
     pub(super) fn zip(&self, other: &HostTensor, dtype: DType, f: impl Fn(f64, f64) -> f64) -> Option<HostTensor> {
         (!self.dtype().is_complex() && !other.dtype().is_complex()).then_some(())?;
         let (sizes, a, b) = self.broadcast(other)?;
@@ -139,7 +139,7 @@ impl HostTensor {
         HostTensor::new(dtype, sizes, |i| f(at(&x, &a, i), at(&y, &b, i)))
     }
 
-    /// With two dimensions in each other's place, as a view.
+    /// Returns a view with two dimensions exchanged.
     pub(super) fn transposed(&self, a: i64, b: i64) -> Option<HostTensor> {
         let mut view = self.view_of().clone();
         let rank = view.sizes.len() as i64;
@@ -154,7 +154,7 @@ impl HostTensor {
         Some(HostTensor::of(view))
     }
 
-    /// With one more dimension, of size one, as a view.
+    /// Returns a view with an additional dimension of size one.
     pub(super) fn unsqueezed(&self, at: i64) -> Option<HostTensor> {
         let mut view = self.view_of().clone();
         let rank = view.sizes.len();
@@ -169,7 +169,7 @@ impl HostTensor {
         Some(HostTensor::of(view))
     }
 
-    /// The part of a matrix above or below a diagonal, zeros elsewhere.
+    /// Returns the part of a matrix above or below a diagonal, with zeros elsewhere.
     pub(super) fn triangle(&self, upper: bool, diagonal: i64) -> Option<HostTensor> {
         let sizes = self.sizes();
         let &[.., columns] = sizes.as_slice() else {
@@ -191,7 +191,7 @@ impl HostTensor {
     }
 }
 
-/// The function of one number that `torch` has under this name, where the result is floating.
+/// Returns the function of `torch` with this name, if it has one operand and a floating-point result.
 pub(super) fn unary(name: &str) -> Option<fn(f64) -> f64> {
     Some(match name {
         "sin" => f64::sin,
@@ -210,7 +210,7 @@ pub(super) fn unary(name: &str) -> Option<fn(f64) -> f64> {
     })
 }
 
-/// The dtype in which PyTorch computes with two operands, of which one at least is a tensor.
+/// Returns the dtype in which PyTorch computes with two operands, at least one of which is a tensor.
 fn promoted(a: &Py, b: &Py) -> Option<DType> {
     let with = |result: ResultType, value: &Py| {
         Some(match value {
@@ -225,7 +225,7 @@ fn promoted(a: &Py, b: &Py) -> Option<DType> {
     with(with(ResultType::new(), a)?, b)?.dtype()
 }
 
-/// A tensor of the value, a tensor or number, computed with as `dtype`.
+/// Returns a tensor or number as a tensor of dtype `dtype`, for arithmetic.
 fn operand(value: &Py, dtype: DType) -> Option<HostTensor> {
     match value {
         Py::Tensor(tensor) | Py::Parameter(tensor) => tensor.cast(dtype),
@@ -241,7 +241,7 @@ fn operand(value: &Py, dtype: DType) -> Option<HostTensor> {
     }
 }
 
-/// `a op b` where one at least is a tensor.
+/// Returns `a op b`, where at least one operand is a tensor.
 pub(super) fn arithmetic(op: Operator, a: &Py, b: &Py) -> Option<HostTensor> {
     let common = promoted(a, b)?;
     if common.is_complex() {
@@ -283,7 +283,7 @@ pub(super) fn arithmetic(op: Operator, a: &Py, b: &Py) -> Option<HostTensor> {
     }
 }
 
-/// `a op b` element by element where one at least is a tensor.
+/// Returns the element-wise comparison `a op b`, where at least one operand is a tensor.
 pub(super) fn compared(op: CmpOp, a: &Py, b: &Py) -> Option<HostTensor> {
     let f: fn(f64, f64) -> bool = match op {
         CmpOp::Eq => |x, y| x == y,
@@ -299,7 +299,7 @@ pub(super) fn compared(op: CmpOp, a: &Py, b: &Py) -> Option<HostTensor> {
     x.zip(&y, DType::Bool, |x, y| f64::from(u8::from(f(x, y))))
 }
 
-/// `a op= b`: writes to the elements of `a`.
+/// Executes `a op= b`, which writes to the elements of `a`.
 pub(super) fn in_place(op: Operator, a: &HostTensor, b: &Py) -> Option<()> {
     let result = arithmetic(op, &Py::Tensor(a.clone()), b)?;
     (result.sizes() == a.sizes() && can_cast(result.dtype(), a.dtype())).then_some(())?;
@@ -307,7 +307,7 @@ pub(super) fn in_place(op: Operator, a: &HostTensor, b: &Py) -> Option<()> {
 }
 
 impl Maker<'_> {
-    /// The parts of a tensor's index; `None` when there is one that only Python can select by.
+    /// Returns the parts of a tensor's index; `None` if one of them is not supported.
     pub(super) fn picks(&mut self, scope: &mut Scope, index: &Expr) -> Result<Option<Vec<Pick>>> {
         let parts = match index {
             Expr::Tuple(tuple) => tuple.elts.as_slice(),

@@ -259,7 +259,7 @@ impl Maker<'_> {
         Ok(out)
     }
 
-    /// What a loop goes through.
+    /// Returns the items over which a loop iterates.
     pub(super) fn elements(&mut self, scope: &mut Scope, expr: &Expr) -> Result<Vec<Py>> {
         let value = self.expr(scope, expr)?;
         match self.items(&value) {
@@ -342,7 +342,7 @@ impl Maker<'_> {
         self.fail(&file, format!("undefined value {name}"), node)
     }
 
-    /// What a file of the library calls `name`.
+    /// Returns the value of `name` in a file of the library.
     fn library_name(&mut self, file: &Arc<SourceFile>, name: &str) -> Result<Option<Py>> {
         if let Some(function) = self.function(file, name) {
             return Ok(Some(Py::Function(function)));
@@ -367,7 +367,7 @@ impl Maker<'_> {
         Ok(Some(value))
     }
 
-    /// Takes variables out of the way, and gives the values that they had.
+    /// Removes variables from the scope, and returns their values.
     fn hide(&mut self, scope: &mut Scope, names: BTreeSet<String>) -> Vec<(String, Option<Binding>, Option<Py>)> {
         let hidden = names.into_iter().map(|name| {
             let global = scope.is_top.then(|| self.globals.names.remove(&name)).flatten();
@@ -501,7 +501,7 @@ impl Maker<'_> {
     }
 }
 
-/// The names that a target of an assignment sets.
+/// Collects the names that an assignment to `target` sets.
 fn target_names(target: &Expr, names: &mut BTreeSet<String>) {
     match target {
         Expr::Name(name) => {

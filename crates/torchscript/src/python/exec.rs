@@ -33,7 +33,7 @@ const GRADIENT_MODES: &[&str] = &[
     "torch.autograd.grad_mode.inference_mode",
 ];
 
-/// How a statement ends.
+/// How the execution of a statement ends.
 pub(super) enum Flow {
     Next,
     Break,
@@ -160,7 +160,8 @@ impl Maker<'_> {
         Ok(Flow::Next)
     }
 
-    /// `target += value` and the like: tensors and lists change themselves, and are set as what they are.
+    /// Executes `target += value` and similar statements. Tensors and lists are modified in place, and the target is
+    /// then set to the same object.
     fn assign_in_place(&mut self, scope: &mut Scope, assign: &StmtAugAssign) -> Result<()> {
         let file = Arc::clone(&scope.file);
         let left = self.expr(scope, &assign.target)?;
@@ -204,7 +205,7 @@ impl Maker<'_> {
         self.assign(scope, Some(&assign.target), value, assign)
     }
 
-    /// Gives a variable of `scope` a value.
+    /// Sets a variable of `scope`.
     pub(super) fn set(&mut self, scope: &mut Scope, name: &str, value: Py) {
         if scope.is_top || scope.globals.contains(name) {
             self.globals.bind(name, value);
@@ -235,7 +236,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// The dotted name that an expression stands for, if it is no value of the text.
+    /// Returns the dotted name that an expression denotes, unless it is a value of the text.
     pub(super) fn path_of(&self, scope: &Scope, expr: &Expr) -> Option<String> {
         let name = dotted(expr)?;
         let (head, rest) = match name.split_once('.') {
@@ -262,7 +263,8 @@ impl Maker<'_> {
         })
     }
 
-    /// Enters the contexts of a `with`: those that turn gradients on or off, which changes nothing here.
+    /// Enters the contexts of a `with`. Only contexts that turn gradients on or off are supported; they have no effect
+    /// here.
     pub(super) fn enter(&mut self, scope: &mut Scope, with: &StmtWith) -> Result<()> {
         for item in &with.items {
             let context = item.context_expr.as_call_expr();
@@ -285,7 +287,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// The value of a default: that of the definition, not of the call.
+    /// Returns the value of a default, which was evaluated at the definition.
     fn default(&mut self, file: &Arc<SourceFile>, default: &Expr) -> Result<Py> {
         match self.globals.bound.get(&default.range()) {
             Some(Ok(value)) if file.rules.is_source() => Ok(value.clone()),
@@ -473,7 +475,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Makes an object of a module class.
+    /// Creates an object of a class of modules.
     pub(super) fn instantiate(
         &mut self,
         class: &ClassRef,

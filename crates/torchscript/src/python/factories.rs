@@ -1,4 +1,4 @@
-//! Functions of `torch` that make tensors, and `torch.nn.init`.
+//! Functions of `torch` that create tensors, and `torch.nn.init`.
 
 use frazil_ir::{DType, DeviceKind};
 use num_complex::Complex64;
@@ -13,7 +13,7 @@ use super::tensor_literals::literal;
 use super::value::{Py, dtype_of};
 
 impl Maker<'_> {
-    /// `torch.zeros` and the other functions that make tensors of nothing but numbers.
+    /// Evaluates `torch.zeros` and other functions that create tensors from numbers alone.
     pub(super) fn factory(&mut self, name: &str, arguments: &Arguments) -> Option<Py> {
         if let Some(dtype) = legacy_dtype(name) {
             return self.legacy(dtype, arguments).map(Py::Tensor);
@@ -160,7 +160,7 @@ impl Maker<'_> {
         Some(Py::Tensor(tensor))
     }
 
-    /// `torch.Tensor` and its kind: of sizes, with elements that PyTorch leaves as they are in memory and that are zero here; or of a list.
+    /// Evaluates `torch.Tensor` and related classes, called with sizes or a list. Elements are zero where PyTorch leaves them uninitialised.
     fn legacy(&mut self, dtype: DType, arguments: &Arguments) -> Option<HostTensor> {
         match arguments.positional() {
             [] => HostTensor::new(dtype, vec![0], |_| 0.0),
@@ -176,7 +176,7 @@ impl Maker<'_> {
         }
     }
 
-    /// `torch.nn.init`: fills a tensor in place.
+    /// Executes a function of `torch.nn.init`, which fills a tensor in place.
     pub(super) fn initialise(&mut self, name: &str, arguments: &Arguments) -> Option<Py> {
         let object = arguments.get(0, "tensor")?;
         let tensor = tensor_of(object)?;
@@ -271,7 +271,7 @@ fn tensor_of(value: &Py) -> Option<HostTensor> {
     }
 }
 
-/// A tensor of one number.
+/// Returns a tensor filled with one number.
 fn filled(dtype: DType, sizes: Vec<i64>, value: Complex64) -> Option<HostTensor> {
     match dtype.is_complex() {
         true => HostTensor::of_complex(dtype, sizes, |_| value),
@@ -282,7 +282,7 @@ fn filled(dtype: DType, sizes: Vec<i64>, value: Complex64) -> Option<HostTensor>
     }
 }
 
-/// The dtype of `torch.FloatTensor` and its kind.
+/// Returns the dtype of `torch.FloatTensor` and related classes.
 fn legacy_dtype(name: &str) -> Option<DType> {
     Some(match name {
         "Tensor" | "FloatTensor" => DType::Float,
@@ -299,7 +299,8 @@ fn legacy_dtype(name: &str) -> Option<DType> {
     })
 }
 
-/// Reads the options that all factories have and gives `requires_grad`; `None` for those that mean something here.
+/// Reads the common options of factories and returns `requires_grad`; `None` if another option has an effect that is
+/// not supported.
 fn options(arguments: &Arguments) -> Option<bool> {
     for name in ["layout", "pin_memory", "generator", "out"] {
         if !matches!(arguments.named(name), None | Some(Py::None | Py::Bool(false))) {
@@ -315,7 +316,7 @@ fn options(arguments: &Arguments) -> Option<bool> {
     arguments.named("requires_grad").map_or(Some(false), Py::truth)
 }
 
-/// The sizes that a factory is given: a list, or integers.
+/// Returns the sizes that a factory gets: a list, or separate integers.
 fn sizes(arguments: &Arguments) -> Option<Vec<i64>> {
     match arguments.positional() {
         [] => arguments.named("size")?.ints(),
@@ -348,7 +349,7 @@ fn arange(arguments: &Arguments, dtype: Option<DType>) -> Option<HostTensor> {
     })
 }
 
-/// How many inputs an output has, and how many outputs an input.
+/// Returns fan-in and fan-out: the number of inputs of an output, and of outputs of an input.
 fn fans(tensor: &HostTensor) -> Option<(f64, f64)> {
     let sizes = tensor.sizes();
     let [outputs, inputs, kernel @ ..] = sizes.as_slice() else {
@@ -358,7 +359,7 @@ fn fans(tensor: &HostTensor) -> Option<(f64, f64)> {
     Some(((*inputs as f64 * count).max(1.0), (*outputs as f64 * count).max(1.0)))
 }
 
-/// `torch.nn.init.calculate_gain`
+/// Evaluates `torch.nn.init.calculate_gain`.
 fn gain(name: &str, slope: f64) -> Option<f64> {
     Some(match name {
         "linear" | "sigmoid" | "conv1d" | "conv2d" | "conv3d" => 1.0,

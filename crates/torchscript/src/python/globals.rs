@@ -1,4 +1,4 @@
-//! What the names at the top level of a source text stand for, and what cannot be known.
+//! The values of the names at the top level of a source text, including unknown ones.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -12,66 +12,67 @@ use super::value::{ObjectRef, Py};
 use crate::error::SourceError;
 use crate::names::ClassRef;
 
-/// A value, or why it cannot be known.
+/// A value, or the reason why it is unknown.
 pub(super) type Known = Result<Py, Box<SourceError>>;
 
 /// The global variables of a source text.
 #[derive(Default)]
 pub(super) struct Globals {
     pub(super) names: HashMap<String, Binding>,
-    /// Where the statement that runs starts in the text.
+    /// Location of the current statement.
     pub(super) at: TextRange,
-    /// Values that a statement which cannot be run may have changed, by address. The value keeps its address from being used again.
+    /// Values that a statement which cannot be run may have changed, by address. Keeping the value prevents reuse of its address.
     tainted: HashMap<(usize, usize), (Py, Box<SourceError>)>,
-    /// Functions and classes that were given to code which is not known: later calls of such code may call them.
+    /// Functions and classes that were passed to unknown code, which may call them later.
     pub(super) escaped: Vec<Py>,
-    /// Classes of which it is not known whether they are classes of modules, by number, and why.
+    /// Classes for which it is unknown whether they are classes of modules, by number, with the reason.
     pub(super) unclear: HashMap<usize, Box<SourceError>>,
     /// The error of the first statement that could not be run.
     pub(super) refused: Option<Box<SourceError>>,
-    /// The error of a statement that may have changed any variable, and all that was made after it.
+    /// The error of a statement that may have changed any variable, and every value created after it.
     pub(super) wild: Option<Box<SourceError>>,
-    /// What compiled functions and modules used when they were compiled.
+    /// The definitions that compiled functions and modules used at the time of their compilation.
     pub(super) snapshots: Vec<Snapshot>,
-    /// The values that class bodies give names, by the number of the class.
+    /// The values of names in class bodies, by the number of the class.
     pub(super) class_values: HashMap<usize, IndexMap<String, Known>>,
-    /// The values of defaults, and of what class bodies assign, by the place of the expression.
+    /// The values of defaults and of assignments in class bodies, by the location of the expression.
     pub(super) bound: HashMap<TextRange, Known>,
 }
 
-/// What the code of a compiled function or module used of the text when it was compiled.
+/// The definitions of the text that a compiled function or module used at the time of its compilation.
 pub(super) struct Snapshot {
     pub(super) used: Vec<(String, Py)>,
-    /// The error when that is something else in the end, without the name.
+    /// The error to report if a used definition is different at the end of the run. The name of the definition is not
+    /// part of it.
     pub(super) error: Box<SourceError>,
 }
 
 /// A global variable.
 pub(super) struct Binding {
     pub(super) value: Known,
-    /// Where the statement that gave the value stands.
+    /// Location of the statement that assigned the value.
     pub(super) at: TextRange,
-    /// Set for a value that cannot be known.
+    /// Set for an unknown value.
     pub(super) unknown: Option<Unknown>,
 }
 
-/// What a value may be that cannot be known.
+/// What is known about an unknown value.
 #[derive(Clone)]
 pub(super) struct Unknown {
     pub(super) role: Role,
-    /// Whether calling it, or taking something of it, may give a module.
+    /// Whether calling it, or accessing its attributes or elements, may return a module.
     pub(super) leads_to_module: bool,
-    /// Values that it may hold.
+    /// Values that it may contain.
     pub(super) holds: Rc<[Py]>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// No module and no class of modules.
+    /// Neither a module nor a class of modules.
     Other,
-    /// It may be a module.
+    /// The value may be a module.
     Module,
-    /// It may be a class of modules.
+    /// The value may be a class of modules.
     Class,
 }
 
@@ -94,7 +95,7 @@ impl Globals {
         self.names.insert(name.to_owned(), binding);
     }
 
-    /// Notes that a statement that failed with `error` may have changed `value`.
+    /// Records that a statement that failed with `error` may have changed `value`.
     pub(super) fn taint(&mut self, value: &Py, error: &SourceError) {
         for address in addresses(value).into_iter().flatten() {
             let kept = match value {
@@ -109,7 +110,7 @@ impl Globals {
         }
     }
 
-    /// Why `value` itself cannot be known, if it cannot.
+    /// Returns the reason why `value` itself is unknown, if it is.
     pub(super) fn doubt(&self, value: &Py) -> Option<&SourceError> {
         if self.tainted.is_empty() {
             return None;
@@ -118,7 +119,7 @@ impl Globals {
         known.find_map(|address| self.tainted.get(&address).map(|(_, error)| &**error))
     }
 
-    /// Why `value` or something that it holds cannot be known, if that is so.
+    /// Returns the reason why `value` or a value in it is unknown, if one is.
     pub(super) fn doubt_within(&self, value: &Py) -> Option<&SourceError> {
         let mut doubt = None;
         if !self.tainted.is_empty() {
@@ -128,7 +129,7 @@ impl Globals {
     }
 }
 
-/// What tells a value apart of which changes are seen. A tensor has two addresses: that of its elements, which others share, and its own.
+/// Returns the addresses by which changes of a value are tracked. A tensor has two: that of its shared storage, and its own.
 fn addresses(value: &Py) -> [Option<(usize, usize)>; 2] {
     let address = match value {
         Py::Object(object) => (Rc::as_ptr(object).cast::<()>() as usize, 0),
@@ -145,7 +146,7 @@ fn addresses(value: &Py) -> [Option<(usize, usize)>; 2] {
     [Some(address), None]
 }
 
-/// Visits `value` and everything that it holds once, without recursion. Classes of objects are visited, too.
+/// Visits `value` and everything that it contains once, without recursion. Classes of objects are visited, too.
 pub(super) fn walk(value: &Py, visit: &mut dyn FnMut(&Py)) {
     let mut waiting = vec![value.clone()];
     let mut known = std::collections::HashSet::new();
@@ -190,14 +191,14 @@ pub(super) fn walk(value: &Py, visit: &mut dyn FnMut(&Py)) {
     }
 }
 
-/// The module and all modules below it, each once, the outer ones first.
+/// Returns the module and its submodules, each once, outer ones first.
 pub(super) fn modules(root: &ObjectRef) -> Vec<ObjectRef> {
     let mut found = Vec::new();
     walk_modules(root, &mut |_, object| found.push(Rc::clone(object)));
     found
 }
 
-/// Visits the module and all below it once, the outer ones first, with their names as `named_modules()` gives them.
+/// Visits the module and its submodules once, outer ones first, with their names as in `named_modules()`.
 pub(super) fn walk_modules(root: &ObjectRef, visit: &mut dyn FnMut(&str, &ObjectRef)) {
     let mut known = std::collections::HashSet::new();
     let mut waiting = vec![(String::new(), Rc::clone(root))];
@@ -219,7 +220,7 @@ pub(super) fn walk_modules(root: &ObjectRef, visit: &mut dyn FnMut(&str, &Object
     }
 }
 
-/// The dotted name of what `prefix` holds under `name`.
+/// Returns the dotted name of member `name` of `prefix`.
 pub(super) fn joined(prefix: &str, name: &str) -> String {
     match prefix {
         "" => name.to_owned(),
@@ -228,7 +229,7 @@ pub(super) fn joined(prefix: &str, name: &str) -> String {
 }
 
 impl Maker<'_> {
-    /// The value that the body of a class of the source text, or of the library, gives `name`.
+    /// Returns the value that the body of a class assigns to `name`, for classes of the source text or of the library.
     pub(super) fn class_value(&self, class: &ClassRef, name: &str) -> Option<Known> {
         if !class.file.rules.is_source() {
             return None;

@@ -1,4 +1,4 @@
-//! Objects of classes of the text that are no modules, values with a type, and variables of functions.
+//! Objects of classes other than modules, values with a type, and variables of functions.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::names::{Annotations, ClassRef};
 use crate::source::{SourceFile, dotted};
 
-/// Methods by which a class would change what is done with its objects here.
+/// Methods by which a class would change the access to its objects.
 const HOOKS: &[&str] = &[
     "__delattr__",
     "__getattr__",
@@ -28,7 +28,7 @@ const HOOKS: &[&str] = &[
 ];
 
 impl Maker<'_> {
-    /// Makes an object of a class of the text that is no module.
+    /// Creates an object of a class of the text other than a module.
     pub(super) fn instance(
         &mut self,
         class: &ClassRef,
@@ -75,7 +75,7 @@ impl Maker<'_> {
         Ok(this)
     }
 
-    /// An attribute of such an object.
+    /// Returns an attribute of an object that is not a module.
     pub(super) fn field(
         &mut self,
         file: &Arc<SourceFile>,
@@ -108,7 +108,7 @@ impl Maker<'_> {
         })
     }
 
-    /// Sets an attribute of such an object.
+    /// Sets an attribute of an object that is not a module.
     pub(super) fn set_field(
         &mut self,
         file: &Arc<SourceFile>,
@@ -129,7 +129,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// Calls a method of such an object.
+    /// Calls a method of an object that is not a module.
     pub(super) fn call_field(
         &mut self,
         file: &Arc<SourceFile>,
@@ -149,7 +149,7 @@ impl Maker<'_> {
         }
     }
 
-    /// The value of `torch.jit.Attribute(value, type)` or `torch.jit.annotate(type, value)`, whose types are no values here.
+    /// Evaluates `torch.jit.Attribute(value, type)` and `torch.jit.annotate(type, value)`. Types are not values here.
     pub(super) fn typed(&mut self, scope: &mut Scope, call: &ExprCall) -> Result<Option<Py>> {
         let path = self.path_of(scope, &call.func).unwrap_or_default();
         let names = match path.as_str() {
@@ -175,7 +175,7 @@ impl Maker<'_> {
         Ok(Some(Py::Typed(Box::new(value), ty)))
     }
 
-    /// Whether `name` is a variable of the function that runs, which has no value yet.
+    /// Returns whether `name` is an unassigned variable of the current function.
     pub(super) fn is_local(&mut self, scope: &Scope, name: &str) -> bool {
         let Some(function) = scope.function.as_ref().filter(|_| !scope.is_top && !scope.is_class) else {
             return false;
@@ -197,7 +197,7 @@ impl Maker<'_> {
     }
 }
 
-/// The names that a statement or those inside of it declare global.
+/// Returns the names that a statement, or one nested in it, declares global.
 fn declared_global(statement: &ruff_python_ast::Stmt) -> Vec<String> {
     use ruff_python_ast::visitor::{Visitor, walk_stmt};
     #[derive(Default)]

@@ -1,4 +1,4 @@
-//! Names of Python and of `torch` whose meaning is known without running anything.
+//! Names of Python and `torch` with a statically known meaning.
 
 use frazil_ir::DType;
 use half::{bf16, f16};
@@ -46,12 +46,12 @@ const PYTHON: &[&str] = &[
     "collections",
 ];
 
-/// Whether Python itself knows `name`.
+/// Returns whether `name` is a known name of Python.
 pub(super) fn is_known(name: &str) -> bool {
     PYTHON.contains(&name) || !is_unknown_name(name)
 }
 
-/// A constant of a library module.
+/// Returns the value of a constant of a library module.
 pub(super) fn constant(path: &str) -> Option<Py> {
     if let Some(dtype) = path.strip_prefix("torch.").and_then(DType::from_python_name) {
         // A dtype stays a name: it is no number to Python. `torch.float` is `torch.float32`.
@@ -68,7 +68,7 @@ pub(super) fn constant(path: &str) -> Option<Py> {
     }
 }
 
-/// Whether a dotted name is certainly one of a function, class, dtype or module: something that is true and not `None`.
+/// Returns whether a dotted name certainly denotes a function, class, dtype or module, which is true and not `None`.
 pub(super) fn is_function_path(path: &str) -> bool {
     if is_known(path) || matches!(path, "torch.nn" | "torch.nn.functional" | "torch.nn.init" | "copy") {
         return true;
@@ -82,7 +82,7 @@ pub(super) fn is_function_path(path: &str) -> bool {
     modules.contains(&module) && is_public && !is_constant && !name.ends_with("_notes")
 }
 
-/// What PyTorch calls the class of a tensor in messages.
+/// Returns the name of a tensor's class in PyTorch's messages.
 pub(super) fn tensor_type_name(dtype: DType) -> &'static str {
     match dtype {
         DType::Float => "torch.FloatTensor",
@@ -101,7 +101,7 @@ pub(super) fn tensor_type_name(dtype: DType) -> &'static str {
     }
 }
 
-/// What `torch.finfo` or `torch.iinfo` says of a dtype.
+/// Returns an attribute of `torch.finfo` or `torch.iinfo` for a dtype.
 pub(super) fn limit(dtype: DType, name: &str) -> Option<Py> {
     let whole = |(least, greatest): (i64, i64)| match name {
         "min" => Some(Py::Int(least)),

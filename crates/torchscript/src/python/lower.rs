@@ -1,7 +1,7 @@
-//! From the objects that constructors left to a module: classes, attributes, tensors.
+//! Conversion of the objects that constructors created to a module: classes, attributes, tensors.
 //!
-//! Objects of one class share a class of the program when their attributes have the same types and their constants are equal; otherwise
-//! each kind gets a class of its own with a mangled name, as PyTorch has it.
+//! Objects of one class share a class of the program if their attributes have the same types and their constants are equal. Otherwise each kind gets a class of
+//! its own with a mangled name, as in PyTorch.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -23,32 +23,33 @@ use crate::error::{LoadError, Result, SourceError};
 use crate::names::{ClassRef, Global, MethodTable, Names, Objects, ancestry};
 use crate::source::SourceFile;
 
-/// What tells one kind of object of a class from another.
+/// The properties that distinguish kinds of objects of one class.
 struct Kind {
     class: ClassRef,
     attributes: Vec<(String, TypeId, AttributeKind)>,
     constants: Vec<(String, Constant)>,
-    /// Whether each hook comes before `forward`, and where its function stands.
+    /// For each hook, whether it is called before `forward`, and the number of its function.
     hooks: Vec<(bool, usize)>,
-    /// Each traced module has a class of its own.
+    /// Whether the class is that of a traced module. Each traced module has a class of its own.
     is_traced: bool,
 }
 
-/// The type and constant of a value, or why it has no type in TorchScript, in PyTorch's words.
+/// The type and constant of a value, or PyTorch's message why it has no TorchScript type.
 type Lowered = std::result::Result<(TypeId, Constant), String>;
 
 struct Lowering<'l> {
     names: &'l mut dyn Names,
     objects: Vec<Object>,
-    /// Objects and tensors that have been lowered, by address: identity is kept.
+    /// Objects and tensors that have been lowered, by address, to preserve identity.
     known: HashMap<usize, Constant>,
-    /// Storages of tensors, by address: views share theirs.
+    /// Storages of tensors, by address. Views share a storage.
     storages: HashMap<usize, Arc<Storage>>,
     kinds: Vec<(Kind, SymbolId)>,
     depth: usize,
 }
 
-/// The objects that `root` reaches, with their classes defined and their methods to be compiled.
+/// Returns the objects reachable from `root`. Their classes are defined, and their methods are scheduled for
+/// compilation.
 pub(super) fn objects(names: &mut dyn Names, file: &Arc<SourceFile>, root: &ObjectRef) -> Result<Objects> {
     let mut lowering = Lowering {
         names,
@@ -237,7 +238,7 @@ impl Lowering<'_> {
         Ok((name, slots))
     }
 
-    /// The type and constant of an attribute; the reason where it has none.
+    /// Returns the type and constant of an attribute, or the reason why it has no type.
     fn attribute(
         &mut self,
         file: &Arc<SourceFile>,
@@ -302,7 +303,7 @@ impl Lowering<'_> {
         }))
     }
 
-    /// The class of the program for objects of this kind.
+    /// Returns the class of the program for objects of this kind.
     fn class_of(&mut self, kind: Kind, chain: &[ClassRef], table: MethodTable) -> Result<SymbolId> {
         if let Some((_, name)) = self.kinds.iter().find(|(known, _)| {
             !kind.is_traced
@@ -346,7 +347,7 @@ impl Lowering<'_> {
         Ok(name)
     }
 
-    /// The type and constant of a value, or why TorchScript has no type for it.
+    /// Returns the type and constant of a value, or the reason why TorchScript has no type for it.
     fn value(&mut self, file: &Arc<SourceFile>, value: &Py, wanted: Option<TypeId>) -> Result<Lowered> {
         let ctx = Arc::clone(self.names.ctx());
         let wanted_kind = wanted.map(|ty| match ctx.type_kind(ty) {
@@ -485,7 +486,7 @@ impl Lowering<'_> {
         }))
     }
 
-    /// An object of a class of the text that is no module.
+    /// Lowers an object of a class of the text other than a module.
     fn instance(&mut self, file: &Arc<SourceFile>, object: &ObjectRef) -> Result<Lowered> {
         let ctx = Arc::clone(self.names.ctx());
         let address = Rc::as_ptr(object).cast::<()>() as usize;
@@ -554,7 +555,8 @@ impl Lowering<'_> {
         Ok(Ok((ty, Constant::Object(id))))
     }
 
-    /// Elements of a container with their common type, which is open without elements; the reason when one has no type or they have none in common.
+    /// Lowers the elements of a container, and returns them with their common type, which is `None` without elements. Fails with a reason if an element has no
+    /// type, or there is no common type.
     #[allow(clippy::type_complexity, reason = "a type that may be open, and the constants")]
     fn values(
         &mut self,
@@ -590,7 +592,8 @@ impl Lowering<'_> {
         Ok(Ok((joined, out)))
     }
 
-    /// The type of elements that are declared as `declared`: what was found, where that is something else.
+    /// Returns the type of a container's elements: `declared`, unless `found` is not a subtype of it; then `found`, for
+    /// an error about it.
     fn narrower(&self, declared: Option<TypeId>, found: Option<TypeId>) -> Option<TypeId> {
         match (declared, found) {
             (Some(declared), Some(found)) if !self.names.definitions().is_subtype(found, declared) => Some(found),
@@ -599,11 +602,11 @@ impl Lowering<'_> {
     }
 }
 
-/// Why elements have no common type.
+/// The reason why elements have no common type.
 enum Reason {
-    /// One has none.
+    /// An element has no type.
     Element(String),
-    /// Two have different ones, which it names.
+    /// Two elements have different types, which the text names.
     Mixed(String),
 }
 
@@ -615,12 +618,12 @@ fn unsupported(value: &Py) -> String {
     )
 }
 
-/// The constant that a dotted name of `torch` or `math` is.
+/// Returns the value of a constant of `torch` or `math`.
 fn frontend_constant(path: &str) -> Option<Constant> {
     crate::names::library_constant(path)
 }
 
-/// The error about a constant that is none.
+/// Returns the error about a declared constant whose value cannot be one.
 fn no_constant(class: &ClassRef, name: &str, found: &str) -> Box<SourceError> {
     let place = class.def().map_or_else(Default::default, Ranged::range);
     let message = format!(
@@ -630,7 +633,7 @@ fn no_constant(class: &ClassRef, name: &str, found: &str) -> Box<SourceError> {
     class.file.error("construct", message, &place)
 }
 
-/// The constant that a value is without regard to a type, if it is one.
+/// Returns the value as a constant, without an expected type; `None` if it cannot be one.
 pub(super) fn constant(ctx: &frazil_ir::Context, value: &Py, depth: usize) -> Option<Constant> {
     if depth > MAX_CALLS || (depth == 0 && !value.is_small()) {
         return None;

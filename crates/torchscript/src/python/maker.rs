@@ -14,38 +14,39 @@ use crate::error::{Result, SourceError};
 use crate::names::{ClassRef, Names};
 use crate::source::SourceFile;
 
-/// How errors end about what only Python can evaluate.
+/// The end of error messages about expressions that only Python can evaluate.
 pub(super) const BEYOND: &str = "cannot be evaluated without Python";
 
-/// Most steps of statements and expressions that running a text may take, beside one for each byte of it.
+/// Maximum number of executed statements and expressions, in addition to one for each byte of the text.
 pub(super) const MAX_STEPS: usize = 500_000;
 
-/// Most elements of lists, strings and tensors that expressions may give, in units of 16.
+/// Maximum work on elements of lists, strings and tensors, in units of 16 elements.
 pub(super) const MAX_WORK: u64 = 1 << 30;
 
-/// Most bytes of the lists, strings and dictionaries that expressions make.
+/// Maximum total size of the lists, strings and dictionaries that expressions create, in bytes.
 pub(super) const MAX_BYTES: u64 = 1 << 29;
 
-/// Most bytes of the tensors that expressions make; an element takes eight while the text runs.
+/// Maximum total size of the tensors that expressions create, in bytes. An element takes eight bytes while the text
+/// runs.
 pub(super) const MAX_TENSOR_BYTES: u64 = 8 << 30;
 
-/// Calls nested more deeply than this are taken for endless recursion.
+/// Maximum nesting of calls. Deeper nesting is treated as infinite recursion.
 pub(super) const MAX_CALLS: usize = 100;
 
-/// Expressions and calls nested more deeply than this are refused: they are evaluated recursively.
+/// Maximum nesting of expressions and calls, because evaluation is recursive.
 pub(super) const MAX_DEPTH: usize = 2000;
 
-/// Longest list, string or range that a constructor may make.
+/// Maximum length of a list, string or range that a constructor may create.
 pub(super) const MAX_LENGTH: i64 = 1 << 20;
 
-/// Runs constructors.
+/// Runs the top level of a source text, with its functions and constructors.
 pub(super) struct Maker<'m> {
     pub(super) names: &'m mut dyn Names,
     pub(super) random: Random,
     pub(super) globals: Globals,
-    /// The classes of objects in the order in which methods are looked up, by class.
+    /// The method resolution orders of classes.
     pub(super) chains: HashMap<(Rc<str>, usize), Rc<[ClassRef]>>,
-    /// The variables of functions of the text, by statement and method.
+    /// The local variables of functions of the text, by statement and method.
     pub(super) locals: HashMap<(usize, Option<usize>), Rc<BTreeSet<String>>>,
     /// Values at the top level of files of the library.
     pub(super) library_values: HashMap<String, Py>,
@@ -53,35 +54,35 @@ pub(super) struct Maker<'m> {
     pub(super) has_traces: bool,
     pub(super) steps: usize,
     pub(super) max_steps: usize,
-    /// Elements of values that expressions gave.
+    /// Work done so far, in units of [`MAX_WORK`].
     pub(super) work: u64,
-    /// Bytes of lists, strings and dictionaries that expressions made.
+    /// Bytes of the lists, strings and dictionaries created so far.
     pub(super) bytes: u64,
-    /// Bytes of tensors that expressions made.
+    /// Bytes of the tensors created so far.
     pub(super) tensor_bytes: u64,
     pub(super) calls: usize,
     pub(super) depth: usize,
 }
 
-/// The variables of a function that runs.
+/// The variables of a running function.
 pub(super) struct Scope {
     pub(super) file: Arc<SourceFile>,
     pub(super) variables: HashMap<String, Py>,
-    /// The class whose method runs, for `super()`.
+    /// The class of the running method, for `super()`.
     pub(super) class: Option<Rc<ClassRef>>,
     pub(super) this: Option<Py>,
-    /// Whether its variables are the globals.
+    /// Whether its variables are the global ones.
     pub(super) is_top: bool,
-    /// Whether it is that of a class body.
+    /// Whether the scope is that of a class body.
     pub(super) is_class: bool,
     /// Names that the function declares global.
     pub(super) globals: HashSet<String>,
-    /// The function of the text whose variables they are.
+    /// The running function of the text.
     pub(super) function: Option<FunctionRef>,
 }
 
 impl Scope {
-    /// The scope of a function of `file` without variables.
+    /// Returns an empty scope for a function of `file`.
     pub(super) fn new(file: &Arc<SourceFile>) -> Scope {
         Scope {
             file: Arc::clone(file),
@@ -97,7 +98,7 @@ impl Scope {
 }
 
 impl Maker<'_> {
-    /// One step more, if that is allowed.
+    /// Counts a step. Returns an error if the limit is exceeded.
     pub(super) fn step(&mut self, file: &SourceFile, node: &impl Ranged) -> Result<()> {
         self.steps += 1;
         if self.steps > self.max_steps {
@@ -107,7 +108,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// Counts the elements and bytes of a value that an expression gave, if that is allowed.
+    /// Counts the elements and bytes of a computed value. Returns an error if a limit is exceeded.
     pub(super) fn charge(&mut self, file: &SourceFile, value: &Py, node: &impl Ranged) -> Result<()> {
         self.charge_work(file, value.weight() / 16, node)?;
         if let Py::Tensor(tensor) | Py::Parameter(tensor) = value {
@@ -120,7 +121,7 @@ impl Maker<'_> {
         self.charge_bytes(file, value.fresh_bytes(), node)
     }
 
-    /// Counts units of work, if they are allowed.
+    /// Counts units of work. Returns an error if the limit is exceeded.
     pub(super) fn charge_work(&mut self, file: &SourceFile, units: u64, node: &impl Ranged) -> Result<()> {
         self.work = self.work.saturating_add(units);
         if self.work > MAX_WORK {
@@ -130,7 +131,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// Counts bytes that a list, string or dictionary is about to take, if that is allowed.
+    /// Counts bytes before a list, string or dictionary allocates them. Returns an error if the limit is exceeded.
     pub(super) fn charge_bytes(&mut self, file: &SourceFile, bytes: u64, node: &impl Ranged) -> Result<()> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > MAX_BYTES {
@@ -140,7 +141,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// The error about something that would need Python.
+    /// Returns the error about an expression that only Python can evaluate.
     pub(super) fn beyond<T>(&self, file: &SourceFile, what: impl AsRef<str>, node: &impl Ranged) -> Result<T> {
         Err(self.beyond_error(file, what, node).into())
     }
@@ -155,17 +156,17 @@ impl Maker<'_> {
         file.error("construct", message, node)
     }
 
-    /// An error that Python would raise, too.
+    /// Returns an error that Python would raise as well.
     pub(super) fn fail<T>(&self, file: &SourceFile, message: impl Into<String>, node: &impl Ranged) -> Result<T> {
         Err(file.error("construct", message, node).into())
     }
 
-    /// An exception that the program raises. It ends the run, wherever it is raised.
+    /// Returns an exception of the program, which always ends the run.
     pub(super) fn raise<T>(&self, file: &SourceFile, message: impl Into<String>, node: &impl Ranged) -> Result<T> {
         Err(file.error("raises", message, node).into())
     }
 
-    /// The function `name` at the top level of a file of the library.
+    /// Returns the function `name` at the top level of a file of the library.
     pub(super) fn function(&self, file: &Arc<SourceFile>, name: &str) -> Option<FunctionRef> {
         let mut numbers = file.definitions(name).iter().rev().copied();
         let statement = numbers.find(|&number| matches!(file.statement(number), Some(Stmt::FunctionDef(_))))?;

@@ -1,4 +1,4 @@
-//! The names that statements mention, and what they call and set.
+//! The names that statements refer to, and the functions that they call and variables that they set.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::source::dotted;
 /// Functions of Python through which a text can change any of its global variables.
 pub(super) const REACHES_GLOBALS: &[&str] = &["globals", "locals", "exec", "eval", "__import__"];
 
-/// Attributes through which a text can change any of its global variables, or what later statements make.
+/// Attributes through which a text can change any of its global variables, or the behaviour of later statements.
 const REACHES_STATE: &[&str] = &[
     "__globals__",
     "import_module",
@@ -19,29 +19,29 @@ const REACHES_STATE: &[&str] = &[
     "set_default_device",
 ];
 
-/// The names that statements mention, and what they do.
+/// The names that statements refer to, and the effects of the statements.
 #[derive(Default, Clone)]
 pub(super) struct Mentions {
     /// Names that are read or called.
     pub(super) loaded: BTreeSet<String>,
-    /// Names that are given a value.
+    /// Names that are assigned.
     pub(super) stored: BTreeSet<String>,
-    /// Those of `stored` that are defined as classes.
+    /// Names in `stored` that are defined as classes.
     pub(super) classes: BTreeSet<String>,
-    /// Those of `stored` that are defined as functions.
+    /// Names in `stored` that are defined as functions.
     pub(super) functions: BTreeSet<String>,
     /// Names of values whose attributes or elements are set, or that are arguments of calls.
     pub(super) changed: BTreeSet<String>,
     /// Names of attributes that are read.
     pub(super) attributes: BTreeSet<String>,
-    /// Dotted names that are read, as long as they are.
+    /// Dotted names that are read, in their full length.
     pub(super) paths: BTreeSet<String>,
-    /// Names that imports bind, with what they import.
+    /// Names that imports bind, with the dotted names of the imported objects.
     pub(super) imported: BTreeMap<String, String>,
     pub(super) calls: Vec<Callee>,
-    /// Whether attributes, elements or global variables are set, or anything is assigned in place.
+    /// Whether attributes, elements or global variables are set, or an in-place assignment occurs.
     pub(super) writes: bool,
-    /// Whether something is used through which any global variable can be changed.
+    /// Whether an object is used through which any global variable can be changed.
     pub(super) is_wild: bool,
     /// Global variables that functions set.
     pub(super) rebinds: BTreeSet<String>,
@@ -49,23 +49,23 @@ pub(super) struct Mentions {
     global: BTreeSet<String>,
 }
 
-/// What a call calls.
+/// The callee of a call.
 #[derive(Clone)]
 pub(super) struct Callee {
-    /// The dotted name, where it is one.
+    /// The dotted name of the callee, if it has one.
     pub(super) path: Option<String>,
-    /// The last name of a method.
+    /// The last part of the name, for a method.
     pub(super) method: Option<String>,
     /// Whether the head of the dotted name is a variable of the function.
     pub(super) is_local: bool,
-    /// Whether an element of what `path` names is called.
+    /// Whether an element of the object `path` is called.
     pub(super) is_element: bool,
-    /// Whether a keyword says that an argument is written to.
+    /// Whether a keyword such as `out` says that an argument is written to.
     pub(super) writes: bool,
 }
 
 impl Callee {
-    /// Something of which nothing is known.
+    /// Returns a callee about which nothing is known.
     fn unknown() -> Callee {
         Callee {
             path: None,
@@ -108,7 +108,7 @@ impl Mentions {
         mentions
     }
 
-    /// What the body of a function mentions of what is outside of it.
+    /// Returns the outer names that the body of a function refers to.
     pub(super) fn of_body(body: &[Stmt], parameters: &Parameters) -> Mentions {
         let mut mentions = Mentions::default();
         mentions.visit_body(body);
@@ -123,7 +123,7 @@ impl Mentions {
         mentions
     }
 
-    /// Takes away what is a variable of an inner scope.
+    /// Removes the variables of an inner scope.
     fn hide(&mut self, local: &BTreeSet<String>) {
         for names in [&mut self.loaded, &mut self.changed] {
             names.retain(|name| !local.contains(name));
@@ -168,7 +168,7 @@ impl Mentions {
         }
     }
 
-    /// A comprehension, whose variables are its own.
+    /// Visits a comprehension, whose variables are local to it.
     fn comprehension(&mut self, generators: &[Comprehension], elements: &[&Expr]) {
         let mut inner = Mentions::default();
         let mut targets = Mentions::default();

@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::source::SourceFile;
 
 impl Maker<'_> {
-    /// A method that `torch.nn.Module` has.
+    /// Calls a method of `torch.nn.Module`.
     pub(super) fn module_method(
         &mut self,
         file: &Arc<SourceFile>,
@@ -240,7 +240,7 @@ impl Maker<'_> {
         }))
     }
 
-    /// `object.train(training)`
+    /// Executes `object.train(training)`.
     pub(super) fn set_training(
         &mut self,
         file: &Arc<SourceFile>,
@@ -260,7 +260,7 @@ impl Maker<'_> {
         }
     }
 
-    /// `nn.Module.train(object, training)`
+    /// Executes `nn.Module.train(object, training)`.
     fn train(&mut self, file: &Arc<SourceFile>, object: &ObjectRef, training: bool, node: &impl Ranged) -> Result<()> {
         self.step(file, node)?;
         if self.calls >= super::maker::MAX_CALLS {
@@ -281,7 +281,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// Whether the class of an object gives a name a value, which keeps tensors and modules from being registered under it.
+    /// Returns whether the class of an object has a member of this name, which prevents registration of tensors and modules under it.
     fn attribute_of_class(&mut self, object: &ObjectRef, name: &str) -> Result<bool> {
         let chain = self.chain(object)?;
         Ok(self.inherited(&chain, name)?.is_some())

@@ -60,7 +60,7 @@ use maker::{MAX_STEPS, Maker};
 use random::Random;
 use value::Py;
 
-/// Runs a source text, and gives the objects of its module if it makes one.
+/// Runs a source text. Returns the objects of its module, if it creates one.
 pub(crate) fn module(names: &mut dyn Names, file: &Arc<SourceFile>) -> Result<Option<Objects>> {
     let mut maker = Maker {
         names,
@@ -108,7 +108,7 @@ pub(crate) fn module(names: &mut dyn Names, file: &Arc<SourceFile>) -> Result<Op
 }
 
 impl Maker<'_> {
-    /// Sets evaluation mode as Python does, where the text has set no mode and a class has a `train` of its own.
+    /// Sets evaluation mode as Python would, if the text has set no mode and a class defines its own `train`.
     fn evaluate(&mut self, file: &Arc<SourceFile>, root: &value::ObjectRef) -> Result<()> {
         let modules = globals::modules(root);
         let mut has_own = false;

@@ -1,4 +1,4 @@
-//! Names of attributes that modules of `torch.nn` have.
+//! Names of attributes of the modules of `torch.nn`.
 
 /// Methods of `nn.Module` that constructors may call.
 pub(super) const MODULE_METHODS: &[&str] = &[
@@ -65,7 +65,7 @@ pub(super) const MODULE_ATTRIBUTES: &[&str] = &[
     "xpu",
 ];
 
-/// Attributes that modules of `torch.nn` may have where ours do not. Their tensors are ours.
+/// Attributes of PyTorch's `torch.nn` modules that our versions lack. The tensors are the same.
 pub(super) const LAYER_ATTRIBUTES: &[&str] = &[
     "activation",
     "activation_relu_or_gelu",
@@ -198,7 +198,7 @@ pub(super) const LAYER_ATTRIBUTES: &[&str] = &[
     "zero_infinity",
 ];
 
-/// Whether `nn.Module` itself has an attribute `name`.
+/// Returns whether `nn.Module` has an attribute `name`.
 pub(super) fn is_module_name(name: &str) -> bool {
     MODULE_METHODS.contains(&name) || MODULE_ATTRIBUTES.contains(&name)
 }

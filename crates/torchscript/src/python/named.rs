@@ -1,4 +1,4 @@
-//! NamedTuples in constructors: classes of the text that derive from `NamedTuple`, and what `collections.namedtuple` makes.
+//! NamedTuples in constructors: classes of the text that derive from `NamedTuple`, and results of `collections.namedtuple`.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use crate::names::ClassRef;
 use crate::source::{SourceFile, dotted};
 
 impl Maker<'_> {
-    /// The class of NamedTuples that a class of the text is, if it is one.
+    /// Returns the class as a class of NamedTuples; `None` for other classes.
     pub(super) fn named_class(&mut self, class: &ClassRef) -> Result<Option<Rc<NamedClass>>> {
         let Some(def) = class.def() else { return Ok(None) };
         let is_base = |base: &Expr| {
@@ -46,7 +46,7 @@ impl Maker<'_> {
         })))
     }
 
-    /// `collections.namedtuple(name, fields, defaults=...)`, `NamedTuple(name, [(field, type), ...])`
+    /// Evaluates `collections.namedtuple(name, fields, defaults=...)` and `NamedTuple(name, [(field, type), ...])`.
     pub(super) fn named_factory(&mut self, path: &str, arguments: &Arguments) -> Option<Py> {
         let Py::Str(name) = arguments.get(0, "typename")? else {
             return None;
@@ -86,7 +86,7 @@ impl Maker<'_> {
         })))
     }
 
-    /// A call of a class of NamedTuples.
+    /// Evaluates a call of a class of NamedTuples.
     pub(super) fn make_named(
         &mut self,
         file: &SourceFile,
@@ -126,7 +126,7 @@ impl Maker<'_> {
         })))
     }
 
-    /// `named.name`; `None` where there is no such attribute.
+    /// Evaluates `named.name`; returns `None` if there is no such attribute.
     pub(super) fn named_attribute(
         &mut self,
         file: &Arc<SourceFile>,
@@ -161,7 +161,7 @@ impl Maker<'_> {
         }
     }
 
-    /// A call of a method of a NamedTuple.
+    /// Evaluates a call of a method of a NamedTuple.
     pub(super) fn call_named(
         &mut self,
         file: &Arc<SourceFile>,
@@ -199,7 +199,7 @@ impl Maker<'_> {
         self.beyond(file, format!("this call of `{method}`"), node)
     }
 
-    /// Whether a NamedTuple is one of the class of the text, if `class` is a class of NamedTuples.
+    /// Returns whether a NamedTuple is an instance of `class`, if that is a class of NamedTuples.
     pub(super) fn is_named_of(&mut self, named: &Named, class: &ClassRef) -> Result<Option<bool>> {
         let class = self.named_class(class)?;
         Ok(class.map(|class| class.is(&named.class)))

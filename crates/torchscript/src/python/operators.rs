@@ -170,7 +170,7 @@ pub(super) fn float_of(tensor: &HostTensor) -> frazil_ir::DType {
     }
 }
 
-/// The items that a slice selects; `None` for steps of zero.
+/// Returns the items that a slice selects; `None` for a step of zero.
 pub(super) fn sliced<T: Clone>(items: &[T], bounds: [Option<i64>; 3]) -> Option<Vec<T>> {
     let (length, step) = (items.len() as i64, bounds[2].unwrap_or(1));
     if step == 0 {
@@ -232,7 +232,7 @@ pub(super) fn float_operator(op: Operator) -> Option<fn(f64, f64) -> f64> {
     })
 }
 
-/// `a // b` and `a % b` of floats, as Python computes them.
+/// Returns `a // b` and `a % b` of floats, as Python computes them.
 fn divided(a: f64, b: f64) -> (f64, f64) {
     if b == 0.0 {
         return (a / b, f64::NAN);

@@ -1,4 +1,4 @@
-//! Which calls change nothing: those of operators, of functions that only compute, and of modules whose methods set nothing.
+//! Detection of calls without side effects: operators, functions that only compute, and modules whose methods set nothing.
 
 use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::names::ancestry;
 use crate::source::{SourceFile, dotted};
 
-/// Functions that change nothing that code is made of. As statements their calls are skipped when their arguments have been evaluated.
+/// Functions without an effect on the definitions. A statement that calls one is skipped after its arguments have been evaluated.
 const HARMLESS: &[&str] = &[
     "print",
     "torch.save",
@@ -50,7 +50,7 @@ const HARMLESS: &[&str] = &[
 /// Functions that end the program.
 const EXITS: &[&str] = &["sys.exit", "os._exit", "os.abort", "exit", "quit"];
 
-/// Functions of Python that change nothing themselves. Functions that they are given may be called.
+/// Functions of Python without side effects. They may call functions that they get as arguments.
 const PURE_BUILTINS: &[&str] = &[
     "abs",
     "all",
@@ -103,7 +103,7 @@ const PURE_BUILTINS: &[&str] = &[
     "zip",
 ];
 
-/// Other names that Python has, or that a text may use without importing them.
+/// Other names of Python, or names that a text may use without an import.
 const OTHER_BUILTINS: &[&str] = &[
     "Any",
     "Callable",
@@ -131,7 +131,7 @@ const OTHER_BUILTINS: &[&str] = &[
     "staticmethod",
 ];
 
-/// Modules of Python's own, and `numpy`, whose functions leave what they are given as it is.
+/// Modules of Python's standard library, and `numpy`, whose functions do not modify their arguments.
 const PURE_MODULES: &[&str] = &[
     "argparse",
     "base64",
@@ -166,7 +166,7 @@ const PURE_MODULES: &[&str] = &[
     "zlib",
 ];
 
-/// Functions of `numpy` that write to what they are given.
+/// Functions of `numpy` that write to their arguments.
 const NUMPY_WRITES: &[&str] = &[
     "shuffle",
     "copyto",
@@ -177,7 +177,7 @@ const NUMPY_WRITES: &[&str] = &[
     "put_along_axis",
 ];
 
-/// What of `torch` keeps, changes or runs what it is given.
+/// Functions and classes of `torch` that store, modify or call their arguments.
 const IMPURE: &[&str] = &[
     "torch.nn.utils.",
     "torch.nn.init.",
@@ -202,7 +202,7 @@ const IMPURE: &[&str] = &[
     "torch.set_default",
 ];
 
-/// Methods of lists and dictionaries that change them, where an operator or a method of tensors has their name.
+/// Methods that modify lists or dictionaries, and share a name with an operator or a tensor method.
 const MUTATORS: &[&str] = &[
     "Delete",
     "add",
@@ -222,12 +222,12 @@ const MUTATORS: &[&str] = &[
     "update",
 ];
 
-/// Methods of modules that have the names of operators, but change the module.
+/// Methods that modify a module, and share a name with an operator.
 const CONVERSIONS: &[&str] = &[
     "to", "float", "double", "half", "bfloat16", "cpu", "cuda", "type", "train", "eval",
 ];
 
-/// Methods that change nothing, beside those that operators have.
+/// Further methods without side effects, in addition to those of operators.
 const READS: &[&str] = &[
     "buffers",
     "children",
@@ -261,7 +261,7 @@ const READS: &[&str] = &[
     "values",
 ];
 
-/// Methods of Python's own that no operator calls.
+/// Special methods of Python that no operator calls.
 const CALLED_BY_NAME: &[&str] = &[
     "init",
     "new",
@@ -277,7 +277,7 @@ const CALLED_BY_NAME: &[&str] = &[
     "post_init",
 ];
 
-/// Whether calls of `path`, as statements, change nothing that code is made of.
+/// Returns whether statements that call `path` have no effect on the definitions.
 pub(super) fn is_harmless(path: &str) -> bool {
     !ends_program(path)
         && HARMLESS.iter().any(|harmless| match harmless.ends_with('.') {
@@ -286,12 +286,12 @@ pub(super) fn is_harmless(path: &str) -> bool {
         })
 }
 
-/// Whether calling `path` ends the program.
+/// Returns whether calling `path` ends the program.
 pub(super) fn ends_program(path: &str) -> bool {
     EXITS.contains(&path)
 }
 
-/// Whether the functions that the dotted name stands for change nothing.
+/// Returns whether all functions that the dotted name may denote are without side effects.
 pub(super) fn is_pure_path(path: &str) -> bool {
     if is_harmless(path) {
         return true;
@@ -307,22 +307,23 @@ pub(super) fn is_pure_path(path: &str) -> bool {
     }
 }
 
-/// Whether nothing that Python has by itself is called `name`.
+/// Returns whether `name` is not a name of Python.
 pub(super) fn is_unknown_name(name: &str) -> bool {
     let is_known = PURE_BUILTINS.contains(&name) || OTHER_BUILTINS.contains(&name) || name.ends_with("Error");
     !is_known && !name.ends_with("Exception") && !name.ends_with("Warning") && !name.starts_with("__")
 }
 
-/// What has been looked at: functions by file, statement and method, and methods of modules by address and name.
+/// Code that has been analysed: functions by file, statement and method, and methods of modules by address and name.
 type Seen = HashSet<(usize, String)>;
 
 impl Maker<'_> {
-    /// Whether what a statement mentions changes nothing: it sets nothing but variables, and all that it calls is known to be pure.
+    /// Returns whether a statement has no side effects: it sets only variables, and all of its callees are known to be pure.
     pub(super) fn is_pure(&mut self, file: &SourceFile, mentions: &Mentions) -> Result<bool> {
         self.is_pure_code(file, mentions, None, &mut Seen::new())
     }
 
-    /// As [`Self::is_pure`], in a method of `this` or a module below it, whose other methods are looked at, too.
+    /// Returns [`Self::is_pure`] for code in a method of `this` or one of its submodules, whose other methods are
+    /// analysed, too.
     fn is_pure_code(
         &mut self,
         file: &SourceFile,
@@ -421,7 +422,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Whether calling `path` of a module, or the module itself, changes nothing.
+    /// Returns whether calling the module, or its member `path`, has no side effects.
     fn is_pure_member(
         &mut self,
         file: &SourceFile,
@@ -458,8 +459,8 @@ impl Maker<'_> {
         self.is_pure_module(&object, "forward", seen)
     }
 
-    /// Whether a method of tensors, lists and the like changes nothing. One that a class of the text has is not known here, unless it is
-    /// one of `this`.
+    /// Returns whether a method of tensors, lists and the like has no side effects. A method of that name in a class of the text makes it unknown, unless the
+    /// class is that of `this`.
     fn is_pure_method(&mut self, file: &SourceFile, name: Option<&str>, this: Option<&ObjectRef>) -> Result<bool> {
         let Some(name) = name else { return Ok(false) };
         if let Some(this) = this
@@ -476,7 +477,7 @@ impl Maker<'_> {
         Ok(is_known && !changes && !file.classes().any(is_own))
     }
 
-    /// Whether the module or one below it has a child, a function or a method of the text of this name.
+    /// Returns whether the module or one of its submodules has a child, function or method of this name.
     fn has_member(&mut self, this: &ObjectRef, name: &str) -> Result<bool> {
         for module in modules(this) {
             let held = module
@@ -503,8 +504,7 @@ impl Maker<'_> {
         Ok(false)
     }
 
-    /// Whether the method `name` of the module changes nothing: no method that it can come to sets anything, and no layer has
-    /// statistics that it updates.
+    /// Returns whether the method `name` of the module has no side effects: no reachable method sets anything, and no layer updates statistics.
     fn is_pure_module(&mut self, root: &ObjectRef, name: &str, seen: &mut Seen) -> Result<bool> {
         if !seen.insert((Rc::as_ptr(root).cast::<()>() as usize, name.to_owned())) {
             return Ok(true);
@@ -560,7 +560,7 @@ impl Maker<'_> {
     }
 }
 
-/// Whether a method is called without a call: a property that is read as one of `attributes`, or an operator.
+/// Returns whether a method is called implicitly: as a property among `attributes`, or as an operator.
 fn is_called_unseen(method: &StmtFunctionDef, attributes: &BTreeSet<String>) -> bool {
     let name = method.name.as_str();
     let mut decorators = method.decorator_list.iter().filter_map(|d| dotted(&d.expression));

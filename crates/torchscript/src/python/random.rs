@@ -1,6 +1,6 @@
-//! The generator of random weights.
+//! The pseudorandom generator for weights.
 
-/// Random numbers for weights that PyTorch draws at random: the same ones every time.
+/// A deterministic generator for weights that PyTorch initialises at random.
 pub(super) struct Random(u64);
 
 impl Random {
@@ -8,7 +8,7 @@ impl Random {
         Random(0x5eed)
     }
 
-    /// Uniform in [0, 1).
+    /// Returns a number from the uniform distribution on [0, 1).
     pub(super) fn uniform(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -17,7 +17,7 @@ impl Random {
         ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Normal with mean 0 and deviation 1.
+    /// Returns a number from the normal distribution with mean 0 and standard deviation 1.
     pub(super) fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.uniform()).cos()

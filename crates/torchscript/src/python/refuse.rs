@@ -1,4 +1,5 @@
-//! Statements that cannot be run: what they would have assigned, and what they may have changed.
+//! Statements that cannot be run: the variables that they would have assigned, and the values that they may have
+//! changed.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::error::{Result, SourceError};
 use crate::names::{ClassRef, ancestry};
 use crate::source::{SourceFile, dotted};
 
-/// Modules of Python's own that make no modules of `torch` of what they are not given.
+/// Modules of Python's standard library whose functions return `torch` modules only if they get some.
 const PLAIN_MODULES: &[&str] = &[
     "abc",
     "argparse",
@@ -82,7 +83,7 @@ const PLAIN_MODULES: &[&str] = &[
     "zlib",
 ];
 
-/// What of `torch` can give modules.
+/// Functions and classes of `torch` that can return modules.
 const MAKES_MODULES: &[&str] = &[
     "torch.nn.",
     "torch.hub.",
@@ -95,7 +96,7 @@ const MAKES_MODULES: &[&str] = &[
     "torch.compile",
 ];
 
-/// Methods of modules that give no module.
+/// Methods of modules that do not return a module.
 const GIVES_NO_MODULE: &[&str] = &[
     "state_dict",
     "parameters",
@@ -107,7 +108,7 @@ const GIVES_NO_MODULE: &[&str] = &[
     "extra_repr",
 ];
 
-/// Whether the dotted name stands for something that can give modules.
+/// Returns whether the dotted name denotes something that can return modules.
 pub(super) fn path_may_make_module(path: &str) -> bool {
     if path == "torch.nn" {
         return true;
@@ -123,33 +124,34 @@ pub(super) fn path_may_make_module(path: &str) -> bool {
     !is_plain
 }
 
-/// Whether the dotted name belongs to Python's own library, or `numpy`.
+/// Returns whether the dotted name belongs to Python's standard library, or to `numpy`.
 pub(super) fn is_plain_path(path: &str) -> bool {
     PLAIN_MODULES.contains(&path.split('.').next().unwrap_or_default())
 }
 
-/// What a statement can come to: what the names that it mentions stand for, and what their functions mention in turn.
+/// The values, names and effects reachable from a statement: through the names that it mentions, and the functions that
+/// the names denote.
 #[derive(Default)]
 pub(super) struct Reach {
-    /// All values.
+    /// All reachable values.
     values: Vec<Py>,
-    /// The global names that code mentions.
+    /// Global names in reachable code.
     pub(super) names: BTreeSet<String>,
-    /// The dotted names that code mentions.
+    /// Dotted names in reachable code.
     paths: BTreeSet<String>,
     /// Global variables that functions set.
     rebinds: BTreeSet<String>,
     /// Classes that functions change.
     changed: BTreeSet<String>,
     is_wild: bool,
-    /// How many values and names have been gone through.
+    /// Number of values and names visited.
     visited: u64,
-    /// Whether a value that cannot be known can give modules.
+    /// Whether an unknown value among them can return modules.
     leads_to_module: bool,
 }
 
 impl Maker<'_> {
-    /// Refuses what `statement`, which cannot be run, assigns and may change.
+    /// Marks as unknown everything that `statement`, which cannot be run, assigns or may change.
     pub(super) fn refuse(&mut self, file: &Arc<SourceFile>, statement: &Stmt, error: &SourceError) -> Result<()> {
         let mentions = Mentions::of(statement);
         let is_pure = self.is_pure(file, &mentions)?;
@@ -213,7 +215,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// Marks all that an impure statement reaches.
+    /// Marks everything that an impure statement reaches as possibly changed.
     fn taint(&mut self, reach: &Reach, mentions: &Mentions, error: &SourceError) {
         let mut values = reach.values.clone();
         values.retain(|value| !matches!(value, Py::Class(_)));
@@ -227,7 +229,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Keeps the functions and classes that a statement has given away.
+    /// Records the functions and classes that a statement has passed to unknown code.
     fn escape(&mut self, reach: &Reach) {
         for value in &reach.values {
             let is_known = |known: &Py| match (known, value) {
@@ -246,7 +248,7 @@ impl Maker<'_> {
         }
     }
 
-    /// The values of the names that a statement mentions.
+    /// Returns the values of the names that a statement mentions.
     fn mentioned(&self, mentions: &Mentions) -> Vec<Py> {
         let mut values = Vec::new();
         for name in &mentions.loaded {
@@ -261,7 +263,7 @@ impl Maker<'_> {
         values
     }
 
-    /// What `mentions`, and the functions of `values`, can come to.
+    /// Returns everything that is reachable from `mentions` and from the functions in `values`.
     pub(super) fn reach(&self, mentions: &Mentions, values: &[Py]) -> Reach {
         let mut reach = Reach {
             is_wild: mentions.is_wild,
@@ -321,7 +323,7 @@ impl Maker<'_> {
         reach
     }
 
-    /// What the code of a function, or of the methods of a class, mentions; once for each.
+    /// Returns the mentions in the code of a function, or in the methods of a class, on its first visit.
     fn code_of(&self, value: &Py, known: &mut HashSet<(usize, Option<usize>)>) -> Option<Mentions> {
         match value {
             Py::Function(function) if function.file.rules.is_source() => {
@@ -340,7 +342,7 @@ impl Maker<'_> {
         }
     }
 
-    /// The values of the defaults of a function.
+    /// Returns the values of the defaults of a function.
     fn defaults(&self, function: &FunctionRef) -> Vec<Py> {
         let parameters = function.def().map(|def| def.parameters.iter_non_variadic_params());
         let defaults = parameters.into_iter().flatten().filter_map(|p| p.default.as_deref());
@@ -348,7 +350,7 @@ impl Maker<'_> {
         values.filter_map(|known| known.clone().ok()).collect()
     }
 
-    /// Whether what a statement comes to can give a module.
+    /// Returns whether something reachable from a statement can return a module.
     pub(super) fn leads_to_module(&mut self, file: &SourceFile, reach: &Reach) -> Result<bool> {
         if reach.leads_to_module || reach.is_wild {
             return Ok(true);
@@ -388,13 +390,13 @@ impl Maker<'_> {
         Ok(false)
     }
 
-    /// Whether the class is one of modules, or may be one.
+    /// Returns whether the class is, or may be, a class of modules.
     pub(super) fn may_be_module_class(&mut self, class: &ClassRef) -> Result<bool> {
         let is_unclear = class.file.rules.is_source() && self.globals.unclear.contains_key(&class.statement);
         Ok(is_unclear || ancestry(self.names, class)?.is_some())
     }
 
-    /// What the names that a statement stores may stand for.
+    /// Returns what the names that a statement assigns may denote: a module, a class of modules, or something else.
     fn roles(
         &mut self,
         file: &Arc<SourceFile>,
@@ -424,7 +426,7 @@ impl Maker<'_> {
         Ok(mentions.stored.iter().map(|name| (name.clone(), role(name))).collect())
     }
 
-    /// Whether the expression may give a module, or something that holds one.
+    /// Returns whether the value of an expression may be, or contain, a module.
     fn may_give_module(&mut self, file: &Arc<SourceFile>, expr: &Expr) -> Result<bool> {
         match expr {
             Expr::Compare(_) | Expr::FString(_) | Expr::Lambda(_) => return Ok(false),
@@ -478,7 +480,7 @@ impl Maker<'_> {
     }
 }
 
-/// Whether the base of a class, by its dotted name, is known to be nothing to modules.
+/// Returns whether a base of a class, by its dotted name, is known to be irrelevant to modules.
 pub(super) fn is_plain_base(path: &str) -> bool {
     let last = path.rsplit('.').next().unwrap_or(path);
     let known = [

@@ -1,4 +1,4 @@
-//! Which module a source text stands for.
+//! Selection of the module that a source text defines.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -22,16 +22,20 @@ struct Candidate {
     object: ObjectRef,
 }
 
-/// The last class that may be one of modules.
+/// The last class that may be a class of modules.
 enum LastClass {
     Known(ClassRef),
-    /// Whether it is one cannot be known.
+    /// A class that may or may not be a class of modules.
     Unclear(Box<SourceError>),
 }
 
 impl Maker<'_> {
-    /// The module of the text: the global variable `model`; else the only global variable that is a module, unless the last class, defined
-    /// after it, makes a module that holds it; else an object of the last class of modules.
+    /// Returns the module of the text.
+    ///
+    /// It is the first of these that exists:
+    /// - the global variable `model`;
+    /// - the only global variable that is a module, unless an object of the last class, defined after it, contains it;
+    /// - an object of the last class of modules.
     ///
     /// # Errors
     /// When there is more than one candidate, or a statement that could not be run may have made one.
@@ -92,7 +96,7 @@ impl Maker<'_> {
         }
     }
 
-    /// The global variable `model`, if it is a module.
+    /// Returns the global variable `model`, if it is a module.
     fn called_model(&mut self, file: &Arc<SourceFile>) -> Result<Option<ObjectRef>> {
         let Some(binding) = self.globals.names.get("model") else {
             return Ok(None);
@@ -113,7 +117,7 @@ impl Maker<'_> {
         }
     }
 
-    /// The global variables that are modules and no part of another one, in the order of their assignments; one for each module.
+    /// Returns the global variables that are modules and not submodules of another module, in the order of their assignments, one for each module.
     fn candidates(&mut self, file: &Arc<SourceFile>) -> Result<Vec<Candidate>> {
         let mut found: Vec<Candidate> = Vec::new();
         let mut unknown = Vec::new();
@@ -160,7 +164,7 @@ impl Maker<'_> {
         Ok(kept)
     }
 
-    /// The last class of the text that is one of modules, or may be one.
+    /// Returns the last class of the text that is, or may be, a class of modules.
     fn last_class(&mut self, file: &Arc<SourceFile>) -> Result<Option<LastClass>> {
         let mut found: Vec<(TextRange, LastClass)> = Vec::new();
         for binding in self.globals.names.values() {
@@ -190,7 +194,7 @@ impl Maker<'_> {
         Ok(None)
     }
 
-    /// Refuses to make an object of a class when lists or dictionaries hold modules of the text, which it does not hold.
+    /// Returns an error if lists or dictionaries contain modules of the text that `object` does not contain.
     fn forbid_others(&mut self, file: &Arc<SourceFile>, class: &ClassRef, object: &ObjectRef) -> Result<()> {
         let mut others: Vec<(TextRange, String)> = Vec::new();
         for (name, binding) in &self.globals.names {
@@ -220,14 +224,14 @@ impl Maker<'_> {
         }
     }
 
-    /// Whether the module, or one below it, is of a class of the text.
+    /// Returns whether the module, or one of its submodules, is of a class of the text.
     fn has_own_class(&self, object: &ObjectRef) -> bool {
         modules(object)
             .iter()
             .any(|module| module.borrow().class.file.rules.is_source())
     }
 
-    /// The error about a text that has nothing but what cannot be run.
+    /// Returns the error about a text in which nothing could be run.
     fn nothing(&self) -> Result<Option<ObjectRef>> {
         let has_code = self.globals.names.values().any(|binding| match &binding.value {
             Ok(Py::Function(function)) => function.file.rules.is_source(),
@@ -249,7 +253,7 @@ impl Maker<'_> {
     }
 }
 
-/// The modules that `outer` holds, and the one that it was scripted from with what that holds, by address.
+/// Returns the addresses of the modules in `outer`, and of the module that it was scripted from with its submodules.
 fn held(outer: &ObjectRef) -> HashSet<*const RefCell<PyObject>> {
     let original = outer.borrow().scripted.clone();
     let originals = original.iter().flat_map(modules);

@@ -1,4 +1,4 @@
-//! `torch.jit.script`, which copies a module and compiles it as it is at that time.
+//! `torch.jit.script`, which copies a module and compiles its current state.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::source::SourceFile;
 
 impl Maker<'_> {
-    /// What `torch.jit.script` gives for a value, if that is known.
+    /// Evaluates `torch.jit.script` for a value; returns `None` if the result is unknown.
     pub(super) fn script(&mut self, file: &Arc<SourceFile>, value: &Py, node: &impl Ranged) -> Result<Option<Py>> {
         let scripted = match value {
             Py::Object(object) if object.borrow().scripted.is_some() => return Ok(Some(value.clone())),
@@ -43,7 +43,7 @@ impl Maker<'_> {
         Ok(Some(scripted))
     }
 
-    /// Notes which functions and classes the code of `value` uses now: it is compiled.
+    /// Records the functions and classes that the code of `value` uses at the time of its compilation.
     pub(super) fn snapshot(&mut self, file: &Arc<SourceFile>, value: &Py, node: &impl Ranged) {
         let reach = self.reach(&Mentions::default(), std::slice::from_ref(value));
         let used = reach.names.iter().filter_map(|name| {
@@ -57,7 +57,7 @@ impl Maker<'_> {
         self.globals.snapshots.push(Snapshot { used, error });
     }
 
-    /// Refuses a text in which something that compiled code uses was defined again after that was compiled.
+    /// Returns an error if a definition that compiled code uses was redefined after the compilation.
     pub(super) fn check_snapshots(&self) -> Result<()> {
         for snapshot in &self.globals.snapshots {
             for (name, before) in &snapshot.used {
@@ -77,7 +77,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// A copy of what a scripted module has: the tensors are shared, all else is its own, at each place.
+    /// Returns a copy of an attribute of a scripted module. Tensors are shared, everything else is copied.
     pub(super) fn copied(
         &mut self,
         file: &Arc<SourceFile>,

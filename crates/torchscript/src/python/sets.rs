@@ -1,4 +1,4 @@
-//! Sets in constructors. In which order they are gone through only Python knows, so that nothing may depend on it.
+//! Sets in constructors. Their iteration order is known only to Python, so no result may depend on it.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -9,7 +9,7 @@ use super::arguments::Arguments;
 use super::compare::is_among;
 use super::value::Py;
 
-/// Most elements of a set: they are looked up one by one.
+/// Maximum number of elements of a set, because lookup is linear.
 const MAX_ELEMENTS: usize = 4096;
 
 /// Methods that constructors may call.
@@ -30,7 +30,7 @@ pub(super) const NAMES: &[&str] = &[
     "update",
 ];
 
-/// The set of these elements, if all of them can be told apart.
+/// Returns the set of these elements, if all of them can be compared.
 pub(super) fn set_of(items: Vec<Py>, is_frozen: bool) -> Option<Py> {
     let mut found: Vec<Py> = Vec::new();
     for item in items {
@@ -56,7 +56,7 @@ fn is_hashable(item: &Py) -> bool {
     }
 }
 
-/// The elements of something for which their order does not matter.
+/// Returns the elements of a value, for uses that do not depend on their order.
 pub(super) fn elements(value: &Py) -> Option<Vec<Py>> {
     match value {
         Py::Set(items, _) => Some(items.borrow().clone()),
@@ -64,7 +64,7 @@ pub(super) fn elements(value: &Py) -> Option<Vec<Py>> {
     }
 }
 
-/// Those of `items` that are among `others`, or those that are not.
+/// Returns the elements of `items` that are among `others` if `wanted`, else those that are not.
 fn chosen(items: &[Py], others: &[Py], wanted: bool) -> Option<Vec<Py>> {
     let mut out = Vec::new();
     for item in items {
@@ -85,7 +85,7 @@ fn combined(op: Operator, a: &[Py], b: &[Py]) -> Option<Vec<Py>> {
     })
 }
 
-/// `a op b` of two sets.
+/// Evaluates `a op b` of two sets.
 pub(super) fn operator(op: Operator, a: &Py, b: &Py) -> Option<Py> {
     let (Py::Set(x, is_frozen), Py::Set(y, _)) = (a, b) else {
         return None;
@@ -94,7 +94,7 @@ pub(super) fn operator(op: Operator, a: &Py, b: &Py) -> Option<Py> {
     set_of(items, *is_frozen)
 }
 
-/// `a op b` of two sets.
+/// Evaluates the comparison `a op b` of two sets.
 pub(super) fn compared(op: CmpOp, a: &[Py], b: &[Py]) -> Option<bool> {
     let within = |a: &[Py], b: &[Py]| Some(chosen(a, b, false)?.is_empty());
     Some(match op {
@@ -108,7 +108,7 @@ pub(super) fn compared(op: CmpOp, a: &[Py], b: &[Py]) -> Option<bool> {
     })
 }
 
-/// A method of a set.
+/// Calls a method of a set.
 pub(super) fn method(items: &Rc<RefCell<Vec<Py>>>, is_frozen: bool, name: &str, arguments: &Arguments) -> Option<Py> {
     let mut all = Vec::new();
     for other in arguments.positional() {

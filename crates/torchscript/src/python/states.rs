@@ -11,7 +11,7 @@ use super::tensor::HostTensor;
 use super::tensor_methods::cast_of;
 use super::value::{ObjectRef, Py, iterator};
 
-/// The modules that a module holds itself, each once, with their names.
+/// Returns the direct submodules of a module, each once, with their names.
 pub(super) fn children(object: &ObjectRef) -> Vec<(String, Py)> {
     let mut known = HashSet::new();
     let attributes = &object.borrow().attributes;
@@ -26,12 +26,12 @@ pub(super) fn children(object: &ObjectRef) -> Vec<(String, Py)> {
     children
 }
 
-/// The parameters of a module and those below it, each once, with their names.
+/// Returns the parameters of a module and its submodules, each once, with their names.
 pub(super) fn parameters(object: &ObjectRef) -> Vec<(String, Py)> {
     tensors(object, AttributeKind::Parameter)
 }
 
-/// The buffers of a module and those below it, each once, with their names.
+/// Returns the buffers of a module and its submodules, each once, with their names.
 pub(super) fn buffers(object: &ObjectRef) -> Vec<(String, Py)> {
     tensors(object, AttributeKind::Buffer)
 }
@@ -51,7 +51,7 @@ fn tensors(object: &ObjectRef, kind: AttributeKind) -> Vec<(String, Py)> {
     found
 }
 
-/// An iterator of pairs of names and values.
+/// Returns an iterator of pairs of names and values.
 pub(super) fn pairs(items: Vec<(String, Py)>) -> Py {
     let pairs = items
         .into_iter()
@@ -59,7 +59,7 @@ pub(super) fn pairs(items: Vec<(String, Py)>) -> Py {
     iterator(pairs.collect())
 }
 
-/// `state_dict()`: parameters, then buffers, then what the children have; tensors under several names are there several times.
+/// Evaluates `state_dict()`: parameters, then buffers, then those of the children. Tensors with several names occur several times.
 pub(super) fn state_dict(object: &ObjectRef) -> Vec<(Py, Py)> {
     let mut found = Vec::new();
     collect(object, "", 0, &mut found);
@@ -83,10 +83,10 @@ fn collect(object: &ObjectRef, prefix: &str, depth: usize, found: &mut Vec<(Py, 
     }
 }
 
-/// `load_state_dict(state, strict)`. Gives the names of the tensors that the state misses, and those that the module does not have.
+/// Executes `load_state_dict(state, strict)`. Returns the names of missing and of unexpected tensors.
 ///
 /// # Errors
-/// As PyTorch raises, in its words.
+/// PyTorch's exception, with its message.
 pub(super) fn load(object: &ObjectRef, state: &[(Py, Py)], strict: bool) -> Result<Py, String> {
     let own = state_dict(object);
     let class = object.borrow().class.qualified.clone();
@@ -162,8 +162,7 @@ pub(super) fn load(object: &ObjectRef, state: &[(Py, Py)], strict: bool) -> Resu
     Ok(Py::Keys(Rc::new([keys(&missing), keys(&unexpected)])))
 }
 
-/// Casts the floating-point tensors of a module as `name` says: `float`, `double`, or `to` with arguments. Where they are to be changes nothing
-/// here. `None` where the arguments are others.
+/// Casts the floating-point tensors of a module by `float`, `double`, or `to` with arguments. Devices are ignored. Returns `None` for unsupported arguments.
 pub(super) fn cast(object: &ObjectRef, name: &str, arguments: &Arguments) -> Option<()> {
     let dtype = match name {
         "float" => Some(DType::Float),

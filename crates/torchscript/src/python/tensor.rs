@@ -1,8 +1,7 @@
-//! Tensors that constructors make: zeros, ranges, random weights. Elements are doubles, rounded to the dtype after each step, or pairs of
-//! doubles where the dtype is complex.
+//! Tensors in constructors: zeros, ranges, random weights. Elements are doubles, rounded to the dtype after each step, or pairs of doubles for complex dtypes.
 //!
-//! A tensor is an object with an identity, as in PyTorch: views share storage, `p.data = x` gives the object `p` another storage, and a
-//! [`HostTensor`] that is cloned is the same object.
+//! A tensor is an object with an identity, as in PyTorch. Views share a storage, `p.data = x` replaces the storage of the object `p`, and a clone of a
+//! [`HostTensor`] is the same object.
 
 use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
@@ -14,7 +13,7 @@ use num_complex::Complex64;
 
 use super::dtypes::{self, rounded, wrapped};
 
-/// Most elements of a tensor that a constructor may make.
+/// Maximum number of elements of a tensor that a constructor may create.
 pub(super) const MAX_ELEMENTS: i64 = 1 << 26;
 
 /// A tensor object.
@@ -26,7 +25,7 @@ struct TensorObject {
     requires_grad: Cell<bool>,
 }
 
-/// Elements of a storage: which ones, in which order.
+/// A view of a storage: offset, sizes and strides in elements.
 #[derive(Clone)]
 pub(super) struct View {
     pub(super) dtype: DType,
@@ -36,7 +35,7 @@ pub(super) struct View {
     pub(super) storage: Rc<RefCell<Vec<f64>>>,
 }
 
-/// How many elements a tensor of these sizes has, if it is not too large.
+/// Returns the number of elements for these sizes; `None` if it is too large.
 fn element_count(sizes: &[i64]) -> Option<i64> {
     let count = sizes
         .iter()
@@ -44,7 +43,7 @@ fn element_count(sizes: &[i64]) -> Option<i64> {
     count.filter(|&count| count <= MAX_ELEMENTS)
 }
 
-/// The strides of a contiguous tensor of these sizes.
+/// Returns the strides of a contiguous tensor of these sizes.
 fn contiguous_strides(sizes: &[i64]) -> Vec<usize> {
     let mut strides = vec![1usize; sizes.len()];
     for dim in (1..sizes.len()).rev() {
@@ -54,7 +53,7 @@ fn contiguous_strides(sizes: &[i64]) -> Vec<usize> {
 }
 
 impl View {
-    /// Where each element is stored, in the order of the tensor.
+    /// Returns the position of each element in the storage, in row-major order of the tensor.
     pub(super) fn positions(&self) -> Vec<usize> {
         let mut positions = vec![self.offset];
         for (&size, &stride) in self.sizes.iter().zip(&self.strides) {
@@ -67,7 +66,7 @@ impl View {
         positions
     }
 
-    /// How many doubles of the storage an element is.
+    /// Returns the number of doubles per element.
     fn width(&self) -> usize {
         if self.dtype.is_complex() { 2 } else { 1 }
     }
@@ -80,13 +79,12 @@ impl View {
 }
 
 impl HostTensor {
-    /// Whether constructors may make a tensor of these sizes.
+    /// Returns whether constructors may create a tensor of these sizes.
     pub(super) fn is_allowed(sizes: &[i64]) -> bool {
         element_count(sizes).is_some()
     }
 
-    /// A tensor of these elements; `None` when it would be too large, of a dtype that constructors do not make, or has elements that the
-    /// dtype does not have.
+    /// Returns a tensor of these elements; `None` if it is too large, its dtype is not supported, or an element is not representable in the dtype.
     pub(super) fn new(dtype: DType, sizes: Vec<i64>, element: impl FnMut(usize) -> f64) -> Option<HostTensor> {
         let mut element = element;
         if dtype.is_complex() {
@@ -100,7 +98,7 @@ impl HostTensor {
         Some(HostTensor::with(dtype, sizes, data))
     }
 
-    /// A tensor of these elements of a complex dtype.
+    /// Returns a tensor of these elements, of a complex dtype.
     pub(super) fn of_complex(
         dtype: DType,
         sizes: Vec<i64>,
@@ -126,7 +124,7 @@ impl HostTensor {
         })
     }
 
-    /// A new tensor object with these elements.
+    /// Returns a new tensor object with these elements.
     pub(super) fn of(view: View) -> HostTensor {
         HostTensor(Rc::new(TensorObject {
             view: RefCell::new(view),
@@ -150,12 +148,12 @@ impl HostTensor {
         self.0.view.borrow().sizes.len()
     }
 
-    /// How many elements it has.
+    /// Returns the number of elements.
     pub(super) fn len(&self) -> usize {
         element_count(&self.0.view.borrow().sizes).unwrap_or(0) as usize
     }
 
-    /// The elements in the order of the tensor; of complex ones the real parts.
+    /// Returns the elements in row-major order; the real parts for complex dtypes.
     pub(super) fn values(&self) -> Vec<f64> {
         let view = self.0.view.borrow();
         let data = view.storage.borrow();
@@ -172,7 +170,7 @@ impl HostTensor {
         view.positions().into_iter().map(element).collect()
     }
 
-    /// The elements in the order of the tensor, as complex numbers.
+    /// Returns the elements in row-major order, as complex numbers.
     pub(super) fn complex_values(&self) -> Vec<Complex64> {
         let view = self.0.view.borrow();
         let (data, width) = (view.storage.borrow(), view.width());
@@ -192,40 +190,40 @@ impl HostTensor {
         self.0.requires_grad.set(flag);
     }
 
-    /// Whether both are one object.
+    /// Returns whether both tensors are one object.
     pub(super) fn is(&self, other: &HostTensor) -> bool {
         Rc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The address of the object.
+    /// Returns the address of the object.
     pub(super) fn address(&self) -> usize {
         Rc::as_ptr(&self.0).cast::<()>() as usize
     }
 
-    /// Whether a write to one may change the other.
+    /// Returns whether both tensors share a storage, so that a write to one may change the other.
     pub(super) fn shares_storage(&self, other: &HostTensor) -> bool {
         Rc::ptr_eq(&self.0.view.borrow().storage, &other.0.view.borrow().storage)
     }
 
-    /// A new object with the same storage: `x.data`, `x.detach()`.
+    /// Returns a new object with the same storage: `x.data`, `x.detach()`.
     pub(super) fn alias(&self) -> HostTensor {
         HostTensor::of(self.0.view.borrow().clone())
     }
 
-    /// Gives the object the elements of another one, in one storage: `x.data = y`.
+    /// Makes the object a view of the storage of `from`: `x.data = y`.
     pub(super) fn set_data(&self, from: &HostTensor) {
         let view = from.0.view.borrow().clone();
         *self.0.view.borrow_mut() = view;
     }
 
-    /// A new tensor of the same sizes with `f` of each element; `None` for complex tensors.
+    /// Returns a new tensor of the same sizes with `f` applied to each element; `None` for complex tensors.
     pub(super) fn map(&self, dtype: DType, f: impl Fn(f64) -> f64) -> Option<HostTensor> {
         (!self.dtype().is_complex()).then_some(())?;
         let values = self.values();
         HostTensor::new(dtype, self.sizes(), |i| values.get(i).copied().map_or(0.0, &f))
     }
 
-    /// A copy.
+    /// Returns a copy.
     pub(super) fn copy(&self) -> Option<HostTensor> {
         match self.dtype().is_complex() {
             true => self.map_complex(|x| x),
@@ -233,7 +231,7 @@ impl HostTensor {
         }
     }
 
-    /// The tensor itself where it has this dtype already, and else a copy: `x.float()`.
+    /// Returns the tensor itself if it already has this dtype, else a copy: `x.float()`.
     pub(super) fn cast(&self, dtype: DType) -> Option<HostTensor> {
         if self.dtype() == dtype {
             return Some(self.clone());
@@ -260,8 +258,7 @@ impl HostTensor {
         self.0.view.borrow().is_contiguous()
     }
 
-    /// The same elements in other sizes, of which one may be -1; `None` for tensors that are not contiguous.
-    /// Gives the tensor other sizes in place, contiguous from its first element on. What it did not have before is zero.
+    /// Changes the sizes in place. The elements are then contiguous from the first one on; new elements are zero.
     pub(super) fn resize(&self, sizes: &[i64]) -> Option<()> {
         let count = usize::try_from(element_count(sizes)?).ok()?;
         let mut view = self.0.view.borrow_mut();
@@ -300,7 +297,7 @@ impl HostTensor {
         }))
     }
 
-    /// Gives every element a new value; `None`, and no element is changed, where the dtype does not have one of them.
+    /// Sets every element. Returns `None` and changes nothing if the dtype cannot represent a value.
     pub(super) fn fill(&self, mut element: impl FnMut(usize) -> f64) -> Option<()> {
         let view = self.0.view.borrow();
         if view.is_contiguous() && view.dtype.is_floating_point() {
@@ -328,7 +325,7 @@ impl HostTensor {
         Some(())
     }
 
-    /// Gives every element of a complex tensor a new value.
+    /// Sets every element of a complex tensor.
     pub(super) fn fill_complex(&self, mut element: impl FnMut(usize) -> Complex64) -> Option<()> {
         let view = self.0.view.borrow();
         view.dtype.is_complex().then_some(())?;
@@ -344,7 +341,7 @@ impl HostTensor {
         Some(())
     }
 
-    /// Takes the elements of `from`, broadcast.
+    /// Copies the elements of `from`, broadcast.
     pub(super) fn copy_from(&self, from: &HostTensor) -> Option<()> {
         if self.dtype().is_complex() {
             let new = from.complex_values();
@@ -362,7 +359,7 @@ impl HostTensor {
         self.fill(|i| places.get(i).and_then(|&p| new.get(p)).copied().unwrap_or(0.0))
     }
 
-    /// How many bytes the elements take, if nothing else holds them.
+    /// Returns the number of bytes of the elements; 0 if another tensor shares them.
     pub(super) fn fresh_bytes(&self) -> u64 {
         let view = self.0.view.borrow();
         match Rc::strong_count(&view.storage) {
@@ -371,7 +368,7 @@ impl HostTensor {
         }
     }
 
-    /// The constant with these elements. `storage` gives the storage that stands for the tensor's one.
+    /// Returns a constant with these elements. `storage` returns the constant's storage for the tensor's view.
     pub(super) fn constant(&self, storage: impl FnOnce(&View) -> Arc<Storage>) -> Option<TensorData> {
         let view = self.0.view.borrow();
         let strides: Shape = view.strides.iter().map(|&stride| stride as i64).collect();
@@ -384,7 +381,7 @@ impl HostTensor {
     }
 }
 
-/// A storage with the elements of the one that `view` is of.
+/// Returns a constant storage with the elements of the view's storage.
 pub(super) fn lowered_storage(view: &View) -> Arc<Storage> {
     let data = view.storage.borrow();
     let mut bytes = Vec::with_capacity(data.len() * real_of(view.dtype).size());
@@ -394,7 +391,7 @@ pub(super) fn lowered_storage(view: &View) -> Arc<Storage> {
     Arc::new(Storage::new(Arc::new(bytes), Device::CPU))
 }
 
-/// For each element of `sizes` the element of `from` that broadcasting puts there.
+/// Returns the position in `from` of each element of the sizes `sizes`, by broadcasting.
 pub(super) fn broadcast_positions(from: &[i64], sizes: &[i64]) -> Option<Vec<usize>> {
     let lead = sizes.len().checked_sub(from.len())?;
     let mut strides = vec![0usize; sizes.len()];

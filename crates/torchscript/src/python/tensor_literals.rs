@@ -11,7 +11,7 @@ use super::value::Py;
 struct Literal {
     sizes: Vec<i64>,
     data: Vec<Complex64>,
-    /// Whether there are floats, bools, integers, complex numbers.
+    /// Whether there are floats, bools, integers, complex numbers, in this order.
     kinds: [bool; 4],
 }
 
@@ -68,7 +68,7 @@ impl Literal {
     }
 }
 
-/// The tensor with the elements of nested lists of numbers.
+/// Returns a tensor with the elements of nested lists of numbers.
 pub(super) fn literal(value: &Py, dtype: Option<DType>) -> Option<HostTensor> {
     let literal = Literal::of(value)?;
     let found = literal.dtype();
@@ -91,7 +91,7 @@ pub(super) fn literal(value: &Py, dtype: Option<DType>) -> Option<HostTensor> {
     })
 }
 
-/// What PyTorch says of a number that `torch.tensor(value, dtype)` cannot hold.
+/// Returns PyTorch's message about a number that `torch.tensor(value, dtype)` cannot represent.
 pub(super) fn literal_error(value: &Py, dtype: DType) -> Option<String> {
     let literal = Literal::of(value)?;
     if literal.kinds[3] && !dtype.is_complex() {

@@ -236,7 +236,7 @@ impl Maker<'_> {
     }
 }
 
-/// The dtype that a method casts to: `x.half()`.
+/// Returns the target dtype of a cast method, such as `x.half()`.
 pub(super) fn cast_by_name(name: &str) -> Option<DType> {
     Some(match name {
         "float" => DType::Float,
@@ -255,7 +255,7 @@ pub(super) fn cast_by_name(name: &str) -> Option<DType> {
     })
 }
 
-/// An element as a number of Python.
+/// Returns an element as a Python number.
 fn element(dtype: DType, x: f64) -> Py {
     match dtype {
         DType::Bool => Py::Bool(x != 0.0),
@@ -271,8 +271,7 @@ fn nested(sizes: &[i64], values: &mut dyn Iterator<Item = Py>) -> Py {
     }
 }
 
-/// The dtype that the arguments of `to` ask for, if any. Where the tensor is to be changes nothing: everything is on the processor.
-/// `None` for arguments that mean something else.
+/// Returns the dtype among the arguments of `to`, if any. Devices are ignored, because all tensors are on the CPU. `None` for unsupported arguments.
 pub(super) fn cast_of(arguments: &Arguments) -> Option<Option<DType>> {
     let mut dtype = None;
     let keywords = arguments.keywords().iter().map(|(name, value)| (name.as_str(), value));

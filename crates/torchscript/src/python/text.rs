@@ -1,11 +1,11 @@
-//! Text: `str`, `repr`, format specifications, `%`. `None` stands for what only Python knows.
+//! Text: `str`, `repr`, format specifications, `%`. `None` means that only Python can compute the result.
 
 use super::value::{Py, dtype_of};
 
-/// Deepest nesting of lists that is written.
+/// Maximum nesting of lists that are formatted.
 const MAX_NESTING: usize = 64;
 
-/// As `repr` has it.
+/// Returns the text of a float as in `repr`.
 pub(super) fn float_text(x: f64) -> String {
     if x.is_nan() {
         return "nan".into();
@@ -49,7 +49,7 @@ fn quoted(text: &str) -> Option<String> {
 }
 
 impl Py {
-    /// `str(value)`
+    /// Returns `str(value)`.
     pub(super) fn text(&self) -> Option<String> {
         match self {
             Py::Str(s) => Some(s.to_string()),
@@ -58,7 +58,7 @@ impl Py {
         }
     }
 
-    /// `repr(value)`
+    /// Returns `repr(value)`.
     pub(super) fn repr(&self) -> Option<String> {
         self.repr_at(0)
     }
@@ -94,7 +94,7 @@ impl Py {
         })
     }
 
-    /// `format(value, spec)`
+    /// Returns `format(value, spec)`.
     pub(super) fn formatted(&self, spec: &str) -> Option<String> {
         if spec.is_empty() {
             return self.text();
@@ -103,7 +103,7 @@ impl Py {
     }
 }
 
-/// `[[fill]align][sign][0][width][,][.precision][type]`
+/// A format specification: `[[fill]align][sign][0][width][,][.precision][type]`.
 struct Spec {
     fill: char,
     align: Option<char>,
@@ -233,7 +233,7 @@ fn with_commas(digits: &str) -> Option<String> {
     (!rest.contains('e')).then(|| out + rest)
 }
 
-/// `text.format(*positional, **keywords)`
+/// Returns `text.format(*positional, **keywords)`.
 pub(super) fn format_fields(text: &str, positional: &[Py], keywords: &[(String, Py)]) -> Option<String> {
     let (mut out, mut next) = (String::new(), 0);
     let mut rest = text;
@@ -267,7 +267,7 @@ pub(super) fn format_fields(text: &str, positional: &[Py], keywords: &[(String, 
     Some(out)
 }
 
-/// The value as `!r` and `!s` have it.
+/// Returns the value after a conversion `!r` or `!s`.
 pub(super) fn converted(value: &Py, conversion: &str) -> Option<Py> {
     Some(match conversion {
         "" => value.clone(),
@@ -277,7 +277,7 @@ pub(super) fn converted(value: &Py, conversion: &str) -> Option<Py> {
     })
 }
 
-/// `text % values`
+/// Returns `text % values`.
 pub(super) fn percent(text: &str, values: &Py) -> Option<String> {
     let values = match values {
         Py::Tuple(items) => items.to_vec(),

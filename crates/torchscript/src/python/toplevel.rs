@@ -1,6 +1,7 @@
-//! The statements at the top level of a source text. They run once, in order, into globals that functions and classes share.
+//! The statements at the top level of a source text. They run once, in order.
 //!
-//! A statement that cannot be run does not stop the rest: what it would have assigned, and what it may have changed, is refused where it is used.
+//! A statement that cannot be run does not stop the run. Variables that it would have assigned, and values that it may have changed, are errors where they are
+//! used.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -38,7 +39,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// Goes on behind a statement: refuses what it was for when it cannot be run.
+    /// Continues after a statement. If it could not be run, its targets become unknown.
     fn settle(&mut self, scope: &Scope, statement: &Stmt, done: Result<()>) -> Result<()> {
         match done {
             Ok(()) => Ok(()),
@@ -102,7 +103,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Binds what an import brings in.
+    /// Binds the names of an import.
     pub(super) fn import(&mut self, scope: &mut Scope, statement: &Stmt) -> Result<()> {
         let file = Arc::clone(&scope.file);
         for (name, path) in crate::source::imports(std::slice::from_ref(statement)) {
@@ -115,7 +116,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// Binds a function, and its defaults.
+    /// Binds a function, and evaluates its defaults.
     pub(super) fn define(&mut self, scope: &mut Scope, def: &StmtFunctionDef) -> Result<()> {
         let file = Arc::clone(&scope.file);
         let Some(statement) = file.number_of(def) else {
@@ -140,7 +141,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// Binds a class, with the values that its body assigns and the defaults of its methods.
+    /// Binds a class, and evaluates the assignments in its body and the defaults of its methods.
     pub(super) fn define_class(&mut self, scope: &mut Scope, def: &StmtClassDef) -> Result<()> {
         let file = Arc::clone(&scope.file);
         let class = file.number_of(def).and_then(|statement| class_at(&file, statement));
@@ -187,7 +188,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// Notes what the bases of a class are, and whether it is known if the class is one of modules.
+    /// Records the bases of a class, and whether it is known if the class is a class of modules.
     fn bind_bases(&mut self, scope: &mut Scope, def: &StmtClassDef, class: &ClassRef) -> Result<()> {
         let file = Arc::clone(&scope.file);
         let mut has_module = false;
@@ -265,7 +266,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// The value of an expression, or why it cannot be known.
+    /// Returns the value of an expression, or the reason why it is unknown.
     fn known(&mut self, scope: &mut Scope, expr: &Expr) -> Result<Known> {
         match self.expr(scope, expr) {
             Ok(value) => Ok(Ok(value)),
@@ -274,7 +275,7 @@ impl Maker<'_> {
         }
     }
 
-    /// What the globals are to code that is compiled.
+    /// Returns the meanings of the globals in compiled code.
     pub(super) fn top_names(&mut self, file: &SourceFile) -> HashMap<String, TopName> {
         let mut names = HashMap::new();
         let mut aliases = HashMap::new();
@@ -318,7 +319,7 @@ impl Maker<'_> {
         names
     }
 
-    /// The globals that are constants, for code that Python would run while it is traced.
+    /// Returns the globals that are constants, for code that is compiled with Python's rules.
     pub(super) fn top_constants(&self) -> HashMap<String, Constant> {
         if self.names.definitions().traces.functions.is_empty() && !self.has_traces {
             return HashMap::new();
@@ -330,7 +331,7 @@ impl Maker<'_> {
         known.collect()
     }
 
-    /// The values that defaults and class bodies have, for code that is compiled.
+    /// Returns the values of defaults and of assignments in class bodies, for compiled code.
     pub(super) fn bound(&self) -> HashMap<ruff_text_size::TextRange, Bound> {
         let bound = self.globals.bound.iter();
         let bound = bound.filter_map(|(place, known)| {
@@ -347,7 +348,7 @@ impl Maker<'_> {
     }
 }
 
-/// Whether a statement imports what this compiler does not bring along.
+/// Returns whether a statement imports a module that is not supported here.
 fn is_unknown_import(statement: &Stmt) -> bool {
     crate::source::imports(std::slice::from_ref(statement))
         .values()
@@ -357,13 +358,13 @@ fn is_unknown_import(statement: &Stmt) -> bool {
         })
 }
 
-/// The name of the module that the file would be to Python.
+/// Returns the name that the file has as a Python module.
 fn module_name(file: &str) -> String {
     let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
     name.strip_suffix(".py").unwrap_or(name).to_owned()
 }
 
-/// Whether two defaults are one to all that uses them.
+/// Returns whether two defaults are indistinguishable to their users.
 fn is_same_default(a: &Py, b: &Py) -> bool {
     match (a, b) {
         (Py::None, Py::None) => true,

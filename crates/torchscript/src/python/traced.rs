@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::names::TracedFunction;
 use crate::source::SourceFile;
 
-/// Arguments that change nothing here: the trace is not made a second time.
+/// Arguments without an effect here, because the trace is not checked by tracing again.
 const IGNORED: &[&str] = &[
     "optimize",
     "check_trace",
@@ -24,7 +24,7 @@ const IGNORED: &[&str] = &[
 ];
 
 impl Maker<'_> {
-    /// `torch.jit.trace(...)`; `None` where it is called in a way that only Python knows.
+    /// Evaluates `torch.jit.trace(...)`; returns `None` for arguments that are not supported.
     pub(super) fn trace(
         &mut self,
         file: &Arc<SourceFile>,
@@ -84,7 +84,7 @@ impl Maker<'_> {
         }
     }
 
-    /// `torch.jit.trace_module(...)`
+    /// Evaluates `torch.jit.trace_module(...)`.
     pub(super) fn trace_module(
         &mut self,
         file: &Arc<SourceFile>,
@@ -109,7 +109,7 @@ impl Maker<'_> {
         self.trace_object(file, &object, methods, strict, call).map(Some)
     }
 
-    /// Whether a trace is strict, if all other arguments change nothing.
+    /// Returns whether a trace is strict; `None` if another argument has an effect that is not supported.
     fn trace_flags(&self, arguments: &Arguments) -> Option<bool> {
         for name in IGNORED {
             arguments.named(name);
@@ -125,7 +125,7 @@ impl Maker<'_> {
         }
     }
 
-    /// The example inputs as constants, in the order of the parameters.
+    /// Returns the example inputs as constants, in the order of the parameters.
     fn inputs_of(&self, inputs: Option<&Py>, keywords: Option<(&Py, &FunctionRef)>) -> Option<Vec<Constant>> {
         let items = match (inputs, keywords) {
             (Some(Py::None) | None, Some((Py::Dict(named), function))) => {
@@ -180,7 +180,7 @@ impl Maker<'_> {
         }
     }
 
-    /// A copy of a module whose methods are traced.
+    /// Returns a copy of a module with traced methods.
     fn trace_object(
         &mut self,
         file: &Arc<SourceFile>,
@@ -210,7 +210,7 @@ impl Maker<'_> {
     }
 }
 
-/// Marks the copies within a traced module: those of modules that were not compiled before.
+/// Marks the submodules in a traced copy that were not compiled before.
 fn mark(copy: &Rc<RefCell<super::value::PyObject>>, original: &ObjectRef) {
     if Rc::ptr_eq(copy, original) {
         return;

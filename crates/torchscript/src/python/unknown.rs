@@ -1,4 +1,4 @@
-//! Values that only Python has: what is known of them is at most their class. They are errors where compiled code uses them.
+//! Values that exist only in Python. At most their class is known. Their use in compiled code is an error.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::mentions::Mentions;
 use super::value::Py;
 use crate::error::{LoadError, Result, SourceError};
 
-/// Classes of exceptions that Python has by itself.
+/// Python's built-in exception classes.
 const EXCEPTIONS: &[&str] = &[
     "ArithmeticError",
     "AssertionError",
@@ -35,7 +35,7 @@ const EXCEPTIONS: &[&str] = &[
     "ZeroDivisionError",
 ];
 
-/// Functions of `numpy` that give arrays.
+/// Functions of `numpy` that return arrays.
 const ARRAYS: &[&str] = &[
     "arange",
     "array",
@@ -57,7 +57,7 @@ const ARRAYS: &[&str] = &[
     "random.normal",
 ];
 
-/// What Python calls the class of the result of a function, where that is always the same one.
+/// Returns Python's name for the class of a function's result, if it is always the same.
 fn class_of_result(path: &str) -> Option<&'static str> {
     if let Some(name) = path.strip_prefix("numpy.") {
         return ARRAYS.contains(&name).then_some("numpy.ndarray");
@@ -100,7 +100,7 @@ fn class_of_result(path: &str) -> Option<&'static str> {
     })
 }
 
-/// The value of a call of which no more than its class is known.
+/// Returns the result of a call of which only the class is known.
 pub(super) fn opaque_result(path: &str, arguments: &Arguments) -> Option<Py> {
     let class = class_of_result(path)?;
     arguments.positional();
@@ -108,14 +108,15 @@ pub(super) fn opaque_result(path: &str, arguments: &Arguments) -> Option<Py> {
     Some(Py::Opaque(class))
 }
 
-/// Whether an error is about something that would need Python, which no program raises.
+/// Returns whether an error is about an expression that only Python can evaluate, as opposed to an exception of the
+/// program.
 pub(super) fn is_beyond(error: &SourceError) -> bool {
     error.diagnostic.code == "construct" && error.diagnostic.message.ends_with(BEYOND)
 }
 
 impl Maker<'_> {
-    /// The value that a statement of a function assigns to variables or attributes. Where only Python can evaluate it and evaluating it changes
-    /// nothing, the value is unknown, which is an error where it is used.
+    /// Returns the value that a statement assigns to variables or attributes. If only Python can evaluate the expression and it has no side effects, the value
+    /// is unknown; its use is an error.
     pub(super) fn assigned(&mut self, scope: &mut Scope, targets: &[Expr], expr: &Expr) -> Result<Py> {
         let error = match self.expr(scope, expr) {
             Err(LoadError::Source(error)) if is_beyond(&error) => error,
@@ -131,7 +132,7 @@ impl Maker<'_> {
         Ok(Py::Unknown(Rc::new(*error)))
     }
 
-    /// Whether evaluating an expression changes nothing, and gives no module.
+    /// Returns whether evaluating an expression has no side effects and does not return a module.
     fn is_only_unknown(&mut self, scope: &Scope, expr: &Expr) -> Result<bool> {
         let file = Arc::clone(&scope.file);
         let mut mentions = Mentions::of_expr(expr);

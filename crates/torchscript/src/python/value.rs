@@ -1,4 +1,4 @@
-//! The values of Python that constructors compute with.
+//! The Python values in constructors.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -26,11 +26,11 @@ pub(super) enum Py {
     Str(Rc<str>),
     List(Rc<RefCell<Vec<Py>>>),
     Tuple(Rc<[Py]>),
-    /// `torch.Size`: a tuple with another text.
+    /// `torch.Size`: a tuple with another `repr`.
     Size(Rc<[Py]>),
     /// A tuple with named fields.
     Named(Rc<Named>),
-    /// A class of such tuples that no class statement defines.
+    /// A class of NamedTuples without a class statement.
     NamedClass(Rc<NamedClass>),
     Dict(Rc<RefCell<Vec<(Py, Py)>>>),
     /// The elements of a set, and whether it is a `frozenset`.
@@ -42,58 +42,58 @@ pub(super) enum Py {
     /// A tensor that a module registers as a parameter.
     Parameter(HostTensor),
     Object(ObjectRef),
-    /// An object of a class of the text that is no module.
+    /// An object of a class of the text other than a module.
     Instance(ObjectRef),
-    /// `torch.jit.Attribute`: a value, and the type that it is to have.
+    /// `torch.jit.Attribute`: a value and its TorchScript type.
     Typed(Box<Py>, TypeId),
-    /// A function that `torch.jit.trace` made, by its number.
+    /// A function that `torch.jit.trace` created, by its number.
     Traced(usize),
     Class(ClassRef),
     Function(FunctionRef),
     /// A member of an enumeration.
     Member(TypeId, Box<Constant>),
-    /// What can be gone through once; `None` afterwards.
+    /// An iterator; `None` after it has been consumed.
     Iterator(Rc<RefCell<Option<VecDeque<Py>>>>),
     /// The result of `load_state_dict`: missing and unexpected keys.
     Keys(Rc<[Py; 2]>),
-    /// The handle of a hook of a module.
+    /// The handle of a registered hook.
     Handle(ObjectRef, Rc<()>),
-    /// Something of which nothing is known but that it is there, and what Python calls its class.
+    /// A value of which only the Python class is known.
     Opaque(&'static str),
-    /// Something that only Python can evaluate, with the reason.
+    /// A value that only Python can evaluate, with the reason.
     Unknown(Rc<SourceError>),
     /// A method of a value, by name.
     Method(Box<Py>, Rc<str>),
     /// `super()` of an object in a method of a class.
     Super(ObjectRef, ClassRef),
-    /// Something of `torch`, `math` or Python, by its dotted name.
+    /// An object of `torch`, `math` or Python, by its dotted name.
     Path(Rc<str>),
 }
 
 pub(super) type ObjectRef = Rc<RefCell<PyObject>>;
 
-/// A module that has been made, or an object of another class.
+/// A module, or an object of another class.
 pub(super) struct PyObject {
     pub(super) class: ClassRef,
     pub(super) attributes: IndexMap<String, Attribute>,
-    /// Buffers that are no part of the state.
+    /// Non-persistent buffers.
     pub(super) transient: Vec<String>,
-    /// Functions that calls of the module are to go through.
+    /// Registered hooks.
     pub(super) hooks: Vec<Hook>,
-    /// The module that `torch.jit.script` made this one of.
+    /// The original module from which `torch.jit.script` made this one.
     pub(super) scripted: Option<ObjectRef>,
-    /// The mode that the text has set, by `train()`, `eval()` or an assignment to `training`: whether it is training mode.
+    /// Whether the text has set training mode (by `train()`, `eval()` or an assignment to `training`); `None` if it has set no mode.
     pub(super) mode: Option<bool>,
-    /// The methods that `torch.jit.trace` has recorded, of the module that it made.
+    /// The methods that `torch.jit.trace` has recorded, for a module that it returned.
     pub(super) traced: Vec<TracedMethod>,
-    /// Whether the module was in training mode when it was traced; `None` for others.
+    /// Whether the module was in training mode when it was traced; `None` for modules that were not.
     pub(super) trained_when_traced: Option<bool>,
     /// Whether `nn.Module.__init__` has been called.
     pub(super) is_ready: bool,
 }
 
 impl PyObject {
-    /// A module without attributes.
+    /// Returns a module without attributes.
     pub(super) fn new(class: ClassRef) -> PyObject {
         let mut object = PyObject {
             class,
@@ -117,7 +117,7 @@ impl PyObject {
 pub(super) struct Hook {
     pub(super) is_before: bool,
     pub(super) function: FunctionRef,
-    /// What tells it from others.
+    /// The identity of the registration.
     pub(super) identity: Rc<()>,
 }
 
@@ -128,7 +128,7 @@ pub(super) struct Attribute {
 }
 
 impl ClassRef {
-    /// The method `name` that the class itself has: the last one of that name.
+    /// Returns the method `name` of the class itself: the last definition of that name.
     pub(super) fn method(&self, name: &str) -> Option<FunctionRef> {
         let index = self
             .def()?
@@ -145,20 +145,20 @@ impl ClassRef {
     }
 }
 
-/// A function or method: where it stands.
+/// A reference to a function or method in the source.
 #[derive(Clone)]
 pub(super) struct FunctionRef {
     pub(super) file: Arc<SourceFile>,
     pub(super) statement: usize,
     pub(super) method: Option<usize>,
-    /// The class that the method is of.
+    /// The class of the method.
     pub(super) class: Option<Rc<ClassRef>>,
-    /// Whether `torch.jit.script` has compiled it.
+    /// Whether `torch.jit.script` has compiled the function.
     pub(super) scripted: bool,
 }
 
 impl FunctionRef {
-    /// Whether it is a method that takes its object as first argument.
+    /// Returns whether the function is a method whose first argument is the object.
     pub(super) fn is_method(&self) -> bool {
         let is_static = |def: &StmtFunctionDef| {
             let names = def.decorator_list.iter().filter_map(|d| d.expression.as_name_expr());
@@ -193,7 +193,7 @@ impl Py {
         Py::Tuple(items.into())
     }
 
-    /// The value with a tuple for sizes.
+    /// Returns the value, with a `torch.Size` converted to a tuple.
     pub(super) fn plain(&self) -> Py {
         match self {
             Py::Size(items) => Py::Tuple(Rc::clone(items)),
@@ -202,12 +202,12 @@ impl Py {
         }
     }
 
-    /// `torch.Size(sizes)`
+    /// Returns `torch.Size(sizes)`.
     pub(super) fn size(sizes: impl IntoIterator<Item = i64>) -> Py {
         Py::Size(sizes.into_iter().map(Py::Int).collect())
     }
 
-    /// What Python calls its type.
+    /// Returns Python's name of its type.
     pub(super) fn type_name(&self) -> &'static str {
         match self {
             Py::None => "NoneType",
@@ -254,7 +254,7 @@ impl Py {
         }
     }
 
-    /// The elements of a list or tuple, or the keys of a dictionary. An iterator is empty afterwards.
+    /// Returns the elements of a list or tuple, or the keys of a dictionary. An iterator is empty afterwards.
     pub(super) fn items(&self) -> Option<Vec<Py>> {
         Some(match self {
             Py::List(items) => items.borrow().clone(),
@@ -270,7 +270,7 @@ impl Py {
         })
     }
 
-    /// Integers of a list or tuple, or of one number.
+    /// Returns the integers of a list or tuple, or a single integer as a list.
     pub(super) fn ints(&self) -> Option<Vec<i64>> {
         match self.as_int() {
             Some(one) => Some(vec![one]),
@@ -283,7 +283,7 @@ impl Py {
         }
     }
 
-    /// How many elements an operation on the value may have to go through.
+    /// Returns the number of elements that an operation on the value may have to visit.
     pub(super) fn weight(&self) -> u64 {
         let length = match self {
             Py::Str(text) => text.len(),
@@ -298,7 +298,7 @@ impl Py {
         length as u64
     }
 
-    /// How many bytes a list, string or dictionary takes that nothing else holds, without what it refers to.
+    /// Returns the size in bytes of an unshared list, string or dictionary, without the values that it refers to.
     pub(super) fn fresh_bytes(&self) -> u64 {
         let bytes = match self {
             Py::Str(text) if Rc::strong_count(text) == 1 => text.len(),
@@ -315,7 +315,7 @@ impl Py {
 pub(super) struct NamedClass {
     pub(super) name: Rc<str>,
     pub(super) fields: Vec<Rc<str>>,
-    /// The values of the last fields, where nothing is given for them.
+    /// The default values of the last fields.
     pub(super) defaults: Vec<(Rc<str>, Py)>,
     /// The class statement, for its methods.
     pub(super) class: Option<ClassRef>,
@@ -328,7 +328,7 @@ pub(super) struct Named {
 }
 
 impl NamedClass {
-    /// `P._fields`
+    /// Returns `P._fields`.
     pub(super) fn field_names(&self) -> Py {
         Py::tuple(self.fields.iter().map(|field| Py::Str(Rc::clone(field))).collect())
     }
@@ -343,20 +343,20 @@ impl NamedClass {
 }
 
 impl Named {
-    /// The value of the field `name`.
+    /// Returns the value of the field `name`.
     pub(super) fn field(&self, name: &str) -> Option<Py> {
         let at = self.class.fields.iter().position(|field| &**field == name)?;
         self.items.get(at).cloned()
     }
 
-    /// `repr(value)`, with the texts of the fields.
+    /// Returns `repr(value)`, built from the texts of the fields.
     pub(super) fn text(&self, items: &[String]) -> String {
         let field = |(name, item): (&Rc<str>, &String)| format!("{name}={item}");
         let fields: Vec<String> = self.class.fields.iter().zip(items).map(field).collect();
         format!("{}({})", self.class.name, fields.join(", "))
     }
 
-    /// A tuple of the same class.
+    /// Returns a NamedTuple of the same class with other items.
     pub(super) fn with(&self, items: Vec<Py>) -> Py {
         Py::Named(Rc::new(Named {
             class: Rc::clone(&self.class),
@@ -365,7 +365,7 @@ impl Named {
     }
 }
 
-/// How a method of a module was traced.
+/// A traced method of a module, and how it was traced.
 #[derive(Clone)]
 pub(super) struct TracedMethod {
     pub(super) name: Rc<str>,
@@ -374,7 +374,7 @@ pub(super) struct TracedMethod {
     pub(super) error: Box<SourceError>,
 }
 
-/// Sets whether the module itself is trained.
+/// Sets whether the module itself is in training mode.
 pub(super) fn set_mode(object: &mut PyObject, training: bool) {
     let training = Attribute {
         value: Py::Bool(training),
@@ -383,7 +383,7 @@ pub(super) fn set_mode(object: &mut PyObject, training: bool) {
     object.attributes.insert("training".to_owned(), training);
 }
 
-/// An iterator that can be gone through once.
+/// Returns an iterator over `items`.
 pub(super) fn iterator(items: Vec<Py>) -> Py {
     Py::Iterator(Rc::new(RefCell::new(Some(items.into()))))
 }
@@ -403,7 +403,7 @@ pub(super) fn insert(items: &mut Vec<(Py, Py)>, key: Py, value: Py) {
     }
 }
 
-/// Whether both are the same definition.
+/// Returns whether both references are to the same definition.
 pub(super) fn same_function(a: &FunctionRef, b: &FunctionRef) -> bool {
     Arc::ptr_eq(&a.file, &b.file) && a.statement == b.statement && a.method == b.method
 }

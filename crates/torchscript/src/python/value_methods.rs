@@ -30,7 +30,7 @@ const STR: &[&str] = &[
     "upper",
 ];
 
-/// Whether constructors may call the method `name` of a list, tuple, dictionary or string.
+/// Returns whether constructors may call the method `name` of a list, tuple, dictionary or string.
 pub(super) fn is_known(value: &Py, name: &str) -> bool {
     match value {
         Py::List(_) => LIST.contains(&name),
@@ -42,7 +42,7 @@ pub(super) fn is_known(value: &Py, name: &str) -> bool {
 }
 
 impl Maker<'_> {
-    /// A method of a list, string, dictionary or tensor.
+    /// Calls a method of a list, string, dictionary or tensor.
     pub(super) fn value_method(
         &mut self,
         file: &Arc<SourceFile>,
@@ -254,7 +254,7 @@ impl Maker<'_> {
         })
     }
 
-    /// The result of a call; an error where it cannot be made, or where nothing has read one of the arguments.
+    /// Returns the result of a call; an error if the call is not supported, or an argument has not been read.
     pub(super) fn finish(
         &self,
         file: &SourceFile,

@@ -1,4 +1,4 @@
-//! Signatures in comments: `# type: (Tensor, int) -> Tensor`, as PEP 484 has them for Python 2.
+//! Signatures in comments, as in PEP 484 for Python 2: `# type: (Tensor, int) -> Tensor`.
 
 use ruff_python_ast::StmtFunctionDef;
 use ruff_text_size::{Ranged, TextSize};
@@ -6,15 +6,15 @@ use ruff_text_size::{Ranged, TextSize};
 use super::file::SourceFile;
 use crate::error::Result;
 
-/// The types that comments give a function.
+/// The types in the signature comments of a function.
 pub(crate) struct Comments {
-    /// One a parameter, `self` not counted.
+    /// One type per parameter, without `self`.
     pub(crate) parameters: Vec<String>,
-    /// What it returns.
+    /// The return type.
     pub(crate) returns: String,
 }
 
-/// The types that comments between the head of `def` and its body give, if there are any.
+/// Returns the types in comments between the head of `def` and its body, if there are any.
 pub(crate) fn signature(file: &SourceFile, def: &StmtFunctionDef) -> Result<Option<Comments>> {
     let start = def.parameters.start();
     let end = def.body.first().map_or(def.end(), Ranged::start);
@@ -68,7 +68,7 @@ fn text_between(file: &SourceFile, start: TextSize, end: TextSize) -> &str {
     file.text.get(start.to_usize()..end.to_usize()).unwrap_or_default()
 }
 
-/// The parts of a list at its outermost commas.
+/// Splits a list at its outermost commas.
 fn split_top_level(list: &str) -> Vec<String> {
     let mut parts = Vec::new();
     let (mut depth, mut begin) = (0usize, 0usize);

@@ -1,4 +1,4 @@
-//! What decorators say about a function or class.
+//! Decorators of functions and classes.
 
 use ruff_python_ast::{Decorator, Expr, Stmt, StmtClassDef, StmtFunctionDef};
 
@@ -6,16 +6,16 @@ use super::expression::dotted;
 use super::file::SourceFile;
 use crate::error::Result;
 
-/// What the decorators of a function make of it.
+/// The effect of a function's decorators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Marker {
-    /// Nothing else than it was.
+    /// No effect.
     Plain,
-    /// `@torch.jit.export`: a method that is compiled although nothing calls it.
+    /// `@torch.jit.export`: a method that is compiled even if nothing calls it.
     Export,
-    /// `@torch.jit.unused`, `@torch.jit.ignore(drop=True)`: its body is Python, and code that calls it raises.
+    /// `@torch.jit.unused`, `@torch.jit.ignore(drop=True)`: the body is not compiled, and a call raises.
     Unused,
-    /// `@torch.jit.ignore`: its body is Python, too, and raises when it is called.
+    /// `@torch.jit.ignore`: the body is not compiled, and a call raises. Such calls cannot be exported.
     Ignored,
     /// `@torch.jit._overload`: a signature without a body.
     Overload,
@@ -27,7 +27,7 @@ pub(crate) enum Marker {
     Setter(String),
 }
 
-/// The decorator's name with imports resolved, without its arguments.
+/// Returns the decorator's name with imports resolved, without its arguments.
 fn name(file: &SourceFile, decorator: &Decorator) -> String {
     let expr = match &decorator.expression {
         Expr::Call(call) => &*call.func,
@@ -36,7 +36,7 @@ fn name(file: &SourceFile, decorator: &Decorator) -> String {
     file.expand(&dotted(expr).unwrap_or_default())
 }
 
-/// What the decorators of `def` make of it.
+/// Returns the effect of the decorators of `def`.
 pub(crate) fn marker(file: &SourceFile, def: &StmtFunctionDef) -> Result<Marker> {
     let mut marker = Marker::Plain;
     for decorator in &def.decorator_list {
@@ -66,7 +66,7 @@ pub(crate) fn marker(file: &SourceFile, def: &StmtFunctionDef) -> Result<Marker>
     Ok(marker)
 }
 
-/// Whether a function or class is compiled where it is defined: a mistake in it is one of the text.
+/// Returns whether a function or class is compiled at its definition, so that an error in it is an error of the text.
 pub(crate) fn is_scripted_statement(file: &SourceFile, statement: &Stmt) -> bool {
     match statement {
         Stmt::FunctionDef(def) => is_scripted(file, &def.decorator_list),
@@ -75,27 +75,27 @@ pub(crate) fn is_scripted_statement(file: &SourceFile, statement: &Stmt) -> bool
     }
 }
 
-/// Whether one of the decorators is `@torch.jit.script`.
+/// Returns whether one of the decorators is `@torch.jit.script`.
 pub(crate) fn is_scripted(file: &SourceFile, decorators: &[Decorator]) -> bool {
     decorators
         .iter()
         .any(|decorator| name(file, decorator) == "torch.jit.script")
 }
 
-/// Whether a function is compiled where it is called, also by what is traced.
+/// Returns whether a function is compiled when it is called, also from traced code.
 pub(crate) fn is_compiled(file: &SourceFile, def: &StmtFunctionDef) -> bool {
     let compiled = ["torch.jit.script", "torch.jit.script_if_tracing"];
     let mut decorators = def.decorator_list.iter();
     decorators.any(|decorator| compiled.contains(&name(file, decorator).as_str()))
 }
 
-/// Whether a method of a class that derives from `torch.jit.ScriptModule` is one of those that are compiled.
+/// Returns whether a method of a class that derives from `torch.jit.ScriptModule` is marked for compilation.
 pub(crate) fn is_script_method(file: &SourceFile, def: &StmtFunctionDef) -> bool {
     let mut decorators = def.decorator_list.iter();
     decorators.any(|decorator| name(file, decorator) == "torch.jit.script_method")
 }
 
-/// Whether a property is left to Python, by `@torch.jit.unused` or `@torch.jit.ignore`: code does not know it.
+/// Returns whether a property is excluded from compilation by `@torch.jit.unused` or `@torch.jit.ignore`.
 pub(crate) fn is_left_property(file: &SourceFile, def: &StmtFunctionDef) -> bool {
     let names: Vec<String> = def
         .decorator_list
@@ -106,15 +106,15 @@ pub(crate) fn is_left_property(file: &SourceFile, def: &StmtFunctionDef) -> bool
     names.iter().any(|name| name == "property") && names.iter().any(is_left)
 }
 
-/// Whether `def` is the signature of an overload, which binds no name.
+/// Returns whether `def` is the signature of an overload, which binds no name.
 ///
 /// # Errors
-/// When a decorator of the function would have to be run.
+/// When the function has an unknown decorator, which would have to be run.
 pub(crate) fn marker_of(file: &SourceFile, def: &StmtFunctionDef) -> Result<bool> {
     Ok(marker(file, def)? == Marker::Overload)
 }
 
-/// Whether a decorator of a class leaves it as it is, or is known here.
+/// Returns whether a decorator of a class is known or has no effect.
 pub(crate) fn is_plain_decorator(file: &SourceFile, decorator: &Decorator) -> bool {
     let name = name(file, decorator);
     let plain = [
@@ -130,7 +130,7 @@ pub(crate) fn is_plain_decorator(file: &SourceFile, decorator: &Decorator) -> bo
     plain.contains(&name.rsplit('.').next().unwrap_or_default())
 }
 
-/// Whether the decorator is called with `keyword=True`.
+/// Returns whether the decorator is called with `keyword=True`.
 fn is_flagged(decorator: &Decorator, keyword: &str) -> bool {
     let value = decorator
         .expression
@@ -140,14 +140,14 @@ fn is_flagged(decorator: &Decorator, keyword: &str) -> bool {
     value.is_some_and(|literal| literal.value)
 }
 
-/// Whether a class has the decorator `wanted`, by its last name.
+/// Returns whether a class has a decorator whose last name is `wanted`.
 pub(crate) fn has(file: &SourceFile, def: &StmtClassDef, wanted: &str) -> bool {
     def.decorator_list
         .iter()
         .any(|decorator| name(file, decorator).rsplit('.').next() == Some(wanted))
 }
 
-/// Whether the decorator `wanted` of a class has the argument `keyword=True`.
+/// Returns whether the decorator `wanted` of a class has the argument `keyword=True`; `None` without that decorator.
 pub(crate) fn has_flag(file: &SourceFile, def: &StmtClassDef, wanted: &str, keyword: &str) -> Option<bool> {
     let decorator = def
         .decorator_list

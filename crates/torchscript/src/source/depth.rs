@@ -1,13 +1,14 @@
-//! The depth of nesting of source text, found before the parser recurses into it.
+//! Check of the nesting depth of source text before parsing, because the parser is recursive.
 
 use frazil_ir::nesting::MAX_NESTING;
 
-/// Deepest nesting of brackets, and of indented blocks, that is read: source writes types and values inside of expressions, and methods inside of classes.
-/// What results is nested [`MAX_NESTING`] levels deep at most.
+/// Maximum nesting of brackets and indented blocks. Source nests types and values inside expressions, and methods inside classes. The resulting values are
+/// nested at most [`MAX_NESTING`] levels deep.
 pub(crate) const MAX_DEPTH: usize = 2 * MAX_NESTING;
 
-/// The byte at which brackets or blocks nest too deeply, before the parser would recurse into them. Strings are not told from code, which
-/// errs on the side of refusal only for strings with thousands of unmatched brackets.
+/// Returns the byte offset at which brackets or blocks are nested too deeply.
+///
+/// Strings are treated like code. This can only refuse too much, for strings with thousands of unmatched brackets.
 pub(crate) fn too_deep(text: &str, levels: usize) -> Option<usize> {
     let mut brackets = 0usize;
     let mut indents: Vec<usize> = Vec::new();
@@ -47,7 +48,7 @@ pub(crate) fn too_deep(text: &str, levels: usize) -> Option<usize> {
     None
 }
 
-/// Whether the byte at `at` ends one of the operators that are words.
+/// Returns whether a word operator, such as `not`, ends at byte `at`.
 fn ends_operator(text: &[u8], at: usize) -> bool {
     let is_word = |at: Option<usize>| {
         let byte = at.and_then(|at| text.get(at));

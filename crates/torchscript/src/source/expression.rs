@@ -1,10 +1,10 @@
-//! Expressions whose meaning the text alone gives: dotted names and literals.
+//! Expressions with a purely syntactic meaning: dotted names and literals.
 
 use frazil_ir::Constant;
 use num_complex::Complex64;
 use ruff_python_ast::{Expr, Number, Operator, UnaryOp};
 
-/// `a.b.c` as text, if the expression is that.
+/// Returns `a.b.c` as text; `None` for other expressions.
 pub(crate) fn dotted(expr: &Expr) -> Option<String> {
     match expr {
         Expr::Name(name) => Some(name.id.to_string()),
@@ -18,7 +18,7 @@ pub(crate) fn dotted(expr: &Expr) -> Option<String> {
     }
 }
 
-/// The value of a number literal, if it fits 64 bits.
+/// Returns the value of a number literal, if it fits 64 bits.
 pub(crate) fn number(number: &Number) -> Option<Constant> {
     Some(match number {
         Number::Int(int) => Constant::Int(int.as_i64()?),
@@ -27,7 +27,7 @@ pub(crate) fn number(number: &Number) -> Option<Constant> {
     })
 }
 
-/// The value of `1.5-2.j`: a complex number is written as a sum of its parts.
+/// Returns the value of a complex number such as `1.5-2.j`, which is written as a sum.
 pub(crate) fn complex_sum(expr: &Expr) -> Option<Complex64> {
     let Expr::BinOp(sum) = expr else { return None };
     let (negative, real) = match &*sum.left {
@@ -67,8 +67,9 @@ pub(crate) fn complex_sum(expr: &Expr) -> Option<Complex64> {
     }
 }
 
-/// The text of a string literal. PyTorch's printer writes the bytes of characters outside ASCII as octal escapes, one each, which Python reads as
-/// one character a byte.
+/// Returns the text of a string literal.
+///
+/// PyTorch's printer writes each byte of a non-ASCII character as an octal escape. Python would read each escape as a character.
 pub(crate) fn string_value(text: &str) -> String {
     if text.is_ascii() {
         return text.to_owned();

@@ -14,13 +14,13 @@ use super::stack::Stack;
 use crate::archive::SourceMap;
 use crate::error::SourceError;
 
-/// Longest source file, in bytes: spans are 32 bits wide.
+/// Maximum size of a source file in bytes, because spans are 32 bits wide.
 const MAX_SOURCE_BYTES: usize = 1 << 30;
 
-/// Bytes that the parser takes for a token, and for what becomes of it in the tree.
+/// Estimated memory of the parser per token and its part of the tree, in bytes.
 const TOKEN_BYTES: usize = 80;
 
-/// The number of tokens in `text`, roughly: words and numbers, and all other characters but spaces.
+/// Returns the approximate number of tokens in `text`: words, numbers, and all other characters except spaces.
 fn tokens(text: &str) -> usize {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
     let mut in_word = false;
@@ -42,16 +42,16 @@ pub(crate) struct SourceFile {
     pub(crate) name: Arc<str>,
     pub(crate) text: Arc<str>,
     map: Option<SourceMap>,
-    /// The byte offset at which each line begins.
+    /// The byte offset of the start of each line.
     lines: Vec<u32>,
     /// The rules that the file is compiled by.
     pub(crate) rules: Rules,
-    /// What the imports at the top level bring in, by the name they give it.
+    /// The names that imports at the top level bind, with the dotted names of the imported objects.
     imports: HashMap<String, String>,
-    /// Further names for dotted ones, which running the text gave (`act = F.relu`).
+    /// Aliases of dotted names, found by running the text (`act = F.relu`).
     aliases: OnceLock<HashMap<String, String>>,
     module: ModModule,
-    /// Functions and classes inside of `if`, `for`, `with` and `try` at the top level. Their numbers follow those of the body.
+    /// Functions and classes inside `if`, `for`, `with` and `try` at the top level. Their numbers follow those of the body.
     nested: Vec<Stmt>,
     /// The numbers of functions and classes by the byte at which they start.
     numbers: HashMap<u32, usize>,
@@ -59,12 +59,12 @@ pub(crate) struct SourceFile {
     definitions: HashMap<String, Vec<usize>>,
     /// The numbers of assignments to a single name at the top level, by that name.
     assignments: HashMap<String, Vec<usize>>,
-    /// What text and tree take of the budget.
+    /// The budget that text and tree use.
     _held: Held,
 }
 
 impl SourceFile {
-    /// Parses `text`, which may nest as deeply as `stack` allows.
+    /// Parses `text`. `stack` limits its nesting depth.
     pub(crate) fn parse(
         name: &str,
         text: &str,
@@ -149,13 +149,13 @@ impl SourceFile {
         }
     }
 
-    /// The file under these rules.
+    /// Returns the file with these rules.
     pub(crate) fn under(mut self, rules: Rules) -> SourceFile {
         self.rules = rules;
         self
     }
 
-    /// The dotted name that `name` stands for by an import, if it is that: `F` is `torch.nn.functional`.
+    /// Returns the dotted name of the object that an import binds to `name`. For example, `F` is `torch.nn.functional`.
     pub(crate) fn imported(&self, name: &str) -> Option<&str> {
         let alias = || self.aliases.get().and_then(|aliases| aliases.get(name));
         self.imports.get(name).or_else(alias).map(String::as_str).or_else(|| {
@@ -170,7 +170,7 @@ impl SourceFile {
         })
     }
 
-    /// A dotted name with its head replaced by what an import made it stand for.
+    /// Returns a dotted name whose first part is replaced by the imported dotted name.
     pub(crate) fn expand(&self, name: &str) -> String {
         let (head, rest) = name
             .split_once('.')
@@ -182,18 +182,18 @@ impl SourceFile {
         }
     }
 
-    /// Makes further names for dotted ones known. The first call counts.
+    /// Sets the aliases of dotted names. Later calls have no effect.
     pub(crate) fn set_aliases(&self, aliases: HashMap<String, String>) {
         // A file is run once.
         let _ = self.aliases.set(aliases);
     }
 
-    /// The file's statements.
+    /// Returns the file's statements.
     pub(crate) fn body(&self) -> &[Stmt] {
         &self.module.body
     }
 
-    /// The classes that are defined outside of functions.
+    /// Returns the classes that are defined outside of functions.
     pub(crate) fn classes(&self) -> impl Iterator<Item = &StmtClassDef> {
         self.module
             .body
@@ -202,7 +202,7 @@ impl SourceFile {
             .filter_map(Stmt::as_class_def_stmt)
     }
 
-    /// The statement of this number: one of the body, or a function or class inside of one.
+    /// Returns the statement with this number: one of the body, or a function or class inside one.
     pub(crate) fn statement(&self, number: usize) -> Option<&Stmt> {
         match number.checked_sub(self.module.body.len()) {
             Some(nested) => self.nested.get(nested),
@@ -210,22 +210,23 @@ impl SourceFile {
         }
     }
 
-    /// The number of a function or class.
+    /// Returns the number of a function or class.
     pub(crate) fn number_of(&self, definition: &impl Ranged) -> Option<usize> {
         self.numbers.get(&definition.start().to_u32()).copied()
     }
 
-    /// The numbers of the statements that assign to `name` alone, in the order of the text.
+    /// Returns the numbers of the statements that assign to `name` alone, in the order of the text.
     pub(crate) fn assignments(&self, name: &str) -> &[usize] {
         self.assignments.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// The numbers of the functions and classes called `name`, in the order of the text.
+    /// Returns the numbers of the functions and classes called `name`, in the order of the text.
     pub(crate) fn definitions(&self, name: &str) -> &[usize] {
         self.definitions.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// The source range of the code at `range`: in the original program when the archive knows it, else in this file.
+    /// Returns the source range of the code at `range`: in the original program if the archive has debug records, else
+    /// in this file.
     pub(crate) fn range(&self, ctx: &Context, range: TextRange) -> SourceRange {
         let start = range.start().to_u32();
         let original = self
@@ -257,7 +258,7 @@ impl SourceFile {
         }
     }
 
-    /// An error at `node`.
+    /// Returns an error at `node`.
     pub(crate) fn error(&self, code: &'static str, message: impl Into<String>, node: &impl Ranged) -> Box<SourceError> {
         let span = Span::new(node.start().to_usize(), node.end().to_usize());
         Box::new(SourceError {
@@ -273,7 +274,7 @@ impl SourceFile {
     }
 }
 
-/// The functions and classes inside of a compound statement.
+/// Returns the functions and classes inside a compound statement.
 fn nested_definitions(statement: &Stmt) -> Vec<&Stmt> {
     let mut found = Vec::new();
     let mut waiting = inner_suites(statement);
@@ -289,7 +290,7 @@ fn nested_definitions(statement: &Stmt) -> Vec<&Stmt> {
     found
 }
 
-/// The suites of a compound statement that is no definition.
+/// Returns the suites of a compound statement other than a definition.
 fn inner_suites(statement: &Stmt) -> Vec<&[Stmt]> {
     match statement {
         Stmt::If(statement) => {
@@ -310,7 +311,7 @@ fn inner_suites(statement: &Stmt) -> Vec<&[Stmt]> {
     }
 }
 
-/// The names that import statements bring in.
+/// Returns the names that import statements bind, with the dotted names of the imported objects.
 pub(crate) fn imports(body: &[Stmt]) -> HashMap<String, String> {
     let mut names = HashMap::new();
     for statement in body {
@@ -338,7 +339,7 @@ pub(crate) fn imports(body: &[Stmt]) -> HashMap<String, String> {
     names
 }
 
-/// Where a function's definition stands in its file: statement, and statement of the class.
+/// The location of a function's definition in its file: the statement, and the statement in its class.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DefPath {
     pub(crate) statement: usize,

@@ -1,4 +1,4 @@
-//! TorchScript source as text and syntax: parsed files, what the text alone says of a definition, and the stack that recursive work needs.
+//! TorchScript source as text and syntax: parsed files, the syntactic properties of definitions, and stacks for recursive work.
 
 pub(crate) mod comments;
 pub(crate) mod decorators;

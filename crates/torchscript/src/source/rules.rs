@@ -1,22 +1,21 @@
-//! The rules that source is compiled by.
+//! The rules by which source is compiled.
 
 /// The qualifier of the definitions of a source text.
 pub(crate) const SOURCE_QUALIFIER: &str = "__torch__";
 
-/// The rules that a file is compiled by. PyTorch's compiler checks source that people write more strictly than the code of archives, which its
-/// own printer wrote.
+/// The rules by which a file is compiled. PyTorch's compiler checks handwritten source more strictly than the generated code of archives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rules {
     /// Code of an archive. Types and names are written in full, and were checked when the archive was made.
     Archive,
-    /// A source text that people write. Python runs its top level.
+    /// A handwritten source text. Its top level is run as Python.
     Source,
-    /// A file of the library, compiled as source is. Its definitions are found under this qualifier, and it may use forms that no other source has.
+    /// A file of the library, compiled as source is. It has the qualifier of its definitions. It may use forms that other sources may not.
     Library(&'static str),
 }
 
 impl Rules {
-    /// The qualifier of the file's own definitions, which its code may name without it. Code of archives writes all names in full.
+    /// Returns the qualifier of the file's own definitions, which its code may omit. `None` for code of archives, where all names are qualified.
     pub(crate) fn qualifier(self) -> Option<&'static str> {
         match self {
             Rules::Archive => None,
@@ -25,17 +24,17 @@ impl Rules {
         }
     }
 
-    /// True for the source text itself.
+    /// Returns true for the user's source text.
     pub(crate) fn is_source(self) -> bool {
         self == Rules::Source
     }
 
-    /// True for files of the library.
+    /// Returns true for files of the library.
     pub(crate) fn is_library(self) -> bool {
         matches!(self, Rules::Library(_))
     }
 
-    /// True for code that people write: the source text and the library.
+    /// Returns true for handwritten code: the source text and the library.
     pub(crate) fn is_written(self) -> bool {
         self != Rules::Archive
     }

@@ -1,7 +1,7 @@
-//! Stack for recursive work: source trees, values and pickles are walked recursively, and the caller's stack may be too small for that.
+//! Threads with large stacks for recursive work. Source trees, values and pickles are walked recursively, and the caller's stack may be too small for that.
 //!
-//! Work gets a thread with a stack of its own: a large one if the system allows, else a smaller one, else the caller's. How deeply source may nest is bounded
-//! by a number of levels ([`MAX_DEPTH`]), and on small stacks by the bytes that are left too.
+//! Work runs on a thread with a large stack if the system allows it, else with a smaller one, else on the caller's. The nesting of source is limited by a
+//! number of levels ([`MAX_DEPTH`]), and on small stacks also by the remaining bytes.
 
 use std::hint::black_box;
 
@@ -10,52 +10,53 @@ use frazil_limits::{Budget, Latch};
 use super::depth::MAX_DEPTH;
 use frazil_rt::SignalsBlocked;
 
-/// Sizes of stacks in bytes, in the order in which they are tried. The first is enough for [`MAX_DEPTH`] levels in debug builds.
+/// Stack sizes in bytes, in the order in which they are tried. The first suffices for [`MAX_DEPTH`] levels in debug builds.
 const STACK_BYTES: &[usize] = &[256 << 20, 64 << 20, 16 << 20, 4 << 20];
 
-/// Bytes assumed to be left on the caller's stack where the system does not tell.
+/// Bytes assumed to be left on the caller's stack if the system does not report it.
 const ASSUMED_BYTES: usize = 256 << 10;
 
-/// Most bytes of a caller's stack that count. The main thread's stack may be unlimited, and what lies below another's start need not belong to it.
+/// Maximum number of bytes of a caller's stack that are counted. The main thread's stack may be unlimited, and memory below another thread's stack need not
+/// belong to it.
 const MAX_CALLER_BYTES: usize = 8 << 20;
 
-/// Bytes that the parser takes for one level of nesting, at most: 9 KiB in debug builds and less in others, as measured by the test `the_parser_needs_less`.
+/// Maximum stack bytes of the parser per nesting level: 9 KiB in debug builds and less in others, as measured by the test `the_parser_needs_less`.
 const PARSER_LEVEL_BYTES: usize = 12 << 10;
 
 /// The stack that recursive work runs on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stack {
-    /// Recursion stops where frames reach below this address. A quarter of the stack is below it: for what does not look.
+    /// Recursion stops when frames reach below this address. A quarter of the stack is below it, for code that does not check.
     floor: usize,
 }
 
 impl Stack {
-    /// The stack of the current thread, of which `bytes` are left.
+    /// Returns the stack of the current thread, with `bytes` left.
     fn with_left(bytes: usize) -> Stack {
         Stack {
             floor: here().saturating_sub(bytes - bytes / 4),
         }
     }
 
-    /// Whether there is too little left for another level of nesting.
+    /// Returns whether the stack is too short for another nesting level.
     pub(crate) fn is_short(self) -> bool {
         here() < self.floor
     }
 
-    /// How many levels of nesting the parser may be given.
+    /// Returns the maximum number of nesting levels for the parser.
     pub(crate) fn parser_levels(self) -> usize {
         (here().saturating_sub(self.floor) / PARSER_LEVEL_BYTES).min(MAX_DEPTH)
     }
 }
 
-/// An address in the frame of the caller. Stacks grow towards lower ones.
+/// Returns an address in the caller's frame. Stacks grow towards lower addresses.
 #[inline(never)]
 fn here() -> usize {
     let marker = 0u8;
     std::ptr::from_ref(black_box(&marker)).addr()
 }
 
-/// Carries out `work` on a thread with a large stack, or where the system refuses that on the caller's.
+/// Runs `work` on a thread with a large stack, or on the caller's if the system refuses that.
 pub(crate) fn with_stack<T: Send>(work: impl FnOnce(Stack) -> T + Send) -> T {
     on_first_of(STACK_BYTES, work)
 }
@@ -71,7 +72,7 @@ fn on_first_of<T: Send, W: FnOnce(Stack) -> T + Send>(sizes: &[usize], work: W) 
     work(Stack::with_left(caller_bytes().unwrap_or(ASSUMED_BYTES)))
 }
 
-/// Carries out `work` on a thread with `bytes` of stack, if one can be started.
+/// Runs `work` on a thread with `bytes` of stack, if one can be started.
 fn on_thread<T: Send, W: FnOnce(Stack) -> T + Send>(bytes: usize, work: &mut Option<W>) -> Option<T> {
     let latch = Latch::new();
     std::thread::scope(|scope| {
@@ -97,8 +98,8 @@ fn on_thread<T: Send, W: FnOnce(Stack) -> T + Send>(bytes: usize, work: &mut Opt
     })
 }
 
-/// The bytes that are left on the stack of the current thread, from the system's list of mappings: a thread's stack is one mapping above a guard page, and
-/// the main thread's grows down to its limit.
+/// Returns the bytes left on the stack of the current thread, from the system's list of mappings. A thread's stack is one mapping above a guard page; the main
+/// thread's grows down to its limit.
 fn caller_bytes() -> Option<usize> {
     let here = here();
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
@@ -129,7 +130,7 @@ mod tests {
     use super::*;
     use crate::source::file::SourceFile;
 
-    /// `levels` of nesting of each kind that the parser recurses into.
+    /// Returns texts with `levels` of nesting, one for each kind that the parser recurses into.
     fn nested(levels: usize) -> Vec<String> {
         let chain = |open: &str, close: &str| format!("x = {}y{}\n", open.repeat(levels), close.repeat(levels));
         let mut texts: Vec<String> = [

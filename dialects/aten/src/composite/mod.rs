@@ -1,8 +1,7 @@
 //! Operators defined in TorchScript source over other operators.
 //!
-//! A function `mse_loss` defines `aten::mse_loss`, a function `gru__input` the overload `aten::gru.input`. Functions take the
-//! schema's arguments, all of them. They call operators, and the functions above them in their file whose names begin with
-//! `helper_`, which define no operator and are copied to where they are called.
+//! A function `mse_loss` defines `aten::mse_loss`, a function `gru__input` the overload `aten::gru.input`. Functions have all arguments of the schema. They
+//! call operators, and preceding functions in their file with the prefix `helper_`. These define no operator and are inlined into their callers.
 
 use frazil_ir::schema::{AliasUse, Catalogue};
 use frazil_ir::{Builder, Constant, CopyMap, Graph, NodeId, SymbolId, ValueId, symbols};
@@ -12,7 +11,7 @@ use frazil_torchscript::{LoadOptions, compile_source};
 use indexmap::IndexMap;
 use std::sync::Arc;
 
-/// A source: its text, and what compiles it.
+/// A source: its text, and the function that compiles it.
 type Source = (&'static str, CompileFn);
 
 macro_rules! sources {
@@ -46,7 +45,7 @@ const SOURCES: [Source; 21] = sources![
     "windows.py",
 ];
 
-/// What the source cannot state about the operators that it defines.
+/// Properties of these operators that the source cannot express.
 pub(crate) const ENTRIES: &[Row] = &[
     // sampling.py, windows.py, backward.py
     ("aten::adaptive_max_pool1d", on_images()),
@@ -99,15 +98,15 @@ pub(crate) const ENTRIES: &[Row] = &[
     ),
 ];
 
-/// An operator that keeps channels innermost.
+/// Returns an entry of an operator that preserves innermost channels.
 const fn on_images() -> Entry {
     Entry::new().layout(ResultLayout::ChannelsLast(3))
 }
 
-/// How names of functions begin that define no operator.
+/// Prefix of the names of functions that do not define an operator.
 const HELPER: &str = "helper_";
 
-/// The functions that a source defines.
+/// Returns the names of the functions that a source defines.
 fn functions(text: &str) -> impl Iterator<Item = &str> {
     text.lines()
         .filter_map(|line| line.strip_prefix("def ")?.split('(').next())
@@ -150,7 +149,7 @@ fn compile(file: &str, text: &str, catalogue: &Catalogue) -> CompiledGraphs {
     Ok(graphs)
 }
 
-/// Puts a copy of each helper in the place of its calls.
+/// Replaces calls of helpers by copies of their graphs.
 fn inline_helpers(graph: &mut Graph, helpers: &IndexMap<SymbolId, Graph>) {
     let called = |graph: &Graph, node: NodeId| {
         let callee = graph
@@ -176,7 +175,7 @@ fn inline_helpers(graph: &mut Graph, helpers: &IndexMap<SymbolId, Graph>) {
     }
 }
 
-/// A function gives several results as a tuple, an operator as several outputs.
+/// Replaces a tuple as result of a function by several outputs, as operators have them.
 fn spread_results(graph: &mut Graph) {
     let results: Vec<_> = graph.outputs().collect();
     if let [only] = results.as_slice()

@@ -1,4 +1,4 @@
-//! Arithmetic, comparison, logic and bits, element by element.
+//! Elementwise arithmetic.
 
 use super::by_tensor;
 use super::complex::mapped;
@@ -21,7 +21,7 @@ use num_complex::Complex64;
 const SELF: &[&str] = &["self"];
 const SELF_OTHER: &[&str] = &["self", "other"];
 
-/// condition ? self : other. The operator's plain overload is another one: it lists places.
+/// Computes `condition ? self : other`. The overload `where(condition)` returns indices, and is another operator.
 const WHERE: Pointwise = Pointwise::new(SELF_OTHER, Default, |b| {
     // PyTorch makes tensors of one element of numbers, and checks those, unless they are halves.
     if !matches!(b.dtype(), DType::Half | DType::BFloat16) {
@@ -40,7 +40,7 @@ fn is_real_number(dtype: DType) -> bool {
     is_integer(dtype) || dtype.is_floating_point()
 }
 
-/// Of complex numbers each part is one, which programs cannot say.
+/// Complex numbers: these functions apply to each part, which programs cannot express.
 pub(super) const ENTRIES: &[Row] = &[
     // self + alpha * other
     (
@@ -288,7 +288,8 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
 ];
 
-/// rounding_mode: None, "trunc" or "floor". Without one integers become floats.
+/// Returns a division with `rounding_mode` None, "trunc" or "floor". Without rounding, integers are converted to
+/// floats.
 fn divided(args: &Args<'_>) -> Result<Program, OpError> {
     let entry = match args.opt_str("rounding_mode")? {
         None => Pointwise::new(SELF_OTHER, IntToFloat, quotient),
@@ -306,7 +307,7 @@ const INTEGER_ADDCDIV: &str = "Integer division with addcdiv is no longer suppor
     tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The future addcdiv behavior \
     is just the latter implementation: (input + value * tensor1 / tensor2), for all dtypes.";
 
-/// Refuses a factor `alpha` that is of a higher kind than what it is multiplied with in `dtype`.
+/// Refuses a factor `alpha` of a higher kind (integer, float, complex) than `dtype`, the dtype of the operand.
 pub(super) fn check_alpha(alpha: Scalar, dtype: DType) -> Result<(), OpError> {
     let float = dtype.is_floating_point() || dtype.is_complex();
     Err(OpError::raised(match alpha {
@@ -319,7 +320,7 @@ pub(super) fn check_alpha(alpha: Scalar, dtype: DType) -> Result<(), OpError> {
     }))
 }
 
-/// `alpha * operand`; nothing is multiplied where alpha is 1, which is nearly always.
+/// Returns `alpha * operand`, without a multiplication in the usual case that alpha is 1.
 pub(super) fn scaled<'f>(b: &Body<'f, '_>, operand: usize) -> Sym<'f> {
     if let Some(Err(error)) = b.number_argument("alpha").map(|alpha| check_alpha(alpha, b.dtype())) {
         return b.fail(error);
@@ -327,7 +328,7 @@ pub(super) fn scaled<'f>(b: &Body<'f, '_>, operand: usize) -> Sym<'f> {
     times_alpha(b, operand)
 }
 
-/// [`scaled`] for operators that take any `alpha`.
+/// Returns `alpha * operand` like [`scaled`], for operators with any `alpha`.
 pub(super) fn times_alpha<'f>(b: &Body<'f, '_>, operand: usize) -> Sym<'f> {
     match b.value("alpha") {
         // Complex numbers are multiplied in any case, which makes NaN of an infinity.
@@ -336,7 +337,7 @@ pub(super) fn times_alpha<'f>(b: &Body<'f, '_>, operand: usize) -> Sym<'f> {
     }
 }
 
-/// Operand 0 of the operator that Python's unary `-` stands for.
+/// Returns operand 0 of negation, which refuses Bool.
 fn no_bool<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     if b.dtype() == DType::Bool {
         return b.fail(OpError::raised(
@@ -347,7 +348,7 @@ fn no_bool<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     b.x(0)
 }
 
-/// Refuses to subtract where an operand is Bool, be it a number.
+/// Refuses subtraction if an operand is Bool, including a Python bool.
 fn no_bools(b: &Body<'_, '_>) {
     let is_bool = |n| b.operand_dtype(n) == Some(DType::Bool);
     let text = match (is_bool(0), is_bool(1)) {
@@ -375,7 +376,7 @@ fn rounded_division<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     }
 }
 
-/// Small constant exponents are products and roots, which are exact where the general function is not.
+/// Returns a power. Small constant exponents become products and roots, which are exact, unlike the general function.
 fn power<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     let x = b.x(0);
     let float = b.compute().is_floating_point() || b.compute().is_complex();
@@ -399,7 +400,8 @@ fn power<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     }
 }
 
-/// Halves are computed in Float, whose neighbours are nearer: theirs are a unit in the last place away.
+/// Returns the next representable value. For f16 and bf16 it is one unit in the last place of that dtype, although they
+/// are computed in Float.
 fn next_after<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     let (x, y) = (b.x(0), b.x(1));
     b.demand("nextafter_cpu", DType::is_floating_point);
@@ -442,12 +444,13 @@ fn heaviside<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     x.eq(0.0).select(b.x(1), x.gt(0.0).select(b.constant(1.0), 0.0))
 }
 
-/// The first operand with one limit, the second.
+/// Returns the first operand clamped to one limit, the second operand.
 fn limited<'f>(b: &Body<'f, '_>, op: BinaryOp) -> Sym<'f> {
     limit(b, b.x(0), (b.x(1), 1), op)
 }
 
-/// `x` with a limit; as a number it may be one that a small integer cannot hold, unless nothing could be within it.
+/// Returns `x` clamped to a limit. A number as limit may be out of the range of a small integer dtype, unless no value
+/// would be within it.
 fn limit<'f>(b: &Body<'f, '_>, x: Sym<'f>, (to, operand): (Sym<'f>, usize), op: BinaryOp) -> Sym<'f> {
     let dtype = b.compute();
     let (Some(limit), Some((least, largest))) = (b.constant_operand(operand), small_range(dtype)) else {
@@ -469,7 +472,7 @@ fn limit<'f>(b: &Body<'f, '_>, x: Sym<'f>, (to, operand): (Sym<'f>, usize), op: 
         .cast(dtype)
 }
 
-/// The least and the largest number of an integer of up to four bytes.
+/// Returns the smallest and the largest value of an integer dtype of up to four bytes.
 fn small_range(dtype: DType) -> Option<(f64, f64)> {
     match dtype {
         DType::Byte => Some((0.0, 255.0)),
@@ -508,7 +511,8 @@ fn lerp<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     )
 }
 
-/// Why PyTorch does not interpolate between these: both ends and a weight with dimensions have one dtype, a float one.
+/// Returns PyTorch's error if it does not interpolate between these operands: both ends, and a weight with dimensions,
+/// must have the same float dtype.
 fn refused_ends(b: &Body<'_, '_>) -> Option<OpError> {
     let own = b.operand_dtype(0)?;
     let weighs = b.rank("weight") > 0;
@@ -532,7 +536,7 @@ fn refused_ends(b: &Body<'_, '_>) -> Option<OpError> {
 
 const NAN_TO_NUM: Pointwise = Pointwise::new(SELF, Default, nan_to_num);
 
-/// NaN to `nan` (0), infinities to `posinf`, `neginf` (the largest and smallest finite numbers).
+/// Replaces NaN by `nan` (0), infinities by `posinf` and `neginf` (the largest and the smallest finite number).
 fn nan_to_num<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     let x = b.x(0);
     let max = match b.dtype() {
@@ -549,7 +553,7 @@ fn nan_to_num<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     x.is_nan().select(b.constant(or("nan", 0.0)), finite)
 }
 
-/// The value is converted to self's dtype and has no part in promotion.
+/// Returns `masked_fill`. The value is converted to the dtype of self and takes no part in promotion.
 fn masked_fill<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     let rank = b.rank("value");
     if rank > 0 {

@@ -1,4 +1,4 @@
-//! Comparison, logic, bits, and tests of numbers, element by element.
+//! Elementwise comparison, logic, bit operations, and predicates.
 
 use super::by_tensor;
 use frazil_ir::DType;
@@ -13,7 +13,7 @@ use frazil_runtime::sym::Sym;
 const SELF: &[&str] = &["self"];
 const SELF_OTHER: &[&str] = &["self", "other"];
 
-/// A comparison with a scalar, as one with a tensor.
+/// The tensor overload that implements a comparison with a scalar.
 const WITH_SCALAR: ScalarVariant = by_tensor(1, ScalarConversion::Promoted);
 
 pub(super) const ENTRIES: &[Row] = &[
@@ -148,7 +148,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
 ];
 
-/// Operand 0 of an operator on bits.
+/// Returns operand 0 of a bit operation.
 fn integer<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     if b.dtype().is_floating_point() || b.dtype().is_complex() {
         return b.fail(OpError::raised(format!(

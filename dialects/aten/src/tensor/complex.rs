@@ -1,7 +1,7 @@
 //! Complex numbers and their parts.
 //!
-//! Programs know real tensors only, for which most of these are the identity; the interpreter does complex ones here.
-//! `conj` and `imag` of a conjugate are views with a mark ([`frazil_runtime::marks`]), through which writes reach the original.
+//! Programs support real tensors only, for which most of these operators are the identity. The kernels here implement complex ones for the interpreter. `conj`
+//! and `imag` of a conjugate are views with conjugate and negative bits ([`frazil_runtime::marks`]); a write through them changes the original.
 
 use frazil_ir::DType;
 use frazil_ir::schema::AliasUse;
@@ -19,7 +19,7 @@ use frazil_runtime::promote::{complex_of, compute_dtype, promote_types, real_of}
 use frazil_runtime::structured::Program;
 use num_complex::Complex64;
 
-/// What the interpreter does where a tensor is complex.
+/// Kernels for complex tensors.
 pub(super) const ENTRIES: &[Row] = &[
     (
         "aten::real",
@@ -184,7 +184,7 @@ fn on_complex(
     }
 }
 
-/// π where negative, 0 elsewhere.
+/// Computes the angle of real numbers: π for negative ones, 0 for others.
 fn angle(args: &Args<'_>) -> Result<Program, OpError> {
     let x = real(args)?;
     let dtype = if x.dtype().is_floating_point() {
@@ -209,7 +209,7 @@ fn is_real(args: &Args<'_>) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// A function of each number of a complex tensor, in its dtype and with its strides.
+/// Returns a complex tensor with `f` applied to each element, with the same dtype and strides.
 pub(super) fn mapped(t: &Tensor, f: impl Fn(Complex64) -> Complex64) -> Result<Tensor, OpError> {
     let numbers: Vec<Complex64> = t.to_dtype(DType::ComplexDouble)?.to_vec();
     let numbers: Vec<Complex64> = numbers.into_iter().map(f).collect();
@@ -217,12 +217,12 @@ pub(super) fn mapped(t: &Tensor, f: impl Fn(Complex64) -> Complex64) -> Result<T
     Ok(laid_out_as(&out, std::slice::from_ref(t))?)
 }
 
-/// The conjugate as a view.
+/// Returns the conjugate as a view.
 fn conjugated(t: &Tensor) -> Tensor {
     t.with_marks(t.marks().conjugated())
 }
 
-/// The tensor itself without a mark of the kind, else a copy without any.
+/// Returns the tensor itself if `marked` is false for its conjugate and negative bits, else a copy without them.
 fn resolved(call: &Call<'_>, marked: fn(Marks) -> bool) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     if marked(t.marks()) {
@@ -232,7 +232,7 @@ fn resolved(call: &Call<'_>, marked: fn(Marks) -> bool) -> Result<Results, OpErr
     }
 }
 
-/// A view of the real (0) or imaginary (1) parts, or of their negatives.
+/// Returns a view of the real (0) or imaginary (1) parts, or of their negatives.
 fn part_of(t: &Tensor, which: i64, negative: bool) -> Result<Tensor, OpError> {
     let strides: Vec<i64> = t.strides().iter().map(|s| 2 * s).collect();
     let part = t.reinterpret(real_of(t.dtype()), t.sizes(), &strides, 2 * t.offset() + which)?;
@@ -268,7 +268,7 @@ fn conjugate_transposed(t: &Tensor) -> Result<Tensor, OpError> {
     Ok(conjugated(&t.as_strided(&sizes, &strides, t.offset())?))
 }
 
-/// Pairs of the last dimension as complex numbers, over the same memory.
+/// Returns pairs along the last dimension as complex numbers, in the same memory.
 fn view_as_complex(call: &Call<'_>) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     if !matches!(t.dtype(), DType::Half | DType::Float | DType::Double) {
@@ -290,7 +290,7 @@ fn view_as_complex(call: &Call<'_>) -> Result<Results, OpError> {
     one(view.with_marks(t.marks()))
 }
 
-/// Complex numbers from two real tensors that broadcast.
+/// Returns complex numbers computed from two real tensors, which broadcast.
 fn joined(call: &Call<'_>, join: fn(f64, f64) -> Complex64) -> Result<Results, OpError> {
     let (a, b) = (call.tensor(0)?, call.tensor(1)?);
     let dtype = promote_types(a.dtype(), b.dtype());

@@ -78,7 +78,7 @@ fn same_dtype(a: &TensorArg, b: &TensorArg) -> Result<(), OpError> {
     )))
 }
 
-/// x · weightᵀ + bias over the last dimension.
+/// Computes x · weightᵀ + bias over the last dimension.
 fn linear(args: &Args<'_>) -> Result<Program, OpError> {
     let (x, w) = (args.tensor("input")?, args.tensor("weight")?);
     same_dtype(&x, &w)?;
@@ -148,7 +148,7 @@ fn linear(args: &Args<'_>) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// The arguments of an operator that takes any number of matrices.
+/// Returns the arguments of an operator with any number of matrices.
 fn matrices(args: &Args<'_>) -> Result<Vec<TensorArg>, OpError> {
     let matrix = |a: &Arg| match a {
         Arg::Tensor(t) if t.rank() == 2 => Ok(t.clone()),
@@ -162,7 +162,7 @@ fn matmul_of(p: &mut ProgramBuilder, a: &TensorArg, b: &TensorArg) -> Result<Ten
     multiply(p, a.id, b.id)
 }
 
-/// a₀·b₀ + a₁·b₁ + ... of matrices a₀, a₁, ..., b₀, b₁, ...
+/// Computes a₀·b₀ + a₁·b₁ + ... for matrices a₀, a₁, ..., b₀, b₁, ...
 fn sum_of_products(args: &Args<'_>) -> Result<Program, OpError> {
     let all = matrices(args)?;
     let (left, right) = all.split_at(all.len() / 2);
@@ -181,7 +181,7 @@ fn sum_of_products(args: &Args<'_>) -> Result<Program, OpError> {
     }
 }
 
-/// Products of the first matrix with each of the others; the node's attribute says on which side it stands.
+/// Multiplies the first matrix by each of the others. The node's attribute says on which side it is.
 fn batch_of_products(call: &Call<'_>) -> Result<Results, OpError> {
     let side = call.attributes.iter().find(|a| call.ctx.name(a.name) == "side");
     match side.and_then(|a| a.value.as_constant()).and_then(|c| c.as_int()) {
@@ -207,7 +207,7 @@ fn products(args: &Args<'_>, order: for<'a> fn(&'a TensorArg, &'a TensorArg) -> 
     p.finish(&outputs)
 }
 
-/// A product of two tensors by `torch.matmul`'s rules, where `ranks` are demanded.
+/// Returns a product of two tensors by the rules of `torch.matmul`; `ranks` are the required ranks, if any.
 fn product(args: &Args<'_>, a: &str, b: &str, ranks: Option<(usize, usize)>) -> Result<Program, OpError> {
     let (x, y) = (args.tensor(a)?, args.tensor(b)?);
     check_ranks(&x, &y, ranks)?;
@@ -227,7 +227,7 @@ fn product(args: &Args<'_>, a: &str, b: &str, ranks: Option<(usize, usize)>) -> 
     p.finish(&[out])
 }
 
-/// [`multiply_as`] of batches, whose dtypes are not compared if there is nothing to multiply: `output` is then the second one's.
+/// Multiplies batches like [`multiply_as`]. Without elements to multiply, dtypes are not compared, and `output` is the second one's dtype.
 fn multiply_batches(p: &mut ProgramBuilder, x: &TensorArg, y: &TensorArg, output: DType) -> Result<TensorId, OpError> {
     if x.shape.numel() == 0 || y.shape.numel() == 0 {
         let x = p.cast(x.id, y.dtype())?;
@@ -250,13 +250,14 @@ fn check_ranks(x: &TensorArg, y: &TensorArg, ranks: Option<(usize, usize)>) -> R
     }
 }
 
-/// `torch.matmul`: vectors are rows or columns, leading dimensions are batches that broadcast.
+/// Multiplies by the rules of `torch.matmul`: vectors are rows or columns, leading dimensions are batches that
+/// broadcast.
 pub(super) fn multiply(p: &mut ProgramBuilder, x: TensorId, y: TensorId) -> Result<TensorId, OpError> {
     let dtype = p.dtype(x);
     multiply_as(p, x, y, dtype)
 }
 
-/// [`multiply`] with a result of dtype `output`.
+/// Multiplies like [`multiply`], with a result of dtype `output`.
 fn multiply_as(p: &mut ProgramBuilder, x: TensorId, y: TensorId, output: DType) -> Result<TensorId, OpError> {
     let (a, b) = (p.sizes(x), p.sizes(y));
     if a.is_empty() || b.is_empty() {
@@ -320,7 +321,7 @@ fn multiply_as(p: &mut ProgramBuilder, x: TensorId, y: TensorId, output: DType) 
     Ok(p.contract(&domain, parallel, operands, (compute_dtype(dtype), output), None))
 }
 
-/// Sums over the last dimensions of both.
+/// Sums products over the last dimensions of both operands.
 fn inner(args: &Args<'_>) -> Result<Program, OpError> {
     let (x, y) = (args.tensor("self")?, args.tensor("other")?);
     let mut p = ProgramBuilder::new(args);
@@ -368,7 +369,7 @@ fn outer(args: &Args<'_>, a: &str, b: &str) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// beta * self + alpha * (a · b)
+/// Computes beta * self + alpha * (a · b).
 fn product_and(args: &Args<'_>, a: &str, b: &str) -> Result<Program, OpError> {
     let (x, y) = (args.tensor(a)?, args.tensor(b)?);
     let wanted = match a {
@@ -411,8 +412,8 @@ fn product_and(args: &Args<'_>, a: &str, b: &str) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// What is added to a product of another dtype. TorchScript makes a product and a sum, which promotes, of `addmm` without factors; nothing else
-/// takes it.
+/// Handles an added tensor of another dtype than the product. TorchScript compiles `addmm` without factors to a product and a sum, which promotes; everything
+/// else is refused.
 fn of_another_dtype(
     mut p: ProgramBuilder,
     args: &Args<'_>,
@@ -450,7 +451,7 @@ fn of_another_dtype(
     p.finish(&[out])
 }
 
-/// beta * self + alpha * column · row, rounded to the result's dtype after each operation as PyTorch has it.
+/// Computes beta * self + alpha * column · row, rounded to the result's dtype after each operation, as PyTorch does.
 fn addr(args: &Args<'_>) -> Result<Program, OpError> {
     let (x, y, bias) = (args.tensor("vec1")?, args.tensor("vec2")?, args.tensor("self")?);
     check_ranks(&x, &y, Some((1, 1)))?;
@@ -498,7 +499,7 @@ fn addr(args: &Args<'_>) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// beta * self + alpha * product; self does not count at all where beta is 0, not even its NaN.
+/// Computes beta * self + alpha * product. If beta is 0, self is ignored, including NaN.
 fn scaled_sum(p: &mut ProgramBuilder, args: &Args<'_>, product: TensorId, dtype: DType) -> Result<TensorId, OpError> {
     let (alpha, beta) = (args.scalar("alpha")?, args.scalar("beta")?);
     let is = |s: Scalar, n: i64| s.as_complex() == Scalar::Int(n).as_complex();
@@ -534,7 +535,7 @@ fn scaled_sum(p: &mut ProgramBuilder, args: &Args<'_>, product: TensorId, dtype:
     })
 }
 
-/// softmax(query · keyᵀ · scale + mask) · value
+/// Computes softmax(query · keyᵀ · scale + mask) · value.
 fn attention(args: &Args<'_>) -> Result<Program, OpError> {
     let (q, k, v) = (args.tensor("query")?, args.tensor("key")?, args.tensor("value")?);
     if args.float("dropout_p")? > 0.0 {
@@ -622,7 +623,7 @@ fn attention(args: &Args<'_>) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// Grouped queries: every head of keys serves several heads of queries.
+/// Repeats the heads of keys or values for grouped queries: each of them is used by several heads of queries.
 fn repeat_heads(p: &mut ProgramBuilder, t: TensorId, heads: i64) -> Result<TensorId, OpError> {
     let sizes = p.sizes(t);
     let rank = sizes.len();

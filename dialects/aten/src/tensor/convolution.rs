@@ -73,7 +73,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
 ];
 
-/// What a convolution is told, one entry a spatial dimension. Padding may differ at the two ends (`same`).
+/// Parameters of a convolution, one entry per spatial dimension. Padding may differ at the two ends (`same`).
 struct Parameters {
     stride: Dims,
     before: Dims,
@@ -125,7 +125,7 @@ fn parameters(args: &Args<'_>, w: &TensorArg, n: usize) -> Result<Parameters, Op
     })
 }
 
-/// Input, weight and bias; whether the input came without a batch.
+/// Input, weight and bias, and whether the input has no batch dimension.
 struct Operands {
     x: TensorId,
     w: TensorArg,
@@ -211,8 +211,8 @@ fn general(args: &Args<'_>) -> Result<Program, OpError> {
     }
 }
 
-/// `out[b, g, c, o] = Σ x[b, g, i, o·stride + k·dilation - padding] · w[g, c, i, k] + bias[g, c]`; without groups the
-/// dimension `g` is left out.
+/// Computes `out[b, g, c, o] = Σ x[b, g, i, o·stride + k·dilation - padding] · w[g, c, i, k] + bias[g, c]`. Without
+/// groups, the dimension `g` is left out.
 fn convolve(
     p: &mut ProgramBuilder,
     x: TensorId,
@@ -260,7 +260,7 @@ fn convolve(
     sum_of_products(p, x, w, bias, &grouped, &spatial, flipped, &map)
 }
 
-/// The extents of a grouped convolution besides its spatial ones.
+/// The extents of a grouped convolution except the spatial ones.
 struct Grouped {
     batch: i64,
     groups: i64,
@@ -268,8 +268,8 @@ struct Grouped {
     per_group: i64,
 }
 
-/// The contraction itself. The weight is `[groups * out][in][k...]`; where `transposed` it is `[groups * in][out][k...]` and
-/// read backwards along its spatial dimensions.
+/// Returns the contraction. The weight is `[groups * out][in][k...]`. If `transposed`, it is `[groups * in][out][k...]` and read backwards along its spatial
+/// dimensions.
 #[allow(clippy::too_many_arguments, reason = "a convolution has as many parts")]
 fn sum_of_products(
     p: &mut ProgramBuilder,
@@ -381,8 +381,8 @@ fn sum_of_products(
     p.reshape(out, &sizes)
 }
 
-/// A transposed convolution is a convolution, with the weight read backwards, of the input with `stride - 1` zeros put
-/// between its elements.
+/// Computes a transposed convolution as a convolution of the input with `stride - 1` zeros between its elements, with
+/// the weight read backwards.
 fn convolve_transposed(
     p: &mut ProgramBuilder,
     x: TensorId,
@@ -445,7 +445,7 @@ fn convolve_transposed(
     sum_of_products(p, spread, w, bias, &grouped, &spatial, true, &map)
 }
 
-/// `x` with `step - 1` zeros behind every element of each spatial dimension.
+/// Returns `x` with `step - 1` zeros after every element of each spatial dimension (input dilation).
 fn spread(p: &mut ProgramBuilder, x: TensorId, step: &[i64]) -> Result<TensorId, OpError> {
     if step.iter().all(|&s| s == 1) {
         return Ok(x);

@@ -1,4 +1,4 @@
-//! New tensors.
+//! Creation of tensors.
 
 use super::by_tensor;
 use frazil_ir::DType;
@@ -12,7 +12,7 @@ use frazil_runtime::sym::Formula;
 use frazil_runtime::value::{ListValue, Value};
 use frazil_runtime::{Scalar, Tensor, layout};
 
-/// `*_like` keeps the strides of what it is like; complex numbers are no constants of programs.
+/// Kernels: `*_like` operators keep the strides of their operand, and complex numbers cannot be constants of programs.
 pub(super) const ENTRIES: &[Row] = &[
     ("aten::zeros", Entry::program(Pointwise, |a| filled(a, Scalar::Int(0)))),
     ("aten::ones", Entry::program(Pointwise, |a| filled(a, Scalar::Int(1)))),
@@ -103,12 +103,13 @@ pub(super) const ENTRIES: &[Row] = &[
     ("aten::as_tensor.list", Entry::kernel(tensor)),
 ];
 
-/// A tensor filled with a number in the range of `dtype`.
+/// Returns a tensor filled with a number in the range of `dtype`.
 fn full_checked(dtype: DType, sizes: &[i64], value: Scalar) -> Result<Tensor, OpError> {
     Ok(Tensor::full(dtype, sizes, value.checked_fill(dtype, sizes)?)?)
 }
 
-/// A tensor like argument 0; from argument `at` on stand dtype, layout, device, pin_memory and memory_format.
+/// Returns a tensor like argument 0. The arguments from `at` on are dtype, layout, device, pin_memory and
+/// memory_format.
 fn like(call: &Call<'_>, value: Scalar, at: usize) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     let dtype = call.opt_dtype(at)?.unwrap_or(t.dtype());
@@ -116,7 +117,7 @@ fn like(call: &Call<'_>, value: Scalar, at: usize) -> Result<Results, OpError> {
     one(in_format_of(&out, &t, call.opt_int(at + 4)?)?)
 }
 
-/// `out`, which is row-major, in the memory format with number `format`; without one, with strides like those of `t`.
+/// Returns the row-major `out` in the memory format with number `format`; without one, with strides like those of `t`.
 pub(super) fn in_format_of(out: &Tensor, t: &Tensor, format: Option<i64>) -> Result<Tensor, OpError> {
     match format {
         None | Some(layout::PRESERVE_FORMAT) => Ok(laid_out_as(out, std::slice::from_ref(t))?),
@@ -135,7 +136,7 @@ fn filled(args: &Args<'_>, value: Scalar) -> Result<Program, OpError> {
     fill(args, dtype, &args.ints("size")?, value)
 }
 
-/// Without a dtype the value says which: `torch.full((2,), 1)` is Long.
+/// Implements `full`. Without a dtype, the value determines it: `torch.full((2,), 1)` is Long.
 fn full(args: &Args<'_>) -> Result<Program, OpError> {
     let value = args.scalar("fill_value")?;
     let dtype = args.opt_dtype("dtype")?.unwrap_or(value.default_dtype());
@@ -162,7 +163,7 @@ fn new_filled(args: &Args<'_>, value: Scalar) -> Result<Program, OpError> {
     )
 }
 
-/// `fill(self, value)`, the functional form of `fill_`: the value may be a zero-dimensional tensor.
+/// Implements `fill(self, value)`, the functional form of `fill_`. The value may be a zero-dimensional tensor.
 fn fill_value(args: &Args<'_>) -> Result<Program, OpError> {
     let like = args.tensor("self")?;
     let Arg::Tensor(value) = args.get("value") else {
@@ -180,7 +181,7 @@ fn fill_value(args: &Args<'_>) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// `start + i * step`; integers unless a bound is a float or a dtype is asked for.
+/// Computes `start + i * step`, in integers unless a bound is a float or a dtype is requested.
 fn arange(args: &Args<'_>) -> Result<Program, OpError> {
     let start = if args.has("start") {
         args.scalar("start")?
@@ -241,7 +242,8 @@ fn arange(args: &Args<'_>) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// `steps` numbers from start to end, both included, the second half counted from the end; or `base` to their power.
+/// Computes `steps` numbers from start to end, both included, or `base` to their power. The second half is computed
+/// from the end.
 fn spaced(args: &Args<'_>, base: Option<f64>) -> Result<Program, OpError> {
     let (start, end, steps) = (args.float("start")?, args.float("end")?, args.int("steps")?);
     if steps < 0 {
@@ -293,7 +295,7 @@ fn eye(args: &Args<'_>) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// The part of each matrix below (or above) a diagonal; the rest is zero.
+/// Returns the part of each matrix below (or above) a diagonal, with zeros elsewhere.
 fn triangle(args: &Args<'_>, lower: bool) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let diagonal = args.int("diagonal")?;
@@ -314,7 +316,7 @@ fn triangle(args: &Args<'_>, lower: bool) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// `torch.tensor(data, dtype)`: a number, or nested lists of numbers.
+/// Implements `torch.tensor(data, dtype)` for a number, or nested lists of numbers.
 fn tensor(call: &Call<'_>) -> Result<Results, OpError> {
     if let Value::Tensor(cell) = call.arg(0) {
         return one(match call.opt_dtype(1)? {
@@ -338,7 +340,7 @@ fn tensor(call: &Call<'_>) -> Result<Results, OpError> {
     one(out.reshape(&sizes)?)
 }
 
-/// The dtype of a tensor made from an empty list.
+/// Returns the dtype of a tensor created from an empty list.
 fn empty_dtype(call: &Call<'_>) -> DType {
     use frazil_ir::TypeKind;
     let mut ty = call.arg(0).ty(call.ctx);

@@ -1,4 +1,5 @@
-//! Connectionist temporal classification: a recursion over time steps and labels, too long a program for a few numbers.
+//! Connectionist temporal classification (CTC): a recursion over time steps and labels, whose program would be too
+//! long.
 
 use frazil_runtime::Tensor;
 use frazil_runtime::element::DoubleElement;
@@ -11,7 +12,7 @@ fn raised<T>(message: String) -> Result<T, OpError> {
     Err(OpError::raised(message))
 }
 
-/// The lengths that argument `index` gives, as a tensor or a list.
+/// Returns the lengths in argument `index`, which is a tensor or a list.
 fn lengths(call: &Call<'_>, index: usize, name: &str, batch: usize) -> Result<Vec<i64>, OpError> {
     let lengths = match call.tensor(index) {
         Ok(tensor) if tensor.dtype().is_floating_point() => return raised(format!("{name} must be integral")),
@@ -105,7 +106,8 @@ fn ctc_loss(call: &Call<'_>) -> Result<Results, OpError> {
     one(Tensor::from_elements::<DoubleElement>(&losses, &sizes)?.to_dtype(log_probs.dtype())?)
 }
 
-/// -log of the probability that `steps` classes, without repetitions and blanks, are `target`. States are the labels with blanks around them.
+/// Returns -log of the probability that `steps` classes, after removal of repetitions and blanks, are `target`. The states of the recursion are the labels,
+/// with blanks around them.
 fn negative_log_likelihood<'v>(steps: usize, target: &[i64], blank: usize, row: impl Fn(usize) -> &'v [f64]) -> f64 {
     let states = 2 * target.len() + 1;
     if steps == 0 {
@@ -141,7 +143,7 @@ fn negative_log_likelihood<'v>(steps: usize, target: &[i64], blank: usize, row: 
     -log_sum(&scores[states.saturating_sub(2)..])
 }
 
-/// log Σ exp(x)
+/// Computes log Σ exp(x).
 fn log_sum(values: &[f64]) -> f64 {
     let largest = values.iter().fold(f64::NEG_INFINITY, |m, &x| m.max(x));
     if largest == f64::NEG_INFINITY {

@@ -1,4 +1,4 @@
-//! Einstein's notation: a letter for each dimension, products summed over the letters that the result lacks.
+//! Einstein notation: one letter per dimension; products are summed over the letters that the result lacks.
 
 use frazil_ir::DType;
 use frazil_runtime::args::Args;
@@ -21,7 +21,7 @@ enum Label {
     Ellipsis(usize),
 }
 
-/// An operand with a label for each dimension.
+/// An operand with one label per dimension.
 struct Operand {
     tensor: TensorId,
     labels: Vec<Label>,
@@ -87,7 +87,7 @@ fn einsum(args: &Args<'_>) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// The labels of one term; an ellipsis stands for the dimensions that `rank` leaves.
+/// Returns the labels of one term. An ellipsis represents the remaining dimensions of `rank`.
 fn labels_of(term: &str, rank: Option<usize>) -> Result<Vec<Label>, OpError> {
     let wrong = |c: char| {
         OpError::raised(format!(
@@ -125,7 +125,7 @@ fn labels_of(term: &str, rank: Option<usize>) -> Result<Vec<Label>, OpError> {
     Ok(before.into_iter().chain(ellipsis).chain(after).collect())
 }
 
-/// The extent of each label, in order of appearance; 1 broadcasts.
+/// Returns the extent of each label, in order of appearance; 1 broadcasts.
 fn extents(p: &ProgramBuilder, operands: &[Operand]) -> Result<Vec<(Label, i64)>, OpError> {
     let mut extents: Vec<(Label, i64)> = Vec::new();
     for o in operands {
@@ -166,7 +166,8 @@ fn explicit_output(right: &str, extents: &[(Label, i64)]) -> Result<Vec<Label>, 
     Ok(labels)
 }
 
-/// Without an arrow: the ellipsis, then the letters that appear once, in the order of the alphabet.
+/// Returns the labels of the result of an equation without arrow: the ellipsis, then the letters that occur once, in
+/// alphabetical order.
 fn implicit_output(left: &str, extents: &[(Label, i64)]) -> Vec<Label> {
     let mut once: Vec<char> = left.chars().filter(char::is_ascii_alphabetic).collect();
     once.retain(|c| left.matches(*c).count() == 1);
@@ -177,7 +178,7 @@ fn implicit_output(left: &str, extents: &[(Label, i64)]) -> Vec<Label> {
         .collect()
 }
 
-/// How `o` is read by loops over `loops`; equal labels of one operand walk its diagonal.
+/// Returns the access to `o` in loops over `loops`. Equal labels of one operand select its diagonal.
 fn access(p: &ProgramBuilder, o: &Operand, loops: &[Label]) -> Access {
     let place = |(label, &size): (&Label, &i64)| match loops.iter().position(|l| l == label) {
         Some(at) if size != 1 => Affine::index(loops.len(), at),
@@ -256,7 +257,7 @@ fn multiplied(
     Ok(Operand { tensor, labels: kept })
 }
 
-/// Products without a sum.
+/// Multiplies two operands without a sum.
 fn outer(p: &mut ProgramBuilder, domain: Dims, operands: [Access; 2]) -> TensorId {
     let (left, right) = (p.dtype(operands[0].tensor), p.dtype(operands[1].tensor));
     let dtype = promote_types(left, right);
@@ -279,7 +280,7 @@ fn outer(p: &mut ProgramBuilder, domain: Dims, operands: [Access; 2]) -> TensorI
     })
 }
 
-/// One operand: its diagonals, sums and transpositions.
+/// Evaluates a single operand: diagonals, sums and transpositions.
 fn summed(
     p: &mut ProgramBuilder,
     o: &Operand,

@@ -1,4 +1,4 @@
-//! Tables of vectors that are looked up by number, and numbers as such vectors.
+//! Embeddings: lookup of rows of a table by number, and one-hot encoding.
 
 use frazil_ir::DType;
 use frazil_runtime::elements::Join;
@@ -12,7 +12,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ("aten::one_hot", Entry::kernel(one_hot)),
 ];
 
-/// Sum (0), mean (1) or maximum (2) of the rows of each bag; bags start at `offsets`.
+/// Computes the sum (0), mean (1) or maximum (2) of the rows of each bag. Bags start at `offsets`.
 fn embedding_bag(call: &Call<'_>) -> Result<Results, OpError> {
     let (weight, indices, offsets) = (
         call.tensor(0)?,
@@ -118,8 +118,8 @@ fn embedding_bag(call: &Call<'_>) -> Result<Results, OpError> {
     ])
 }
 
-/// The indices of bag `b` of a maximum, whose offsets need no order: an index is in the bag whose number is one less than how many bags
-/// start at it or before.
+/// Returns the range of indices of bag `b` for the maximum, where offsets may be unsorted. The bag of an index is one less than the number of offsets that are
+/// at most the index.
 fn started(offsets: &[i64], b: usize, indices: i64) -> Result<(i64, i64), OpError> {
     if offsets.iter().any(|o| !(0..=indices).contains(o)) {
         return Err(OpError::raised("index out of range in self"));

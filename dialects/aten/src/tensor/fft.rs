@@ -1,4 +1,4 @@
-//! Discrete Fourier transforms along one or more dimensions, in double.
+//! Discrete Fourier transforms along one or more dimensions, computed in double precision.
 
 use super::indexing::Axis;
 use frazil_ir::DType;
@@ -88,19 +88,19 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
 ];
 
-/// What a transform takes and gives along its last dimension.
+/// Input and output of a transform along its last dimension.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
-    /// Complex numbers of complex numbers.
+    /// Complex to complex.
     Complex,
-    /// The half that says all of real numbers' spectrum.
+    /// Real to complex: the non-redundant half of the spectrum.
     FromReal,
-    /// Real numbers of such a half.
+    /// Complex to real, from the non-redundant half of the spectrum.
     ToReal,
 }
 
-/// A transform along one dimension: how many numbers it takes there (more are left out, missing ones are zero), whether it is the one
-/// with the negative exponent, and what its results are multiplied by.
+/// A transform along one dimension: the number of elements (excess ones are left out, missing ones are zero), whether the exponent is negative (forward), and
+/// the factor of the results.
 #[derive(Clone, Copy)]
 struct Along {
     dim: usize,
@@ -109,7 +109,8 @@ struct Along {
     scale: f64,
 }
 
-/// The factor by the name of a normalization; without one the transform back is divided by the length.
+/// Returns the scale factor for the name of a normalisation. By default, the inverse transform is divided by the
+/// length.
 fn scale(norm: Option<&str>, length: i64, forward: bool) -> Result<f64, OpError> {
     let n = length as f64;
     match (norm, forward) {
@@ -120,7 +121,7 @@ fn scale(norm: Option<&str>, length: i64, forward: bool) -> Result<f64, OpError>
     }
 }
 
-/// Complex numbers in row-major order, under sizes.
+/// Complex numbers in row-major order, with their sizes.
 struct Spectrum {
     sizes: Vec<i64>,
     values: Vec<Complex64>,
@@ -134,7 +135,7 @@ impl Spectrum {
         })
     }
 
-    /// Replaces each row along `dim` by what `each` makes of it, `length` numbers.
+    /// Replaces each row along `dim` by the `length` numbers that `each` computes from it.
     fn rows(
         &mut self,
         dim: usize,
@@ -162,8 +163,8 @@ impl Spectrum {
         Ok(())
     }
 
-    /// One transform; `real` says that what is transformed are real numbers, whose spectrum is half the mirror of the other half: what
-    /// is its own mirror has no imaginary part, and the transform back is the conjugate.
+    /// Executes one transform. `real` says that the original data is real, so that one half of the spectrum mirrors the other: self-mirrored elements have no
+    /// imaginary part.
     fn transform(&mut self, along: Along, kind: Kind, real: bool) -> Result<(), OpError> {
         let n = along.length as usize;
         // The plan and a row of it, before they are made.
@@ -220,7 +221,7 @@ impl Spectrum {
     }
 }
 
-/// The transform of rows of `n` numbers, which writes over its operand; not scaled.
+/// Returns an unscaled in-place transform of rows of `n` numbers.
 #[cfg(feature = "fft")]
 fn plan(n: usize, forward: bool) -> Result<impl Fn(&mut [Complex64]), OpError> {
     let mut planner = rustfft::FftPlanner::new();
@@ -231,13 +232,13 @@ fn plan(n: usize, forward: bool) -> Result<impl Fn(&mut [Complex64]), OpError> {
     Ok(move |row: &mut [Complex64]| plan.process(row))
 }
 
-/// No transform: the build is without them.
+/// Returns an error, because the build does not include transforms.
 #[cfg(not(feature = "fft"))]
 fn plan(_: usize, _: bool) -> Result<fn(&mut [Complex64]), OpError> {
     Err(super::needs_feature("aten::fft", "fft"))
 }
 
-/// The dtype of the spectrum of `t`.
+/// Returns the dtype of the spectrum of `t`.
 fn spectrum_dtype(t: &Tensor) -> Result<DType, OpError> {
     match t.dtype() {
         DType::Half | DType::BFloat16 | DType::ComplexHalf => {
@@ -248,7 +249,7 @@ fn spectrum_dtype(t: &Tensor) -> Result<DType, OpError> {
     }
 }
 
-/// The results of a plan; `lone` says that the operator knows one dimension only.
+/// Returns the results of a plan. `lone` says that the operator supports one dimension only.
 fn transformed(t: &Tensor, kind: Kind, plan: &[Along], lone: bool) -> Result<Results, OpError> {
     let dtype = spectrum_dtype(t)?;
     if kind == Kind::FromReal && t.dtype().is_complex() {
@@ -291,7 +292,7 @@ fn transformed(t: &Tensor, kind: Kind, plan: &[Along], lone: bool) -> Result<Res
     })
 }
 
-/// The strides of a result of `sizes`: each pass over dimensions leaves those innermost, and keeps the order of the others.
+/// Returns the strides of a result of sizes `sizes`. Each pass over dimensions makes these innermost, and keeps the order of the others.
 fn strides(t: &Tensor, kind: Kind, real: bool, plan: &[Along], sizes: &[i64]) -> Vec<i64> {
     let mut dims: Vec<usize> = plan.iter().map(|a| a.dim).collect();
     let mut strides = t.strides().to_vec();
@@ -338,7 +339,7 @@ fn strides(t: &Tensor, kind: Kind, real: bool, plan: &[Along], sizes: &[i64]) ->
     strides
 }
 
-/// `(self, n, dim, norm)`
+/// Implements operators with the arguments `(self, n, dim, norm)`.
 fn single(call: &Call<'_>, kind: Kind, forward: bool) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     if t.dim() == 0 {
@@ -363,7 +364,7 @@ fn single(call: &Call<'_>, kind: Kind, forward: bool) -> Result<Results, OpError
     transformed(&t, kind, &[along], true)
 }
 
-/// `(self, s, dim, norm)`
+/// Implements operators with the arguments `(self, s, dim, norm)`.
 fn several(call: &Call<'_>, kind: Kind, forward: bool) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     let rank = t.dim();

@@ -1,4 +1,4 @@
-//! Reading at places that integer tensors name.
+//! Gathers: reads of elements at indices that are in integer tensors.
 
 use super::indexing;
 use frazil_ir::DType;
@@ -38,7 +38,7 @@ pub(super) const ENTRIES: &[Row] = &[
 const IN_SELF: &str = "index out of range in self";
 const OF_DIMENSION: &str = "index {index} is out of bounds for dimension with size {size}";
 
-/// A read of `tensor`, whose dtype the result has.
+/// Appends a gather from `tensor`, whose dtype the result has.
 fn read(
     p: &mut ProgramBuilder,
     tensor: TensorId,
@@ -118,8 +118,8 @@ fn index_select(args: &Args<'_>) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// `t` at the coordinates of `index`'s elements, except along `dim`, where the element itself says, counted from the end if it
-/// is negative and that is allowed.
+/// Returns the elements of `t` at the coordinates of the elements of `index`. The coordinate along `dim` is the element of `index` itself, counted from the end
+/// if it is negative and this is allowed.
 fn along(
     p: &mut ProgramBuilder,
     t: TensorId,
@@ -179,7 +179,7 @@ fn gather(args: &Args<'_>) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// PyTorch's words for an index of another dtype than `Long`.
+/// Returns PyTorch's error for an index whose dtype is not `Long`.
 fn check_long(index: &TensorArg, message: &str) -> Result<(), OpError> {
     match index.dtype() {
         DType::Long => Ok(()),
@@ -232,8 +232,8 @@ fn take_along_dim(args: &Args<'_>) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// `t[indices]`: adjacent index tensors put their broadcast dimensions where they stand; separated ones put them first. How many
-/// elements a mask names depends on its elements, so that masks have no program.
+/// Computes `t[indices]`. The broadcast dimensions of adjacent index tensors are in their place, those of separated ones come first. Masks have no program,
+/// because the size of the result depends on their elements.
 fn index(args: &Args<'_>) -> Result<Program, OpError> {
     let mut p = ProgramBuilder::new(args);
     let t = args.tensor("self")?;

@@ -1,4 +1,4 @@
-//! Matmuls of groups, whose borders are in another tensor: the experts of a mixture.
+//! Grouped matmuls, with group boundaries in a tensor: the experts of a mixture.
 
 use super::contraction::multiply;
 use frazil_ir::DType;
@@ -11,9 +11,12 @@ use frazil_runtime::{Tensor, layout};
 
 pub(super) const ENTRIES: &[Row] = &[("aten::_grouped_mm", Entry::kernel(grouped).fixed_sizes())];
 
-/// `(self, mat2, offs, bias, out_dtype)`. A group is one element of the first dimension of an operand with three dimensions. An operand with two
-/// dimensions is cut into groups, along its rows or columns, at the ends in `offs`: along the rows of `self` where `mat2` has three dimensions, along the
-/// columns of `mat2` where `self` has three, and along the summed dimension where both have two.
+/// Implements an operator with the arguments `(self, mat2, offs, bias, out_dtype)`.
+///
+/// A group is one index of the first dimension of a three-dimensional operand. A two-dimensional operand is split into groups that end at `offs`:
+/// - along the rows of `self` if `mat2` has three dimensions;
+/// - along the columns of `mat2` if `self` has three;
+/// - along the summed dimension if both have two.
 fn grouped(call: &Call<'_>) -> Result<Results, OpError> {
     let (a, b, ends) = (call.tensor(0)?, call.tensor(1)?, call.opt_tensor(2)?);
     check(call, &a, &b, ends.as_ref())?;
@@ -67,7 +70,7 @@ fn grouped(call: &Call<'_>) -> Result<Results, OpError> {
     one(out)
 }
 
-/// PyTorch's conditions, in its order.
+/// Checks PyTorch's conditions, in its order.
 fn check(call: &Call<'_>, a: &Tensor, b: &Tensor, ends: Option<&Tensor>) -> Result<(), OpError> {
     let raised = |text: String| Err(OpError::Raised(text));
     if a.dtype() != b.dtype() {
@@ -121,7 +124,7 @@ fn check(call: &Call<'_>, a: &Tensor, b: &Tensor, ends: Option<&Tensor>) -> Resu
     }
 }
 
-/// One of the last two dimensions is dense, and the other's stride is a multiple of 16 bytes.
+/// Checks that one of the last two dimensions is dense, and that the other's stride is a multiple of 16 bytes.
 fn check_strides(name: &str, t: &Tensor) -> Result<(), OpError> {
     let d = t.dim();
     let (rows, columns, strides) = (t.sizes()[d - 2], t.sizes()[d - 1], t.strides());
@@ -152,7 +155,7 @@ fn selected(t: &Tensor, index: i64) -> Result<Tensor, OpError> {
     Ok(t.as_strided(&t.sizes()[1..], &t.strides()[1..], t.offset() + index * t.strides()[0])?)
 }
 
-/// The product of matrices, or of batches of them, as `matmul` computes it.
+/// Returns the product of matrices, or of batches of them, as `matmul` computes it.
 fn product(call: &Call<'_>, a: &Tensor, b: &Tensor) -> Result<Tensor, OpError> {
     let mut sizes = a.sizes().to_vec();
     if let (Some(last), Some(columns)) = (sizes.last_mut(), b.sizes().last()) {

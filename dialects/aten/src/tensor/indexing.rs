@@ -1,4 +1,4 @@
-//! Reading and writing at places that other tensors name. What depends on the values of indices is a kernel.
+//! Reading and writing at indices from other tensors. Operators that depend on the values of indices are kernels.
 
 use frazil_ir::DType;
 use frazil_ir::schema::AliasUse;
@@ -11,7 +11,7 @@ use frazil_runtime::op::{Call, OpError, Results, one};
 use frazil_runtime::value::Value;
 use frazil_runtime::{Scalar, Tensor, TensorError, memory};
 
-/// Indexing with masks too, whose results have as many elements as their masks say.
+/// Kernels for indexing with masks, whose result sizes depend on the elements.
 pub(super) const ENTRIES: &[Row] = &[
     (
         "aten::index_put",
@@ -99,20 +99,20 @@ pub(super) const ENTRIES: &[Row] = &[
     ("aten::where", Entry::kernel(nonzero_columns)),
 ];
 
-/// Copies argument 0, lets `write` change the copy, and gives it.
+/// Returns a copy of argument 0 after `write` has changed it.
 fn written(call: &Call<'_>, write: fn(&Call<'_>, &Tensor) -> Result<(), OpError>) -> Result<Results, OpError> {
     let out = call.tensor(0)?.deep_copy()?;
     write(call, &out)?;
     one(out)
 }
 
-/// Lets `write` change argument 0 and gives it back.
+/// Calls `write` to change argument 0, and returns that argument.
 fn in_place(call: &Call<'_>, write: fn(&Call<'_>, &Tensor) -> Result<(), OpError>) -> Result<Results, OpError> {
     write(call, &call.tensor(0)?)?;
     one(call.arg(0).clone())
 }
 
-/// An index counted as Python counts.
+/// Returns a non-negative index for one that may be negative.
 fn wrapped(index: i64, size: i64) -> Result<i64, OpError> {
     let i = if index < 0 { index.saturating_add(size) } else { index };
     if (0..size).contains(&i) {
@@ -126,7 +126,7 @@ fn out_of_bounds(index: i64, size: i64) -> OpError {
     OpError::raised(format!("index {index} is out of bounds for dimension with size {size}"))
 }
 
-/// The multi-indices of the elements that are not zero, one row each.
+/// Returns the multi-indices of the non-zero elements, one row per element.
 fn places(t: &Tensor) -> (Vec<i64>, usize) {
     let rank = t.dim();
     let mut rows = Vec::new();
@@ -148,7 +148,8 @@ fn nonzero(call: &Call<'_>) -> Result<Results, OpError> {
     one(Tensor::from_i64(&rows, &[count, rank as i64])?)
 }
 
-/// The places of what is not zero, a tensor a dimension; a number is a vector of one element here.
+/// Returns the indices of the non-zero elements, one tensor per dimension. A zero-dimensional tensor is treated as a
+/// vector of one element.
 fn nonzero_columns(call: &Call<'_>) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     let t = if t.dim() == 0 { t.reshape(&[1])? } else { t };
@@ -163,10 +164,10 @@ fn columns((rows, rank): &(Vec<i64>, usize)) -> Result<Vec<Tensor>, OpError> {
     (0..*rank).map(column).collect()
 }
 
-/// The row-major positions that `t[indices]` reads, and the sizes of the result.
+/// Returns the row-major positions that `t[indices]` reads, and the sizes of the result.
 ///
-/// Boolean masks stand for the places where they are true. Adjacent index tensors put their broadcast dimensions where they
-/// stand; separated ones put them first.
+/// Boolean masks represent the indices where they are true. The broadcast dimensions of adjacent index tensors are in their place, those of separated ones come
+/// first.
 fn advanced(t: &Tensor, indices: &[Value]) -> Result<(Vec<i64>, Vec<i64>), OpError> {
     if indices.len() > t.dim() {
         return Err(too_many_indices(t, indices.len()));
@@ -285,7 +286,8 @@ pub(super) fn index(call: &Call<'_>) -> Result<Results, OpError> {
     one(t.take(&positions, &sizes)?)
 }
 
-/// `t` without the repetitions along its expanded dimensions, and where the row-major `positions` of `t` are in it.
+/// Returns `t` without the repetitions along expanded dimensions, and the positions in it that correspond to the
+/// row-major `positions` of `t`.
 fn collapsed(t: &Tensor, mut positions: Vec<i64>) -> Result<(Tensor, Vec<i64>), OpError> {
     let sizes: Vec<i64> = t
         .sizes()
@@ -354,7 +356,7 @@ fn index_put(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
     Ok(t.put_(&positions, &values, join)?)
 }
 
-/// A dimension split off: how many times it is repeated, its extent, and the elements within one step of it.
+/// A tensor split at a dimension: the number of outer iterations, the extent, and the number of elements per index.
 pub(super) struct Axis {
     pub outer: i64,
     pub size: i64,
@@ -372,7 +374,7 @@ impl Axis {
     }
 }
 
-/// The row-major positions of the slices `indices` along `dim`.
+/// Returns the row-major positions of the slices `indices` along `dim`.
 fn slices(t: &Tensor, dim: usize, indices: &[i64]) -> Vec<i64> {
     let axis = Axis::of(t, dim);
     let mut positions = Vec::new();
@@ -385,7 +387,7 @@ fn slices(t: &Tensor, dim: usize, indices: &[i64]) -> Vec<i64> {
     positions
 }
 
-/// Argument 2's indices along the dimension of argument 1, both checked.
+/// Returns the dimension in argument 1, and the indices along it in argument 2, both checked.
 fn dim_and_indices(call: &Call<'_>, t: &Tensor) -> Result<(usize, Vec<i64>), OpError> {
     let dim = wrap_dim(call.int(1)?, t.dim())?;
     let index = call.tensor(2)?;
@@ -407,7 +409,7 @@ fn dim_and_indices(call: &Call<'_>, t: &Tensor) -> Result<(usize, Vec<i64>), OpE
     Ok((dim, indices.into_iter().map(each).collect::<Result<_, _>>()?))
 }
 
-/// Joins the slices of argument `source` into those that the indices name.
+/// Combines the slices of argument `source` with those at the indices.
 fn along(call: &Call<'_>, t: &Tensor, source: usize, join: Join, scale: Scalar) -> Result<(), OpError> {
     let (dim, indices) = dim_and_indices(call, t)?;
     let mut source = call.tensor(source)?;
@@ -424,7 +426,7 @@ fn along(call: &Call<'_>, t: &Tensor, source: usize, join: Join, scale: Scalar) 
     Ok(t.put_(&positions, &source, join)?)
 }
 
-/// `t * factor` in t's dtype.
+/// Returns `t * factor` in the dtype of `t`.
 fn scaled(t: &Tensor, factor: Scalar) -> Result<Tensor, OpError> {
     let out = Tensor::zeros(t.dtype(), t.sizes())?;
     let factors = Tensor::full(t.dtype(), t.sizes(), factor.checked_to(t.dtype())?)?;
@@ -467,7 +469,7 @@ fn index_fill(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
     Ok(base.put_(&positions, &values, Join::Replace)?)
 }
 
-/// The positions in `t` that `index` names along `dim`, element by element.
+/// Returns the positions in `t` that `index` selects along `dim`, element by element.
 fn gathered(t: &Tensor, dim: usize, index: &Tensor) -> Result<Vec<i64>, OpError> {
     if index.numel() == 0 {
         return Ok(Vec::new());
@@ -511,7 +513,7 @@ fn scatter(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
     scatter_with(call, t, join)
 }
 
-/// The elements of `src` that stand where `index` has elements.
+/// Returns the elements of `src` at the coordinates of the elements of `index`.
 fn source_of(src: &Tensor, index: &Tensor) -> Result<Tensor, OpError> {
     if src.dim() == 0 || index.numel() == 0 {
         return Ok(src.reshape(&[src.numel()])?);
@@ -552,7 +554,8 @@ fn scatter_with(call: &Call<'_>, t: &Tensor, join: Join) -> Result<(), OpError> 
     Ok(t.put_(&positions, &values, join)?)
 }
 
-/// Sum, product, mean, largest or smallest of what is scattered to a place, with or without what stood there.
+/// Computes the sum, product, mean, maximum or minimum of the values scattered to each position, with or without the
+/// previous element.
 fn scatter_reduce(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
     let (index, include_self) = (call.tensor(2)?, call.flag(5)?);
     let dim = wrap_dim(call.int(1)?, t.dim())?;
@@ -566,7 +569,7 @@ fn scatter_reduce(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
     reduced(t, &positions, &src, call.text(4)?, include_self)
 }
 
-/// Products, means and extremes of the slices that go to a place of a dimension.
+/// Computes products, means and extrema of the slices for each index of a dimension.
 fn index_reduce(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
     let (dim, indices) = dim_and_indices(call, t)?;
     let (source, include_self) = (call.tensor(3)?, call.flag(5)?);
@@ -584,7 +587,8 @@ fn index_reduce(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
     reduced(t, &positions, &source, call.text(4)?, include_self)
 }
 
-/// Folds `src` into the places of `t`; without `include_self` the first value of a place replaces what stood there.
+/// Reduces `src` into the elements at `positions`. Without `include_self`, the first value for a position replaces the
+/// element.
 fn reduced(t: &Tensor, positions: &[i64], src: &Tensor, how: &str, include_self: bool) -> Result<(), OpError> {
     let join = match how {
         "sum" | "mean" => Join::Add,
@@ -622,12 +626,12 @@ fn reduced(t: &Tensor, positions: &[i64], src: &Tensor, how: &str, include_self:
     Ok(())
 }
 
-/// The quotient towards minus infinity.
+/// Returns the quotient rounded towards minus infinity.
 fn floored(x: i64, n: i64) -> i64 {
     x.div_euclid(n)
 }
 
-/// What changes nothing it is joined with.
+/// Returns the neutral element of a combiner.
 fn neutral(dtype: DType, join: Join) -> Scalar {
     let bound = |least: bool| match dtype {
         d if d.is_floating_point() => Scalar::Float(if least { f64::NEG_INFINITY } else { f64::INFINITY }),
@@ -665,7 +669,7 @@ fn put(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
     )?)
 }
 
-/// The row-major positions where a mask, broadcast to `sizes`, is true.
+/// Returns the row-major positions where a mask, broadcast to `sizes`, is true.
 fn masked(mask: &Tensor, sizes: &[i64]) -> Result<Vec<i64>, OpError> {
     if mask.dtype() != DType::Bool {
         return Err(OpError::raised("masked operations expect a BoolTensor as mask"));

@@ -1,7 +1,7 @@
 //! Interpolation: nearest, linear and cubic, in one to three dimensions, one dimension after the other.
 //!
-//! Each output coordinate reads a few input coordinates with weights that only depend on the sizes. Both are worked out
-//! when the call site is known, so an interpolation is a sum of products of gathered elements and constant tables.
+//! Each output coordinate reads a few input coordinates, with weights that depend only on the sizes. Both are computed
+//! when the program is built, so an interpolation is a sum of products of gathered elements and constant tables.
 
 use super::resample;
 use frazil_ir::DType;
@@ -64,21 +64,21 @@ pub(super) const ENTRIES: &[Row] = &[
     ("aten::upsample_bicubic2d.vec", Entry::new().eager(resample::cubic)),
 ];
 
-/// Which input elements an output element reads.
+/// The input elements that an output element reads.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Kind {
-    /// The one at ⌊o · scale⌋.
+    /// The element at ⌊o · scale⌋.
     Nearest,
-    /// The one at ⌊(o + ½) · scale⌋.
+    /// The element at ⌊(o + ½) · scale⌋.
     NearestExact,
-    /// The two around.
+    /// The two nearest elements.
     Linear,
-    /// The four around, by Keys' kernel with a = -¾.
+    /// The four nearest elements, weighted by Keys' kernel with a = -¾.
     Cubic,
 }
 
 impl Kind {
-    /// How many they are.
+    /// Returns the number of elements.
     fn taps(self) -> u8 {
         match self {
             Kind::Nearest | Kind::NearestExact => 1,
@@ -88,7 +88,7 @@ impl Kind {
     }
 }
 
-/// One dimension's sizes and the input step of an output step.
+/// The sizes of one dimension, and the input step per output step.
 pub(super) struct Axis {
     pub input: i64,
     pub output: i64,
@@ -104,7 +104,7 @@ fn bicubic(args: &Args<'_>) -> Result<Program, OpError> {
     resized(args, 2, Kind::Cubic)
 }
 
-/// The `n` axes of the images that a call's first argument is.
+/// Returns the `n` spatial axes of a call's first argument.
 pub(super) fn axes_of(args: &Args<'_>, n: usize) -> Result<Vec<Axis>, OpError> {
     let x = args.tensor("input")?;
     check_rank(&x, n)?;
@@ -152,8 +152,8 @@ pub(super) fn resized(args: &Args<'_>, n: usize, kind: Kind) -> Result<Program, 
     p.finish(&[out])
 }
 
-/// The output sizes and scales: from `output_size`, or from `scale_factors` where there is none. A given scale counts as it
-/// stands, not as the ratio of the sizes.
+/// Returns the output sizes and scales: from `output_size`, or from `scale_factors` otherwise. A given scale is used unchanged instead of the ratio of the
+/// sizes.
 fn axes(args: &Args<'_>, x: &TensorArg, n: usize) -> Result<Vec<Axis>, OpError> {
     let align_corners = args.flag("align_corners")?;
     let factors = match args.get("scale_factors") {
@@ -231,8 +231,8 @@ fn axes(args: &Args<'_>, x: &TensorArg, n: usize) -> Result<Vec<Axis>, OpError> 
     Ok(axes)
 }
 
-/// Interpolates dimension `dim`: reads of the inputs that an output sees, times their weights. Which they are depends on the sizes alone,
-/// so both are tables that are worked out once; what an output does not see (NaN, say) does not count for it.
+/// Interpolates along dimension `dim`: sums the input elements that an output element reads, times their weights. Indices and weights depend on the sizes
+/// alone, so both are constant tables. Elements that an output does not read (NaN, for example) do not affect it.
 fn along(
     p: &mut ProgramBuilder,
     t: TensorId,
@@ -288,7 +288,7 @@ fn along(
     }
 }
 
-/// The `n`th input coordinate that output coordinate `o` reads, and its weight.
+/// Returns the input coordinate number `n` that output coordinate `o` reads, and its weight.
 fn tap<'f>(o: Sym<'f>, axis: &Axis, kind: Kind, dtype: DType, n: u8) -> (Sym<'f>, Sym<'f>) {
     let o = o.cast(dtype);
     let int = |v: i64| o.constant(0.0).cast(DType::Long) + v as f64;

@@ -1,4 +1,4 @@
-//! Tensors side by side.
+//! Concatenation.
 
 use frazil_ir::DType;
 use frazil_ir::schema::AliasUse;
@@ -32,7 +32,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ("prim::VarStack", Entry::program(Pointwise, variadic_stack)),
 ];
 
-/// The tensors converted to their common dtype.
+/// Returns the tensors converted to their common dtype.
 fn common(p: &mut ProgramBuilder, tensors: &[TensorId]) -> Result<Vec<TensorId>, OpError> {
     let joined = tensors
         .iter()
@@ -61,7 +61,7 @@ fn variadic_stack(args: &Args<'_>) -> Result<Program, OpError> {
     stack_of(args, &tensors, dim)
 }
 
-/// The arguments of an operator that takes the elements of its list one by one: tensors, and the dimension last.
+/// Returns the arguments of an operator whose list elements are separate operands: tensors, and the dimension last.
 fn variadic(args: &Args<'_>) -> Result<(Vec<TensorArg>, i64), OpError> {
     let wrong = || OpError::raised("expected tensors and a dimension");
     let Some((Arg::Int(dim), tensors)) = args.values().split_last() else {
@@ -106,8 +106,7 @@ fn stack_of(args: &Args<'_>, tensors: &[TensorArg], dim: i64) -> Result<Program,
     p.finish(&[out])
 }
 
-/// A choice between shifted reads by the coordinate along `dim`, in the common dtype. Empty tensors of one dimension are left out, as
-/// PyTorch does.
+/// Concatenates tensors along `dim` in their common dtype, by a selection between shifted reads. Empty tensors of one dimension are left out, as in PyTorch.
 pub(super) fn concatenated(p: &mut ProgramBuilder, tensors: &[TensorId], dim: i64) -> Result<TensorId, OpError> {
     let tensors = &common(p, tensors)?[..];
     let legacy_empty = |p: &ProgramBuilder, t: TensorId| p.sizes(t).as_slice() == [0];

@@ -1,4 +1,4 @@
-//! Functions of one number, element by element.
+//! Elementwise unary functions.
 
 use frazil_ir::schema::AliasUse;
 use frazil_runtime::entry::{Entry, Row};
@@ -11,14 +11,14 @@ use frazil_runtime::sym::Sym;
 
 const SELF: &[&str] = &["self"];
 
-/// A function of one number on floats; integers become floats.
+/// Defines a unary function on floats; integers are converted to floats.
 macro_rules! float {
     ($op:ident) => {
         Entry::pointwise(Pointwise::new(SELF, IntToFloat, |b| b.x(0).unary(UnaryOp::$op)))
     };
 }
 
-/// A function of one number on any dtype.
+/// Defines a unary function on any dtype.
 macro_rules! any {
     ($op:ident) => {
         Entry::pointwise(Pointwise::new(SELF, Default, |b| b.x(0).unary(UnaryOp::$op)))
@@ -216,13 +216,13 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
 ];
 
-/// x * y, which is 0 for x = 0 whatever y is, unless it is NaN.
+/// Returns x * y; for x = 0 it is 0 for every y except NaN.
 fn x_times<'f>(b: &Body<'f, '_>, y: Sym<'f>) -> Sym<'f> {
     let product = b.x(0).eq(0.0).select(b.constant(0.0), b.x(0) * y);
     b.x(1).is_nan().select(b.x(1), product)
 }
 
-/// log(e^x + e^y), from the number with the larger real part.
+/// Returns log(e^x + e^y), computed relative to the number with the larger real part.
 fn log_add_complex<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     let (x, y) = (b.x(0), b.x(1));
     let real = real_of(b.compute());

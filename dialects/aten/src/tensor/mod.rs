@@ -1,4 +1,4 @@
-//! Operators on tensors, one family a file.
+//! Operators on tensors, one family per file.
 
 mod activation;
 mod arithmetic;
@@ -45,7 +45,7 @@ use frazil_runtime::entry::{Row, ScalarConversion, ScalarVariant};
 #[cfg(not(feature = "linalg"))]
 use without_linalg as linalg;
 
-/// Why `operator` cannot be run in this build.
+/// Returns the error that `operator` cannot be run in this build.
 #[cfg(any(test, not(all(feature = "fft", feature = "linalg"))))]
 fn needs_feature(operator: &str, feature: &str) -> frazil_runtime::op::OpError {
     frazil_runtime::op::OpError::Unsupported(format!(
@@ -53,7 +53,7 @@ fn needs_feature(operator: &str, feature: &str) -> frazil_runtime::op::OpError {
     ))
 }
 
-/// The overload on two tensors that computes the one with a scalar at `position`.
+/// Returns the tensor overload that implements the one with a scalar at `position`.
 const fn by_tensor(position: usize, conversion: ScalarConversion) -> ScalarVariant {
     ScalarVariant {
         overload: "Tensor",
@@ -107,7 +107,7 @@ pub(crate) fn register(registry: &mut Registry) {
     }
 }
 
-/// All rows of the tables.
+/// Returns all rows of the tables.
 #[cfg(test)]
 pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {
     TABLES.iter().chain(linalg::TABLES).copied().flatten()

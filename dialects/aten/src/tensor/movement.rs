@@ -1,4 +1,4 @@
-//! Elements moved to other places: repetition, reflection, rotation, windows, shuffles.
+//! Rearrangement of elements: repetition, reflection, rotation, windows, shuffles.
 
 use super::join::concatenated;
 use frazil_ir::DType;
@@ -101,7 +101,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ("aten::repeat_interleave", Entry::kernel(repeat_interleave)),
 ];
 
-/// The number of elements of `sizes`.
+/// Returns the number of elements of `sizes`.
 fn numel(sizes: &[i64]) -> Result<i64, OpError> {
     Ok(layout::checked_numel(sizes).ok_or(TensorError::TooManyElements)?)
 }
@@ -115,7 +115,7 @@ pub(super) fn with(
     p.finish(&[out])
 }
 
-/// A new tensor of `sizes` whose elements are those of `t` at the mapped coordinates.
+/// Returns a new tensor of sizes `sizes` with the elements of `t` at the mapped coordinates.
 pub(super) fn copied(
     p: &mut ProgramBuilder,
     t: TensorId,
@@ -144,7 +144,7 @@ pub(super) fn copied(
     })
 }
 
-/// Copies of the tensor side by side; missing leading dimensions count as 1.
+/// Returns copies of the tensor next to each other; missing leading dimensions count as 1.
 fn repeated(args: &Args<'_>, name: &str) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let mut times = args.ints(name)?;
@@ -280,7 +280,7 @@ fn rot90(args: &Args<'_>) -> Result<Program, OpError> {
     })
 }
 
-/// The windows of images as columns: [n, c, h, w] to [n, c · window, windows].
+/// Returns the windows of images as columns: `[n, c, h, w]` to `[n, c · window, windows]`.
 fn im2col(args: &Args<'_>) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let (kernel, dilation) = (args.int_array("kernel_size", 2)?, args.int_array("dilation", 2)?);
@@ -334,7 +334,7 @@ fn im2col(args: &Args<'_>) -> Result<Program, OpError> {
     })
 }
 
-/// [.., c·r², h, w] to [.., c, h·r, w·r]
+/// Rearranges `[.., c·r², h, w]` to `[.., c, h·r, w·r]`.
 fn pixel_shuffle(args: &Args<'_>) -> Result<Program, OpError> {
     let (x, r) = (args.tensor("self")?, args.int("upscale_factor")?);
     let rank = x.rank();
@@ -428,7 +428,8 @@ fn channel_shuffle(args: &Args<'_>) -> Result<Program, OpError> {
     )
 }
 
-/// Behind the `lead` sizes: split into `parts`, permuted by `order`, merged into `merged`.
+/// Rearranges the dimensions after the `lead` sizes: splits them into `parts`, permutes these by `order`, and merges
+/// them into `merged`.
 fn shuffled(
     args: &Args<'_>,
     x: TensorId,
@@ -508,7 +509,7 @@ fn broadcast_tensors(args: &Args<'_>) -> Result<Program, OpError> {
     p.finish(&outputs)
 }
 
-/// Concatenation of tensors raised to `rank` dimensions as `atleast_nd` raises them.
+/// Concatenates tensors after extending them to `rank` dimensions as `atleast_nd` does.
 fn stacked(args: &Args<'_>, rank: usize, dim: fn(usize) -> i64) -> Result<Program, OpError> {
     let tensors = args.tensors("tensors")?;
     with(args, |p| {
@@ -537,7 +538,7 @@ fn column_stack(args: &Args<'_>) -> Result<Program, OpError> {
     })
 }
 
-/// A matrix whose diagonal is the last dimension; zero elsewhere.
+/// Returns a matrix with the last dimension as diagonal, and zeros elsewhere.
 fn diag_embed(args: &Args<'_>) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let rank = x.rank() + 1;
@@ -588,7 +589,8 @@ fn diag_embed(args: &Args<'_>) -> Result<Program, OpError> {
     })
 }
 
-/// Every element along `dim`, or of all in row-major order, so many times in a row.
+/// Implements `repeat_interleave` with an integer: every element is repeated along `dim`; without `dim`, in the
+/// flattened tensor.
 fn repeat_each(args: &Args<'_>) -> Result<Program, OpError> {
     let (x, repeats) = (args.tensor("self")?, args.int("repeats")?);
     if repeats < 0 {
@@ -621,7 +623,7 @@ fn repeat_each(args: &Args<'_>) -> Result<Program, OpError> {
     })
 }
 
-/// Every element as many times in a row as a tensor says.
+/// Returns every element repeated as often as the corresponding element of a tensor.
 fn repeat_interleave(call: &Call<'_>) -> Result<Results, OpError> {
     let name = call.ctx.name(call.schema.overload);
     if name == "Tensor" {
@@ -664,7 +666,7 @@ fn repeat_interleave(call: &Call<'_>) -> Result<Results, OpError> {
     one(t.take(&positions, &sizes)?)
 }
 
-/// Each place as often as `counts` has it, which is as many as are `stated`.
+/// Returns each index repeated as often as its element of `counts`. The total must be `stated`, if given.
 fn interleaved(counts: &[i64], stated: Option<i64>) -> Result<Vec<i64>, OpError> {
     if counts.iter().any(|&c| c < 0) {
         return Err(OpError::raised("repeats can not be negative"));

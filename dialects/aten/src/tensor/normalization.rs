@@ -13,7 +13,7 @@ use frazil_runtime::op::{Call, OpError, one};
 use frazil_runtime::promote::{ResultType, compute_dtype};
 use frazil_runtime::structured::{Combine, Dims, Program, TensorId, TensorShape};
 
-/// In training, statistics are kept in tensors that programs cannot write.
+/// Kernels: in training, running statistics are updated, which programs cannot do.
 pub(super) const ENTRIES: &[Row] = &[
     // Without semantics.
     ("aten::cudnn_batch_norm", Entry::new().updates_statistics()),
@@ -62,7 +62,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ("aten::rms_norm", Entry::program(LoopNests, rms_norm)),
 ];
 
-/// Moves the running mean and variance (arguments 3 and 4) towards the input's, unbiased. Those of instances are averaged.
+/// Updates the running mean and the unbiased running variance (arguments 3 and 4) with those of the input. Those of instances are averaged.
 fn keep_statistics(call: &Call<'_>, instances: bool, momentum: f64) -> Result<(), OpError> {
     let x = call.tensor(0)?;
     let (mean, var) = (call.opt_tensor(3)?, call.opt_tensor(4)?);
@@ -113,7 +113,7 @@ fn keep_statistics(call: &Call<'_>, instances: bool, momentum: f64) -> Result<()
     Ok(())
 }
 
-/// The extent of the channels, dimension 1.
+/// Returns the extent of the channels, dimension 1.
 fn channels(x: &TensorArg) -> Result<i64, OpError> {
     match x.sizes() {
         [_, c, ..] => Ok(*c),
@@ -123,7 +123,7 @@ fn channels(x: &TensorArg) -> Result<i64, OpError> {
     }
 }
 
-/// A tensor of one element a channel, to be broadcast over an input of `rank` dimensions.
+/// Returns a tensor with one element per channel, broadcast over an input of `rank` dimensions.
 fn per_channel(p: &mut ProgramBuilder, t: TensorId, channels: i64, rank: usize) -> Result<TensorId, OpError> {
     if p.shape(t).numel() != channels {
         let n = p.shape(t).numel();
@@ -138,7 +138,7 @@ fn per_channel(p: &mut ProgramBuilder, t: TensorId, channels: i64, rank: usize) 
     p.reshape(t, &sizes)
 }
 
-/// A parameter of one element a channel, whatever dimensions these lie in.
+/// Returns a parameter with one element per channel as a vector, whatever its dimensions are.
 fn in_a_row(p: &mut ProgramBuilder, args: &Args<'_>, name: &str, channels: i64) -> Result<Option<TensorId>, OpError> {
     let Some(t) = args.opt_tensor(name)? else {
         return Ok(None);
@@ -154,16 +154,16 @@ fn in_a_row(p: &mut ProgramBuilder, args: &Args<'_>, name: &str, channels: i64) 
 
 const PARAMETERS: [&str; 4] = ["weight", "bias", "running_mean", "running_var"];
 
-/// How far a channel's elements spread.
+/// The spread of a channel's elements.
 #[derive(Clone, Copy)]
 enum Spread {
-    /// Their variance, and what is added to it.
+    /// The variance, and the eps that is added to it.
     Variance(TensorId, f64),
-    /// 1 / √(variance + eps)
+    /// 1 / √(variance + eps).
     Inverse(TensorId),
 }
 
-/// scale = weight / √(var + eps), shift = bias - mean * scale; both one element a channel.
+/// Computes scale = weight / √(var + eps) and shift = bias - mean * scale, both with one element per channel.
 fn scale_and_shift(
     p: &mut ProgramBuilder,
     mean: TensorId,
@@ -191,7 +191,7 @@ fn scale_and_shift(
     Ok((scale, shift))
 }
 
-/// With running statistics when evaluating, with the batch's own otherwise.
+/// Builds a batch norm: with running statistics in evaluation, with the batch's own statistics otherwise.
 fn batch_norm(args: &Args<'_>, kept: bool) -> Result<Program, OpError> {
     let x = args.tensor("input")?;
     if x.shape.numel() == 0 {
@@ -234,7 +234,7 @@ fn batch_norm(args: &Args<'_>, kept: bool) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// Refuses parameters of another dtype than the input's, but for those of halves, which may be floats.
+/// Refuses parameters whose dtype differs from the input's. Those of f16 and bf16 inputs may be f32.
 fn check_parameters(args: &Args<'_>, x: &TensorArg, names: &[&str]) -> Result<(), OpError> {
     let mut first = None;
     for name in names {
@@ -260,7 +260,7 @@ fn check_parameters(args: &Args<'_>, x: &TensorArg, names: &[&str]) -> Result<()
     Ok(())
 }
 
-/// Of a batch without elements only the dtype and the sizes count: those of a product with the first weight and a sum with the first bias.
+/// Returns the result for a batch without elements: dtype and sizes of a product with the first weight and a sum with the first bias.
 fn normalised_nothing(args: &Args<'_>, x: &TensorArg) -> Result<Program, OpError> {
     let mut p = ProgramBuilder::new(args);
     let mut out = p.map(&[x.id], x.dtype(), |_, x| x[0])?;
@@ -280,7 +280,7 @@ fn normalised_nothing(args: &Args<'_>, x: &TensorArg) -> Result<Program, OpError
     p.finish(&[out])
 }
 
-/// The dtype in which a batch's statistics are kept: that of the parameters, or the input's.
+/// Returns the dtype of a batch's saved statistics: that of the parameters, or the input's.
 fn statistics_dtype(args: &Args<'_>, x: &TensorArg) -> Result<DType, OpError> {
     let parameters = ["weight", "bias", "running_mean"].map(|name| args.opt_tensor(name));
     for parameter in parameters {
@@ -291,7 +291,8 @@ fn statistics_dtype(args: &Args<'_>, x: &TensorArg) -> Result<DType, OpError> {
     Ok(x.dtype())
 }
 
-/// A program cannot write running statistics, which the interpreter has already done where they are `kept`.
+/// Checks that the program does not have to update running statistics. If `kept`, the interpreter has already updated
+/// them.
 fn updates_nothing(args: &Args<'_>, kept: bool) -> Result<(), OpError> {
     let running = args.opt_tensor("running_mean")?.is_some() || args.opt_tensor("running_var")?.is_some();
     if running && !kept {
@@ -302,8 +303,8 @@ fn updates_nothing(args: &Args<'_>, kept: bool) -> Result<(), OpError> {
     Ok(())
 }
 
-/// Mean and 1 / √(variance + eps) over `dims`, which stay with extent 1, as PyTorch keeps those of a batch: sum, mean and spread
-/// are rounded to `kept`, each before it is used.
+/// Computes mean and 1 / √(variance + eps) over `dims`, which keep extent 1. Values are rounded like PyTorch's saved statistics: sum, mean and spread are each
+/// rounded to `kept` before they are used.
 fn kept_statistics(
     p: &mut ProgramBuilder,
     x: &TensorArg,
@@ -343,7 +344,7 @@ fn kept_statistics(
     Ok((mean, invstd))
 }
 
-/// Mean and biased variance over `dims`, which stay with extent 1.
+/// Computes mean and biased variance over `dims`, which keep extent 1.
 fn statistics(
     p: &mut ProgramBuilder,
     x: TensorId,
@@ -373,8 +374,8 @@ fn statistics(
     Ok((mean, var))
 }
 
-/// (x - mean) / √(var + eps) over `dims`, then times `weight` and plus `bias`, which broadcast. The result has the first
-/// dtype, mean and 1 / √(var + eps) are rounded to the second.
+/// Computes (x - mean) / √(var + eps) over `dims`, times `weight`, plus `bias`, which broadcast. The result has the first dtype; mean and 1 / √(var + eps) are
+/// rounded to the second.
 #[allow(clippy::too_many_arguments, reason = "a normalisation has as many parameters")]
 fn normalized(
     p: &mut ProgramBuilder,
@@ -404,7 +405,7 @@ fn normalized(
     Ok((out, mean, rstd))
 }
 
-/// The last dimensions, which have to be `normalized_shape`.
+/// Returns the last dimensions, whose sizes must be `normalized_shape`.
 fn layer_dims(args: &Args<'_>, x: &TensorArg) -> Result<Vec<usize>, OpError> {
     let shape = args.ints("normalized_shape")?;
     match x.rank().checked_sub(shape.len()) {
@@ -487,7 +488,7 @@ fn group_norm(args: &Args<'_>) -> Result<Program, OpError> {
     grouped(args, &x, groups, weight, bias)
 }
 
-/// Statistics over the channels of a group and all that follows them; weights one a channel.
+/// Builds a group norm: statistics over the channels of a group and all following dimensions, weights per channel.
 fn grouped(
     args: &Args<'_>,
     x: &TensorArg,
@@ -519,7 +520,7 @@ fn grouped(
     p.finish(&[out])
 }
 
-/// With input statistics, as evaluation with them off has it; else as batch norm.
+/// Builds an instance norm with the input's own statistics, or like a batch norm if they are not to be used.
 fn instance_norm(args: &Args<'_>, kept: bool) -> Result<Program, OpError> {
     let x = args.tensor("input")?;
     let c = channels(&x)?;
@@ -558,7 +559,7 @@ fn instance_norm(args: &Args<'_>, kept: bool) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// Each channel of each instance with its own statistics.
+/// Normalises each channel of each instance with its own statistics.
 fn by_instances(args: &Args<'_>, x: &TensorArg, c: i64) -> Result<Program, OpError> {
     let (compute, stored) = (compute_dtype(x.dtype()), statistics_dtype(args, x)?);
     let rank = x.rank();
@@ -575,7 +576,7 @@ fn by_instances(args: &Args<'_>, x: &TensorArg, c: i64) -> Result<Program, OpErr
     p.finish(&[out])
 }
 
-/// x / √(mean(x²) + eps), times weight.
+/// Computes x / √(mean(x²) + eps), times weight.
 fn rms_norm(args: &Args<'_>) -> Result<Program, OpError> {
     let x = args.tensor("input")?;
     let dims = layer_dims(args, &x)?;

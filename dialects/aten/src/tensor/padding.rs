@@ -1,4 +1,4 @@
-//! Tensors with something around them: constants, reflections, edges, themselves.
+//! Padding with constants, reflections, edges, or circularly.
 
 use super::join::concatenated;
 use super::movement::{copied, flipped, with};
@@ -48,7 +48,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
 ];
 
-/// What stands outside of a padded tensor.
+/// The values outside of a padded tensor.
 #[derive(Clone, Copy, PartialEq)]
 enum Mode {
     Constant(Scalar),
@@ -94,7 +94,7 @@ fn moded(args: &Args<'_>, mode: Mode) -> Result<Program, OpError> {
     with(args, |p| padded(p, x.id, &widths, mode))
 }
 
-/// `widths` are (before, after) pairs from the last dimension on; negative ones cut off.
+/// Pads a tensor. `widths` are (before, after) pairs of elements, starting with the last dimension; negative ones crop.
 fn padded(p: &mut ProgramBuilder, x: TensorId, widths: &[i64], mode: Mode) -> Result<TensorId, OpError> {
     let rank = p.rank(x);
     if !widths.len().is_multiple_of(2) || widths.len() / 2 > rank {

@@ -86,25 +86,25 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
 ];
 
-/// The windows of one pooling: one entry a spatial dimension.
+/// The windows of a pooling, one entry per spatial dimension.
 struct Windows {
     kernel: Dims,
     stride: Dims,
     padding: Dims,
     dilation: Dims,
     output: Dims,
-    /// The places of a window that are looked at: for the others no window meets the image.
+    /// The window positions that are read; at others, no window overlaps the image.
     taps: Taps,
 }
 
-/// Which places of windows, one entry a spatial dimension.
+/// Window positions, one entry per spatial dimension.
 struct Taps {
     first: Dims,
     count: Dims,
 }
 
 impl Windows {
-    /// From the arguments of the pooling operators; an empty stride is the kernel.
+    /// Returns the windows for the arguments of a pooling operator. An empty stride means the kernel's size.
     fn of(args: &Args<'_>, x: &TensorArg, n: usize) -> Result<Windows, OpError> {
         let kernel = args.int_array("kernel_size", n)?;
         let stride = match args.opt_ints("stride")? {
@@ -181,7 +181,7 @@ impl Windows {
         })
     }
 
-    /// True when every window lies inside of the input.
+    /// Returns true if every window is inside the input.
     fn inside(&self, x: &TensorArg) -> bool {
         let n = self.kernel.len();
         (0..n).all(|i| {
@@ -191,12 +191,12 @@ impl Windows {
         })
     }
 
-    /// Where the first place of the first window is that is looked at.
+    /// Returns the coordinate of the first position of the first window that is read.
     fn start(&self, i: usize) -> i64 {
         self.dilation[i] * self.taps.first[i] - self.padding[i]
     }
 
-    /// The loops over outputs, then windows; the outputs' sizes; and how `x` is read.
+    /// Returns the loops over outputs, then windows; the outputs' sizes; and the access to `x`.
     fn domain(&self, x: &TensorArg, outside: Number) -> (Dims, Dims, Access) {
         let n = self.kernel.len();
         let lead = x.rank() - n;
@@ -227,7 +227,7 @@ impl Windows {
         (domain, sizes, access)
     }
 
-    /// The fold of each window of `x`.
+    /// Returns the reduction of each window of `x`.
     fn fold(
         &self,
         p: &mut ProgramBuilder,
@@ -257,7 +257,7 @@ impl Windows {
     }
 }
 
-/// What no element is less than.
+/// Returns the smallest value of a dtype.
 fn least(dtype: DType) -> Number {
     match dtype {
         d if d.is_floating_point() => Number::Float(f64::NEG_INFINITY),
@@ -266,11 +266,11 @@ fn least(dtype: DType) -> Number {
     }
 }
 
-/// Added to places beyond the image, larger than any place in it.
+/// Offset of indices outside the image, larger than any index inside.
 const BEYOND: i64 = 1 << 48;
 
-/// The maxima, and where they stand in the image, row-major: the first of equals, the last of several NaN; of a window that has no element in
-/// common with the image its first place that is not before the image, as PyTorch has it.
+/// Returns the maxima and their row-major indices in the image: the first of equal values, the last of several NaN. A window outside the image has the index of
+/// its first position that is not before the image, as in PyTorch.
 fn max_pool_with_indices(args: &Args<'_>, n: usize) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let windows = Windows::of(args, &x, n)?;
@@ -363,7 +363,7 @@ fn avg_pool(args: &Args<'_>, n: usize) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// A sum divided; integers are cut off.
+/// Returns a sum divided by a count; integers are truncated.
 fn quotient<'f>(sum: Sym<'f>, count: Sym<'f>) -> Sym<'f> {
     if sum.dtype().is_floating_point() {
         sum / count
@@ -372,8 +372,7 @@ fn quotient<'f>(sum: Sym<'f>, count: Sym<'f>) -> Sym<'f> {
     }
 }
 
-/// The number of elements of the window at an output position: with its padding, which itself ends where the padded input
-/// does, or without.
+/// Returns the number of elements of the window at an output position, with padding (up to the end of the padded input) or without.
 fn elements<'f>(f: &'f Formula, w: &Windows, x: &TensorArg, include_pad: bool) -> Sym<'f> {
     let n = w.kernel.len();
     let lead = x.rank() - n;
@@ -393,7 +392,7 @@ fn elements<'f>(f: &'f Formula, w: &Windows, x: &TensorArg, include_pad: bool) -
     count
 }
 
-/// The mean over windows from ⌊o·size/out⌋ to ⌈(o+1)·size/out⌉.
+/// Returns the means over windows from ⌊o·size/out⌋ to ⌈(o+1)·size/out⌉.
 fn adaptive_avg_pool(args: &Args<'_>, n: usize) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let output = args.int_array("output_size", n)?;
@@ -458,7 +457,7 @@ fn adaptive_avg_pool(args: &Args<'_>, n: usize) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// Means over the windows of one dimension.
+/// Computes means over the windows of one dimension, whose lengths may differ.
 fn uneven_means(
     p: &mut ProgramBuilder,
     x: TensorId,
@@ -508,7 +507,7 @@ fn uneven_means(
     }))
 }
 
-/// Start and end of the window at the output coordinate along loop `dim`.
+/// Returns start and end of the window at the output coordinate along loop `dim`.
 fn window<'f>(f: &'f Formula, dim: usize, size: i64, out: i64) -> (Sym<'f>, Sym<'f>) {
     let int = |v: i64| f.int(v, DType::Long);
     let o = f.index(dim);

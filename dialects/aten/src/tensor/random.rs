@@ -1,7 +1,7 @@
 //! Random numbers.
 //!
-//! No call gives what another gave, and none gives what PyTorch's generator would: seeds are not part of TorchScript. The
-//! distributions, the dtypes and the refused arguments are PyTorch's.
+//! Every call returns new numbers, which differ from those of PyTorch's generator: seeds are not part of TorchScript. The distributions, dtypes and refused
+//! arguments are PyTorch's.
 
 mod generator;
 
@@ -15,7 +15,7 @@ use frazil_runtime::{Tensor, layout, memory};
 use generator::{Random, digits};
 use num_complex::Complex;
 
-/// A kernel that draws random numbers.
+/// Returns an entry of a kernel that draws random numbers.
 const fn random(kernel: KernelFn) -> Entry {
     Entry::kernel(kernel).random()
 }
@@ -155,7 +155,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ("aten::multinomial", random(multinomial)),
 ];
 
-/// The argument `dtype`, wherever it stands.
+/// Returns the argument `dtype`, at any position.
 fn dtype_of(call: &Call<'_>, default: DType) -> Result<DType, OpError> {
     Ok(named(call, "dtype")
         .map(|i| call.opt_dtype(i))
@@ -164,7 +164,7 @@ fn dtype_of(call: &Call<'_>, default: DType) -> Result<DType, OpError> {
         .unwrap_or(default))
 }
 
-/// The position of the argument `name`.
+/// Returns the position of the argument `name`.
 fn named(call: &Call<'_>, name: &str) -> Option<usize> {
     call.schema.arguments.iter().position(|a| call.ctx.name(a.name) == name)
 }
@@ -187,7 +187,8 @@ fn wide_floats_only(kernel: &str, dtype: DType) -> Result<(), OpError> {
     }
 }
 
-/// A tensor of numbers that are drawn one by one in the real dtype of `dtype`; of complex numbers both parts are drawn.
+/// Returns a tensor of numbers that are drawn one by one in the real dtype of `dtype`. For complex numbers, both parts
+/// are drawn.
 fn sampled(sizes: &[i64], dtype: DType, mut draw: impl FnMut(&mut Random, DType) -> f64) -> Result<Tensor, OpError> {
     // Checks the sizes before anything is drawn.
     let count = Tensor::zeros(DType::Bool, sizes)?.numel() as usize;
@@ -213,7 +214,8 @@ fn normal(sizes: &[i64], dtype: DType) -> Result<Tensor, OpError> {
     normal_scaled(sizes, dtype, 0.0, 1.0)
 }
 
-/// Normal numbers; the parts of complex ones each have half of the variance, and a complex number's mean is real.
+/// Returns normally distributed numbers. The parts of complex ones have half of the variance each, and their mean is
+/// real.
 fn normal_scaled(sizes: &[i64], dtype: DType, mean: f64, std: f64) -> Result<Tensor, OpError> {
     if !(dtype.is_floating_point() || dtype.is_complex()) {
         return Err(not_implemented("normal_kernel_cpu", dtype));
@@ -236,7 +238,7 @@ fn made(
     one(draw(sizes, dtype_of(call, DType::Float)?)?)
 }
 
-/// A tensor like argument 0, laid out in memory as the argument `memory_format` says.
+/// Returns a tensor like argument 0, in the memory format of the argument `memory_format`.
 fn like(call: &Call<'_>, draw: impl Fn(&[i64], DType) -> Result<Tensor, OpError>) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     let out = draw(t.sizes(), dtype_of(call, t.dtype())?)?;
@@ -244,7 +246,7 @@ fn like(call: &Call<'_>, draw: impl Fn(&[i64], DType) -> Result<Tensor, OpError>
     one(create::in_format_of(&out, &t, format.flatten())?)
 }
 
-/// Fills argument 0, or a tensor like it, with what `draw` makes for its dtype.
+/// Fills argument 0, or a tensor like it, with the results of `draw` for its dtype.
 fn filled(
     call: &Call<'_>,
     in_place: bool,
@@ -298,7 +300,7 @@ fn normal_of(call: &Call<'_>, sizes: &[i64], dtype: DType) -> Result<Tensor, OpE
     normal_scaled(sizes, dtype, call.float(1)?, deviation(call.float(2)?)?)
 }
 
-/// Refuses a distribution over real numbers for other dtypes.
+/// Refuses dtypes that are not floating point for a distribution over real numbers.
 fn continuous(name: &str, dtype: DType, shown: &str) -> Result<(), OpError> {
     match dtype.is_floating_point() {
         true => Ok(()),
@@ -308,7 +310,7 @@ fn continuous(name: &str, dtype: DType, shown: &str) -> Result<(), OpError> {
     }
 }
 
-/// An argument that has to be positive.
+/// Returns an argument that must be positive.
 fn positive(operator: &str, name: &str, value: f64) -> Result<f64, OpError> {
     match value > 0.0 {
         true => Ok(value),
@@ -352,7 +354,7 @@ fn log_normal(call: &Call<'_>, sizes: &[i64], dtype: DType) -> Result<Tensor, Op
     sampled(sizes, dtype, |r, _| (mean + std * r.normal()).exp())
 }
 
-/// The integers that `dtype` holds exactly, as far as they are not negative: the least number that is not among them.
+/// Returns the smallest positive integer such that `dtype` does not represent all smaller ones exactly.
 fn integers_of(dtype: DType) -> Result<i128, OpError> {
     Ok(match dtype {
         DType::Bool => 2,
@@ -410,7 +412,7 @@ fn high_in_tensor(call: &Call<'_>) -> Result<Results, OpError> {
     integers_like(call, 0, call.tensor(1)?.item()?.as_i64())
 }
 
-/// Integers from `low` to `high`, which is not among them.
+/// Returns integers from `low` up to, but not including, `high`.
 fn integers(sizes: &[i64], dtype: DType, low: i64, high: i64) -> Result<Tensor, OpError> {
     if low >= high {
         return Err(OpError::raised(format!(
@@ -437,7 +439,7 @@ fn drawn_between(sizes: &[i64], dtype: DType, low: i128, high: i128) -> Result<T
     Ok(Tensor::from_i64(&values, sizes)?.to_dtype(dtype)?)
 }
 
-/// Refuses a bound that `dtype` cannot hold.
+/// Refuses a bound that `dtype` cannot represent.
 fn check_bound(name: &str, bound: i128, dtype: DType) -> Result<(), OpError> {
     let fits = match dtype {
         d if d.is_floating_point() => (bound as f64).abs() <= largest(d),
@@ -451,7 +453,7 @@ fn out_of_bounds(name: &str, dtype: DType) -> OpError {
     OpError::raised(format!("{name} is out of bounds for {}", type_in_c(dtype)))
 }
 
-/// The largest finite number of a float dtype.
+/// Returns the largest finite number of a float dtype.
 fn largest(dtype: DType) -> f64 {
     match dtype {
         DType::Half => 65504.0,
@@ -461,7 +463,7 @@ fn largest(dtype: DType) -> f64 {
     }
 }
 
-/// The name of a dtype's elements in C++, which some of PyTorch's messages show.
+/// Returns the C++ name of a dtype's elements, as in some of PyTorch's messages.
 fn type_in_c(dtype: DType) -> &'static str {
     match dtype {
         DType::Bool => "bool",
@@ -480,7 +482,7 @@ fn type_in_c(dtype: DType) -> &'static str {
     }
 }
 
-/// Normal numbers, each with a mean and a standard deviation of its own where these are tensors. The mean's dtype is the result's.
+/// Returns normally distributed numbers. Mean and standard deviation may be tensors with a value per element. The result has the mean's dtype.
 fn normal_around(
     call: &Call<'_>,
     mean: Option<&Tensor>,
@@ -531,7 +533,7 @@ fn normal_around(
     })?)
 }
 
-/// As [`normal_around`] for a complex mean.
+/// Returns numbers like [`normal_around`], for a complex mean.
 fn normal_complex(
     mean: Option<&Tensor>,
     sizes: &[i64],
@@ -552,7 +554,7 @@ fn normal_complex(
     one(Tensor::from_elements::<ComplexDoubleElement>(&values, sizes)?.to_dtype(dtype)?)
 }
 
-/// A row-major tensor whose elements are drawn for those of `parameters`, of the same dtype.
+/// Returns a row-major tensor of the same dtype as `parameters`, with an element drawn for each parameter.
 fn each(parameters: &Tensor, draw: impl Fn(&mut Random, f64) -> Result<f64, OpError>) -> Result<Results, OpError> {
     let mut random = Random::new();
     let values = parameters.to_f64_vec().into_iter().map(|p| draw(&mut random, p));
@@ -593,7 +595,7 @@ fn binomial(call: &Call<'_>) -> Result<Results, OpError> {
     })?)
 }
 
-/// Points of the simplex: gamma numbers divided by their sum along the last dimension.
+/// Returns points of the simplex: gamma-distributed numbers divided by their sum along the last dimension.
 fn dirichlet(call: &Call<'_>) -> Result<Results, OpError> {
     let alpha = call.tensor(0)?;
     wide_floats_only("dirichlet", alpha.dtype())?;
@@ -632,7 +634,7 @@ fn bernoulli(call: &Call<'_>, probabilities: &Tensor) -> Result<Results, OpError
     one(drawn(probabilities)?.to_dtype(call.tensor(0)?.dtype())?)
 }
 
-/// The first `count` of `n` numbers in random order.
+/// Returns the first `count` numbers of a random permutation of `n`.
 fn shuffled(n: i64, count: i64) -> Vec<i64> {
     let mut random = Random::new();
     let mut order: Vec<i64> = (0..n).collect();
@@ -644,7 +646,7 @@ fn shuffled(n: i64, count: i64) -> Vec<i64> {
     order
 }
 
-/// Numbers of classes drawn with the weights of each row.
+/// Returns class indices drawn with the weights of each row.
 fn multinomial(call: &Call<'_>) -> Result<Results, OpError> {
     let (t, samples, replacement) = (call.tensor(0)?, call.int(1)?, call.flag(2)?);
     let classes = t.sizes().last().copied().unwrap_or(0);

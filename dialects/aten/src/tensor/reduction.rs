@@ -1,4 +1,4 @@
-//! Folds over dimensions.
+//! Reductions over dimensions.
 
 use frazil_ir::DType;
 use frazil_ir::schema::AliasUse;
@@ -87,12 +87,12 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
 ];
 
-/// The dimensions to fold and whether they stay with extent 1.
+/// Returns the dimensions to reduce, and whether they are kept with extent 1.
 pub(super) fn dims_of(args: &Args<'_>, x: &TensorArg) -> Result<(Vec<usize>, bool), OpError> {
     Ok((args.dims("dim", x.rank())?, args.flag("keepdim")?))
 }
 
-/// Sums and products; integers and Bool become Long unless a dtype is asked for.
+/// Builds sums and products. Integers and Bool become Long unless a dtype is requested.
 fn folded(args: &Args<'_>, combine: Combine) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let (dims, keepdim) = dims_of(args, &x)?;
@@ -147,7 +147,7 @@ fn nansum(args: &Args<'_>) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// How many elements are folded into one.
+/// Returns the number of elements that are reduced to one.
 pub(super) fn count(x: &TensorArg, dims: &[usize]) -> i64 {
     dims.iter().filter_map(|&d| x.sizes().get(d)).product()
 }
@@ -167,7 +167,7 @@ fn mean(args: &Args<'_>) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// The mean of `n` elements along `dims`, accumulated widely.
+/// Returns the mean of `n` elements along `dims`, accumulated in a wider dtype.
 pub(super) fn mean_of(
     p: &mut ProgramBuilder,
     x: TensorId,
@@ -214,7 +214,7 @@ fn extreme(args: &Args<'_>, combine: Combine) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// The extreme along one dimension and the first index where it stands. NaN is the extreme of what it is in.
+/// Returns the extremum along one dimension and its first index. If there is a NaN, it is the extremum.
 fn value_and_index(
     p: &mut ProgramBuilder,
     x: TensorId,
@@ -303,7 +303,7 @@ fn arg_extreme(args: &Args<'_>, combine: Combine) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// `any` and `all`; Byte stays Byte, as in PyTorch.
+/// Builds `any` and `all`. Byte results stay Byte, as in PyTorch.
 fn truth(args: &Args<'_>, combine: Combine) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let (mut dims, keepdim) = dims_of(args, &x)?;
@@ -326,7 +326,7 @@ fn truth(args: &Args<'_>, combine: Combine) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// The mean of squared deviations from the mean, with a correction of the divisor.
+/// Returns the mean of squared deviations from the mean, with a correction of the divisor.
 pub(super) fn variance_of(
     p: &mut ProgramBuilder,
     x: &TensorArg,
@@ -394,8 +394,8 @@ fn variance(args: &Args<'_>, root: bool, with_mean: bool) -> Result<Program, OpE
     p.finish(&[spread, mean])
 }
 
-/// The mean as it comes out beside a variance, where it is corrected element by element: infinite at the last element only, and NaN
-/// once something follows an infinity.
+/// Returns the mean that PyTorch computes together with a variance, by element-wise updates. It is infinite only if the last element is, and NaN if an infinity
+/// comes before the last element.
 fn running_mean(
     p: &mut ProgramBuilder,
     x: &TensorArg,
@@ -433,7 +433,7 @@ fn running_mean(
     })
 }
 
-/// log Σ e^x, shifted by the maximum.
+/// Computes log Σ e^x, shifted by the maximum.
 fn logsumexp(args: &Args<'_>) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let (dims, keepdim) = dims_of(args, &x)?;
@@ -475,7 +475,7 @@ fn logsumexp(args: &Args<'_>) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// Refuses norms of nothing, of an order for which nothing is neutral.
+/// Refuses norms over no elements whose order has no neutral element.
 fn has_identity(args: &Args<'_>, x: &TensorArg, order: f64) -> Result<(), OpError> {
     let order = frazil_runtime::format::general(order, 6);
     let start = format!("linalg.vector_norm cannot compute the {order} norm on");
@@ -498,7 +498,7 @@ fn has_identity(args: &Args<'_>, x: &TensorArg, order: f64) -> Result<(), OpErro
     Ok(())
 }
 
-/// The vector norm of order `p` (`ord`), 2 by default.
+/// Returns the vector norm of order `p` (`ord`), 2 by default.
 fn norm(args: &Args<'_>) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let (dims, keepdim) = dims_of(args, &x)?;

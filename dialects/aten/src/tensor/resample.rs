@@ -1,5 +1,5 @@
-//! Interpolation with weights that are worked out per output element: with antialiasing, where a window grows with the scale; and of
-//! bytes, whose weights PyTorch rounds to sixteen bits and whose dimensions it rounds one after the other.
+//! Interpolation with weights computed per output element, in two cases. With antialiasing, the window grows with the scale. For bytes, PyTorch rounds weights
+//! to sixteen bits, and rounds after each dimension.
 
 use super::interpolate::{self, Axis, Kind};
 use frazil_ir::DType;
@@ -10,14 +10,14 @@ use frazil_runtime::entry::{Entry, ResultLayout, Row};
 use frazil_runtime::memory;
 use frazil_runtime::op::{Call, OpError, Results, one};
 
-/// The shape of a weight over the distance from the place that is asked for.
+/// The shape of the weights as a function of the distance from the sampled position.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Filter {
-    /// 1 - |x|
+    /// 1 - |x|.
     Triangle,
-    /// Keys' cubic, with a = -½ where it antialiases and -¾ elsewhere.
+    /// Keys' cubic kernel, with a = -½ with antialiasing and -¾ without.
     Cubic,
-    /// sinc(x) · sinc(x / 3), with sinc(x) = sin(πx) / πx
+    /// sinc(x) · sinc(x / 3), with sinc(x) = sin(πx) / πx.
     Lanczos,
 }
 
@@ -36,17 +36,17 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
 ];
 
-/// [`either`] between the pixels' values.
+/// Interpolates linearly; see [`either`].
 pub(super) fn linear(call: &Call<'_>) -> Result<Results, OpError> {
     either(call, Kind::Linear)
 }
 
-/// [`either`] by cubic polynomials.
+/// Interpolates by cubic polynomials; see [`either`].
 pub(super) fn cubic(call: &Call<'_>) -> Result<Results, OpError> {
     either(call, Kind::Cubic)
 }
 
-/// Interpolates bytes here, and other elements by the operator's program.
+/// Interpolates bytes with this module, and other elements with the operator's program.
 fn either(call: &Call<'_>, kind: Kind) -> Result<Results, OpError> {
     if call.tensor(0)?.dtype() != DType::Byte {
         return frazil_runtime::call::run_as_program(call, |args| interpolate::resized(args, 2, kind));
@@ -82,13 +82,13 @@ impl Filter {
     }
 }
 
-/// sin(πx) / πx
+/// Returns sin(πx) / πx.
 fn sinc(x: f64) -> f64 {
     let x = std::f64::consts::PI * x;
     if x == 0.0 { 1.0 } else { x.sin() / x }
 }
 
-/// The inputs that an output reads: the first one, and a weight for it and each that follows.
+/// The inputs that an output reads: the index of the first one, and the weights of consecutive ones.
 struct Window {
     first: usize,
     weights: Vec<f64>,
@@ -108,7 +108,7 @@ fn windows(axis: &Axis, filter: Filter, antialias: bool) -> Result<Vec<Window>, 
     Ok((0..axis.output).map(window).collect())
 }
 
-/// All inputs within the filter's radius, which is wideninged where the image shrinks.
+/// Returns all inputs within the filter's radius, which is wider if the image shrinks.
 fn wide_window(axis: &Axis, filter: Filter, output: i64) -> Window {
     let widening = axis.scale.max(1.0);
     let radius = filter.radius() * widening;
@@ -129,7 +129,7 @@ fn wide_window(axis: &Axis, filter: Filter, output: i64) -> Window {
     }
 }
 
-/// The two or four inputs around; those outside count for the nearest one inside.
+/// Returns the two or four nearest inputs; those outside are replaced by the nearest one inside.
 fn narrow_window(axis: &Axis, filter: Filter, output: i64) -> Window {
     let place = axis.scale * output as f64;
     let centred = axis.scale * (output as f64 + 0.5) - 0.5;
@@ -154,7 +154,7 @@ fn narrow_window(axis: &Axis, filter: Filter, output: i64) -> Window {
     }
 }
 
-/// Weights as sixteen-bit integers with as many bits behind the point as fit, and how many those are.
+/// Returns the weights as sixteen-bit integers with as many fractional bits as fit, and the number of these bits.
 fn fixed_point(windows: &[Window]) -> (Vec<Vec<i64>>, u32) {
     let largest = windows.iter().flat_map(|w| &w.weights).fold(0.0f64, |m, &w| m.max(w));
     let overflows = |bits: &u32| 0.5 + largest * f64::from(1u32 << (bits + 1)) >= f64::from(1 << 15);
@@ -172,7 +172,7 @@ fn fixed_point(windows: &[Window]) -> (Vec<Vec<i64>>, u32) {
     )
 }
 
-/// `values`, `outer` times `axis.input` times `inner` of them, with the middle dimension interpolated.
+/// Returns `values`, of shape `[outer, axis.input, inner]`, interpolated along the middle dimension.
 fn along(values: &[f64], inner: usize, axis: &Axis, windows: &[Window], bytes: bool) -> Result<Vec<f64>, OpError> {
     let (integers, bits) = if bytes { fixed_point(windows) } else { (Vec::new(), 0) };
     let plane = axis.input as usize * inner;

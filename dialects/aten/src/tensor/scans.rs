@@ -1,4 +1,4 @@
-//! Scans along a dimension: sums, products and extremes so far.
+//! Scans along a dimension: cumulative sums, products and extrema.
 
 use super::indexing::Axis;
 use super::sorting::{Key, by_key, picked};
@@ -31,7 +31,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
 ];
 
-/// How an element is joined with those before it.
+/// The combiner of a scan.
 #[derive(Clone, Copy, PartialEq)]
 enum Scan {
     Sum,
@@ -39,7 +39,7 @@ enum Scan {
     LogSum,
 }
 
-/// The logarithm of a sum of exponentials.
+/// Returns log(e^a + e^b).
 fn log_add(a: f64, b: f64) -> f64 {
     if a == b && a.is_infinite() {
         return a;
@@ -57,7 +57,7 @@ fn complex_log_add(a: Complex64, b: Complex64) -> Complex64 {
     high + (Complex64::ONE + (low - high).exp()).ln()
 }
 
-/// Replaces each element by its join with those before it along the axis.
+/// Replaces each element by the combination of all elements up to it along the axis.
 fn accumulate<T: Copy>(values: &mut [T], axis: &Axis, join: impl Fn(T, T) -> T) {
     let (size, inner) = (axis.size as usize, axis.inner as usize);
     for slab in values.chunks_exact_mut((size * inner).max(1)) {
@@ -67,7 +67,8 @@ fn accumulate<T: Copy>(values: &mut [T], axis: &Axis, join: impl Fn(T, T) -> T) 
     }
 }
 
-/// Integers become Long unless a dtype is asked for or they are written in place; floats are joined in double.
+/// Executes a scan. Integers become Long unless a dtype is requested or the scan is in place. Floats are accumulated in
+/// double.
 fn scan(call: &Call<'_>, how: Scan) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     let dim = wrap_dim(call.int(1)?, t.dim())?;
@@ -145,7 +146,7 @@ fn scan(call: &Call<'_>, how: Scan) -> Result<Results, OpError> {
     one(out.to_dtype(dtype)?)
 }
 
-/// The extreme so far and where it stands, the last of equals; NaN stays.
+/// Returns the extremum so far and its index, the last of equal values. After a NaN, the extremum is NaN.
 fn running(call: &Call<'_>, wanted: Ordering) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     let dim = wrap_dim(call.int(1)?, t.dim())?;

@@ -56,7 +56,7 @@ impl Fold {
     }
 }
 
-/// `(data, reduce, lengths, indices, offsets, axis, unsafe, initial)`
+/// Implements an operator with the arguments `(data, reduce, lengths, indices, offsets, axis, unsafe, initial)`.
 fn segment_reduce(call: &Call<'_>) -> Result<Results, OpError> {
     let data = call.tensor(0)?;
     let fold = Fold::named(call.text(1)?)?;
@@ -116,7 +116,7 @@ fn segment_reduce(call: &Call<'_>) -> Result<Results, OpError> {
     one(Tensor::from_elements::<DoubleElement>(&out, &sizes)?.to_dtype(data.dtype())?)
 }
 
-/// For each row of `limits` the segments of a dimension of `size` elements.
+/// Returns for each row of `limits` the segments of a dimension of `size` elements.
 fn segments(limits: &Tensor, offsets: bool, size: i64, trusted: bool) -> Result<Vec<Vec<(usize, usize)>>, OpError> {
     let width = limits.sizes().last().copied().unwrap_or(0) as usize;
     let rows: i64 = limits.sizes().iter().rev().skip(1).product();

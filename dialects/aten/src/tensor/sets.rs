@@ -1,4 +1,4 @@
-//! Sets and bins of numbers: places in sorted sequences, unique elements, histograms.
+//! Sets and bins: positions in sorted sequences, unique elements, histograms.
 
 use super::indexing::Axis;
 use super::sorting::{Key, by_key};
@@ -32,7 +32,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ("aten::isin", Entry::kernel(isin).fixed_sizes()),
 ];
 
-/// Where `x` would be put in sorted `row`: before equals, or behind them.
+/// Returns the position at which `x` would be inserted into the sorted `row`: before or after equal elements.
 fn insertion<K: Key>(row: &[K], x: K, right: bool) -> i64 {
     // Bisection as PyTorch does it, which shows with NaN and where the row is not sorted.
     let (mut low, mut high) = (0, row.len());
@@ -48,7 +48,7 @@ fn insertion<K: Key>(row: &[K], x: K, right: bool) -> i64 {
     low as i64
 }
 
-/// A number as a tensor that holds it exactly.
+/// Returns a number as a tensor that represents it exactly.
 fn number(s: Scalar) -> Tensor {
     match s {
         Scalar::Float(_) | Scalar::Complex(_) => Tensor::scalar(DType::Double, s),
@@ -56,7 +56,8 @@ fn number(s: Scalar) -> Tensor {
     }
 }
 
-/// A number as a tensor of the dtype that it has beside a sequence: -1 is 255 among bytes.
+/// Returns a number as a tensor of the dtype that it is converted to for comparison with a sequence: -1 becomes 255 for
+/// bytes.
 fn number_beside(s: Scalar, sequence: &Tensor) -> Tensor {
     let promoted = ResultType::new().tensor(sequence.dtype(), 1).scalar(s).dtype();
     Tensor::scalar(promoted.unwrap_or(sequence.dtype()), s)
@@ -91,7 +92,8 @@ fn searchsorted(call: &Call<'_>) -> Result<Results, OpError> {
     one(Tensor::from_i64(&found, values.sizes())?.to_dtype(dtype)?)
 }
 
-/// For each value its place in its row of sorted `sequence`, or in the only one.
+/// Returns for each value the position at which it would be inserted into its row of the sorted `sequence`, or into the
+/// only row.
 fn inserted(sequence: &Tensor, values: &Tensor, right: bool, one_row: bool) -> Vec<i64> {
     fn places<K: Key>(sequence: &Tensor, values: &Tensor, right: bool, one_row: bool) -> Vec<i64> {
         let last = |t: &Tensor| t.sizes().last().copied().unwrap_or(1).max(0) as usize;
@@ -127,13 +129,13 @@ fn bucketize(call: &Call<'_>) -> Result<Results, OpError> {
     one(Tensor::from_i64(&found, values.sizes())?.to_dtype(dtype)?)
 }
 
-/// The different slices along a dimension.
+/// The distinct slices along a dimension.
 struct Slices {
-    /// The first of each kind, in order.
+    /// The index of the first slice of each distinct value, in order.
     kept: Vec<i64>,
-    /// How many there are of each kind.
+    /// The number of slices of each distinct value.
     number: Vec<i64>,
-    /// The kind of each slice.
+    /// For each slice, the number of its distinct value.
     places: Vec<i64>,
 }
 
@@ -176,7 +178,7 @@ impl Slices {
     }
 }
 
-/// Unique slices along `dim` (elements without one), where each came from, and how many there are.
+/// Returns unique slices along `dim` (or elements), with the inverse mapping and the counts.
 fn unique(call: &Call<'_>, dim: Option<i64>, inverse: bool, counts: bool, sorted: bool) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     let (flat, dim) = match dim {
@@ -217,7 +219,7 @@ fn unique(call: &Call<'_>, dim: Option<i64>, inverse: bool, counts: bool, sorted
     Ok(smallvec::smallvec![out.into(), inverse.into(), counts.into()])
 }
 
-/// True when the call's `dim` is not None.
+/// Returns true if the call's `dim` is not None.
 fn dim_given(call: &Call<'_>) -> bool {
     let at = call
         .schema

@@ -46,13 +46,13 @@ fn second(results: Results) -> Result<Results, OpError> {
     Ok(results.into_iter().skip(1).collect())
 }
 
-/// What elements are compared as: integers and floats, both without loss.
+/// The types in which elements are compared: integers and floats, both lossless.
 pub(super) trait Key: Copy + PartialOrd {
-    /// The order of numbers in sorting: NaN is greater than everything.
+    /// Returns the order of two numbers in sorting, where NaN is greater than everything else.
     fn compare(self, other: Self) -> Ordering;
-    /// True for NaN.
+    /// Returns true for NaN.
     fn missing(self) -> bool;
-    /// The elements in row-major order.
+    /// Returns the elements in row-major order.
     fn values(t: &Tensor) -> Vec<Self>;
 }
 
@@ -85,7 +85,7 @@ impl Key for i64 {
     }
 }
 
-/// `$body` with `$key` standing for the [`Key`] of the tensor's elements.
+/// Evaluates `$body` with `$key` as the [`Key`] of the tensor's elements.
 macro_rules! by_key {
     ($t:expr, $key:ident => $body:expr) => {
         if $t.dtype().is_floating_point() {
@@ -99,7 +99,7 @@ macro_rules! by_key {
 }
 pub(super) use by_key;
 
-/// Numbers that have an order.
+/// Refuses dtypes whose numbers have no order (complex).
 fn ordered(t: &Tensor, operator: &str) -> Result<(), OpError> {
     if t.dtype().is_complex() {
         let dtype = t.dtype().type_name();
@@ -108,21 +108,22 @@ fn ordered(t: &Tensor, operator: &str) -> Result<(), OpError> {
     Ok(())
 }
 
-/// The permutation that sorts `row`, stably.
+/// Returns the permutation that sorts `row`; the sort is stable.
 fn order<K: Key>(row: &[K]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..row.len()).collect();
     order.sort_by(|&a, &b| row[a].compare(row[b]));
     order
 }
 
-/// [`order`] from the largest to the least; equals stay in their order, so it is not merely the reverse.
+/// Returns the permutation that sorts `row` in descending order. Equal elements keep their order, so it is not the
+/// reverse of [`order`].
 fn descending_order<K: Key>(row: &[K]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..row.len()).collect();
     order.sort_by(|&a, &b| row[b].compare(row[a]));
     order
 }
 
-/// The rows of `t` along `dim`, each with the row-major position of its first element; elements of a row are `inner` apart.
+/// Returns the rows of `t` along `dim`, each with the row-major position of its first element. Consecutive elements of a row are `inner` positions apart.
 pub(super) fn rows<K: Key>(t: &Tensor, dim: usize) -> (Axis, Vec<(i64, Vec<K>)>) {
     let axis = Axis::of(t, dim);
     let values = K::values(t);
@@ -137,7 +138,7 @@ pub(super) fn rows<K: Key>(t: &Tensor, dim: usize) -> (Axis, Vec<(i64, Vec<K>)>)
     (axis, rows)
 }
 
-/// A tensor like `t` with `length` elements along `dim`, and the indices along `dim` that it was taken from.
+/// Returns a tensor like `t` with `length` elements along `dim`, and the indices along `dim` of these elements.
 pub(super) fn picked<K: Key>(
     t: &Tensor,
     dim: usize,
@@ -195,7 +196,7 @@ fn topk(call: &Call<'_>) -> Result<Results, OpError> {
     Ok(smallvec::smallvec![values.into(), indices.into()])
 }
 
-/// One element of each row along the dimension of argument `at`; `keepdim` follows it.
+/// Returns one element of each row along the dimension in argument `at`; the next argument is `keepdim`.
 fn chosen<K: Key>(
     call: &Call<'_>,
     at: usize,
@@ -226,7 +227,7 @@ fn kth<K: Key>(row: &[K], k: i64) -> Result<usize, OpError> {
     }
 }
 
-/// The lower median; a NaN is the median of what it is in, unless NaN are ignored.
+/// Returns the index of the lower median. If there is a NaN, it is the median, unless NaN are ignored.
 fn median_of<K: Key>(row: &[K], ignore_nan: bool) -> Result<usize, OpError> {
     let order = order(row);
     let nan = row.iter().filter(|x| x.missing()).count();
@@ -248,7 +249,7 @@ fn whole(call: &Call<'_>, ignore_nan: bool) -> Result<Results, OpError> {
     one(t.take(&[at as i64], &[])?)
 }
 
-/// The most frequent value, the least of several; the index is its last one.
+/// Returns the last index of the most frequent value, the smallest of several.
 fn mode_of<K: Key>(row: &[K]) -> Result<usize, OpError> {
     let order = order(row);
     let (mut best, mut best_count, mut start) = (0, 0, 0);

@@ -1,4 +1,4 @@
-//! Special functions, element by element, computed in double.
+//! Elementwise special functions, computed in double precision.
 
 use super::special_functions::{self as f, Polynomial};
 use frazil_ir::DType;
@@ -13,28 +13,28 @@ use frazil_runtime::op::{Call, OpError, Results, one};
 use frazil_runtime::promote::ResultType;
 use frazil_runtime::value::Value;
 
-/// A kernel for a function of one number.
+/// Defines a kernel for a unary function.
 macro_rules! unary {
     ($function:path) => {
         Entry::kernel(|c| unary(c, $function))
     };
 }
 
-/// A kernel for a function of two.
+/// Defines a kernel for a binary function.
 macro_rules! binary {
     ($function:path) => {
         Entry::kernel(|c| binary(c, $function))
     };
 }
 
-/// A kernel for polynomials of a family.
+/// Defines a kernel for a family of polynomials.
 macro_rules! polynomials {
     ($family:ident) => {
         Entry::kernel(|c| binary_as(c, |x, n, single| f::polynomial(Polynomial::$family, x, n, single)))
     };
 }
 
-/// A kernel for polynomials of a family on [0, 1] in place of [-1, 1].
+/// Defines a kernel for a family of polynomials, shifted from [-1, 1] to [0, 1].
 macro_rules! shifted {
     ($family:ident) => {
         Entry::kernel(|c| {
@@ -171,7 +171,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
 ];
 
-/// The dtype of a result: floats stay, integers become floats.
+/// Returns the dtype of the result: floats are kept, integers become floats.
 fn float(dtype: DType, call: &Call<'_>) -> Result<DType, OpError> {
     if dtype.is_complex() {
         let name = call.ctx.name(call.schema.name);
@@ -192,12 +192,12 @@ fn unary(call: &Call<'_>, function: fn(f64) -> f64) -> Result<Results, OpError> 
     mapped(call, &call.tensor(0)?, function)
 }
 
-/// A function of two tensors that broadcast, one of which may be a number.
+/// Computes a binary function of two tensors that broadcast; one of them may be a number.
 fn binary(call: &Call<'_>, function: fn(f64, f64) -> f64) -> Result<Results, OpError> {
     binary_as(call, |x, y, _| function(x, y))
 }
 
-/// The same for a function that is told whether it is computed in single precision or less.
+/// Computes the same for a function with a flag: whether it is computed in single precision or less.
 fn binary_as(call: &Call<'_>, function: impl Fn(f64, f64, bool) -> f64) -> Result<Results, OpError> {
     let mut promoted = ResultType::new();
     let mut operands = Vec::new();
@@ -231,7 +231,7 @@ fn binary_as(call: &Call<'_>, function: impl Fn(f64, f64, bool) -> f64) -> Resul
     one(laid_out_as(&out, &operands)?)
 }
 
-/// `polygamma(n, self)`; the in-place form has them the other way round.
+/// Implements `polygamma(n, self)`; the in-place form has the arguments in reverse order.
 fn polygamma(call: &Call<'_>) -> Result<Results, OpError> {
     let (t, n) = match call.arg(0) {
         Value::Tensor(cell) => (cell.get(), call.int(1)?),

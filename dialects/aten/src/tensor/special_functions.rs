@@ -1,9 +1,9 @@
-//! Special functions of mathematics on `f64`: series where they converge fast, integrals and asymptotic expansions elsewhere.
+//! Special functions on `f64`: series where they converge fast, integrals and asymptotic expansions elsewhere.
 
 use frazil_runtime::eval::special::{digamma, erfinv};
 use std::f64::consts::{FRAC_1_SQRT_2, PI, SQRT_2};
 
-/// e^(x²) · erfc(x), which does not underflow.
+/// Returns e^(x²) · erfc(x) without underflow.
 pub(super) fn erfcx(x: f64) -> f64 {
     if x < -26.7 {
         return f64::INFINITY;
@@ -24,13 +24,13 @@ pub(super) fn erfcx(x: f64) -> f64 {
     sum / (x * PI.sqrt())
 }
 
-/// The distribution function of the normal distribution, from the error function in single precision where `single`.
+/// Returns the normal distribution function. If `single`, the error function is computed in single precision.
 pub(super) fn ndtr(x: f64, single: bool) -> f64 {
     let erf = libm::erf(x * FRAC_1_SQRT_2);
     0.5 * (1.0 + if single { f64::from(erf as f32) } else { erf })
 }
 
-/// log ndtr(x), also where that is nearly zero or one.
+/// Returns log ndtr(x), accurate also where ndtr is nearly zero or one.
 pub(super) fn log_ndtr(x: f64) -> f64 {
     let t = x * FRAC_1_SQRT_2;
     if x < -1.0 {
@@ -40,7 +40,7 @@ pub(super) fn log_ndtr(x: f64) -> f64 {
     }
 }
 
-/// The inverse of [`ndtr`].
+/// Returns the inverse of [`ndtr`].
 pub(super) fn ndtri(p: f64) -> f64 {
     match p {
         0.0 => f64::NEG_INFINITY,
@@ -66,7 +66,7 @@ pub(super) fn ndtri(p: f64) -> f64 {
     }
 }
 
-/// The modified Bessel function of the first kind of an order 0 or 1, times e^-|x|.
+/// Returns the modified Bessel function of the first kind of order 0 or 1, times e^-|x|.
 fn scaled_i(order: i32, x: f64) -> f64 {
     let size = x.abs();
     let value = if size < 40.0 {
@@ -89,7 +89,7 @@ fn scaled_i(order: i32, x: f64) -> f64 {
     if order == 1 { value.copysign(x) } else { value }
 }
 
-/// Σ signᵏ Π (4v² - (2j-1)²) / (k! (8x)ᵏ), the tail of Bessel functions of large arguments.
+/// Returns Σ signᵏ Π (4v² - (2j-1)²) / (k! (8x)ᵏ), the asymptotic series of Bessel functions for large arguments.
 fn asymptotic(order: f64, x: f64, sign: f64) -> f64 {
     let (mut term, mut sum) = (1.0f64, 1.0);
     for k in 1..30 {
@@ -112,13 +112,13 @@ pub(super) fn i1(x: f64) -> f64 {
     i1e(x) * x.abs().exp()
 }
 
-/// Odd, but without a negative zero.
+/// Returns the scaled modified Bessel function of order 1, which is odd, except that it has no negative zero.
 pub(super) fn i1e(x: f64) -> f64 {
     if x == 0.0 { 0.0 } else { scaled_i(1, x) }
 }
 
-/// The modified Bessel function of the second kind times e^x: ∫ e^(-x (cosh t - 1)) cosh(v t) dt from 0, by the trapezoidal rule,
-/// which doubles the digits with the points.
+/// Returns the modified Bessel function of the second kind times e^x. It is ∫ e^(-x (cosh t - 1)) cosh(v t) dt from 0, computed by the trapezoidal rule, whose
+/// number of digits doubles with the number of points.
 fn scaled_k(order: f64, x: f64) -> f64 {
     if x < 0.0 || x.is_nan() {
         return f64::NAN;
@@ -163,7 +163,7 @@ pub(super) fn k1e(x: f64) -> f64 {
     scaled_k(1.0, x)
 }
 
-/// A Bessel function as PyTorch has it, which gives no limit at infinity.
+/// Returns a Bessel function like PyTorch, which returns NaN instead of the limit at infinity.
 fn finite(function: fn(f64) -> f64, x: f64) -> f64 {
     if x.is_infinite() { f64::NAN } else { function(x) }
 }
@@ -184,7 +184,7 @@ pub(super) fn y1(x: f64) -> f64 {
     finite(libm::y1, x)
 }
 
-/// sin(x) / x
+/// Returns sin(x) / x.
 pub(super) fn spherical_j0(x: f64) -> f64 {
     if x.is_infinite() {
         return 0.0;
@@ -197,7 +197,7 @@ pub(super) fn spherical_j0(x: f64) -> f64 {
     x.sin() / x
 }
 
-/// Airy's function of the first kind.
+/// Returns Airy's function of the first kind.
 pub(super) fn airy_ai(x: f64) -> f64 {
     if x.is_infinite() || x.is_nan() {
         return f64::NAN;
@@ -244,9 +244,9 @@ pub(super) fn airy_ai(x: f64) -> f64 {
     0.355_028_053_887_817_2 * f - 0.258_819_403_792_806_8 * g
 }
 
-/// Hurwitz's zeta function, Σ (q + n)^-x, by Euler's and Maclaurin's formula.
+/// Returns Hurwitz's zeta function, Σ (q + n)^-x, by the Euler-Maclaurin formula.
 pub(super) fn zeta(x: f64, q: f64) -> f64 {
-    /// B₂ₖ / (2k)!
+    /// The coefficients B₂ₖ / (2k)!.
     const COEFFICIENTS: [f64; 10] = [
         1.0 / 12.0,
         -1.0 / 720.0,
@@ -303,8 +303,8 @@ pub(super) fn zeta(x: f64, q: f64) -> f64 {
     sum
 }
 
-/// The first derivative of [`digamma`]. Below ½ by reflection at a sine, which is computed in single precision for `single` arguments:
-/// it is never quite zero at the poles, and PyTorch's value there shows it.
+/// Returns the first derivative of [`digamma`]. Below ½ it is computed by reflection with a sine, in single precision for `single` arguments. That sine is
+/// never exactly zero at the poles, which is visible in PyTorch's values there.
 fn trigamma(x: f64, single: bool) -> f64 {
     if x == f64::INFINITY {
         return 0.0;
@@ -320,7 +320,7 @@ fn trigamma(x: f64, single: bool) -> f64 {
     zeta(2.0, x)
 }
 
-/// The n-th derivative of [`digamma`], at an argument of single precision or less where `single`.
+/// Returns the n-th derivative of [`digamma`]. `single` says that the argument has single precision or less.
 pub(super) fn polygamma(n: i64, x: f64, single: bool) -> f64 {
     match n {
         0 => return digamma(x),
@@ -332,12 +332,12 @@ pub(super) fn polygamma(n: i64, x: f64, single: bool) -> f64 {
     if n % 2 == 0 { -size } else { size }
 }
 
-/// The regularised lower incomplete gamma function.
+/// Returns the regularised lower incomplete gamma function.
 pub(super) fn igamma(a: f64, x: f64) -> f64 {
     incomplete_gamma(a, x, true)
 }
 
-/// The regularised upper incomplete gamma function.
+/// Returns the regularised upper incomplete gamma function.
 pub(super) fn igammac(a: f64, x: f64) -> f64 {
     incomplete_gamma(a, x, false)
 }
@@ -398,8 +398,8 @@ fn incomplete_gamma(a: f64, x: f64, lower: bool) -> f64 {
     if lower { 1.0 - upper } else { upper }
 }
 
-/// The regularised upper incomplete gamma function of a large first argument, uniformly in the second: Temme's expansion (DLMF 8.12.4), whose
-/// first term leaves an error of a part in `a`. Series and fraction would take as many terms as the root of it.
+/// Returns the regularised upper incomplete gamma function for a large first argument, uniformly in the second. It uses the first term of Temme's expansion
+/// (DLMF 8.12.4), with a relative error of about 1/`a`. Series and continued fraction would need about √`a` terms.
 fn incomplete_gamma_of_large(a: f64, x: f64) -> f64 {
     let mu = (x - a) / a;
     // Half of the square of eta; where its terms cancel, their series.
@@ -418,31 +418,31 @@ fn incomplete_gamma_of_large(a: f64, x: f64) -> f64 {
     0.5 * libm::erfc(eta * (a / 2.0).sqrt()) + rest
 }
 
-/// A family of orthogonal polynomials: the first two, and the next from the two before.
+/// A family of orthogonal polynomials, defined by its first two members and a recurrence.
 #[derive(Clone, Copy)]
 pub(super) enum Polynomial {
-    /// Chebyshev's of the first kind.
+    /// Chebyshev polynomials of the first kind.
     ChebyshevT,
-    /// Of the second kind.
+    /// Chebyshev polynomials of the second kind.
     ChebyshevU,
-    /// Of the third kind.
+    /// Chebyshev polynomials of the third kind.
     ChebyshevV,
-    /// Of the fourth kind.
+    /// Chebyshev polynomials of the fourth kind.
     ChebyshevW,
-    /// The physicist's of Hermite.
+    /// Physicist's Hermite polynomials.
     HermiteH,
-    /// The probabilist's.
+    /// Probabilist's Hermite polynomials.
     HermiteHe,
-    /// Laguerre's.
+    /// Laguerre polynomials.
     Laguerre,
-    /// Legendre's.
+    /// Legendre polynomials.
     Legendre,
 }
 
-/// Degrees beyond this take too long to be meant.
+/// Maximum degree, to limit the time.
 const LARGEST_DEGREE: i64 = 1 << 20;
 
-/// The polynomial of degree `n` (truncated) at `x`; 0 below degree 0. What does not fit single precision overflows there where `single`.
+/// Returns the polynomial of degree `n` (truncated) at `x`; 0 for negative degrees. If `single`, values out of the range of single precision become infinite.
 pub(super) fn polynomial(family: Polynomial, x: f64, n: f64, single: bool) -> f64 {
     use Polynomial::{ChebyshevT, ChebyshevU, ChebyshevV, ChebyshevW, HermiteH, HermiteHe, Laguerre, Legendre};
     // What no integer holds becomes the least one in C++, as infinity and NaN do.
@@ -483,7 +483,7 @@ pub(super) fn polynomial(family: Polynomial, x: f64, n: f64, single: bool) -> f6
 mod tests {
     use super::*;
 
-    /// Values of `torch.special` and `torch` in double.
+    /// The expected values are those of `torch.special` and `torch` in double precision.
     #[test]
     fn values_are_pytorchs() {
         let cases = [

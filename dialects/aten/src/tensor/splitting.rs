@@ -38,7 +38,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ("aten::unbind", Entry::program(View, unbind)),
 ];
 
-/// Pieces of a tensor along a dimension, one view each.
+/// Splits a tensor along a dimension into views of the given lengths.
 fn pieces(args: &Args<'_>, x: &TensorArg, dim: usize, lengths: &[i64]) -> Result<Program, OpError> {
     let mut p = ProgramBuilder::new(args);
     let mut outputs = Vec::new();
@@ -50,15 +50,15 @@ fn pieces(args: &Args<'_>, x: &TensorArg, dim: usize, lengths: &[i64]) -> Result
     p.finish(&outputs)
 }
 
-/// Bytes that one piece takes as a step of a program, as a tensor, and as a value.
+/// Memory per piece in bytes: as a step of a program, as a tensor, and as a value.
 const PIECE: usize = 1 << 10;
 
-/// Checks that there is memory for as many pieces.
+/// Checks that there is memory for `count` pieces.
 fn check_pieces(count: i64) -> Result<(), OpError> {
     Ok(memory::check_items(count, PIECE)?)
 }
 
-/// The extent of dimension `dim`, which has to exist.
+/// Returns the extent of dimension `dim`, which must exist.
 fn extent(x: &TensorArg, dim: usize, operator: &str) -> Result<i64, OpError> {
     x.sizes()
         .get(dim)
@@ -66,7 +66,8 @@ fn extent(x: &TensorArg, dim: usize, operator: &str) -> Result<i64, OpError> {
         .ok_or_else(|| OpError::raised(format!("{operator} expects at least a 1-dimensional tensor")))
 }
 
-/// Lengths of pieces of `length`, the last one shorter. An empty dimension is one empty piece.
+/// Returns the lengths of pieces of length `length`; the last one may be shorter. An empty dimension is one empty
+/// piece.
 fn even_lengths(size: i64, length: i64) -> Result<Vec<i64>, OpError> {
     if size == 0 || length == 0 {
         return Ok(vec![size]);
@@ -121,7 +122,8 @@ fn split(args: &Args<'_>) -> Result<Program, OpError> {
     pieces(args, &x, dim, &lengths)
 }
 
-/// As many pieces as `sections` says, the first ones one longer where the division leaves a rest, or `even`.
+/// Splits into `sections` pieces. If the division has a remainder, the first ones are one element longer, or it is an
+/// error if `even`.
 fn sections(args: &Args<'_>, x: &TensorArg, dim: usize, even: bool) -> Result<Program, OpError> {
     let (size, sections) = (extent(x, dim, "tensor_split")?, args.int("sections")?);
     if sections < 1 {
@@ -141,7 +143,7 @@ fn sections(args: &Args<'_>, x: &TensorArg, dim: usize, even: bool) -> Result<Pr
     pieces(args, x, dim, &lengths)
 }
 
-/// Cut before each of the `indices`, which are clamped as Python's slices clamp.
+/// Splits before each of `indices`, which are clamped as in Python's slices.
 fn at_indices(args: &Args<'_>, x: &TensorArg, dim: usize) -> Result<Program, OpError> {
     let size = extent(x, dim, "tensor_split")?;
     let place = |i: i64| if i < 0 { i.saturating_add(size) } else { i }.clamp(0, size);
@@ -157,7 +159,8 @@ fn at_indices(args: &Args<'_>, x: &TensorArg, dim: usize) -> Result<Program, OpE
     p.finish(&outputs)
 }
 
-/// The splits named after stacks: at least `rank` dimensions, along the one that `dim` gives for the tensor's rank.
+/// Implements the splits that are the inverse of `*stack`: for at least `rank` dimensions, along the dimension that
+/// `dim` returns for the tensor's rank.
 fn stacked(args: &Args<'_>, name: &str, rank: usize, dim: fn(usize) -> usize) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     if x.rank() < rank {

@@ -1,4 +1,4 @@
-//! Views: the same elements under other sizes and strides.
+//! Views: the same elements with other sizes and strides.
 
 use frazil_ir::DType;
 use frazil_ir::schema::{AliasUse, Observes};
@@ -12,7 +12,7 @@ use frazil_runtime::op::{Call, OpError, Results, one};
 use frazil_runtime::structured::{Affine, Dims, Program, TensorId};
 use frazil_runtime::value::{TensorCell, Value};
 
-/// A view never copies, whatever the strides; a row of elements copies what is not row-major.
+/// Kernels: `view` never copies for any strides; `ravel` copies a tensor that is not row-major.
 pub(super) const ENTRIES: &[Row] = &[
     ("aten::is_strides_like_format", Entry::new().observes(Observes::Order)),
     ("aten::sym_is_contiguous", Entry::new().observes(Observes::Order)),
@@ -189,7 +189,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
 ];
 
-/// The tensor variable that argument 0 is.
+/// Returns the tensor variable in argument 0.
 fn cell<'a>(call: &'a Call<'_>) -> Result<&'a TensorCell, OpError> {
     match call.arg(0) {
         Value::Tensor(cell) => Ok(cell),
@@ -197,7 +197,7 @@ fn cell<'a>(call: &'a Call<'_>) -> Result<&'a TensorCell, OpError> {
     }
 }
 
-/// The same memory as elements of another dtype: the last dimension grows or shrinks with the width of an element.
+/// Returns the same memory as elements of another dtype. The last dimension changes with the width of an element.
 fn reinterpreted(t: &Tensor, dtype: DType) -> Result<Tensor, OpError> {
     if !t.marks().is_none() {
         return Err(OpError::raised(
@@ -241,7 +241,7 @@ fn reinterpreted(t: &Tensor, dtype: DType) -> Result<Tensor, OpError> {
     Ok(t.reinterpret(dtype, &sizes, &strides, offset)?)
 }
 
-/// `view(size)`, which never copies.
+/// Implements `view(size)`, which never copies.
 fn view(call: &Call<'_>) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     let sizes = inferred(&call.ints(1)?, t.numel())?;
@@ -262,7 +262,7 @@ fn with(
     p.finish(&[out])
 }
 
-/// Sizes with one -1 worked out.
+/// Returns the sizes with a -1 replaced by the inferred size.
 pub(super) fn inferred(sizes: &[i64], numel: i64) -> Result<Dims, OpError> {
     let invalid = || OpError::raised(format!("shape '{sizes:?}' is invalid for input of size {numel}"));
     let unknown: Vec<usize> = (0..sizes.len()).filter(|&d| sizes[d] == -1).collect();
@@ -403,7 +403,8 @@ fn move_dims(args: &Args<'_>) -> Result<Program, OpError> {
     with(args, |p| Ok(p.permute(x.id, &order)))
 }
 
-/// Without a dimension, all of extent 1 go; a named one stays when it is longer.
+/// Implements `squeeze`. Without a dimension, all of extent 1 are removed; a specified one is kept if its extent is not
+/// 1.
 fn squeeze(args: &Args<'_>) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let asked = if args.has("dim") {
@@ -419,7 +420,7 @@ fn squeeze(args: &Args<'_>) -> Result<Program, OpError> {
     with(args, |p| Ok(p.squeeze(x.id, &gone)))
 }
 
-/// -1 keeps a dimension as it is.
+/// Implements `expand`, where -1 keeps the size of a dimension.
 fn expand(args: &Args<'_>) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let asked = args.ints("size")?;
@@ -456,7 +457,7 @@ fn select(args: &Args<'_>) -> Result<Program, OpError> {
     with(args, |p| Ok(p.select(x.id, dim, wrapped)))
 }
 
-/// `as_strided(self, size, stride, storage_offset)`.
+/// Implements `as_strided(self, size, stride, storage_offset)`.
 fn restrided_window(c: &Call<'_>) -> Result<Tensor, OpError> {
     let t = c.tensor(0)?;
     let (sizes, strides) = (c.ints(1)?, c.ints(2)?);
@@ -575,7 +576,8 @@ fn diagonal(args: &Args<'_>, name: &str) -> Result<Program, OpError> {
     with(args, |p| Ok(p.view(x.id, &sizes, map)))
 }
 
-/// Windows of `size` elements along a dimension, every `step`; the windows' elements are a new last dimension.
+/// Returns windows of `size` elements along a dimension, every `step`-th. The windows' elements are a new last
+/// dimension.
 fn unfold(args: &Args<'_>) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let (size, step) = (args.int("size")?, args.int("step")?);
@@ -624,7 +626,7 @@ fn at_least(args: &Args<'_>, rank: usize) -> Result<Program, OpError> {
     p.finish(&outputs)
 }
 
-/// The sizes of a tensor raised to at least `rank` dimensions, up to three, as NumPy raises them.
+/// Returns the sizes of a tensor extended to at least `rank` (at most three) dimensions, as in NumPy.
 pub(super) fn raised_sizes(s: &[i64], rank: usize) -> Dims {
     match (rank, s.len()) {
         (r, n) if n >= r => s.into(),

@@ -1,4 +1,4 @@
-//! Weights that are given as directions and lengths.
+//! Weight normalisation: weights given by direction and length.
 
 use frazil_ir::DType;
 use frazil_runtime::args::Args;
@@ -33,8 +33,8 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
 ];
 
-/// `v * (g / norm)`, where each slice of `v` along `dim` has a norm of its own (with -1, the whole has one), and the norms. float16 is rounded after each
-/// operation; bfloat16 is computed in float32, in which its norms are given.
+/// Computes `v * (g / norm)` and the norms. Each slice of `v` along `dim` has its own norm; for -1, there is one norm for all. Values in float16 are rounded
+/// after each operation. Values in bfloat16 are computed in float32, which is also the dtype of the norms.
 fn normed(p: &mut ProgramBuilder, args: &Args<'_>) -> Result<(TensorId, TensorId), OpError> {
     let (v, g, dim) = (args.tensor("v")?, args.tensor("g")?, args.int("dim")?);
     let (dtype, rank) = (v.dtype(), v.rank());

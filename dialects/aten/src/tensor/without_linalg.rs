@@ -1,4 +1,4 @@
-//! What stands in for linear algebra in a build without the feature `linalg`: operators of the same names, which say so when they are run.
+//! Replacement for linear algebra in a build without the feature `linalg`: operators of the same names, which return an error when they are run.
 
 use frazil_runtime::entry::{Entry, Row};
 use frazil_runtime::op::{Call, OpError, Results};

@@ -12,7 +12,7 @@ use frazil_runtime::value::Value;
 use num_complex::Complex64;
 use std::cmp::Ordering;
 
-/// The operator on tensors that computes one on numbers.
+/// Returns the operator on tensors that computes one on numbers.
 const fn by_tensors(operator: &'static str, overload: &'static str, rule: NumberRule) -> TensorVariant {
     TensorVariant {
         operator,
@@ -21,7 +21,7 @@ const fn by_tensors(operator: &'static str, overload: &'static str, rule: Number
     }
 }
 
-/// A conversion to a kind of numbers.
+/// Returns a conversion to a kind of numbers.
 const fn conversion(kind: NumberKind) -> NumberRead {
     NumberRead {
         kind: Some(kind),
@@ -30,7 +30,7 @@ const fn conversion(kind: NumberKind) -> NumberRead {
     }
 }
 
-/// `int(x)`: of a `Scalar` it is stricter than of a tensor, since it goes through 32 bits.
+/// The read for `int(x)`. Of a `Scalar` it is stricter than of a tensor, because it converts through 32 bits.
 const INT: NumberRead = NumberRead {
     scalar_limit: Some(DType::Int),
     ..conversion(NumberKind::Int)
@@ -365,7 +365,7 @@ fn compare(call: &Call<'_>, wanted: fn(Ordering) -> bool) -> Result<Results, OpE
     one(order(call.arg(0), call.arg(1)).is_some_and(wanted))
 }
 
-/// Converts as the processor does: a value out of range becomes the least integer.
+/// Converts `f` to an integer as on x86-64: NaN and values out of range become the smallest integer.
 pub(super) fn to_integer(f: f64) -> i64 {
     if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&f) {
         f as i64

@@ -139,7 +139,7 @@ fn items(call: &Call<'_>) -> Result<Results, OpError> {
     one(Value::List(ListValue::new(call.ctx.tuple_of(&[d.key, d.value]), pairs)))
 }
 
-/// Makes a dictionary: empty, from another one, or from a list of pairs.
+/// Creates a dictionary: empty, from another one, or from a list of pairs.
 fn dict(call: &Call<'_>) -> Result<Results, OpError> {
     let (k, v) = match call.ctx.type_kind(call.output_type(0)) {
         TypeKind::Dict(k, v) => (k, v),

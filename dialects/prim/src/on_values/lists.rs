@@ -357,7 +357,7 @@ fn to_list(call: &Call<'_>) -> Result<Results, OpError> {
     one(nested(call, tensor.sizes(), element, &mut elements))
 }
 
-/// Takes the next elements as nested lists of these sizes.
+/// Builds nested lists of these sizes from the next elements.
 fn nested(call: &Call<'_>, sizes: &[i64], element: TypeId, elements: &mut std::vec::IntoIter<Value>) -> Value {
     let Some((&length, rest)) = sizes.split_first() else {
         return elements.next().unwrap_or_default();

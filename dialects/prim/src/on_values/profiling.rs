@@ -1,4 +1,4 @@
-//! Marks for profilers around parts of a program: `with torch.profiler.record_function("name")`. They are ignored here.
+//! Marks for profilers in a program: `with torch.profiler.record_function("name")`. They are ignored here.
 
 use frazil_ir::TypeKind;
 use frazil_runtime::Tensor;

@@ -11,7 +11,7 @@ use frazil_runtime::op::{Call, OpError, Results, one};
 use frazil_runtime::promote::{ResultType, can_cast, promote_types};
 use frazil_runtime::value::Value;
 
-/// Converts a tensor to a number, where the program uses it as one.
+/// Converts a tensor to a number where the program uses it as one.
 fn implicit(call: &Call<'_>, to_int: bool) -> Result<Scalar, OpError> {
     let t = call.tensor(0)?;
     if t.dim() != 0 {
@@ -29,7 +29,7 @@ fn implicit(call: &Call<'_>, to_int: bool) -> Result<Scalar, OpError> {
     Ok(t.item()?)
 }
 
-/// Reading a number of this kind, or of the tensor's, from a tensor.
+/// Returns the properties of reading a number of this kind, or of the tensor's kind, from a tensor.
 const fn read(kind: Option<NumberKind>, is_implicit: bool) -> NumberRead {
     NumberRead {
         kind,

@@ -142,7 +142,7 @@ fn not_found() -> OpError {
     OpError::raised("ValueError: substring not found")
 }
 
-/// Makes a string from some bytes of a string.
+/// Creates a string from some bytes of a string.
 fn text(bytes: Vec<u8>) -> Result<Value, OpError> {
     String::from_utf8(bytes)
         .map(Value::str)
@@ -304,7 +304,7 @@ fn window(call: &Call<'_>, len: usize) -> Result<(usize, usize), OpError> {
     Ok((wrap(start, 0) as usize, wrap(end, 1) as usize))
 }
 
-/// Applies `test` to the part of the string that `startswith` and `endswith` examine: everything after `start` if `end` is before it.
+/// Applies `test` to the part of the string that `startswith` and `endswith` examine. If `end` is before `start`, this is everything after `start`.
 fn within(call: &Call<'_>, test: fn(&[u8], &[u8]) -> bool) -> Result<Results, OpError> {
     let s = call.text(0)?.as_bytes();
     let (start, end) = window(call, s.len())?;
@@ -378,7 +378,8 @@ fn partition(call: &Call<'_>, found: Option<(&str, &str)>, from_end: bool) -> Re
     Ok(parts.iter().map(Value::str).collect())
 }
 
-/// Returns the number of padding bytes for a width; a huge width must not exhaust memory.
+/// Returns the number of padding bytes for a width, and the width. It is limited to 2^24 bytes, so that a huge width
+/// cannot exhaust memory.
 fn missing(call: &Call<'_>, s: &str) -> Result<(usize, usize), OpError> {
     let width = call.int(1)?.clamp(0, 1 << 24) as usize;
     Ok((width.saturating_sub(s.len()), width))
@@ -433,7 +434,7 @@ fn all(call: &Call<'_>, test: fn(u8) -> bool) -> Result<Results, OpError> {
     one(!s.is_empty() && s.bytes().all(test))
 }
 
-/// Returns true if there are letters and none of the other case.
+/// Returns true if the string contains letters and none of the other case.
 fn cased(call: &Call<'_>, other: fn(u8) -> bool) -> Result<Results, OpError> {
     let s = call.text(0)?;
     one(s.bytes().any(|b| b.is_ascii_alphabetic()) && !s.bytes().any(other))

@@ -8,7 +8,7 @@ use frazil_ir::{NodeId, SymbolId, TypeId, TypeKind, ValueId};
 use smallvec::SmallVec;
 
 impl Analysis<'_> {
-    /// Analyses a node that is a call of this overload.
+    /// Analyses a call of this overload.
     pub(super) fn operator(&mut self, node: NodeId, schema: &FunctionSchema) {
         let g = self.graph;
         let mut sets: SmallVec<[(SymbolId, Locations); 2]> = SmallVec::new();
@@ -137,7 +137,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// Handles a new container without annotations: it may contain the elements of the operands (`a + b` of lists, `list(d)`, `meshgrid`).
+    /// Handles a new container without alias annotations: it may contain the elements of the operands (`a + b` of lists, `list(d)`, `meshgrid`).
     fn share_elements(&mut self, node: NodeId, out: ValueId, container: &Locations) {
         let g = self.graph;
         let components = self.memory.component_types(g.ty(out));
@@ -175,7 +175,7 @@ impl Analysis<'_> {
         self.set_wildcard(out);
     }
 
-    /// Handles an `out` that is read from operands that are containers, or is an operand of its type.
+    /// Handles an output that is an element of operands that are containers, or an operand of the same type.
     fn extract(&mut self, node: NodeId, schema: &FunctionSchema, out: ValueId) {
         let g = self.graph;
         let kind = self.memory.kind(g.ty(out));
@@ -223,8 +223,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// Handles an `out` that is a container which cannot be in a container of `types`, but whose elements can (the values of a dictionary): returns the
-    /// elements.
+    /// Returns the elements of a new container `out` that itself cannot be in a container of `types`, but whose elements can (the values of a dictionary).
     fn elements_of_new(&mut self, out: ValueId, container: &Locations, types: &[TypeId]) -> Option<Locations> {
         let mut elements = Locations::new();
         for wanted in self.memory.component_types(self.graph.ty(out))? {
@@ -240,7 +239,7 @@ impl Analysis<'_> {
         Some(elements)
     }
 
-    /// Stores elements of other operands in a container that the operator writes to (`extend`, `update`), as they may be at run time.
+    /// Stores elements of other operands in a container that the operator writes to (`extend`, `update`), because it may store any of them.
     fn store_into_written(&mut self, node: NodeId, schema: &FunctionSchema, written: &[(ValueId, Locations)]) {
         let g = self.graph;
         for (container, locations) in written {

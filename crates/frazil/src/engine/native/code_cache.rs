@@ -1,8 +1,11 @@
 //! Compiled methods on disk: another process maps the code without freezing or compiling.
 //!
-//! A file's name is a hash of its key. The key contains everything that the code depends on: the compiler (the file and state of the program or library that
-//! contains it), the archive (likewise), the members that freezing kept, the method, the arguments, and the processor. A method is not stored if it calls
-//! kernels of this program, or if its result contains something that JSON cannot represent.
+//! A file's name is a hash of its key. The key contains everything on which the code depends:
+//! - the compiler: the file and state of the program or library that contains it;
+//! - the archive's file and state, and the members that freezing kept;
+//! - the method, the arguments, and the processor.
+//!
+//! A method is not stored if it calls kernels of this program, or if JSON cannot represent its result.
 //!
 //! The folder is private to the user ([`PrivateFolder`]). A file that fails verification is ignored ([`Package::read`]).
 
@@ -23,7 +26,7 @@ pub(crate) struct CodeCache {
     prefix: String,
 }
 
-/// A result of a method in terms of its code's outputs.
+/// The structure of a method's result: its parts as outputs of the code, inputs, or constants.
 #[derive(Serialize, Deserialize)]
 enum Shape {
     Tensor(u32),
@@ -32,7 +35,7 @@ enum Shape {
     None,
     Bool(bool),
     Int(i64),
-    /// Its bits as an IEEE double.
+    /// The bits of the number as an IEEE double.
     Float(u64),
     Str(String),
     List(Element, Vec<Shape>),
@@ -46,7 +49,7 @@ enum Shape {
     Window(u32, Vec<PathStep>),
 }
 
-/// Number of tensors that the code of a method takes and returns.
+/// Number of input and output tensors of a method's code.
 #[derive(Clone, Copy)]
 struct Counts {
     inputs: usize,
@@ -64,13 +67,13 @@ enum Element {
     Optional(Box<Element>),
     List(Box<Element>),
     Tuple(Vec<Element>),
-    /// Another type, which is taken from the method's declared type.
+    /// Another type, which follows from the method's declared type.
     Declared,
 }
 
 impl CodeCache {
-    /// Opens the store of the methods, in `folder`, of the model that was loaded from `model` and is frozen keeping `preserve`. Returns
-    /// `None` if the file that contains this code cannot be identified.
+    /// Opens the store in `folder` for the model that was loaded from `model` and frozen with the names `preserve`. Returns `None` if the file that contains
+    /// this code cannot be identified.
     pub fn new(folder: PrivateFolder, model: &FileIdentity, preserve: &[String], target: &str) -> Option<CodeCache> {
         let program = FileIdentity::of_this_code()?;
         let prefix = format!("{program:?}\n{model:?}\n{preserve:?}\n{target}");
@@ -87,8 +90,8 @@ impl CodeCache {
         (key, name)
     }
 
-    /// Returns the code of `method` for these arguments, and the specification of its results, if it is stored. `types` are the types of the
-    /// results. If they are unknown, code is not found whose results contain lists of types that only the model declares.
+    /// Returns the stored code of `method` for these arguments, and the specification of its results. `types` are the types of the results. If they are
+    /// unknown, code whose results contain lists of declared types is not found.
     pub fn get(
         &self,
         method: &str,
@@ -138,7 +141,8 @@ impl CodeCache {
 }
 
 impl Shape {
-    /// Returns `None` for results that are not stored: other values, and lists of another type than the declared one.
+    /// Returns the structure of a result; `None` for results that are not stored: other values, and lists of another
+    /// type than the declared one.
     fn of(result: &ResultSpec, ctx: &Context, ty: TypeId) -> Option<Shape> {
         let parts = parts(ctx, ty);
         Some(match (result, parts) {
@@ -234,7 +238,7 @@ fn named_tuple(ctx: &Context, ty: TypeId) -> Option<TypeId> {
 }
 
 impl Element {
-    /// Returns `None` for types that are not represented.
+    /// Returns the element type; `None` for types that are not represented.
     fn of(ctx: &Context, ty: TypeId) -> Option<Element> {
         let boxed = |ty| Some(Box::new(Element::of(ctx, ty)?));
         Some(match ty {
@@ -273,7 +277,7 @@ impl Element {
     }
 }
 
-/// The component types of a type; an optional has those of its element.
+/// The component types of a type. An optional type has those of its element type.
 enum Parts {
     List(TypeId),
     Tuple(Vec<TypeId>),

@@ -41,7 +41,7 @@ impl CompileOptions {
     }
 }
 
-/// A stage on the way to native code.
+/// An intermediate form in code generation.
 ///
 /// See [`NativePlan`] for an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub enum Emit {
     Object,
 }
 
-/// The kernels of a method for inputs of given shapes, ready to be turned into machine code.
+/// The kernels of a method for inputs of given shapes, ready to be compiled to machine code.
 ///
 /// ```
 /// use frazil::{CompileOptions, Emit, InputSpec, ir::DType};
@@ -76,17 +76,17 @@ pub struct NativePlan {
     plan: Plan,
     /// The results in terms of the code's outputs.
     pub(crate) results: Vec<ResultSpec>,
-    /// Whether the program emits warnings, which the code does not.
+    /// Whether the program emits warnings. Compiled code does not emit them.
     pub(crate) warns: bool,
     target: Target,
-    /// The files that its constants are read from.
+    /// The files from which its constants are read.
     backing: Backing,
     /// Limits for compiling it.
     limits: Limits,
 }
 
 impl NativePlan {
-    /// Plans for [`CompiledMethod::run_aliasing`]: inputs that the graph returns are not outputs of the code.
+    /// Returns a plan for [`CompiledMethod::run_aliasing`]: inputs that the graph returns are not outputs of the code.
     pub(crate) fn aliasing(
         graph: &Graph,
         inputs: &[specialise::InputSpec],
@@ -96,7 +96,7 @@ impl NativePlan {
         NativePlan::of(specialise_aliasing(graph, inputs, registry)?, compiler)
     }
 
-    /// A plan for a part of a method: results have the strides that the interpreter gives them.
+    /// Returns a plan for a subgraph of a method. Results have the same strides as in the interpreter.
     pub(crate) fn part(
         graph: &Graph,
         inputs: &[specialise::InputSpec],
@@ -133,7 +133,7 @@ impl NativePlan {
         self
     }
 
-    /// Returns the plan, to be compiled within `limits`.
+    /// Returns the plan with `limits` for its compilation.
     fn within(mut self, limits: &Limits) -> NativePlan {
         self.limits = *limits;
         self
@@ -152,7 +152,7 @@ impl NativePlan {
         self.plan.kernel_count()
     }
 
-    /// Returns the bytes of memory that a run needs besides inputs, outputs and weights.
+    /// Returns the workspace of a run in bytes: memory in addition to inputs, outputs and weights.
     ///
     /// See [`NativePlan`] for an example.
     pub fn workspace_bytes(&self) -> usize {
@@ -205,7 +205,7 @@ impl NativePlan {
         })
     }
 
-    /// Compiles the plan for this process, with the threads and the cache of `options`.
+    /// Compiles the plan for this process, with the threads and the code cache of `options`.
     ///
     /// ```
     /// # use frazil::{CompileOptions, InputSpec, Tensor, ir::DType};
@@ -229,7 +229,7 @@ impl NativePlan {
         self.code(compiler)?.instance()
     }
 
-    /// Returns the code in memory, from which instances are made.
+    /// Returns the code in memory, of which instances can be created.
     pub(crate) fn code(self, compiler: &Compiler) -> Result<CompiledCode> {
         let package = self.package(compiler)?;
         let code = CompiledCode::new(package, self.results, compiler)?;
@@ -249,7 +249,8 @@ impl NativePlan {
     }
 }
 
-/// Returns `package` with the results of the computations that otherwise precede the first run, to be stored.
+/// Returns `package` with the results of the computations that otherwise precede the first run (such as packed
+/// weights), to be stored.
 pub(crate) fn prepared(package: Package, compiler: &Compiler) -> Result<Package> {
     Ok(package.prepared(&compiler.back_end(compiler.options.target()))?)
 }
@@ -293,7 +294,7 @@ impl CompiledCode {
         })
     }
 
-    /// Returns an instance, for one thread at a time.
+    /// Returns an instance, which one thread at a time may use.
     pub(crate) fn instance(&self) -> Result<CompiledMethod> {
         Ok(CompiledMethod {
             executable: self.code.instance()?,
@@ -334,7 +335,7 @@ impl CompiledMethod {
         self.executable.results()
     }
 
-    /// Runs the method on dense tensors of the shapes that it was compiled for, and returns its result.
+    /// Runs the method on dense tensors of the compiled shapes, and returns its result.
     ///
     /// See [`Model::compile`] for an example.
     ///
@@ -346,8 +347,8 @@ impl CompiledMethod {
         Ok(single(self.run_all(inputs)?))
     }
 
-    /// Runs the method as [`CompiledMethod::run`] does, on the tensors of `cells`, which are in `inputs`. Results that are inputs, or views of inputs, share
-    /// their memory.
+    /// Runs the method as [`CompiledMethod::run`] does, on the tensors of `cells`, which are also in `inputs`. Results that are inputs, or views of inputs,
+    /// share their memory.
     pub(crate) fn run_aliasing(&mut self, inputs: &[Tensor], cells: &[TensorCell]) -> Result<Value> {
         self.check(inputs)?;
         let outputs = self.run_outputs(inputs)?;
@@ -407,7 +408,7 @@ impl CompiledMethod {
     /// ```
     ///
     /// # Errors
-    /// As [`CompiledMethod::run`].
+    /// See [`CompiledMethod::run`].
     pub fn profile(&mut self, inputs: &[Tensor], time: Duration) -> Result<Profile> {
         self.check(inputs)?;
         self.with_bytes(inputs, |code, inputs| {
@@ -445,7 +446,7 @@ impl CompiledMethod {
     }
 }
 
-/// Returns the result of a method with these outputs of its graph.
+/// Returns the only output of a graph, or a tuple of its outputs.
 fn single(mut results: Vec<Value>) -> Value {
     match results.len() {
         1 => results.remove(0),
@@ -453,7 +454,7 @@ fn single(mut results: Vec<Value>) -> Value {
     }
 }
 
-/// Returns the tensor of a leaf of a result: an output of the code, an input, or a view of one.
+/// Returns the tensor of one part of a result: an output of the code, an input, or a view of an input.
 pub(crate) fn leaf_value(spec: &ResultSpec, output: &dyn Fn(u32) -> Option<Tensor>, cells: &[TensorCell]) -> Value {
     let view = |n: u32, sizes: &[i64], strides: &[i64], offset: i64, marks: Marks| {
         let base = cells.get(n as usize)?.get();
@@ -481,7 +482,7 @@ pub(crate) fn leaf_value(spec: &ResultSpec, output: &dyn Fn(u32) -> Option<Tenso
     }
 }
 
-/// Refuses `forward` of a module with hooks: a compiled method does not run hooks, and callers of `forward` expect them.
+/// Refuses `forward` of a module with hooks: a compiled method runs no hooks, but callers of `forward` expect them.
 fn has_no_hooks(model: &Model, method: &str) -> Result<()> {
     let hooks = OwnHooks::of(model, model.module().root, "");
     if method != "forward" || hooks.is_empty() {
@@ -500,7 +501,7 @@ fn has_no_hooks(model: &Model, method: &str) -> Result<()> {
     )))
 }
 
-/// Refuses a method that uses attributes of a module that is not frozen: each of them would be an error of its own. Frozen modules have no training
+/// Refuses a method that uses attributes of a module that is not frozen. Otherwise, each attribute would be a separate error. Frozen modules have no training
 /// flag.
 fn is_frozen(model: &Model, method: &str) -> Result<()> {
     let (graph, ctx) = (model.graph(method)?, model.session().ctx());
@@ -569,7 +570,7 @@ impl Loaded {
 }
 
 impl Model {
-    /// Compiles `forward` for inputs of these shapes. It must not access attributes any more (see [`Model::freeze`]).
+    /// Compiles `forward` for inputs of these shapes. It must not access attributes (see [`Model::freeze`]).
     ///
     /// ```
     /// use frazil::{CompileOptions, FreezeOptions, InputSpec, Tensor, ir::DType};
@@ -593,7 +594,7 @@ impl Model {
     }
 }
 
-/// Returns `name` with all characters that a C identifier cannot have replaced by underscores.
+/// Returns `name` with underscores in place of all characters that C identifiers cannot contain.
 fn c_identifier(name: &str) -> String {
     let mut out: String = name
         .chars()

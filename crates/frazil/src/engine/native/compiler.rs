@@ -1,4 +1,4 @@
-//! The compiler's options, with the caches and threads that compilations share.
+//! Options of the compiler, with shared caches and threads.
 
 use crate::engine::options::CompileOptions;
 use crate::error::Error;
@@ -11,14 +11,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tracing::warn;
 
-/// Options, with the cache of kernel objects and the threads that compilations share. Clones share them too.
+/// Options, with the cache of kernel objects and the threads that compilations share. Clones share both.
 #[derive(Clone)]
 pub(crate) struct Compiler {
     pub(crate) options: CompileOptions,
     objects: Option<ObjectCache>,
     /// Threads for runs.
     pools: Pools,
-    /// Whether there has been a warning that kernels are not tuned.
+    /// Whether a warning about failed tuning has been emitted.
     is_untuned: Arc<AtomicBool>,
 }
 
@@ -29,7 +29,7 @@ impl Compiler {
         Compiler::keeping_in(folder, options.clone())
     }
 
-    /// Returns a compiler that stores objects in `folder`, if there is one.
+    /// Returns a compiler that stores objects in `folder`, if that is given.
     pub(crate) fn keeping_in(folder: Option<PrivateFolder>, options: CompileOptions) -> Compiler {
         Compiler {
             options,
@@ -54,7 +54,7 @@ impl Compiler {
         named
     }
 
-    /// Returns the same compiler with the cache `objects`, unless it has one.
+    /// Returns the same compiler with the cache `objects`, unless it already has one.
     pub(crate) fn or_sharing(&self, objects: &ObjectCache) -> Compiler {
         let mut sharing = self.clone();
         sharing.objects.get_or_insert_with(|| objects.clone());

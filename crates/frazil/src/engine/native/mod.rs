@@ -38,7 +38,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tracing::warn;
 
-/// A method and the keys of its arguments.
+/// A method and the keys of its arguments: the key of compiled code.
 type Key = (String, Vec<Argument>);
 
 /// Compilation state of one method for one call signature, shared by all handles.
@@ -50,7 +50,7 @@ enum Made {
     Interpreted,
 }
 
-/// The state of one handle for a [`Made`].
+/// The state of one handle for compiled code ([`Made`]).
 enum Entry {
     Compiled(Box<CompiledMethod>),
     Segmented,
@@ -67,25 +67,25 @@ impl Made {
     }
 }
 
-/// Maximum number of call signatures for which segments are kept. With one more, all of them are discarded.
+/// Maximum number of call signatures with stored segments. Beyond it, all segments are discarded.
 const MAX_SEGMENT_TREES: usize = 64;
 
-/// Compiled methods by name and call signature, which all handles of an engine share. Each is made by the thread that needs it first; others that
-/// need it wait. No lock is held while code runs or is compiled.
+/// Compiled methods by name and call signature, which all handles of an engine share. The first thread that needs one creates it, and other threads wait. No
+/// lock is held while code runs or is compiled.
 pub(crate) struct NativeCode {
     compiler: Compiler,
     strict: bool,
     /// Maximum number of entries of one method.
     specialisations: Option<usize>,
     methods: Mutex<HashMap<Key, Arc<Once<Made>>>>,
-    /// Methods that run in segments, by name and call signature, state included.
+    /// Methods that run in segments, by name and call signature, which includes their state.
     trees: Mutex<HashMap<Key, Arc<SegmentTree>>>,
     /// Stored compiled methods of earlier processes.
     kept: Option<CodeCache>,
     record: Arc<Record>,
 }
 
-/// The state of one handle for a [`NativeCode`]: instances of the code that it has called. Calls that find one take no lock.
+/// The state of one handle: instances of the code that it has called. Calls that find an instance lock nothing.
 #[derive(Default)]
 pub(crate) struct Handle {
     entries: HashMap<Key, Entry>,
@@ -134,7 +134,7 @@ impl NativeCode {
         })
     }
 
-    /// Makes the delegates that compile subgraphs of methods which the interpreter runs.
+    /// Returns a function that creates delegates, which compile subgraphs of methods in the interpreter.
     pub(crate) fn subgraphs(&self) -> MakeDelegate {
         let (compiler, record) = (self.compiler.clone(), Arc::clone(&self.record));
         Box::new(move |registry| {
@@ -143,7 +143,7 @@ impl NativeCode {
         })
     }
 
-    /// Returns notes on compiled and refused methods.
+    /// Returns diagnostics on compiled and refused methods.
     pub(crate) fn notes(&self) -> Vec<String> {
         self.record.notes()
     }
@@ -193,9 +193,10 @@ impl NativeCode {
         }
     }
 
-    /// Returns whether there is code for these arguments, in this process or in the cache directory, so that the model need not be read. Stored
-    /// code expects complete arguments of the right types: a call of it needs neither defaults nor conversions. A module with hooks of its own
-    /// has no code under the name `forward`.
+    /// Returns whether there is code for these arguments, in this process or in the cache directory, so that the model need not be read.
+    ///
+    /// Stored code requires complete arguments of the right types: a call of it needs neither defaults nor conversions. A module with hooks of its own has no
+    /// code under the name `forward`.
     pub(crate) fn finds(&self, handle: &mut Handle, instance: &Instance, method: &str, args: &[Value]) -> bool {
         let is_unread = || instance.source().known().is_none();
         // Code for which the hooks are unknown is made from a model that has been read, possibly just now.
@@ -241,7 +242,7 @@ impl NativeCode {
         (!is_full).then(|| Arc::clone(methods.entry(key.clone()).or_default()))
     }
 
-    /// Removes the slot of `key` if it is empty and no other thread is about to fill it.
+    /// Removes the slot of `key` if it is empty and no other thread is filling it.
     fn forget(&self, key: &Key, slot: Arc<Once<Made>>) {
         let mut methods = lock(&self.methods);
         // One of the references belongs to the table.
@@ -339,8 +340,7 @@ impl NativeCode {
             .or_insert_with(|| SegmentedRun::new(Arc::default()))
     }
 
-    /// Profiles `method`, which [`Cache::call`] has run natively on such arguments, for the duration `time`. Returns `None` if it is not
-    /// native.
+    /// Profiles `method` for the duration `time`. [`Cache::call`] must have run it natively with such arguments. Returns `None` if it is not native.
     pub(crate) fn profile(
         &self,
         handle: &mut Handle,
@@ -490,8 +490,8 @@ pub(crate) fn reads_late(options: &EngineOptions) -> bool {
     options.kind == EngineKind::Native && options.compile.cache_dir.is_some()
 }
 
-/// Returns the folder that stores code, or the reason why it cannot be used: there is one warning then, and everything is compiled. Users of the folder get
-/// a clone of it, so that there is one warning too if a later access fails.
+/// Returns the folder for stored code, or the reason why it cannot be used. In that case, one warning is emitted and everything is compiled. Users of the
+/// folder get a clone of it, so that a later failure is also reported once.
 fn usable_cache(options: &EngineOptions) -> (Option<PrivateFolder>, Option<String>) {
     let Some(folder) = options.compile.cache_dir.as_ref().map(PrivateFolder::new) else {
         return (None, None);

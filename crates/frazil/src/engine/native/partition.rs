@@ -1,9 +1,9 @@
 //! Subgraph partitioning: finds clusters of neighbouring nodes that can be compiled although the method as a whole cannot. Each
 //! becomes a `prim::TensorExprGroup` node with its nodes as a graph.
 //!
-//! A cluster is not reordered. It contains no node that has effects, that needs elements to determine its results, or one of whose
-//! values is written. So its outputs may be new tensors where they were views: only operators that observe the memory of a tensor could
-//! tell the difference, and values that these observe do not come from clusters.
+//! A cluster is not reordered. It contains no node with effects, with data-dependent shapes or types of results, or with a value that is written. So its
+//! outputs may be new tensors in place of views: only operators that observe the memory of a tensor could detect the difference, and the values that these
+//! observe are not outputs of clusters.
 
 use frazil_ir::schema::Observes;
 use frazil_ir::{BlockId, Graph, NodeId, TypeId, TypeKind, ValueId, symbols, types};
@@ -14,19 +14,20 @@ use frazil_runtime::op::Form;
 use frazil_runtime::registry::Lookup;
 use frazil_runtime::{Registry, Semantics, Variant};
 
-/// Minimum number of `Role::Work` operators in a cluster; for fewer, leaving the interpreter does not pay.
+/// Minimum number of `Role::Work` operators in a cluster. For fewer, the overhead of leaving the interpreter exceeds
+/// the gain.
 const LEAST_WORK: usize = 2;
 /// Maximum number of nodes of a graph that is partitioned.
 const MAX_NODES: usize = 100_000;
 
-/// The role of a node for clusters.
+/// The role of a node in the formation of clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// It ends the cluster.
+    /// A node that cannot be in a cluster and ends it.
     Outside,
-    /// It may be in a cluster.
+    /// A node that may be in a cluster.
     Cheap,
-    /// It may be in a cluster, and counts as work.
+    /// A node that may be in a cluster, and counts as work.
     Work,
 }
 
@@ -94,7 +95,7 @@ impl Finder<'_> {
         runs
     }
 
-    /// Returns the role of a node; work inside of its blocks counts as if it ran any number of times.
+    /// Returns the role of a node. A node with blocks has the role of everything in it, whether or not it is executed.
     fn role_with_blocks(&self, node: NodeId) -> Role {
         let own = self.role(node);
         let blocks = self.graph.node_blocks(node);
@@ -187,7 +188,7 @@ mod tests {
         registry
     }
 
-    /// Returns for each cluster, the kinds of its nodes without constants; and the kinds of the nodes that remain at the top.
+    /// Returns for each cluster the kinds of its nodes, without constants, and the kinds of the remaining nodes at the top level.
     fn parts(text: &str) -> (Vec<Vec<String>>, Vec<String>) {
         let registry = registry();
         let graph = frazil_syntax::parse_graph(registry.ctx(), text).expect("a graph").graph;

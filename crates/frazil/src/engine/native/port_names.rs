@@ -6,7 +6,7 @@ use frazil_ir::{Graph, TypeKind, ValueId, symbols};
 use frazil_runtime::Value;
 use std::collections::HashSet;
 
-/// Names the inputs of `plan` like the arguments of `graph`, and its outputs like the values that are returned: variables, fields of NamedTuples, keys of
+/// Names the inputs of `plan` after the arguments of `graph`, and its outputs after the returned values: variables, fields of NamedTuples, keys of
 /// dictionaries. Unnamed ones keep `input0`, `output1`.
 pub(crate) fn name_ports(plan: &mut Plan, graph: &Graph, results: &[ResultSpec]) {
     let is_object = |value: ValueId| matches!(graph.ctx().type_kind(graph.ty(value)), TypeKind::Class(_));
@@ -64,7 +64,7 @@ fn collect(
     }
 }
 
-/// Returns the elements of a tuple or list, where a node of the graph constructs it.
+/// Returns the elements of a tuple or list that a node of the graph constructs.
 fn elements(graph: &Graph, value: ValueId) -> Vec<ValueId> {
     match graph.defining_node(value) {
         Some(node) if [symbols::PRIM_TUPLE_CONSTRUCT, symbols::PRIM_LIST_CONSTRUCT].contains(&graph.kind(node)) => {
@@ -83,7 +83,7 @@ fn fields(graph: &Graph, value: ValueId) -> Vec<String> {
     }
 }
 
-/// Gives ports these names, unless another port has the name already.
+/// Gives ports these names, except names that another port already has.
 fn rename(ports: &mut [Port], names: Vec<Option<String>>) {
     let mut taken: HashSet<String> = HashSet::new();
     for (port, name) in ports.iter_mut().zip(names) {

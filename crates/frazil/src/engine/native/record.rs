@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Notes on compiled and refused methods, and the time spent on compiling.
+/// Diagnostics on compiled and refused methods, and the time spent on compiling.
 #[derive(Default)]
 pub(crate) struct Record(Mutex<Entries>);
 
@@ -22,7 +22,7 @@ impl Record {
         self.entries().notes.push(note);
     }
 
-    /// Adds `note`, unless it is already there.
+    /// Adds `note`, unless it has already been added.
     pub(crate) fn note_once(&self, note: String) {
         let mut entries = self.entries();
         if !entries.notes.contains(&note) {

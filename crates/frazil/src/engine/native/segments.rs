@@ -28,19 +28,19 @@ use std::time::Instant;
 
 /// Maximum number of segments in one run.
 const MAX_SEGMENTS: usize = 512;
-/// Number of segments after which a method is left to the interpreter, unless the engine is strict: its control flow depends on values that
-/// hardly ever repeat.
+/// Number of segments after which a method is left to the interpreter, unless the engine is strict. The control flow of such a method depends on values that
+/// rarely repeat.
 const PATIENCE: usize = 64;
-/// Maximum number of segments that are kept for one method and call signature. With more, the next run discards all of them.
+/// Maximum number of stored segments for one method and call signature. Beyond it, the next run discards all of them.
 const MAX_KEPT: usize = 2 * MAX_SEGMENTS;
 
 /// The method to run.
 pub(crate) struct Method<'a> {
-    /// Its name.
+    /// The name of the method.
     pub name: &'a str,
     /// The frozen graph of the method.
     pub graph: &'a Graph,
-    /// The module that the graph belongs to.
+    /// The module of the graph.
     pub module: &'a Module,
     /// The operators.
     pub registry: &'a Registry,
@@ -56,7 +56,7 @@ pub(crate) struct Method<'a> {
 pub(crate) enum Outcome {
     /// The method returned this value.
     Returned(Value),
-    /// The interpreter must run the method: it raises, or its tensors share memory in a way that matters.
+    /// The interpreter must run the method, because it raises, or its tensors share memory in a relevant way.
     Interpret,
     /// The method cannot be compiled, for this reason.
     Refused(String),
@@ -85,7 +85,7 @@ enum Refusal {
 
 /// A compiled segment.
 struct Segment {
-    /// `None` when the segment computes nothing.
+    /// The code; `None` if the segment computes nothing.
     code: Option<CompiledCode>,
     /// The input tensors of the code.
     takes: Vec<TensorId>,
@@ -120,7 +120,7 @@ enum Then {
     Call(Box<RuntimeCall>),
 }
 
-/// See [`Next::Return`].
+/// The result of a method at its last segment; see [`Next::Return`].
 struct Return {
     results: Vec<ResultSpec>,
     outputs: Vec<TensorId>,
@@ -134,7 +134,7 @@ impl SegmentTree {
         lock(&self.segments)
     }
 
-    /// Returns whether there are so many segments that all of them must be discarded.
+    /// Returns whether the maximum number of segments is exceeded, so that all must be discarded.
     pub(crate) fn is_full(&self) -> bool {
         self.segments().len() > MAX_KEPT
     }
@@ -142,7 +142,7 @@ impl SegmentTree {
     /// Compiles the segment that follows the graph breaks with the results `answers`. The tensors `known` have been computed.
     ///
     /// # Errors
-    /// If a limit is exceeded, which says nothing about the segment.
+    /// If a limit is exceeded; the segment may still be compilable.
     fn add(
         &self,
         method: &Method<'_>,

@@ -21,7 +21,7 @@ pub(crate) fn tensor_spec(spec: &InputSpec) -> specialise::InputSpec {
     specialise::InputSpec::Tensor(tensor_shape(spec))
 }
 
-/// The part of a call signature that one argument contributes: the shape of a tensor, any other value itself.
+/// The contribution of one argument to a call signature: the shape of a tensor, any other value itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Argument {
     None,
@@ -32,9 +32,9 @@ pub(crate) enum Argument {
     Device(Device),
     /// A row-major tensor.
     Tensor(InputSpec),
-    /// A tensor that is not row-major, with strides that stand for its own.
+    /// A tensor that is not row-major, with its canonical strides.
     Strided(InputSpec, Dims),
-    /// A repetition of the tensor with this number.
+    /// The same tensor as the one with this number.
     Same(u32),
     /// The object with this number.
     Object(u32),
@@ -45,18 +45,19 @@ pub(crate) enum Argument {
     Dict(Vec<(Argument, Argument)>),
 }
 
-/// Tensors and objects found so far.
+/// Tensors and objects described so far.
 #[derive(Default)]
 struct Found {
-    /// Variables of tensors.
+    /// Variables of the tensors.
     cells: Vec<TensorCell>,
-    /// The tensors that were described. Before they are used, another thread may assign another tensor to the variable.
+    /// The tensors at the time of the description. Another thread may assign another tensor to the variable before they
+    /// are used.
     tensors: Vec<Tensor>,
-    /// Objects, where they may occur; then a tensor that occurs twice is also distinguished from two tensors.
+    /// Objects, if they are allowed. In that case, one tensor that occurs twice is also distinguished from two tensors.
     objects: Option<Vec<ObjectValue>>,
 }
 
-/// Returns the key of `value` and its specification, or `None` if native code does not accept it.
+/// Returns the key of `value` and its specification; `None` if native code does not support it.
 fn describe(value: &Value, found: &mut Found) -> Option<(Argument, specialise::InputSpec)> {
     let fixed = |key| Some((key, specialise::InputSpec::Value(value.clone())));
     let mut each = |items: &[Value]| -> Option<(Vec<Argument>, Vec<specialise::InputSpec>)> {
@@ -125,7 +126,7 @@ fn describe(value: &Value, found: &mut Found) -> Option<(Argument, specialise::I
     }
 }
 
-/// Described arguments: the keys that code is specialised on, the specifications for the compiler, and the tensors among them.
+/// Described arguments: the keys for specialisation, the specifications for the compiler, and the tensors among them.
 pub(crate) type Described = (Vec<Argument>, Vec<specialise::InputSpec>, Vec<Tensor>);
 
 /// Describes all arguments with [`describe`].
@@ -142,7 +143,7 @@ pub(crate) fn describe_cells(args: &[Value]) -> Option<(Described, Vec<TensorCel
     Some(((keys, specs, found.tensors), found.cells))
 }
 
-/// Describes an attribute that holds a number, as [`describe`] does, as an input of the compiled code. Returns `None` for other values.
+/// Describes a number in an attribute, as [`describe`] does, as an input of the compiled code. Returns `None` for other values.
 fn describe_number(value: &Value, found: &mut Found) -> Option<(Argument, specialise::InputSpec)> {
     let kind = NumberKind::of_value(value).filter(|k| *k != NumberKind::Bool)?;
     let tensor = Tensor::scalar(kind.dtype(), value.as_scalar()?);
@@ -153,11 +154,11 @@ fn describe_number(value: &Value, found: &mut Found) -> Option<(Argument, specia
 
 /// A call signature, with the tensors and objects of one call.
 pub(crate) struct CallSignature {
-    /// The properties of arguments and objects that code is specialised on.
+    /// The properties of arguments and objects on which code is specialised.
     pub keys: Vec<Argument>,
-    /// The arguments, as the compiler describes them.
+    /// The specifications of the arguments for the compiler.
     pub specs: Vec<specialise::InputSpec>,
-    /// The objects, as the compiler describes them.
+    /// The specifications of the objects for the compiler.
     pub objects: Vec<ObjectSpec>,
     /// The objects: the method's own, then those reachable from it and from the arguments.
     pub state: Vec<ObjectValue>,
@@ -168,8 +169,10 @@ pub(crate) struct CallSignature {
 }
 
 impl CallSignature {
-    /// Returns `None` if native code does not accept one of the values. `changes` returns whether the method sets an attribute of a class: such
-    /// numbers are inputs of the code and not part of the signature, since they hardly ever repeat.
+    /// Returns the call signature; `None` if native code does not support one of the values.
+    ///
+    /// `changes` returns whether the method sets an attribute of a class. Numbers in such attributes are inputs of the code and not part of the signature,
+    /// because they rarely repeat.
     pub fn new(
         ctx: &Context,
         own: Option<&ObjectValue>,

@@ -1,4 +1,4 @@
-//! Native code for subgraphs of methods, called by the interpreter that runs the rest.
+//! Native code for subgraphs of methods, called by the interpreter.
 
 use crate::engine::native::compiled::CompiledCode;
 use crate::engine::native::compiled::{CompiledMethod, NativePlan};
@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Maximum number of call signatures for which a subgraph is compiled; with one more, it runs in the interpreter from then on.
+/// Maximum number of call signatures for which a subgraph is compiled. Beyond it, the interpreter runs all further calls.
 const MAX_VARIANTS: usize = 16;
 
 /// The compiled subgraphs of a model's methods. Several threads may run one at the same time; no lock is held while code runs or is compiled.
@@ -38,9 +38,9 @@ struct Part {
 /// The code of a subgraph for one call signature.
 #[derive(Default)]
 struct Variant {
-    /// `None` if the subgraph cannot be compiled.
+    /// The code; `None` if the subgraph cannot be compiled.
     code: Once<Option<CompiledCode>>,
-    /// Instances that no run uses: their number is the largest number of concurrent runs.
+    /// Unused instances. Their number is the largest number of concurrent runs so far.
     idle: Mutex<Vec<CompiledMethod>>,
 }
 
@@ -97,7 +97,7 @@ impl Subgraphs {
         }
     }
 
-    /// Returns the variant of a subgraph for one call signature, unless it has too many.
+    /// Returns the variant of a subgraph for one call signature; `None` if there are already too many.
     fn variant(&self, part: &Arc<Graph>, key: Vec<Argument>) -> Option<Arc<Variant>> {
         let mut parts = lock(&self.parts);
         let known = parts.entry(Arc::as_ptr(part) as usize).or_insert_with(|| Part {

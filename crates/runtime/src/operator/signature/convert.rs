@@ -1,4 +1,4 @@
-//! Conversions of arguments to the types of parameters: those that PyTorch makes of values that come from Python.
+//! Conversions of arguments to the types of parameters, as PyTorch converts values from Python.
 
 use crate::scalar::Scalar;
 use crate::value::python_repr::str;
@@ -8,13 +8,13 @@ use frazil_ir::{CompilationUnit, Context, Device, TypeId, TypeKind, types};
 use indexmap::IndexMap;
 use num_complex::Complex64;
 
-/// Why a value is none of a type.
+/// The reason why a value does not have a type.
 pub(super) enum Mismatch {
-    /// There is no more to say than that.
+    /// No further details.
     Type,
-    /// What PyTorch says about it in a line of its own.
+    /// Further details from PyTorch's message, on a line of their own.
     Details(String),
-    /// The whole message: PyTorch does not name the argument here.
+    /// The whole message, for errors in which PyTorch does not name the argument.
     Whole(String),
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Converter<'a> {
     pub(super) unit: &'a CompilationUnit,
 }
 
-/// The converted value; `None` when the value is one of the type as it is.
+/// The converted value; `None` if the value needs no conversion.
 type Converted = Result<Option<Value>, Mismatch>;
 
 impl Converter<'_> {
@@ -94,7 +94,7 @@ impl Converter<'_> {
         }
     }
 
-    /// Each of `items` as one of type `ty`; `None` when all are as they are.
+    /// Returns `items` converted to type `ty`; `None` if none of them needs a conversion.
     fn each(&self, items: &[Value], ty: TypeId) -> Result<Option<Vec<Value>>, Mismatch> {
         let mut out: Option<Vec<Value>> = None;
         let is_tensors = matches!(self.ctx.type_kind(ty), TypeKind::Tensor(_));
@@ -171,7 +171,7 @@ impl Converter<'_> {
         }
     }
 
-    /// A tuple of `elements`; with a name of type `named`.
+    /// Returns a tuple of `elements`, which is a NamedTuple if `named` has its type.
     fn tuple(&self, value: &Value, ty: TypeId, elements: &[TypeId], named: Option<TypeId>) -> Converted {
         let items = iterated(value).ok_or(Mismatch::Type)?;
         if items.len() != elements.len() {
@@ -192,7 +192,7 @@ impl Converter<'_> {
         Ok(is_changed.then_some(Value::Tuple(TupleValue { ty: named, items })))
     }
 
-    /// The value with the types that its containers have by their elements, where they say nothing themselves.
+    /// Returns the value with inferred types of containers, from their elements, if they have no type themselves.
     fn inferred(&self, value: &Value) -> Converted {
         match self.with_own_types(value) {
             Ok(converted) => Ok(converted),
@@ -250,12 +250,12 @@ impl Converter<'_> {
         }
     }
 
-    /// Whether a container says that its items are of a type, and they are.
+    /// Returns whether `ty` is a known element type, and all items have it.
     fn all_are<'v>(&self, mut items: impl Iterator<Item = &'v Value>, ty: TypeId) -> bool {
         ty != types::ANY && items.all(|v| is_subtype(self.ctx, v.ty(self.ctx), ty))
     }
 
-    /// The type that all of `items` have; else two that differ.
+    /// Returns the common type of all `items`, or else two different types.
     fn common(&self, items: &[Value]) -> Result<TypeId, (String, String)> {
         let mut types = items.iter().map(|v| v.ty(self.ctx));
         let first = types.next().unwrap_or(types::ANY);
@@ -267,10 +267,10 @@ impl Converter<'_> {
     }
 }
 
-/// Kinds of devices that PyTorch knows.
+/// Kinds of devices that PyTorch supports, as in its message.
 const DEVICES: &str = "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, privateuseone";
 
-/// What PyTorch says of a text that names no device.
+/// Returns PyTorch's message for a text that is not a device.
 fn no_device(text: &str) -> String {
     let kind = text.split(':').next().unwrap_or_default();
     if text.is_empty() {
@@ -282,7 +282,7 @@ fn no_device(text: &str) -> String {
     }
 }
 
-/// The name that the class of the value has in Python.
+/// Returns the name of the value's class in Python.
 pub(super) fn python_type<'a>(ctx: &'a Context, value: &Value) -> &'a str {
     let simple = |name| ctx.name(name).rsplit('.').next().unwrap_or_default();
     match value {
@@ -307,7 +307,7 @@ pub(super) fn python_type<'a>(ctx: &'a Context, value: &Value) -> &'a str {
     }
 }
 
-/// What Python's `iter(value)` goes over.
+/// Returns the items of Python's `iter(value)`.
 fn iterated(value: &Value) -> Option<Vec<Value>> {
     match value {
         Value::Str(text) => Some(text.chars().map(|c| Value::str(c.encode_utf8(&mut [0; 4]))).collect()),
@@ -323,12 +323,12 @@ fn iterated(value: &Value) -> Option<Vec<Value>> {
     }
 }
 
-/// The element of a tensor that has one.
+/// Returns the element of a one-element tensor.
 fn item(tensor: &TensorCell) -> Result<Scalar, Mismatch> {
     tensor.get().item().map_err(|_| Mismatch::Type)
 }
 
-/// The number that `value`, or the one element of a tensor, becomes by `convert`.
+/// Returns the result of `convert` for `value`, or for the element of a one-element tensor.
 fn number(value: &Value, convert: fn(&Value) -> Option<Value>) -> Converted {
     let element = match value {
         Value::Tensor(tensor) => Some(Value::from(item(tensor)?)),
@@ -350,7 +350,7 @@ fn number(value: &Value, convert: fn(&Value) -> Option<Value>) -> Converted {
     }
 }
 
-/// `int(x)`, where that is an `int` of 64 bits.
+/// Returns `int(x)`, if it fits 64 bits.
 fn whole(x: f64) -> Option<Value> {
     // Both bounds are exact in `f64`.
     let fits = x.is_finite() && (-(2f64.powi(63))..2f64.powi(63)).contains(&x.trunc());

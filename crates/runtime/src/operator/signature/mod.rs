@@ -1,4 +1,4 @@
-//! Signatures of methods: arguments of a call are checked and converted as PyTorch does with what comes from Python.
+//! Signatures of methods, by which arguments of calls are checked and converted as PyTorch does for values from Python.
 
 mod convert;
 
@@ -15,20 +15,21 @@ use std::borrow::Cow;
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
-/// What a method of a module takes.
+/// The signature of a method of a module.
 pub struct Signature {
     module: Arc<Module>,
     function: FunctionId,
-    /// The values that each argument (without self) takes as they are.
+    /// For each argument (without self), the values that need no conversion.
     plain: Vec<Plain>,
-    /// Whether it is a function by itself, whose `self` only serves to make it a method.
+    /// Whether the signature is that of a plain function, with a `self` that is only a placeholder.
     is_function: bool,
 }
 
-/// The class whose methods are functions. Other classes of modules have attributes, if only `training`.
+/// The class whose methods are plain functions. It has no attributes; other classes of modules have at least
+/// `training`.
 const FUNCTIONS: &str = "__torch__.Functions";
 
-/// A quick test of values, which decides without looking at types.
+/// A fast check of values without a type comparison.
 #[derive(Clone, Copy)]
 enum Plain {
     Tensor,
@@ -36,7 +37,7 @@ enum Plain {
     Float,
     Bool,
     Str,
-    /// Every value needs a look at its type.
+    /// The type of every value has to be checked.
     Other,
 }
 
@@ -65,13 +66,13 @@ impl Plain {
 }
 
 impl Signature {
-    /// The signature of the method at a dotted path (`forward`, or `encoder.forward` of a submodule); `None` where there is no such method.
+    /// Returns the signature of the method at a dotted path (`forward`, or `encoder.forward` of a submodule); `None` if there is no such method.
     pub fn of_method(module: &Arc<Module>, path: &str) -> Option<Signature> {
         let (receiver, function) = module.method_at(path)?;
         Some(Signature::of_function(module, receiver, function))
     }
 
-    /// The signature of a method that is called on object `receiver`.
+    /// Returns the signature of a method that is called on object `receiver`.
     pub fn of_function(module: &Arc<Module>, receiver: ObjectId, function: FunctionId) -> Signature {
         let arguments = &module.unit.function(function).schema.arguments;
         let plain = arguments.iter().skip(1);
@@ -86,11 +87,11 @@ impl Signature {
         }
     }
 
-    /// The complete arguments (without self) of a call with these by position and by name: converted where PyTorch converts, and with
-    /// the defaults of those that are missing.
+    /// Returns the complete arguments (without self) of a call with positional arguments `args` and keyword arguments `named`. They are converted as by
+    /// PyTorch; missing ones have their defaults.
     ///
     /// # Errors
-    /// Those that PyTorch raises, in its words: when an argument has another type, is unknown, given twice or missing, or there are too many.
+    /// PyTorch's exceptions with its messages: when an argument has another type, is unknown, duplicate or missing, or there are too many.
     pub fn bind<'a>(&self, args: &'a [Value], named: &[(&str, Value)]) -> Result<Cow<'a, [Value]>, ExecError> {
         let fits = || args.iter().zip(&self.plain).all(|(value, plain)| plain.takes(value));
         if named.is_empty() && args.len() == self.plain.len() && fits() {
@@ -107,17 +108,17 @@ impl Signature {
         self.module.ctx()
     }
 
-    /// How many arguments of the schema the caller does not know of.
+    /// Returns the number of arguments of the schema that are hidden from the caller (`self`).
     fn hidden(&self) -> usize {
         usize::from(self.is_function)
     }
 
-    /// A type as declarations have it.
+    /// Returns the text of a type in declarations.
     fn declared_type(&self, ty: TypeId) -> String {
         display_type(self.ctx(), ty, TypeStyle::Declared).to_string()
     }
 
-    /// The method's name without its class.
+    /// Returns the method's name without its class.
     fn name(&self) -> &str {
         let name = self.ctx().name(self.schema().name);
         name.rsplit('.').next().unwrap_or(name)
@@ -171,7 +172,7 @@ impl Signature {
         ExecError::raised("RuntimeError", message)
     }
 
-    /// The error for names of which one is unknown, or stands for an argument that has a value already.
+    /// Returns the error for keyword arguments with an unknown name, or one that is already set.
     fn wrong_name(&self, named: &[(&str, Value)]) -> ExecError {
         let ctx = self.ctx();
         let arguments = &self.schema().arguments;
@@ -239,7 +240,7 @@ impl Signature {
         Err(self.raised(text))
     }
 
-    /// The signature as PyTorch prints it: `forward(__torch__.Net self, Tensor x, int n=3) -> Tensor`.
+    /// Returns the signature as PyTorch prints it: `forward(__torch__.Net self, Tensor x, int n=3) -> Tensor`.
     pub fn declaration(&self) -> impl fmt::Display + '_ {
         fmt::from_fn(|f| {
             let (ctx, schema) = (self.ctx(), self.schema());

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{MAX_VALUES, Pickle, PickleError, PickleId, PickleValue, is_allowed_global};
 
-/// Bytes that a value takes, with its offset and its places in a container.
+/// Bytes of memory per value: the value, its offset, and its positions in a container.
 const VALUE_BYTES: usize = size_of::<PickleValue>() + 4 * size_of::<u32>();
 
 /// Bytes of a slot of the memo.
@@ -16,24 +16,24 @@ enum Slot {
     Value(PickleId),
 }
 
-/// The stack machine that a pickle is a program for. It carries out what builds data and refuses the rest.
+/// The stack machine that interprets a pickle. It executes the opcodes that build data and refuses all others.
 pub(super) struct Machine<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Offset of the opcode being carried out.
+    /// Offset in bytes of the current opcode.
     op: usize,
     values: Vec<PickleValue>,
     offsets: Vec<u32>,
     stack: Vec<Slot>,
     memo: HashMap<u32, PickleId>,
-    /// The values of opcodes that always give the same one, so that long lists of small numbers need little memory.
+    /// Shared values of opcodes without state, so that long lists of small integers need little memory.
     plain: HashMap<(u8, u8), PickleId>,
 }
 
 type Step<T = ()> = Result<T, PickleError>;
 
 impl<'a> Machine<'a> {
-    /// A machine before the first opcode.
+    /// Returns a machine at the first opcode.
     pub(super) fn new(bytes: &'a [u8]) -> Machine<'a> {
         Machine {
             bytes,
@@ -297,7 +297,7 @@ impl<'a> Machine<'a> {
         })
     }
 
-    /// A little-endian two's complement integer of `length` bytes.
+    /// Reads a little-endian two's complement integer of `length` bytes.
     fn long(&mut self, length: usize) -> Step {
         let bytes = self.take(length)?;
         let sign = if bytes.last().is_some_and(|b| b & 0x80 != 0) {
@@ -355,7 +355,7 @@ impl<'a> Machine<'a> {
         self.push(id)
     }
 
-    /// Pushes the value that `opcode` gives with `operand`.
+    /// Pushes the value of `opcode` with `operand`, shared with earlier uses of both.
     fn push_plain(&mut self, opcode: u8, operand: u8, value: PickleValue) -> Step {
         if let Some(&id) = self.plain.get(&(opcode, operand)) {
             return self.push(id);
@@ -409,7 +409,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Whether a call makes an ordered dictionary, which is filled afterwards.
+    /// Returns whether a call creates an ordered dictionary, which is filled afterwards.
     fn is_new_dict(&self, callee: PickleId, args: PickleId) -> bool {
         let value = |id: PickleId| self.values.get(id.0 as usize);
         matches!(value(callee), Some(PickleValue::Global { module, name }) if &**module == "collections" && &**name == "OrderedDict")

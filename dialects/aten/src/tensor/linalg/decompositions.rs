@@ -1,4 +1,4 @@
-//! Decompositions of matrices and what is made with them. Everything is computed in double; vectors are unique up to their signs only.
+//! Decompositions of matrices and operators that use them, computed in double precision. Vectors are unique up to their signs only.
 
 use super::rotations::by_rotations;
 use frazil_ir::DType;
@@ -86,10 +86,10 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
 ];
 
-/// Iterations after which a decomposition is given up.
+/// Maximum number of iterations of a decomposition.
 pub(super) const PATIENCE: usize = 10_000;
 
-/// The matrices of the last two dimensions of a tensor.
+/// The matrices in the last two dimensions of a tensor.
 pub(super) struct Batch {
     pub(super) dtype: DType,
     pub(super) lead: Vec<i64>,
@@ -109,7 +109,7 @@ pub(super) fn words(call: &Call<'_>, text: &str) -> OpError {
 }
 
 impl Batch {
-    /// The matrices of argument 0.
+    /// Returns the matrices of argument 0.
     pub(super) fn of(call: &Call<'_>) -> Result<Batch, OpError> {
         Batch::read(call, &call.tensor(0)?)
     }
@@ -149,7 +149,7 @@ impl Batch {
         })
     }
 
-    /// Both tensors with their leading dimensions broadcast.
+    /// Returns both tensors with their leading dimensions broadcast.
     pub(super) fn broadcast(call: &Call<'_>, a: &Tensor, b: &Tensor) -> Result<(Batch, Batch), OpError> {
         let split = |t: &Tensor| t.sizes().split_at(t.dim().saturating_sub(2)).0.to_vec();
         let (lead_a, lead_b) = (split(a), split(b));
@@ -173,7 +173,7 @@ impl Batch {
         ))
     }
 
-    /// A tensor with what `each` makes of every matrix, of `sizes` behind the leading dimensions.
+    /// Returns a tensor of the results of `each` for every matrix, with `sizes` after the leading dimensions.
     pub(super) fn mapped(
         &self,
         dtype: DType,
@@ -192,18 +192,18 @@ impl Batch {
         Ok(Tensor::from_elements::<ComplexDoubleElement>(values, &sizes)?.to_dtype(dtype)?)
     }
 
-    /// What LAPACK reports of each matrix: 0 where it succeeded.
+    /// Returns LAPACK's status for each matrix: 0 for success.
     pub(super) fn infos(&self, infos: &[i64]) -> Result<Tensor, OpError> {
         Ok(Tensor::from_i64(infos, &self.lead)?.to_dtype(DType::Int)?)
     }
 }
 
-/// The same matrices with their columns in one piece, as LAPACK leaves them.
+/// Returns the same matrices in column-major order, as LAPACK returns them.
 pub(super) fn by_columns(t: &Tensor) -> Result<Tensor, OpError> {
     Ok(t.with_strides(&layout::column_major_strides(t.sizes()))?)
 }
 
-/// The elements in row-major order.
+/// Returns the elements in row-major order.
 pub(super) fn elements(m: &Matrix) -> Vec<Complex64> {
     m.transpose().iter().copied().collect()
 }
@@ -212,7 +212,7 @@ fn reals(values: impl IntoIterator<Item = f64>) -> Vec<Complex64> {
     values.into_iter().map(|x| Complex64::new(x, 0.0)).collect()
 }
 
-/// Whether some number is infinite or none at all: the iterations of eigenvalues would not end well.
+/// Returns whether all numbers are finite. Otherwise, iterations for eigenvalues may not converge.
 pub(super) fn is_finite(m: &Matrix) -> bool {
     m.iter().all(|x| x.re.is_finite() && x.im.is_finite())
 }
@@ -224,7 +224,7 @@ pub(super) fn not_converged(call: &Call<'_>) -> OpError {
     )
 }
 
-/// U, the singular values from the largest on, and Vᴴ; with `full` U and Vᴴ are square.
+/// Computes U, the singular values in descending order, and Vᴴ. With `full`, U and Vᴴ are square.
 fn svd(call: &Call<'_>, full: bool) -> Result<Results, OpError> {
     let batch = Batch::of(call)?;
     let (m, n) = (batch.rows, batch.columns);
@@ -269,7 +269,8 @@ fn columns(m: &Matrix) -> Vec<Vec<Complex64>> {
     m.column_iter().map(|c| c.iter().copied().collect()).collect()
 }
 
-/// The orthonormal vectors `basis` of `size` elements, and as many more as make `count`, as columns.
+/// Returns a matrix whose `count` columns are the orthonormal vectors `basis`, of `size` elements each, and an
+/// orthonormal completion.
 fn completed(mut basis: Vec<Vec<Complex64>>, size: usize, count: usize) -> Matrix {
     let mut unit = 0;
     while basis.len() < count && unit < size {
@@ -291,7 +292,7 @@ fn completed(mut basis: Vec<Vec<Complex64>>, size: usize, count: usize) -> Matri
     Matrix::from_fn(size, basis.len(), |r, c| basis[c][r])
 }
 
-/// Eigenvalues from the least on, and eigenvectors, of Hermitian matrices of which one triangle counts.
+/// Computes eigenvalues in ascending order, and eigenvectors, of Hermitian matrices, of which one triangle is read.
 fn hermitian(call: &Call<'_>) -> Result<Results, OpError> {
     let batch = Batch::of(call)?;
     batch.square(call)?;
@@ -320,7 +321,7 @@ fn hermitian(call: &Call<'_>) -> Result<Results, OpError> {
     ])
 }
 
-/// The inverses, and for each matrix 0, or else the number of the first pivot that is zero.
+/// Returns the inverses, and for each matrix 0, or the number (from 1) of the first pivot that is zero.
 fn inverse(call: &Call<'_>, check: bool) -> Result<Results, OpError> {
     let batch = Batch::of(call)?;
     let n = batch.square(call)?.rows;
@@ -350,7 +351,7 @@ fn inverse(call: &Call<'_>, check: bool) -> Result<Results, OpError> {
     ])
 }
 
-/// The number, from 1 on, of the first zero on the diagonal of U.
+/// Returns the number, from 1, of the first zero on the diagonal of U.
 fn first_zero_pivot(m: &Matrix) -> i64 {
     let u = m.clone().lu().u();
     let zero = u.diagonal().iter().position(|x| *x == Complex64::ZERO);
@@ -390,7 +391,7 @@ fn signed_logarithm(call: &Call<'_>) -> Result<Results, OpError> {
     ])
 }
 
-/// X of A X = B, or of X A = B.
+/// Solves A X = B, or X A = B.
 fn solve(call: &Call<'_>, left: bool, check: bool) -> Result<Results, OpError> {
     let (a, b) = (call.tensor(0)?, call.tensor(1)?);
     if a.dtype() != b.dtype() {
@@ -452,7 +453,7 @@ fn solve(call: &Call<'_>, left: bool, check: bool) -> Result<Results, OpError> {
     Ok(smallvec::smallvec![out.into(), given.infos(&infos)?.into()])
 }
 
-/// `linalg_solve_triangular(A, B, upper, left, unitriangular)`, by substitution.
+/// Implements `linalg_solve_triangular(A, B, upper, left, unitriangular)` by substitution.
 fn triangular(call: &Call<'_>) -> Result<Results, OpError> {
     let (upper, left, unit) = (call.flag(2)?, call.flag(3)?, call.flag(4)?);
     // What is solved for is of A's dtype; B's elements become that.
@@ -492,7 +493,8 @@ fn triangular(call: &Call<'_>) -> Result<Results, OpError> {
     one(by_columns(&b.tensor(b.dtype, &[b.rows, b.columns], &values)?)?)
 }
 
-/// L of A = L Lᴴ, or its adjoint, from one triangle of A, and for each matrix the first minor that is not positive.
+/// Computes L in A = L Lᴴ, or its adjoint, from one triangle of A. Also returns, for each matrix, the first minor that
+/// is not positive, or 0.
 fn cholesky(call: &Call<'_>, check: bool) -> Result<Results, OpError> {
     let batch = Batch::of(call)?;
     let n = batch.square(call)?.rows as usize;
@@ -532,7 +534,7 @@ fn cholesky(call: &Call<'_>, check: bool) -> Result<Results, OpError> {
     ])
 }
 
-/// e^m: Taylor's series of a part small enough, squared as often as it was halved.
+/// Computes e^m by scaling and squaring of a Taylor series.
 fn exponential(m: &Matrix) -> Matrix {
     if m.len() == 1 {
         return m.map(Complex64::exp);

@@ -1,4 +1,4 @@
-//! Eigenvalues and eigenvectors of matrices without symmetry, in no particular order.
+//! Eigenvalues and eigenvectors of general matrices, in no particular order.
 
 use super::decompositions::{Batch, Matrix, PATIENCE, by_columns, elements, is_finite, not_converged, words};
 use frazil_runtime::entry::{Entry, Row};
@@ -12,7 +12,8 @@ pub(super) const ENTRIES: &[Row] = &[
     ("aten::linalg_eig", Entry::kernel(eigen).fixed_sizes()),
 ];
 
-/// The unitary and the triangular factor of a matrix, and the order of the latter's diagonal that is given.
+/// Returns the unitary and the triangular factor of a matrix, and the order in which the diagonal of the latter is
+/// returned.
 fn factors(call: &Call<'_>, m: &Matrix, real: bool) -> Result<(Matrix, Matrix, Vec<usize>), OpError> {
     if !is_finite(m) {
         return Err(words(call, "input tensor should not contain infs or NaNs."));
@@ -44,7 +45,7 @@ fn eigenvalues(call: &Call<'_>) -> Result<Results, OpError> {
     one(batch.square(call)?.mapped(complex_of(batch.dtype), &[batch.rows], of)?)
 }
 
-/// The values, and vectors of length one whose largest component is real.
+/// Returns the eigenvalues, and eigenvectors of length one whose largest component is real.
 fn eigen(call: &Call<'_>) -> Result<Results, OpError> {
     let batch = Batch::of(call)?;
     batch.square(call)?;
@@ -64,7 +65,7 @@ fn eigen(call: &Call<'_>) -> Result<Results, OpError> {
     Ok(smallvec::smallvec![values.into(), by_columns(&vectors)?.into()])
 }
 
-/// The eigenvector of value `i` of q t qᴴ, by substitution in the triangle.
+/// Returns the eigenvector for eigenvalue `i` of q t qᴴ, by substitution in the triangular factor.
 fn vector(q: &Matrix, t: &Matrix, i: usize) -> nalgebra::DVector<Complex64> {
     let value = t[(i, i)];
     let smallest = f64::EPSILON * t.iter().map(|x| x.norm()).fold(f64::MIN_POSITIVE, f64::max);

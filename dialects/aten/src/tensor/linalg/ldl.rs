@@ -1,5 +1,5 @@
-//! Factors of symmetric and Hermitian matrices that need not be positive: L and a D of blocks of one or two rows in one matrix, with
-//! LAPACK's exchanges, and what is solved with them.
+//! LDL factorisation of symmetric and Hermitian matrices that need not be positive definite, and the solution of systems with it. L and D, which has blocks of
+//! one or two rows, are stored in one matrix, with LAPACK's row exchanges.
 
 use super::decompositions::{Batch, Matrix, by_columns, elements, words};
 use frazil_ir::DType;
@@ -23,7 +23,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
 ];
 
-/// LD, the exchanges (counted from 1; both rows of a block have the same negative number), and the first block of D that is zero.
+/// Computes LD, the exchanges (from 1; both rows of a block have the same negative number), and the number of the first zero block of D.
 fn factor(call: &Call<'_>, hermitian: bool, check: bool) -> Result<Results, OpError> {
     let batch = Batch::of(call)?;
     batch.square(call)?;
@@ -51,12 +51,12 @@ fn factor(call: &Call<'_>, hermitian: bool, check: bool) -> Result<Results, OpEr
     ])
 }
 
-/// How a number counts where the largest is looked for.
+/// Returns the magnitude of a number in the search for a pivot.
 fn size(x: Complex64) -> f64 {
     x.l1_norm()
 }
 
-/// Bunch and Kaufman's pivoting of the lower triangle, column by column.
+/// Factorises by Bunch-Kaufman pivoting on the lower triangle, column by column.
 fn factorise(a: &mut Matrix, hermitian: bool) -> (Vec<i64>, i64) {
     let n = a.nrows();
     let alpha = (1.0 + 17f64.sqrt()) / 8.0;
@@ -133,7 +133,7 @@ fn factorise(a: &mut Matrix, hermitian: bool) -> (Vec<i64>, i64) {
     (pivots, info)
 }
 
-/// Exchanges rows and columns `p < q` of what is left of the matrix, of which the lower triangle stands for the whole.
+/// Exchanges rows and columns `p < q` of the remaining matrix, of which only the lower triangle is stored.
 fn exchange(a: &mut Matrix, p: usize, q: usize, turned: impl Fn(Complex64) -> Complex64) {
     let n = a.nrows();
     for i in q + 1..n {
@@ -149,7 +149,7 @@ fn exchange(a: &mut Matrix, p: usize, q: usize, turned: impl Fn(Complex64) -> Co
     (a[(p, p)], a[(q, q)]) = (y, x);
 }
 
-/// Takes the block of rows `k` and `k + 1` out of what is below it.
+/// Eliminates the block of rows `k` and `k + 1` from the rows below it.
 fn eliminate_pair(a: &mut Matrix, k: usize, turned: impl Fn(Complex64) -> Complex64) {
     let n = a.nrows();
     let (first, second, off) = (a[(k, k)], a[(k + 1, k + 1)], a[(k + 1, k)]);
@@ -176,7 +176,8 @@ fn eliminate_pair(a: &mut Matrix, k: usize, turned: impl Fn(Complex64) -> Comple
     }
 }
 
-/// `(LD, pivots, B, hermitian)`: the solution of L D Lᵀ x = B, or with the adjoint of L.
+/// Implements an operator with the arguments `(LD, pivots, B, hermitian)`: solves L D Lᵀ x = B, or the same with the
+/// adjoint of L.
 fn solve(call: &Call<'_>) -> Result<Results, OpError> {
     let (factors, right) = (call.tensor(0)?, call.tensor(2)?);
     let pivots = call.tensor(1)?;

@@ -1,4 +1,4 @@
-//! Factorisations with exchanges of rows: L and U in one matrix, as LAPACK gives them, and what is unpacked of it.
+//! LU factorisation with row exchanges: L and U in one matrix as in LAPACK, and its unpacking.
 
 use super::decompositions::{Batch, Matrix, by_columns, elements, words};
 use frazil_ir::DType;
@@ -12,8 +12,8 @@ pub(super) const ENTRIES: &[Row] = &[
     ("aten::lu_unpack", Entry::kernel(unpack).fixed_sizes()),
 ];
 
-/// `(A, pivot, check_errors)`: the factors, the row that each row was exchanged with (from 1 on), and the number of the first pivot that
-/// is zero.
+/// Implements an operator with the arguments `(A, pivot, check_errors)`. Returns the factors, for each row the row that it was exchanged with (from 1), and the
+/// number of the first pivot that is zero.
 fn factor(call: &Call<'_>) -> Result<Results, OpError> {
     let batch = Batch::of(call)?;
     if !call.flag(1)? {
@@ -74,7 +74,8 @@ fn eliminate(m: &mut Matrix) -> (Vec<i64>, i64) {
     (exchanged, info)
 }
 
-/// `(LU, pivots, unpack_data, unpack_pivots)`: P, L and U; what is not asked for is empty.
+/// Implements an operator with the arguments `(LU, pivots, unpack_data, unpack_pivots)`. Returns P, L and U; parts that
+/// are not requested are empty.
 fn unpack(call: &Call<'_>) -> Result<Results, OpError> {
     let batch = Batch::of(call)?;
     let (rows, columns) = (batch.rows, batch.columns);

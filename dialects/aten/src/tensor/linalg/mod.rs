@@ -1,4 +1,4 @@
-//! Linear algebra: what stands on the `nalgebra` crate. Compiled with the feature `linalg`.
+//! Linear algebra based on the `nalgebra` crate. It requires the feature `linalg`.
 
 mod decompositions;
 mod eigen;

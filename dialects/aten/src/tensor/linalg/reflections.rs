@@ -1,4 +1,4 @@
-//! Reflections that make a matrix triangular, as factors and as LAPACK keeps them.
+//! QR decomposition by Householder reflections, explicitly or in LAPACK's packed form.
 
 use super::decompositions::{Batch, Matrix, by_columns, elements, words};
 use frazil_runtime::Tensor;
@@ -11,7 +11,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ("aten::geqrf", Entry::kernel(packed).fixed_sizes()),
 ];
 
-/// Makes a matrix upper triangular, and gives the reflections 1 - tau v vᴴ that did, with LAPACK's signs; one of tau 0 did nothing.
+/// Makes a matrix upper triangular. Returns the reflections 1 - tau v vᴴ, with LAPACK's signs; a reflection with tau = 0 is the identity.
 fn reflected(r: &mut Matrix) -> Vec<(Vec<Complex64>, Complex64)> {
     let m = r.nrows();
     let mut reflections = Vec::new();
@@ -35,7 +35,7 @@ fn reflected(r: &mut Matrix) -> Vec<(Vec<Complex64>, Complex64)> {
     reflections
 }
 
-/// The triangle with the reflections' vectors below it, and their factors.
+/// Returns the triangular matrix with the vectors of the reflections below it, and their factors tau.
 fn packed(call: &Call<'_>) -> Result<Results, OpError> {
     let batch = Batch::of(call)?;
     let (mut values, mut taus) = (Vec::new(), Vec::new());
@@ -54,7 +54,7 @@ fn packed(call: &Call<'_>) -> Result<Results, OpError> {
     Ok(smallvec::smallvec![by_columns(&a)?.into(), tau.into()])
 }
 
-/// Q and R by Householder's reflections, with LAPACK's signs.
+/// Computes Q and R by Householder reflections, with LAPACK's signs.
 fn qr(call: &Call<'_>) -> Result<Results, OpError> {
     let batch = Batch::of(call)?;
     let (m, n) = (batch.rows as usize, batch.columns as usize);
@@ -90,7 +90,7 @@ fn qr(call: &Call<'_>) -> Result<Results, OpError> {
     Ok(smallvec::smallvec![q.into(), r.into()])
 }
 
-/// m ← (1 - tau v vᴴ) m
+/// Applies a reflection: m ← (1 - tau v vᴴ) m.
 fn reflect(m: &mut Matrix, v: &[Complex64], tau: Complex64) {
     for c in 0..m.ncols() {
         let overlap: Complex64 = v.iter().enumerate().map(|(r, v)| v.conj() * m[(r, c)]).sum();

@@ -1,13 +1,13 @@
-//! Singular values by rotations: slower than by bidiagonal matrices, and right for matrices of any rank.
+//! Singular values by Jacobi rotations: slower than bidiagonalisation, but correct for matrices of any rank.
 
 use super::decompositions::Matrix;
 use num_complex::Complex64;
 
-/// Left vectors, singular values from the largest on, and right vectors.
+/// Left vectors, singular values in descending order, and right vectors.
 pub(super) type Decomposed = (Vec<Vec<Complex64>>, Vec<f64>, Vec<Vec<Complex64>>);
 
-/// Left vectors, singular values and right vectors by Jacobi's rotations of columns until each is orthogonal to all others. Vectors of
-/// the value zero are left out.
+/// Computes left vectors, singular values and right vectors by Jacobi rotations of columns until all are orthogonal. Vectors for singular value zero are left
+/// out.
 pub(super) fn by_rotations(m: &Matrix) -> Option<Decomposed> {
     if m.nrows() < m.ncols() {
         return by_rotations(&m.adjoint()).map(|(u, values, v)| (v, values, u));

@@ -3,7 +3,7 @@
 use frazil_ir::DType;
 use std::hash::{BuildHasher, RandomState};
 
-/// SplitMix64, seeded from the process's source of hash keys.
+/// SplitMix64, seeded from the process's random hash keys.
 pub(super) struct Random(u64);
 
 impl Random {
@@ -19,39 +19,40 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Uniform in [0, 1), a multiple of 2^-53.
+    /// Returns a uniformly distributed multiple of 2^-53 in [0, 1).
     pub(super) fn uniform(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Uniform in [0, 1), with as many bits as `dtype` holds exactly: rounding never gives 1.
+    /// Returns a uniformly distributed number in [0, 1), with as many bits as `dtype` represents exactly, so that
+    /// rounding never returns 1.
     pub(super) fn uniform_in(&mut self, dtype: DType) -> f64 {
         let bits = digits(dtype);
         (self.next() >> (64 - bits)) as f64 / (1u64 << bits) as f64
     }
 
-    /// Normal, of mean 0 and standard deviation 1, by the method of Box and Muller.
+    /// Returns a normally distributed number with mean 0 and standard deviation 1, by the Box-Muller method.
     pub(super) fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.uniform()).cos()
     }
 
-    /// Exponential, of rate 1; positive.
+    /// Returns an exponentially distributed, positive number with rate 1.
     pub(super) fn exponential(&mut self) -> f64 {
         -(1.0 - self.uniform()).ln()
     }
 
-    /// Uniform in 0..n.
+    /// Returns a uniformly distributed integer in 0..n.
     pub(super) fn below(&mut self, n: u128) -> u64 {
         ((u128::from(self.next()) * n) >> 64) as u64
     }
 
-    /// The number of Bernoulli trials up to the first success of probability `p`.
+    /// Returns the number of Bernoulli trials up to the first success of probability `p`.
     pub(super) fn geometric(&mut self, p: f64) -> f64 {
         ((1.0 - self.uniform()).ln() / (-p).ln_1p()).ceil().max(1.0)
     }
 
-    /// Poisson, of rate `rate`.
+    /// Returns a Poisson-distributed number with rate `rate`.
     pub(super) fn poisson(&mut self, rate: f64) -> f64 {
         if rate < 10.0 {
             // As many exponential gaps as fit.
@@ -87,7 +88,7 @@ impl Random {
         }
     }
 
-    /// The number of successes in `count` trials of probability `p`; `count` itself where each succeeds, as in PyTorch.
+    /// Returns the number of successes in `count` trials of probability `p`; `count` itself if `p` is 1, as in PyTorch.
     pub(super) fn binomial(&mut self, count: f64, p: f64) -> f64 {
         if count.is_nan() || p.is_nan() {
             return f64::NAN;
@@ -116,7 +117,8 @@ impl Random {
         successes
     }
 
-    /// Binomial by Hörmann's transformed rejection (BTRS), for `count * p` of at least 10 and `p` up to one half.
+    /// Returns a binomially distributed number by Hörmann's transformed rejection (BTRS), for `count * p` of at least
+    /// 10 and `p` up to one half.
     fn many_trials(&mut self, count: f64, p: f64) -> f64 {
         let deviation = (count * p * (1.0 - p)).sqrt();
         let b = 1.15 + 2.53 * deviation;
@@ -144,7 +146,7 @@ impl Random {
         }
     }
 
-    /// Gamma, of shape `shape` and scale 1, by the method of Marsaglia and Tsang.
+    /// Returns a gamma-distributed number with shape `shape` and scale 1, by the method of Marsaglia and Tsang.
     pub(super) fn gamma(&mut self, shape: f64) -> f64 {
         if !(shape > 0.0 && shape.is_finite()) {
             return if shape == 0.0 { 0.0 } else { shape.max(0.0) };
@@ -165,7 +167,7 @@ impl Random {
     }
 }
 
-/// The number of binary digits of an integer up to which `dtype` holds all of them.
+/// Returns the largest number of bits for which `dtype` represents all integers exactly.
 pub(super) fn digits(dtype: DType) -> u32 {
     match dtype {
         DType::Half | DType::ComplexHalf => 11,
