@@ -8,7 +8,7 @@
 //!
 //! PyTorch ignores contents of containers: it merges two reads of a list with a write to an element in between. Here they are not merged.
 
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassContextExt, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support::constants::has_own_identity;
 use crate::support::effects::Effect;
@@ -47,7 +47,7 @@ pub struct CommonSubexpressionElimination;
 /// merged with, it is unlikely that one of many others can.
 const MAX_TRIED: usize = 8;
 
-impl GraphPass for CommonSubexpressionElimination {
+impl GraphPass<TorchScript> for CommonSubexpressionElimination {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         let db = cx.alias_db(graph);

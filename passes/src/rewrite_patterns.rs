@@ -22,7 +22,7 @@
 //! this.) A rule may have conditions of its own in Rust.
 
 use crate::AliasDb;
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassContextExt, PassError, TorchScript};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
 use crate::support;
 use frazil_ir::schema::Catalogue;
@@ -62,7 +62,7 @@ pub struct RewritePatterns {
     pub files: Vec<String>,
 }
 
-impl GraphPass for RewritePatterns {
+impl GraphPass<TorchScript> for RewritePatterns {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         for file in &self.files {
             let wrong = |e: &dyn std::fmt::Display| PassError::Unsupported(format!("rules of {file}: {e}"));
@@ -255,7 +255,7 @@ fn apply(rule: &Rule, graph: &mut Graph, cx: &mut PassContext<'_>) -> usize {
         if found.nodes.values().any(|n| made.contains(n)) {
             continue;
         }
-        let Some(last) = place(graph, &found, &db, cx.operators.catalogue()) else {
+        let Some(last) = place(graph, &found, &db, cx.operators().catalogue()) else {
             continue;
         };
         if rule.condition.as_ref().is_some_and(|c| !c(graph, &found)) {

@@ -14,7 +14,7 @@ use frazil_passes::constant_pooling::ConstantPooling;
 use frazil_passes::constant_propagation::ConstantPropagation;
 use frazil_passes::dce::DeadCodeElimination;
 use frazil_passes::support::outputs::{order_of_uses, permute};
-use frazil_passes::{GraphPass, Operators, PassContext, lower_simple_tuples};
+use frazil_passes::{GraphPass, Operators, PassContext, TorchScript, lower_simple_tuples};
 
 use crate::names::Names;
 
@@ -40,7 +40,7 @@ pub(super) fn run(graph: &mut Graph, names: &dyn Names) {
 }
 
 /// Runs a pass. It fails only where the budget is exceeded, which the loader reports once all is read.
-fn apply(pass: &dyn GraphPass, graph: &mut Graph, cx: &mut PassContext<'_>) {
+fn apply(pass: &dyn GraphPass<TorchScript>, graph: &mut Graph, cx: &mut PassContext<'_>) {
     let _ = cx.run(pass, graph);
 }
 
