@@ -13,7 +13,7 @@
 
 use crate::AliasDb;
 use crate::dce::DeadCodeElimination;
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassContextExt, PassError, TorchScript};
 use crate::peephole::Peephole;
 use crate::registry::PassInfo;
 use crate::support;
@@ -53,7 +53,7 @@ const MIN_SIDE: usize = 8;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BatchMm;
 
-impl GraphPass for BatchMm {
+impl GraphPass<TorchScript> for BatchMm {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         if !graph.all_nodes().iter().any(|n| is_mm(graph, *n)) {
@@ -209,9 +209,9 @@ fn batch_sides(graph: &mut Graph, block: BlockId, db: &AliasDb, cx: &mut PassCon
             if !considered.insert((common, side)) {
                 continue;
             }
-            let products = independent(graph, block, common, side, db, cx.operators.catalogue());
+            let products = independent(graph, block, common, side, db, cx.operators().catalogue());
             if products.len() >= MIN_SIDE && cx.rewrite("products batched") {
-                batch(graph, &products, common, side, db, cx.operators.catalogue());
+                batch(graph, &products, common, side, db, cx.operators().catalogue());
             }
         }
     }

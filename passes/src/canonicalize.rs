@@ -7,7 +7,7 @@
 //!
 //! **Not done.** Carried values of loops keep their order: PyTorch sorts them too, but readers look for a loop's operands.
 
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError, TorchScript};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
 use crate::support;
 use crate::support::outputs::{order_of_uses, permute};
@@ -62,7 +62,7 @@ impl Default for Canonicalize {
     }
 }
 
-impl GraphPass for Canonicalize {
+impl GraphPass<TorchScript> for Canonicalize {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         for node in graph.all_nodes() {

@@ -5,7 +5,7 @@
 //!
 //! **Sound**: types become less precise, and nothing else changes.
 
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support::retype::retype;
 use frazil_ir::{Graph, types};
@@ -30,7 +30,7 @@ pub static INFO: PassInfo = PassInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClearProfilingInformation;
 
-impl GraphPass for ClearProfilingInformation {
+impl GraphPass<TorchScript> for ClearProfilingInformation {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         retype(graph, cx, |ctx, ty| if ctx.is_tensor(ty) { types::TENSOR } else { ty });
         Ok(())

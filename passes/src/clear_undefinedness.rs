@@ -5,7 +5,7 @@
 //!
 //! **Sound**: types become less precise, and nothing else changes.
 
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError, TorchScript};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
 use crate::support::retype::{map_tensors, retype};
 use frazil_ir::{Graph, TensorType, TypeKind};
@@ -42,7 +42,7 @@ pub struct ClearUndefinedness {
     pub only_undefined: bool,
 }
 
-impl GraphPass for ClearUndefinedness {
+impl GraphPass<TorchScript> for ClearUndefinedness {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         let clear = |ty: TensorType| match self.only_undefined {
             true => TensorType { undefined: None, ..ty },

@@ -10,7 +10,7 @@
 //! - all tensors have one dtype by their types. Otherwise, the inner concatenation may have rounded them. PyTorch does not check this.
 
 use crate::AliasDb;
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassContextExt, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support;
 use crate::support::rewrite::{built_list, int};
@@ -42,7 +42,7 @@ pub static INFO: PassInfo = PassInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CombineConcats;
 
-impl GraphPass for CombineConcats {
+impl GraphPass<TorchScript> for CombineConcats {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         let cats: Vec<NodeId> = graph.all_nodes().into_iter().filter(|n| is_cat(graph, *n)).collect();

@@ -14,7 +14,7 @@
 //! PyTorch does this on CUDA only, requires a bias, and does not copy the slices, so that a `view` of one may fail.
 
 use crate::alias_db::{AliasDb, Side};
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassContextExt, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support::constants::insert_constant;
 use crate::support::{self, fold};
@@ -54,7 +54,7 @@ const ELEMENTS_ONLY: &[&str] = &[
     "aten::tanh",
 ];
 
-impl GraphPass for ConcatFrozenLinear {
+impl GraphPass<TorchScript> for ConcatFrozenLinear {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         // Kept valid as linears become slices, which later linears may read.
@@ -83,7 +83,7 @@ fn groups(graph: &Graph, db: &AliasDb) -> Vec<Vec<NodeId>> {
 
 /// Merges the compatible linears of `group`.
 fn merge_compatible(graph: &mut Graph, group: &[NodeId], db: &mut AliasDb, cx: &mut PassContext<'_>) {
-    let catalogue = cx.operators.catalogue();
+    let catalogue = cx.operators().catalogue();
     let mut left: Vec<NodeId> = group.to_vec();
     while let Some(&first) = left.first() {
         let Some(base) = fold::Layer::linear(graph, first, db) else {

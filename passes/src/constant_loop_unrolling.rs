@@ -3,7 +3,7 @@
 //! Works like [`loop-unrolling`](crate::loop_unrolling), but only for loops whose length is a constant, and with bodies of any size.
 
 use crate::loop_unrolling::unroll_all;
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support;
 use frazil_ir::Graph;
@@ -22,7 +22,7 @@ pub static INFO: PassInfo = PassInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConstantLoopUnrolling;
 
-impl GraphPass for ConstantLoopUnrolling {
+impl GraphPass<TorchScript> for ConstantLoopUnrolling {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         unroll_all(graph, cx, |_, _, length| length.is_some())

@@ -7,7 +7,7 @@
 //! and at most one of them may leave the graph. PyTorch does not check that, so a write to one is visible in the other.
 
 use crate::cse::hash_constant;
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassContextExt, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support;
 use crate::support::constants::has_own_identity;
@@ -40,7 +40,7 @@ pub static INFO: PassInfo = PassInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConstantPooling;
 
-impl GraphPass for ConstantPooling {
+impl GraphPass<TorchScript> for ConstantPooling {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         let db = cx.alias_db(graph);

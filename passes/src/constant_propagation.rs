@@ -15,7 +15,7 @@
 //! **One exception** with `like-pytorch`, the default in pipelines but not in freezing: a list or dictionary of numbers, bools or strings is folded although it
 //! leaves the graph. PyTorch also folds tensors that leave it, and its caller may then modify the constant itself.
 
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassContextExt, PassError, TorchScript};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
 use crate::support::constants::{insert_constant, is_immutable, typed};
 use crate::support::effects::{self, Effect};
@@ -118,7 +118,7 @@ impl Default for ConstantPropagation {
     }
 }
 
-impl GraphPass for ConstantPropagation {
+impl GraphPass<TorchScript> for ConstantPropagation {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         let before = cx.counted(STATISTIC);
@@ -184,7 +184,7 @@ impl ConstantPropagation {
             graph.kind(node),
             symbols::PRIM_UNINITIALIZED | symbols::PRIM_CREATE_OBJECT | symbols::PRIM_GET_ATTR
         ) || operands.iter().any(|c| matches!(c, Constant::Object(_)))
-            || effects::effect(graph, node, cx.operators.catalogue()) != Effect::Pure
+            || effects::effect(graph, node, cx.operators().catalogue()) != Effect::Pure
             || db.node_has_writers(graph, node)
         {
             return false;
@@ -207,7 +207,7 @@ impl ConstantPropagation {
             return false;
         }
         let results = structural(graph, node, &operands)
-            .or_else(|| cx.operators.evaluate(graph, node, &operands, self.max_bytes));
+            .or_else(|| cx.operators().evaluate(graph, node, &operands, self.max_bytes));
         let Some(results) = results.filter(|r| r.len() == graph.node_outputs(node).len()) else {
             return false;
         };
@@ -237,7 +237,7 @@ impl ConstantPropagation {
     /// Returns whether `node` has immutable operands and results only, in the number that its schema specifies.
     fn is_plain(&self, graph: &Graph, node: NodeId, cx: &PassContext<'_>) -> bool {
         let mut values = graph.operands(node).chain(graph.node_outputs(node).iter().copied());
-        let is_open = match cx.operators.catalogue().resolve(graph, node) {
+        let is_open = match cx.operators().catalogue().resolve(graph, node) {
             Resolution::Found(schema) => schema.is_vararg && graph.kind(node) != symbols::PRIM_TUPLE_CONSTRUCT,
             Resolution::NoOverload | Resolution::Unknown => false,
         };

@@ -11,7 +11,7 @@
 
 use crate::AliasDb;
 use crate::constant_pooling::ConstantPooling;
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassContextExt, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support::effects::{Effect, effect};
 use crate::support::outline::outline;
@@ -59,9 +59,9 @@ const MAX_PASSED: usize = 256;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CreateFunctionalGraphs;
 
-impl GraphPass for CreateFunctionalGraphs {
+impl GraphPass<TorchScript> for CreateFunctionalGraphs {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
-        let catalogue = cx.operators.catalogue();
+        let catalogue = cx.operators().catalogue();
         let db = cx.alias_db(graph);
         let other = not_functional(graph, &db, catalogue);
         let blocks = open_blocks(graph, &other);

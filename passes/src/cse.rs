@@ -10,7 +10,7 @@
 //!
 //! PyTorch ignores contents of containers: it merges two reads of a list with a write to an element in between. Here they are not merged.
 
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassContextExt, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support::constants::has_own_identity;
 use crate::support::effects::Effect;
@@ -49,7 +49,7 @@ pub struct CommonSubexpressionElimination;
 /// with, others are unlikely candidates.
 const MAX_TRIED: usize = 8;
 
-impl GraphPass for CommonSubexpressionElimination {
+impl GraphPass<TorchScript> for CommonSubexpressionElimination {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         let db = cx.alias_db(graph);

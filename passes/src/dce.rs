@@ -11,7 +11,7 @@
 //! `side-effects=true`, nodes with visible effects are also treated as dead unless they write. That is meant for measurements, and changes the program.
 
 use crate::alias_db::PendingWrites;
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassContextExt, PassError, TorchScript, joins_memory};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
 use crate::support::effects::Effect;
 use crate::{AliasDb, support};
@@ -54,7 +54,7 @@ pub struct DeadCodeElimination {
     pub remove_side_effects: bool,
 }
 
-impl GraphPass for DeadCodeElimination {
+impl GraphPass<TorchScript> for DeadCodeElimination {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         drop_unused_arguments(graph);
@@ -83,7 +83,7 @@ impl DeadCodeElimination {
         let Liveness { nodes, values, .. } = live;
         let all = graph.all_nodes();
         let is_dead = |n: &&NodeId| !nodes[n.as_u32() as usize];
-        let again = db.has_writes() && all.iter().filter(is_dead).any(|n| cx.joins_memory(graph, *n));
+        let again = db.has_writes() && all.iter().filter(is_dead).any(|n| joins_memory(cx, graph, *n));
         sweep(graph, &all, &nodes, &values, cx);
         again
     }

@@ -5,7 +5,7 @@
 //! **Sound** without conditions: `aten::addmm` requires one dtype, and broadcasts as the addition does. PyTorch also decomposes batch and layer norms on GPUs.
 
 use crate::constant_propagation::ConstantPropagation;
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support;
 use crate::support::rewrite::clean_up;
@@ -36,7 +36,7 @@ const STATISTIC: &str = "operators decomposed";
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DecomposeOps;
 
-impl GraphPass for DecomposeOps {
+impl GraphPass<TorchScript> for DecomposeOps {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         let before = cx.counted(STATISTIC);

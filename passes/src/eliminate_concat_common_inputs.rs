@@ -12,7 +12,7 @@
 
 use crate::AliasDb;
 use crate::combine_concats::{Concatenation, is_cat};
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassContextExt, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support;
 use frazil_ir::{Graph, NodeId, ValueId};
@@ -48,7 +48,7 @@ pub struct EliminateConcatCommonInputs;
 /// Maximum number of earlier concatenations that are compared.
 const MAX_EARLIER: usize = 64;
 
-impl GraphPass for EliminateConcatCommonInputs {
+impl GraphPass<TorchScript> for EliminateConcatCommonInputs {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         let db = cx.alias_db(graph);

@@ -6,7 +6,7 @@
 //! compare identities. Results that are returned, stored, viewed or written stay detached, so that tensors that leave the graph never carry additional
 //! gradients.
 
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassContextExt, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support::{self, effects};
 use frazil_ir::schema::Catalogue;
@@ -33,7 +33,7 @@ pub static INFO: PassInfo = PassInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EliminateNoOps;
 
-impl GraphPass for EliminateNoOps {
+impl GraphPass<TorchScript> for EliminateNoOps {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         for node in graph.all_nodes() {
@@ -44,7 +44,7 @@ impl GraphPass for EliminateNoOps {
             ) else {
                 continue;
             };
-            if only_read(graph, output, cx.operators.catalogue()) && cx.rewrite("operators removed") {
+            if only_read(graph, output, cx.operators().catalogue()) && cx.rewrite("operators removed") {
                 graph.replace_all_uses_with(output, input);
                 graph.erase(node);
             }

@@ -4,7 +4,7 @@
 //!
 //! **Sound**: types become less precise, and nothing else changes.
 
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support;
 use crate::support::retype::{all_values, map_tensors, retype};
@@ -44,7 +44,7 @@ pub(crate) fn erase_shapes_of_variables(graph: &mut Graph) -> Result<(), PassErr
     Ok(())
 }
 
-impl GraphPass for EraseShapeInformation {
+impl GraphPass<TorchScript> for EraseShapeInformation {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         retype(graph, cx, |ctx, ty| map_tensors(ctx, ty, &|_| TensorType::ANY));

@@ -13,7 +13,7 @@
 //!
 //! PyTorch does not compare ranks, and does not add the new dimension to an un-batched result.
 
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassContextExt, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support::{self, fold};
 use frazil_ir::Graph;
@@ -32,10 +32,10 @@ pub static INFO: PassInfo = PassInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FoldFrozenConvAddOrSub;
 
-impl GraphPass for FoldFrozenConvAddOrSub {
+impl GraphPass<TorchScript> for FoldFrozenConvAddOrSub {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
-        let catalogue = cx.operators.catalogue();
+        let catalogue = cx.operators().catalogue();
         fold::each(
             graph,
             cx,

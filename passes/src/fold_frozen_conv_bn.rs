@@ -16,7 +16,7 @@
 //!
 //! PyTorch computes in the weight's own dtype, and does not fold into grouped transposed convolutions.
 
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support::{self, fold};
 use frazil_ir::Graph;
@@ -35,7 +35,7 @@ pub static INFO: PassInfo = PassInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FoldFrozenConvBatchNorm;
 
-impl GraphPass for FoldFrozenConvBatchNorm {
+impl GraphPass<TorchScript> for FoldFrozenConvBatchNorm {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         fold::each(

@@ -4,7 +4,7 @@
 //!
 //! **Sound when** the conditions of [`fold_frozen_conv_add_or_sub`](crate::fold_frozen_conv_add_or_sub) hold. Division with a rounding mode is not folded.
 
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassContextExt, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support::{self, fold};
 use frazil_ir::Graph;
@@ -23,10 +23,10 @@ pub static INFO: PassInfo = PassInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FoldFrozenConvMulOrDiv;
 
-impl GraphPass for FoldFrozenConvMulOrDiv {
+impl GraphPass<TorchScript> for FoldFrozenConvMulOrDiv {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
-        let catalogue = cx.operators.catalogue();
+        let catalogue = cx.operators().catalogue();
         fold::each(
             graph,
             cx,

@@ -9,7 +9,7 @@
 //! PyTorch checks neither the rank nor other uses nor writes, and returns wrong results in those cases. As in PyTorch, and as after convolutions, an input
 //! whose shape the batch norm would have refused is accepted.
 
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassContextExt, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support::rank::rank;
 use crate::support::{self, fold};
@@ -29,10 +29,10 @@ pub static INFO: PassInfo = PassInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FoldFrozenLinearBatchNorm;
 
-impl GraphPass for FoldFrozenLinearBatchNorm {
+impl GraphPass<TorchScript> for FoldFrozenLinearBatchNorm {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
-        let catalogue = cx.operators.catalogue();
+        let catalogue = cx.operators().catalogue();
         fold::each(
             graph,
             cx,

@@ -7,7 +7,7 @@
 //! - it has no other use;
 //! - the in-place variant has the same dtype as the functional one. For activations that promote integers, the types must state that the dtypes are equal.
 
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassContextExt, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::remove_tensor_mutation::is_new;
 use crate::support;
@@ -56,11 +56,11 @@ pub(crate) const ACTIVATIONS: &[(&str, bool)] = &[
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FunctionalToInplaceActivation;
 
-impl GraphPass for FunctionalToInplaceActivation {
+impl GraphPass<TorchScript> for FunctionalToInplaceActivation {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         let db = cx.alias_db(graph);
-        let catalogue = cx.operators.catalogue();
+        let catalogue = cx.operators().catalogue();
         for node in graph.all_nodes() {
             let Some((inplace, operand)) = inplace_form(graph, node, catalogue) else {
                 continue;

@@ -6,7 +6,7 @@
 //!
 //! **Not done:** a relu of a sum that was written in place, because the relu would be visible in other references to that tensor.
 
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::rewrite_patterns::{PatternRewriter, Rule, parse_rules};
 use frazil_ir::Graph;
@@ -72,7 +72,7 @@ graph(%a, %b, %alpha, %out):
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FuseAddRelu;
 
-impl GraphPass for FuseAddRelu {
+impl GraphPass<TorchScript> for FuseAddRelu {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         let rules = parse_rules(graph.ctx(), RULES).map_err(|e| PassError::Unsupported(e.to_string()))?;
         // Only sums of two tensors have a fused variant.

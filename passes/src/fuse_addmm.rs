@@ -11,7 +11,7 @@
 //! PyTorch checks neither the dtype of operands of higher rank nor writes.
 
 use crate::AliasDb;
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassContextExt, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support;
 use frazil_ir::{Builder, Graph, NodeId, TensorType, TypeKind, ValueId};
@@ -41,7 +41,7 @@ pub static INFO: PassInfo = PassInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FuseAddmm;
 
-impl GraphPass for FuseAddmm {
+impl GraphPass<TorchScript> for FuseAddmm {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         let db = cx.alias_db(graph);

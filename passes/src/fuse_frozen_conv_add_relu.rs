@@ -8,7 +8,7 @@
 //! PyTorch uses `cudnn_convolution_add_relu` instead, on CUDA only.
 
 use crate::AliasDb;
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support::{self, fold};
 use frazil_ir::{Graph, NodeId};
@@ -27,7 +27,7 @@ pub static INFO: PassInfo = PassInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FuseFrozenConvAddRelu;
 
-impl GraphPass for FuseFrozenConvAddRelu {
+impl GraphPass<TorchScript> for FuseFrozenConvAddRelu {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         fold::each(graph, cx, "relus fused", &["aten::relu"], |graph, node, db| {

@@ -6,7 +6,7 @@
 //! **Sound when** the factors of the addition are 1 and the second matrix is an `aten::t`; see [patterns](crate::rewrite_patterns) for the conditions
 //! of replacing a match.
 
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::rewrite_patterns::{Match, PatternRewriter, Rule, RuleError};
 use crate::support::rewrite::{Replacement, rewrite_nodes};
@@ -75,7 +75,7 @@ const TWICE_TRANSPOSED: [&str; 2] = [
   return (%res)",
 ];
 
-impl GraphPass for FuseLinear {
+impl GraphPass<TorchScript> for FuseLinear {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         let rules = rules(graph.ctx()).map_err(|e| PassError::Unsupported(e.to_string()))?;
         PatternRewriter { rules }.run(graph, cx)?;

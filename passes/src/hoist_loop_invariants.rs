@@ -11,7 +11,7 @@
 //!
 //! PyTorch has no such pass for its graphs (its fuser does it on loop nests).
 
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassContextExt, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support::constants::is_immutable;
 use crate::support::effects::{self, Effect};
@@ -51,7 +51,7 @@ pub static INFO: PassInfo = PassInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HoistLoopInvariants;
 
-impl GraphPass for HoistLoopInvariants {
+impl GraphPass<TorchScript> for HoistLoopInvariants {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         let loops: Vec<NodeId> = graph
@@ -123,7 +123,7 @@ fn is_invariant(graph: &Graph, node: NodeId, body: BlockId, db: &AliasDb, cx: &P
             graph.kind(node),
             symbols::PRIM_CREATE_OBJECT | symbols::PRIM_UNINITIALIZED
         )
-        && effects::effect(graph, node, cx.operators.catalogue()) == Effect::Pure
+        && effects::effect(graph, node, cx.operators().catalogue()) == Effect::Pure
         && !db.node_has_writers(graph, node)
         && graph.node_outputs(node).iter().all(plain)
 }

@@ -5,7 +5,7 @@
 //! **Sound when** the body runs completely at the fork, which is one of the possible orders. An exception is then raised there and not at the wait. Forks whose
 //! future is used by anything but `aten::wait` are kept.
 
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support;
 use crate::support::outline::copy_subgraph;
@@ -35,7 +35,7 @@ with prim::fork_0 = graph(%a : Tensor):
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InlineForkWait;
 
-impl GraphPass for InlineForkWait {
+impl GraphPass<TorchScript> for InlineForkWait {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         for node in graph.all_nodes() {

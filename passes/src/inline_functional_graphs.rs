@@ -4,7 +4,7 @@
 //!
 //! **Sound when** the graph has as many inputs and outputs as the node has operands and outputs; others are kept.
 
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support;
 use crate::support::outline::inline_subgraph;
@@ -33,7 +33,7 @@ with prim::FunctionalGraph_0 = graph(%a : Tensor):
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InlineFunctionalGraphs;
 
-impl GraphPass for InlineFunctionalGraphs {
+impl GraphPass<TorchScript> for InlineFunctionalGraphs {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         // Nested groups first.
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;

@@ -3,7 +3,7 @@
 //! Works like [`remove-tensor-mutation`](crate::remove_tensor_mutation), for activations alone, so that passes that writes prevent can process them.
 
 use crate::functional_to_inplace_activation::ACTIVATIONS;
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::remove_tensor_mutation::remove_where;
 use frazil_ir::{Graph, NodeId};
@@ -30,7 +30,7 @@ pub static INFO: PassInfo = PassInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InplaceToFunctionalActivation;
 
-impl GraphPass for InplaceToFunctionalActivation {
+impl GraphPass<TorchScript> for InplaceToFunctionalActivation {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         let is_activation = |g: &Graph, n: NodeId| {
             let name = g.kind_name(n).strip_suffix('_');

@@ -1,8 +1,9 @@
-//! Graph passes and the pass manager.
+//! Passes over TorchScript.
 //!
 //! One file per pass: its module documentation states what is rewritten, under which conditions that is sound, what is deliberately not
 //! done, and how PyTorch differs. [`PassRegistry`] contains the passes by name, [`pipeline`] parses textual pipelines, and a
-//! [`PassManager`] runs them with verification, printing, timing and statistics. Nothing is global.
+//! [`PassManager`] runs them with verification, printing, timing and statistics. Nothing is global. The manager is that of [`frazil_pass_manager`], with
+//! the marker [`TorchScript`] for the IR.
 //!
 //! ```
 //! use frazil_ir::{Builder, Context, Graph, schema::Catalogue, types};
@@ -96,7 +97,7 @@ pub use alias_db::AliasDb;
 pub use freeze::{FreezeError, FreezeOptions, freeze_module, freeze_with, is_training};
 pub use manager::PassManager;
 pub use optimize_for_inference::{optimize_for_inference_with, optimize_module_for_inference};
-pub use pass::{AnyPass, GraphPass, ModulePass, PassContext, PassError};
+pub use pass::{AnyPass, GraphPass, ModulePass, PassContext, PassContextExt, PassError, TorchScript, TorchScriptError};
 pub use pipeline::PipelineError;
 pub use registry::{OptionInfo, OptionKind, PassInfo, PassOptions, PassRegistry, RegisteredPass};
 pub use support::operators::Operators;

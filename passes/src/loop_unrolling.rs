@@ -10,7 +10,7 @@
 //!
 //! For a loop of negative length, PyTorch inserts one copy of the body; here there is none.
 
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support;
 use crate::support::rewrite::{clean_up, int};
@@ -54,7 +54,7 @@ const STATISTIC: &str = "loops unrolled";
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LoopUnrolling;
 
-impl GraphPass for LoopUnrolling {
+impl GraphPass<TorchScript> for LoopUnrolling {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         unroll_all(graph, cx, |g, body, _| is_small(g, body))

@@ -7,7 +7,7 @@
 //! operator without support for tuples creates or uses (a list of tuples, an attribute), or one whose index is not constant.
 
 use crate::lower_simple_tuples::take_apart;
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support::constants::insert_constant;
 use crate::support::rewrite::built_by;
@@ -37,7 +37,7 @@ const STATISTIC: &str = "tuples lowered";
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LowerAllTuples;
 
-impl GraphPass for LowerAllTuples {
+impl GraphPass<TorchScript> for LowerAllTuples {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         // The signature of a fork's body must match its fork, so bodies are not changed.
         let root = graph.root();

@@ -4,7 +4,7 @@
 //!
 //! **Sound** since tuples are immutable. An index that is not constant, or out of bounds, is kept.
 
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support;
 use crate::support::rewrite::{Replacement, built_by, clean_up, element_index, int, replace};
@@ -32,7 +32,7 @@ const STATISTIC: &str = "tuple operations lowered";
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LowerSimpleTuples;
 
-impl GraphPass for LowerSimpleTuples {
+impl GraphPass<TorchScript> for LowerSimpleTuples {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         let before = cx.counted(STATISTIC);

@@ -5,7 +5,7 @@
 //!
 //! **Sound when** the operator of the new name has an overload for these operands; otherwise the node is kept.
 
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassContextExt, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support;
 use frazil_ir::schema::Catalogue;
@@ -31,11 +31,11 @@ pub static INFO: PassInfo = PassInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NormalizeOps;
 
-impl GraphPass for NormalizeOps {
+impl GraphPass<TorchScript> for NormalizeOps {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         for node in graph.all_nodes() {
-            let Some((kind, swap)) = normal_form(graph, node, cx.operators.catalogue()) else {
+            let Some((kind, swap)) = normal_form(graph, node, cx.operators().catalogue()) else {
                 continue;
             };
             if !cx.rewrite("operators renamed") {

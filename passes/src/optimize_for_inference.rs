@@ -10,7 +10,7 @@ use crate::dce::DeadCodeElimination;
 use crate::freeze::{FreezeOptions, freeze_with, methods_of};
 use crate::fuse_frozen_conv_add_relu::FuseFrozenConvAddRelu;
 use crate::manager::{PassManager, Report};
-use crate::pass::{AnyPass, GraphPass, ModulePass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, ModulePass, PassContext, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support::operators::Operators;
 use crate::transpose_frozen_linear::TransposeFrozenLinear;
@@ -30,7 +30,7 @@ pub static INFO: PassInfo = PassInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OptimizeForInference;
 
-impl GraphPass for OptimizeForInference {
+impl GraphPass<TorchScript> for OptimizeForInference {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         cx.run(&FuseFrozenConvAddRelu, graph)?;
         cx.run(&TransposeFrozenLinear, graph)?;
@@ -91,7 +91,7 @@ pub fn optimize_for_inference_with(
 /// Runs [`OptimizeForInference`] on the methods of the root.
 struct OptimizeMethodsForInference;
 
-impl ModulePass for OptimizeMethodsForInference {
+impl ModulePass<TorchScript> for OptimizeMethodsForInference {
     fn run(&self, module: &mut Module, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         for name in methods_of(module) {
             if let Some(id) = module.method(name) {

@@ -11,7 +11,7 @@ use crate::fold_frozen_conv_add_or_sub::FoldFrozenConvAddOrSub;
 use crate::fold_frozen_conv_bn::FoldFrozenConvBatchNorm;
 use crate::fold_frozen_conv_mul_or_div::FoldFrozenConvMulOrDiv;
 use crate::fold_frozen_linear_bn::FoldFrozenLinearBatchNorm;
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError, TorchScript};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
 use crate::remove_dropout::RemoveDropout;
 use frazil_ir::Graph;
@@ -42,7 +42,7 @@ pub struct OptimizeFrozenGraph {
     pub optimize_numerics: bool,
 }
 
-impl GraphPass for OptimizeFrozenGraph {
+impl GraphPass<TorchScript> for OptimizeFrozenGraph {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         cx.run(&RemoveDropout, graph)?;
         if self.optimize_numerics {

@@ -15,7 +15,7 @@
 //! PyTorch peels loops that contain profiling nodes, inside its executor only.
 
 use crate::loop_unrolling::MAX_NODES;
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError, TorchScript};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
 use crate::support;
 use crate::support::rewrite::int;
@@ -76,7 +76,7 @@ impl Default for PeelLoops {
     }
 }
 
-impl GraphPass for PeelLoops {
+impl GraphPass<TorchScript> for PeelLoops {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         for node in graph.all_nodes() {

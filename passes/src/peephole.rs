@@ -19,7 +19,7 @@
 //! results. PyTorch assumes it for every use; so does this pass with `like-pytorch`, which is the default in pipelines but not in freezing.
 
 use crate::dce::DeadCodeElimination;
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassContextExt, PassError, TorchScript};
 use crate::peephole_alias_sensitive::PeepholeAliasSensitive;
 use crate::peephole_dict_idioms::PeepholeDictIdioms;
 use crate::peephole_list_idioms::PeepholeListIdioms;
@@ -79,7 +79,7 @@ pub struct Peephole {
 
 const STATISTIC: &str = "nodes rewritten";
 
-impl GraphPass for Peephole {
+impl GraphPass<TorchScript> for Peephole {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         let revision = graph.revision();

@@ -13,7 +13,7 @@
 //! `like-pytorch=false`, such operations are kept.
 
 use crate::AliasDb;
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassContextExt, PassError, TorchScript};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
 use crate::support;
 use crate::support::rewrite::{Replacement, replace};
@@ -67,7 +67,7 @@ pub struct PeepholeAliasSensitive {
     pub like_pytorch: bool,
 }
 
-impl GraphPass for PeepholeAliasSensitive {
+impl GraphPass<TorchScript> for PeepholeAliasSensitive {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         let db = cx.alias_db(graph);

@@ -6,7 +6,7 @@
 //! key is kept and raises; so are dictionaries with a NaN key, which equals no key.
 
 use crate::AliasDb;
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassContextExt, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support;
 use crate::support::rewrite::{Replacement, built_by, rewrite_nodes};
@@ -47,7 +47,7 @@ enum Key {
     Str(std::sync::Arc<str>),
 }
 
-impl GraphPass for PeepholeDictIdioms {
+impl GraphPass<TorchScript> for PeepholeDictIdioms {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         let db = cx.alias_db(graph);

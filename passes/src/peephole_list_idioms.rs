@@ -7,7 +7,7 @@
 //! **Sound when** the lists are not written. Access with an index out of bounds is kept and raises, and so does unpacking a list into another number of values.
 
 use crate::AliasDb;
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassContextExt, PassError, TorchScript};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
 use crate::support;
 use crate::support::refine::{Known, Subject, walk};
@@ -53,7 +53,7 @@ pub struct PeepholeListIdioms {
 
 const STATISTIC: &str = "list operations replaced";
 
-impl GraphPass for PeepholeListIdioms {
+impl GraphPass<TorchScript> for PeepholeListIdioms {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         let db = cx.alias_db(graph);

@@ -12,7 +12,7 @@
 //! **Sound** for any use: values of these types have no identity, and integers wrap around. With `like-pytorch`, integers are also assumed to be
 //! representable as floats, so that `int(a / 1)` becomes `a`. PyTorch assumes that `x == x` is true for floats, including NaN.
 
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError, TorchScript};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
 use crate::support;
 use crate::support::rewrite::{Replacement, int, replace};
@@ -58,7 +58,7 @@ pub struct PeepholeNonTensor {
 
 const STATISTIC: &str = "nodes rewritten";
 
-impl GraphPass for PeepholeNonTensor {
+impl GraphPass<TorchScript> for PeepholeNonTensor {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         for node in graph.all_nodes() {

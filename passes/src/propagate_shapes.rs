@@ -10,7 +10,7 @@
 //!
 //! PyTorch runs the operators on tensors of the known sizes, and has a separate table for symbolic ones.
 
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassContextExt, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support;
 use crate::support::operators::{Operators, ShapeOperand};
@@ -32,7 +32,7 @@ pub static INFO: PassInfo = PassInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PropagateShapes;
 
-impl GraphPass for PropagateShapes {
+impl GraphPass<TorchScript> for PropagateShapes {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         let db = cx.alias_db(graph);
@@ -62,7 +62,7 @@ impl GraphPass for PropagateShapes {
             if written || graph.kind(node) == symbols::PRIM_CONSTANT {
                 continue;
             }
-            let Some(types) = inferred(graph, node, cx.operators) else {
+            let Some(types) = inferred(graph, node, cx.operators()) else {
                 continue;
             };
             for (output, ty) in graph.node_outputs(node).to_vec().into_iter().zip(types) {

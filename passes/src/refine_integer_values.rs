@@ -5,7 +5,7 @@
 //!
 //! **Sound** because SSA values do not change: the compared value is the used one. See [`crate::support::refine`].
 
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support;
 use crate::support::refine::{Facts, Known, Subject, walk};
@@ -49,7 +49,7 @@ pub struct RefineIntegerValues;
 
 const STATISTIC: &str = "uses refined";
 
-impl GraphPass for RefineIntegerValues {
+impl GraphPass<TorchScript> for RefineIntegerValues {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         walk(graph, &mut Integers { cx });

@@ -4,7 +4,7 @@
 //!
 //! **Sound** since tuples are immutable. The tuple keeps its name and its fields' names.
 
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support;
 use frazil_ir::types::is_subtype;
@@ -30,7 +30,7 @@ pub static INFO: PassInfo = PassInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RefineTupleTypes;
 
-impl GraphPass for RefineTupleTypes {
+impl GraphPass<TorchScript> for RefineTupleTypes {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         // Nested tuples come before the tuples that contain them.

@@ -5,7 +5,7 @@
 //! **Sound** for any use, including writes and identity, because eager PyTorch returns the same tensor. A dropout in training mode, or whose `train` is not
 //! constant, is kept.
 
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support;
 use frazil_ir::{Constant, Graph};
@@ -35,7 +35,7 @@ const DROPOUTS: &[&str] = &[
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RemoveDropout;
 
-impl GraphPass for RemoveDropout {
+impl GraphPass<TorchScript> for RemoveDropout {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         for node in graph.all_nodes() {

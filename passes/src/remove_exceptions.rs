@@ -6,7 +6,7 @@
 
 use crate::constant_pooling::ConstantPooling;
 use crate::constant_propagation::ConstantPropagation;
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support;
 use frazil_ir::{BlockId, Builder, Graph, NodeId, symbols};
@@ -39,7 +39,7 @@ pub static INFO: PassInfo = PassInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RemoveExceptions;
 
-impl GraphPass for RemoveExceptions {
+impl GraphPass<TorchScript> for RemoveExceptions {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         let mut changed = false;

@@ -4,7 +4,7 @@
 //!
 //! **Sound** if the mark is right, which the producer of the graph guarantees.
 
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support;
 use crate::support::rewrite::{Replacement, rewrite_nodes};
@@ -35,7 +35,7 @@ pub static INFO: PassInfo = PassInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RemoveExpands;
 
-impl GraphPass for RemoveExpands {
+impl GraphPass<TorchScript> for RemoveExpands {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         rewrite_nodes(graph, cx, "expansions removed", |g, n| {

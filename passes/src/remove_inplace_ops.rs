@@ -13,7 +13,7 @@
 //! operators. Here a write is kept if it would be observable.
 
 use crate::AliasDb;
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassContextExt, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::remove_tensor_mutation::{Functional, functional_form, is_inplace, is_new, make_functional};
 use crate::support;
@@ -47,7 +47,7 @@ pub static INFO: PassInfo = PassInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RemoveInplaceOps;
 
-impl GraphPass for RemoveInplaceOps {
+impl GraphPass<TorchScript> for RemoveInplaceOps {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         let writes: Vec<NodeId> = graph
@@ -64,7 +64,7 @@ impl GraphPass for RemoveInplaceOps {
             alone: HashMap::new(),
         };
         for node in writes {
-            let Some((tensor, functional)) = tensors.rewritable(graph, node, cx.operators.catalogue()) else {
+            let Some((tensor, functional)) = tensors.rewritable(graph, node, cx.operators().catalogue()) else {
                 continue;
             };
             if !cx.rewrite("in-place operators replaced") {

@@ -5,7 +5,7 @@
 //! **Sound when** both are in one block and the list has no uses in between. Building a list depends only on its elements, so it can move to the write.
 //! An access with an index out of bounds is kept and raises.
 
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support;
 use crate::support::rewrite::{built_list, element_index, int, unused_between};
@@ -32,7 +32,7 @@ pub static INFO: PassInfo = PassInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RemoveListMutation;
 
-impl GraphPass for RemoveListMutation {
+impl GraphPass<TorchScript> for RemoveListMutation {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         for node in graph.all_nodes() {

@@ -2,7 +2,7 @@
 //!
 //! First [lists](crate::remove_list_mutation), then [tensors](crate::remove_tensor_mutation).
 
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::remove_list_mutation::RemoveListMutation;
 use crate::remove_tensor_mutation::RemoveTensorMutation;
@@ -37,7 +37,7 @@ pub static INFO: PassInfo = PassInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RemoveMutation;
 
-impl GraphPass for RemoveMutation {
+impl GraphPass<TorchScript> for RemoveMutation {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         RemoveListMutation.run(graph, cx)?;
         RemoveTensorMutation.run(graph, cx)

@@ -13,7 +13,7 @@
 //! PyTorch does not check the last condition, and computes `x.add_(y)` of float32 and float64 in float64.
 
 use crate::AliasDb;
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassContextExt, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support;
 use crate::support::effects::{self, Effect};
@@ -46,7 +46,7 @@ pub static INFO: PassInfo = PassInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RemoveTensorMutation;
 
-impl GraphPass for RemoveTensorMutation {
+impl GraphPass<TorchScript> for RemoveTensorMutation {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         remove_where(graph, cx, &|_, _| true)
     }
@@ -102,11 +102,11 @@ pub(crate) fn remove_where(
         if !is_inplace(graph, node) || !wanted(graph, node) {
             continue;
         }
-        let Some(functional) = functional_form(graph, node, cx.operators.catalogue()) else {
+        let Some(functional) = functional_form(graph, node, cx.operators().catalogue()) else {
             continue;
         };
         let Some(tensor) = graph.operand(node, 0) else { continue };
-        if !is_unseen(graph, node, tensor, &db, &made, cx.operators.catalogue()) {
+        if !is_unseen(graph, node, tensor, &db, &made, cx.operators().catalogue()) {
             continue;
         }
         if !cx.rewrite("tensor mutations removed") {

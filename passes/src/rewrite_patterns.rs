@@ -23,7 +23,7 @@
 //! (PyTorch does not check this.) A rule may have additional conditions in Rust.
 
 use crate::AliasDb;
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassContextExt, PassError, TorchScript};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
 use crate::support;
 use frazil_ir::schema::Catalogue;
@@ -63,7 +63,7 @@ pub struct RewritePatterns {
     pub files: Vec<String>,
 }
 
-impl GraphPass for RewritePatterns {
+impl GraphPass<TorchScript> for RewritePatterns {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         for file in &self.files {
             let wrong = |e: &dyn std::fmt::Display| PassError::Unsupported(format!("rules of {file}: {e}"));
@@ -256,7 +256,7 @@ fn apply(rule: &Rule, graph: &mut Graph, cx: &mut PassContext<'_>) -> usize {
         if found.nodes.values().any(|n| made.contains(n)) {
             continue;
         }
-        let Some(last) = place(graph, &found, &db, cx.operators.catalogue()) else {
+        let Some(last) = place(graph, &found, &db, cx.operators().catalogue()) else {
             continue;
         };
         if rule.condition.as_ref().is_some_and(|c| !c(graph, &found)) {

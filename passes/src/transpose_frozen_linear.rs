@@ -9,7 +9,7 @@
 //!
 //! PyTorch does not check the weight's rank, and fails on a vector.
 
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support::constants::insert_constant;
 use crate::support::{self, fold};
@@ -30,7 +30,7 @@ pub static INFO: PassInfo = PassInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TransposeFrozenLinear;
 
-impl GraphPass for TransposeFrozenLinear {
+impl GraphPass<TorchScript> for TransposeFrozenLinear {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         fold::each(graph, cx, "linears transposed", &["aten::linear"], |graph, node, db| {

@@ -7,7 +7,7 @@
 //! `use-variadic-stack`, and those with the prefix `remove-list-mutation-and-`, are passes of their own.
 
 use crate::AliasDb;
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassContextExt, PassError, TorchScript};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
 use crate::remove_list_mutation::RemoveListMutation;
 use crate::support;
@@ -130,7 +130,7 @@ pub struct UseVariadicOp {
     pub remove_list_mutation: bool,
 }
 
-impl GraphPass for UseVariadicOp {
+impl GraphPass<TorchScript> for UseVariadicOp {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         loop {

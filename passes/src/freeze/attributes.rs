@@ -5,7 +5,7 @@ use super::values::{Folder, identities};
 use super::{Freeze, FreezeError, Method, is_training, overlaps};
 use crate::AliasDb;
 use crate::inline;
-use crate::pass::{PassContext, PassError};
+use crate::pass::{PassContext, PassContextExt, PassError};
 use crate::support::constants::insert_constant;
 use crate::support::subgraphs_and_self;
 use frazil_ir::schema::Catalogue;
@@ -210,7 +210,7 @@ impl Attributes {
             })?;
         }
         close_over_attributes(module, &mut whole);
-        let dbs = alias_dbs(module, methods, cx.operators.catalogue());
+        let dbs = alias_dbs(module, methods, cx.operators().catalogue());
         let mut round = Attributes {
             forked: fork_arguments(methods, &objects),
             objects,
@@ -219,7 +219,7 @@ impl Attributes {
             paths: paths(module),
         };
         round.find_foldable(module, kept, options, &assigned, &dbs);
-        overlaps::check(module, methods, &round, &dbs, cx.operators.catalogue())?;
+        overlaps::check(module, methods, &round, &dbs, cx.operators().catalogue())?;
         Ok(round)
     }
 
@@ -469,7 +469,7 @@ pub(super) fn resolve_interfaces(
             &module.unit,
             &name,
             &mut method.graph,
-            &mut PassContext::new(cx.operators),
+            &mut PassContext::new(cx.operators()),
         )?;
     }
     Ok(inlined > 0)

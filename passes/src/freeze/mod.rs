@@ -48,7 +48,7 @@ use crate::inline::inline_functions;
 use crate::loop_unrolling;
 use crate::manager::{PassManager, Report};
 use crate::optimize_frozen_graph::OptimizeFrozenGraph;
-use crate::pass::{AnyPass, ModulePass, PassContext, PassError};
+use crate::pass::{AnyPass, ModulePass, PassContext, PassContextExt, PassError, TorchScript, TorchScriptError};
 use crate::peephole::Peephole;
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
 use crate::remove_list_mutation::RemoveListMutation;
@@ -202,7 +202,7 @@ pub fn freeze_with(
     ]);
     // An error of freezing itself is not a failure of a pass.
     manager.run(module, operators).map_err(|error| match error.root() {
-        PassError::Freeze(_) => error.into_root(),
+        PassError::Ir(TorchScriptError::Freeze(_)) => error.into_root(),
         _ => error,
     })
 }
@@ -214,7 +214,7 @@ struct OptimizeFrozenMethods {
     optimize: OptimizeFrozenGraph,
 }
 
-impl ModulePass for OptimizeFrozenMethods {
+impl ModulePass<TorchScript> for OptimizeFrozenMethods {
     fn run(&self, module: &mut Module, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         for id in preserve::frozen_methods(module, &self.preserve) {
             let graph = &mut module.unit.function_mut(id).graph;
@@ -253,7 +253,7 @@ struct Method {
     graph: Graph,
 }
 
-impl ModulePass for Freeze {
+impl ModulePass<TorchScript> for Freeze {
     fn run(&self, module: &mut Module, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         let kept = Preserved::find(module, &self.preserve)?;
         // Preserved methods may call each other, and objects that are kept whole need their original methods, so the
@@ -262,7 +262,7 @@ impl ModulePass for Freeze {
             let mut work = module.clone();
             let functions: Vec<FunctionId> = kept.methods.iter().map(|(_, function)| *function).collect();
             // Freezing must inline all calls, so this uses no fuel.
-            inline_functions(&mut work, &functions, &mut PassContext::new(cx.operators))?;
+            inline_functions(&mut work, &functions, &mut PassContext::new(cx.operators()))?;
             let copy = |&(receiver, function): &(ObjectId, FunctionId)| Method {
                 function,
                 receiver,

@@ -12,7 +12,7 @@ pub(crate) mod error;
 
 pub use error::InlineError;
 
-use crate::pass::{AnyPass, ModulePass, PassContext, PassError};
+use crate::pass::{AnyPass, ModulePass, PassContext, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::support;
 use crate::support::calls::{self, Call, NoMethod};
@@ -38,7 +38,7 @@ pub static INFO: PassInfo = PassInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Inline;
 
-impl ModulePass for Inline {
+impl ModulePass<TorchScript> for Inline {
     fn run(&self, module: &mut Module, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         let all: Vec<_> = module.unit.functions().map(|(id, _)| id).collect();
         inline_functions(module, &all, cx)?;

@@ -1,147 +1,16 @@
-//! Passes: their traits, the context of a run, and errors.
+//! Passes over TorchScript: their traits, context and error, which are those of [`frazil_pass_manager`].
 
 mod context;
+mod torchscript;
 
-use crate::freeze::error::FreezeError;
-use crate::inline::error::InlineError;
-use frazil_ir::verify::VerifyError;
-use frazil_ir::{Graph, Module};
-use frazil_limits::{Exceeded, Phase};
-
-pub(crate) use context::CachedAliasDb;
-pub use context::{Fuel, LastRewrite, PassContext};
-
-/// A pass over one graph.
-pub trait GraphPass: Send + Sync {
-    /// Rewrites `graph`, which is valid before and after.
-    ///
-    /// # Errors
-    /// If the pass fails; the graph may then be partially rewritten.
-    fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError>;
-}
-
-/// A pass over a module.
-pub trait ModulePass: Send + Sync {
-    /// Rewrites `module`.
-    ///
-    /// # Errors
-    /// If the pass fails; the module may then be partially rewritten.
-    fn run(&self, module: &mut Module, cx: &mut PassContext<'_>) -> Result<(), PassError>;
-
-    /// Runs the pass on a graph without a module. By default, this is an error.
-    ///
-    /// # Errors
-    /// If the pass needs a module.
-    fn run_on_graph(&self, _graph: &mut Graph, _cx: &mut PassContext<'_>) -> Result<(), PassError> {
-        Err(PassError::NeedsModule)
-    }
-
-    /// Returns whether the pass reads values of attributes, so that objects with a pending state ([`Module::states`]) should be restored first.
-    fn reads_attributes(&self) -> bool {
-        false
-    }
-
-    /// Returns the phase whose time limit applies to the pass.
-    fn phase(&self) -> Phase {
-        Phase::Pass
-    }
-}
+pub use context::PassContextExt;
+pub(crate) use context::joins_memory;
+pub use frazil_pass_manager::{Analysis, Fuel, GraphPass, LastRewrite, ModulePass};
+pub use torchscript::{TorchScript, TorchScriptError};
 
 /// A pass of either kind.
-pub enum AnyPass {
-    /// A pass over one graph.
-    Graph(Box<dyn GraphPass>),
-    /// A pass over a module.
-    Module(Box<dyn ModulePass>),
-}
-
-impl AnyPass {
-    /// Wraps a pass over graphs.
-    pub fn graph(pass: impl GraphPass + 'static) -> AnyPass {
-        AnyPass::Graph(Box::new(pass))
-    }
-
-    /// Wraps a pass over modules.
-    pub fn module(pass: impl ModulePass + 'static) -> AnyPass {
-        AnyPass::Module(Box::new(pass))
-    }
-}
-
+pub type AnyPass = frazil_pass_manager::AnyPass<TorchScript>;
+/// The context of a pass beside the graph: operators, analyses, statistics. [`PassContextExt`] has the methods that are specific to TorchScript.
+pub type PassContext<'a> = frazil_pass_manager::PassContext<'a, TorchScript>;
 /// The reason why a pipeline stopped.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PassError {
-    /// The pass needs a module, but ran on a graph.
-    #[error("the pass works on modules, and this is a graph without one")]
-    NeedsModule,
-    /// A pass left an invalid graph, which is a bug of the pass.
-    #[error("in function {}: {source}", if function.is_empty() { "(without a name)" } else { function })]
-    Verify {
-        /// The function; empty for a bare graph.
-        function: String,
-        /// The errors.
-        #[source]
-        source: VerifyError,
-    },
-    /// The pass panicked, which is a bug of the pass.
-    #[error("the pass panicked: {0}")]
-    Panicked(String),
-    /// The input is invalid.
-    #[error("the input is not valid: {0}")]
-    Input(Box<PassError>),
-    /// A pass exceeded a limit: see [`PassManager::limits`].
-    #[error(transparent)]
-    Exceeded(#[from] Exceeded),
-    /// The pass does not support the graph.
-    #[error("{0}")]
-    Unsupported(String),
-    /// Inlining failed: see [`InlineError`].
-    #[error(transparent)]
-    Inline(#[from] InlineError),
-    /// Freezing failed: see [`FreezeError`](crate::FreezeError).
-    #[error(transparent)]
-    Freeze(#[from] FreezeError),
-    /// An error within a pass of a pipeline.
-    #[error("pass `{pass}` failed: {source}")]
-    In {
-        /// The pass, as named in the pipeline.
-        pass: String,
-        /// The reason.
-        #[source]
-        source: Box<PassError>,
-    },
-}
-
-impl PassError {
-    /// Returns the error without the names of the enclosing passes.
-    pub fn root(&self) -> &PassError {
-        let mut error = self;
-        while let PassError::In { source, .. } = error {
-            error = source;
-        }
-        error
-    }
-
-    /// Adds the name of the function on whose graph the passes ran, which passes on a single graph do not know.
-    #[must_use]
-    pub fn in_function(mut self, name: &str) -> PassError {
-        let mut error = &mut self;
-        while let PassError::In { source, .. } | PassError::Input(source) = error {
-            error = source;
-        }
-        if let PassError::Verify { function, .. } = error
-            && function.is_empty()
-        {
-            name.clone_into(function);
-        }
-        self
-    }
-
-    /// Returns [`PassError::root`] by value.
-    pub fn into_root(mut self) -> PassError {
-        while let PassError::In { source, .. } = self {
-            self = *source;
-        }
-        self
-    }
-}
+pub type PassError = frazil_pass_manager::PassError<TorchScript>;

@@ -11,7 +11,7 @@
 use super::constants::{from_f64, insert_constant, is_none, tensor, to_f64};
 use super::rank::rank;
 use super::scaled::{Channels, scaled};
-use crate::{AliasDb, PassContext};
+use crate::{AliasDb, PassContext, PassContextExt};
 use frazil_ir::schema::Catalogue;
 use frazil_ir::{Builder, Constant, DType, Graph, NodeId, SymbolId, TensorData, TypeKind, ValueId, symbols, types};
 use std::sync::Arc;

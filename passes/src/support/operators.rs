@@ -23,7 +23,7 @@ pub enum ShapeOperand {
 }
 
 /// The passes' interface to the dialects in use. The registry of operator entries implements it; a bare [`Catalogue`] has schemas only.
-pub trait Operators: Send + Sync {
+pub trait Operators: Send + Sync + 'static {
     /// Returns the schemas.
     fn catalogue(&self) -> &Catalogue;
 

@@ -5,7 +5,7 @@ use crate::common;
 
 use common::{Dice, number, registry};
 use frazil_ir::{Builder, Constant, DType, Graph, TensorData, symbols, types};
-use frazil_passes::pass::{AnyPass, GraphPass, PassContext, PassError};
+use frazil_passes::pass::{AnyPass, GraphPass, PassContext, PassError, TorchScript};
 use frazil_passes::{PassManager, PassRegistry};
 use frazil_runtime::interp::Interpreter;
 use frazil_runtime::{Registry, Tensor, Value};
@@ -248,7 +248,7 @@ fn folding_changes_nothing_that_a_program_sees() {
 /// Replaces each constant tensor by the result of a function, if it returns one.
 struct Changes(fn(&TensorData) -> Option<TensorData>);
 
-impl GraphPass for Changes {
+impl GraphPass<TorchScript> for Changes {
     fn run(&self, graph: &mut Graph, _cx: &mut PassContext<'_>) -> Result<(), PassError> {
         for node in graph.all_nodes() {
             let Some(output) = graph.output(node) else { continue };
@@ -268,7 +268,7 @@ impl GraphPass for Changes {
 /// Treats a copy as the original.
 struct SharesCopies;
 
-impl GraphPass for SharesCopies {
+impl GraphPass<TorchScript> for SharesCopies {
     fn run(&self, graph: &mut Graph, _cx: &mut PassContext<'_>) -> Result<(), PassError> {
         for node in graph.all_nodes() {
             if graph.kind_name(node) == "aten::clone"

@@ -6,7 +6,8 @@ use crate::common;
 use common::module::random_module;
 use common::{Dice, exact_passes, number, registry};
 use frazil_ir::{Builder, Constant, Module, symbols};
-use frazil_passes::{FreezeError, FreezeOptions, PassManager, PassRegistry, freeze_module, pass::PassError};
+use frazil_passes::pass::{PassError, TorchScriptError};
+use frazil_passes::{FreezeError, FreezeOptions, PassManager, PassRegistry, freeze_module};
 use frazil_runtime::interp::Interpreter;
 use frazil_runtime::{Registry, Tensor, Value};
 use frazil_syntax::{NoTensors, parse_module, print_module_to_string};
@@ -53,7 +54,7 @@ fn both(seed: u64, after: impl Fn(Module) -> Module) -> (String, Option<(Results
     options.freeze.preserve = vec!["other".to_owned()];
     let frozen = match freeze_module(&module, &options, &*registry) {
         Ok(frozen) => after(frozen),
-        Err(PassError::Freeze(FreezeError::Overlap { .. })) => {
+        Err(PassError::Ir(TorchScriptError::Freeze(FreezeError::Overlap { .. }))) => {
             return (text, None);
         }
         Err(e) => panic!("seed {seed}: {e}\n{text}"),

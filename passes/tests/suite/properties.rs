@@ -2,7 +2,7 @@
 //! interpreter's results, and leave valid graphs. An incorrect pass is detected.
 
 use frazil_ir::Graph;
-use frazil_passes::pass::{AnyPass, GraphPass, PassContext, PassError};
+use frazil_passes::pass::{AnyPass, GraphPass, PassContext, PassError, TorchScript};
 use frazil_passes::{PassManager, PassRegistry};
 use frazil_runtime::interp::Interpreter;
 use frazil_runtime::{Registry, Tensor, Value};
@@ -367,7 +367,7 @@ fn any_number_of_rewrites_keeps_results() {
 /// An incorrect pass that ignores a write.
 struct ForgetsWrites;
 
-impl GraphPass for ForgetsWrites {
+impl GraphPass<TorchScript> for ForgetsWrites {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         for node in graph.all_nodes() {
             if graph.kind_name(node) == "aten::relu_" && cx.rewrite("writes forgotten") {
@@ -385,7 +385,7 @@ impl GraphPass for ForgetsWrites {
 /// An incorrect pass that uses a value before its definition.
 struct LosesOrder;
 
-impl GraphPass for LosesOrder {
+impl GraphPass<TorchScript> for LosesOrder {
     fn run(&self, graph: &mut Graph, _cx: &mut PassContext<'_>) -> Result<(), PassError> {
         let root = graph.root();
         if let (Some(first), Some(last)) = (graph.first(root), graph.last(root)) {

@@ -3,7 +3,7 @@
 //! **Sound**: the operator is a product, and nothing else is known of its operand. The rounding of one product goes.
 
 use frazil::ir::{Builder, Constant, Graph, NodeId, SymbolId, ValueId};
-use frazil::passes::{AnyPass, GraphPass, PassContext, PassError, PassInfo};
+use frazil::passes::{AnyPass, GraphPass, PassContext, PassError, PassInfo, TorchScript};
 
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
@@ -17,7 +17,7 @@ pub static INFO: PassInfo = PassInfo {
 
 struct FuseScales;
 
-impl GraphPass for FuseScales {
+impl GraphPass<TorchScript> for FuseScales {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         let Some(scale) = graph.ctx().find_symbol("toy::scale") else {
             return Ok(());

@@ -11,7 +11,7 @@ use frazil_syntax::print_graph;
 use frazil_tests::pages::{assert_shown, blocks_of};
 
 use frazil_ir::{Graph, NodeId};
-use frazil_passes::{AnyPass, GraphPass, PassContext, PassError, PassInfo};
+use frazil_passes::{AnyPass, GraphPass, PassContext, PassContextExt, PassError, PassInfo, TorchScript};
 
 static INFO: PassInfo = PassInfo {
     name: "fuse-relu",
@@ -32,7 +32,7 @@ static INFO: PassInfo = PassInfo {
 
 struct FuseRelu;
 
-impl GraphPass for FuseRelu {
+impl GraphPass<TorchScript> for FuseRelu {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         let db = cx.alias_db(graph);
         for node in graph.all_nodes() {

@@ -8,7 +8,7 @@ use crate::script_module::join;
 use crate::session::Session;
 use crate::support::once::Once;
 use frazil_ir::{ObjectId, SymbolId};
-use frazil_passes::{FreezeError, PassError};
+use frazil_passes::{FreezeError, PassError, TorchScriptError};
 use frazil_runtime::interp::{Delegate, Interpreter};
 use frazil_runtime::{Registry, Signature};
 use frazil_syntax::FileIdentity;
@@ -289,7 +289,7 @@ fn freeze_for(model: &Model, options: &EngineOptions) -> Result<Model> {
         }
     }
     match model.freeze(&freeze) {
-        Err(Error::Pass(PassError::Freeze(FreezeError::ContainerIndex))) => inlined(),
+        Err(Error::Pass(PassError::Ir(TorchScriptError::Freeze(FreezeError::ContainerIndex)))) => inlined(),
         other => other,
     }
 }

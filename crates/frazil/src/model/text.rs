@@ -3,8 +3,8 @@
 use crate::error::Result;
 use crate::support::backing::Backing;
 use frazil_ir::{CompilationUnit, Context, Function, Graph, Module};
-use frazil_passes::PassError;
 use frazil_passes::manager::{IrPrinter, IrRef, Reproducer};
+use frazil_passes::{PassError, TorchScript};
 use frazil_syntax::write_atomically;
 use frazil_syntax::{ModulePrintOptions, PrintOptions, WriteError};
 use std::io::Write;
@@ -55,7 +55,7 @@ pub(crate) struct StderrPrinter {
     pub(crate) elide: Option<usize>,
 }
 
-impl IrPrinter for StderrPrinter {
+impl IrPrinter<TorchScript> for StderrPrinter {
     fn print(&self, header: &str, ir: IrRef<'_>) {
         let (header, text) = match ir {
             IrRef::Module(module) => (header.to_owned(), print_module(module, self.elide)),
@@ -82,7 +82,7 @@ pub(crate) struct ReproducerFile {
     pub(crate) path: PathBuf,
 }
 
-impl Reproducer for ReproducerFile {
+impl Reproducer<TorchScript> for ReproducerFile {
     fn write(&self, pipeline: &str, ir: IrRef<'_>, error: &PassError) {
         let body = match ir {
             IrRef::Module(module) => print_module(module, None),

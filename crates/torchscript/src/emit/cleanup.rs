@@ -1,4 +1,4 @@
-//! The final form of a graph after emission, as PyTorch's compiler creates it, so that graphs are printed alike:
+//! The final form of a graph, as PyTorch's compiler makes it after emission, so that graphs are printed alike:
 //!
 //! 1. Tuples that are only taken apart are removed, and constant tuples become constants.
 //! 2. Dead nodes are removed.
@@ -14,11 +14,11 @@ use frazil_passes::constant_pooling::ConstantPooling;
 use frazil_passes::constant_propagation::ConstantPropagation;
 use frazil_passes::dce::DeadCodeElimination;
 use frazil_passes::support::outputs::{order_of_uses, permute};
-use frazil_passes::{GraphPass, Operators, PassContext, lower_simple_tuples};
+use frazil_passes::{GraphPass, Operators, PassContext, TorchScript, lower_simple_tuples};
 
 use crate::names::Names;
 
-/// Simplifies a graph that was just emitted and gives it the same form as PyTorch's.
+/// Brings a freshly emitted graph into its final form.
 pub(super) fn run(graph: &mut Graph, names: &dyn Names) {
     let operators = names.operators();
     let schemas: &dyn Operators = names.catalogue();
@@ -39,12 +39,12 @@ pub(super) fn run(graph: &mut Graph, names: &dyn Names) {
     order_outputs(graph, root);
 }
 
-/// Runs a pass. It fails only if the budget is exceeded; the loader reports that after reading everything.
-fn apply(pass: &dyn GraphPass, graph: &mut Graph, cx: &mut PassContext<'_>) {
+/// Runs a pass. It fails only where the budget is exceeded, which the loader reports once all is read.
+fn apply(pass: &dyn GraphPass<TorchScript>, graph: &mut Graph, cx: &mut PassContext<'_>) {
     let _ = cx.run(pass, graph);
 }
 
-/// Replaces `torch.device("cpu")` in the graph by a constant.
+/// A device is written as `torch.device("cpu")` in source and is a constant in the graph.
 fn fold_devices(graph: &mut Graph) {
     let Some(kind) = graph.ctx().find_symbol("aten::device") else {
         return;
@@ -62,9 +62,8 @@ fn fold_devices(graph: &mut Graph) {
     }
 }
 
-/// Replaces the elements of an unpacked tuple by the values that it was built from.
-///
-/// Unlike `lower-simple-tuples`, it does not replace slices, and an element's name is transferred to a replacement without a name.
+/// Replaces the elements of a tuple that is taken apart by the values that it was built from. Unlike `lower-simple-tuples`, it leaves slices, and
+/// elements without a name take that of the value that they replace.
 fn lower_tuples(graph: &mut Graph) {
     for node in graph.all_nodes() {
         if let Some((elements, false)) = lower_simple_tuples::elements(graph, node) {
@@ -76,7 +75,7 @@ fn lower_tuples(graph: &mut Graph) {
     }
 }
 
-/// Replaces tuples of constants by constants, inner tuples first.
+/// Makes constants of tuples of constants; the inner ones come first.
 fn fold_tuples(graph: &mut Graph) {
     for node in graph.all_nodes() {
         if graph.kind(node) != symbols::PRIM_TUPLE_CONSTRUCT {
@@ -109,7 +108,7 @@ fn is_immutable(constant: &Constant) -> bool {
     }
 }
 
-/// Replaces `from` by `to`, which gets its name if it has none.
+/// `to` takes the place of `from`, and its name if it has none.
 fn replace(graph: &mut Graph, from: ValueId, to: ValueId) {
     if let (None, Some(name)) = (graph.value_name(to), graph.value_name(from)) {
         graph.set_value_name(to, name);
@@ -117,7 +116,7 @@ fn replace(graph: &mut Graph, from: ValueId, to: ValueId) {
     graph.replace_all_uses_with(from, to);
 }
 
-/// Orders the outputs of every `prim::If` and `prim::Loop` by their first use; unused ones come last.
+/// Orders the outputs of every `prim::If` and `prim::Loop` by where they are first used, unused ones last.
 fn order_outputs(graph: &mut Graph, block: BlockId) {
     // From the end, because an order depends on the nodes that follow; iterative over blocks, which may nest deeply.
     let mut pending = vec![block];
