@@ -3,7 +3,7 @@
 //! Such a kernel sorts, scatters or draws boxes together; the sizes of what it gives follow from the sizes of what it is given, so that
 //! everything around it can be compiled. Its results lie one after the other in one buffer.
 
-use crate::align_up;
+use crate::alignment::align_up;
 use crate::spec::ResultSpec;
 use frazil_ir::{Attribute, Context, TypeId, contiguous_strides};
 use frazil_runtime::call::invoke;

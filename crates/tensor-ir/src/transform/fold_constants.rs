@@ -1,8 +1,8 @@
 //! Constant folding: nests and views over constants are evaluated at compile time, by the interpreter's own evaluator.
 
 use crate::graph::{TensorGraph, TensorOp};
-use crate::pass::{TensorIr, Transformation};
-use crate::transform::rewriter::Rewriter;
+use crate::ir::TensorIr;
+use crate::transform::rewriter::{Rewriter, Transformation};
 use frazil_ir::TensorData;
 use frazil_pass_manager::{AnyPass, PassInfo};
 use frazil_runtime::Tensor;

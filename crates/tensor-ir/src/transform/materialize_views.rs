@@ -1,8 +1,8 @@
 //! Copies of affine views that no read can absorb: `materialize-views`.
 
 use crate::graph::TensorOp;
-use crate::pass::{TensorIr, Transformation};
-use crate::transform::rewriter::Rewriter;
+use crate::ir::TensorIr;
+use crate::transform::rewriter::{Rewriter, Transformation};
 use crate::transform::simplify::{conversion, resolve_all};
 use frazil_pass_manager::{AnyPass, PassInfo};
 use frazil_runtime::structured::ViewKind;

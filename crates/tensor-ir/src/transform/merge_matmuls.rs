@@ -2,10 +2,10 @@
 //! a sequence, when what they multiply does not depend on the steps before. The weight is then read once.
 
 use crate::graph::{TensorGraph, TensorOp};
-use crate::pass::{TensorIr, Transformation};
+use crate::ir::TensorIr;
 use crate::pattern::{Class, classify};
 use crate::transform::materialize_views::materialize_views;
-use crate::transform::rewriter::Rewriter;
+use crate::transform::rewriter::{Rewriter, Transformation};
 use crate::transform::simplify::resolve_all;
 use frazil_pass_manager::{AnyPass, PassInfo};
 use frazil_runtime::expr::{Expr, ExprOp};

@@ -1,6 +1,8 @@
 //! Rewriting with a count of rewrites: the one way in which transformations change a graph.
 
 use crate::graph::TensorGraph;
+use crate::ir::TensorIr;
+use frazil_pass_manager::{GraphPass, PassContext, PassError};
 use std::ops::Deref;
 
 /// Observes and bounds the rewrites of a transformation.
@@ -44,5 +46,21 @@ impl Deref for Rewriter<'_> {
 
     fn deref(&self) -> &TensorGraph {
         self.graph
+    }
+}
+
+impl Listener for PassContext<'_, TensorIr> {
+    fn rewrite(&mut self, statistic: &'static str) -> bool {
+        PassContext::rewrite(self, statistic)
+    }
+}
+
+/// A transformation as a pass.
+pub(crate) struct Transformation(pub fn(&mut Rewriter<'_>));
+
+impl GraphPass<TensorIr> for Transformation {
+    fn run(&self, graph: &mut TensorGraph, cx: &mut PassContext<'_, TensorIr>) -> Result<(), PassError<TensorIr>> {
+        (self.0)(&mut Rewriter::new(graph, cx));
+        Ok(())
     }
 }

@@ -3,10 +3,10 @@
 
 use crate::affine::{as_loop, can_leave, compose, is_identity, linear, range, reach, stays_within};
 use crate::graph::{TensorGraph, TensorOp};
-use crate::pass::{TensorIr, Transformation};
+use crate::ir::TensorIr;
 use crate::pattern::{Class, classify};
 use crate::transform::fold_constants::fold;
-use crate::transform::rewriter::Rewriter;
+use crate::transform::rewriter::{Rewriter, Transformation};
 use frazil_ir::TensorData;
 use frazil_pass_manager::{AnyPass, PassInfo};
 use frazil_runtime::expr::{BinaryOp, Expr, ExprOp};

@@ -1,7 +1,8 @@
 //! The declarations of passes: their examples are what they do.
 
 use frazil_pass_manager::{PassManager, PassRegistry, Report};
-use frazil_tensor_ir::pass::{PIPELINE, TensorIr};
+use frazil_tensor_ir::TensorIr;
+use frazil_tensor_ir::standard::PIPELINE;
 use frazil_tensor_ir::text::{parse, print};
 
 fn run(pipeline: &str, text: &str, limit: Option<u64>) -> (String, Report) {

@@ -12,9 +12,9 @@ mod epilogues;
 mod producers;
 
 use crate::graph::{Origin, TensorGraph, TensorOp};
-use crate::pass::{TensorIr, Transformation};
+use crate::ir::TensorIr;
 use crate::pattern::classify;
-use crate::transform::rewriter::Rewriter;
+use crate::transform::rewriter::{Rewriter, Transformation};
 use crate::transform::simplify::{merge_equal_reads, resolve_all};
 use frazil_pass_manager::{AnyPass, PassInfo};
 use frazil_runtime::structured::{Structured, TensorId};
