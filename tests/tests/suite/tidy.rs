@@ -48,14 +48,19 @@ const OPERATOR_NAMES: &[(&str, usize, &str)] = &[
         "Python's indexing, by the operators that PyTorch makes of it",
     ),
     (
-        "crates/frazil/src/eager/mod.rs",
-        1,
-        "the size of a dimension as a tensor, which traces record",
+        "crates/frazil/src/eager/operands.rs",
+        4,
+        "the nodes that PyTorch's tracer adds: conversions of numbers",
     ),
     (
         "crates/frazil/src/eager/recorder.rs",
-        5,
-        "the nodes that PyTorch's tracer adds: sizes, conversions of numbers",
+        1,
+        "the nodes that PyTorch's tracer adds: sizes",
+    ),
+    (
+        "crates/frazil/src/eager/start.rs",
+        1,
+        "the size of a dimension as a tensor, which traces record",
     ),
     (
         "crates/frazil/src/source_trace/mod.rs",

@@ -1,40 +1,14 @@
 //! Overload resolution and binding of arguments: by position and by name, with defaults and the conversions of Python calls.
 
+use super::family::{Family, Overload};
 use super::{Arg, Ops};
-use frazil_ir::schema::{Argument, FunctionSchema};
+use frazil_ir::schema::Argument;
 use frazil_ir::{Context, Device, TypeId, TypeKind, types};
 use frazil_runtime::call::Given;
-use frazil_runtime::import::Importer;
 use frazil_runtime::value::ListValue;
-use frazil_runtime::{Operator, Registry, Scalar, Tensor, Value};
+use frazil_runtime::{Operator, Scalar, Tensor, Value};
 use smallvec::SmallVec;
-use std::sync::{Arc, OnceLock};
-
-/// The overloads of an operator.
-pub(super) struct Family {
-    overloads: Vec<Overload>,
-}
-
-pub(super) struct Overload {
-    schema: Arc<FunctionSchema>,
-    formals: Vec<Formal>,
-    /// Number of leading arguments that include all required ones.
-    required: usize,
-    /// Number of leading arguments that may be given by position.
-    positional: usize,
-    pub(super) output_types: SmallVec<[TypeId; 2]>,
-    /// The operator, looked up at the first call.
-    operator: OnceLock<Option<Operator>>,
-}
-
-/// A formal argument of the schema.
-struct Formal {
-    name: Box<str>,
-    ty: TypeId,
-    is_tensor: bool,
-    /// The default; `None` if the argument is required.
-    default: Option<Value>,
-}
+use std::sync::Arc;
 
 /// Arguments by position.
 pub(super) type Positional<'a> = SmallVec<[Arg<'a>; 3]>;
@@ -55,16 +29,6 @@ enum Fit {
 }
 
 impl Family {
-    pub(super) fn find(registry: &Registry, operator: &str) -> Option<Family> {
-        let name = registry.ctx().find_symbol(operator)?;
-        let mut importer = Importer::new();
-        let overloads = registry.catalogue().overloads(name);
-        let overloads: Vec<_> = overloads
-            .map(|schema| Overload::new(registry.ctx(), schema, &mut importer))
-            .collect();
-        (!overloads.is_empty()).then_some(Family { overloads })
-    }
-
     /// Returns the first overload that fits exactly, else the first that fits with conversions, with its operator.
     pub(super) fn bind(
         &self,
@@ -95,24 +59,6 @@ impl Family {
 }
 
 impl Overload {
-    fn new(ctx: &Context, schema: Arc<FunctionSchema>, importer: &mut Importer) -> Overload {
-        let formal = |a: &Argument| Formal {
-            name: ctx.name(a.name).into(),
-            ty: a.ty,
-            is_tensor: matches!(ctx.type_kind(a.ty), TypeKind::Tensor(_)),
-            default: a.default.as_ref().and_then(|d| importer.value(d, None).ok()),
-        };
-        let formals: Vec<Formal> = schema.arguments.iter().map(formal).collect();
-        Overload {
-            required: formals.iter().rposition(|f| f.default.is_none()).map_or(0, |i| i + 1),
-            positional: schema.arguments.iter().take_while(|a| !a.keyword_only).count(),
-            output_types: schema.returns.iter().map(|r| r.ty).collect(),
-            operator: OnceLock::new(),
-            formals,
-            schema,
-        }
-    }
-
     /// Returns the named argument for formal argument `i`.
     fn by_name<'a, 'b>(&self, i: usize, named: &'a [(&str, Arg<'b>)]) -> Option<&'a Arg<'b>> {
         let name = &self.formals.get(i)?.name;
