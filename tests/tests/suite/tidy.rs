@@ -34,6 +34,22 @@ const UNSAFE_PLACES: &[(&str, &str)] = &[
     ("tools/src/leave.rs", "the C library's own way to end a process"),
 ];
 
+/// Where statics with state are allowed: the beginning of a path, and the state, which belongs to the process or to a thread by its nature.
+const STATIC_PLACES: &[(&str, &str)] = &[
+    (
+        "crates/codegen/src/mapped.rs",
+        "mapped files, for the handler of SIGBUS",
+    ),
+    ("crates/codegen/src/native/deferred.rs", "LLVM's static objects"),
+    ("crates/limits/src/budget.rs", "the budget of a thread"),
+    ("crates/python/src/", "objects of the Python process; its session"),
+    ("crates/rt/src/gate.rs", "the gate that forks wait at"),
+    (
+        "crates/runtime/src/threads.rs",
+        "threads for large loops of the interpreter and the compiler",
+    ),
+];
+
 /// Files that quote names of operators, how many, and why. Code generation and the facade know operators by their entries; a pass
 /// names those that its rewrite is about.
 const OPERATOR_NAMES: &[(&str, usize, &str)] = &[
@@ -325,6 +341,45 @@ fn unsafe_code_stays_in_its_places() {
     assert_none(
         &violations,
         "unsafe code outside the arena, foreign functions, compiled code and memory maps",
+    );
+}
+
+#[test]
+fn statics_with_state_are_in_few_places() {
+    /// Parts of the names of types whose values change.
+    const CHANGEABLE: [&str; 6] = ["Atomic", "Cell", "Lazy", "Lock", "Mutex", "Once"];
+    let folders = ["crates", "dialects", "passes", "tools"];
+    let sources = folders.map(|folder| with_extension(folder, "rs")).concat();
+    let mut counted = BTreeSet::new();
+    let mut violations = Vec::new();
+    for path in sources {
+        let name = path.to_string_lossy();
+        if name.contains("/tests/") || name.ends_with("/tests.rs") {
+            continue;
+        }
+        let text = read(&path);
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for (index, line) in code.lines().enumerate() {
+            let code = line.trim_start();
+            let declared = code.trim_start_matches("pub ").trim_start_matches("pub(crate) ");
+            let is_static = declared
+                .strip_prefix("static ")
+                .and_then(|rest| rest.split_once(": "))
+                .is_some_and(|(name, ty)| name.starts_with("mut ") || CHANGEABLE.iter().any(|part| ty.contains(part)));
+            if !is_static {
+                continue;
+            }
+            match STATIC_PLACES.iter().find(|(place, _)| name.starts_with(place)) {
+                Some((place, _)) => counted.extend([*place]),
+                None => violations.push(format!("{name}:{}", index + 1)),
+            }
+        }
+    }
+    let stale = STATIC_PLACES.iter().filter(|(place, _)| !counted.contains(place));
+    violations.extend(stale.map(|(place, _)| format!("{place}: listed, but has none")));
+    assert_none(
+        &violations,
+        "nothing is global; keep the state in a session or an engine",
     );
 }
 
