@@ -84,11 +84,6 @@ const OPERATOR_NAMES: &[(&str, usize, &str)] = &[
         "the nodes that PyTorch's tracer adds or leaves out",
     ),
     (
-        "crates/frazil/src/source_trace/gradients.rs",
-        5,
-        "results that require no gradients",
-    ),
-    (
         "crates/frazil/src/source_trace/sizes.rs",
         9,
         "functions of sizes and of lists of sizes, which a trace records as nodes on numbers",
