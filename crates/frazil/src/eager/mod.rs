@@ -17,7 +17,7 @@
 //! # }
 //! ```
 //!
-//! - An [`Ops`] belongs to a [`Session`] and calls its operators, including those of embedders ([`Ops::start`]). It is cheap to clone.
+//! - An [`Ops`] belongs to a [`Session`](crate::Session) and calls its operators, including those of embedders ([`Ops::start`]). It is cheap to clone.
 //! - A [`Var`] is a tensor variable: clones are the same variable, views share its memory, and in-place methods change it.
 //! - A method takes the arguments that all overloads of its operator require, and returns an [`OpCall`]. This takes the others by name, and [`OpCall::call`] or
 //!   one of its variants runs it. The overload is chosen by the arguments, as in PyTorch.

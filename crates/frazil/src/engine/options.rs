@@ -33,7 +33,7 @@ pub enum EngineKind {
 pub struct EngineOptions {
     /// Native code or interpreter.
     pub kind: EngineKind,
-    /// Puts the module into evaluation mode first, as [`Model::eval`] does. Without it, a module in training mode runs as it is: not frozen, and
+    /// Puts the module into evaluation mode first, as [`Model::eval`](crate::Model::eval) does. Without it, a module in training mode runs as it is: not frozen, and
     /// with PyTorch's training semantics (dropout, statistics of batch norms).
     pub eval: bool,
     /// Options for native code. This machine must have the instructions of its processor; its number of threads also applies to the interpreter.
@@ -152,7 +152,7 @@ impl Default for CompileOptions {
 
 /// dtype and sizes of an input tensor.
 ///
-/// See [`Model::compile`] for an example.
+/// See [`Model::compile`](crate::Model::compile) for an example.
 #[cfg(feature = "codegen")]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct InputSpec {
