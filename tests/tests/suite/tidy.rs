@@ -214,6 +214,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("frazil-tests", 7),
     ("frazil-fuzz", 8),
     ("frazil-embed", 8),
+    ("frazil-public-interface", 8),
 ];
 
 /// Maximum size in bytes of a file of an archive that is searched: some archives claim any size.
