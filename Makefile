@@ -21,7 +21,7 @@ demo: setup ## freeze, compile and run a small real model, and call it from C
 test: ## everything that has to pass: formatting, lints, unit tests, lit, conformance
 	@tools/test.sh
 
-test-full: ## what `make test` leaves out: examples, benches, the documentation, the embedding example, valgrind, kill points, a shared cache
+test-full: ## what `make test` leaves out: examples, benches, the documentation, the public interface, the embedding example, valgrind, kill points, a shared cache
 	@tools/test.sh --rest
 
 wheel: ## the wheel of the Python package, into target/wheels

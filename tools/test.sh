@@ -3,7 +3,7 @@
 # The last line is "N passed, N failed": the tests counted one by one, any other step as one.
 #
 #   tools/test.sh           formatting, lints, unit tests, conformance, lit: what has to pass before a commit
-#   tools/test.sh --rest    what that leaves out: examples and benches, the documentation, the embedding example, the Python package
+#   tools/test.sh --rest    what that leaves out: examples and benches, the documentation, the public interface, the embedding example, the Python package
 #                           with PyTorch, compiling under valgrind, outputs while the tools are killed, and many processes on one cache directory
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -80,6 +80,7 @@ rest() {
     step all-targets compile "${rust[@]}" --all-targets
     step extension-module compile --workspace
     RUSTDOCFLAGS="-D warnings" step docs cargo doc --quiet --workspace --no-deps
+    step public-interface tools/check/public_interface.sh
     step deny tools/check/deny.sh
     step embed cargo test --quiet --manifest-path tests/embed/Cargo.toml
     FRAZIL_VALGRIND=1 step valgrind cargo test --quiet "${rust[@]}" --test program

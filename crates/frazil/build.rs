@@ -1,5 +1,6 @@
-//! Writes the eager methods (`src/eager/methods.rs`): one for each operator of the catalogue that takes or returns tensors, and one for each
-//! named argument of such operators. `operators.txt` is a link to the aten dialect's own list, which packaging turns into a file.
+//! Writes the eager methods (`methods.rs`, which `src/eager/mod.rs` includes): one for each operator of the catalogue that takes or returns tensors, and
+//! one for each named argument of such operators. Also writes the names of these operators (`names.rs`). `operators.txt` is a link to the aten dialect's
+//! own list, which packaging turns into a file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -34,8 +35,11 @@ fn main() {
             operators.entry(name).or_default().push(overload);
         }
     }
-    let out = std::env::var("OUT_DIR").expect("cargo sets it");
-    std::fs::write(PathBuf::from(out).join("methods.rs"), methods(&operators)).expect("the folder for generated files");
+    let out = PathBuf::from(std::env::var("OUT_DIR").expect("cargo sets it"));
+    let (names, methods) = generated(&operators);
+    for (file, text) in [("names.rs", names), ("methods.rs", methods)] {
+        std::fs::write(out.join(file), text).expect("the folder for generated files");
+    }
 }
 
 /// Splits `aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`.
@@ -94,7 +98,8 @@ impl Overload<'_> {
     }
 }
 
-fn methods(operators: &BTreeMap<&str, Vec<Overload<'_>>>) -> String {
+/// Returns the names of the operators that have methods, and the methods, which know their operators by index.
+fn generated(operators: &BTreeMap<&str, Vec<Overload<'_>>>) -> (String, String) {
     let mut of_var = String::new();
     let mut of_ops = String::new();
     let mut settings = BTreeSet::new();
@@ -145,12 +150,15 @@ fn methods(operators: &BTreeMap<&str, Vec<Overload<'_>>>) -> String {
         );
     }
     let allow = "#[allow(clippy::should_implement_trait, clippy::too_many_arguments, clippy::wrong_self_convention, non_snake_case, reason = \"PyTorch's names\")]";
-    format!(
-        "/// Operators that have methods; a method knows its operator's number.\nstatic NAMES: [&str; {count}] = [\n{names}];\n\n\
-         {allow}\n/// Operators that start from this tensor. The [module documentation](crate::eager) shows how they are called.\nimpl Var {{\n{of_var}}}\n\n\
+    let names = format!(
+        "/// Operators that have methods; a method knows its operator's index.\npub(super) static NAMES: [&str; {count}] = [\n{names}];\n"
+    );
+    let methods = format!(
+        "{allow}\n/// Operators that start from this tensor. The [module documentation](crate::eager) shows how they are called.\nimpl Var {{\n{of_var}}}\n\n\
          {allow}\n/// Operators that start from something other than one tensor. The [`Ops`] documentation shows how they are called.\nimpl Ops {{\n{of_ops}}}\n\n\
          {allow}\n/// Arguments by name, as in the example of [`OpCall`].\nimpl<'a> OpCall<'a> {{\n{of_call}}}\n"
-    )
+    );
+    (names, methods)
 }
 
 /// Returns the leading arguments that every overload requires, with the names of the first of the shortest overloads. Out variants are ignored.

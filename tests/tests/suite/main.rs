@@ -19,6 +19,7 @@ mod control_flow;
 mod frozen;
 mod fuzz_targets;
 mod module_text;
+mod namespaces;
 mod operators_page;
 mod pages;
 #[cfg(feature = "codegen")]

@@ -74,18 +74,11 @@ const CRATES: &[Rooms] = &[
             "script_module",
             "a model has the hooks of its state dictionaries, which are functions of its modules",
         )],
-        circles: &[
-            (
-                "model",
-                5,
-                "a model has the hooks of its state dictionaries, which are functions of its modules",
-            ),
-            (
-                "eager",
-                6,
-                "variables start calls, calls return variables, and both are recorded",
-            ),
-        ],
+        circles: &[(
+            "model",
+            5,
+            "a model has the hooks of its state dictionaries, which are functions of its modules",
+        )],
     },
     Rooms {
         sources: "crates/tensor-ir/src",

@@ -1,6 +1,7 @@
 //! Rust's arithmetic operators on tensors. They return `Result`, since shapes may not fit: `((&x * 2.0)? + &y)?`.
 
-use super::{Arg, Var, known};
+use super::names::known;
+use super::{Arg, Var};
 use crate::error::Result;
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Rem, Sub};
 

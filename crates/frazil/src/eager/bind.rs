@@ -1,49 +1,23 @@
 //! Overload resolution and binding of arguments: by position and by name, with defaults and the conversions of Python calls.
 
+use super::family::{Family, Overload};
 use super::{Arg, Ops};
-use frazil_ir::schema::{Argument, FunctionSchema};
+use frazil_ir::schema::Argument;
 use frazil_ir::{Context, Device, TypeId, TypeKind, types};
 use frazil_runtime::call::Given;
-use frazil_runtime::import::Importer;
 use frazil_runtime::value::ListValue;
-use frazil_runtime::{Operator, Registry, Scalar, Tensor, Value};
+use frazil_runtime::{Operator, Scalar, Tensor, Value};
 use smallvec::SmallVec;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-/// The overloads of an operator.
-pub(super) struct Family {
-    overloads: Vec<Overload>,
-}
-
-pub(super) struct Overload {
-    schema: Arc<FunctionSchema>,
-    formals: Vec<Formal>,
-    /// Number of leading arguments up to the last required one.
-    required: usize,
-    /// Number of leading arguments that may be positional.
-    positional: usize,
-    pub(super) output_types: SmallVec<[TypeId; 2]>,
-    /// The operator, looked up at the first call.
-    operator: OnceLock<Option<Operator>>,
-}
-
-/// A formal argument of an operator.
-struct Formal {
-    name: Box<str>,
-    ty: TypeId,
-    is_tensor: bool,
-    /// The default; `None` if the argument is required.
-    default: Option<Value>,
-}
-
-/// Positional arguments.
+/// Arguments by position.
 pub(super) type Positional<'a> = SmallVec<[Arg<'a>; 3]>;
 
 /// The reason why no overload matches a call.
 pub(super) enum NoMatch {
-    /// An overload matches, but has no semantics.
+    /// The overload that fits has no semantics.
     NoSemantics(String),
-    /// No overload matches; lists all schemas.
+    /// No overload fits; the schemas of all are listed.
     Arguments(Vec<String>),
 }
 
@@ -55,18 +29,7 @@ enum Fit {
 }
 
 impl Family {
-    pub(super) fn find(registry: &Registry, operator: &str) -> Option<Family> {
-        let name = registry.ctx().find_symbol(operator)?;
-        let mut importer = Importer::new();
-        let overloads = registry.catalogue().overloads(name);
-        let overloads: Vec<_> = overloads
-            .map(|schema| Overload::new(registry.ctx(), schema, &mut importer))
-            .collect();
-        (!overloads.is_empty()).then_some(Family { overloads })
-    }
-
-    /// Returns the first overload that matches exactly, else the first that matches with conversions, with its
-    /// operator.
+    /// Returns the first overload that fits exactly, else the first that fits with conversions, with its operator.
     pub(super) fn bind(
         &self,
         ops: &Ops,
@@ -96,37 +59,19 @@ impl Family {
 }
 
 impl Overload {
-    fn new(ctx: &Context, schema: Arc<FunctionSchema>, importer: &mut Importer) -> Overload {
-        let formal = |a: &Argument| Formal {
-            name: ctx.name(a.name).into(),
-            ty: a.ty,
-            is_tensor: matches!(ctx.type_kind(a.ty), TypeKind::Tensor(_)),
-            default: a.default.as_ref().and_then(|d| importer.value(d, None).ok()),
-        };
-        let formals: Vec<Formal> = schema.arguments.iter().map(formal).collect();
-        Overload {
-            required: formals.iter().rposition(|f| f.default.is_none()).map_or(0, |i| i + 1),
-            positional: schema.arguments.iter().take_while(|a| !a.keyword_only).count(),
-            output_types: schema.returns.iter().map(|r| r.ty).collect(),
-            operator: OnceLock::new(),
-            formals,
-            schema,
-        }
-    }
-
-    /// Returns the keyword argument for formal argument `i`.
+    /// Returns the named argument for formal argument `i`.
     fn by_name<'a, 'b>(&self, i: usize, named: &'a [(&str, Arg<'b>)]) -> Option<&'a Arg<'b>> {
         let name = &self.formals.get(i)?.name;
         named.iter().find(|(n, _)| *n == &**name).map(|(_, arg)| arg)
     }
 
-    /// Returns the passed value of each argument, `None` for those with a default.
+    /// Returns the value of each argument, `None` for those that take their defaults.
     pub(super) fn given<'a>(&self, positional: &[Arg<'a>], named: &[(&str, Arg<'a>)]) -> Vec<Option<Arg<'a>>> {
         let each = |i| positional.get(i).or_else(|| self.by_name(i, named)).cloned();
         (0..self.formals.len()).map(each).collect()
     }
 
-    /// Converts all arguments for the operator. The overload must match them.
+    /// Converts all arguments for the operator. The overload must fit them.
     pub(super) fn args<'f>(
         &'f self,
         ctx: &Context,
@@ -181,7 +126,7 @@ impl Overload {
     }
 }
 
-/// Returns how well `arg` matches an argument of type `ty`. With `broadcast`, a number also matches a list of numbers.
+/// Returns how well `arg` fits an argument of type `ty`. With `broadcast`, a number also fits a list of numbers.
 fn fit(ctx: &Context, ty: TypeId, broadcast: bool, arg: &Arg<'_>) -> Option<Fit> {
     let exact = |holds: bool| holds.then_some(Fit::Exact);
     let converted = |holds: bool| holds.then_some(Fit::Converted);
@@ -216,7 +161,7 @@ fn is_integer(tensor: &Tensor) -> bool {
     tensor.numel() == 1 && tensor.dtype().is_integral()
 }
 
-/// Converts an argument for the operator. It must match (see [`fit`]).
+/// Converts an argument that [`fit`]s for the operator.
 fn value(ctx: &Context, formal: &Argument, arg: &Arg<'_>) -> Value {
     let repeated = formal.broadcast.unwrap_or(1) as usize;
     typed(ctx, formal.ty, repeated, arg)

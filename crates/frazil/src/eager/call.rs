@@ -1,6 +1,8 @@
 //! Calls: an operator with its arguments.
 
-use super::bind::{Family, NoMatch, Positional};
+use super::bind::{NoMatch, Positional};
+use super::family::Family;
+use super::names::NAMES;
 use super::{Arg, Ops, Var};
 use crate::error::{Error, Result};
 use frazil_ir::TypeId;
@@ -43,7 +45,7 @@ pub(super) enum Name {
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Name::Known(number) => super::NAMES.get(*number).copied().unwrap_or_default(),
+            Name::Known(number) => NAMES.get(*number).copied().unwrap_or_default(),
             Name::Other(name) => name,
         })
     }
@@ -287,21 +289,14 @@ impl Ops {
     /// Returns the operator's overloads, which are looked up once.
     fn family_of(&self, operator: &Name) -> Option<Found<'_>> {
         match operator {
-            Name::Known(number) => {
-                let find = || {
-                    let name = super::NAMES.get(*number)?;
-                    Family::find(&self.shared.registry, name)
-                };
-                let known = self.shared.known.get(*number)?;
-                known.get_or_init(find).as_ref().map(Found::Known)
-            }
+            Name::Known(number) => self.known_family(*number).map(Found::Known),
             Name::Other(name) => self.family(name).map(Found::Other),
         }
     }
 
     fn run(&self, operator: &Operator, args: &[Given<'_>], output_types: &[TypeId]) -> Result<Results> {
         if let Semantics::Composite(_) = operator.semantics() {
-            let results = self.shared.interpreter.run_operator(operator, &values_of(args));
+            let results = self.interpreter().run_operator(operator, &values_of(args));
             return results.map_err(Error::Run);
         }
         Ok(invoke_given(self.registry().ctx(), operator, args, output_types)?)

@@ -18,9 +18,9 @@ pub enum Outputs {
     Tensor(Var),
     /// A tuple.
     Tuple(Vec<Outputs>),
-    /// A list; see [`TraceOptions::strict`].
+    /// A list; see [`TraceOptions::strict`](crate::trace::TraceOptions::strict).
     List(Vec<Outputs>),
-    /// A dictionary; see [`TraceOptions::strict`].
+    /// A dictionary; see [`TraceOptions::strict`](crate::trace::TraceOptions::strict).
     Dict(Vec<(String, Outputs)>),
 }
 

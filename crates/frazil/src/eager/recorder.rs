@@ -1,10 +1,7 @@
 //! Recording of the calls of a traced function as nodes of a graph.
 
-use super::Arg;
-use super::outputs::Outputs;
 use super::warning::{TracerWarning, WarningKind};
-use crate::error::Result;
-use crate::source_trace::operands::{type_of, wrapped_number};
+use crate::source_trace::operands::type_of;
 use frazil_ir::{
     Builder, Constant, Context, DType, Device, Dim, Function, Graph, InsertPoint, SourceRange, SymbolId, TensorType,
     TypeId, TypeKind, ValueId, ValueName, symbols, types,
@@ -17,16 +14,15 @@ use std::collections::HashMap;
 use std::panic::Location;
 use std::sync::Arc;
 
-/// A graph under construction, with a node per call.
+/// A graph that grows with every call.
 pub(crate) struct Recorder {
-    ctx: Arc<Context>,
-    graph: Graph,
-    /// The value of each variable, by the variable's address. The variable is kept alive so that its address is not
-    /// reused.
+    pub(super) ctx: Arc<Context>,
+    pub(super) graph: Graph,
+    /// The value of each variable, by the variable's address; the variable is kept so that its address is not reused.
     values: HashMap<usize, (ValueId, TensorCell)>,
     /// Values by name.
     names: HashMap<String, ValueId>,
-    /// For each name, one more than the last number that was appended to it, as in PyTorch.
+    /// One more than the last number that was assigned to a name, as PyTorch counts.
     numbers: HashMap<String, Option<u32>>,
     /// Dotted paths of parameters and buffers, by the address of their variable.
     attributes: HashMap<usize, String>,
@@ -38,15 +34,15 @@ pub(crate) struct Recorder {
     /// Functions that are recorded as calls, by name.
     pub functions: IndexMap<SymbolId, Function>,
     pub warnings: Vec<TracerWarning>,
-    /// Whether in-place operators are recorded as the variants that return new tensors.
-    force_outplace: bool,
-    /// Source location of the calls: a file and a line, or none. If unset, the location in Rust is used.
+    /// Records in-place operators as the variants that return new tensors.
+    pub(super) force_outplace: bool,
+    /// Source location of the calls, if it is not taken from Rust: a file and a line, or none.
     place: Option<Option<(String, u32)>>,
-    failure: Option<frazil_runtime::export::ExportError>,
+    pub(super) failure: Option<frazil_runtime::export::ExportError>,
 }
 
 impl Recorder {
-    /// Returns a recorder of a function; of a method, if `classes` is not empty.
+    /// Returns a recorder of a function with these inputs; of a method, if there are classes.
     pub fn new(ctx: &Arc<Context>, classes: HashMap<String, TypeId>, force_outplace: bool) -> Recorder {
         let mut graph = Graph::new(Arc::clone(ctx));
         let mut objects = HashMap::new();
@@ -73,7 +69,7 @@ impl Recorder {
         }
     }
 
-    /// Adds a graph input for a variable.
+    /// Adds an input of the graph for a variable.
     pub fn input(&mut self, cell: &TensorCell, name: &str) {
         let value = self.graph.add_input(type_of(&self.ctx, &cell.get()));
         self.name_value(value, name);
@@ -85,10 +81,15 @@ impl Recorder {
         self.attributes.insert(cell.address(), path.to_owned());
     }
 
+    /// Returns the current value of a variable, if one is recorded.
+    pub(super) fn known(&self, cell: &TensorCell) -> Option<ValueId> {
+        self.values.get(&cell.address()).map(|(value, _)| *value)
+    }
+
     /// Names the current value of a variable.
     pub fn name(&mut self, cell: &TensorCell, name: &str) {
-        if let Some((value, _)) = self.values.get(&cell.address()) {
-            self.name_value(*value, name);
+        if let Some(value) = self.known(cell) {
+            self.name_value(value, name);
         }
     }
 
@@ -111,47 +112,7 @@ impl Recorder {
         self.graph.name_value(value, name);
     }
 
-    /// Finishes the graph with these results.
-    pub fn finish(&mut self, outputs: &Outputs) -> Result<Graph> {
-        let result = self.output(outputs);
-        let root = self.graph.root();
-        self.graph.set_results(root, &[result]);
-        match self.failure.take() {
-            Some(error) => Err(error.into()),
-            None => Ok(self.graph.clone()),
-        }
-    }
-
-    fn output(&mut self, outputs: &Outputs) -> ValueId {
-        match outputs {
-            Outputs::Tensor(var) => self.tensor(var.cell(), None),
-            Outputs::Tuple(items) => {
-                let items: Vec<_> = items.iter().map(|item| self.output(item)).collect();
-                self.builder(None).tuple(&items)
-            }
-            Outputs::List(items) => {
-                let items: Vec<_> = items.iter().map(|item| self.output(item)).collect();
-                let element = items.first().map_or(types::TENSOR, |&item| self.graph.ty(item));
-                let plain = if self.ctx.is_tensor(element) {
-                    types::TENSOR
-                } else {
-                    element
-                };
-                self.builder(None).list(plain, &items)
-            }
-            Outputs::Dict(entries) => {
-                let mut operands = Vec::new();
-                for (key, item) in entries {
-                    operands.push(self.builder(None).constant(key.as_str()));
-                    operands.push(self.output(item));
-                }
-                let ty = self.ctx.dict_of(types::STR, types::TENSOR);
-                self.builder(None).op(symbols::PRIM_DICT_CONSTRUCT, &operands, ty)
-            }
-        }
-    }
-
-    /// Warns that a tensor's elements are used outside of the trace.
+    /// Warns that a tensor's elements leave the trace.
     pub fn leaves(&mut self, _cell: &TensorCell, kind: &str, place: &Location<'_>) {
         self.warn(
             WarningKind::Value,
@@ -191,80 +152,7 @@ impl Recorder {
         self.define(size, value);
     }
 
-    /// Returns the operands of a call that is about to run: all arguments of the schema.
-    pub fn operands(
-        &mut self,
-        operator: &Operator,
-        given: &[Option<Arg<'_>>],
-        values: &[Value],
-        place: &Location<'_>,
-    ) -> Result<Vec<ValueId>> {
-        let range = self.range(place);
-        let schema = Arc::clone(operator.schema());
-        let wrapped = wrapped_number(operator, values);
-        let mut operands = Vec::new();
-        for (i, formal) in schema.arguments.iter().enumerate() {
-            let value = values.get(i).unwrap_or(&Value::None);
-            operands.push(match (&wrapped, i) {
-                (Some(number), 1) => self.tensor(&TensorCell::new(number.clone()), range),
-                _ => self.operand(formal.ty, given.get(i).and_then(Option::as_ref), value, range),
-            });
-        }
-        if self.force_outplace {
-            self.warn_of_shared_write(values, schema.name, place);
-        }
-        match self.failure.take() {
-            Some(error) => Err(error.into()),
-            None => Ok(operands),
-        }
-    }
-
-    fn operand(&mut self, ty: TypeId, given: Option<&Arg<'_>>, value: &Value, range: Option<SourceRange>) -> ValueId {
-        match (given, value) {
-            (Some(_), Value::Tensor(cell)) => self.tensor(cell, range),
-            (Some(Arg::List(items)), Value::List(list)) => {
-                let pairs: Vec<_> = items.iter().zip(list.items()).collect();
-                let items: Vec<_> = pairs
-                    .into_iter()
-                    .map(|(arg, v)| self.operand(list.element, Some(arg), &v, range))
-                    .collect();
-                self.builder(None).list(list.element, &items)
-            }
-            (_, Value::List(list)) => {
-                let items = list.items();
-                let items: Vec<_> = items
-                    .iter()
-                    .map(|v| self.operand(list.element, given, v, range))
-                    .collect();
-                self.builder(None).list(list.element, &items)
-            }
-            (Some(arg), number) => {
-                let known = arg.as_cell().and_then(|cell| self.values.get(&cell.address()));
-                let Some(&(tensor, _)) = known else {
-                    return self.plain(number, range);
-                };
-                let (kind, ty) = match number {
-                    Value::Int(_) if !self.is_number(ty) => ("aten::Int", types::INT),
-                    Value::Float(_) if !self.is_number(ty) => ("aten::Float", types::FLOAT),
-                    Value::Bool(_) if !self.is_number(ty) => ("aten::Bool", types::BOOL),
-                    _ => ("aten::ScalarImplicit", self.ctx.type_of_kind(TypeKind::Number)),
-                };
-                let kind = self.ctx.symbol(kind);
-                self.builder(None).op(kind, &[tensor], ty)
-            }
-            _ => self.plain(value, range),
-        }
-    }
-
-    fn is_number(&self, ty: TypeId) -> bool {
-        match self.ctx.type_kind(ty) {
-            TypeKind::Number => true,
-            TypeKind::Optional(element) => self.is_number(element),
-            _ => false,
-        }
-    }
-
-    fn plain(&mut self, value: &Value, range: Option<SourceRange>) -> ValueId {
+    pub(super) fn plain(&mut self, value: &Value, range: Option<SourceRange>) -> ValueId {
         let constant = self.exporter.constant(value).unwrap_or_else(|error| {
             self.failure.get_or_insert(error);
             Constant::None
@@ -275,9 +163,9 @@ impl Recorder {
     }
 
     /// Returns the current value of a variable: a recorded one, an attribute, or else a constant.
-    fn tensor(&mut self, cell: &TensorCell, range: Option<SourceRange>) -> ValueId {
-        if let Some((value, _)) = self.values.get(&cell.address()) {
-            return *value;
+    pub(super) fn tensor(&mut self, cell: &TensorCell, range: Option<SourceRange>) -> ValueId {
+        if let Some(value) = self.known(cell) {
+            return value;
         }
         let value = match self.attributes.get(&cell.address()).cloned() {
             Some(path) => self.get_attribute(&path),
@@ -373,9 +261,9 @@ impl Recorder {
         }
     }
 
-    /// Warns if an in-place operator that is recorded out of place writes to memory of other variables. As in PyTorch, the count includes all variables that
-    /// still exist and the written one.
-    fn warn_of_shared_write(&mut self, values: &[Value], operator: SymbolId, place: &Location<'_>) {
+    /// Warns if an in-place operator, which the graph may have out of place, writes to memory that other variables refer to. As in PyTorch,
+    /// variables count that still exist, and the written one itself.
+    pub(super) fn warn_of_shared_write(&mut self, values: &[Value], operator: SymbolId, place: &Location<'_>) {
         let ctx = Arc::clone(&self.ctx);
         let name = ctx.name(operator).rsplit(':').next().unwrap_or_default();
         if !name.ends_with('_') || name.ends_with("__") {
@@ -407,14 +295,14 @@ impl Recorder {
         self.values.insert(cell.address(), (value, cell.clone()));
     }
 
-    fn builder(&mut self, range: Option<SourceRange>) -> Builder<'_> {
+    pub(super) fn builder(&mut self, range: Option<SourceRange>) -> Builder<'_> {
         let root = self.graph.root();
         let mut builder = Builder::new(&mut self.graph, InsertPoint::End(root));
         builder.set_range(range);
         builder
     }
 
-    fn range(&self, place: &Location<'_>) -> Option<SourceRange> {
+    pub(super) fn range(&self, place: &Location<'_>) -> Option<SourceRange> {
         let (file, line) = match &self.place {
             None => (place.file(), place.line()),
             Some(place) => place.as_ref().map(|(file, line)| (file.as_str(), *line))?,

@@ -10,10 +10,10 @@ use std::path::PathBuf;
 /// See [`EngineOptions`] for an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum EngineKind {
-    /// Native code. The model is frozen, unless it is in training mode, and each method is specialised on the shapes of its arguments and compiled.
+    /// Freezes the model, unless it is in training mode, specialises each method on the shapes of its arguments, and compiles it.
     #[default]
     Native,
-    /// The interpreter, on the unchanged model.
+    /// Runs the model as it is in the interpreter.
     Interpreter,
 }
 
@@ -33,20 +33,21 @@ pub enum EngineKind {
 pub struct EngineOptions {
     /// Native code or interpreter.
     pub kind: EngineKind,
-    /// Puts the module into evaluation mode first, as [`Model::eval`] does. Otherwise, a module in training mode is not frozen, and runs with PyTorch's
-    /// training semantics (dropout, statistics of batch norms).
+    /// Puts the module into evaluation mode first, as [`Model::eval`](crate::Model::eval) does. Without it, a module in training mode runs as it is: not frozen, and
+    /// with PyTorch's training semantics (dropout, statistics of batch norms).
     pub eval: bool,
-    /// Options for native code. This machine must support the instructions of the target processor. The number of threads also applies to the interpreter.
+    /// Options for native code. This machine must have the instructions of its processor; its number of threads also applies to the interpreter.
     pub compile: CompileOptions,
-    /// Fails if a method cannot be compiled as a whole. Otherwise, the interpreter runs such a method, with native code for subgraphs that can be compiled.
+    /// Fails if a method cannot be compiled as a whole. Otherwise the interpreter runs it, and calls native code for the subgraphs that
+    /// can be compiled.
     pub strict: bool,
-    /// The methods that will be called, with dotted paths for those of submodules (`encoder.forward`), and the submodules that will be called (`encoder`).
-    /// Freezing preserves them.
+    /// The methods that will be called, with dotted paths for those of submodules (`encoder.forward`), and the submodules that will be called
+    /// (`encoder`). Freezing keeps them.
     pub methods: Vec<String>,
-    /// Other names that freezing preserves.
+    /// Further names that freezing keeps.
     pub preserve: Vec<String>,
-    /// Maximum number of call signatures (shapes and values of other arguments) for which a method is compiled; further calls run in the interpreter. `None`
-    /// means no limit.
+    /// Maximum number of call signatures (shapes and values of other arguments) for which a method is compiled; calls with others run in the interpreter.
+    /// `None` means no limit.
     pub specialisations: Option<usize>,
 }
 
@@ -114,16 +115,16 @@ impl Default for EngineOptions {
 pub struct CompileOptions {
     /// `host`, an x86-64 level (`x86-64-v3`), or the name of a processor in LLVM.
     pub target_cpu: String,
-    /// Maximum number of threads of a run.
+    /// Threads that a run may use.
     pub threads: usize,
     /// Prefix of the function names in a library: a C identifier.
     pub name: String,
     /// A directory that stores native code across processes. It may be shared, and files in it may be deleted.
     pub cache_dir: Option<PathBuf>,
-    /// Whether operators are fused into one kernel if that saves passes over memory.
+    /// Whether operators are fused into one kernel where that saves passes over memory.
     pub fuse: bool,
-    /// A file of tuning results: the fastest kernel variants, measured on this processor. Missing kernels are measured, in about a second each, and added.
-    /// Without a file, variants are selected by an estimate.
+    /// A file of tuning results: the kernel variants that were measured to be the fastest on this processor. Kernels that it does not contain
+    /// are measured, which takes about a second per kernel, and added. Without a file, variants are chosen by an estimate.
     pub tune: Option<PathBuf>,
 }
 
@@ -149,9 +150,9 @@ impl Default for CompileOptions {
     }
 }
 
-/// Dtype and sizes of an input tensor.
+/// dtype and sizes of an input tensor.
 ///
-/// See [`Model::compile`] for an example.
+/// See [`Model::compile`](crate::Model::compile) for an example.
 #[cfg(feature = "codegen")]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct InputSpec {
@@ -163,7 +164,7 @@ pub struct InputSpec {
 
 #[cfg(feature = "codegen")]
 impl InputSpec {
-    /// Returns the specification of a dense tensor.
+    /// Returns a dense tensor of these sizes.
     ///
     /// ```
     /// use frazil::{InputSpec, ir::DType};

@@ -105,7 +105,7 @@ impl Session {
     }
 
     /// Returns the session with other limits, which apply to inputs that it reads, to the resulting models, and to their engines. If one is exceeded,
-    /// the error is [`Error::Exceeded`], or [`Error::exceeded`] returns it.
+    /// the error is [`Error::Exceeded`](crate::Error::Exceeded), or [`Error::exceeded`](crate::Error::exceeded) returns it.
     ///
     /// ```
     /// use frazil::{Limits, Session};
@@ -161,7 +161,7 @@ impl Session {
     }
 
     /// Sets PyTorch's switch for oneDNN's fuser (`torch.jit.enable_onednn_fusion`), for all clones of the session. Frazil compiles its own kernels, so it
-    /// changes neither code nor results: [`EngineOptions::fuse`] controls fusion.
+    /// changes neither code nor results: [`EngineOptions::fuse`](crate::EngineOptions::fuse) controls fusion.
     ///
     /// ```
     /// # let session = frazil::Session::new();

@@ -4,9 +4,6 @@ use super::{Result, Tracing};
 use frazil_ir::{AttributeKind, Constant, TensorType, TypeId, TypeKind, ValueId, symbols};
 use frazil_runtime::Value;
 
-/// Operators whose results never require gradients.
-const WITHOUT: &[&str] = &["aten::detach", "aten::detach_", "aten::sign", "aten::heaviside"];
-
 impl Tracing<'_> {
     /// Registers the parameters that require gradients.
     pub(super) fn find_parameters(&mut self) -> Result<()> {
@@ -30,8 +27,9 @@ impl Tracing<'_> {
 
     /// Returns whether the results of a node of this kind with these operands require gradients, if their dtypes can.
     pub(super) fn propagates(&self, kind: &str, operands: &[ValueId]) -> bool {
-        let makes_new = kind.ends_with("_like") || kind.starts_with("aten::new_");
-        !makes_new && !WITHOUT.contains(&kind) && operands.iter().any(|&operand| self.requires_gradient(operand))
+        let entry = self.registry.entry(kind);
+        let never = entry.is_some_and(|entry| entry.traits().without_gradients);
+        !never && operands.iter().any(|&operand| self.requires_gradient(operand))
     }
 
     fn requires_gradient(&self, value: ValueId) -> bool {

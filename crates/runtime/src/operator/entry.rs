@@ -136,6 +136,8 @@ pub struct Traits {
     pub returns_self: bool,
     /// See [`Entry::holds_elements`].
     pub holds_elements: bool,
+    /// See [`Entry::without_gradients`].
+    pub without_gradients: bool,
     /// See [`Entry::reads_number`].
     pub number_read: Option<&'static NumberRead>,
     /// See [`Entry::tensor_variant`].
@@ -154,6 +156,7 @@ impl Traits {
         fills: false,
         returns_self: false,
         holds_elements: false,
+        without_gradients: false,
         number_read: None,
         tensor_variant: None,
         scalar_variant: None,
@@ -169,6 +172,7 @@ impl Traits {
             fills: self.fills || other.fills,
             returns_self: self.returns_self || other.returns_self,
             holds_elements: self.holds_elements || other.holds_elements,
+            without_gradients: self.without_gradients || other.without_gradients,
             number_read: self.number_read.or(other.number_read),
             tensor_variant: self.tensor_variant.or(other.tensor_variant),
             scalar_variant: self.scalar_variant.or(other.scalar_variant),
@@ -291,6 +295,13 @@ impl Entry {
     #[must_use]
     pub const fn holds_elements(mut self) -> Entry {
         self.traits.holds_elements = true;
+        self
+    }
+
+    /// States that results never require gradients, whatever the operands do; traces note it in types. An in-place form needs a row of its own for this.
+    #[must_use]
+    pub const fn without_gradients(mut self) -> Entry {
+        self.traits.without_gradients = true;
         self
     }
 

@@ -78,7 +78,7 @@ pub(crate) const ENTRIES: &[Row] = &[
     ("aten::rnn_tanh", Entry::new().random_if("train")),
     // variants.py
     ("aten::empty_strided", Entry::new().external()),
-    ("aten::new_empty_strided", Entry::new().external()),
+    ("aten::new_empty_strided", Entry::new().external().without_gradients()),
     // norms.py
     ("aten::_batch_norm_impl_index", Entry::new().updates_statistics()),
     ("aten::native_batch_norm", Entry::new().updates_statistics()),

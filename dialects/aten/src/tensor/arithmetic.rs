@@ -176,7 +176,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ("aten::lcm", Entry::pointwise(Pointwise::new(SELF_OTHER, Default, lcm))),
     (
         "aten::heaviside",
-        Entry::pointwise(Pointwise::new(&["self", "values"], Default, heaviside)),
+        Entry::pointwise(Pointwise::new(&["self", "values"], Default, heaviside)).without_gradients(),
     ),
     (
         "aten::clamp",

@@ -53,8 +53,16 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
     ("aten::copy_", Entry::kernel(copy)),
     ("aten::frexp.Tensor", Entry::kernel(frexp)),
-    ("aten::detach", Entry::kernel(|c| one(c.tensor(0)?)).preserves_rank()),
-    ("aten::detach_", Entry::kernel(|c| one(c.arg(0).clone()))),
+    (
+        "aten::detach",
+        Entry::kernel(|c| one(c.tensor(0)?))
+            .preserves_rank()
+            .without_gradients(),
+    ),
+    (
+        "aten::detach_",
+        Entry::kernel(|c| one(c.arg(0).clone())).without_gradients(),
+    ),
     ("aten::detach_copy", Entry::kernel(|c| one(c.tensor(0)?.deep_copy()?))),
     ("aten::alias", Entry::kernel(|c| one(c.tensor(0)?))),
     ("aten::lift_fresh", Entry::kernel(|c| one(c.arg(0).clone()))),

@@ -31,40 +31,51 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
     (
         "aten::zeros_like",
-        Entry::program(Pointwise, |a| filled_like(a, Scalar::Int(0))).eager(|c| like(c, Scalar::Int(0), 1)),
+        Entry::program(Pointwise, |a| filled_like(a, Scalar::Int(0)))
+            .eager(|c| like(c, Scalar::Int(0), 1))
+            .without_gradients(),
     ),
     (
         "aten::ones_like",
-        Entry::program(Pointwise, |a| filled_like(a, Scalar::Int(1))).eager(|c| like(c, Scalar::Int(1), 1)),
+        Entry::program(Pointwise, |a| filled_like(a, Scalar::Int(1)))
+            .eager(|c| like(c, Scalar::Int(1), 1))
+            .without_gradients(),
     ),
     (
         "aten::empty_like",
         Entry::program(Pointwise, |a| filled_like(a, Scalar::Int(0)))
             .eager(|c| like(c, Scalar::Int(0), 1))
-            .external(),
+            .external()
+            .without_gradients(),
     ),
     (
         "aten::full_like",
-        Entry::program(Pointwise, |a| filled_like(a, a.scalar("fill_value")?)).eager(|c| like(c, c.scalar(1)?, 2)),
+        Entry::program(Pointwise, |a| filled_like(a, a.scalar("fill_value")?))
+            .eager(|c| like(c, c.scalar(1)?, 2))
+            .without_gradients(),
     ),
     (
         "aten::new_zeros",
-        Entry::program(Pointwise, |a| new_filled(a, Scalar::Int(0))),
+        Entry::program(Pointwise, |a| new_filled(a, Scalar::Int(0))).without_gradients(),
     ),
     (
         "aten::new_ones",
-        Entry::program(Pointwise, |a| new_filled(a, Scalar::Int(1))),
+        Entry::program(Pointwise, |a| new_filled(a, Scalar::Int(1))).without_gradients(),
     ),
     (
         "aten::new_empty",
-        Entry::program(Pointwise, |a| new_filled(a, Scalar::Int(0))).external(),
+        Entry::program(Pointwise, |a| new_filled(a, Scalar::Int(0)))
+            .external()
+            .without_gradients(),
     ),
     (
         "aten::new_full",
-        Entry::program(Pointwise, |a| new_filled(a, a.scalar("fill_value")?)).eager(|c| {
-            let dtype = c.opt_dtype(3)?.unwrap_or(c.tensor(0)?.dtype());
-            one(full_checked(dtype, &c.ints(1)?, c.scalar(2)?)?)
-        }),
+        Entry::program(Pointwise, |a| new_filled(a, a.scalar("fill_value")?))
+            .eager(|c| {
+                let dtype = c.opt_dtype(3)?.unwrap_or(c.tensor(0)?.dtype());
+                one(full_checked(dtype, &c.ints(1)?, c.scalar(2)?)?)
+            })
+            .without_gradients(),
     ),
     (
         "aten::scalar_tensor",

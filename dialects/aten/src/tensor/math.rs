@@ -123,7 +123,7 @@ pub(super) const ENTRIES: &[Row] = &[
         "aten::round.decimals",
         Entry::pointwise(Pointwise::new(SELF, Default, round_decimals)),
     ),
-    ("aten::sign", any!(Sign)),
+    ("aten::sign", any!(Sign).without_gradients()),
     ("aten::sgn", any!(Sign)),
     (
         "aten::signbit",

@@ -23,15 +23,18 @@ const fn random(kernel: KernelFn) -> Entry {
 pub(super) const ENTRIES: &[Row] = &[
     ("aten::rand", random(|c| made(c, &c.ints(0)?, uniform))),
     ("aten::randn", random(|c| made(c, &c.ints(0)?, normal))),
-    ("aten::rand_like", random(|c| like(c, uniform))),
-    ("aten::randn_like", random(|c| like(c, normal))),
+    ("aten::rand_like", random(|c| like(c, uniform)).without_gradients()),
+    ("aten::randn_like", random(|c| like(c, normal)).without_gradients()),
     (
         "aten::randint",
         random(|c| one(integers(&c.ints(1)?, dtype_of(c, DType::Long)?, 0, c.int(0)?)?)),
     ),
     ("aten::randint.low", random(integers_from)),
     ("aten::randint.low_generator", random(integers_from)),
-    ("aten::randint_like", random(|c| integers_like(c, 0, c.int(1)?))),
+    (
+        "aten::randint_like",
+        random(|c| integers_like(c, 0, c.int(1)?)).without_gradients(),
+    ),
     ("aten::randint_like.Tensor", random(high_in_tensor)),
     ("aten::randint_like.Tensor_generator", random(high_in_tensor)),
     (
