@@ -67,13 +67,13 @@ pub fn compile_graph(
 pub fn lower(mut graph: TensorGraph, options: &LowerOptions) -> Result<Plan, LowerError> {
     optimise(&mut graph, options.fuse);
     frazil_limits::check()?;
-    let layouts = info_span!("layout").in_scope(|| layout::choose(&graph, options.target.vector.lanes));
+    let layouts = info_span!("layout").in_scope(|| layout::choose(&graph, options.target.vector().lanes));
     let mut schedule = info_span!("build_plan").in_scope(|| build_plan::schedule(&graph, &layouts, options))?;
     frazil_limits::check()?;
     if options.fuse {
-        slice_chains(&mut schedule, options.target.vector);
+        slice_chains(&mut schedule, options.target.machine);
     }
-    spread(&mut schedule, options.threads);
+    spread(&mut schedule, options.threads, options.target.machine);
     let placement = info_span!("memory").in_scope(|| memory::place(&schedule));
     let port = |name: &str, i: usize, id| {
         let shape = graph.shape(id);
