@@ -100,7 +100,7 @@ const PRODUCTS: &[(&str, i64, i64, i64)] = &[
 
 fn products(wanted: &str, options: &CompileOptions) {
     for &(name, m, n, k) in PRODUCTS.iter().filter(|l| l.0.contains(wanted)) {
-        let gemm = Gemm::linear(m, n, k, Epilogue::bias(), options.target.vector);
+        let gemm = Gemm::linear(m, n, k, Epilogue::bias(), options.target.machine);
         let packed = gemm.pack_b(&vec![0.01; (n * k) as usize], 1, k);
         measure(
             name,
@@ -127,7 +127,7 @@ fn main() {
     };
     for layer in LAYERS.iter().filter(|l| l.0.contains(&wanted)) {
         let (name, c, o, groups, h, k, stride, pad, plain) = *layer;
-        let vector = options.target.vector;
+        let machine = options.target.machine;
         let out = (h + 2 * pad - k) / stride + 1;
         let shape = ConvShape {
             batch: 1,
@@ -143,15 +143,15 @@ fn main() {
         };
         let weights = vec![0.01f32; (o * c / groups.max(1) * k * k) as usize];
         let (spec, packed, inputs, outputs) = if groups == 0 {
-            let gemm = Gemm::linear(1, o, c, Epilogue::bias(), vector);
+            let gemm = Gemm::linear(1, o, c, Epilogue::bias(), machine);
             let packed = gemm.pack_b(&weights, 1, c);
             (KernelSpec::Gemm(gemm), packed, c, o)
         } else if shape.is_depthwise() {
-            let dw = Depthwise::new(shape, Epilogue::bias(), vector.lanes);
+            let dw = Depthwise::new(shape, Epilogue::bias(), machine);
             let (i, o) = (dw.input_shape().elements(), dw.output_shape().elements());
             (KernelSpec::Depthwise(dw.clone()), dw.pack_weights(&weights), i, o)
         } else {
-            let conv = Conv::new(shape, plain, Epilogue::bias(), vector);
+            let conv = Conv::new(shape, plain, Epilogue::bias(), machine);
             let i = conv.input_shape().map_or(c * h * h, |s| s.elements());
             let (packed, o) = (conv.pack_weights(&weights), conv.output_shape().elements());
             (KernelSpec::Conv(conv), packed, i, o)

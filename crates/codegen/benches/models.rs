@@ -48,7 +48,7 @@ fn add(epilogue: &Epilogue) -> Epilogue {
 
 impl Net {
     fn lanes(&self) -> i64 {
-        self.options.target.vector.lanes
+        self.options.target.vector().lanes
     }
 
     /// Buffers are reused in a ring of eight, which keeps as much in the cache as a planner would.
@@ -96,12 +96,12 @@ impl Net {
         }
         let weights = vec![0.001; (out * x.channels / groups * k * k) as usize];
         let (spec, packed, transformation, bytes) = if shape.is_depthwise() {
-            let spec = Depthwise::new(shape, epilogue, self.lanes());
+            let spec = Depthwise::new(shape, epilogue, self.options.target.machine);
             let packed = spec.pack_weights(&weights);
             let bytes = spec.output_shape().bytes();
             (KernelSpec::Depthwise(spec), packed, None, bytes)
         } else {
-            let spec = Conv::new(shape, x.plain, epilogue, self.options.target.vector);
+            let spec = Conv::new(shape, x.plain, epilogue, self.options.target.machine);
             let packed = spec.pack_weights(&weights);
             let bytes = spec.output_shape().bytes();
             let transformation = spec.transformation();
@@ -155,7 +155,7 @@ impl Net {
     }
 
     fn linear(&mut self, x: Value, out: i64) {
-        let gemm = Gemm::linear(1, out, x.channels, Epilogue::bias(), self.options.target.vector);
+        let gemm = Gemm::linear(1, out, x.channels, Epilogue::bias(), self.options.target.machine);
         let weights = gemm.pack_b(&vec![0.001; (out * x.channels) as usize], 1, x.channels);
         let weights = self.plan.constants.push(&weights);
         let bias = self.plan.constants.push(&vec![0.1f32; out as usize]);

@@ -124,7 +124,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path().join("new");
         let target = host_target();
-        let spec = |m| KernelSpec::Gemm(Gemm::linear(m, 8, 8, Epilogue::none(), target.vector));
+        let spec = |m| KernelSpec::Gemm(Gemm::linear(m, 8, 8, Epilogue::none(), target.machine));
         let on_disk = ObjectCache::new(PrivateFolder::new(&directory));
         for cache in [&on_disk, &ObjectCache::default()] {
             assert_eq!(cache.get("k", &spec(1), &target), None);

@@ -102,11 +102,11 @@ fn stage_bytes(k: &Loops, s: &Stage) -> i64 {
 mod tests {
     use super::*;
     use crate::kernel::Gemm;
-    use crate::target::VectorUnit;
+    use crate::target::AVX2;
 
     #[test]
     fn a_linear_layer() {
-        let spec = KernelSpec::Gemm(Gemm::linear(3, 5, 7, Epilogue::none(), VectorUnit::AVX2));
+        let spec = KernelSpec::Gemm(Gemm::linear(3, 5, 7, Epilogue::none(), &AVX2));
         assert_eq!(flops(&spec), 2 * 3 * 5 * 7);
         assert_eq!(bytes(&spec), 4 * (3 * 7 + 7 * 5 + 3 * 5));
     }

@@ -80,7 +80,7 @@ pub fn lower(mut graph: TensorGraph, options: &LowerOptions) -> Result<Plan, Low
 pub fn laid_out(graph: &mut TensorGraph, options: &LowerOptions) -> Result<Layouts, LowerError> {
     optimise(graph, options.fuse);
     frazil_limits::check()?;
-    Ok(info_span!("layout").in_scope(|| layout::choose(graph, options.target.vector.lanes)))
+    Ok(info_span!("layout").in_scope(|| layout::choose(graph, options.target.vector().lanes)))
 }
 
 /// Optimises `graph`, and selects kernels in order.
@@ -92,9 +92,9 @@ pub fn scheduled(graph: &mut TensorGraph, options: &LowerOptions) -> Result<Sche
     let mut schedule = info_span!("build_plan").in_scope(|| build_plan::schedule(graph, &layouts, options))?;
     frazil_limits::check()?;
     if options.fuse {
-        slice_chains(&mut schedule, options.target.vector);
+        slice_chains(&mut schedule, options.target.machine);
     }
-    spread(&mut schedule, options.threads);
+    spread(&mut schedule, options.threads, options.target.machine);
     Ok(schedule)
 }
 

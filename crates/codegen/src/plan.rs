@@ -428,13 +428,13 @@ impl Plan {
 mod tests {
     use super::*;
     use crate::kernel::{Epilogue, Gemm};
-    use crate::target::VectorUnit;
+    use crate::target::SAPPHIRE_RAPIDS;
 
     #[test]
     fn weights_that_are_streamed_are_read_to_and_fro() {
         let mut plan = Plan::default();
         let mut product = |rows: i64, weights: u64| {
-            let gemm = Gemm::linear(rows, 512, 256, Epilogue::none(), VectorUnit::AVX512);
+            let gemm = Gemm::linear(rows, 512, 256, Epilogue::none(), &SAPPHIRE_RAPIDS);
             let place = Buffer::Workspace { offset: 0 };
             plan.call(
                 KernelSpec::Gemm(gemm),

@@ -3,15 +3,13 @@
 
 use crate::kernel::{EpilogueOperand, Gemm, GemmB, GemmTile, KernelSpec, Loops, Place};
 use crate::schedule::{BufferId, Home, Schedule, Slice, Step};
-use crate::target::VectorUnit;
+use crate::target::Machine;
 use frazil_runtime::expr::ExprOp;
 use frazil_runtime::structured::Affine;
 
-/// Bytes of an intermediate result that the cache keeps from one kernel to the next, beside what else they read.
-const MOST: i64 = 1 << 20;
-
 /// Takes such chains in `schedule` apart: a product of matrices that are computed, loops over its rows, and another such product.
-pub(crate) fn slice_chains(schedule: &mut Schedule, vector: VectorUnit) {
+pub(crate) fn slice_chains(schedule: &mut Schedule, machine: &Machine) {
+    let resident = machine.partition.resident_bytes;
     let mut uses = vec![0usize; schedule.buffers.len()];
     for slice in schedule.steps.iter().flat_map(|s| &s.buffers) {
         if let Some(count) = uses.get_mut(slice.buffer as usize) {
@@ -23,10 +21,10 @@ pub(crate) fn slice_chains(schedule: &mut Schedule, vector: VectorUnit) {
     while let Some(step) = steps.get(at) {
         match steps
             .get(at..at + 3)
-            .and_then(|three| Chain::find(schedule, &uses, three))
+            .and_then(|three| Chain::find(schedule, &uses, three, resident))
         {
             Some(chain) => {
-                chain.emit(schedule, vector);
+                chain.emit(schedule, machine);
                 at += 3;
             }
             None => {
@@ -55,7 +53,7 @@ struct Chain<'s> {
 }
 
 impl<'s> Chain<'s> {
-    fn find(schedule: &Schedule, uses: &[usize], steps: &'s [Step]) -> Option<Chain<'s>> {
+    fn find(schedule: &Schedule, uses: &[usize], steps: &'s [Step], resident: i64) -> Option<Chain<'s>> {
         let [one, two, three] = steps else { return None };
         let (KernelSpec::Gemm(first), KernelSpec::Loops(rows), KernelSpec::Gemm(second)) =
             (&one.spec, &two.spec, &three.spec)
@@ -97,8 +95,8 @@ impl<'s> Chain<'s> {
         let largest = between[0].1.max(between[1].1);
         let part = (1..=extent)
             .rev()
-            .find(|&p| extent % p == 0 && (p == 1 || p * largest <= MOST))?;
-        if part == extent || extent * largest <= 2 * MOST {
+            .find(|&p| extent % p == 0 && (p == 1 || p * largest <= resident))?;
+        if part == extent || extent * largest <= 2 * resident {
             return None;
         }
         Some(Chain {
@@ -114,7 +112,7 @@ impl<'s> Chain<'s> {
         })
     }
 
-    fn emit(&self, schedule: &mut Schedule, vector: VectorUnit) {
+    fn emit(&self, schedule: &mut Schedule, machine: &Machine) {
         let [one, two, three] = self.steps;
         for (buffer, bytes) in self.between {
             if let Some(home) = schedule.buffers.get_mut(buffer as usize) {
@@ -126,7 +124,7 @@ impl<'s> Chain<'s> {
         let product = |which: usize| {
             let mut gemm = self.products[which].clone();
             gemm.batch[self.batch[which]].extent = self.part;
-            gemm.tile = GemmTile::choose(gemm.batch_count(), [gemm.m, gemm.n, gemm.k], vector);
+            gemm.tile = GemmTile::choose(gemm.batch_count(), [gemm.m, gemm.n, gemm.k], machine);
             KernelSpec::Gemm(gemm)
         };
         let mut rows = self.rows.clone();

@@ -5,77 +5,71 @@
 
 use crate::kernel::{Conv, Gemm, KernelSpec};
 use crate::schedule::Schedule;
-
-/// How much sooner all tasks must be done for smaller ones to be taken.
-const GAIN: f64 = 0.95;
-/// What a task of a product costs besides its columns, in panels of B.
-const PRODUCT: f64 = 0.1;
-/// Tasks that each thread wants of a product, so that one that is slower than another for a while has less to do.
-const WANTED: i64 = 8;
-/// Rows of a product that a task has at least: those for which its part of B is worth the way into the core's cache.
-const FEWEST_ROWS: i64 = 96;
-/// What a task of a direct convolution costs besides its rows, in rows: it reads the weights of its channels again.
-const ROWS: f64 = 0.25;
+use crate::target::Machine;
 
 /// Divides the products and convolutions of `schedule` for `threads` threads.
-pub(crate) fn spread(schedule: &mut Schedule, threads: usize) {
+pub(crate) fn spread(schedule: &mut Schedule, threads: usize, machine: &Machine) {
     let threads = i64::try_from(threads).unwrap_or(i64::MAX);
     if threads < 2 {
         return;
     }
     for step in &mut schedule.steps {
         match &mut step.spec {
-            KernelSpec::Gemm(gemm) => product(gemm, threads),
-            KernelSpec::Conv(conv) if conv.winograd.is_some() => winograd(conv, threads),
-            KernelSpec::Conv(conv) => direct(conv, threads),
+            KernelSpec::Gemm(gemm) => product(gemm, threads, machine),
+            KernelSpec::Conv(conv) if conv.winograd.is_some() => winograd(conv, threads, machine),
+            KernelSpec::Conv(conv) => direct(conv, threads, machine),
             _ => {}
         }
     }
 }
 
-fn product(gemm: &mut Gemm, threads: i64) {
+fn product(gemm: &mut Gemm, threads: i64, machine: &Machine) {
+    let parameters = &machine.partition;
     let panel = gemm.tile_columns();
     let with = |panels: i64| {
         let mut other = gemm.clone();
         other.tile.n_task = panels * panel;
         other
     };
-    let panels = size(gemm.tile.n_task / panel, PRODUCT, threads, |n| with(n).tasks());
+    let own = parameters.gemm_task_panels;
+    let panels = size(gemm.tile.n_task / panel, own, threads, machine, |n| with(n).tasks());
     *gemm = with(panels);
     let tasks = gemm.tasks().max(1);
     // Tasks of the same columns follow each other, so that a thread that has some of them brings their part of B only once.
     let tile = &mut gemm.tile;
-    let parts = (WANTED * threads / tasks).min(tile.m_task / FEWEST_ROWS).max(1);
+    let wanted = parameters.gemm_tasks_per_thread.saturating_mul(threads) / tasks;
+    let parts = wanted.min(tile.m_task / parameters.gemm_task_rows.max(1)).max(1);
     let tiles = tile.m_task / tile.rows;
     tile.m_task = tile.rows * ((tiles + parts - 1) / parts);
 }
 
-fn direct(conv: &mut Conv, threads: i64) {
+fn direct(conv: &mut Conv, threads: i64, machine: &Machine) {
     let with = |rows: i64| {
         let mut other = conv.clone();
         other.tile.rows = rows;
         other
     };
-    let rows = size(conv.tile.rows, ROWS, threads, |n| with(n).tasks());
+    let own = machine.partition.conv_task_rows;
+    let rows = size(conv.tile.rows, own, threads, machine, |n| with(n).tasks());
     *conv = with(rows);
 }
 
 /// Each part of the output channels transforms the input for itself.
-fn winograd(conv: &mut Conv, threads: i64) {
+fn winograd(conv: &mut Conv, threads: i64, machine: &Machine) {
     let Some(form) = conv.winograd else { return };
     let all = conv.winograd_channel_tiles();
     let with = |tiles: i64| Conv {
         channel_parts: (all + tiles - 1) / tiles,
         ..conv.clone()
     };
-    let input = form.input_share(&conv.shape, conv.block);
-    let tiles = size(all, input, threads, |n| with(n).tasks());
+    let input = form.input_share(&conv.shape, machine);
+    let tiles = size(all, input, threads, machine, |n| with(n).tasks());
     *conv = with(tiles);
 }
 
 /// How many units of work a task does for `threads` threads to be done the soonest: `most`, or fewer where that is clearly better. `tasks` says
 /// how many tasks there are of a size, each of which costs `own` units besides.
-fn size(most: i64, own: f64, threads: i64, tasks: impl Fn(i64) -> i64) -> i64 {
+fn size(most: i64, own: f64, threads: i64, machine: &Machine, tasks: impl Fn(i64) -> i64) -> i64 {
     let time = |size: i64| {
         let rounds = (tasks(size) + threads - 1) / threads;
         rounds as f64 * (size as f64 + own)
@@ -84,7 +78,7 @@ fn size(most: i64, own: f64, threads: i64, tasks: impl Fn(i64) -> i64) -> i64 {
     // The larger one of equals.
     let best = sizes.reduce(|best, next| if next.0 < best.0 { next } else { best });
     match best {
-        Some((least, size)) if least < GAIN * time(most) => size,
+        Some((least, size)) if least < machine.partition.worthwhile_ratio * time(most) => size,
         _ => most,
     }
 }
@@ -93,7 +87,7 @@ fn size(most: i64, own: f64, threads: i64, tasks: impl Fn(i64) -> i64) -> i64 {
 mod tests {
     use super::*;
     use crate::kernel::{ConvShape, Epilogue};
-    use crate::target::VectorUnit;
+    use crate::target::SAPPHIRE_RAPIDS;
 
     fn convolution(channels: i64, size: i64, kernel: i64) -> Conv {
         let shape = ConvShape {
@@ -108,7 +102,7 @@ mod tests {
             padding: [kernel / 2; 2],
             dilation: [1; 2],
         };
-        Conv::new(shape, false, Epilogue::none(), VectorUnit::AVX512)
+        Conv::new(shape, false, Epilogue::none(), &SAPPHIRE_RAPIDS)
     }
 
     fn rounds(tasks: i64, threads: i64) -> i64 {
@@ -120,7 +114,7 @@ mod tests {
         let mut conv = convolution(256, 14, 3);
         let groups = conv.tasks();
         assert!(conv.winograd.is_some() && groups < 8);
-        winograd(&mut conv, 8);
+        winograd(&mut conv, 8, &SAPPHIRE_RAPIDS);
         assert!(
             conv.channel_parts > 1 && conv.tasks() % 8 == 0,
             "{} tasks",
@@ -130,17 +124,17 @@ mod tests {
 
     #[test]
     fn what_is_even_stays() {
-        let linear = || Gemm::linear(128, 768, 3072, Epilogue::none(), VectorUnit::AVX512);
+        let linear = || Gemm::linear(128, 768, 3072, Epilogue::none(), &SAPPHIRE_RAPIDS);
         let (mut gemm, own) = (linear(), linear());
-        product(&mut gemm, own.tasks());
+        product(&mut gemm, own.tasks(), &SAPPHIRE_RAPIDS);
         assert_eq!(gemm, own);
     }
 
     #[test]
     fn many_rows_are_divided_where_there_are_few_columns() {
-        let mut gemm = Gemm::linear(197, 384, 1536, Epilogue::none(), VectorUnit::AVX512);
+        let mut gemm = Gemm::linear(197, 384, 1536, Epilogue::none(), &SAPPHIRE_RAPIDS);
         let before = gemm.tasks();
-        product(&mut gemm, 2);
+        product(&mut gemm, 2, &SAPPHIRE_RAPIDS);
         assert_eq!(gemm.tasks(), 2 * before, "{:?}", gemm.tile);
         assert!(gemm.tile.m_task % gemm.tile.rows == 0 && gemm.last_rows() > gemm.tile.m_task / 2);
     }
@@ -148,8 +142,8 @@ mod tests {
     #[test]
     fn no_thread_waits_long() {
         for threads in [2, 3, 4, 6, 8, 16] {
-            let mut gemm = Gemm::linear(197, 384, 1536, Epilogue::none(), VectorUnit::AVX512);
-            product(&mut gemm, threads);
+            let mut gemm = Gemm::linear(197, 384, 1536, Epilogue::none(), &SAPPHIRE_RAPIDS);
+            product(&mut gemm, threads, &SAPPHIRE_RAPIDS);
             let panels = 384 / gemm.tile_columns();
             let most = (rounds(panels, threads) + 1) * gemm.tile_columns() * 197;
             let tile = &gemm.tile;
@@ -157,7 +151,7 @@ mod tests {
             let mut conv = convolution(128, 28, 3);
             conv.winograd = None;
             let before = rounds(conv.tasks(), threads) * conv.tile.rows;
-            direct(&mut conv, threads);
+            direct(&mut conv, threads, &SAPPHIRE_RAPIDS);
             assert!(rounds(conv.tasks(), threads) * conv.tile.rows <= before);
         }
     }

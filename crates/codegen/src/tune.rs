@@ -65,7 +65,7 @@ impl Tuning {
         // What a file says counts only where it is a form that there is.
         if let Some(Choice::Conv(tile, winograd)) = self.choice(&spec, target, threads) {
             let chosen = |c: &Conv| c.tile == tile && c.winograd == winograd;
-            if let Some(found) = conv.alternatives(target.vector).into_iter().find(chosen) {
+            if let Some(found) = conv.alternatives(target.machine).into_iter().find(chosen) {
                 *conv = found;
             }
         }
@@ -76,7 +76,7 @@ impl Tuning {
         let spec = KernelSpec::Gemm(gemm.clone());
         if let Some(Choice::Gemm(tile)) = self.choice(&spec, target, threads) {
             let chosen = |g: &Gemm| g.tile == tile;
-            if let Some(found) = gemm.alternatives(target.vector).into_iter().find(chosen) {
+            if let Some(found) = gemm.alternatives(target.machine).into_iter().find(chosen) {
                 *gemm = found;
             }
         }
@@ -94,7 +94,7 @@ fn question(spec: &KernelSpec, target: &Target, threads: usize) -> Option<(Kerne
     let bare = match spec {
         KernelSpec::Conv(c) => {
             let plain = c.input_shape().is_none();
-            let own = Conv::on_lattice(c.shape, c.lattice, plain, Epilogue::none(), target.vector);
+            let own = Conv::on_lattice(c.shape, c.lattice, plain, Epilogue::none(), target.machine);
             KernelSpec::Conv(Conv {
                 input: c.input,
                 output_batch_stride: c.output_batch_stride,
@@ -102,13 +102,13 @@ fn question(spec: &KernelSpec, target: &Target, threads: usize) -> Option<(Kerne
             })
         }
         KernelSpec::Gemm(g) => KernelSpec::Gemm(Gemm {
-            tile: GemmTile::choose(g.batch_count(), [g.m, g.n, g.k], target.vector),
+            tile: GemmTile::choose(g.batch_count(), [g.m, g.n, g.k], target.machine),
             epilogue: Epilogue::none(),
             ..g.clone()
         }),
         _ => return None,
     };
-    let key = format!("{} {threads} {bare:?}", target.cpu);
+    let key = format!("{} {} {threads} {bare:?}", target.cpu, target.machine.name);
     Some((bare, key))
 }
 
@@ -116,6 +116,7 @@ fn question(spec: &KernelSpec, target: &Target, threads: usize) -> Option<(Kerne
 mod tests {
     use super::*;
     use crate::kernel::ConvShape;
+    use crate::target::{AVX512, ZEN5};
 
     fn target() -> Target {
         Target::new("x86-64-v3", "")
@@ -134,7 +135,7 @@ mod tests {
             padding: [1, 1],
             dilation: [1, 1],
         };
-        Conv::new(shape, false, Epilogue::none(), target().vector)
+        Conv::new(shape, false, Epilogue::none(), target().machine)
     }
 
     fn tuning(spec: KernelSpec, choice: Choice) -> Tuning {
@@ -148,7 +149,7 @@ mod tests {
     fn a_kernel_takes_the_form_that_was_chosen_for_it() {
         let analytical = conv();
         let other = analytical
-            .alternatives(target().vector)
+            .alternatives(target().machine)
             .pop()
             .expect("there are others");
         let chosen = tuning(KernelSpec::Conv(conv()), Choice::Conv(other.tile, other.winograd));
@@ -163,13 +164,24 @@ mod tests {
         let names = [&analytical, &other].map(|c| question(&KernelSpec::Conv(c.clone()), &target(), 2).map(|q| q.1));
         assert_eq!(names[0], names[1]);
 
-        let gemm = || Gemm::linear(40, 200, 300, Epilogue::none(), target().vector);
-        let other = gemm().alternatives(target().vector).pop().expect("there are others");
+        let gemm = || Gemm::linear(40, 200, 300, Epilogue::none(), target().machine);
+        let other = gemm().alternatives(target().machine).pop().expect("there are others");
         let chosen = tuning(KernelSpec::Gemm(gemm()), Choice::Gemm(other.tile));
         let mut tuned = gemm();
         chosen.gemm(&mut tuned, &target(), 2);
         assert_eq!(tuned, other);
         assert_ne!(tuned, gemm());
+    }
+
+    #[test]
+    fn measurements_on_another_machine_do_not_count() {
+        let of = |machine| Target {
+            machine,
+            ..Target::new("x86-64-v4", "")
+        };
+        let gemm = |target: &Target| KernelSpec::Gemm(Gemm::linear(40, 20, 30, Epilogue::none(), target.machine));
+        let keys = [of(&AVX512), of(&ZEN5)].map(|target| question(&gemm(&target), &target, 2).map(|q| q.1));
+        assert_ne!(keys[0], keys[1]);
     }
 
     #[test]

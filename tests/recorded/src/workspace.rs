@@ -97,7 +97,9 @@ pub fn files(folder: &str) -> Vec<PathBuf> {
             let name = entry.file_name();
             let kind = entry.file_type().expect("a readable file type");
             if kind.is_dir() {
-                if name != "target" && name != ".git" && name != "__pycache__" {
+                // A folder of this name among sources is a module.
+                let is_output = name == "target" && !folder.ends_with("src");
+                if !is_output && name != ".git" && name != "__pycache__" {
                     folders.push(entry.path());
                 }
             } else if kind.is_file() && name != ".git" {

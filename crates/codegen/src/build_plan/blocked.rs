@@ -65,7 +65,7 @@ impl Builder<'_> {
         };
         if c.shape.is_depthwise() {
             let (shape, input) = self.blocked(c.input, input_images);
-            let mut spec = Depthwise::new(c.shape, Epilogue::none(), self.lanes());
+            let mut spec = Depthwise::new(c.shape, Epilogue::none(), self.target.machine);
             spec.input_batch_stride = shape.batch_stride;
             spec.output_batch_stride = output.batch_stride;
             let (packing, class) = (spec.clone(), c.clone());
@@ -80,7 +80,7 @@ impl Builder<'_> {
             image: [output.height, output.width],
             step: *step,
         };
-        let mut spec = Conv::on_lattice(c.shape, lattice, plain, Epilogue::none(), self.target.vector);
+        let mut spec = Conv::on_lattice(c.shape, lattice, plain, Epilogue::none(), self.target.machine);
         let input = if plain {
             self.plain(c.input)
         } else {
@@ -229,7 +229,7 @@ impl Builder<'_> {
             )
         };
         buffers.push(output);
-        let spec = single(stage, vec![DType::Float; buffers.len()], lanes);
+        let spec = single(stage, vec![DType::Float; buffers.len()], self.target.machine);
         self.step(KernelSpec::Loops(spec), buffers);
     }
 

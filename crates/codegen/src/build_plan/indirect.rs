@@ -55,7 +55,7 @@ impl Builder<'_> {
         let stage = Stage::pointwise(sizes.clone(), inputs, body, output);
         arguments.push(g.output.dtype);
         buffers.push(self.plain_result(id));
-        let spec = single(stage, arguments, self.lanes());
+        let spec = single(stage, arguments, self.target.machine);
         self.step(KernelSpec::Loops(spec), buffers);
     }
 

@@ -77,7 +77,7 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     fn lanes(&self) -> i64 {
-        self.target.vector.lanes
+        self.target.vector().lanes
     }
 
     /// The tensor whose memory `id` is.
@@ -149,7 +149,7 @@ impl Builder<'_> {
 
     /// Any nests that share their first `outer` loops, over plain tensors.
     fn loops(&mut self, id: TensorId, members: &[TensorId], outer: usize) {
-        let (spec, tensors) = nest::kernel(self.graph, members, outer, self.lanes());
+        let (spec, tensors) = nest::kernel(self.graph, members, outer, self.target.machine);
         let mut buffers: Vec<Slice> = Vec::with_capacity(tensors.len() + 1);
         for (tensor, first) in tensors {
             let bytes = self.graph.shape(tensor).dtype.size() as u64;

@@ -2,15 +2,11 @@
 
 use super::kept;
 use crate::kernel::{Guard, Local, Loops, Place, Read, Stage, Write};
+use crate::target::{LoopParameters, Machine};
 use frazil_runtime::expr::{Expr, ExprOp, Number};
 use frazil_runtime::structured::{Access, Affine, Dims, OutOfBounds, Structured, TensorId};
 use frazil_tensor_ir::affine::{linear, stays_within};
 use frazil_tensor_ir::graph::{TensorGraph, accesses};
-
-/// Scalar iterations below which work is not split into tasks.
-const SMALL: i64 = 1 << 15;
-/// Scalar iterations of a task.
-const TASK: i64 = 1 << 13;
 
 /// The kernel that computes the nests `members`, the last of them the result, which share their first `outer` loops. The others
 /// are kept in scratch memory, a row at a time. Also the tensors that it reads, and from which element on: its arguments but the last,
@@ -19,7 +15,7 @@ pub(super) fn kernel(
     graph: &TensorGraph,
     members: &[TensorId],
     outer: usize,
-    lanes: i64,
+    machine: &Machine,
 ) -> (Loops, Vec<(TensorId, u64)>) {
     let nests: Vec<&Structured> = members.iter().filter_map(|&m| graph.as_nest(m)).collect();
     let inner = &members[..members.len().saturating_sub(1)];
@@ -41,7 +37,7 @@ pub(super) fn kernel(
         arguments: tensors.iter().map(|&t| graph.shape(t).dtype).collect(),
         locals: Vec::new(),
         stages: Vec::new(),
-        lanes,
+        lanes: machine.vector.lanes,
     };
     for (&member, s) in members.iter().zip(&nests) {
         let (rank, parallel) = (s.domain.len(), s.parallel_rank());
@@ -88,7 +84,7 @@ pub(super) fn kernel(
     kept::keep_rows(&mut loops);
     // A nest by itself has no loops to share.
     if let ([stage], 0) = (loops.stages.as_mut_slice(), outer) {
-        loops.outer = choose_tasks(stage);
+        loops.outer = choose_tasks(stage, &machine.loops);
     }
     let starts: Vec<u64> = (0..tensors.len()).map(|i| take_start(&mut loops.stages, i)).collect();
     (loops, tensors.into_iter().zip(starts).collect())
@@ -111,14 +107,14 @@ fn take_start(stages: &mut [Stage], argument: usize) -> u64 {
 }
 
 /// A kernel of one stage whose parallel loops are all in `inner`: joins loops and chooses tasks.
-pub(super) fn single(mut stage: Stage, arguments: Vec<frazil_ir::DType>, lanes: i64) -> Loops {
+pub(super) fn single(mut stage: Stage, arguments: Vec<frazil_ir::DType>, machine: &Machine) -> Loops {
     join_loops(&mut stage, 0);
     Loops {
-        outer: choose_tasks(&mut stage),
+        outer: choose_tasks(&mut stage, &machine.loops),
         arguments,
         locals: Vec::new(),
         stages: vec![stage],
-        lanes,
+        lanes: machine.vector.lanes,
     }
 }
 
@@ -204,23 +200,24 @@ fn join_loops(stage: &mut Stage, outer: usize) {
 }
 
 /// Moves leading loops out of the stage to be the kernel's tasks; the last one moved is split where tasks would become small.
-fn choose_tasks(stage: &mut Stage) -> Dims {
+fn choose_tasks(stage: &mut Stage, parameters: &LoopParameters) -> Dims {
+    let task = parameters.task;
     let reduction: i64 = stage.reduction.iter().product();
     let work = |inner: &[i64]| inner.iter().product::<i64>().saturating_mul(reduction.max(1));
     let mut outer = Dims::new();
-    if work(&stage.inner) <= SMALL {
+    if work(&stage.inner) <= parameters.small {
         return outer;
     }
     while let [first, rest @ ..] = stage.inner.as_slice()
-        && work(&stage.inner) > TASK
+        && work(&stage.inner) > task
     {
         let (first, below) = (*first, work(rest));
-        if !rest.is_empty() && below >= TASK / 2 {
+        if !rest.is_empty() && below >= task / 2 {
             outer.push(first);
             stage.inner.remove(0);
             continue;
         }
-        if let Some(chunk) = divisor(first, (TASK / below.max(1)).max(1)) {
+        if let Some(chunk) = divisor(first, (task / below.max(1)).max(1)) {
             let at = outer.len();
             for m in affines(stage) {
                 let c = m.coefficients[at];
@@ -246,6 +243,7 @@ fn divisor(n: i64, most: i64) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::target::SAPPHIRE_RAPIDS;
     use frazil_ir::DType;
 
     fn affine(coefficients: &[i64]) -> Affine {
@@ -305,9 +303,10 @@ mod tests {
     #[test]
     fn long_loops_are_split() {
         let mut s = copy(&[1 << 20], &[1], &[1]);
-        let outer = choose_tasks(&mut s);
+        let parameters = &SAPPHIRE_RAPIDS.loops;
+        let outer = choose_tasks(&mut s, parameters);
         assert_eq!(outer.as_slice(), [128]);
-        assert_eq!(s.inner.as_slice(), [TASK]);
-        assert_eq!(s.inputs[0].index, affine(&[TASK, 1]));
+        assert_eq!(s.inner.as_slice(), [parameters.task]);
+        assert_eq!(s.inputs[0].index, affine(&[parameters.task, 1]));
     }
 }

@@ -36,7 +36,7 @@ impl Builder<'_> {
             tile: GemmTile::choose(
                 g.batch.iter().map(|b| b.extent).product(),
                 [g.m, g.n, g.k],
-                self.target.vector,
+                self.target.machine,
             ),
             epilogue: Epilogue::none(),
         };
@@ -142,7 +142,7 @@ impl Builder<'_> {
             index: m.to,
         };
         let stage = Stage::pointwise(m.domain, vec![input], Expr::identity(shape.dtype), output);
-        let spec = single(stage, vec![shape.dtype; 2], self.lanes());
+        let spec = single(stage, vec![shape.dtype; 2], self.target.machine);
         self.step(KernelSpec::Loops(spec), vec![from, to]);
     }
 }

@@ -14,10 +14,6 @@ use crate::kernel::{ActivationLayout, Conv, EpilogueOperand, Grouping};
 use std::ops::Range;
 use units::{channel_loop, unit};
 
-/// Input channels that one iteration of the innermost loop does. More gains nothing and makes LLVM spill.
-const UNROLL: i64 = 4;
-/// Weights that are not worth fetching before they are needed.
-const FEW_WEIGHTS: i64 = 1 << 16;
 /// Tiles at the border that are emitted separately; with more, one tile with checks serves them all.
 const MAX_BORDER_TILES: usize = 6;
 
@@ -355,9 +351,11 @@ fn next_group<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, at: &At<'c
     let group = unit * conv.tile.channel_blocks.min(g.units);
     let columns = conv.tile.columns.min(g.output[1]).max(1);
     let across = div_ceil(g.output[1], columns);
-    let parts = prefetch_parts(conv.tile.rows * across, UNROLL * g.width / 16);
+    let machine = e.target.machine;
+    let lines = machine.conv.unroll * g.width / machine.caches.line_elements();
+    let parts = prefetch_parts(machine, conv.tile.rows * across, lines);
     // Few weights stay in a cache by themselves.
-    if parts < 2 || unit * g.units * conv.channel_tiles() < FEW_WEIGHTS {
+    if parts < 2 || unit * g.units * conv.channel_tiles() < machine.conv.few_weights {
         return None;
     }
     let row = e.sub(at.y, task.first_row);

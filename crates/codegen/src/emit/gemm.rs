@@ -4,28 +4,18 @@ use super::builder::{Emitter, Int, Val};
 use super::epilogue::{self, Position};
 use super::{Kernel, prefetch_parts};
 use crate::kernel::{Epilogue, Gemm, GemmB};
+use crate::target::GemmParameters;
 
-/// Steps of k that one iteration of the inner loop does.
-const UNROLL: i64 = 4;
-/// Elements of a packed panel that are prefetched ahead: far enough for weights that come from memory.
-const PREFETCH: i64 = 2048;
-
-/// Rows for two lanes of a vector up to which the arithmetic on a weight takes no longer than its way from memory.
-const STREAMED_ROWS: i64 = 7;
-/// Rows of a product whose time is that of reading the weights.
-const FEW_ROWS: i64 = 4;
-/// Bytes of weights that a core's cache is likely to have kept since the last call.
-const CACHED: i64 = 4 << 20;
-
-/// Whether the panels of B are fetched ahead. Where each weight is used once or twice, and the processor's own prefetcher has them there in time,
-/// the instructions for it take longer than the arithmetic.
-fn wants_prefetch(gemm: &Gemm) -> bool {
-    gemm.b == GemmB::Packed && (gemm.m > FEW_ROWS || !is_cached(gemm))
+/// Returns true when the panels of B are prefetched. Where each weight is used once or twice, and the processor's own prefetcher loads it in
+/// time, the instructions for prefetching take longer than the arithmetic.
+fn wants_prefetch(gemm: &Gemm, parameters: &GemmParameters) -> bool {
+    let read_bound = gemm.m <= parameters.read_bound_rows && is_cached(gemm, parameters);
+    gemm.b == GemmB::Packed && parameters.prefetch > 0 && !read_bound
 }
 
-/// Whether the weights are as few as the cache is likely to have kept.
-fn is_cached(gemm: &Gemm) -> bool {
-    4 * gemm.k * gemm.n <= CACHED
+/// Returns true when the caches are expected to have kept the weights since the last call.
+fn is_cached(gemm: &Gemm, parameters: &GemmParameters) -> bool {
+    4 * gemm.k * gemm.n <= parameters.cached_bytes
 }
 
 /// Where the operands of the current task begin.
@@ -43,7 +33,8 @@ struct Task<'c> {
 /// Emits all tasks of `gemm`.
 pub fn emit(kernel: &mut Kernel<'_>, gemm: &Gemm) {
     // A panel of B that is packed while running; see `packs_panels`.
-    let panel = packs_panels(gemm).then(|| kernel.e.stack(gemm.tile.k_block * gemm.tile_columns() * 4));
+    let panel = packs_panels(gemm, &kernel.e.target.machine.gemm)
+        .then(|| kernel.e.stack(gemm.tile.k_block * gemm.tile_columns() * 4));
     kernel.for_each_task(|e, buffers, task| {
         let (m_tasks, n_tasks) = (div_ceil(gemm.m, gemm.tile.m_task), div_ceil(gemm.n, gemm.tile.n_task));
         // Tasks of one column block follow each other, so that a thread keeps its part of B.
@@ -57,10 +48,13 @@ pub fn emit(kernel: &mut Kernel<'_>, gemm: &Gemm) {
 }
 
 /// True when B is strided and reading it in place would be slow: columns apart, or long rows.
-fn packs_panels(gemm: &Gemm) -> bool {
+fn packs_panels(gemm: &Gemm, parameters: &GemmParameters) -> bool {
     match gemm.b {
         GemmB::Packed => false,
-        GemmB::Strided { n_stride, k_stride } => n_stride != 1 || (k_stride > 256 && gemm.m >= 2 * gemm.tile.rows),
+        GemmB::Strided { n_stride, k_stride } => {
+            let far = k_stride > parameters.row_stride_in_place;
+            n_stride != 1 || (far && gemm.m >= 2 * gemm.tile.rows)
+        }
     }
 }
 
@@ -154,7 +148,7 @@ fn product<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>) {
         };
         tile(e, gemm, task, tile_at);
     };
-    if in_order_of_weights(gemm) {
+    if in_order_of_weights(gemm, &e.target.machine.gemm) {
         e.for_each(0, task.columns, nr, |e, column| {
             for_k_blocks(e, gemm, |e, k0, length| {
                 for_row_tiles(e, gemm, task, |e, row, rows| at(e, (row, rows), column, (k0, length)));
@@ -173,8 +167,8 @@ fn product<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>) {
 
 /// Whether the packed weights are read from their first to their last element: where there are few rows they come from memory while the tiles
 /// compute, and in this order what a tile fetches ahead is what is read next.
-fn in_order_of_weights(gemm: &Gemm) -> bool {
-    gemm.streams_weights() && 2 * gemm.m <= STREAMED_ROWS * gemm.lanes
+fn in_order_of_weights(gemm: &Gemm, parameters: &GemmParameters) -> bool {
+    gemm.streams_weights() && 2 * gemm.m <= parameters.streamed_rows * gemm.lanes
 }
 
 /// B copied panel by panel into `panel`: k block → columns → copy → rows.
@@ -361,28 +355,30 @@ fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>, t: Tile<'c>) {
             }
         }
     };
-    let full = t.length / UNROLL * UNROLL;
-    let prefetch = wants_prefetch(gemm);
+    let parameters = &e.target.machine.gemm;
+    let (unroll, line_elements) = (parameters.unroll.max(1), e.target.machine.caches.line_elements());
+    let full = t.length / unroll * unroll;
+    let prefetch = wants_prefetch(gemm, parameters);
     let far = next_block(e, gemm, &t);
-    let mut acc = e.for_loop(0, full, UNROLL, &accumulators, |e, k, acc| {
+    let mut acc = e.for_loop(0, full, unroll, &accumulators, |e, k, acc| {
         let (ka, kb) = (e.mul(k, gemm.a_col_stride), e.mul(k, t.b_row));
         let (a, b) = (e.f32_offset(a, ka), e.f32_offset(t.b, kb));
         if prefetch {
-            for line in 0..UNROLL * vectors * lanes / 16 {
-                let address = e.f32_offset(b, PREFETCH + line * 16);
+            for line in 0..unroll * vectors * lanes / line_elements {
+                let address = e.f32_offset(b, parameters.prefetch + line * line_elements);
                 e.prefetch(address, 3);
             }
         }
         if let Some((far, parts)) = far {
             let offset = e.mul(k, t.b_row / parts);
             let far = e.f32_offset(far, offset);
-            for line in 0..div_ceil(UNROLL * t.b_row / 16, parts) {
-                let address = e.f32_offset(far, line * 16);
+            for line in 0..div_ceil(unroll * t.b_row / line_elements, parts) {
+                let address = e.f32_offset(far, line * line_elements);
                 e.prefetch(address, 2);
             }
         }
         let mut acc = acc.to_vec();
-        for k in 0..UNROLL {
+        for k in 0..unroll {
             step(e, a, b, k, &mut acc);
         }
         acc
@@ -398,16 +394,18 @@ fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>, t: Tile<'c>) {
 fn next_block<'c>(e: &mut Emitter<'c>, gemm: &Gemm, t: &Tile<'c>) -> Option<(Val<'c>, i64)> {
     let nr = gemm.tile_columns();
     let tiles = gemm.tile.row_tiles(gemm.last_rows());
-    let parts = prefetch_parts(tiles.full + tiles.shorter, UNROLL * nr / 16);
+    let (machine, parameters) = (e.target.machine, &e.target.machine.gemm);
+    let lines = parameters.unroll.max(1) * nr / machine.caches.line_elements();
+    let parts = prefetch_parts(machine, tiles.full + tiles.shorter, lines);
     // A single tile has the time for all of it only where it waits for memory.
-    let worth = parts > 1 || gemm.m > FEW_ROWS && !is_cached(gemm);
+    let worth = parts > 1 || gemm.m > parameters.read_bound_rows && !is_cached(gemm, parameters);
     if gemm.b != GemmB::Packed || !worth {
         return None;
     }
     let block = gemm.tile.k_block;
     let last_start = (gemm.k - 1).max(0) / block * block;
     // The panel's next rows; after the last ones the first of the panel that comes in its place.
-    let columns = if in_order_of_weights(gemm) {
+    let columns = if in_order_of_weights(gemm, parameters) {
         nr
     } else {
         gemm.tile.n_task

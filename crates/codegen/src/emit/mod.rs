@@ -18,6 +18,7 @@ mod winograd;
 
 use crate::compile::phase_name;
 use crate::kernel::{GemmB, KernelSpec};
+use crate::target::{Machine, Target};
 use builder::{Emitter, Int, Val};
 use melior::Context;
 use melior::ir::attribute::{StringAttribute, TypeAttribute};
@@ -26,9 +27,6 @@ use melior::ir::r#type::FunctionType;
 use melior::ir::{
     Block, BlockLike, BlockRef, Identifier, Location, Module, Region, RegionLike, Type, Value, ValueLike,
 };
-
-/// Bytes of a cache line.
-const LINE: i64 = 64;
 
 /// A kernel's spec that has no code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -76,10 +74,10 @@ fn image_task<'c>(
     [images, tiles, row_blocks]: [i64; 3],
     rows_first: bool,
 ) -> [Int<'c>; 3] {
-    const PARTS: i64 = 4;
+    let most = e.target.machine.partition.image_parts;
     let divides = |parts: &i64| row_blocks % parts == 0;
     let parts = match rows_first {
-        true => (2..=PARTS).rev().find(divides).unwrap_or(row_blocks),
+        true => (2..=most).rev().find(divides).unwrap_or(row_blocks),
         false => 1,
     };
     let each = row_blocks / parts;
@@ -88,21 +86,32 @@ fn image_task<'c>(
     [at[0], at[2], row_block]
 }
 
-/// Of how many parts the weights are that come next, when each of `passes` passes over the present ones fetches a part of them, and one
-/// step of a pass can fetch at most `lines` lines: a power of two. 1 when that is not worth it.
-fn prefetch_parts(passes: i64, lines: i64) -> i64 {
-    let most = passes.min(lines).clamp(1, 8);
+/// The number of parts into which the next weights are split for prefetching: a power of two, 1 when prefetching is not worthwhile. Each of the
+/// `passes` passes over the current weights prefetches one part; one step of a pass prefetches at most `lines` cache lines.
+fn prefetch_parts(machine: &Machine, passes: i64, lines: i64) -> i64 {
+    let most = passes.min(lines).min(machine.partition.prefetch_parts).max(1);
     1 << most.ilog2()
 }
 
-/// Emits `spec` as a module whose functions are called `name` and, for further phases, [`phase_name`].
-pub fn emit_kernel<'c>(context: &'c Context, name: &str, spec: &KernelSpec) -> Result<Module<'c>, EmitError> {
+/// Emits `spec` for `target` as a module whose functions are called `name` and, for further phases, [`phase_name`].
+pub fn emit_kernel<'c>(
+    context: &'c Context,
+    name: &str,
+    spec: &KernelSpec,
+    target: &'c Target,
+) -> Result<Module<'c>, EmitError> {
     check(name, spec)?;
     let location = Location::unknown(context);
     let module = Module::new(location);
     let mut externals = std::collections::BTreeMap::new();
     for phase in 0..spec.phases().len() {
-        emit_phase(context, &module, &phase_name(name, phase), spec, &mut externals);
+        emit_phase(
+            (context, target),
+            &module,
+            &phase_name(name, phase),
+            spec,
+            &mut externals,
+        );
     }
     for (symbol, ty) in externals {
         let function = OperationBuilder::new("func.func", location)
@@ -126,7 +135,7 @@ pub fn emit_kernel<'c>(context: &'c Context, name: &str, spec: &KernelSpec) -> R
 }
 
 fn emit_phase<'c>(
-    context: &'c Context,
+    (context, target): (&'c Context, &'c Target),
     module: &Module<'c>,
     name: &str,
     spec: &KernelSpec,
@@ -149,7 +158,7 @@ fn emit_phase<'c>(
             [value(0), value(1), value(2)],
         )
     };
-    let mut e = Emitter::new(context, block, spec.lanes());
+    let mut e = Emitter::new(context, block, target);
     let buffers = (0..spec.buffer_count() as i64)
         .map(|i| {
             let address = e.offset(arguments[0], i, 8);

@@ -6,8 +6,6 @@ use super::epilogue::{self, Position};
 use super::window::Axis;
 use crate::kernel::{EpilogueOperand, Pool, PoolKind};
 
-/// Output columns of a tile.
-const COLUMNS: i64 = 8;
 /// Widest window whose taps are unrolled.
 const MAX_UNROLLED: i64 = 16;
 
@@ -69,10 +67,11 @@ fn row<'c>(e: &mut Emitter<'c>, spec: &Pool, task: &Task<'c>) {
     } else {
         0..0
     };
-    let full = interior.start + (interior.end - interior.start) / COLUMNS * COLUMNS;
+    let tile_columns = e.target.machine.window.pool_columns.max(1);
+    let full = interior.start + (interior.end - interior.start) / tile_columns * tile_columns;
     single_columns(e, spec, task, kh, 0..interior.start);
-    e.for_each(interior.start, full, COLUMNS, |e, x| {
-        tile(e, spec, task, kh, x, COLUMNS)
+    e.for_each(interior.start, full, tile_columns, |e, x| {
+        tile(e, spec, task, kh, x, tile_columns)
     });
     if full < interior.end {
         tile(e, spec, task, kh, Int::Const(full), interior.end - full);

@@ -9,11 +9,6 @@ use super::builder::{Emitter, Int, Val};
 use super::epilogue::{self, Position};
 use crate::kernel::{ActivationLayout, Conv, EpilogueOperand, Winograd, WinogradWeights};
 
-/// Input channels that one iteration of the innermost loop does.
-const UNROLL: i64 = 4;
-/// Elements of weights that are prefetched ahead: far enough for weights that come from memory.
-const PREFETCH: i64 = 2048;
-
 /// What all parts of the kernel need.
 struct Plan<'a, 'c> {
     conv: &'a Conv,
@@ -235,12 +230,17 @@ impl<'c> Plan<'_, 'c> {
         let weight = e.linear([(s.in_channels * width, position), (lanes * width, block)], 0);
         let weights = e.f32_offset(weights, weight);
         let weights = e.base(weights);
+        let (parameters, line_elements) = (&e.target.machine.winograd, e.target.machine.caches.line_elements());
+        let lines = |count: i64| match parameters.prefetch > 0 {
+            true => count * width / line_elements,
+            false => 0,
+        };
         let steps = |e: &mut Emitter<'c>, c: Int<'c>, count: i64, acc: &[Val<'c>]| {
             let from = e.f32_offset(from, c);
             let offset = e.mul(c, width);
             let weights = e.f32_offset(weights, offset);
-            for line in 0..count * width / 16 {
-                let address = e.f32_offset(weights, PREFETCH + line * 16);
+            for line in 0..lines(count) {
+                let address = e.f32_offset(weights, parameters.prefetch + line * line_elements);
                 e.prefetch(address, 3);
             }
             let mut acc = acc.to_vec();
@@ -262,8 +262,9 @@ impl<'c> Plan<'_, 'c> {
             }
             acc
         };
-        let full = channels / UNROLL * UNROLL;
-        let acc = e.for_loop(0, full, UNROLL, acc, |e, c, acc| steps(e, c, UNROLL, acc));
+        let unroll = parameters.unroll.max(1);
+        let full = channels / unroll * unroll;
+        let acc = e.for_loop(0, full, unroll, acc, |e, c, acc| steps(e, c, unroll, acc));
         if channels > full {
             steps(e, Int::Const(full), channels - full, &acc)
         } else {

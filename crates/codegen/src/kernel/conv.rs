@@ -4,15 +4,9 @@ use super::gemm::div_ceil;
 use super::groups::{Grouping, place_of_weight};
 use super::pack::in_stretches;
 use super::{BlockedShape, Epilogue, Winograd, WinogradWeights};
-use crate::target::VectorUnit;
+use crate::target::Machine;
 use frazil_tensor_ir::pattern::ConvShape;
 use serde::{Deserialize, Serialize};
-
-/// Tasks that keep a few threads evenly busy.
-const WANTED_TASKS: i64 = 16;
-
-/// Bytes of weights that stay in L1 beside the input that they meet.
-const L1_WEIGHTS: i64 = 40 << 10;
 
 /// How a convolution's input lies in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,14 +74,16 @@ pub struct Conv {
     pub winograd: Option<Winograd>,
     /// Parts that Winograd's tasks divide the output channels into, besides the tiles of the image. Each part transforms the input for itself.
     pub channel_parts: i64,
+    /// Most rows into which the pixels of a pointwise convolution are divided.
+    pub pointwise_rows: i64,
     /// Fused epilogue.
     pub epilogue: Epilogue,
 }
 
 impl Conv {
-    /// A convolution whose output, and input unless `plain_input`, is dense and blocked by `vector.lanes`.
-    pub fn new(shape: ConvShape, plain_input: bool, epilogue: Epilogue, vector: VectorUnit) -> Conv {
-        Conv::on_lattice(shape, Lattice::dense(shape.output), plain_input, epilogue, vector)
+    /// A convolution whose output, and input unless `plain_input`, is dense and blocked by the machine's lanes.
+    pub fn new(shape: ConvShape, plain_input: bool, epilogue: Epilogue, machine: &Machine) -> Conv {
+        Conv::on_lattice(shape, Lattice::dense(shape.output), plain_input, epilogue, machine)
     }
 
     /// As [`Conv::new`], with results at some places of a larger image.
@@ -96,9 +92,9 @@ impl Conv {
         lattice: Lattice,
         plain_input: bool,
         epilogue: Epilogue,
-        vector: VectorUnit,
+        machine: &Machine,
     ) -> Conv {
-        let block = vector.lanes;
+        let block = machine.vector.lanes;
         let input_shape = BlockedShape::dense(shape.batch, shape.in_channels, shape.input[0], shape.input[1], block);
         let input = match plain_input {
             true => ActivationLayout::Plain,
@@ -109,10 +105,10 @@ impl Conv {
         let [height, width] = lattice.image;
         let output = BlockedShape::dense(shape.batch, shape.out_channels, height, width, block);
         let flat = shape.is_pointwise() && lattice.is_dense();
-        let tile = ConvTile::choose(&shape, plain_input, flat, vector);
+        let tile = ConvTile::choose(&shape, plain_input, flat, machine);
         let winograd = match plain_input || !lattice.is_dense() {
             true => None,
-            false => Winograd::choose(&shape, vector),
+            false => Winograd::choose(&shape, machine),
         };
         Conv {
             shape,
@@ -123,16 +119,17 @@ impl Conv {
             tile,
             winograd,
             channel_parts: 1,
+            pointwise_rows: machine.conv.pointwise_rows,
             epilogue,
         }
     }
 
     /// Other ways to compute the same that may be faster, for a tuner to measure: the tiles that are estimated to be nearly as good, fewer and
     /// more rows a task, and the direct form in the place of Winograd's.
-    pub fn alternatives(&self, vector: VectorUnit) -> Vec<Conv> {
+    pub fn alternatives(&self, machine: &Machine) -> Vec<Conv> {
         let plain_input = self.input == ActivationLayout::Plain;
         let flat = self.has_joined_rows();
-        let mut tiles: Vec<_> = ConvTile::estimates(&self.shape, plain_input, flat, vector).collect();
+        let mut tiles: Vec<_> = ConvTile::estimates(&self.shape, plain_input, flat, machine).collect();
         tiles.sort_by(|a, b| a.0.total_cmp(&b.0));
         let nearly = tiles.first().map_or(0.0, |best| best.0 * 1.25);
         tiles.retain(|t| t.0 <= nearly);
@@ -155,7 +152,7 @@ impl Conv {
             }
         };
         for (_, columns, vectors) in tiles {
-            let tile = ConvTile::of(&self.shape, plain_input, flat, vector, columns, vectors);
+            let tile = ConvTile::of(&self.shape, plain_input, flat, machine, columns, vectors);
             propose(tile);
             for rows in [tile.rows / 2, tile.rows * 2] {
                 if rows >= 1 && rows <= self.rows_and_columns(self.shape.output)[0] {
@@ -217,7 +214,7 @@ impl Conv {
     /// rows end, so its rows are as long as its tiles like, and the last may be shorter.
     pub(crate) fn rows_and_columns(&self, [height, width]: [i64; 2]) -> [i64; 2] {
         match self.has_joined_rows() {
-            true => pointwise_rows(height * width, self.tile.columns),
+            true => pointwise_rows(height * width, self.tile.columns, self.pointwise_rows),
             false => [height, width],
         }
     }
@@ -300,10 +297,10 @@ impl Conv {
 
 impl ConvTile {
     /// The tile with the least estimated time for `shape`; `flat` when rows may be joined.
-    fn choose(shape: &ConvShape, plain_input: bool, flat: bool, vector: VectorUnit) -> ConvTile {
-        let best = ConvTile::estimates(shape, plain_input, flat, vector).min_by(|a, b| a.0.total_cmp(&b.0));
+    fn choose(shape: &ConvShape, plain_input: bool, flat: bool, machine: &Machine) -> ConvTile {
+        let best = ConvTile::estimates(shape, plain_input, flat, machine).min_by(|a, b| a.0.total_cmp(&b.0));
         let (_, columns, vectors) = best.unwrap_or((0.0, 1, 1));
-        ConvTile::of(shape, plain_input, flat, vector, columns, vectors)
+        ConvTile::of(shape, plain_input, flat, machine, columns, vectors)
     }
 
     /// Estimated times with each register tile: columns, and vectors of output channels.
@@ -311,8 +308,9 @@ impl ConvTile {
         shape: &ConvShape,
         plain_input: bool,
         flat: bool,
-        vector: VectorUnit,
+        machine: &Machine,
     ) -> impl Iterator<Item = (f64, i64, i64)> {
+        let (vector, ports, parameters) = (machine.vector, machine.ports, machine.conv);
         let block = vector.lanes;
         let out_blocks = div_ceil(shape.out_channels, block);
         let (groups, co) = (shape.groups, shape.out_channels / shape.groups.max(1));
@@ -325,64 +323,54 @@ impl ConvTile {
             out_blocks % vectors == 0 && (groups <= 1 || *vectors == 1 || co % (vectors * block) == 0)
         };
         (1..=4).filter(fits).flat_map(move |vectors| {
-            let grouping = ConvTile::grouping(shape, plain_input, vector, vectors);
+            let grouping = ConvTile::grouping(shape, plain_input, block, vectors);
             let most = grouping
                 .most_columns(vector.registers, vectors)
-                .min(28)
+                .min(parameters.tile_columns)
                 .min(width)
                 .max(1);
             // The weights of a step come from further away than the input where there are more of them or one block of channels fills L1, again
             // for each tile of columns.
-            let far = channel_bytes(taps, vectors * block) * block > L1_WEIGHTS;
+            let far = channel_bytes(taps, vectors * block) * block > parameters.l1_weight_bytes;
             let of_weights = match (mostly_weights(shape), far) {
-                (true, _) => 0.5,
-                (_, true) => 0.35,
-                _ => 0.15,
+                (true, _) => parameters.far_weight_cycles,
+                (_, true) => parameters.l2_weight_cycles,
+                _ => parameters.l1_weight_cycles,
             };
             (1..=most).map(move |columns| {
                 let time = |columns: i64| {
-                    let fma = (columns * vectors) as f64;
-                    let loads = (columns + vectors) as f64;
-                    // Two multiply-adds and two loads start in a cycle; a chain of one accumulator takes four cycles a step.
-                    (fma / 2.0).max(loads / 2.0).max(4.0) + 0.15 * columns as f64 + of_weights * vectors as f64
+                    let input = parameters.column_cycles * columns as f64;
+                    ports.tile_step(columns, vectors) + input + of_weights * vectors as f64
                 };
                 let (full, tail) = (width / columns, width % columns);
                 let mut cost = full as f64 * time(columns);
                 if tail > 0 {
-                    // Half a per cent against the code that a second tile costs.
-                    cost = (cost + time(tail)) * 1.005;
+                    cost = (cost + time(tail)) * parameters.second_tile;
                 }
                 (cost * (out_blocks / vectors) as f64, columns, vectors)
             })
         })
     }
 
-    fn grouping(shape: &ConvShape, plain_input: bool, vector: VectorUnit, vectors: i64) -> Grouping {
-        let input_block = if plain_input { shape.in_channels } else { vector.lanes };
-        Grouping::of(shape, vectors * vector.lanes, input_block, plain_input)
+    fn grouping(shape: &ConvShape, plain_input: bool, block: i64, vectors: i64) -> Grouping {
+        let input_block = if plain_input { shape.in_channels } else { block };
+        Grouping::of(shape, vectors * block, input_block, plain_input)
     }
 
     /// The tile of so many columns and vectors, with the rows that suit it.
-    fn of(
-        shape: &ConvShape,
-        plain_input: bool,
-        flat: bool,
-        vector: VectorUnit,
-        columns: i64,
-        vectors: i64,
-    ) -> ConvTile {
-        let block = vector.lanes;
+    fn of(shape: &ConvShape, plain_input: bool, flat: bool, machine: &Machine, columns: i64, vectors: i64) -> ConvTile {
+        let (block, parameters) = (machine.vector.lanes, &machine.conv);
         let out_blocks = div_ceil(shape.out_channels, block);
         let width = match flat {
             true => shape.output[0] * shape.output[1],
             false => shape.output[1],
         };
-        let grouping = ConvTile::grouping(shape, plain_input, vector, vectors);
+        let grouping = ConvTile::grouping(shape, plain_input, block, vectors);
         // Chains of more than about 4 · 16 · 9 multiply-adds lose accuracy against a pairwise sum.
         let taps = shape.kernel[0] * shape.kernel[1];
         let channels = grouping.channels() * taps;
         // Where rows have several tiles, the weights of a chain stay in L1 for all of them.
-        let in_l1 = L1_WEIGHTS / (channel_bytes(taps, vectors * block) * block).max(1);
+        let in_l1 = parameters.l1_weight_bytes / (channel_bytes(taps, vectors * block) * block).max(1);
         let channel_blocks = match grouping {
             Grouping::One { .. } if plain_input => 1,
             Grouping::One { .. } => (36 / taps.max(1)).min(in_l1).clamp(1, 16),
@@ -392,18 +380,22 @@ impl ConvTile {
         };
         let channel_blocks = channel_blocks.min(grouping.units().max(1));
         let [height, width] = match flat {
-            true => pointwise_rows(width, columns),
+            true => pointwise_rows(width, columns, parameters.pointwise_rows),
             false => shape.output,
         };
         // Partial sums of a task's rows should stay in L1, or not far from it where a chain between two of them is long.
         let row_bytes = width * vectors * block * 4;
-        let in_cache = if taps > 1 { 64 << 10 } else { 24 << 10 } / row_bytes.max(1);
+        let bytes = match taps > 1 {
+            true => parameters.long_partial_bytes,
+            false => parameters.partial_bytes,
+        };
+        let in_cache = bytes / row_bytes.max(1);
         // There should be enough tasks for a few threads; each block of rows reads all of its channels' weights again.
         let wanted = match mostly_weights(shape) || taps > 1 {
-            true => WANTED_TASKS / 2,
-            false => WANTED_TASKS,
+            true => parameters.heavy_tasks,
+            false => parameters.tasks,
         };
-        let for_threads = height * (out_blocks / vectors) * shape.batch / wanted;
+        let for_threads = height * (out_blocks / vectors) * shape.batch / wanted.max(1);
         let rows = in_cache.min(for_threads).clamp(1, height.max(1));
         ConvTile {
             columns,
@@ -425,11 +417,11 @@ fn mostly_weights(shape: &ConvShape) -> bool {
     weights > shape.batch * shape.in_channels * shape.input[0] * shape.input[1]
 }
 
-/// `pixels` as rows × columns, with as many rows as tasks may be wanted. Rows are whole tiles of `tile_columns`, but for the last one, which may
+/// `pixels` as rows × columns, with at most `most` rows. Rows are whole tiles of `tile_columns`, but for the last one, which may
 /// have fewer columns and end with a part of a tile.
-fn pointwise_rows(pixels: i64, tile_columns: i64) -> [i64; 2] {
+fn pointwise_rows(pixels: i64, tile_columns: i64, most: i64) -> [i64; 2] {
     let tiles = div_ceil(pixels, tile_columns.max(1)).max(1);
-    let of_row = div_ceil(tiles, 2 * WANTED_TASKS);
+    let of_row = div_ceil(tiles, most.max(1));
     match div_ceil(tiles, of_row) {
         1 => [1, pixels],
         rows => [rows, of_row * tile_columns],

@@ -2,6 +2,7 @@
 
 use super::gemm::div_ceil;
 use super::{BlockedShape, ConvShape, Epilogue};
+use crate::target::Machine;
 
 /// A depthwise convolution ([`ConvShape::is_depthwise`]), f32, blocked layout in and out.
 ///
@@ -25,17 +26,17 @@ pub struct Depthwise {
 }
 
 impl Depthwise {
-    /// A depthwise convolution of dense tensors in blocks of `block` channels.
-    pub fn new(shape: ConvShape, epilogue: Epilogue, block: i64) -> Depthwise {
+    /// A depthwise convolution of dense tensors, blocked by the machine's lanes.
+    pub fn new(shape: ConvShape, epilogue: Epilogue, machine: &Machine) -> Depthwise {
+        let (block, parameters) = (machine.vector.lanes, &machine.window);
         let dense = |[h, w]: [i64; 2]| BlockedShape::dense(shape.batch, shape.in_channels, h, w, block).batch_stride;
         Depthwise {
             shape,
             input_batch_stride: dense(shape.input),
             output_batch_stride: dense(shape.output),
             block,
-            columns: super::gemm::balanced(shape.output[1], if block >= 16 { 14 } else { 8 })
-                .min(shape.output[1].max(1)),
-            rows: shape.output[0].clamp(1, 14),
+            columns: super::gemm::balanced(shape.output[1], parameters.depthwise_columns).min(shape.output[1].max(1)),
+            rows: shape.output[0].min(parameters.depthwise_rows).max(1),
             epilogue,
         }
     }

@@ -2,7 +2,7 @@
 
 use super::Epilogue;
 use super::pack::in_stretches;
-use crate::target::VectorUnit;
+use crate::target::Machine;
 use serde::{Deserialize, Serialize};
 
 /// One batch loop of a matrix product: its extent, and what each operand advances by.
@@ -79,7 +79,7 @@ pub struct Gemm {
 
 impl Gemm {
     /// `x · Wᵀ` with `x` row-major [m, k] and weights packed from [n, k] or [k, n].
-    pub fn linear(m: i64, n: i64, k: i64, epilogue: Epilogue, vector: VectorUnit) -> Gemm {
+    pub fn linear(m: i64, n: i64, k: i64, epilogue: Epilogue, machine: &Machine) -> Gemm {
         Gemm {
             m,
             n,
@@ -89,19 +89,19 @@ impl Gemm {
             a_col_stride: 1,
             b: GemmB::Packed,
             c_row_stride: n,
-            lanes: vector.lanes,
-            tile: GemmTile::choose(1, [m, n, k], vector),
+            lanes: machine.vector.lanes,
+            tile: GemmTile::choose(1, [m, n, k], machine),
             epilogue,
         }
     }
 
     /// Other blockings that may be faster, for a tuner to measure.
-    pub fn alternatives(&self, vector: VectorUnit) -> Vec<Gemm> {
-        let sizes = [self.m, self.n, self.k];
+    pub fn alternatives(&self, machine: &Machine) -> Vec<Gemm> {
+        let (sizes, k_block) = ([self.m, self.n, self.k], machine.gemm.k_block);
         let mut found: Vec<Gemm> = Vec::new();
         for vectors in 1..=4 {
-            for chain in [384, 192, 768] {
-                let tile = GemmTile::with(self.batch_count(), sizes, vector, vectors, chain);
+            for chain in [k_block, k_block / 2, 2 * k_block] {
+                let tile = GemmTile::with(self.batch_count(), sizes, machine, vectors, chain);
                 let gemm = Gemm { tile, ..self.clone() };
                 if gemm != *self && !found.contains(&gemm) {
                     found.push(gemm);
@@ -169,42 +169,30 @@ impl Gemm {
     }
 }
 
-/// Bytes of A's block, which stays in L2 while a column block of B passes by.
-const A_BYTES: i64 = 320 << 10;
-/// Tasks that keep a few threads evenly busy.
-const WANTED_TASKS: i64 = 8;
-/// Columns of a task at most: its block of B stays in L2 while the rows pass by.
-const MAX_COLUMNS: i64 = 256;
-
 impl GemmTile {
     /// A blocking for `products` products of m × n × k: the one whose register tiles are estimated to take the least time.
-    pub fn choose(products: i64, sizes: [i64; 3], vector: VectorUnit) -> GemmTile {
-        let with = |vectors| GemmTile::with(products, sizes, vector, vectors, 384);
-        // Few rows need many columns to hide the latency of the multiply-adds; few registers leave no choice.
-        if sizes[0] <= 4 {
-            return with(4);
+    pub fn choose(products: i64, sizes: [i64; 3], machine: &Machine) -> GemmTile {
+        let parameters = &machine.gemm;
+        let with = |vectors| GemmTile::with(products, sizes, machine, vectors, parameters.k_block);
+        // Few rows need many columns to hide the latency of the multiply-adds.
+        if sizes[0] <= parameters.few_rows {
+            return with(parameters.few_rows_vectors);
         }
-        if !is_wide(vector) {
-            return with(2);
-        }
-        let time = |tile: &GemmTile| tile.time(sizes[0]) * div_ceil(sizes[1], tile.vectors * vector.lanes) as f64;
-        let [two, three, four] = [2, 3, 4].map(with);
-        [three, four]
-            .into_iter()
-            .fold(two, |best, next| match time(&next) < time(&best) {
-                true => next,
-                false => best,
-            })
+        let columns = |tile: &GemmTile| tile.vectors * machine.vector.lanes;
+        let time = |tile: &GemmTile| tile.time(sizes[0], machine) * div_ceil(sizes[1], columns(tile)) as f64;
+        let tiles = parameters.tile_vectors.iter().map(|&vectors| with(vectors));
+        let best = tiles.reduce(|best, next| match time(&next) < time(&best) {
+            true => next,
+            false => best,
+        });
+        best.unwrap_or_else(|| with(1))
     }
 
     /// Estimated cycles that a step of k takes for `m` rows of one tile's columns.
-    fn time(&self, m: i64) -> f64 {
-        // Two multiply-adds and two loads start in a cycle; a chain of one accumulator takes four cycles a step. Elements of A come from L1,
-        // and rows of them displace each other there; those of B come from L2. Where another core thread shares both, they decide.
-        let step = |rows: i64| {
-            let (fma, loads) = ((rows * self.vectors) as f64, (rows + self.vectors) as f64);
-            (fma / 2.0).max(loads / 2.0).max(4.0) + 0.4 * rows as f64 + 1.1 * self.vectors as f64
-        };
+    fn time(&self, m: i64, machine: &Machine) -> f64 {
+        let (row, vector) = (machine.gemm.row_cycles, machine.gemm.vector_cycles);
+        let step =
+            |rows: i64| machine.ports.tile_step(rows, self.vectors) + row * rows as f64 + vector * self.vectors as f64;
         let task = |rows: i64| {
             let t = self.row_tiles(rows);
             let rest = if t.rest > 0 { step(t.rest) } else { 0.0 };
@@ -215,21 +203,22 @@ impl GemmTile {
     }
 
     /// The blocking with register tiles of at most so many vectors of columns, and chains of at most so many multiply-adds.
-    fn with(products: i64, [m, n, k]: [i64; 3], vector: VectorUnit, vectors: i64, chain: i64) -> GemmTile {
+    fn with(products: i64, [m, n, k]: [i64; 3], machine: &Machine, vectors: i64, chain: i64) -> GemmTile {
+        let (vector, parameters) = (machine.vector, &machine.gemm);
         // Accumulators, one vector a column of B, and one broadcast must fit the registers.
         let vectors = vectors.min(div_ceil(n, vector.lanes)).max(1);
         let most = (vector.registers - vectors - 1) / vectors;
-        let most = most.min(if is_wide(vector) { 14 } else { 6 }).max(1);
-        let k_block = k.clamp(1, chain);
+        let most = most.min(parameters.tile_rows).max(1);
+        let k_block = k.clamp(1, chain.max(1));
         let m = m.max(1);
-        let m_tasks = div_ceil(m, (A_BYTES / (4 * k_block)).max(most));
+        let m_tasks = div_ceil(m, (parameters.a_block_bytes / (4 * k_block)).max(most));
         // Tiles of a task, then their rows: tiles of this height and of one row less cover the last task; see `row_tiles`.
         let tiles = div_ceil(div_ceil(m, m_tasks), most);
         let rows = div_ceil(m, m_tasks * tiles);
         let nr = vectors * vector.lanes;
         let panels = div_ceil(n, nr).max(1);
-        let fewest = div_ceil(panels, MAX_COLUMNS / nr);
-        let n_tasks = div_ceil(WANTED_TASKS, products.max(1) * m_tasks).max(fewest);
+        let fewest = div_ceil(panels, (parameters.task_columns / nr).max(1));
+        let n_tasks = div_ceil(parameters.tasks, products.max(1) * m_tasks).max(fewest);
         // A multiple of four divides well among a few threads.
         let n_tasks = if n_tasks > 1 { div_ceil(n_tasks, 4) * 4 } else { 1 };
         GemmTile {
@@ -261,11 +250,6 @@ impl GemmTile {
     }
 }
 
-/// Whether there are registers for tiles of several shapes.
-fn is_wide(vector: VectorUnit) -> bool {
-    vector.registers >= 32
-}
-
 /// See [`GemmTile::row_tiles`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowTiles {
@@ -293,23 +277,24 @@ pub(super) fn div_ceil(a: i64, b: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::target::{AVX2, SAPPHIRE_RAPIDS, ZEN4};
 
     #[test]
     fn tiles_do_not_exceed_the_columns_by_much() {
         for (n, vectors) in [(768, 3), (1152, 3), (256, 2), (64, 2), (32, 2), (16, 1)] {
-            let tile = GemmTile::choose(1, [128, n, 768], VectorUnit::AVX512);
+            let tile = GemmTile::choose(1, [128, n, 768], &SAPPHIRE_RAPIDS);
             assert_eq!(tile.vectors, vectors, "{n} columns: {tile:?}");
         }
     }
 
     #[test]
     fn tiles_cover_all_rows() {
-        for vector in [VectorUnit::AVX512, VectorUnit::AVX2] {
+        for machine in [&SAPPHIRE_RAPIDS, &ZEN4, &AVX2] {
             for m in (1..600).chain([1000, 1024, 4096]) {
-                let tile = GemmTile::choose(1, [m, 768, 768], vector);
+                let tile = GemmTile::choose(1, [m, 768, 768], machine);
                 let gemm = Gemm {
                     tile,
-                    ..Gemm::linear(m, 768, 768, Epilogue::none(), vector)
+                    ..Gemm::linear(m, 768, 768, Epilogue::none(), machine)
                 };
                 let last = gemm.last_rows();
                 assert!(
@@ -317,7 +302,10 @@ mod tests {
                     "{m}: {tile:?}"
                 );
                 let registers = tile.vectors * (tile.rows + 1) + 1;
-                assert!(registers <= vector.registers, "{m}: {registers} registers, {tile:?}");
+                assert!(
+                    registers <= machine.vector.registers,
+                    "{m}: {registers} registers, {tile:?}"
+                );
                 let t = tile.row_tiles(last);
                 let covered = t.full * tile.rows + t.shorter * (tile.rows - 1) + t.rest;
                 assert_eq!(covered, last, "{m}: {tile:?}");

@@ -3,15 +3,8 @@
 use super::ConvShape;
 use super::gemm::div_ceil;
 use super::pack::in_stretches;
-use crate::target::VectorUnit;
+use crate::target::Machine;
 use serde::{Deserialize, Serialize};
-
-/// Largest transformed input that a task keeps on its stack.
-const MAX_INPUT_BYTES: i64 = 512 * 1024;
-/// Fewest tiles for which reading the transformed weights, which are 16/9 of the plain ones, pays.
-const MIN_TILES: i64 = 32;
-/// Cycles of a transformation of one tile, a vector of channels.
-const TRANSFORM: f64 = 45.0;
 
 /// Blocking of F(m×m, 3×3): outputs are computed in tiles of m × m from (m+2) × (m+2) inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -26,10 +19,12 @@ pub struct Winograd {
 
 impl Winograd {
     /// A blocking of F(2×2, 3×3), when that is expected to be faster than direct convolution.
-    pub fn choose(shape: &ConvShape, vector: VectorUnit) -> Option<Winograd> {
+    pub fn choose(shape: &ConvShape, machine: &Machine) -> Option<Winograd> {
+        let (vector, ports, parameters) = (machine.vector, &machine.ports, &machine.winograd);
         let applies = shape.kernel == [3, 3] && shape.stride == [1, 1] && shape.dilation == [1, 1] && shape.groups == 1;
         let tiles = tiles(shape, 2);
-        if !applies || tiles < MIN_TILES || shape.in_channels < vector.lanes || shape.out_channels < vector.lanes {
+        if !applies || tiles < parameters.tiles || shape.in_channels < vector.lanes || shape.out_channels < vector.lanes
+        {
             return None;
         }
         // Cycles a tile: multiply-adds, against those of the direct form, and the transforms.
@@ -37,9 +32,10 @@ impl Winograd {
             div_ceil(shape.in_channels, vector.lanes),
             div_ceil(shape.out_channels, vector.lanes),
         );
-        let steps = (shape.in_channels * blocks_out) as f64 / 2.0;
+        let steps = (shape.in_channels * blocks_out) as f64 / ports.fma;
         let used = (shape.output[0] * shape.output[1]) as f64 / tiles as f64;
-        if 16.0 * steps + TRANSFORM * (blocks_in + blocks_out) as f64 > 0.9 * 9.0 * used * steps {
+        let transforms = parameters.transform_cycles * (blocks_in + blocks_out) as f64;
+        if 16.0 * steps + transforms > parameters.worthwhile_ratio * 9.0 * used * steps {
             return None;
         }
         let mut best = None;
@@ -47,18 +43,16 @@ impl Winograd {
             if blocks_out % vectors != 0 {
                 continue;
             }
-            let most = ((vector.registers - vectors - 1) / vectors).min(28);
+            let most = ((vector.registers - vectors - 1) / vectors).min(parameters.tile_columns);
             for columns in 1..=most.min(tiles * shape.batch) {
-                if Self::input_elements(shape, 2, columns, vector.lanes) * 4 > MAX_INPUT_BYTES {
+                if Self::input_elements(shape, 2, columns, vector.lanes) * 4 > parameters.input_bytes {
                     break;
                 }
-                let fma = (columns * vectors) as f64;
-                let loads = (columns + vectors) as f64;
-                // A vector of weights comes from L2 or further: about eight bytes a cycle are to be had.
-                let cycles = (fma / 2.0)
-                    .max(loads / 2.0)
-                    .max(4.0)
-                    .max((vectors * vector.lanes) as f64 / 2.0 / 1.5);
+                // Vectors of weights come from L2 or further away.
+                let weight_bytes = (4 * vectors * vector.lanes) as f64;
+                let cycles = ports
+                    .tile_step(columns, vectors)
+                    .max(weight_bytes / parameters.weight_bytes_per_cycle);
                 let cost = cycles * (div_ceil(tiles * shape.batch, columns) * (blocks_out / vectors)) as f64;
                 if best.is_none_or(|(c, _)| cost < c) {
                     best = Some((
@@ -73,8 +67,8 @@ impl Winograd {
             }
         }
         // With many input channels only few tiles fit a task, and the weights, which each task reads, are the bound.
-        let direct = 9.0 / 2.0 * (shape.output[0] * shape.output[1] * shape.batch * blocks_out) as f64;
-        let (_, form) = best.filter(|(cost, _)| 16.0 * cost <= 0.9 * direct)?;
+        let direct = 9.0 / ports.fma * (shape.output[0] * shape.output[1] * shape.batch * blocks_out) as f64;
+        let (_, form) = best.filter(|(cost, _)| 16.0 * cost <= parameters.worthwhile_ratio * direct)?;
         Some(form)
     }
 
@@ -94,11 +88,12 @@ impl Winograd {
     }
 
     /// How long the input's transformation takes, as a share of what one tile of output channels takes.
-    pub(crate) fn input_share(&self, shape: &ConvShape, block: i64) -> f64 {
+    pub(crate) fn input_share(&self, shape: &ConvShape, machine: &Machine) -> f64 {
+        let transform = machine.winograd.transform_cycles;
         let positions = self.inputs() * self.inputs();
-        let products = (positions * shape.in_channels * self.vectors) as f64 / 2.0;
-        let blocks = div_ceil(shape.in_channels, block) as f64;
-        TRANSFORM * blocks / (products + TRANSFORM * self.vectors as f64)
+        let products = (positions * shape.in_channels * self.vectors) as f64 / machine.ports.fma;
+        let blocks = div_ceil(shape.in_channels, machine.vector.lanes) as f64;
+        transform * blocks / (products + transform * self.vectors as f64)
     }
 
     /// The matrices Bᵀ (input), G (weights), Aᵀ (output), and the left inverse of G, row by row.

@@ -20,7 +20,7 @@ pub enum Stage {
 pub fn compile_kernel(name: &str, spec: &KernelSpec, target: &Target) -> Result<Vec<u8>, CompileError> {
     let machine = Machine::new(target)?;
     let session = MlirSession::new();
-    let module = emit::emit_kernel(session.context(), name, spec)?;
+    let module = emit::emit_kernel(session.context(), name, spec, target)?;
     let context = inkwell::context::Context::create();
     let module = session
         .translate(module, &context)
@@ -31,7 +31,7 @@ pub fn compile_kernel(name: &str, spec: &KernelSpec, target: &Target) -> Result<
 /// The text of one kernel at `stage`.
 pub fn kernel_text(name: &str, spec: &KernelSpec, target: &Target, stage: Stage) -> Result<String, CompileError> {
     let session = MlirSession::new();
-    let module = emit::emit_kernel(session.context(), name, spec)?;
+    let module = emit::emit_kernel(session.context(), name, spec, target)?;
     if stage == Stage::Mlir {
         return Ok(module.as_operation().to_string());
     }

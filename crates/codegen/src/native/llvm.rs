@@ -67,7 +67,7 @@ impl Machine {
             machine,
             cpu: target.cpu.clone(),
             features: target.features.clone(),
-            lanes: target.vector.lanes,
+            lanes: target.vector().lanes,
         })
     }
 

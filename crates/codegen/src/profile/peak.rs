@@ -10,7 +10,7 @@ use std::time::Instant;
 /// Floating-point operations a second of a matrix product whose operands stay in cache, on `threads` threads: the best of a few runs.
 pub(crate) fn peak(target: &Target, threads: usize) -> f64 {
     let (m, n, k) = (96, 512, 384);
-    let spec = KernelSpec::Gemm(Gemm::linear(m, n, k, Epilogue::none(), target.vector));
+    let spec = KernelSpec::Gemm(Gemm::linear(m, n, k, Epilogue::none(), target.machine));
     let mut plan = Plan {
         name: "peak".to_owned(),
         ..Plan::default()

@@ -1,11 +1,11 @@
 //! Measuring the forms of a plan's kernels.
 
 use super::{Choice, Tuning, question};
-use crate::compile::{CompileOptions, compile};
+use crate::compile::{CompileOptions, Executable, compile};
 use crate::kernel::{GemmB, KernelSpec};
 use crate::native::CompileError;
 use crate::plan::{Buffer, Plan, Port};
-use crate::target::VectorUnit;
+use crate::target::Machine;
 use frazil_ir::DType;
 use std::time::{Duration, Instant};
 
@@ -28,11 +28,11 @@ impl Tuning {
             if self.kernels.contains_key(&key) {
                 continue;
             }
-            let forms = forms(&bare, target.vector);
+            let forms = forms(&bare, target.machine);
             let mut times = Vec::with_capacity(forms.len());
             for form in &forms {
                 frazil_limits::check()?;
-                times.push(time(form, options)?);
+                times.push(Trial::new(form, options)?.map_or(f64::INFINITY, |mut t| t.seconds(TIME)));
             }
             let best = times.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1));
             let better = best.filter(|(_, time)| times.first().is_some_and(|own| **time < own * MARGIN));
@@ -47,18 +47,56 @@ impl Tuning {
     }
 }
 
-/// The kernel's forms, the analytical one first.
-fn forms(spec: &KernelSpec, vector: VectorUnit) -> Vec<KernelSpec> {
+/// The kernel's variants, the one that the cost model chooses first.
+pub(super) fn forms(spec: &KernelSpec, machine: &Machine) -> Vec<KernelSpec> {
     let others: Vec<KernelSpec> = match spec {
-        KernelSpec::Conv(c) => c.alternatives(vector).into_iter().map(KernelSpec::Conv).collect(),
-        KernelSpec::Gemm(g) => g.alternatives(vector).into_iter().map(KernelSpec::Gemm).collect(),
+        KernelSpec::Conv(c) => c.alternatives(machine).into_iter().map(KernelSpec::Conv).collect(),
+        KernelSpec::Gemm(g) => g.alternatives(machine).into_iter().map(KernelSpec::Gemm).collect(),
         _ => Vec::new(),
     };
     [spec.clone()].into_iter().chain(others).collect()
 }
 
-/// Seconds that a call of the kernel takes: the least of several.
-fn time(spec: &KernelSpec, options: &CompileOptions) -> Result<f64, CompileError> {
+/// A compiled kernel with memory for its operands.
+pub(super) struct Trial {
+    code: Executable,
+    inputs: Vec<Vec<u8>>,
+    outputs: Vec<Vec<u8>>,
+}
+
+impl Trial {
+    /// Compiles `spec`; `None` for a kernel that cannot be measured.
+    pub(super) fn new(spec: &KernelSpec, options: &CompileOptions) -> Result<Option<Trial>, CompileError> {
+        let Some(plan) = plan_of(spec) else {
+            return Ok(None);
+        };
+        let bytes = |port: &Port| vec![0u8; port.bytes()];
+        Ok(Some(Trial {
+            code: compile(&plan, options)?,
+            inputs: plan.inputs.iter().map(bytes).collect(),
+            outputs: plan.outputs.iter().map(bytes).collect(),
+        }))
+    }
+
+    /// Returns the seconds that a call takes: the least of several calls, which together take at least `time`.
+    pub(super) fn seconds(&mut self, time: Duration) -> f64 {
+        let inputs: Vec<&[u8]> = self.inputs.iter().map(Vec::as_slice).collect();
+        let mut outputs: Vec<&mut [u8]> = self.outputs.iter_mut().map(Vec::as_mut_slice).collect();
+        let (begin, mut best, mut runs) = (Instant::now(), f64::INFINITY, 0);
+        while runs < 3 || begin.elapsed() < time {
+            let start = Instant::now();
+            if self.code.run(&inputs, &mut outputs).is_err() {
+                return f64::INFINITY;
+            }
+            best = best.min(start.elapsed().as_secs_f64());
+            runs += 1;
+        }
+        best
+    }
+}
+
+/// A plan that calls the kernel once; `None` for a kernel that cannot be measured.
+fn plan_of(spec: &KernelSpec) -> Option<Plan> {
     let mut plan = Plan {
         name: "tune".to_owned(),
         ..Plan::default()
@@ -90,7 +128,7 @@ fn time(spec: &KernelSpec, options: &CompileOptions) -> Result<f64, CompileError
             };
             // One that runs backwards begins inside of its operand, which this plan has no word for.
             if strides.chain([g.a_row_stride, g.a_col_stride]).chain(b).any(|s| s < 0) {
-                return Ok(f64::INFINITY);
+                return None;
             }
             let batch = |of: &dyn Fn(&crate::kernel::GemmBatch) -> i64| {
                 g.batch.iter().map(|b| (b.extent, of(b))).collect::<Vec<_>>()
@@ -109,22 +147,7 @@ fn time(spec: &KernelSpec, options: &CompileOptions) -> Result<f64, CompileError
             };
             plan.call(spec.clone(), [input, right, output]);
         }
-        _ => return Ok(f64::INFINITY),
+        _ => return None,
     }
-    let mut code = compile(&plan, options)?;
-    let bytes = |port: &Port| vec![0u8; port.bytes()];
-    let inputs: Vec<Vec<u8>> = plan.inputs.iter().map(bytes).collect();
-    let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
-    let mut outputs: Vec<Vec<u8>> = plan.outputs.iter().map(bytes).collect();
-    let mut outputs: Vec<&mut [u8]> = outputs.iter_mut().map(Vec::as_mut_slice).collect();
-    let (begin, mut best, mut runs) = (Instant::now(), f64::INFINITY, 0);
-    while runs < 3 || begin.elapsed() < TIME {
-        let start = Instant::now();
-        if code.run(&inputs, &mut outputs).is_err() {
-            return Ok(f64::INFINITY);
-        }
-        best = best.min(start.elapsed().as_secs_f64());
-        runs += 1;
-    }
-    Ok(best)
+    Some(plan)
 }

@@ -63,7 +63,7 @@ fn shape(c: i64, o: i64, g: i64, hw: [i64; 2], k: [i64; 2], s: i64, p: i64, d: i
 }
 
 fn check(s: ConvShape, plain: bool, epilogue: Epilogue) {
-    let mut conv = Conv::new(s, plain, epilogue, options().target.vector);
+    let mut conv = Conv::new(s, plain, epilogue, options().target.machine);
     check_kernel(&conv, 1.0);
     if conv.winograd.take().is_some() {
         check_kernel(&conv, 1.0);
@@ -73,7 +73,7 @@ fn check(s: ConvShape, plain: bool, epilogue: Epilogue) {
 fn check_kernel(conv: &Conv, tolerance: f32) {
     let s = conv.shape;
     let plain = conv.input_shape().is_none();
-    let block = options().target.vector.lanes;
+    let block = options().target.vector().lanes;
     let (ip, op) = (s.input[0] * s.input[1], s.output[0] * s.output[1]);
     let x = random(s.batch * s.in_channels * ip, 1);
     let w = random(s.out_channels * s.in_channels / s.groups * s.kernel[0] * s.kernel[1], 2);
@@ -153,7 +153,7 @@ fn pointwise() {
 /// Images whose pixels are no whole number of register tiles, nor of rows of them.
 #[test]
 fn pixels_of_small_images_are_shared_by_threads() {
-    let vector = options().target.vector;
+    let machine = options().target.machine;
     for (c, o, hw) in [
         (384, 64, [14, 14]),
         (512, 48, [13, 13]),
@@ -161,7 +161,7 @@ fn pixels_of_small_images_are_shared_by_threads() {
         (40, 20, [1, 211]),
     ] {
         let s = shape(c, o, 1, hw, [1, 1], 1, 0, 1);
-        let conv = Conv::new(s, false, Epilogue::bias(), vector);
+        let conv = Conv::new(s, false, Epilogue::bias(), machine);
         assert!(conv.tasks() >= 4, "{} tasks for {s:?}", conv.tasks());
         check_kernel(&conv, 1.0);
         check(ConvShape { batch: 2, ..s }, false, Epilogue::none());
@@ -216,7 +216,7 @@ fn groups() {
 
 #[test]
 fn groups_do_not_meet() {
-    let block = options().target.vector.lanes;
+    let block = options().target.vector().lanes;
     for (c, o, g) in [
         (16, 32, 16),
         (16, 16, 4),
@@ -227,7 +227,7 @@ fn groups_do_not_meet() {
         (16, 32, 2),
     ] {
         let s = shape(c, o, g, [6, 11], [3, 3], 1, 1, 1);
-        let conv = Conv::new(s, false, Epilogue::none(), options().target.vector);
+        let conv = Conv::new(s, false, Epilogue::none(), options().target.machine);
         let mut x = random(c * 66, 1);
         let w = random(o * c / g * 9, 2);
         // The second group's last channel.
@@ -271,7 +271,7 @@ fn winograd() {
         for outputs in [2, 4] {
             let mut s = shape(c, o, 1, [h, w], [3, 3], 1, pad, 1);
             s.batch = 2;
-            let mut conv = Conv::new(s, false, Epilogue::bias(), options().target.vector);
+            let mut conv = Conv::new(s, false, Epilogue::bias(), options().target.machine);
             conv.winograd = Some(Winograd {
                 outputs,
                 columns: 9,

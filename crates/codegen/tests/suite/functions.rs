@@ -20,7 +20,7 @@ use frazil_runtime::structured::{Affine, Dims};
 /// The host's vectors, and narrower ones where the host has them.
 fn targets() -> Vec<CompileOptions> {
     let mut all = vec![options()];
-    if options().target.vector.lanes > 8 {
+    if options().target.vector().lanes > 8 {
         all.push(CompileOptions {
             target: Target::new("x86-64-v3", ""),
             ..options()
@@ -50,7 +50,7 @@ fn map(body: &Expr, inputs: &[Vec<f32>], options: &CompileOptions) -> Vec<f32> {
         arguments: vec![DType::Float; inputs.len() + 1],
         locals: Vec::new(),
         stages: vec![stage],
-        lanes: options.target.vector.lanes,
+        lanes: options.target.vector().lanes,
     };
     run_on(&KernelSpec::Loops(spec), inputs, vec![0.5; n], options.clone())
 }

@@ -52,7 +52,7 @@ fn linear_of_any_size() {
         (50, 300, 1),
         (64, 512, 900),
     ] {
-        let gemm = Gemm::linear(m, n, k, Epilogue::bias(), options().target.vector);
+        let gemm = Gemm::linear(m, n, k, Epilogue::bias(), options().target.machine);
         let (a, w, bias) = (random(m * k, 1), random(n * k, 2), random(n, 3));
         let want = reference(&gemm, &a, |_, k2, n2| w[(n2 * k + k2) as usize]);
         let want: Vec<f32> = want.iter().enumerate().map(|(i, x)| x + bias[i % n as usize]).collect();
@@ -83,7 +83,7 @@ fn every_epilogue_operand() {
         expr: e.finish(sum),
         operands: vec![Scalar, Channel, Row, Elementwise],
     };
-    let gemm = Gemm::linear(m, n, k, epilogue, options().target.vector);
+    let gemm = Gemm::linear(m, n, k, epilogue, options().target.machine);
     let (a, w) = (random(m * k, 1), random(n * k, 2));
     let (channel, row, full) = (random(n, 3), random(m, 4), random(m * n, 5));
     let mut want = reference(&gemm, &a, |_, k2, n2| w[(k2 * n + n2) as usize]);
@@ -97,7 +97,7 @@ fn every_epilogue_operand() {
 
 #[test]
 fn strided_operands_and_batches() {
-    let vector = options().target.vector;
+    let machine = options().target.machine;
     for (m, n, k, k_stride, n_stride) in [
         (30, 64, 40, 64, 1),
         (49, 49, 32, 1, 32),
@@ -120,8 +120,8 @@ fn strided_operands_and_batches() {
             a_col_stride: m,
             b: GemmB::Strided { k_stride, n_stride },
             c_row_stride: n,
-            lanes: vector.lanes,
-            tile: GemmTile::choose(1, [m, n, k], vector),
+            lanes: machine.vector.lanes,
+            tile: GemmTile::choose(1, [m, n, k], machine),
             epilogue: Epilogue::none(),
         };
         let (a, b) = (random(3 * m * k, 1), random(3 * b_size, 2));
@@ -145,7 +145,7 @@ fn other_targets() {
         let mut options = options();
         options.target = Target::new(cpu, "");
         let (m, n, k) = (23, 45, 67);
-        let gemm = Gemm::linear(m, n, k, Epilogue::none(), options.target.vector);
+        let gemm = Gemm::linear(m, n, k, Epilogue::none(), options.target.machine);
         let (a, w) = (random(m * k, 1), random(n * k, 2));
         let want = reference(&gemm, &a, |_, k2, n2| w[(n2 * k + k2) as usize]);
         let packed = gemm.pack_b(&w, 1, k);

@@ -9,7 +9,7 @@ use std::process::Command;
 
 /// y = relu-free two-layer perceptron: 5 × 40 -> 512 -> 7, all weights 0.5, all biases 1. The first product has more than one task on every target.
 fn plan() -> Plan {
-    let vector = host_target().vector;
+    let machine = host_target().machine;
     let port = |name: &str, shape: &[i64]| Port {
         name: name.into(),
         dtype: DType::Float,
@@ -28,7 +28,7 @@ fn plan() -> Plan {
     );
     let hidden = Buffer::Workspace { offset: 0 };
     for (from, to, n, k) in [(input, hidden, 512, 40), (hidden, output, 7, 512)] {
-        let gemm = Gemm::linear(5, n, k, Epilogue::bias(), vector);
+        let gemm = Gemm::linear(5, n, k, Epilogue::bias(), machine);
         let weights = plan.constants.push(&gemm.pack_b(&vec![0.5; (n * k) as usize], 1, k));
         let bias = plan.constants.push(&vec![1.0f32; n as usize]);
         plan.call(KernelSpec::Gemm(gemm), [from, weights, bias, to]);

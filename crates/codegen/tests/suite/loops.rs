@@ -81,7 +81,7 @@ fn values<T: bytemuck::Pod>(x: &[u8]) -> Vec<T> {
 }
 
 fn loops(outer: &[i64], arguments: &[DType], stages: Vec<Stage>) -> Loops {
-    let lanes = options().target.vector.lanes;
+    let lanes = options().target.vector().lanes;
     Loops {
         outer: Dims::from_slice(outer),
         arguments: arguments.to_vec(),
@@ -518,7 +518,7 @@ fn other_targets() {
                 write(1, &[21, 1]),
             )],
         );
-        spec.lanes = target.vector.lanes;
+        spec.lanes = target.vector().lanes;
         let x = random(63, 1);
         let got: Vec<f32> = values(&run_bytes(
             &spec,

@@ -20,4 +20,5 @@ mod processes;
 mod simplifying;
 mod specialise;
 mod spills;
+mod targets;
 mod windows;

@@ -24,7 +24,7 @@ fn convolution(channels: i64, winograd: bool) -> Conv {
         padding: [1; 2],
         dilation: [1; 2],
     };
-    let mut conv = Conv::new(shape, false, Epilogue::none(), options().target.vector);
+    let mut conv = Conv::new(shape, false, Epilogue::none(), options().target.machine);
     conv.winograd = winograd.then_some(Winograd {
         outputs: 2,
         columns: 6,
@@ -63,7 +63,7 @@ pub(crate) fn plan(channels: i64, weights: &[Vec<f32>; 2], winograd: bool) -> Pl
 
 #[test]
 fn instances_and_files_share_what_is_prepared() {
-    let lanes = options().target.vector.lanes;
+    let lanes = options().target.vector().lanes;
     let channels = 2 * lanes;
     let weights = [1, 2].map(|seed| random(channels * channels * 9, seed));
     let x = to_blocked(&random(channels * SIZE * SIZE, 3), 1, channels, SIZE * SIZE, lanes);
@@ -149,7 +149,7 @@ int main(void) {
 
 #[test]
 fn libraries_prepare_for_the_first_instance() {
-    let channels = options().target.vector.lanes;
+    let channels = options().target.vector().lanes;
     let ones = vec![1.0; (channels * channels * 9) as usize];
     // The first result of the second convolution sums the corner's, two edges' and an inner one of the first.
     let plan = plan(channels, &[ones.clone(), ones], true);

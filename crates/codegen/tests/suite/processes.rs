@@ -7,7 +7,7 @@ use std::process::Command;
 
 #[test]
 fn libraries_survive_forks_unloading_and_a_lack_of_threads() {
-    let channels = options().target.vector.lanes;
+    let channels = options().target.vector().lanes;
     let ones = vec![1.0; (channels * channels * 9) as usize];
     let plan = plan(channels, &[ones.clone(), ones], true);
     let directory = tempfile::tempdir().unwrap();

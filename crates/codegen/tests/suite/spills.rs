@@ -11,7 +11,7 @@ use frazil_runtime::expr::{Expr, UnaryOp};
 /// Instructions that move a whole vector register to or from the stack, and the multiply-adds beside them.
 fn spills(spec: &KernelSpec, target: &Target) -> (usize, usize) {
     let text = kernel_text("k", spec, target, Stage::Assembly).unwrap();
-    let register = if target.vector.lanes == 16 { "%zmm" } else { "%ymm" };
+    let register = if target.vector().lanes == 16 { "%zmm" } else { "%ymm" };
     let vector = || text.lines().filter(|l| l.contains(register));
     let moves = vector().filter(|l| l.contains("(%rsp)") && l.trim_start().starts_with("vmov"));
     (moves.count(), vector().filter(|l| l.contains("vfm")).count())
@@ -45,26 +45,26 @@ fn activation(op: UnaryOp) -> Epilogue {
 fn hot_kernels_do_not_spill() {
     for cpu in ["x86-64-v4", "x86-64-v3"] {
         let target = Target::new(cpu, "");
-        let v = target.vector;
+        let machine = target.machine;
         let mut specs = vec![
-            KernelSpec::Gemm(Gemm::linear(128, 768, 768, Epilogue::bias(), v)),
-            KernelSpec::Gemm(Gemm::linear(8, 512, 512, Epilogue::bias(), v)),
-            KernelSpec::Gemm(Gemm::linear(197, 1536, 384, activation(UnaryOp::Erf), v)),
+            KernelSpec::Gemm(Gemm::linear(128, 768, 768, Epilogue::bias(), machine)),
+            KernelSpec::Gemm(Gemm::linear(8, 512, 512, Epilogue::bias(), machine)),
+            KernelSpec::Gemm(Gemm::linear(197, 1536, 384, activation(UnaryOp::Erf), machine)),
             KernelSpec::Gemm(Gemm {
                 b: GemmB::Strided {
                     k_stride: 1,
                     n_stride: 192,
                 },
-                ..Gemm::linear(128, 128, 64, Epilogue::none(), v)
+                ..Gemm::linear(128, 128, 64, Epilogue::none(), machine)
             }),
         ];
-        let costly = Conv::new(conv(32, 192, 28, 1, 1, 0), false, activation(UnaryOp::Tanh), v);
+        let costly = Conv::new(conv(32, 192, 28, 1, 1, 0), false, activation(UnaryOp::Tanh), machine);
         specs.push(KernelSpec::Conv(costly));
         let lattice = Lattice {
             image: [64, 64],
             step: [2, 2],
         };
-        let phase = Conv::on_lattice(conv(64, 32, 32, 1, 1, 0), lattice, false, Epilogue::bias(), v);
+        let phase = Conv::on_lattice(conv(64, 32, 32, 1, 1, 0), lattice, false, Epilogue::bias(), machine);
         specs.push(KernelSpec::Conv(phase));
         for (shape, plain) in [
             (conv(3, 64, 224, 7, 2, 3), true),
@@ -74,7 +74,7 @@ fn hot_kernels_do_not_spill() {
             (conv(256, 64, 56, 1, 1, 0), false),
             (conv(96, 24, 56, 1, 1, 0), false),
         ] {
-            let spec = Conv::new(shape, plain, Epilogue::bias(), v);
+            let spec = Conv::new(shape, plain, Epilogue::bias(), machine);
             specs.push(KernelSpec::Conv(Conv {
                 winograd: None,
                 ..spec.clone()
@@ -88,7 +88,7 @@ fn hot_kernels_do_not_spill() {
                 groups,
                 ..conv(96, 96, 56, 3, 1, 1)
             };
-            specs.push(KernelSpec::Conv(Conv::new(grouped, false, Epilogue::bias(), v)));
+            specs.push(KernelSpec::Conv(Conv::new(grouped, false, Epilogue::bias(), machine)));
         }
         let depthwise = ConvShape {
             groups: 96,
@@ -97,7 +97,7 @@ fn hot_kernels_do_not_spill() {
         specs.push(KernelSpec::Depthwise(Depthwise::new(
             depthwise,
             Epilogue::bias(),
-            v.lanes,
+            machine,
         )));
         for spec in specs {
             let (moves, fmas) = spills(&spec, &target);

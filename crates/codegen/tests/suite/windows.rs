@@ -28,8 +28,8 @@ fn depthwise(c: i64, hw: [i64; 2], k: i64, stride: i64, pad: i64, dilation: i64)
         padding: [pad, pad],
         dilation: [dilation, dilation],
     };
-    let block = options().target.vector.lanes;
-    let spec = Depthwise::new(s, Epilogue::bias(), block);
+    let block = options().target.vector().lanes;
+    let spec = Depthwise::new(s, Epilogue::bias(), options().target.machine);
     let (ip, op) = (hw[0] * hw[1], s.output[0] * s.output[1]);
     let (x, w, bias) = (
         random(2 * c * ip, 1),
@@ -76,7 +76,7 @@ fn depthwise_windows() {
 }
 
 fn pool(kind: PoolKind, c: i64, hw: [i64; 2], k: i64, stride: i64, pad: i64, dilation: i64, ceil: bool) {
-    let block = options().target.vector.lanes;
+    let block = options().target.vector().lanes;
     let out = |i: usize| {
         let span = hw[i] + 2 * pad - dilation * (k - 1) - 1;
         let mut n = (span + if ceil { stride - 1 } else { 0 }) / stride + 1;
@@ -166,7 +166,7 @@ fn pools() {
 
 #[test]
 fn reorders() {
-    let block = options().target.vector.lanes;
+    let block = options().target.vector().lanes;
     for (c, h, w) in [(3, 5, 7), (16, 4, 4), (37, 3, 3), (64, 1, 1)] {
         let blocked = BlockedShape::dense(2, c, h, w, block);
         let x = random(2 * c * h * w, 1);
@@ -194,7 +194,7 @@ fn reorders() {
 
 #[test]
 fn channel_copies() {
-    let block = options().target.vector.lanes;
+    let block = options().target.vector().lanes;
     let (input, output) = (
         BlockedShape::dense(2, 20, 3, 3, block),
         BlockedShape::dense(2, 50, 3, 3, block),

@@ -3,9 +3,10 @@
 use super::{Emitter, Val};
 
 impl<'c> Emitter<'c> {
-    /// Whether vectors of `lanes` f32 are registers of AVX-512, one or several, which the methods of this file ask for.
-    pub fn is_avx512(&self, lanes: i64) -> bool {
-        self.lanes == LANES && lanes >= LANES && lanes.count_ones() == 1
+    /// Returns true when the target has AVX-512 and vectors of `lanes` f32 fill one or several of its registers, which the methods of this file
+    /// require.
+    pub fn has_avx512(&self, lanes: i64) -> bool {
+        self.target.has_avx512() && lanes >= LANES && lanes.count_ones() == 1
     }
 
     /// p · 2^⌊n⌋, rounded once, for every n.

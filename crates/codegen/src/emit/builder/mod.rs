@@ -7,6 +7,7 @@ mod avx512;
 mod integer;
 mod memory;
 
+use crate::target::Target;
 use melior::Context;
 use melior::ir::attribute::FlatSymbolRefAttribute;
 use melior::ir::operation::OperationBuilder;
@@ -41,22 +42,22 @@ pub struct Emitter<'c> {
     block: BlockRef<'c, 'c>,
     entry: BlockRef<'c, 'c>,
     constants: HashMap<String, Val<'c>>,
-    /// f32 lanes of the target's vectors. Those of an emitted vector may be more.
-    pub lanes: i64,
+    /// The processor. Emitted vectors may be longer than its registers.
+    pub target: &'c Target,
     /// The C functions that are called, and their types.
     pub externals: BTreeMap<String, Type<'c>>,
 }
 
 impl<'c> Emitter<'c> {
-    /// An emitter into `entry`, a function's first block, for a target whose vectors have `lanes` f32 lanes.
-    pub fn new(context: &'c Context, entry: BlockRef<'c, 'c>, lanes: i64) -> Emitter<'c> {
+    /// An emitter into `entry`, a function's first block, for `target`.
+    pub fn new(context: &'c Context, entry: BlockRef<'c, 'c>, target: &'c Target) -> Emitter<'c> {
         Emitter {
             context,
             location: Location::unknown(context),
             block: entry,
             entry,
             constants: HashMap::new(),
-            lanes,
+            target,
             externals: BTreeMap::new(),
         }
     }
@@ -185,7 +186,7 @@ impl<'c> Emitter<'c> {
         /// The bit of MXCSR.
         const DAZ: i64 = 1 << 6;
         // Others than x86 compute with them at full speed.
-        if !cfg!(target_arch = "x86_64") {
+        if !self.target.is_x86() {
             return None;
         }
         let (saved, changed) = (self.stack(4), self.stack(4));
@@ -223,7 +224,7 @@ impl<'c> Emitter<'c> {
     /// well, which takes four more. The predicate is `ogt` or `olt`.
     pub fn nan_select(&mut self, predicate: &str, a: Val<'c>, b: Val<'c>, lanes: Option<i64>) -> Val<'c> {
         let chosen = match lanes {
-            Some(n) if self.is_avx512(n) && self.element_of(a) == self.f32() => self.pick(predicate == "ogt", a, b, n),
+            Some(n) if self.has_avx512(n) && self.element_of(a) == self.f32() => self.pick(predicate == "ogt", a, b, n),
             _ => {
                 let take = self.cmpf(predicate, b, a, lanes);
                 self.select(take, b, a)

@@ -1,16 +1,10 @@
 //! What a tile of output channels reads, unit by unit ([`Grouping`]), and the multiply-adds with it.
 
-use super::{Geometry, Task, UNROLL};
-use crate::emit::LINE;
+use super::{Geometry, Task};
 use crate::emit::builder::{Emitter, Int, Val};
 use crate::kernel::{Grouping, channels_of_group};
+use crate::target::Machine;
 use std::ops::Range;
-
-/// Elements of weights that are prefetched ahead: far enough for weights that come from memory.
-const PREFETCH: i64 = 2048;
-
-/// Units ahead of which the input of a convolution of one tap is fetched: what another thread wrote comes from its cache, slower than memory.
-const UNITS_AHEAD: i64 = 2;
 
 /// The most channels of a group that a shuffle of vectors is fast for: it takes one instruction within 128 bits.
 const IN_ORDER: i64 = 4;
@@ -100,7 +94,7 @@ fn part_of_group<'c>(
     Unit {
         input: place_of_channel(e, g, from),
         channels,
-        unroll: common_divisor(ci, ib),
+        unroll: common_divisor(ci, ib, e.target.machine),
         mask,
     }
 }
@@ -117,17 +111,17 @@ fn channels_of_block<'c>(e: &mut Emitter<'c>, g: &Geometry, block: Int<'c>) -> (
     let ib = g.conv.input_block();
     let tail = g.conv.shape.in_channels % ib;
     if tail == 0 {
-        return (Int::Const(ib), UNROLL);
+        return (Int::Const(ib), e.target.machine.conv.unroll.max(1));
     }
     let done = e.mul(block, ib);
     let left = e.sub(g.conv.shape.in_channels, done);
-    (e.min(left, ib), common_divisor(tail, ib))
+    (e.min(left, ib), common_divisor(tail, ib, e.target.machine))
 }
 
 /// The most channels that an iteration may do where their numbers are multiples of both.
-fn common_divisor(a: i64, b: i64) -> i64 {
-    let divides = |u: &i64| a % u == 0 && b % u == 0;
-    [UNROLL, UNROLL / 2].into_iter().find(divides).unwrap_or(1)
+fn common_divisor(a: i64, b: i64, machine: &Machine) -> i64 {
+    let (unroll, divides) = (machine.conv.unroll, |u: &i64| *u > 0 && a % u == 0 && b % u == 0);
+    [unroll, unroll / 2].into_iter().find(divides).unwrap_or(1)
 }
 
 /// The multiply-adds of one tap: for each channel of the block, the weights' vectors times each column's input.
@@ -148,28 +142,32 @@ pub(super) fn channel_loop<'c>(
         return side_by_side(e, g, (input, weights), (span, channels), columns, acc, check);
     }
     let zero = unit.mask.map(|_| e.f32_constant(0.0, Some(lanes)));
-    let (first_channel, ahead) = (input, lines_ahead(g, unit, &columns));
+    let machine = e.target.machine;
+    let (parameters, line_elements) = (&machine.conv, machine.caches.line_elements());
+    let (first_channel, ahead) = (input, lines_ahead(g, unit, &columns, machine));
     let body = |e: &mut Emitter<'c>, c: Int<'c>, count: i64, acc: &[Val<'c>]| {
         let offset = e.mul(c, g.channel_stride);
         let input = e.f32_offset(input, offset);
         let offset = e.mul(c, g.width);
         let weights = e.f32_offset(weights, offset);
         let mut acc = acc.to_vec();
-        for line in 0..(count * g.width).div_euclid(16) {
-            let address = e.f32_offset(weights, PREFETCH + line * 16);
-            e.prefetch(address, 3);
+        if parameters.prefetch > 0 {
+            for line in 0..(count * g.width).div_euclid(line_elements) {
+                let address = e.f32_offset(weights, parameters.prefetch + line * line_elements);
+                e.prefetch(address, 3);
+            }
         }
         if let Some((next, parts)) = next {
             let offset = e.mul(c, g.width / parts);
             let next = e.f32_offset(next, offset);
-            for line in 0..(count * g.width / 16 / parts).max(1) {
-                let address = e.f32_offset(next, line * 16);
+            for line in 0..(count * g.width / line_elements / parts).max(1) {
+                let address = e.f32_offset(next, line * line_elements);
                 e.prefetch(address, 2);
             }
         }
         if let Some(lines) = ahead {
-            let part = e.mul(c, step / UNROLL * lines);
-            let offset = e.add(part, UNITS_AHEAD * g.block_stride);
+            let part = e.mul(c, step / parameters.unroll.max(1) * lines);
+            let offset = e.add(part, parameters.units_ahead * g.block_stride);
             let ahead = e.f32_offset(first_channel, offset);
             for line in 0..lines {
                 let address = e.f32_offset(ahead, line * step);
@@ -222,18 +220,19 @@ pub(super) fn channel_loop<'c>(
     }
 }
 
-/// How many lines of the input of a later unit an iteration over [`UNROLL`] channels fetches, if any: those of a unit, one a column, are
+/// How many lines of the input of a later unit an unrolled iteration over channels fetches, if any: those of a unit, one a column, are
 /// divided among the unit's iterations. Where a kernel has more taps, what it reads is there but for the first of them; where its tiles are
 /// one vector wide, it loads as often as it multiplies and has no time for more.
-fn lines_ahead(g: &Geometry, unit: &Unit<'_>, columns: &Range<i64>) -> Option<i64> {
-    /// Fewer units are over before what comes after the next is of use.
-    const FEW: i64 = 4 * UNITS_AHEAD;
+fn lines_ahead(g: &Geometry, unit: &Unit<'_>, columns: &Range<i64>, machine: &Machine) -> Option<i64> {
+    let unroll = machine.conv.unroll;
+    // Fewer units are over before what comes after the next is of use.
+    let few = 4 * machine.conv.units_ahead;
     let lanes = g.conv.block;
-    let line_a_column = g.column_stride == lanes && lanes * 4 == LINE;
+    let line_a_column = g.column_stride == lanes && lanes == machine.caches.line_elements();
     let one_tap = g.conv.shape.kernel == [1, 1] && matches!(g.grouping, Grouping::One { .. });
-    let lines = ((columns.end - columns.start) * UNROLL + lanes - 1) / lanes;
+    let lines = ((columns.end - columns.start) * unroll + lanes - 1) / lanes;
     let has_time = g.conv.tile.vectors > 1;
-    (line_a_column && one_tap && has_time && unit.unroll == UNROLL && g.units >= FEW).then_some(lines)
+    (line_a_column && one_tap && has_time && unit.unroll == unroll && g.units >= few).then_some(lines)
 }
 
 /// As [`channel_loop`], where each lane takes its own channel of each step: from a vector of all groups' channels, or put together of

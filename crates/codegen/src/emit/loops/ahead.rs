@@ -4,12 +4,8 @@
 //! prefetchers do not see the next row before somebody reads it.
 
 use super::{Nest, Point, Vectorised};
-use crate::emit::LINE;
 use crate::emit::builder::{Emitter, Int, Val};
 use crate::kernel::{Place, Read, Stage};
-
-/// Level of a prefetch: L2. What is in use stays in L1.
-const LEVEL: i64 = 2;
 
 /// The rows of the task after `task` that the loop of stage `number` is to ask for: what the stages before it have read, if it is the first
 /// with such a loop.
@@ -71,11 +67,12 @@ fn is_row(read: &Read, stage: &Stage, outer: usize, extent: i64) -> bool {
 
 /// Asks for elements `i..i + width` of each row.
 pub(super) fn fetch<'c>(e: &mut Emitter<'c>, rows: &[(Val<'c>, i64)], i: Int<'c>, width: i64) {
+    let machine = e.target.machine;
     for &(row, size) in rows {
         let start = e.offset(row, i, size);
-        for byte in (0..width * size).step_by(LINE as usize) {
+        for byte in (0..width * size).step_by(machine.caches.line.max(1) as usize) {
             let line = e.offset(start, byte, 1);
-            e.prefetch(line, LEVEL);
+            e.prefetch(line, machine.loops.row_locality);
         }
     }
 }

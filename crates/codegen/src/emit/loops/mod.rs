@@ -15,10 +15,6 @@ use frazil_runtime::expr::{Expr, ExprNode, ExprOp};
 use frazil_runtime::structured::{Affine, Combine};
 use read::{lane_indices, lanes_agree};
 
-/// Accumulators of a vectorised reduction, so that additions need not wait for each other.
-const ACCUMULATORS: i64 = 4;
-/// Vectors of a function that is a polynomial which are computed side by side.
-const ABREAST: i64 = 2;
 /// Most scratch memory of a task.
 const MAX_LOCAL_BYTES: i64 = 64 * 1024;
 
@@ -223,7 +219,7 @@ impl<'a, 'c> Nest<'a, 'c> {
         let full = extent / lanes * lanes;
         let mut done = 0;
         // Wider vectors than the target has become several ones, an operation at a time.
-        for width in [self.abreast() * lanes, lanes] {
+        for width in [self.abreast(e) * lanes, lanes] {
             let until = extent / width * width;
             e.for_each(done, until, width, |e, i| {
                 ahead::fetch(e, &self.ahead, i, width);
@@ -243,7 +239,7 @@ impl<'a, 'c> Nest<'a, 'c> {
 
     /// How many vectors are computed side by side. A polynomial is a chain of operations that wait for each other: the processor looks
     /// ahead for others, but not far enough to fill the time with the next iterations.
-    fn abreast(&self) -> i64 {
+    fn abreast(&self, e: &Emitter<'c>) -> i64 {
         let chain = |n: &ExprNode| match n.op {
             ExprOp::Unary(op, _) => Floats::function(op, n.dtype).is_some(),
             ExprOp::Binary(op, ..) => Floats::function_of_two(op, n.dtype).is_some(),
@@ -256,7 +252,7 @@ impl<'a, 'c> Nest<'a, 'c> {
             None => usize::MAX,
         });
         if each.flat_map(Expr::nodes).any(chain) {
-            ABREAST
+            e.target.machine.loops.interleaved.max(1)
         } else {
             1
         }
@@ -352,7 +348,7 @@ impl<'a, 'c> Nest<'a, 'c> {
     ) -> Val<'c> {
         let (s, lanes) = (self.stage, self.spec.lanes);
         let extent = s.reduction[s.reduction.len() - 1];
-        let count = (extent / lanes).clamp(1, ACCUMULATORS);
+        let count = (extent / lanes).min(e.target.machine.loops.accumulators).max(1);
         let start = identity(e, combine, s.accumulate, Some(lanes));
         let start = acc.map_or_else(|| vec![start; count as usize], <[_]>::to_vec);
         let sums = self.vector_loops(e, at, depth, combine, &start);
@@ -384,8 +380,8 @@ impl<'a, 'c> Nest<'a, 'c> {
         let l = at.len();
         let step = lanes * acc.len() as i64;
         let full = extent / step * step;
-        let abreast = if acc.len() as i64 % ABREAST == 0 {
-            self.abreast()
+        let abreast = if acc.len() as i64 % e.target.machine.loops.interleaved.max(1) == 0 {
+            self.abreast(e)
         } else {
             1
         };

@@ -7,7 +7,7 @@ impl<'c> Floats<'_, 'c> {
     /// erf x, by the form that the vectors compute fastest.
     pub(super) fn erf(&mut self, x: Val<'c>) -> Val<'c> {
         let (a, sign) = self.split_sign(x);
-        let magnitude = match self.is_avx512() {
+        let magnitude = match self.has_avx512() {
             true => self.tabled_erf(a),
             false => self.exponential_erf(a),
         };

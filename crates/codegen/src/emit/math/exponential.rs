@@ -65,7 +65,7 @@ impl<'c> Floats<'_, 'c> {
 
     /// e^x, with infinity, zero and denormals where they belong.
     pub(super) fn exp(&mut self, x: Val<'c>) -> Val<'c> {
-        if self.is_avx512() {
+        if self.has_avx512() {
             // Every n has its power of two: only r has to stay a number, where n has become so great that it says all.
             let (n, r) = self.reduce(x);
             let r = self.e.at_most_one(r, self.lanes);
@@ -94,7 +94,7 @@ impl<'c> Floats<'_, 'c> {
     pub(super) fn scaled_exp(&mut self, r: Val<'c>, n: Whole<'c>) -> Val<'c> {
         let [c2, c3, c4, c5, c6] = EXPM1;
         let p = self.polynomial(r, &[1.0, 1.0, c2, c3, c4, c5, c6]);
-        if self.is_avx512() {
+        if self.has_avx512() {
             return self.e.scale(p, n.float, self.lanes);
         }
         let n = n.integer;

@@ -209,8 +209,8 @@ impl<'e, 'c> Floats<'e, 'c> {
     }
 
     /// Whether the vectors are of f32 and registers of AVX-512.
-    fn is_avx512(&self) -> bool {
-        !self.wide && self.e.is_avx512(self.lanes)
+    fn has_avx512(&self) -> bool {
+        !self.wide && self.e.has_avx512(self.lanes)
     }
 
     /// `a` where it is between the constants, else the nearer one; NaN stays.
