@@ -76,7 +76,8 @@ impl<'a, I: Ir> PassContext<'a, I> {
         self.statistics.get(name).copied().unwrap_or(0)
     }
 
-    /// Returns the analysis `A` of `graph`, computed unless the cached one has the graph's revision.
+    /// Returns the analysis `A` of `graph`, computed unless the cached one has the graph's revision. `graph` is the one that the pass runs on; other
+    /// graphs are analysed within [`elsewhere`](Self::elsewhere).
     pub fn analysis<A: Analysis<I>>(&mut self, graph: &I::Graph) -> Arc<A> {
         let revision = I::revision(graph);
         if let Some(known) = self.analyses.get(revision) {

@@ -1,9 +1,9 @@
 //! The pass manager: runs passes on a module or a graph, and observes them.
 //!
 //! A [`GraphPass`](crate::GraphPass) works on one graph and runs on every function of a module, on a given number of threads; a
-//! [`ModulePass`](crate::ModulePass) works on a whole module. Pipelines nest: [`methods`](crate::pipeline) runs one on each function, `repeat` until nothing changes. The manager verifies between
-//! passes, prints through an [`IrPrinter`] of the caller (this crate is independent of the text form), measures time, counts rewrites, stops
-//! after a given number of rewrites, and passes the data for reproducing a failure to a [`Reproducer`]. Analyses are cached between passes as
+//! [`ModulePass`](crate::ModulePass) works on a whole module. Pipelines nest: [`methods`](crate::pipeline) runs one on each
+//! function, `repeat` until nothing changes. The manager verifies between passes, prints through an [`IrPrinter`] of the caller (this crate
+//! is independent of the text form), measures time, counts rewrites, stops after a given number of rewrites, and passes the data for reproducing a failure to a [`Reproducer`]. Analyses are cached between passes as
 //! long as the graph's revision does not change. Results do not depend on the number of threads.
 
 mod run;
