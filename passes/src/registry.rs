@@ -274,7 +274,8 @@ impl PassRegistry {
     }
 }
 
-/// A placeholder in declarations of passes that a closure or the manager creates.
+/// Placeholder pass that does nothing. [`PassInfo::build`] returns it for declarations whose pass is created elsewhere: by a closure, or by the pass manager
+/// (`methods`, `repeat`).
 pub(crate) struct Unused;
 
 impl GraphPass for Unused {

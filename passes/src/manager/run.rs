@@ -65,7 +65,7 @@ impl Target<'_> {
     }
 }
 
-/// The key of a bare graph in the cache.
+/// The key of a bare graph in [`Run::known`].
 const THIS: u32 = 0;
 
 /// The state of one run.
@@ -74,7 +74,7 @@ struct Run<'a> {
     operators: &'a dyn Operators,
     fuel: Option<&'a Fuel>,
     pool: Option<&'a Workers>,
-    /// Cached analyses of functions, by number; for a bare graph by [`THIS`].
+    /// Cached alias analysis of each function, keyed by the number of its [`FunctionId`]. A bare graph has the key [`THIS`].
     known: HashMap<u32, CachedAliasDb>,
     statistics: Vec<(String, &'static str, u64)>,
     /// Total number of rounds of `repeat` steps so far.

@@ -58,7 +58,7 @@ pub trait Host {
     /// Returns the operators.
     fn registry(&self) -> &Registry;
 
-    /// Returns the error for a program that is nested too deeply, a `RecursionError`.
+    /// Returns the error for calls or blocks that are nested more deeply than [`MAX_CALLS`] or [`MAX_BLOCKS`], a `RecursionError` in Python.
     fn too_deep(&self, message: String) -> Self::Error;
 
     /// Counts a node, or an iteration of a loop.

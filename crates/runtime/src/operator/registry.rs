@@ -122,8 +122,7 @@ impl Registry {
         &self.catalogue
     }
 
-    /// Adds schemas that are known to parse from a test: see [`Catalogue::add_lines`], which is fast for thousands of
-    /// schemas.
+    /// Parses `text`, one schema per line, and adds all schemas to the catalogue, or none if a line does not parse; see [`Catalogue::add_schemas`].
     ///
     /// # Errors
     /// The first line that does not parse.
@@ -131,7 +130,8 @@ impl Registry {
         self.catalogue.add_schemas(text)
     }
 
-    /// Adds schemas that a test has parsed: see [`Catalogue::add_lines`], which costs little for thousands of them.
+    /// Adds schemas without parsing them, for a text that a test checks with [`Catalogue::check`]. Each schema is parsed when its operator is first looked up;
+    /// see [`Catalogue::add_lines`].
     pub fn add_tested_schemas(&mut self, text: &str) {
         self.catalogue.add_lines(text);
     }
