@@ -56,10 +56,10 @@ pub static INFO: PassInfo = PassInfo {
     },
 };
 
-/// The pass with the rules of files. See the [module documentation](self).
+/// The pass `rewrite-patterns`: applies the rewrite rules in `files`, one file after the other. See the [module documentation](self).
 #[derive(Clone, Debug, Default)]
 pub struct RewritePatterns {
-    /// The paths of the files.
+    /// The paths of the files with rewrite rules.
     pub files: Vec<String>,
 }
 

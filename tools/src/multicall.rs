@@ -13,7 +13,7 @@ pub fn main(default: &str) -> u8 {
     main_with(default, Session::new)
 }
 
-/// Runs a tool as [`main`] does, with the caller's sessions, which have its operators and passes.
+/// Runs a tool as [`main`] does, with `session` in place of [`Session::new`]: its sessions may have additional operators and passes.
 pub fn main_with(default: &str, session: impl Fn() -> Session) -> u8 {
     let started_as = std::env::args_os().next().unwrap_or_default();
     let name = Path::new(&started_as).file_stem().and_then(OsStr::to_str);

@@ -13,9 +13,9 @@ pub struct Reduction {
     pub runs: usize,
 }
 
-/// Something that can be reduced in steps.
+/// An input that [`Reducer`] can reduce step by step to a smaller one: a graph or a module.
 pub trait Candidate: Clone {
-    /// Returns false for a candidate on which the command would fail for another reason.
+    /// Returns false if the verifier rejects the candidate, so that the command would fail for another reason than the one under investigation.
     fn is_valid(&self) -> bool;
 }
 

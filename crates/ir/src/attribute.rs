@@ -19,11 +19,11 @@ pub enum AttributeValue {
     Constant(Constant),
     /// A type.
     Type(TypeId),
-    /// Types.
+    /// A list of types.
     Types(Vec<TypeId>),
     /// A graph, such as the body of a `prim::fork`.
     Graph(Arc<Graph>),
-    /// Graphs.
+    /// A list of graphs.
     Graphs(Vec<Arc<Graph>>),
     /// A value that is missing in a text (`<Tensor>`, an elided large constant), stored as the text that replaces it. It is printed unchanged; code that needs
     /// the value itself must refuse it.
@@ -31,7 +31,7 @@ pub enum AttributeValue {
 }
 
 impl AttributeValue {
-    /// Returns the constant, if it is one.
+    /// Returns the constant, if the attribute is one.
     pub fn as_constant(&self) -> Option<&Constant> {
         match self {
             AttributeValue::Constant(c) => Some(c),
@@ -39,7 +39,7 @@ impl AttributeValue {
         }
     }
 
-    /// Returns the graph, if it is one.
+    /// Returns the graph, if the attribute is one.
     pub fn as_graph(&self) -> Option<&Arc<Graph>> {
         match self {
             AttributeValue::Graph(g) => Some(g),

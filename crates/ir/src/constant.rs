@@ -7,7 +7,7 @@ use num_complex::Complex64;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// An object of a [`Module`](crate::Module): a submodule or a class instance.
+/// Id of an object in a [`Module`](crate::Module): a submodule or a class instance.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectId(u32);
 entity_impl!(ObjectId, "obj");
@@ -102,7 +102,7 @@ impl Constant {
         Constant::List(Arc::new(ListConstant { element, items }))
     }
 
-    /// Returns a plain tuple, typed by its elements.
+    /// Returns a plain tuple, whose type follows from its elements.
     pub fn tuple(ctx: &Context, items: Vec<Constant>) -> Constant {
         let element_types: Vec<_> = items.iter().map(|c| c.ty(ctx)).collect();
         Constant::Tuple(Arc::new(TupleConstant {
@@ -131,7 +131,7 @@ impl Constant {
         }
     }
 
-    /// Returns the integer, if it is one.
+    /// Returns the integer, if the constant is one.
     pub fn as_int(&self) -> Option<i64> {
         match self {
             Constant::Int(i) => Some(*i),
@@ -139,7 +139,7 @@ impl Constant {
         }
     }
 
-    /// Returns the bool, if it is one.
+    /// Returns the bool, if the constant is one.
     pub fn as_bool(&self) -> Option<bool> {
         match self {
             Constant::Bool(b) => Some(*b),
@@ -147,7 +147,7 @@ impl Constant {
         }
     }
 
-    /// Returns the number as a double, if it is a real number.
+    /// Returns the real number (integer or float) as a double, if the constant is one.
     pub fn as_float(&self) -> Option<f64> {
         match self {
             Constant::Int(i) => Some(*i as f64),
@@ -157,7 +157,7 @@ impl Constant {
         }
     }
 
-    /// Returns the text, if it is a string.
+    /// Returns the string, if the constant is one.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Constant::Str(s) => Some(s),
@@ -165,7 +165,7 @@ impl Constant {
         }
     }
 
-    /// Returns the tensor, if it is one.
+    /// Returns the tensor, if the constant is one.
     pub fn as_tensor(&self) -> Option<&Arc<TensorData>> {
         match self {
             Constant::Tensor(t) => Some(t),
@@ -173,7 +173,7 @@ impl Constant {
         }
     }
 
-    /// Returns the elements of a list or tuple.
+    /// Returns the elements, if the constant is a list or tuple.
     pub fn items(&self) -> Option<&[Constant]> {
         match self {
             Constant::List(l) => Some(&l.items),
@@ -182,7 +182,7 @@ impl Constant {
         }
     }
 
-    /// Returns the elements of a list or tuple of integers.
+    /// Returns the integers, if the constant is a list or tuple of integers.
     pub fn as_ints(&self) -> Option<Vec<i64>> {
         self.items()?.iter().map(Constant::as_int).collect()
     }

@@ -1,4 +1,4 @@
-//! The [`Context`]: names and types, each stored once and identified by a number.
+//! The [`Context`]: interned names and types, each stored once and identified by an id.
 
 use crate::types::{Dim, TypeKind};
 use cranelift_entity::entity_impl;
@@ -44,11 +44,11 @@ entity_impl!(SymbolListId, "syms");
 pub struct DimsId(u32);
 entity_impl!(DimsId, "dims");
 
-/// A type with derived properties. Equal kinds have equal nesting.
+/// An interned type with derived properties, which equal types share.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct InternedType {
     kind: TypeKind,
-    /// Nesting depth, in levels.
+    /// Nesting depth of the type, in levels.
     nesting: u16,
 }
 
@@ -98,13 +98,13 @@ impl Context {
         self.symbols.get(id.0).unwrap_or_default()
     }
 
-    /// Returns the id of the type `kind`, which is interned if it is new.
+    /// Returns the id of the type with structure `kind`, which is interned if it is new.
     pub fn type_of_kind(&self, kind: TypeKind) -> TypeId {
         let nesting = self.nesting_of_kind(&kind);
         TypeId(self.types.intern(&[InternedType { kind, nesting }]))
     }
 
-    /// Returns the kind of the type `id`; `Any` for an id of another context.
+    /// Returns the structure of the type `id`; `Any` for an id of another context.
     pub fn type_kind(&self, id: TypeId) -> TypeKind {
         self.types
             .get(id.0)
@@ -136,32 +136,32 @@ impl Context {
         u16::try_from(parts + 1).unwrap_or(u16::MAX)
     }
 
-    /// Returns the id of a list of types.
+    /// Returns the id of the list `types`, which is interned if it is new.
     pub fn type_list(&self, types: &[TypeId]) -> TypeListId {
         TypeListId(self.type_lists.intern(types))
     }
 
-    /// Returns the types of a list.
+    /// Returns the types in the list `id`.
     pub fn types(&self, id: TypeListId) -> &[TypeId] {
         self.type_lists.get(id.0).unwrap_or_default()
     }
 
-    /// Returns the id of a list of names.
+    /// Returns the id of the list `names`, which is interned if it is new.
     pub fn symbol_list(&self, names: &[SymbolId]) -> SymbolListId {
         SymbolListId(self.symbol_lists.intern(names))
     }
 
-    /// Returns the names of a list.
+    /// Returns the names in the list `id`.
     pub fn symbols(&self, id: SymbolListId) -> &[SymbolId] {
         self.symbol_lists.get(id.0).unwrap_or_default()
     }
 
-    /// Returns the id of a list of dimensions.
+    /// Returns the id of the list `dims`, which is interned if it is new.
     pub fn dim_list(&self, dims: &[Dim]) -> DimsId {
         DimsId(self.dims.intern(dims))
     }
 
-    /// Returns the dimensions of a list.
+    /// Returns the dimensions in the list `id`.
     pub fn dims(&self, id: DimsId) -> &[Dim] {
         self.dims.get(id.0).unwrap_or_default()
     }

@@ -6,7 +6,7 @@ use std::fmt;
 /// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Information.
+    /// Information that belongs to another diagnostic or needs no action.
     Note,
     /// Suspicious input that is accepted.
     Warning,
@@ -14,12 +14,12 @@ pub enum Severity {
     Error,
 }
 
-/// A marked location with a message.
+/// A marked location in the text, with a message about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
     /// The location.
     pub span: Span,
-    /// The message.
+    /// The message about the location.
     pub message: String,
 }
 
@@ -28,13 +28,13 @@ pub struct Label {
 pub struct Diagnostic {
     /// The severity.
     pub severity: Severity,
-    /// A stable code such as `unknown-value`, for tests and documentation.
+    /// A code such as `unknown-value`, which does not change between versions, for tests and documentation.
     pub code: &'static str,
     /// One sentence that describes the problem.
     pub message: String,
-    /// Locations in the text.
+    /// Locations in the text; the first is the primary one.
     pub labels: Vec<Label>,
-    /// Advice.
+    /// Advice for the author of the text.
     pub help: Option<String>,
 }
 
@@ -53,7 +53,7 @@ impl Diagnostic {
         }
     }
 
-    /// Adds another location.
+    /// Adds a secondary location.
     #[must_use]
     pub fn with_label(mut self, span: Span, message: impl Into<String>) -> Diagnostic {
         self.labels.push(Label {
@@ -63,7 +63,7 @@ impl Diagnostic {
         self
     }
 
-    /// Adds advice.
+    /// Sets the advice for the author of the text.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Diagnostic {
         self.help = Some(help.into());

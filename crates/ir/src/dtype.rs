@@ -1,4 +1,4 @@
-//! Element types, devices and memory layouts, with PyTorch's names and numbers.
+//! Element types and devices, with PyTorch's names and codes.
 
 use std::fmt;
 
@@ -44,7 +44,7 @@ pub enum DType {
 }
 
 impl DType {
-    /// Every dtype, in the order of PyTorch's numbers.
+    /// Every dtype, in the order of PyTorch's codes.
     pub const ALL: [DType; 16] = [
         DType::Byte,
         DType::Char,
@@ -64,12 +64,12 @@ impl DType {
         DType::BFloat16,
     ];
 
-    /// Returns the dtype with PyTorch's number `code`, as in graphs (`dtype=6`).
+    /// Returns the dtype with PyTorch's integer code `code`, as in graphs (`dtype=6`).
     pub fn from_code(code: i64) -> Option<DType> {
         usize::try_from(code).ok().and_then(|i| Self::ALL.get(i).copied())
     }
 
-    /// Returns PyTorch's number of this dtype.
+    /// Returns PyTorch's integer code of this dtype.
     pub fn code(self) -> i64 {
         self as i64
     }
@@ -139,7 +139,7 @@ impl DType {
         Self::ALL.into_iter().find(|d| d.python_name() == name)
     }
 
-    /// Returns the bytes of one element.
+    /// Returns the size of one element in bytes.
     pub fn size(self) -> usize {
         match self {
             DType::Byte | DType::Char | DType::Bool | DType::QInt8 | DType::QUInt8 => 1,
@@ -168,7 +168,7 @@ impl DType {
         )
     }
 
-    /// Returns true for the quantised dtypes, which can be stored and not computed with.
+    /// Returns true for the quantised dtypes, whose tensors can be stored but not computed with.
     pub fn is_quantized(self) -> bool {
         matches!(self, DType::QInt8 | DType::QUInt8 | DType::QInt32)
     }
@@ -183,32 +183,32 @@ impl fmt::Display for DType {
 /// The device of a tensor. Frazil computes on the CPU; other devices are stored so that archives can be written unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Device {
-    /// The kind of device.
+    /// The type of the device: CPU, CUDA or meta.
     pub kind: DeviceKind,
     /// The index of the device (`cuda:1`), if it has one.
     pub index: Option<u16>,
 }
 
-/// Kinds of devices in TorchScript archives.
+/// Device types that occur in TorchScript archives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum DeviceKind {
-    /// The host.
+    /// The CPU: `cpu`.
     #[default]
     Cpu,
-    /// An NVIDIA GPU.
+    /// An NVIDIA GPU: `cuda`.
     Cuda,
-    /// A tensor without data.
+    /// The device of tensors without data: `meta`.
     Meta,
 }
 
 impl Device {
-    /// The host.
+    /// The CPU, without an index.
     pub const CPU: Device = Device {
         kind: DeviceKind::Cpu,
         index: None,
     };
 
-    /// Parses PyTorch's form: `cpu`, `cuda`, `cuda:1`, `meta`.
+    /// Parses a device in PyTorch's notation: `cpu`, `cuda`, `cuda:1`, `meta`.
     pub fn parse(text: &str) -> Option<Device> {
         let (kind, index) = match text.split_once(':') {
             Some((kind, index)) => (kind, Some(index.parse().ok()?)),

@@ -15,12 +15,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 use tracing::error;
 
-/// An open file that is read piece by piece; see the [module's documentation](self).
+/// An open file whose bytes are read on demand; see the [module's documentation](self).
 #[derive(Debug)]
 pub struct FileBytes {
     file: File,
     path: PathBuf,
-    /// Length in bytes when it was opened.
+    /// Length of the file in bytes when it was opened.
     length: usize,
     /// Time of the last modification of its content when it was opened. Names and permissions are ignored: a removed or renamed file is still the same.
     modified: Option<SystemTime>,
@@ -48,17 +48,17 @@ impl FileBytes {
         &self.file
     }
 
-    /// Returns the path that it was opened with.
+    /// Returns the path with which the file was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the number of bytes.
+    /// Returns the length of the file in bytes.
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// Returns true if there are none.
+    /// Returns true if the file has no bytes.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
@@ -81,7 +81,7 @@ impl FileBytes {
         }
     }
 
-    /// Returns the bytes in `range`; `None` if it exceeds the file.
+    /// Returns the bytes in `range`; `None` if the range exceeds the file.
     pub fn read(&self, range: Range<usize>) -> Option<Vec<u8>> {
         let mut bytes = vec![0; length_within(&range, self.length)?];
         self.fill(&mut bytes, range.start);
@@ -100,7 +100,7 @@ impl FileBytes {
         })
     }
 
-    /// Returns an error if the file has changed since it was opened.
+    /// Returns an error if the file has been modified since it was opened.
     fn compare(&self) -> io::Result<()> {
         let found = self.file.metadata()?;
         match found.len() == self.length as u64 && found.modified().ok() == self.modified {
@@ -132,7 +132,7 @@ fn read_exact_at(file: &File, mut bytes: &mut [u8], mut at: u64) -> io::Result<(
     Ok(())
 }
 
-/// Alignment of records that are kept in memory, in bytes, as in archives.
+/// Alignment in bytes of records that are kept in memory, as in archives.
 const ALIGNMENT: usize = 64;
 
 /// Bytes in memory, aligned to [`ALIGNMENT`].
@@ -147,16 +147,16 @@ impl AsRef<[u8]> for Aligned {
     }
 }
 
-/// A range of a file that is read on demand, temporarily or permanently.
+/// A byte range of a file, read on demand: into a temporary buffer, or permanently.
 pub struct FileRecord {
     file: Arc<FileBytes>,
     range: Range<usize>,
-    /// All of the bytes, after they have been read permanently.
+    /// The bytes of the range, after they have been read permanently; `None` inside if reading failed.
     kept: OnceLock<Option<Aligned>>,
 }
 
 impl FileRecord {
-    /// Returns the bytes of `file` in `range`; `None` if it exceeds the file.
+    /// Returns the record of the bytes of `file` in `range`; `None` if the range exceeds the file.
     pub fn new(file: &Arc<FileBytes>, range: Range<usize>) -> Option<FileRecord> {
         length_within(&range, file.len())?;
         Some(FileRecord {

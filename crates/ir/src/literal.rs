@@ -21,7 +21,7 @@ pub fn integer(value: i64, out: &mut String) {
     out.push_str(std::str::from_utf8(&digits[at..]).unwrap_or_default());
 }
 
-/// Appends a number as C's `%.{precision}g`, the default format of a C++ stream.
+/// Appends `value` as C's `%.{precision}g` does, the default format of a C++ stream.
 pub fn general(value: f64, precision: usize, out: &mut String) {
     if let Some(word) = not_finite(value) {
         out.push_str(word);
@@ -40,7 +40,7 @@ pub fn general(value: f64, precision: usize, out: &mut String) {
     }
 }
 
-/// Appends a number as C's `%.4e`.
+/// Appends `value` as C's `%.4e` does.
 pub fn scientific4(value: f64, out: &mut String) {
     if let Some(word) = not_finite(value) {
         out.push_str(word);
@@ -52,7 +52,7 @@ pub fn scientific4(value: f64, out: &mut String) {
     push_exponent(exponent.parse().unwrap_or(0), out);
 }
 
-/// Appends a number as C's `%.4f`.
+/// Appends `value` as C's `%.4f` does.
 pub fn fixed4(value: f64, out: &mut String) {
     match not_finite(value) {
         Some(word) => out.push_str(word),
@@ -62,7 +62,7 @@ pub fn fixed4(value: f64, out: &mut String) {
     }
 }
 
-/// Appends a power of ten, without exponent if it has few digits.
+/// Appends the scale of a printed tensor, a power of ten, without exponent if it has few digits.
 pub fn scale(value: f64, out: &mut String) {
     let exponent = value.log10().round() as i32;
     if (-4..16).contains(&exponent) {
@@ -117,9 +117,9 @@ fn part(value: f64, out: &mut String) {
     }
 }
 
-/// The payload bits of a NaN.
+/// Mask of the payload bits of a NaN.
 const NAN_PAYLOAD: u64 = (1 << 52) - 1;
-/// The payload of the NaN that arithmetic returns.
+/// The payload bits of the default NaN, which arithmetic returns.
 const PLAIN_NAN: u64 = 1 << 51;
 
 /// Appends a double so that it is read back as the same double, and never as an integer. NaNs with an unusual payload are
@@ -145,7 +145,7 @@ pub fn exact_double(value: f64, out: &mut String) {
     }
 }
 
-/// Returns the NaN that [`exact_double`] writes as `text`.
+/// Returns the NaN for which [`exact_double`] writes `text`; `None` if `text` is not such a NaN.
 pub fn nan(text: &str) -> Option<f64> {
     let (sign, rest) = match text.strip_prefix('-') {
         Some(rest) => (1 << 63, rest),

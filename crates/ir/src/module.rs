@@ -6,7 +6,7 @@ use cranelift_entity::{EntitySet, PrimaryMap, entity_impl};
 use indexmap::IndexMap;
 use std::sync::Arc;
 
-/// A function or method of a [`CompilationUnit`].
+/// Id of a function or method in a [`CompilationUnit`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FunctionId(u32);
 entity_impl!(FunctionId, "fn");
@@ -25,7 +25,7 @@ pub struct Function {
 /// The role of an attribute in `nn.Module`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum AttributeKind {
-    /// A plain attribute or a submodule.
+    /// Neither a parameter nor a buffer: a plain attribute or a submodule.
     #[default]
     Plain,
     /// A parameter.
@@ -39,7 +39,7 @@ pub enum AttributeKind {
 pub struct ClassAttribute {
     /// The type of the attribute.
     pub ty: TypeId,
-    /// Parameter, buffer or neither.
+    /// Whether the attribute is a parameter, a buffer or neither.
     pub kind: AttributeKind,
 }
 
@@ -67,17 +67,17 @@ pub struct ClassDef {
     pub name: SymbolId,
     /// The kind of the type.
     pub kind: ClassKind,
-    /// Attributes in order; an [`Object`] has a slot for each.
+    /// Attributes by name, in order; an [`Object`] has a slot for each.
     pub attributes: IndexMap<SymbolId, ClassAttribute>,
     /// Class constants (`Final`), an enumeration's members, or a NamedTuple's defaults.
     pub constants: IndexMap<SymbolId, Constant>,
-    /// Methods.
+    /// Methods by name.
     pub methods: IndexMap<SymbolId, FunctionId>,
     /// Signatures of an interface's methods.
     pub signatures: IndexMap<SymbolId, FunctionSchema>,
-    /// Functions that run before `forward`, by attribute name.
+    /// Names of the class's methods that run before `forward`.
     pub forward_pre_hooks: Vec<SymbolId>,
-    /// Functions that run after `forward`, by attribute name.
+    /// Names of the class's methods that run after `forward`.
     pub forward_hooks: Vec<SymbolId>,
 }
 
@@ -104,7 +104,7 @@ impl ClassDef {
         unit.function(*setstate).schema.arguments.get(1).map(|state| state.ty)
     }
 
-    /// Adds an attribute, or changes the one of that name.
+    /// Adds an attribute, or changes the type and kind of an existing one with the name `name`.
     pub fn add_attribute(&mut self, name: SymbolId, ty: TypeId, kind: AttributeKind) {
         self.attributes.insert(name, ClassAttribute { ty, kind });
     }
@@ -146,7 +146,7 @@ pub struct CompilationUnit {
 }
 
 impl CompilationUnit {
-    /// Returns a unit without members, for code with these source texts.
+    /// Returns a unit without classes and functions, to which code with these source texts is added.
     pub fn of_sources(sources: SourceTexts) -> CompilationUnit {
         CompilationUnit {
             sources,
@@ -159,7 +159,7 @@ impl CompilationUnit {
         self.classes.get(&name)
     }
 
-    /// Adds a function or method under its qualified name, replacing one of that name.
+    /// Adds a function or method under its qualified name. An existing one with that name is replaced.
     pub fn add_function(&mut self, function: Function) -> FunctionId {
         let name = function.name;
         match self.names.get(&name) {
@@ -185,7 +185,7 @@ impl CompilationUnit {
         &self.functions[id]
     }
 
-    /// Returns the function `id`, mutably.
+    /// Returns function `id`, mutably.
     pub fn function_mut(&mut self, id: FunctionId) -> &mut Function {
         &mut self.functions[id]
     }
@@ -245,10 +245,10 @@ pub struct Object {
 #[derive(Clone, Debug)]
 pub struct Module {
     ctx: Arc<Context>,
-    /// Classes and functions.
+    /// The classes and functions of the module.
     pub unit: CompilationUnit,
     objects: PrimaryMap<ObjectId, Object>,
-    /// The pending arguments of `__setstate__`.
+    /// Arguments for `__setstate__` calls that have not been made yet, by object.
     states: IndexMap<ObjectId, Constant>,
     /// The root object of the module.
     pub root: ObjectId,
@@ -259,7 +259,7 @@ pub struct Module {
 }
 
 impl Module {
-    /// Returns a module whose root is an object of `class` with these slots.
+    /// Returns a module whose root is an object of class `class` with the attribute values `slots`.
     pub fn new(ctx: Arc<Context>, unit: CompilationUnit, class: SymbolId, slots: Vec<Constant>) -> Module {
         let mut objects = PrimaryMap::new();
         let root = objects.push(Object { class, slots });
@@ -305,7 +305,7 @@ impl Module {
         self.states.iter().map(|(id, state)| (*id, state))
     }
 
-    /// Sets the pending state of object `id`; `None` after it has been restored.
+    /// Sets the argument for the `__setstate__` call of object `id`; `None` once the call has been made.
     pub fn set_state(&mut self, id: ObjectId, state: Option<Constant>) {
         match state {
             Some(state) => {
@@ -344,12 +344,12 @@ impl Module {
         self.states = in_order.collect();
     }
 
-    /// Returns all objects.
+    /// Returns all objects with their ids.
     pub fn objects(&self) -> impl Iterator<Item = (ObjectId, &Object)> + '_ {
         self.objects.iter()
     }
 
-    /// Returns the number of objects; all ids are smaller.
+    /// Returns the number of objects; all ids are below it.
     pub fn object_count(&self) -> usize {
         self.objects.len()
     }
@@ -384,7 +384,7 @@ impl Module {
         self.unit.method(self.object(self.root).class, name)
     }
 
-    /// Returns the function of [`method`](Self::method).
+    /// Returns the function for [`method`](Self::method): method `name` of the root.
     pub fn method_function(&self, name: SymbolId) -> Option<&Function> {
         self.method(name).map(|id| self.unit.function(id))
     }

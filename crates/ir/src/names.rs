@@ -13,12 +13,12 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// numbers are tried upwards from it. Characters that a text cannot contain are replaced by `_`. Values without a name get unused numbers, from 0.
 pub struct Names<'g> {
     graph: &'g Graph,
-    /// The assigned names of values without a name, or with one that was taken.
+    /// The assigned names of values that have no name of their own, or one that an earlier value has.
     given: SecondaryMap<ValueId, PackedOption<ValueName>>,
 }
 
 impl<'g> Names<'g> {
-    /// Names the values of `graph`.
+    /// Assigns a unique name to each value of `graph`.
     pub fn new(graph: &'g Graph) -> Names<'g> {
         let mut names = Names {
             graph,
@@ -109,7 +109,7 @@ pub fn is_plain_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(is_name_byte)
 }
 
-/// A fast hasher for short names. Chosen names may collide, which costs time only.
+/// A fast hasher for short names. Names can be chosen so that their hashes collide, which only costs time.
 #[derive(Default, Clone, Copy)]
 pub struct NameHasher(u64);
 
@@ -155,7 +155,7 @@ fn is_readable(graph: &Graph, name: ValueName) -> bool {
     name.word() == symbols::EMPTY && name.number().is_some() || is_plain_name(graph.ctx().name(name.word()))
 }
 
-/// The set of assigned names.
+/// The set of names that are already assigned.
 #[derive(Default)]
 struct Taken {
     /// A bit for each small number that is an assigned name.
@@ -166,7 +166,7 @@ struct Taken {
 }
 
 impl Taken {
-    /// Returns a set for `values` values: numbers far above that are stored individually.
+    /// Returns an empty set for a graph of `values` values. Numbers far above that are stored individually.
     fn new(values: usize) -> Taken {
         Taken {
             limit: u32::try_from(values.saturating_mul(4)).unwrap_or(u32::MAX),

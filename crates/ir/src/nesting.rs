@@ -16,13 +16,13 @@ pub const MAX_GRAPHS: usize = 64;
 /// it would not end.
 pub const MAX_VALUES: u64 = 1 << 24;
 
-/// An error: data that is nested more deeply, or shared more often, than readers accept.
+/// The error for data that is nested more deeply, or shared more often, than readers accept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {what}")]
 pub struct TooDeep {
     /// The function, class or attribute with the data.
     pub place: String,
-    /// The kind of the nested thing, and the limit.
+    /// The kind of nested data (value, type or block), and the limit.
     pub what: &'static str,
 }
 
@@ -34,12 +34,12 @@ const _: () = assert!(
     "the messages state them"
 );
 
-/// Size of a value.
+/// Nesting depth and size of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// Number of levels. Objects and members of enumerations are one level, whatever they contain.
     pub levels: usize,
-    /// Number of values, itself included. Shared ones count at each place.
+    /// Number of nested values, the value itself included. A shared value counts once for each reference.
     pub values: u64,
 }
 
@@ -209,7 +209,7 @@ pub(crate) fn in_node(graph: &Graph, node: NodeId) -> Option<&'static str> {
         })
 }
 
-/// Returns the type that is part of a container's text.
+/// Returns the type that is printed with a container constant.
 fn constant_type(constant: &Constant) -> Option<TypeId> {
     match constant {
         Constant::List(list) => Some(list.element),

@@ -60,7 +60,7 @@ fn unquantized(d: DType) -> DType {
     }
 }
 
-/// Returns the dtype of the components of a complex dtype; a real dtype itself.
+/// Returns the dtype of the real and imaginary parts of a complex dtype; a real dtype unchanged.
 pub fn real_of(d: DType) -> DType {
     match d {
         DType::ComplexHalf => DType::Half,
@@ -70,7 +70,7 @@ pub fn real_of(d: DType) -> DType {
     }
 }
 
-/// Returns the complex dtype with components of dtype `d` (for integers: of the default float).
+/// Returns the complex dtype whose parts have dtype `d` (the default float dtype for integers).
 pub fn complex_of(d: DType) -> DType {
     match d {
         DType::Half => DType::ComplexHalf,

@@ -22,7 +22,7 @@ pub struct SourceRange {
 }
 
 impl SourceRange {
-    /// The special length of locations in the text from which the graph was read.
+    /// The value of `length` that marks a location in the text from which the graph was read.
     pub const IS_OF_TEXT: u32 = u32::MAX;
 
     /// Writes `file.py:line:column`, as PyTorch does. For a location in the text from which the graph was read, columns count from 1, as in other messages
@@ -69,12 +69,12 @@ pub struct SourceTexts {
 
 #[derive(Clone, Debug, Default)]
 struct SourceTextsOfFile {
-    /// Pieces by their first line.
+    /// Pieces of one file, keyed by their first line.
     pieces: BTreeMap<u32, Vec<SourceText>>,
     known: HashSet<(u32, Arc<str>)>,
 }
 
-/// A piece of the original program.
+/// A piece of the original program's source text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceText {
     /// The line of the file at which it begins, from 1.
@@ -89,7 +89,7 @@ pub struct SourceText {
 const NEAREST: usize = 64;
 
 impl SourceTexts {
-    /// Adds a piece of `file`, unless it has been added before.
+    /// Adds a piece of the source of `file`, unless it has been added before.
     pub fn add(&mut self, file: SymbolId, first_line: u32, text: Arc<str>) {
         let of_file = Arc::make_mut(&mut self.files).entry(file).or_default();
         if !of_file.known.insert((first_line, Arc::clone(&text))) {
@@ -120,7 +120,7 @@ impl SourceTexts {
     }
 }
 
-/// A range of bytes in a text.
+/// A byte range in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
 pub struct Span {
     /// First byte.
@@ -130,7 +130,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// Returns the bytes from `start` up to `end`.
+    /// Returns the span of the bytes `start..end`.
     pub fn new(start: usize, end: usize) -> Span {
         let clamp = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         Span {

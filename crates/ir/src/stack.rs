@@ -10,7 +10,7 @@ pub const MAX_NESTING: usize = 1000;
 /// largest frames are those of the interpreter and of the parser of source, 9 KiB in debug builds.
 const LEVEL_BYTES: usize = 96 << 10;
 
-/// Size of a new stack in bytes. Pages take memory only when they are used.
+/// Size in bytes of an additional stack segment. Its pages take memory only when they are used.
 const SEGMENT_BYTES: usize = 2 << 20;
 
 /// Runs `work`, on a new stack if the current one is nearly used up. Functions that recurse over nested data call this at each level.

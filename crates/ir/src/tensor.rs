@@ -60,7 +60,7 @@ impl Storage {
         }
     }
 
-    /// Returns the bytes, little-endian.
+    /// Returns the bytes of the storage, in little-endian order.
     pub fn bytes(&self) -> &[u8] {
         (*self.bytes).as_ref()
     }
@@ -93,18 +93,18 @@ impl Storage {
         }
     }
 
-    /// Returns the owner of the bytes.
+    /// Returns the owner that keeps the bytes in memory.
     pub fn owner(&self) -> &Arc<dyn AsRef<[u8]> + Send + Sync> {
         &self.bytes
     }
 
-    /// Returns the same bytes as another storage, marked as being on `device`.
+    /// Returns a storage with the same bytes, marked as being on `device`.
     #[must_use]
     pub fn with_device(&self, device: Device) -> Storage {
         Storage { device, ..self.clone() }
     }
 
-    /// Returns the device of the bytes in the archive.
+    /// Returns the device that the archive records for the bytes.
     pub fn device(&self) -> Device {
         self.device
     }
@@ -123,13 +123,13 @@ impl fmt::Debug for Storage {
 pub struct TensorData {
     /// Element type.
     pub dtype: DType,
-    /// Size of each dimension, in elements.
+    /// Extent of each dimension, in elements.
     pub sizes: Shape,
     /// Stride of each dimension, in elements.
     pub strides: Shape,
-    /// First element, in elements from the start of the storage.
+    /// Position of the first element, in elements from the start of the storage.
     pub offset: i64,
-    /// The bytes.
+    /// The storage that contains the elements.
     pub storage: Arc<Storage>,
     /// True for trainable parameters; stored for archives.
     pub requires_grad: bool,
@@ -152,29 +152,29 @@ pub enum Encoding {
     },
     /// A scale for each index of one dimension: `torch.per_channel_affine`.
     PerChannel {
-        /// One scale per index.
+        /// One scale for each index of the dimension `axis`.
         scales: Arc<TensorData>,
-        /// One zero point per index.
+        /// One zero point for each index of the dimension `axis`.
         zero_points: Arc<TensorData>,
-        /// The dimension.
+        /// The dimension whose indices have different scales.
         axis: i64,
         /// Whether zero points are real numbers: `torch.per_channel_affine_float_qparams`.
         float_zero_points: bool,
     },
     /// `torch.sparse_coo`.
     SparseCoo {
-        /// One column for each stored element.
+        /// Indices of the stored elements, one column for each: `[dimensions, elements]`.
         indices: Arc<TensorData>,
-        /// The elements.
+        /// The stored elements.
         values: Arc<TensorData>,
     },
     /// `torch.sparse_csr`.
     SparseCsr {
-        /// Start of each row among the elements.
+        /// Start of each row among the stored elements, and their number at the end.
         rows: Arc<TensorData>,
         /// The column of each stored element.
         columns: Arc<TensorData>,
-        /// The elements.
+        /// The stored elements.
         values: Arc<TensorData>,
     },
 }
@@ -197,12 +197,12 @@ impl Encoding {
         }
     }
 
-    /// Returns whether the elements are in other tensors.
+    /// Returns whether the elements are stored in the tensors of the encoding.
     pub fn is_sparse(&self) -> bool {
         matches!(self, Encoding::SparseCoo { .. } | Encoding::SparseCsr { .. })
     }
 
-    /// Returns the tensors that it refers to.
+    /// Returns the tensors that the encoding consists of.
     pub fn tensors(&self) -> SmallVec<[&Arc<TensorData>; 3]> {
         match self {
             Encoding::PerTensor { .. } => SmallVec::new(),
@@ -219,7 +219,7 @@ impl Encoding {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TensorError {
-    /// Sizes and strides differ in length.
+    /// The numbers of sizes and strides differ.
     #[error("a tensor of {sizes} sizes has {strides} strides")]
     Rank {
         /// Number of sizes.
@@ -227,7 +227,7 @@ pub enum TensorError {
         /// Number of strides.
         strides: usize,
     },
-    /// A negative size, stride or offset, or a product that overflows.
+    /// A size, stride or offset is negative, or the arithmetic overflows.
     #[error("sizes {sizes:?}, strides {strides:?}, offset {offset} are out of range")]
     Range {
         /// The sizes.
@@ -240,9 +240,9 @@ pub enum TensorError {
     /// The storage is too small for the tensor.
     #[error("the tensor needs {needed} bytes of a storage of {available}")]
     Bounds {
-        /// Bytes up to the end of the last element.
+        /// Bytes that the tensor needs, up to the end of its last element.
         needed: u64,
-        /// Bytes of the storage.
+        /// Size of the storage in bytes.
         available: u64,
     },
 }

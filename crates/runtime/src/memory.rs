@@ -12,7 +12,7 @@ use thiserror::Error;
     "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate {bytes} bytes. Error code 12 (Cannot allocate memory)"
 )]
 pub struct OutOfMemory {
-    /// Size of the request.
+    /// Size of the request in bytes.
     pub bytes: usize,
 }
 

@@ -1,6 +1,6 @@
-//! Replacement for `threads` in a build without that feature: everything runs on the calling thread.
+//! Replacement for the module `threads` in a build without the feature `threads`: everything runs on the calling thread.
 
-/// Runs `work` outside of thread pools: here, directly.
+/// Calls `work`. In a build with thread pools, this function calls it outside of the pools' threads.
 pub fn outside_of_pools<R>(work: impl FnOnce() -> R) -> R {
     work()
 }

@@ -16,9 +16,9 @@ const STACK_BYTES: usize = 8 << 20;
 /// A pool and its process. It is never dropped, because another process would wait for its threads forever.
 struct Owned {
     origin: Origin,
-    /// `None` if the system refuses threads.
+    /// The thread pool; `None` if the system cannot start any thread.
     pool: Option<ManuallyDrop<ThreadPool>>,
-    /// The pool of a process that was forked from this one.
+    /// The pool of the first child process that needed one, after a fork of this process.
     forked: OnceLock<Box<Owned>>,
 }
 
@@ -32,7 +32,7 @@ impl Owned {
     }
 }
 
-/// The pool of the first process that needed one.
+/// The pool of the first process that needed one. Forked processes have their own, linked by [`Owned::forked`].
 static FIRST: OnceLock<Box<Owned>> = OnceLock::new();
 
 fn pool() -> Option<&'static ThreadPool> {

@@ -1,4 +1,4 @@
-//! Detection of the kind of a text.
+//! Reading of a text that is a graph or a module.
 
 use crate::diagnostics::ParseError;
 use crate::module::{TensorSource, parse_module_with};
@@ -7,16 +7,16 @@ use crate::parse::{ParseOptions, ParsedGraph, parse_graph_with};
 use frazil_ir::{Context, Module};
 use std::sync::Arc;
 
-/// The kind of a text.
+/// Whether a text is a graph or a module; see [`sniff`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextKind {
     /// A graph: `graph(...)`.
     Graph,
-    /// `frazil module 1`
+    /// A module: `frazil module 1`.
     Module,
 }
 
-/// The content of a text.
+/// The result of [`parse_any`]: a graph or a module.
 #[derive(Clone, Debug)]
 pub enum Parsed {
     /// A graph.

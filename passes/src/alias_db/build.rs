@@ -391,7 +391,8 @@ impl<'g> Analysis<'g> {
         self.writes_to(node, &instances);
     }
 
-    /// Handles reads of elements by position. If a tuple is built in this graph, its elements are known.
+    /// Handles `prim::TupleUnpack`, `prim::TupleIndex`, `prim::TupleSlice` and `prim::ListUnpack`, whose outputs alias elements of the container. The
+    /// elements of a tuple from a `prim::TupleConstruct` of this graph are known exactly.
     fn unpack(&mut self, node: NodeId) {
         let g = self.graph;
         let Some(container) = g.operand(node, 0) else {

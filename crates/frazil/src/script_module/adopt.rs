@@ -125,7 +125,7 @@ impl Model {
     }
 
     /// Calls `each` with the path of every submodule, inner ones before the modules that contain them, and "" for the root at the end (`Module.apply`). `each`
-    /// may change the model; the iteration uses the paths from before.
+    /// may change the model; the paths are collected before the first call.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \

@@ -154,7 +154,7 @@ impl ScriptModule<'_> {
     }
 }
 
-/// The moment of a visit: before the submodules, or after.
+/// Pre-order or post-order position of a module in [`ScriptModule::walk`]: before its submodules, or after them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Visit {
     Enter,

@@ -1,4 +1,4 @@
-//! The host of the walker for tracing: each value is stored with its counterpart in the trace.
+//! Implementation of [`Host`] for tracing. While [`walk`] executes the function, each value is paired with its representation in the traced graph.
 
 use super::{MAX_NODES, Noted, Result, Traced, Tracing};
 use frazil_ir::{Constant, Graph, SymbolId, TypeId, TypeKind, types};

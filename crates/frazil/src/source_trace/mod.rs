@@ -44,7 +44,7 @@ enum Noted {
     Ints(Vec<Option<ValueId>>),
 }
 
-/// A value with its counterpart in the trace.
+/// A value of the executed function, paired with its representation in the traced graph.
 #[derive(Clone, Default)]
 struct Traced(Value, Noted);
 

@@ -31,7 +31,7 @@ enum Tag {
     Insert,
 }
 
-/// Returns the edit operations that turn `a` into `b`: ranges of both.
+/// Returns the edit operations that turn `a` into `b`, in order. The array `[a0, a1, b0, b1]` means that `a[a0..a1]` corresponds to `b[b0..b1]`.
 fn opcodes<T: Eq + Hash>(a: &[T], b: &[T]) -> Vec<(Tag, [usize; 4])> {
     let (mut i, mut j) = (0, 0);
     let mut out = Vec::new();
@@ -51,7 +51,8 @@ fn opcodes<T: Eq + Hash>(a: &[T], b: &[T]) -> Vec<(Tag, [usize; 4])> {
     out
 }
 
-/// Returns the longest common run, then recursively the longest ones on both sides of it.
+/// Returns the common runs of `a` and `b` in order, each as start in `a`, start in `b` and length. They are the longest run and, recursively, the longest runs
+/// before and after it.
 fn matching_blocks<T: Eq + Hash>(a: &[T], b: &[T]) -> Vec<(usize, usize, usize)> {
     let mut places: HashMap<&T, Vec<usize>> = HashMap::new();
     for (j, item) in b.iter().enumerate() {

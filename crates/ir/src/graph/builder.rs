@@ -57,12 +57,12 @@ impl<'g> Builder<'g> {
         std::mem::replace(&mut self.point, point)
     }
 
-    /// Sets the source range of nodes that are created from now on.
+    /// Sets the source range of the nodes that the builder creates from now on.
     pub fn set_range(&mut self, range: Option<SourceRange>) {
         self.range = range;
     }
 
-    /// Inserts an existing node.
+    /// Inserts an existing node at the insertion point.
     pub fn place(&mut self, node: NodeId) {
         match self.point {
             InsertPoint::End(block) => self.graph.append(block, node),

@@ -1,34 +1,34 @@
-//! Copying nodes from graph to graph, and compaction.
+//! Copying of nodes between graphs, and compaction of a graph.
 
 use super::{BlockId, Builder, Graph, NodeId, ValueId};
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 use std::collections::HashMap;
 
-/// Map from values of the source to values of the target while nodes are copied.
+/// Map from values of the source graph to values of the target graph, used while nodes are copied.
 #[derive(Clone, Debug, Default)]
 pub struct CopyMap {
     values: HashMap<ValueId, ValueId>,
 }
 
 impl CopyMap {
-    /// Maps `from` to `to`.
+    /// Maps the source value `from` to the target value `to`.
     pub fn set(&mut self, from: ValueId, to: ValueId) {
         self.values.insert(from, to);
     }
 
-    /// Returns the value to which `from` is mapped.
+    /// Returns the target value to which the source value `from` is mapped.
     pub fn get(&self, from: ValueId) -> Option<ValueId> {
         self.values.get(&from).copied()
     }
 }
 
-/// Map from old to new handles after [`Graph::compact`].
+/// Map from old to new node and value ids after [`Graph::compact`].
 #[derive(Clone, Debug)]
 pub struct Compaction {
-    /// The new handle of each node that is alive.
+    /// The new id of each node that is alive.
     pub nodes: SecondaryMap<NodeId, PackedOption<NodeId>>,
-    /// The new handle of each value that is alive.
+    /// The new id of each value that is alive.
     pub values: SecondaryMap<ValueId, PackedOption<ValueId>>,
 }
 

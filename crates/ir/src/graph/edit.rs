@@ -175,7 +175,7 @@ impl Graph {
         self.add_operands(node, values);
     }
 
-    /// Replaces operand `index` of `node`; does nothing if there is none.
+    /// Replaces operand `index` of `node`. Does nothing if the node has no such operand.
     pub fn set_operand(&mut self, node: NodeId, index: usize, value: ValueId) {
         if self
             .operands
@@ -194,7 +194,7 @@ impl Graph {
         self.add_operands(node, &tail);
     }
 
-    /// Removes operand `index` of `node`; does nothing if there is none.
+    /// Removes operand `index` of `node`. Does nothing if the node has no such operand.
     pub fn remove_operand(&mut self, node: NodeId, index: usize) {
         let tail: Vec<_> = self.operands(node).skip(index + 1).collect();
         self.operands
@@ -225,7 +225,7 @@ impl Graph {
         }
     }
 
-    /// Changes the kind of `node`, for an operator with the same operands.
+    /// Changes the kind of `node` to another operator, which takes the same operands.
     pub fn set_kind(&mut self, node: NodeId, kind: SymbolId) {
         self.nodes[node].kind = kind.into();
         self.record(Change::Updated(node));
@@ -244,7 +244,7 @@ impl Graph {
         self.names[value] = name.into();
     }
 
-    /// Names `value`, from text (without `%`).
+    /// Names `value` by the text `name` (without `%`).
     pub fn name_value(&mut self, value: ValueId, name: &str) {
         let name = ValueName::new(&self.ctx, name);
         self.set_value_name(value, name);
@@ -267,7 +267,7 @@ impl Graph {
         self.scopes.insert(node, scope);
     }
 
-    /// Sets the attribute `name`, replacing an existing one.
+    /// Sets the attribute `name` of `node`, replacing an existing one.
     pub fn set_attribute(&mut self, node: NodeId, name: SymbolId, value: impl Into<AttributeValue>) {
         let value = value.into();
         let id = match self.nodes[node].attributes.expand() {
@@ -286,7 +286,7 @@ impl Graph {
         self.record(Change::Updated(node));
     }
 
-    /// Removes the attribute `name` and returns its value.
+    /// Removes the attribute `name` of `node` and returns its value.
     pub fn remove_attribute(&mut self, node: NodeId, name: SymbolId) -> Option<AttributeValue> {
         let id = self.nodes[node].attributes.expand()?;
         let index = self.attributes[id].iter().position(|a| a.name == name)?;
@@ -295,7 +295,7 @@ impl Graph {
         Some(removed.value)
     }
 
-    /// Sets a string attribute, such as the `name` of a `prim::GetAttr`.
+    /// Sets a string attribute of `node`, such as the `name` of a `prim::GetAttr`.
     pub fn set_attribute_symbol(&mut self, node: NodeId, name: SymbolId, text: SymbolId) {
         let text = Constant::str(self.ctx.name(text));
         self.set_attribute(node, name, text);
@@ -355,7 +355,7 @@ impl Graph {
     }
 }
 
-/// Returns `values` permuted by `order`, if it is a permutation.
+/// Returns `values` in the order `order`; `None` if `order` is not a permutation.
 fn permutation(values: &[ValueId], order: &[usize]) -> Option<Vec<ValueId>> {
     let mut seen = vec![false; values.len()];
     for &from in order {

@@ -7,9 +7,9 @@ use super::{BlockId, Change, Graph, NodeId, ValueId};
 use crate::symbols;
 use std::cmp::Ordering;
 
-/// Distance between the keys of appended nodes.
+/// Distance between the order keys of successively appended nodes.
 const STRIDE: u32 = 64;
-/// If a key exceeds this limit, the whole block is renumbered.
+/// If an order key exceeds this limit, all nodes of the block get new keys.
 const KEY_LIMIT: u32 = u32::MAX - 2 * STRIDE;
 /// The key of the first node in a block, with equal room before and after it.
 const FIRST_KEY: u32 = 1 << 31;
@@ -39,7 +39,7 @@ impl Graph {
         }
     }
 
-    /// Inserts `node` after `other`, which must be placed.
+    /// Inserts `node` after `other`, which must be in a block.
     pub fn insert_after(&mut self, node: NodeId, other: NodeId) {
         let Some(block) = self.parent(other) else { return };
         if self.return_node(block) != other && node != other {

@@ -33,22 +33,22 @@ pub use copy::{Compaction, CopyMap};
 pub use name::ValueName;
 pub use operands::Use;
 
-/// A node of a graph.
+/// Id of a node in a graph.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(u32);
 entity_impl!(NodeId, "n");
 
-/// A value of a graph: a node's output or a block's parameter.
+/// Id of a value in a graph: an output of a node or a parameter of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ValueId(u32);
 entity_impl!(ValueId, "%");
 
-/// A block of a graph.
+/// Id of a block in a graph.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlockId(u32);
 entity_impl!(BlockId, "^b");
 
-/// Handle of a node's attributes.
+/// Id of a node's attribute list.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct AttributesId(u32);
 entity_impl!(AttributesId, "attrs");
@@ -62,7 +62,7 @@ struct NodeData {
     outputs: EntityList<ValueId>,
     blocks: EntityList<BlockId>,
     attributes: PackedOption<AttributesId>,
-    /// The block that contains the node, or that it returns from.
+    /// The block that contains the node; for a return node, the block whose results are its operands.
     parent: PackedOption<BlockId>,
     previous: PackedOption<NodeId>,
     next: PackedOption<NodeId>,
@@ -96,9 +96,9 @@ struct BlockData {
 /// The definition of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Definition {
-    /// Output number `.1` of a node.
+    /// Output `.1` of node `.0`.
     Output(NodeId, usize),
-    /// Parameter number `.1` of a block.
+    /// Parameter `.1` of block `.0`.
     Parameter(BlockId, usize),
 }
 
@@ -107,7 +107,7 @@ pub enum Definition {
 pub enum Change {
     /// The node was inserted into a block.
     Inserted(NodeId),
-    /// The node was removed from its block, and may be inserted again.
+    /// The node was removed from its block. It may be inserted again.
     Removed(NodeId),
     /// The node was erased.
     Erased(NodeId),
@@ -131,7 +131,7 @@ pub struct Graph {
     order: SecondaryMap<NodeId, u32>,
     ranges: SecondaryMap<NodeId, PackedOption<SourceRange>>,
     names: SecondaryMap<ValueId, PackedOption<ValueName>>,
-    /// Tracing scopes; most graphs have none.
+    /// Tracing scopes of nodes; most graphs have none.
     scopes: HashMap<NodeId, SymbolId>,
     root: BlockId,
     revision: u64,
@@ -197,7 +197,7 @@ impl Graph {
         self.log.get_or_insert_default();
     }
 
-    /// Returns the changes since [`start_log`](Self::start_log) or the last call; recording continues.
+    /// Returns the changes since [`start_log`](Self::start_log) or the last call of this function; recording continues.
     pub fn take_log(&mut self) -> Vec<Change> {
         self.log.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -211,12 +211,12 @@ impl Graph {
 
     // --- nodes
 
-    /// Returns the number of node handles ever created, including erased ones; all handles are smaller.
+    /// Returns the number of node ids ever created, including those of erased nodes; all ids are below it.
     pub fn node_capacity(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Returns the number of value handles ever created.
+    /// Returns the number of value ids ever created; all ids are below it.
     pub fn value_capacity(&self) -> usize {
         self.values.len()
     }
@@ -333,7 +333,7 @@ impl Graph {
         }
     }
 
-    /// Returns the node that defines the value, unless it is a parameter.
+    /// Returns the node that defines the value; `None` for a parameter of a block.
     pub fn defining_node(&self, value: ValueId) -> Option<NodeId> {
         match self.definition(value) {
             Definition::Output(node, _) => Some(node),

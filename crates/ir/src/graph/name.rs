@@ -1,4 +1,4 @@
-//! Names of values.
+//! Names of values: a word and a number.
 
 use crate::{Context, SymbolId, symbols};
 use cranelift_entity::packed_option::ReservedValue;
@@ -9,14 +9,14 @@ use std::fmt;
 /// Graphs have as many names as values, but few words. Only the word is interned, so a name takes only these eight bytes. Equal texts have equal names.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ValueName {
-    /// Empty if the name is a number.
+    /// The word before the number; empty if the name is only a number.
     word: SymbolId,
-    /// [`NO_NUMBER`] if the name is a word.
+    /// The number at the end; [`NO_NUMBER`] if the name is only a word.
     number: u32,
 }
 
 const NO_NUMBER: u32 = u32::MAX;
-/// Maximum number of digits; longer numbers are part of the word.
+/// Maximum number of digits of the number; longer numbers are part of the word.
 const MAX_DIGITS: usize = 9;
 
 impl ValueName {
@@ -67,12 +67,12 @@ impl ValueName {
         }
     }
 
-    /// Returns the word; empty if the name is a number.
+    /// Returns the word of the name; empty if the name is only a number.
     pub fn word(self) -> SymbolId {
         self.word
     }
 
-    /// Returns the number, if there is one.
+    /// Returns the number of the name, if it has one.
     pub fn number(self) -> Option<u32> {
         (self.number != NO_NUMBER).then_some(self.number)
     }

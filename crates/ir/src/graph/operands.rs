@@ -8,7 +8,7 @@ use super::{NodeId, ValueData, ValueId};
 use cranelift_entity::packed_option::PackedOption;
 use cranelift_entity::{EntityRef, PrimaryMap, entity_impl};
 
-/// Number of a slot.
+/// Index of a slot in [`OperandPool`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct OperandId(u32);
 entity_impl!(OperandId, "operand");
@@ -30,7 +30,7 @@ pub struct Use {
 struct Slot {
     value: u32,
     list: u32,
-    /// Neighbours in the value's use list.
+    /// The previous use in the value's use list.
     previous: PackedOption<OperandId>,
     next: PackedOption<OperandId>,
 }
@@ -41,7 +41,7 @@ pub(super) const SLOT_SIZE: usize = size_of::<Slot>();
 #[derive(Clone, Debug, Default)]
 pub(super) struct OperandPool {
     slots: Vec<Slot>,
-    /// Freed runs of 2^n slots.
+    /// Free lists: `free[n]` has the starts of unused runs of 2^n slots.
     free: [Vec<OperandId>; 32],
 }
 
@@ -129,7 +129,7 @@ impl OperandPool {
         header
     }
 
-    /// Makes room for `len` operands, and moves the run if it is too small.
+    /// Reserves capacity for `len` operands; the run is moved if it is too small.
     fn reserve(&mut self, list: &mut OperandList, owner: NodeId, len: usize, values: &mut Values) -> OperandId {
         let Some(old) = list.expand() else {
             let header = self.allocate(Self::class(len), owner);
@@ -202,7 +202,7 @@ impl OperandPool {
         self.slot_mut(header).value = (len + added.len()) as u32;
     }
 
-    /// Replaces operand `index`. Returns false if there is none.
+    /// Replaces operand `index`. Returns false if the list has no such operand.
     pub(super) fn set(&mut self, list: OperandList, index: usize, value: ValueId, values: &mut Values) -> bool {
         let Some(header) = list.expand().filter(|_| index < self.len(list)) else {
             return false;
@@ -235,7 +235,7 @@ impl OperandPool {
         }
     }
 
-    /// Moves all uses of `from` to `to`.
+    /// Moves all uses of the value `from` to the value `to`.
     pub(super) fn move_uses(&mut self, from: ValueId, to: ValueId, values: &mut Values, mut each: impl FnMut(NodeId)) {
         let Some(first) = values[from].first_use.expand() else {
             return;

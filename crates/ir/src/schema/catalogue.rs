@@ -31,7 +31,7 @@ fn schema_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// A text that contains an invalid schema.
+/// The error for a text in which a line is not a valid schema.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}: {source}")]
 pub struct CatalogueError {
@@ -42,7 +42,7 @@ pub struct CatalogueError {
     pub source: SchemaError,
 }
 
-/// The types of a node's outputs; see [`Catalogue::return_types`].
+/// The types of a node's outputs, `None` where unknown; see [`Catalogue::return_types`].
 pub type ReturnTypes = smallvec::SmallVec<[Option<TypeId>; 4]>;
 
 /// The result of [`Catalogue::resolve`].
@@ -50,14 +50,14 @@ pub type ReturnTypes = smallvec::SmallVec<[Option<TypeId>; 4]>;
 pub enum Resolution {
     /// The matching overload.
     Found(Arc<FunctionSchema>),
-    /// The operator is known, but no overload accepts these operands.
+    /// The operator is known, but no overload accepts the operands.
     NoOverload,
     /// The operator is unknown.
     Unknown,
 }
 
 impl Resolution {
-    /// Returns the schema, if one was found.
+    /// Returns the matching overload, if one was found.
     pub fn found(self) -> Option<Arc<FunctionSchema>> {
         match self {
             Resolution::Found(schema) => Some(schema),
@@ -143,7 +143,7 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Adds properties of operator `name` to those that are known.
+    /// Adds `properties` to the known properties of operator `name`.
     pub fn add_properties(&mut self, name: SymbolId, properties: Properties) {
         let known = self.properties.entry(name).or_default();
         *known = properties.or(*known);
@@ -191,7 +191,7 @@ impl Catalogue {
         Some(Alias { operator, ..alias })
     }
 
-    /// Returns all aliases, without in-place forms.
+    /// Returns all aliases with their operators, without in-place forms.
     pub fn aliases(&self) -> impl Iterator<Item = (SymbolId, Alias)> + '_ {
         self.aliases.iter().map(|(name, alias)| (*name, *alias))
     }
@@ -293,7 +293,7 @@ impl Catalogue {
         Some(exact)
     }
 
-    /// Returns true if `actual` matches `formal`, but another overload could match more exactly.
+    /// Returns true if `actual` matches `formal`, but another overload could be a more exact match.
     fn is_loose(&self, formal: TypeId, actual: TypeId) -> bool {
         let number = |t| {
             matches!(

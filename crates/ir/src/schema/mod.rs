@@ -42,11 +42,11 @@ pub struct Argument {
     pub default: Option<Constant>,
     /// True for arguments after the `*`.
     pub keyword_only: bool,
-    /// Aliasing and mutation of the value itself.
+    /// Aliasing and mutation of the argument or result itself.
     pub alias: Option<AliasInfo>,
     /// Aliasing and mutation of the elements of a container: `Tensor(a)[]`.
     pub element_alias: Option<AliasInfo>,
-    /// The schema's name of the type if it is more precise than `ty`: `ScalarType`, `MemoryFormat`, `Layout`, `SymInt`, ...
+    /// The name of the type in the schema, if it is more precise than `ty`: `ScalarType`, `MemoryFormat` or `Layout`.
     pub hint: TypeHint,
 }
 
@@ -66,19 +66,19 @@ impl Argument {
     }
 }
 
-/// Information in a schema beyond the type in graphs.
+/// The meaning of an argument's type that its [`TypeId`] does not express.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum TypeHint {
-    /// No additional information.
+    /// The [`TypeId`] says it all.
     #[default]
     None,
-    /// The number of a dtype.
+    /// `ScalarType`: an `int` that is PyTorch's code of a dtype ([`DType::code`](crate::DType::code)).
     ScalarType,
-    /// The number of a layout.
+    /// `Layout`: an `int` that is PyTorch's code of a tensor layout, such as `torch.strided`.
     Layout,
-    /// The number of a memory format.
+    /// `MemoryFormat`: an `int` that is PyTorch's code of a memory format, such as `torch.channels_last`.
     MemoryFormat,
-    /// A tensor because the source has no annotation.
+    /// `Tensor`, by default, because the parameter has no annotation in the source.
     Inferred,
 }
 
@@ -93,7 +93,7 @@ pub struct AliasInfo {
     pub is_write: bool,
 }
 
-/// One alias set of a schema.
+/// One alias set in an annotation of a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AliasSet {
     /// A named set, meaningful within its schema.
@@ -102,7 +102,7 @@ pub enum AliasSet {
     Wildcard,
 }
 
-/// Writes a default as PyTorch does in messages.
+/// Appends the default value of an argument, as PyTorch prints it in messages.
 fn write_default(f: &mut fmt::Formatter<'_>, default: &Constant) -> fmt::Result {
     match default {
         Constant::None => f.write_str("None"),

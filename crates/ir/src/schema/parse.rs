@@ -7,11 +7,11 @@ use crate::{Constant, Context, Device, SymbolId, TypeId, TypeKind, symbols, type
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected {expected} at byte {offset} of schema `{text}`")]
 pub struct SchemaError {
-    /// The expected syntax.
+    /// The syntax that was expected at the error.
     pub expected: &'static str,
-    /// Offset in bytes.
+    /// Offset of the error in the schema's text, in bytes.
     pub offset: usize,
-    /// The schema.
+    /// The text of the schema.
     pub text: String,
 }
 
@@ -36,7 +36,7 @@ struct Parser<'a> {
     at: usize,
 }
 
-/// A type with its annotations.
+/// A type in a schema with its annotations.
 struct Annotated {
     ty: TypeId,
     broadcast: Option<u32>,
@@ -45,7 +45,7 @@ struct Annotated {
     hint: TypeHint,
 }
 
-/// Maximum length of a list that a single number can be converted to.
+/// Maximum length of the list to which a single number can be converted (`int[2]`).
 const MAX_LENGTH: u32 = 64;
 
 type Result<T, E = SchemaError> = std::result::Result<T, E>;

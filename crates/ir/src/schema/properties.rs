@@ -7,7 +7,7 @@ use crate::SymbolId;
 /// Whether calls of an operator with equal operands return equal results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Determinism {
-    /// Equal results, except for an operator with a `Generator` argument, which draws random numbers.
+    /// Results are equal, except for an operator with a `Generator` argument, which draws random numbers.
     #[default]
     Deterministic,
     /// The operator draws random numbers.
@@ -21,7 +21,7 @@ pub enum Determinism {
 /// The layout properties of a tensor, besides its dtype, sizes and elements, on which an operator's results depend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Observes {
-    /// None: results are the same for a copy of the tensor with other strides.
+    /// Nothing: the results for a copy of the tensor with other strides are the same.
     #[default]
     Elements,
     /// The order of the dimensions in memory, and whether there are gaps.
@@ -45,7 +45,7 @@ pub struct Properties {
     pub may_return_operand: bool,
     /// Whether the result has the rank of the first operand.
     pub preserves_rank: bool,
-    /// What the operator reads of the layout of its operands.
+    /// The properties of its operands' memory layout on which results depend.
     pub observes: Observes,
 }
 
@@ -77,20 +77,20 @@ impl Properties {
     }
 }
 
-/// The graphs in which an alias is replaced by the operator's own name.
+/// The graphs in which an alias name is replaced by the operator's own name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AliasUse {
-    /// None: graphs may have both names, with the same semantics.
+    /// In no graphs: both names remain, with the same semantics.
     Semantics,
-    /// Normalised graphs.
+    /// In normalised graphs.
     Normalised,
-    /// Graphs that the front end compiles.
+    /// In graphs that the front end compiles.
     Compiled,
-    /// Both.
+    /// In normalised graphs and in compiled graphs.
     Everywhere,
 }
 
-/// The operator of an alias.
+/// The target of an alias name: the operator it stands for, and where it is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alias {
     /// The operator's own name.

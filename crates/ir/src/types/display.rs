@@ -8,7 +8,7 @@ use crate::stack::with_stack;
 use crate::{Context, DimsId, TypeId, types};
 use std::fmt;
 
-/// The style of a type's text.
+/// The notation in which a type is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TypeStyle {
     /// As in PyTorch's graphs: `int[]`, `Tensor?`, `Float(2, 3)`. Names of NamedTuples, interfaces and functions are lost.
@@ -33,7 +33,7 @@ pub fn display_type(ctx: &Context, ty: TypeId, style: TypeStyle) -> impl fmt::Di
 }
 
 impl Context {
-    /// Returns the type as in printed graphs.
+    /// Returns the type as printed graphs show it.
     pub fn show_type(&self, ty: TypeId) -> impl fmt::Display + '_ {
         display_type(self, ty, TypeStyle::Ir)
     }
@@ -63,7 +63,7 @@ fn bracketed(ctx: &Context, [open, close]: [&str; 2], types: &[TypeId], print: P
     f.write_str(close)
 }
 
-/// Prints PyTorch's text for the type of a value.
+/// Prints the type of a value as PyTorch does in graphs.
 fn ir(ctx: &Context, ty: TypeId, f: Out<'_, '_>) -> fmt::Result {
     match ctx.type_kind(ty) {
         TypeKind::Tensor(t) => tensor(ctx, &t, f),
@@ -84,7 +84,7 @@ fn ir(ctx: &Context, ty: TypeId, f: Out<'_, '_>) -> fmt::Result {
     }
 }
 
-/// Prints PyTorch's text for a type inside a dictionary or a union.
+/// Prints a type inside a dictionary or a union as PyTorch does.
 fn inner(ctx: &Context, ty: TypeId, f: Out<'_, '_>) -> fmt::Result {
     match ctx.type_kind(ty) {
         TypeKind::Future(e) => bracketed(ctx, ["Future(", ")"], &[e], inner, f),
@@ -139,7 +139,7 @@ fn union_members(members: &[TypeId]) -> Vec<TypeId> {
     others.chain([types::NUMBER]).collect()
 }
 
-/// Prints the types that have one form in all styles.
+/// Prints a type whose notation is the same in all styles.
 fn plain(ctx: &Context, kind: TypeKind, f: Out<'_, '_>) -> fmt::Result {
     f.write_str(match kind {
         TypeKind::Any => "Any",

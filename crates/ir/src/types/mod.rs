@@ -15,7 +15,7 @@ pub use relations::{Bindings, element_type, is_subtype, match_formal, substitute
 /// The structure of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TypeKind {
-    /// Anything.
+    /// Any value.
     Any,
     /// A tensor, with its known properties.
     Tensor(TensorType),
@@ -25,7 +25,7 @@ pub enum TypeKind {
     Float,
     /// A bool.
     Bool,
-    /// A pair of doubles.
+    /// A complex number: a pair of doubles.
     Complex,
     /// `int`, `float`, `complex` or `bool`: `Scalar` in schemas.
     Number,
@@ -43,19 +43,19 @@ pub enum TypeKind {
     Storage,
     /// A tensor's quantisation scheme.
     QScheme,
-    /// A value or None.
+    /// A value of the given type, or None.
     Optional(TypeId),
-    /// A mutable list.
+    /// A mutable list of elements of the given type.
     List(TypeId),
-    /// A mutable ordered dictionary: keys, values.
+    /// A mutable ordered dictionary: type of the keys, type of the values.
     Dict(TypeId, TypeId),
-    /// A tuple.
+    /// A tuple with these element types.
     Tuple(TypeListId),
-    /// A tuple with a name and named fields.
+    /// A tuple with named fields: qualified name, field names, field types.
     NamedTuple(SymbolId, SymbolListId, TypeListId),
     /// One of several types.
     Union(TypeListId),
-    /// The result of a fork.
+    /// The result of `fork`, a value of the given type.
     Future(TypeId),
     /// The result of an asynchronous call.
     Await(TypeId),
@@ -67,7 +67,7 @@ pub enum TypeKind {
     Interface(SymbolId),
     /// An enumeration, by qualified name.
     Enum(SymbolId),
-    /// A function value; the name is the function's qualified one, empty if unknown.
+    /// A function value: the qualified name of the function, empty if unknown.
     Function(SymbolId),
     /// An opaque object.
     Capsule,
@@ -94,7 +94,7 @@ pub struct TensorType {
     pub sizes: Option<DimsId>,
     /// Strides in elements; the list is as long as `sizes`.
     pub strides: Option<DimsId>,
-    /// The gradient flag.
+    /// Whether the tensor requires gradients (`requires_grad=1`).
     pub requires_grad: Option<bool>,
     /// Whether the tensor is the undefined tensor.
     pub undefined: Option<bool>,
@@ -105,9 +105,9 @@ pub struct TensorType {
 pub enum Dim {
     /// Unknown: `*`.
     Unknown,
-    /// A number.
+    /// A known size or stride, in elements.
     Known(i64),
-    /// The same unknown number wherever the symbol appears: `SS(-3)`.
+    /// An unknown size or stride that is the same wherever the symbol appears: `SS(-3)`.
     Symbolic(i64),
 }
 
@@ -119,7 +119,7 @@ macro_rules! well_known_types {
             #[doc = concat!("`", stringify!($kind), "`")]
             pub const $id: TypeId = TypeId::new_const(Number::$id as u32);
         )*
-        /// The simple types in the order of their numbers.
+        /// The simple types in the order of their ids.
         pub(crate) const WELL_KNOWN: &[TypeKind] = &[$($kind),*];
     };
 }
@@ -179,7 +179,7 @@ impl Context {
         self.type_of_kind(TypeKind::Tuple(self.type_list(elements)))
     }
 
-    /// Returns the class with qualified name `name`.
+    /// Returns the class type with the qualified name `name`.
     pub fn class(&self, name: &str) -> TypeId {
         self.type_of_kind(TypeKind::Class(self.symbol(name)))
     }

@@ -115,7 +115,7 @@ pub fn unify(ctx: &Context, a: TypeId, b: TypeId) -> Option<TypeId> {
     })
 }
 
-/// The types bound to a schema's type variables.
+/// Bindings of a schema's type variables to types.
 #[derive(Clone, Debug, Default)]
 pub struct Bindings(SmallVec<[(SymbolId, TypeId); 2]>);
 
@@ -188,7 +188,7 @@ fn has_variable(ctx: &Context, ty: TypeId) -> bool {
     })
 }
 
-/// Substitutes the variables in `ty`. Returns `None` if a variable has no binding.
+/// Replaces the type variables in `ty` by the types they are bound to. Returns `None` if a variable has no binding.
 pub fn substitute(ctx: &Context, ty: TypeId, bindings: &Bindings) -> Option<TypeId> {
     if !has_variable(ctx, ty) {
         return Some(ty);
@@ -211,7 +211,7 @@ pub fn substitute(ctx: &Context, ty: TypeId, bindings: &Bindings) -> Option<Type
     })
 }
 
-/// Returns the element type of a list, or the common type of a tuple's elements.
+/// Returns the element type of a list, or the common type of a tuple's elements; `None` for other types.
 pub fn element_type(ctx: &Context, ty: TypeId) -> Option<TypeId> {
     match ctx.type_kind(ty) {
         TypeKind::List(e) => Some(e),

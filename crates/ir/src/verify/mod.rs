@@ -37,7 +37,7 @@ pub struct Failure {
     pub node: NodeId,
     /// The node as text: its printed outputs, its kind and its source location.
     pub context: String,
-    /// The message.
+    /// The message that describes the error.
     pub message: String,
 }
 
@@ -114,7 +114,7 @@ impl Graph {
     }
 }
 
-/// Returns whether the rules for a node do not come from a schema.
+/// Returns true for nodes that are verified by rules of their own and not by a schema.
 fn is_structural(graph: &Graph, node: NodeId) -> bool {
     graph.kind_name(node).starts_with("prim::") && {
         matches!(
@@ -153,7 +153,7 @@ struct Verifier<'a> {
     catalogue: Option<&'a Catalogue>,
     failures: Vec<Failure>,
     names: OnceCell<Names<'a>>,
-    /// Number of uses of each value.
+    /// Number of uses found for each value.
     uses: SecondaryMap<ValueId, u32>,
     /// The values that are defined at the current position of the walk.
     visible: Vec<ValueId>,
@@ -162,15 +162,15 @@ struct Verifier<'a> {
     depth: usize,
 }
 
-/// The next step of the walk.
+/// A pending step of the verifier's walk over the graph.
 enum Step {
     /// Enters a block: its parameters, and its nodes.
     Block(BlockId),
-    /// Continues with the nodes of a block after this one, or from the first.
+    /// Continues with the nodes of a block after the given node, or from the first for `None`.
     Nodes(BlockId, Option<NodeId>),
     /// Defines the outputs of a node, which are not visible in its own blocks.
     Outputs(NodeId),
-    /// Leaves a block: checks its results, and truncates the visible values to this number.
+    /// Leaves a block: checks its results, and truncates the visible values to the given number.
     End(BlockId, usize),
 }
 
@@ -180,7 +180,7 @@ impl Verifier<'_> {
         self.failures.push(failure);
     }
 
-    /// Returns the names that are printed for values.
+    /// Returns the printed names of the graph's values.
     fn names(&self) -> &Names<'_> {
         self.names.get_or_init(|| Names::new(self.graph))
     }
@@ -245,7 +245,7 @@ impl Verifier<'_> {
         self.visible.extend_from_slice(values);
     }
 
-    /// Checks the links of `node`, which follows `previous` in `block`.
+    /// Checks the links of `node` to its neighbours in `block`; the node before it is `previous`.
     fn links(&mut self, block: BlockId, previous: Option<NodeId>, node: NodeId) {
         let g = self.graph;
         if g.parent(node) != Some(block) || g.previous(node) != previous {
@@ -344,7 +344,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// Checks that the values `given` correspond to `wanted` in number and types.
+    /// Checks that the values `given` correspond to the values `wanted` in number and types.
     fn results(&mut self, node: NodeId, who: &str, given: &[ValueId], wanted: &[ValueId]) {
         let g = self.graph;
         if given.len() != wanted.len() {

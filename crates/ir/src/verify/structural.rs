@@ -54,7 +54,7 @@ fn elements(ctx: &Context, ty: TypeId) -> Option<&[TypeId]> {
 }
 
 impl Verifier<'_> {
-    /// Checks `node` if it builds or unpacks a container, or starts another graph.
+    /// Checks `node` if it builds or unpacks a container, or starts another graph. Other nodes have schemas.
     pub(super) fn structural(&mut self, node: NodeId) {
         match self.graph.kind(node) {
             symbols::PRIM_LIST_CONSTRUCT => self.list(node),
@@ -72,7 +72,7 @@ impl Verifier<'_> {
         agrees(self.graph.ctx(), actual, declared)
     }
 
-    /// Returns the type of the only output.
+    /// Returns the type of the node's only output, or records an error.
     fn output_type(&mut self, node: NodeId) -> Option<TypeId> {
         let g = self.graph;
         match g.node_outputs(node) {
@@ -84,7 +84,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// Checks that operand `i` is of type `wanted`.
+    /// Checks that operand `i`, `value`, is of type `wanted`.
     fn element(&mut self, node: NodeId, i: usize, value: ValueId, wanted: TypeId) {
         let g = self.graph;
         if !self.agrees(g.ty(value), wanted) {
@@ -96,7 +96,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// Checks that output `i` may have a value of type `given`.
+    /// Checks that the type of output `i` accepts a value of type `given`.
     fn part(&mut self, node: NodeId, i: usize, given: TypeId) {
         let g = self.graph;
         let Some(&output) = g.node_outputs(node).get(i) else {
@@ -152,7 +152,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// Returns the element types of the first operand, a tuple.
+    /// Returns the element types of the first operand, which has to be a tuple.
     fn tuple_operand(&mut self, node: NodeId) -> Option<&[TypeId]> {
         let g = self.graph;
         let ty = g.operand(node, 0).map(|tuple| g.ty(tuple));
@@ -351,7 +351,7 @@ impl Members<'_> {
         }
     }
 
-    /// Checks the operands from `first` on as the arguments of `schema`.
+    /// Checks the operands of `node` from `first` on as the arguments of `schema`.
     fn call(&mut self, node: NodeId, schema: &FunctionSchema, first: usize) {
         let (g, ctx) = (self.graph, self.graph.ctx());
         let name = ctx.name(schema.name);

@@ -8,7 +8,7 @@ use std::fmt;
 /// An operator that a graph uses and that has no registered semantics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingOperator {
-    /// The node's kind, with its overload where that is known.
+    /// Name of the operator, with the overload if it is known: `aten::add.Tensor`.
     pub name: String,
     /// Source location of the node: `file.py:10:5`.
     pub place: Option<String>,
@@ -44,7 +44,7 @@ pub enum ErrorKind {
 pub struct ExecError {
     /// The reason.
     pub kind: ErrorKind,
-    /// Source locations from the innermost call outwards: `file.py:10:5`.
+    /// Source locations of the active calls, from the innermost call outwards: `file.py:10:5`.
     pub trace: Vec<String>,
 }
 
@@ -81,7 +81,7 @@ impl ExecError {
         self
     }
 
-    /// Adds a location as [`ExecError::at`] does, unless it equals the last one.
+    /// Adds a location as [`ExecError::at`] does, unless it equals the last location of the trace.
     pub(crate) fn within(self, ctx: &Context, range: Option<SourceRange>) -> ExecError {
         let place = range.map(|range| range.display(ctx).to_string());
         match place {

@@ -49,16 +49,16 @@ pub enum TensorError {
     /// The number of elements or bytes differs from what the sizes require, or a position is outside of the sizes.
     #[error("elements or positions do not fit a tensor of sizes {0:?}")]
     Mismatch(Vec<i64>),
-    /// A sparse tensor. Archives may contain one, but programs cannot use it here.
+    /// The tensor is sparse. Archives may contain sparse tensors, but no operator here supports them.
     #[error("sparse tensors ({0}) cannot be computed with")]
     Sparse(&'static str),
-    /// A tensor of the device `meta`.
+    /// The tensor has the device `meta`, so it has no elements.
     #[error("Cannot copy out of meta tensor; no data!")]
     Meta,
-    /// Shapes do not broadcast.
+    /// A tensor of sizes `from` cannot be broadcast to the sizes `to`.
     #[error("a tensor of sizes {from:?} does not expand to {to:?}")]
     Expand {
-        /// Sizes of the source.
+        /// Sizes of the tensor that is broadcast.
         from: Vec<i64>,
         /// Requested sizes.
         to: Vec<i64>,
@@ -109,7 +109,7 @@ pub enum EvalError {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OpError {
-    /// An argument has the wrong type or value.
+    /// An argument has a type or value that the operator does not accept.
     #[error("{operator}: argument '{name}' has to be {expected}")]
     Argument {
         /// The operator with its overload.
@@ -119,7 +119,7 @@ pub enum OpError {
         /// The expected type or value.
         expected: &'static str,
     },
-    /// PyTorch raises an exception here, too, with this message.
+    /// The call raises an exception, in PyTorch too. The text is the exception's message.
     #[error("{0}")]
     Raised(String),
     /// PyTorch supports these arguments; this implementation does not (yet).
@@ -140,12 +140,12 @@ impl From<OutOfMemory> for OpError {
 }
 
 impl OpError {
-    /// Returns an exception with this message.
+    /// Returns [`OpError::Raised`] with the message `text`.
     pub fn raised(text: impl Into<String>) -> OpError {
         OpError::Raised(text.into())
     }
 
-    /// Returns true if PyTorch supports the call, as opposed to raising an exception as well.
+    /// Returns true if PyTorch supports the call and this implementation does not; false if PyTorch raises an exception, too.
     pub fn is_unsupported(&self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! Binary functions over lanes.
+//! Evaluation of the binary functions of expressions on lanes.
 
 use super::complex;
 use crate::program::expr::BinaryOp;
@@ -7,7 +7,7 @@ use crate::tensor::lanes::{Lane, Lanes, wrap_integers};
 use frazil_ir::DType;
 use num_complex::Complex;
 
-/// The reason why a function failed.
+/// The reason why a binary function could not be computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// The function is not defined on the dtype.

@@ -12,7 +12,7 @@ use num_traits::Float;
 
 type C = Complex<f64>;
 
-/// True for dtypes whose parts are computed as `f32`.
+/// Returns true for complex dtypes whose real and imaginary parts are computed as `f32`.
 pub(super) fn is_single(dtype: DType) -> bool {
     matches!(dtype, DType::ComplexFloat | DType::ComplexHalf)
 }
@@ -25,7 +25,7 @@ fn widen(z: Complex<f32>) -> C {
     Complex::new(z.re.into(), z.im.into())
 }
 
-/// Rounds real and imaginary parts to `f32`; values out of range become infinite.
+/// Rounds real and imaginary parts to `f32`; values outside the range of `f32` become infinite.
 pub(super) fn round(numbers: &mut [C]) {
     numbers.iter_mut().for_each(|z| *z = widen(narrow(*z)));
 }
@@ -238,7 +238,7 @@ pub(super) fn tan(z: C) -> C {
     turned_back(tanh(turned(z)))
 }
 
-/// Magnitude of a number above which 1 is negligible compared with its square.
+/// Magnitude above which 1 is negligible in comparison with the number's square.
 const LARGE: f64 = 1e6;
 
 pub(super) fn asinh(z: C) -> C {

@@ -70,7 +70,7 @@ fn product_lane(s: &Structured) -> Option<LaneKind> {
     (both && float).then_some(kind)
 }
 
-/// Returns the input that `id` reads, through lossless casts.
+/// Returns the input of `e` that operation `id` reads, directly or through lossless casts.
 fn input_behind(e: &Expr, id: u32) -> Option<u32> {
     let node = e.node(id);
     match node.op {
@@ -84,7 +84,7 @@ fn input_behind(e: &Expr, id: u32) -> Option<u32> {
     }
 }
 
-/// Assignment of the loops of a nest to batch, rows, columns and depth.
+/// Assignment of the loops of a nest to the dimensions of batched matmuls: batch (`outer`), rows, columns and depth.
 struct Plan {
     outer: Vec<usize>,
     rows: Vec<usize>,
@@ -134,7 +134,7 @@ impl Plan {
         Some(plan)
     }
 
-    /// Adds the products to zeros, or to the given initial values.
+    /// Runs the matmuls, which add their products to zeros, or to the given initial value.
     fn run<'a, T: GemmFloat + Lane>(
         &self,
         nest: &Nest<'a>,
@@ -254,7 +254,7 @@ impl Plan {
         }
     }
 
-    /// Returns the loop indices of the outer loops in their iteration `index`.
+    /// Returns loop and index of each outer loop in iteration number `index` of the outer loops together.
     fn outer_index(&self, index: usize, extents: &[i64]) -> Vec<(usize, i64)> {
         let mut rest = index as i64;
         let mut fixed = Vec::with_capacity(self.outer.len());
@@ -271,7 +271,7 @@ struct Side<'n, 'a> {
     reader: &'n Reader<'a>,
     loops: &'n [usize],
     count: usize,
-    /// The stride in the results, in elements.
+    /// The stride between results of neighbouring rows (or columns), in elements.
     stride: i64,
 }
 
@@ -368,7 +368,7 @@ impl<'a, T: GemmFloat + Lane> Operand<'a, T> {
     }
 }
 
-/// Packs elements: directly if they are stored in the lane's type, otherwise through lanes.
+/// Packs elements: by copying if they are stored in the type `T`, otherwise by conversion through lanes.
 fn pack<E: Element, T: Lane>(reader: &Reader<'_>, walk: &Walk<'_>, packed: &mut [T]) {
     // Long runs: each one starts with a division of its index.
     const RUN: usize = 1 << 14;

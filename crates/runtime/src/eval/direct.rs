@@ -14,11 +14,11 @@ const MAX_FEW: usize = 3;
 /// Maximum depth. Longer sums are faster and more accurate in GEMM's blocks.
 const MAX_DEPTH: usize = 256;
 
-/// The operand with many rows (or columns).
+/// The operand of a matmul that has many rows (or columns).
 pub(super) struct Long<'r, 'a> {
-    /// Reader of the operand over all loops of the nest.
+    /// Reader of this operand over all loops of the nest.
     pub reader: &'r Reader<'a>,
-    /// The loops that only it uses. Their results are contiguous.
+    /// The loops that only this operand uses. The results are contiguous along them.
     pub loops: &'r [usize],
     /// The reduction loops.
     pub depth: &'r [usize],
@@ -27,7 +27,7 @@ pub(super) struct Long<'r, 'a> {
 }
 
 impl Long<'_, '_> {
-    /// Returns whether this implementation handles `few` rows by `many` columns over `depth` steps.
+    /// Returns whether this implementation computes matmuls of `few` rows and `many` columns with sums over `depth` products.
     pub(super) fn suits<T: Lane>(&self, few: usize, many: usize, depth: usize) -> bool {
         let step = self.loops.last().map_or(0, |&l| self.reader.stride(l));
         let small = few <= MAX_FEW && depth <= MAX_DEPTH && many > MAX_FEW;

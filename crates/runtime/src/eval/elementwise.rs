@@ -17,12 +17,12 @@ use crate::tensor::lanes::{CHUNK, Lanes};
 use frazil_ir::DType;
 use smallvec::SmallVec;
 
-/// A pointwise expression with its registers.
+/// A pointwise expression, compiled for repeated evaluation, with its registers.
 pub(crate) struct Elementwise {
     eval: ExprEval<'static>,
-    /// The tensors of the call that are the expression's inputs.
+    /// For each input of the expression, the tensor argument of the call that it reads.
     inputs: SmallVec<[TensorId; 3]>,
-    /// The call's tensors, for [`Elementwise::run_staged`].
+    /// The tensor arguments of the call, for [`Elementwise::run_staged`].
     pub(crate) staging: Staging,
 }
 

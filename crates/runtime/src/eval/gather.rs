@@ -1,4 +1,4 @@
-//! Execution of [`Gather`]s.
+//! Evaluation of the step [`Gather`]: reads of elements at computed indices.
 
 use crate::error::EvalError;
 use crate::error::TensorError;

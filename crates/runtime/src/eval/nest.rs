@@ -73,12 +73,12 @@ impl<'a> Nest<'a> {
         product(&self.extents[..self.parallel])
     }
 
-    /// Returns the number of iterations that are reduced to one element.
+    /// Returns the number of iterations of the reduction loops: the values that are reduced to one element.
     pub(super) fn reduction_numel(&self) -> usize {
         product(&self.extents[self.parallel..])
     }
 
-    /// Returns all readers.
+    /// Returns the readers of the body's and the epilogue's inputs.
     fn readers(&mut self) -> impl Iterator<Item = &mut Reader<'a>> {
         self.inputs.iter_mut().chain(&mut self.finish_inputs)
     }

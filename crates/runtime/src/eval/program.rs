@@ -1,4 +1,4 @@
-//! Execution of [`Program`]s.
+//! Evaluation of [`Program`]s, step by step.
 
 use super::eval_structured;
 use super::gather::eval_gather;
@@ -18,7 +18,7 @@ pub fn eval_program(program: &Program, args: &[Tensor]) -> Result<Vec<Tensor>, E
     Ok(eval_outputs(program, args)?.into_vec())
 }
 
-/// See [`eval_program`].
+/// Evaluates a program as [`eval_program`] does, without heap allocation of the list of results.
 pub(crate) fn eval_outputs(program: &Program, args: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>, EvalError> {
     let matches = |(t, s): (&Tensor, &TensorShape)| t.dtype() == s.dtype && t.sizes() == s.sizes.as_slice();
     if args.len() != program.arguments.len() || !args.iter().zip(&program.arguments).all(matches) {
@@ -54,7 +54,7 @@ pub(crate) fn eval_outputs(program: &Program, args: &[Tensor]) -> Result<SmallVe
     program.outputs.iter().map(output).collect()
 }
 
-/// Size in bytes from which the memory for a result is checked before the computation.
+/// Minimum size in bytes of a result for which the memory limit is checked before the computation starts.
 const LARGE: usize = 1 << 28;
 
 /// Checks that there is memory for the largest result of `program` before anything is computed.
@@ -87,7 +87,7 @@ fn eval_step(step: &Step, tensors: &[Tensor]) -> Result<Tensor, EvalError> {
     }
 }
 
-/// Returns for each tensor the last step that reads it; `None` for outputs.
+/// Returns for each tensor the last step that reads it; `None` for the program's outputs.
 fn last_uses(program: &Program) -> Vec<Option<usize>> {
     let mut last = vec![None; program.arguments.len() + program.steps.len()];
     for (i, step) in program.steps.iter().enumerate() {
@@ -110,7 +110,7 @@ fn last_uses(program: &Program) -> Vec<Option<usize>> {
     last
 }
 
-/// Returns the view `v` of `base`.
+/// Returns the result of step `v`: a view of the tensor `base`.
 pub(crate) fn eval_view(v: &ViewMap, base: &Tensor) -> Result<Tensor, EvalError> {
     match &v.kind {
         ViewKind::Reshape => Ok(base.reshape(&v.output.sizes)?),

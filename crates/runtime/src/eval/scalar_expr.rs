@@ -9,7 +9,7 @@ use crate::tensor::lanes::{Lane, LaneKind, Lanes};
 use frazil_ir::DType;
 use std::borrow::Cow;
 
-/// The source of a leaf of an expression.
+/// The source of the values of an expression's leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaneSource {
     /// The elements of an input.
@@ -18,7 +18,7 @@ pub enum LaneSource {
     Index(u32),
 }
 
-/// An expression with its registers, for evaluation over many chunks.
+/// Evaluator of an expression: the expression and its registers, for many chunks of elements.
 #[derive(Clone)]
 pub struct ExprEval<'e> {
     expr: Cow<'e, Expr>,
@@ -72,7 +72,7 @@ impl<'e> ExprEval<'e> {
         })
     }
 
-    /// Releases the memory of the registers.
+    /// Releases the memory of the registers; they are allocated again when needed.
     pub(crate) fn release(&mut self) {
         let empty = self.expr.nodes().iter().map(|n| Lanes::new(n.dtype));
         self.registers = empty.collect();

@@ -23,9 +23,9 @@ use smallvec::{SmallVec, smallvec};
 /// Maximum number of steps. Small programs rarely have more, and each step keeps registers.
 const MAX_STEPS: usize = 8;
 
-/// A program prepared for dense operands.
+/// A program compiled for small, dense operands.
 pub(crate) struct Tape {
-    /// The call's tensors.
+    /// The tensor arguments of the call.
     pub(crate) staging: Staging,
     arguments: usize,
     steps: Vec<Loops>,
@@ -48,25 +48,25 @@ struct Loops {
     result: Lanes,
 }
 
-/// The elements of a tensor of the program that the iterations read.
+/// The elements of one tensor that a nest's iterations read, in iteration order.
 struct Reads {
     tensor: TensorId,
     elements: Elements,
-    /// The value that is read outside of the tensor, as one lane.
+    /// The value of a read outside of the tensor, as one lane.
     outside: Lanes,
 }
 
 enum Elements {
-    /// All elements in order.
+    /// All elements of the tensor, in row-major order.
     All,
-    /// Elements by number. A number out of range reads the value outside.
+    /// Elements by their row-major index. An index out of range reads [`Reads::outside`].
     Numbers(Box<[u32]>),
 }
 
-/// The combiner of the iterations.
+/// The reduction of the iterations of a nest.
 struct Fold {
     combine: Combine,
-    /// dtype in which the accumulator is kept.
+    /// The dtype in which the accumulator is kept.
     accumulate: DType,
     lanes: Lanes,
     sums: Lanes,
@@ -74,7 +74,7 @@ struct Fold {
 }
 
 impl Tape {
-    /// Returns `None` for a program that is not small, contains gathers, or returns views.
+    /// Returns the compiled program; `None` if it is not small, contains gathers, or returns views.
     pub(crate) fn new(program: &Program) -> Result<Option<Tape>, EvalError> {
         let arguments = program.arguments.len();
         let computed = |&id: &TensorId| {
@@ -267,13 +267,13 @@ fn walk(extents: &[i64]) -> Walk<'_> {
     }
 }
 
-/// Returns the number of iterations of loops with small extents.
+/// Returns the number of iterations of loops with these extents, whose product is small.
 fn product(extents: &[i64]) -> usize {
     extents.iter().product::<i64>() as usize
 }
 
 impl Fold {
-    /// Reduces lanes of a dtype to `numel` accumulators.
+    /// Reduces the lanes, of the given dtype, to `numel` accumulators.
     fn run(&mut self, (lanes, dtype): (&Lanes, DType), numel: usize) -> Result<(&Lanes, DType), EvalError> {
         let wide = wide_dtype(self.combine, self.accumulate);
         // Folding works in place, on a copy: the body's register may be a constant that stays.

@@ -1,4 +1,4 @@
-//! Unary functions over lanes.
+//! Evaluation of the unary functions of expressions on lanes.
 
 use super::{complex, special};
 use crate::program::expr::UnaryOp;

@@ -18,7 +18,7 @@ use std::thread;
 /// Stack size of a thread in bytes: programs can be nested as deeply as on the main thread.
 const STACK_BYTES: usize = 8 << 20;
 
-/// Forks that have not been started.
+/// Queue of the forks that no thread has started yet.
 #[derive(Default)]
 struct Queue {
     state: Mutex<State>,
@@ -62,11 +62,11 @@ impl Drop for Closing<'_> {
     }
 }
 
-/// The destination of a run's forks.
+/// Access to a run's queue of forks.
 #[derive(Clone, Copy)]
 pub(super) struct Forks<'i> {
     queue: &'i Queue,
-    /// Starts the threads; `None` on a thread of the pool itself.
+    /// Starts the threads that run forks; `None` on such a thread.
     start: Option<&'i dyn Fn()>,
 }
 
@@ -129,7 +129,7 @@ impl Interpreter {
     }
 }
 
-/// Returns the future of running `graph` on `inputs`.
+/// Returns the future for the result of `graph` on `inputs`. Depending on the run, the graph is queued or run immediately.
 pub(super) fn fork(run: Run<'_>, graph: &Arc<Graph>, inputs: Vec<Value>) -> FutureValue {
     let future = FutureValue::of_work(graph.clone(), inputs);
     match run.forks {
@@ -150,7 +150,7 @@ pub(super) fn wait(run: Run<'_>, future: &FutureValue) -> Result<Value, ExecErro
     future.wait()
 }
 
-/// Computes `future`, unless another thread has started it.
+/// Runs the work of `future`, unless another thread has started it.
 fn begin(mut run: Run<'_>, future: &FutureValue) {
     let Some((graph, inputs)) = future.claim() else { return };
     let plan = run.interpreter.plan_shared(&graph);

@@ -41,7 +41,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub use crate::error::{ErrorKind, ExecError, MissingOperator};
 
-/// Receives the program's prints and warnings.
+/// Receives the output of `print` and `warnings.warn` in a program.
 pub trait Output: Send + Sync {
     /// Handles `print(...)`: one line, without a line break.
     fn print(&self, line: &str);
@@ -64,7 +64,7 @@ pub trait Observer: Send + Sync {
     fn operator(&self, operator: &Operator, arguments: &[Value]);
 }
 
-/// Sends prints and warnings to `tracing` as events.
+/// An [`Output`] that emits prints and warnings as events of the crate `tracing`.
 struct Traced;
 
 impl Output for Traced {
@@ -77,10 +77,10 @@ impl Output for Traced {
     }
 }
 
-/// A graph and its plan.
+/// A graph and the plan of its execution.
 type SharedPlan = (Arc<Graph>, Arc<GraphPlan>);
 
-/// The plan of a function, and its graph when that is not the module's own.
+/// The execution plan of a function, and the graph it belongs to if that is not the module's own.
 #[derive(Clone)]
 struct FunctionPlan {
     partitioned: Option<Arc<Graph>>,
@@ -93,15 +93,15 @@ pub struct Interpreter {
     module: Option<Arc<Module>>,
     root: Option<ObjectValue>,
     importer: Mutex<Importer>,
-    /// Signatures of the methods that were called.
+    /// Signatures of the methods called so far, keyed by their dotted path.
     signatures: Mutex<HashMap<String, Arc<Signature>>>,
     plans: Mutex<HashMap<FunctionId, FunctionPlan>>,
-    /// Plans of composites and forks, by the address of their graph, which they keep alive.
+    /// Plans of composites and forks, keyed by the address of the graph. The value keeps the graph alive.
     shared: Mutex<HashMap<usize, SharedPlan>>,
     output: Box<dyn Output>,
     delegate: Option<Arc<dyn Delegate>>,
     observer: Option<Arc<dyn Observer>>,
-    /// Remaining steps, if there is a limit.
+    /// Number of remaining steps, if there is a step limit.
     steps: Option<AtomicU64>,
     /// Number of threads that a call may use for its forks, including the calling one.
     threads: usize,
@@ -321,7 +321,7 @@ impl Interpreter {
         lock(&self.plans).entry(id).or_insert(plan).clone()
     }
 
-    /// Returns the cached plan of a graph that is run repeatedly.
+    /// Returns the execution plan of a graph that is run repeatedly, from the cache if it is there.
     fn plan_shared(&self, graph: &Arc<Graph>) -> Arc<GraphPlan> {
         let address = Arc::as_ptr(graph) as usize;
         if let Some((_, plan)) = lock(&self.shared).get(&address) {
@@ -345,7 +345,7 @@ fn no_method(module: &Module, name: &str) -> ExecError {
     })
 }
 
-/// Returns the function that a call node refers to statically.
+/// Returns the function that the call node `node` calls, if it is known without running the program.
 fn callee(module: &Module, graph: &Graph, node: frazil_ir::NodeId) -> Option<FunctionId> {
     let class_of = |ty| match graph.ctx().type_kind(ty) {
         frazil_ir::TypeKind::Class(name) => Some(name),

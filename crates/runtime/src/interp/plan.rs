@@ -11,10 +11,10 @@ use frazil_ir::{AttributeValue, BlockId, Constant, Graph, Module, NodeId, Symbol
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// A slot of a frame.
+/// Index of a value in the frame of a running graph.
 pub(super) type Slot = u32;
 
-/// The plan of a block.
+/// The execution plan of a block.
 #[derive(Debug)]
 pub(super) struct BlockPlan {
     pub parameters: Vec<Slot>,
@@ -22,18 +22,18 @@ pub(super) struct BlockPlan {
     pub results: Vec<Slot>,
 }
 
-/// The plan of a node.
+/// The execution plan of a node.
 #[derive(Debug)]
 pub(super) struct Step {
     pub node: NodeId,
     pub inputs: SmallVec<[Slot; 4]>,
     pub outputs: SmallVec<[Slot; 1]>,
     pub action: Action,
-    /// Slots that are not read after this step.
+    /// Slots that are not read after this step, and are cleared.
     pub dead: SmallVec<[Slot; 2]>,
 }
 
-/// The action of a step.
+/// The operation that a step of the plan executes.
 #[derive(Debug)]
 pub(super) enum Action {
     Constant(Value),
@@ -41,29 +41,29 @@ pub(super) enum Action {
     Loop(BlockPlan),
     GetAttr(SymbolId),
     SetAttr(SymbolId),
-    /// A submodule of a container, by its index or key.
+    /// Reads a submodule of a container (`ModuleList`, `ModuleDict`) by its index or key.
     ContainerItem,
     CallMethod(SymbolId),
     CallFunction,
     /// `with x`: calls `__enter__`, and `__exit__` if a later node in the block raises.
     Enter,
-    /// The end of a `with`.
+    /// The end of a `with`: calls `__exit__`.
     Exit,
     Print,
     Warn,
     CreateObject(SymbolId),
     Fork(Arc<Graph>),
-    /// A subgraph that a delegate may run.
+    /// A subgraph that a delegate may run in place of the interpreter.
     Part(Arc<Graph>),
     Wait,
     Raise,
     IsInstance(Vec<frazil_ir::TypeId>),
-    /// Returns the operand unchanged: casts of static types.
+    /// Returns the operand unchanged: a cast of the static type.
     Forward,
     Operator(Box<Operator>),
     /// Resolves the overload by the operands' types at run time, because the static types do not determine it.
     Dynamic,
-    /// An operator without semantics.
+    /// An operator that has no registered semantics.
     Missing,
 }
 
@@ -114,14 +114,14 @@ impl std::fmt::Debug for Operator {
     }
 }
 
-/// Builds plans.
+/// Builder of execution plans.
 struct Planner<'p> {
     registry: &'p Registry,
     importer: &'p mut Importer,
     module: Option<&'p Module>,
     graph: &'p Graph,
     missing: Vec<MissingOperator>,
-    /// Number of enclosing blocks of the current one.
+    /// Number of blocks that enclose the current one.
     depth: usize,
 }
 

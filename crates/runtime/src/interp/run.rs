@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub(super) struct Run<'i> {
     pub interpreter: &'i Interpreter,
     nesting: Nesting,
-    /// The destination of forks; without one, forks run immediately.
+    /// Access to the queue of forks; without it, forks run immediately.
     pub forks: Option<Forks<'i>>,
 }
 
@@ -78,7 +78,7 @@ impl<'i> Run<'i> {
         module.ok_or_else(|| ExecError::malformed("the graph needs its module"))
     }
 
-    /// Calls the method `name` of the object of a `with`.
+    /// Calls the method `name` (`__enter__`, `__exit__`) of the object of a `with` statement.
     fn method(&mut self, object: Value, name: &str, arguments: &[Value]) -> Result<Value, ExecError> {
         let this = as_object(&object)?;
         let module = self.module()?;

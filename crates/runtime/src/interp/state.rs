@@ -21,47 +21,47 @@ const MAX_STEPS: u64 = 10_000_000;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateError {
-    /// A `__getstate__` or `__setstate__` method with the wrong signature.
+    /// A `__getstate__` or `__setstate__` method has the wrong signature.
     #[error("class `{class}`: {reason}")]
     Signature {
-        /// The class.
+        /// The qualified name of the class.
         class: String,
-        /// The reason, in PyTorch's words.
+        /// The reason why the signature is wrong, in PyTorch's words.
         reason: String,
     },
-    /// A method that raised an exception or could not be run.
+    /// A `__getstate__` or `__setstate__` method raised an exception or could not be run.
     #[error("{method} of class `{class}`: {source}")]
     Run {
-        /// The class.
+        /// The qualified name of the class.
         class: String,
-        /// `__getstate__` or `__setstate__`.
+        /// The name of the method: `__getstate__` or `__setstate__`.
         method: &'static str,
-        /// The error.
+        /// The error of the call.
         #[source]
         source: ExecError,
     },
-    /// An attribute that `__setstate__` did not set.
+    /// A required attribute has no value after `__setstate__`.
     #[error(
         "class `{class}`: The field '{attribute}' was left uninitialized after '__setstate__', but expected a value of type '{ty}'"
     )]
     Unset {
-        /// The class.
+        /// The qualified name of the class.
         class: String,
-        /// The attribute.
+        /// The name of the attribute.
         attribute: String,
         /// The type of the attribute.
         ty: String,
     },
-    /// A state or attribute that modules cannot contain.
+    /// A value of an attribute or state is of a kind that modules cannot contain.
     #[error(transparent)]
     Export(#[from] ExportError),
-    /// A tensor that does not fit its storage.
+    /// The elements of a tensor are not within its storage.
     #[error(transparent)]
     Tensor(#[from] TensorError),
 }
 
 impl StateError {
-    /// Returns whether the program uses something that is not supported, as opposed to being wrong.
+    /// Returns true if the program uses something that is not supported; false if the program itself is invalid.
     fn lacks_semantics(&self) -> bool {
         match self {
             StateError::Run { source, .. } => matches!(source.kind, ErrorKind::Missing(_) | ErrorKind::Unsupported(_)),

@@ -31,12 +31,12 @@ pub struct Nesting {
     blocks: usize,
 }
 
-/// A node that is being executed.
+/// Position of the node that is being executed.
 #[derive(Clone, Copy)]
 pub struct At<'g> {
     /// The graph.
     pub graph: &'g Graph,
-    /// The node.
+    /// The node in `graph`.
     pub node: NodeId,
 }
 
@@ -45,20 +45,20 @@ pub type Operands<V> = SmallVec<[V; 8]>;
 /// Outputs of a node. Missing outputs at the end have the default value.
 pub type Outputs<V> = SmallVec<[V; 1]>;
 
-/// Defines the values of a walk, and executes all nodes except control flow.
+/// Defines the representation of values during a [`walk`], and executes all nodes except control flow.
 pub trait Host {
-    /// A value of the program. The default represents a variable that is not set.
+    /// The representation of a value of the program. The default represents a variable that is not set.
     type Value: Clone + Default + From<Value>;
-    /// The reason why a walk ends early.
+    /// The reason why a [`walk`] ends early.
     type Error;
 
-    /// Returns the nesting of the active walks.
+    /// Returns the nesting depth of the active calls of [`walk`].
     fn nesting(&mut self) -> &mut Nesting;
 
-    /// Returns the operators.
+    /// Returns the registry by which operators are resolved.
     fn registry(&self) -> &Registry;
 
-    /// Returns the error for a program that is nested too deeply, a `RecursionError`.
+    /// Returns the error for calls or blocks that are nested more deeply than [`MAX_CALLS`] or [`MAX_BLOCKS`], a `RecursionError` in Python.
     fn too_deep(&self, message: String) -> Self::Error;
 
     /// Counts a node, or an iteration of a loop.
@@ -67,7 +67,7 @@ pub trait Host {
     /// When the step limit or another limit is exceeded.
     fn take_step(&mut self) -> Result<(), Self::Error>;
 
-    /// Adds the location of a node to an error.
+    /// Adds the source location of a node to an error.
     fn located(&self, error: Self::Error, at: At<'_>) -> Self::Error;
 
     /// Ends a walk with an error. [`Frame::path`] has the nodes that were being executed.
@@ -438,7 +438,7 @@ impl<H: Host> Walker<'_, H> {
         Ok(())
     }
 
-    /// Sets the outputs of a step. Outputs without a result get the default value.
+    /// Assigns the results of a step to its outputs. Outputs without a result get the default value.
     fn give(&mut self, step: &Step, results: impl IntoIterator<Item = H::Value>) {
         let mut results = results.into_iter();
         for &slot in &step.outputs {
@@ -503,7 +503,7 @@ impl<H: Host> Walker<'_, H> {
         Ok(())
     }
 
-    /// Selects the overload by the run-time types of the operands, and runs it.
+    /// Selects the overload by the types of the operands at run time, and runs it.
     fn dynamic(&mut self, step: &Step, at: At<'_>, operands: Operands<H::Value>) -> Result<(), H::Error> {
         let types: Option<Vec<TypeId>> = operands.iter().map(|v| self.host.type_of(v)).collect();
         let Some(types) = types else {
@@ -525,7 +525,7 @@ impl<H: Host> Walker<'_, H> {
     }
 }
 
-/// Returns class and message of the exception that `raise` creates from its operands.
+/// Returns class and message of the exception for the operands of `prim::RaiseException`.
 pub fn exception(message: &Value, class: &Value) -> (String, String) {
     let class = class.as_str().unwrap_or_default();
     let class = class.strip_prefix("builtins.").unwrap_or(class);

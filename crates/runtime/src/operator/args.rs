@@ -1,4 +1,4 @@
-//! Arguments of a call site for operator entries: shapes of tensors, values of everything else.
+//! Arguments of a call site for operator entries: tensors by dtype and sizes, all others by value.
 
 use crate::error::OpError;
 use crate::program::structured::TensorId;
@@ -55,12 +55,12 @@ pub enum Arg {
     Tensor(TensorArg),
     /// A list or tuple.
     List(Vec<Arg>),
-    /// A value that programs never use (a generator, an object).
+    /// A value that programs of operators never use: a generator or an object.
     Opaque,
 }
 
 impl Arg {
-    /// Returns the number, if it is one.
+    /// Returns the argument as a number, if it is one.
     pub fn as_scalar(&self) -> Option<Scalar> {
         match self {
             Arg::Bool(b) => Some(Scalar::Bool(*b)),
@@ -132,7 +132,7 @@ impl<'a> Args<'a> {
         self.values.push(arg);
     }
 
-    /// Returns the same call for another schema with equal argument names.
+    /// Returns the same arguments for another schema with equal argument names.
     pub fn with_schema<'b>(&self, schema: &'b FunctionSchema) -> Args<'b>
     where
         'a: 'b,
@@ -211,7 +211,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// Returns the tensors of the list `name`.
+    /// Returns the tensors of the list argument `name`.
     pub fn tensors(&self, name: &str) -> Result<Vec<TensorArg>, OpError> {
         let Arg::List(items) = self.get(name) else {
             return Err(self.wrong(name, "a list of tensors"));
@@ -226,12 +226,12 @@ impl<'a> Args<'a> {
         items.into_iter().map(each).collect()
     }
 
-    /// Returns the number `name`.
+    /// Returns the number argument `name`.
     pub fn scalar(&self, name: &str) -> Result<Scalar, OpError> {
         self.get(name).as_scalar().ok_or_else(|| self.wrong(name, "a number"))
     }
 
-    /// Returns the number `name`, or `None`.
+    /// Returns the number argument `name`, or `None`.
     pub fn opt_scalar(&self, name: &str) -> Result<Option<Scalar>, OpError> {
         match self.get(name) {
             Arg::None => Ok(None),
@@ -239,22 +239,22 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// Returns the number `name` as a float.
+    /// Returns the number argument `name` as a float.
     pub fn float(&self, name: &str) -> Result<f64, OpError> {
         self.scalar(name).map(Scalar::as_f64)
     }
 
-    /// Returns the number `name` as a float, or `None`.
+    /// Returns the number argument `name` as a float, or `None`.
     pub fn opt_float(&self, name: &str) -> Result<Option<f64>, OpError> {
         Ok(self.opt_scalar(name)?.map(Scalar::as_f64))
     }
 
-    /// Returns the integer `name`.
+    /// Returns the integer argument `name`.
     pub fn int(&self, name: &str) -> Result<i64, OpError> {
         self.opt_int(name)?.ok_or_else(|| self.wrong(name, "an integer"))
     }
 
-    /// Returns the integer `name`, or `None`.
+    /// Returns the integer argument `name`, or `None`.
     pub fn opt_int(&self, name: &str) -> Result<Option<i64>, OpError> {
         match self.get(name) {
             Arg::Int(i) => Ok(Some(i)),
@@ -274,7 +274,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// Returns the string `name`, or `None`.
+    /// Returns the string argument `name`, or `None`.
     pub fn opt_str(&self, name: &str) -> Result<Option<Arc<str>>, OpError> {
         match self.get(name) {
             Arg::Str(s) => Ok(Some(s)),
@@ -283,13 +283,13 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// Returns the integers of the list `name` (one integer counts as a list of one).
+    /// Returns the integers of the list argument `name` (one integer counts as a list of one).
     pub fn ints(&self, name: &str) -> Result<Dims, OpError> {
         self.opt_ints(name)?
             .ok_or_else(|| self.wrong(name, "a list of integers"))
     }
 
-    /// Returns the integers of the list `name`, or `None`.
+    /// Returns the integers of the list argument `name`, or `None`.
     pub fn opt_ints(&self, name: &str) -> Result<Option<Dims>, OpError> {
         let int = |a: &Arg| match a {
             Arg::Int(i) => Ok(*i),
@@ -315,7 +315,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// Returns the dtype `name` (a number in graphs), or `None`.
+    /// Returns the dtype argument `name` (PyTorch's integer code in graphs), or `None`.
     pub fn opt_dtype(&self, name: &str) -> Result<Option<DType>, OpError> {
         let code = |i| DType::from_code(i).ok_or_else(|| self.wrong(name, "a dtype"));
         self.opt_int(name)?.map(code).transpose()
@@ -349,10 +349,10 @@ impl<'a> Args<'a> {
     }
 }
 
-/// Maximum number of dimensions of a tensor whose dimensions can be given as a list.
+/// Maximum rank of a tensor whose dimensions can be given as a list.
 const MOST_DIMENSIONS: usize = 64;
 
-/// Returns a non-negative dimension for a possibly negative one, or PyTorch's error.
+/// Returns `dim` as a non-negative index of a dimension (negative ones count from the end), or PyTorch's error.
 pub fn wrap_dim(dim: i64, rank: usize) -> Result<usize, OpError> {
     crate::shape::layout::wrap_dim(dim, rank).ok_or_else(|| {
         let n = rank.max(1);

@@ -43,7 +43,7 @@ impl ProgramBuilder {
         ProgramBuilder::over(args.shapes().to_vec())
     }
 
-    /// Returns a program over tensors of these shapes.
+    /// Returns a program whose arguments are tensors of these shapes.
     pub fn over(arguments: Vec<TensorShape>) -> ProgramBuilder {
         ProgramBuilder {
             shapes: arguments.clone(),
@@ -52,7 +52,7 @@ impl ProgramBuilder {
         }
     }
 
-    /// Returns the program with these results.
+    /// Returns the program with the results `outputs`.
     pub fn finish(self, outputs: &[TensorId]) -> Result<Program, OpError> {
         Ok(Program {
             arguments: self.arguments,
@@ -97,7 +97,7 @@ impl ProgramBuilder {
         self.push(Step::Compute(Box::new(s)), output)
     }
 
-    /// Appends a gather: reads of elements at indices in tensors.
+    /// Appends a gather, which reads elements at the indices that integer tensors contain.
     pub fn gather(&mut self, g: Gather) -> TensorId {
         let output = g.output.clone();
         self.push(Step::Gather(Box::new(g)), output)
@@ -475,7 +475,7 @@ impl Program {
         self.arguments.iter().cloned().chain(steps).collect()
     }
 
-    /// Returns the same program with copies in place of results that are views or arguments.
+    /// Returns the same program, in which results that are views or arguments are replaced by copies.
     pub(crate) fn copied(self) -> Result<Program, OpError> {
         let mut p = ProgramBuilder {
             shapes: self.shapes(),
@@ -494,7 +494,7 @@ impl Program {
         p.finish(&outputs)
     }
 
-    /// Returns dtype and sizes of each result: shape and dtype inference.
+    /// Returns dtype and sizes of each result, computed without elements.
     pub fn output_shapes(&self) -> Vec<TensorShape> {
         let shapes = self.shapes();
         self.outputs

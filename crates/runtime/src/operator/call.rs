@@ -86,12 +86,12 @@ pub fn invoke_given(
     invoke(ctx, op, &values_of(args), output_types, &[])
 }
 
-/// Returns the arguments as values.
+/// Returns the arguments as owned values.
 pub fn values_of(args: &[Given<'_>]) -> SmallVec<[Value; 4]> {
     args.iter().map(|arg| arg.look().to_value()).collect()
 }
 
-/// An argument of a call.
+/// An argument of an operator call, borrowed or owned.
 pub enum Given<'a> {
     /// A tensor variable.
     Tensor(&'a TensorCell),
@@ -111,7 +111,7 @@ impl Look for Given<'_> {
     }
 }
 
-/// Returns the kernel that runs in place of a program.
+/// Returns the kernel that computes the results of `op` in place of a program, if there is one.
 fn kernel_of(op: &Operator) -> Option<Kernel> {
     match (op.eager, &op.semantics) {
         (Some(kernel), _) => Some(Callback::Plain(kernel)),
@@ -180,7 +180,7 @@ fn resolved(value: &Value) -> Result<Value, OpError> {
     })
 }
 
-/// Returns row-major copies of the results.
+/// Returns the results as row-major copies.
 fn copied(results: Results) -> Result<Results, OpError> {
     let each = |value: Value| -> Result<Value, OpError> {
         Ok(match &value {
@@ -245,7 +245,7 @@ pub fn run_as_program(
     Ok(given(call.ctx, call.schema, &program, &cells, outputs))
 }
 
-/// Returns a program's outputs as the operator's results.
+/// Returns a program's outputs as the operator's results, in the types that the schema states.
 pub(crate) fn given(
     ctx: &Context,
     schema: &FunctionSchema,
@@ -270,7 +270,7 @@ pub(crate) fn given(
     }
 }
 
-/// Returns the results in the operator's layout. Views and arguments stay as they are.
+/// Returns new results with the strides that [`ResultLayout`] states. Views and arguments stay as they are.
 fn laid_out(op: &Operator, values: &[Value], results: Results) -> Result<Results, OpError> {
     if op.layout() == ResultLayout::AsComputed {
         return Ok(results);
@@ -320,7 +320,7 @@ pub fn laid_out_as(out: &Tensor, operands: &[Tensor]) -> Result<Tensor, TensorEr
     }
 }
 
-/// Writes functional results to their destination in the variant, and returns the operator's results.
+/// Writes functional results to the destinations that the operator's [`Variant`] defines, and returns the operator's results.
 pub(crate) fn write_results(op: &Operator, values: &[Value], results: Results) -> Result<Results, OpError> {
     let schema = &op.schema;
     match op.variant {

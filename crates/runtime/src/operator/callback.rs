@@ -1,4 +1,4 @@
-//! Types of the functions in entries: their arguments and results.
+//! Types of the functions that operator entries contain: callbacks, their arguments and results.
 
 use crate::error::OpError;
 use crate::operator::args::Args;
@@ -9,7 +9,7 @@ use frazil_ir::{Attribute, Context, TypeId};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// A function that returns the program for a call site.
+/// A function that returns the program of an operator for the arguments of a call site.
 pub type ProgramFn = fn(&Args<'_>) -> Result<Program, OpError>;
 
 /// A Rust function over values, which returns one value for each result of the schema.
@@ -67,7 +67,7 @@ impl Kernel {
 /// Results of an operator.
 pub type Results = SmallVec<[Value; 1]>;
 
-/// A call of a kernel.
+/// A call of a kernel: its operator and arguments.
 pub struct Call<'a> {
     /// The context of names and types.
     pub ctx: &'a Context,
@@ -113,7 +113,7 @@ impl Call<'_> {
         }
     }
 
-    /// Returns the tensors of list `index`.
+    /// Returns the tensors of the list argument `index`.
     pub fn tensors(&self, index: usize) -> Result<Vec<crate::tensor::Tensor>, OpError> {
         let items = self
             .arg(index)
@@ -162,7 +162,7 @@ impl Call<'_> {
         self.arg(index).as_str().ok_or_else(|| self.wrong(index, "a string"))
     }
 
-    /// Returns the integers of list `index`.
+    /// Returns the integers of the list argument `index`.
     pub fn ints(&self, index: usize) -> Result<Vec<i64>, OpError> {
         let items = match self.arg(index) {
             Value::Int(i) => return Ok(vec![*i]),
@@ -198,12 +198,12 @@ impl Call<'_> {
 }
 
 impl Call<'_> {
-    /// Returns the type of output `index`, `Any` if it is unknown.
+    /// Returns the type of the node's output `index`; `Any` if it is unknown.
     pub fn output_type(&self, index: usize) -> TypeId {
         self.output_types.get(index).copied().unwrap_or(frazil_ir::types::ANY)
     }
 
-    /// Returns the integer attribute `name`.
+    /// Returns the integer attribute `name` of the node.
     pub fn attribute_int(&self, name: &str) -> Result<i64, OpError> {
         let found = self.attributes.iter().find(|a| self.ctx.name(a.name) == name);
         found
@@ -212,7 +212,7 @@ impl Call<'_> {
     }
 }
 
-/// Returns one result.
+/// Returns the results of a kernel with exactly one result.
 pub fn one(value: impl Into<Value>) -> Result<Results, OpError> {
     Ok(smallvec::smallvec![value.into()])
 }

@@ -33,10 +33,10 @@ use frazil_ir::schema::{AliasUse, Determinism, Observes, Properties};
 /// A row of a dialect's table: an operator or an overload, and its entry.
 pub type Row = (&'static str, Entry);
 
-/// Strides of new results, which programs do not define. Both engines apply them.
+/// Strides of an operator's new results, which programs do not define. Both engines apply them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum ResultLayout {
-    /// As the program or kernel returns them: row-major, or a view.
+    /// The strides that the program or kernel returns: row-major, or those of a view.
     #[default]
     AsComputed,
     /// In the order of the operands' dimensions ([`crate::shape::layout::elementwise_strides`]).
@@ -47,7 +47,7 @@ pub enum ResultLayout {
     ColumnMajor,
 }
 
-/// A role of an operator in code generation, which inserts it or replaces it.
+/// A role of an operator in code generation, which inserts the operator into graphs or replaces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// `(tensor) -> number`: reads the element of a one-element tensor.
@@ -65,9 +65,9 @@ pub enum Role {
 /// The behaviour of an operator that reads a number from a tensor, or converts a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NumberRead {
-    /// The kind of the result; `None` for that of the tensor's dtype.
+    /// The kind of the resulting number; `None` for the kind of the tensor's dtype.
     pub kind: Option<NumberKind>,
-    /// Whether tensors with dimensions, and conversions from other kinds to integers, are refused.
+    /// Whether conversions of tensors with dimensions, and of other kinds than integers to integers, are refused.
     pub is_implicit: bool,
     /// The dtype that the number has to fit if the operand is itself a number; `None` for that of the result.
     pub scalar_limit: Option<DType>,
@@ -88,18 +88,18 @@ pub enum NumberRule {
     Logic,
 }
 
-/// The tensor operator that implements an operator on numbers, for numbers in zero-dimensional tensors.
+/// The tensor operator that computes an operator on numbers, if the numbers are passed as zero-dimensional tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TensorVariant {
-    /// The operator. The arguments after the numbers have their defaults.
+    /// The tensor operator. Its arguments after the numbers have their defaults.
     pub operator: &'static str,
-    /// The overload of the operator.
+    /// The overload of the tensor operator.
     pub overload: &'static str,
-    /// The kinds of numbers for which both agree.
+    /// The kinds of numbers for which both operators return equal results.
     pub rule: NumberRule,
 }
 
-/// The conversion of the scalar in an overload on a tensor and a scalar.
+/// The conversion of the scalar argument in an overload on a tensor and a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScalarConversion {
     /// To the common dtype of the tensor and the scalar. Integers wrap.
@@ -117,7 +117,7 @@ pub enum ScalarConversion {
 pub struct ScalarVariant {
     /// The overload of the same operator with a tensor in place of the scalar; other arguments are the same.
     pub overload: &'static str,
-    /// The index of the scalar among the arguments.
+    /// The index of the scalar argument.
     pub position: usize,
     /// How the scalar is converted.
     pub conversion: ScalarConversion,
@@ -149,7 +149,7 @@ pub struct Traits {
 }
 
 impl Traits {
-    /// The traits of an entry without any.
+    /// The default: no traits.
     const NONE: Traits = Traits {
         layout: None,
         fixed_sizes: false,
@@ -163,7 +163,7 @@ impl Traits {
         role: None,
     };
 
-    /// Returns the union of both traits; those of `self` have priority.
+    /// Returns the traits that `self` or `other` states; those of `self` have priority.
     #[must_use]
     pub fn or(self, other: Traits) -> Traits {
         Traits {
@@ -204,7 +204,7 @@ impl From<Semantics> for Entry {
     }
 }
 
-/// Constructors: the semantics.
+/// Constructors, one for each form of semantics.
 impl Entry {
     const fn of(semantics: Option<Semantics>, on_values: Option<KernelFn>) -> Entry {
         Entry {
@@ -244,7 +244,7 @@ impl Entry {
     }
 }
 
-/// Builder methods: further properties.
+/// Builder methods for further properties.
 impl Entry {
     /// Sets the kernel that the interpreter runs instead of this overload's program, if the result depends on strides (`clone` keeps them, `view` must not
     /// copy). It must return the same elements as the program.
@@ -415,17 +415,17 @@ impl Entry {
         self.eager.is_some()
     }
 
-    /// Returns the properties of the semantics.
+    /// Returns the properties of the semantics, which both engines read.
     pub fn traits(&self) -> Traits {
         self.traits
     }
 
-    /// Returns the properties of the operator.
+    /// Returns the properties of the operator in analyses of graphs.
     pub fn properties(&self) -> Properties {
         self.properties
     }
 
-    /// Returns other names of the operator.
+    /// Returns other names of the operator, and the graphs in which they are replaced.
     pub fn alias_names(&self) -> &'static [(&'static str, AliasUse)] {
         self.aliases
     }

@@ -48,9 +48,9 @@ pub struct Operator {
     pub(crate) traits: Traits,
     /// See [`Operator::is_random`].
     pub(crate) is_random: bool,
-    /// Results that are views of an argument are copied: `view_copy` is defined by `view`.
+    /// Whether results that are views of an argument are copied: `view_copy` is defined by `view`.
     pub(crate) copies: bool,
-    /// Prepared code of calls; clones share it.
+    /// Cache of compiled code for recent calls; clones share it.
     pub(crate) prepared: Arc<Prepared>,
 }
 
@@ -65,7 +65,7 @@ impl Operator {
         &self.semantics
     }
 
-    /// Returns how the results are returned: new, in place, or in `out` arguments.
+    /// Returns where the results are stored: in new tensors, in place, or in `out` arguments.
     pub fn variant(&self) -> Variant {
         self.variant
     }
@@ -81,7 +81,7 @@ impl Operator {
         self.traits
     }
 
-    /// Returns the layout of new results.
+    /// Returns the strides of new results.
     pub fn layout(&self) -> ResultLayout {
         match (self.traits.layout, &self.semantics) {
             (Some(layout), _) => layout,
@@ -112,7 +112,7 @@ impl Operator {
         self.eager.is_some()
     }
 
-    /// Returns the same semantics with new results.
+    /// Returns the functional operator with the same semantics, which returns new results.
     pub fn functional(&self) -> Operator {
         Operator {
             variant: Variant::Functional,

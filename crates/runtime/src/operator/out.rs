@@ -1,4 +1,4 @@
-//! The arguments of `out` overloads.
+//! Which arguments an `out` overload writes.
 
 use frazil_ir::schema::{Argument, FunctionSchema};
 

@@ -41,11 +41,11 @@ pub type PointwiseFormula =
 pub struct Pointwise {
     /// Names of the operands in the schema: tensors, or numbers in some overloads.
     pub operands: &'static [&'static str],
-    /// Names of further tensors, which take no part in promotion: conditions, fill values.
+    /// Names of further tensor arguments, which do not affect type promotion: conditions, fill values.
     pub others: &'static [&'static str],
-    /// The dtype rule.
+    /// The rule for the dtypes of computation and result.
     pub promotion: Promotion,
-    /// The formula.
+    /// The function that builds the scalar formula.
     pub formula: PointwiseFormula,
 }
 
@@ -86,7 +86,7 @@ impl Pointwise {
         }
     }
 
-    /// Adds further tensors that take no part in promotion.
+    /// Adds further tensor arguments, which do not affect type promotion.
     pub const fn with_others(mut self, others: &'static [&'static str]) -> Pointwise {
         self.others = others;
         self
@@ -174,7 +174,7 @@ impl Pointwise {
     }
 }
 
-/// The context in which a formula is built.
+/// The arguments and dtypes of a call, from which a formula is built.
 pub struct Body<'f, 'a> {
     formula: &'f Formula,
     args: &'a Args<'a>,
@@ -190,7 +190,7 @@ impl<'f> Body<'f, '_> {
         self.dtype
     }
 
-    /// Returns the dtype in which the formula computes.
+    /// Returns the dtype in which the formula is computed.
     pub fn compute(&self) -> DType {
         compute_dtype(self.dtype)
     }
@@ -260,12 +260,12 @@ impl<'f> Body<'f, '_> {
         self.formula.input(n, t.dtype())
     }
 
-    /// Returns a number in the dtype of the computation.
+    /// Returns the number `s` as a constant in the dtype of the computation.
     pub fn number(&self, s: Scalar) -> Sym<'f> {
         self.formula.number(s, self.compute())
     }
 
-    /// Returns a number in the dtype of the computation.
+    /// Returns `value` as a constant in the dtype of the computation.
     pub fn constant(&self, value: f64) -> Sym<'f> {
         self.formula.float(value, self.compute())
     }
@@ -286,7 +286,7 @@ impl<'f> Body<'f, '_> {
         }
     }
 
-    /// Returns [`Body::value`] of a number that must be in the range of the computation's dtype.
+    /// Returns [`Body::value`] of argument `name`, which must be in the range of the computation's dtype.
     pub fn value_in_range(&self, name: &str) -> f64 {
         match self.in_range(name, self.compute()) {
             Ok(s) => s.as_f64(),
@@ -322,7 +322,7 @@ impl<'f> Body<'f, '_> {
         }
     }
 
-    /// Refuses a computation whose dtype is not in the set `among` of PyTorch's kernel `name`.
+    /// Records an error if the computation's dtype is not in the set `among` of PyTorch's kernel `name`.
     pub fn demand(&self, name: &str, among: fn(DType) -> bool) {
         if !among(self.dtype) {
             let dtype = self.dtype.type_name();

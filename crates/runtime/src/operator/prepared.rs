@@ -19,10 +19,10 @@ use frazil_ir::{Context, DType, Device};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Maximum number of cached kinds of calls per operator.
+/// Maximum number of cache entries per operator, one for each call signature (see [`Kind`]).
 const KEPT: usize = 4;
 
-/// The tensors of a call in the program's numbering.
+/// The tensor arguments of a call, indexed by [`TensorId`](crate::program::TensorId) as in the operator's program.
 pub(crate) type Tensors = SmallVec<[Tensor; 3]>;
 
 /// The cache of an operator. A call takes an entry out and puts it back, so that threads never share registers. The least recently used entry is evicted.
@@ -30,7 +30,7 @@ pub(crate) type Tensors = SmallVec<[Tensor; 3]>;
 #[expect(clippy::vec_box, reason = "entries are large, and go in and out with every call")]
 pub(crate) struct Prepared(Mutex<Vec<Box<Entry>>>);
 
-/// The cached code for calls of one kind.
+/// A cache entry: the compiled code for calls with one signature.
 struct Entry {
     kind: SmallVec<[Kind; 4]>,
     made: Made,
@@ -45,21 +45,21 @@ enum Made {
     },
 }
 
-/// The outcome of a small call.
+/// The result of a call that ran cached code; see [`run_small`].
 pub(crate) enum Small {
     /// The result was written to its destination.
     Written,
     Results(Results),
 }
 
-/// An argument that is inspected.
+/// An argument of a call, borrowed: a tensor variable or another value.
 pub(crate) enum Seen<'a> {
     Tensor(&'a TensorCell),
     Other(&'a Value),
 }
 
 impl Seen<'_> {
-    /// Returns an owned value.
+    /// Returns the argument as an owned value.
     pub(crate) fn to_value(&self) -> Value {
         match self {
             Seen::Tensor(cell) => Value::Tensor(TensorCell::clone(cell)),
@@ -68,7 +68,7 @@ impl Seen<'_> {
     }
 }
 
-/// A type that can be inspected as an argument.
+/// A type of arguments that can be borrowed as [`Seen`].
 pub(crate) trait Look {
     fn look(&self) -> Seen<'_>;
 }
@@ -82,7 +82,7 @@ impl Look for Value {
     }
 }
 
-/// The properties of an argument on which cached code depends.
+/// The properties of one argument on which cached code depends. The call signature consists of one `Kind` for each argument.
 enum Kind {
     None,
     Bool(bool),
@@ -241,7 +241,7 @@ impl Entry {
         }
     }
 
-    /// Runs the cached code; returns `None` if a program is needed.
+    /// Runs the cached code; returns `None` if it does not fit these tensors, so that a program has to be built.
     fn run(
         &mut self,
         ctx: &Context,
@@ -300,7 +300,7 @@ fn stage_broadcast(kinds: &[Kind], staging: &mut Staging, args: &[impl Look], si
     staged && count.is_some()
 }
 
-/// Returns the view of a program that consists of one view that never copies.
+/// Returns the only step of `program`, if it is a view that never copies.
 fn affine_view(program: &Program) -> Option<&ViewMap> {
     match (program.steps.as_slice(), program.outputs.as_slice()) {
         ([Step::View(view)], [output])

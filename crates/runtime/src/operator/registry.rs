@@ -35,30 +35,30 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// ```
 pub struct Registry {
     catalogue: Catalogue,
-    /// Entries by operator or overload.
+    /// Entries keyed by operator or overload name.
     entries: IndexMap<String, Definition>,
     libraries: Vec<Library>,
-    /// The names under which the operators with roles are registered.
+    /// The name of the operator with each role, as registered.
     roles: HashMap<Role, String>,
 }
 
-/// The registrations under one name.
+/// The registrations under one operator or overload name.
 #[derive(Default)]
 struct Definition {
     entry: Entry,
-    /// Index of the source and function name, if the operator is defined in source.
+    /// Index of the source in [`Registry::libraries`] and name of the function, if the operator is defined in source.
     source: Option<(usize, String)>,
 }
 
-/// Graphs by function, or the first error of the source.
+/// The compiled graphs of a source, keyed by function, or the first error in the source.
 pub type CompiledGraphs = Result<IndexMap<String, Arc<Graph>>, String>;
 
-/// Compiles a source that may call the operators of the catalogue.
+/// A function that compiles a source, which may call the operators of the catalogue.
 pub type CompileFn = fn(&Catalogue) -> CompiledGraphs;
 
 /// Operators defined in TorchScript source. The source is compiled when one of them is first looked up.
 pub struct Composites {
-    /// Operator or overload (`aten::mse_loss`), and the function of the source that defines it.
+    /// Pairs of operator or overload (`aten::mse_loss`) and the function of the source that defines it.
     pub functions: Vec<(String, String)>,
     /// Compiles the source.
     pub compile: CompileFn,
@@ -67,7 +67,7 @@ pub struct Composites {
 struct Library {
     compile: CompileFn,
     graphs: OnceLock<IndexMap<String, Arc<Graph>>>,
-    /// Locked while the source is compiled.
+    /// Held while the source is compiled, so that one thread compiles it.
     compiling: Mutex<()>,
 }
 
@@ -86,9 +86,9 @@ impl Library {
     }
 }
 
-/// The result of resolving a node of a graph.
+/// The result of resolving a node of a graph to an operator.
 pub enum Lookup {
-    /// An operator with semantics.
+    /// The overload, which has semantics.
     Found(Operator),
     /// The overload is known, but has no semantics.
     NoSemantics(Arc<FunctionSchema>),
@@ -109,7 +109,7 @@ impl Registry {
         }
     }
 
-    /// Returns the context of the names and types.
+    /// Returns the context of the operators' names and types.
     pub fn ctx(&self) -> &Arc<Context> {
         self.catalogue.ctx()
     }
@@ -122,8 +122,7 @@ impl Registry {
         &self.catalogue
     }
 
-    /// Adds schemas that are known to parse from a test: see [`Catalogue::add_lines`], which is fast for thousands of
-    /// schemas.
+    /// Parses `text`, one schema per line, and adds all schemas to the catalogue, or none if a line does not parse; see [`Catalogue::add_schemas`].
     ///
     /// # Errors
     /// The first line that does not parse.
@@ -131,7 +130,8 @@ impl Registry {
         self.catalogue.add_schemas(text)
     }
 
-    /// Adds schemas that a test has parsed: see [`Catalogue::add_lines`], which costs little for thousands of them.
+    /// Adds schemas without parsing them, for a text that a test checks with [`Catalogue::check`]. Each schema is parsed when its operator is first looked up;
+    /// see [`Catalogue::add_lines`].
     pub fn add_tested_schemas(&mut self, text: &str) {
         self.catalogue.add_lines(text);
     }
@@ -154,7 +154,7 @@ impl Registry {
         self.definition(name).entry.add(entry);
     }
 
-    /// Registers the rows of a table.
+    /// Registers all rows of a dialect's table.
     pub fn register_all(&mut self, rows: &[Row]) {
         self.entries.reserve(rows.len());
         for (name, entry) in rows {
@@ -239,7 +239,7 @@ impl Registry {
             .try_for_each(|l| l.graphs(&self.catalogue).map(|_| ()))
     }
 
-    /// Returns the semantics registered under `name`, in any form.
+    /// Returns the semantics registered under `name`: pointwise, program, kernel or composite.
     fn semantics(&self, name: &str) -> Option<Semantics> {
         let definition = self.entries.get(name)?;
         if let Some(semantics) = &definition.entry.semantics {
@@ -250,17 +250,17 @@ impl Registry {
         graphs.get(function).cloned().map(Semantics::Composite)
     }
 
-    /// Returns the entry registered under exactly this operator or overload name, if there is one.
+    /// Returns the entry registered under exactly the operator or overload name `name`.
     pub fn entry(&self, name: &str) -> Option<&Entry> {
         self.entries.get(name).map(|d| &d.entry)
     }
 
-    /// Returns all entries by operator or overload, in the order of registration.
+    /// Returns all entries with their operator or overload names, in the order of registration.
     pub fn entries(&self) -> impl Iterator<Item = (&str, &Entry)> + '_ {
         self.entries.iter().map(|(name, d)| (name.as_str(), &d.entry))
     }
 
-    /// Returns the operator with this role, if a dialect has one.
+    /// Returns the operator with the role `role`, if a dialect has registered one.
     pub fn with_role(&self, role: Role) -> Option<Operator> {
         let name = self.roles.get(&role)?;
         let operator = operator_of_key(name);
@@ -279,7 +279,7 @@ impl Registry {
         self.with_semantics(self.catalogue.resolve(graph, node))
     }
 
-    /// Resolves a call of `name` with operands of these types.
+    /// Resolves a call of the operator `name` with operands of these types.
     pub fn lookup_types(&self, name: SymbolId, operands: &[frazil_ir::TypeId]) -> Lookup {
         self.with_semantics(self.catalogue.resolve_types(name, operands))
     }
@@ -317,7 +317,7 @@ impl Registry {
         Some(Operator { copies: true, ..viewed })
     }
 
-    /// Returns the same as [`Registry::operator_of`], with the entries of the operator `name`.
+    /// Returns the same as [`Registry::operator_of`], with the entries registered under `name`.
     fn operator_named(&self, schema: &Arc<FunctionSchema>, name: &str) -> Option<Operator> {
         let ctx = self.ctx();
         let overload = ctx.name(schema.overload).to_string();
@@ -420,7 +420,7 @@ impl Registry {
     }
 }
 
-/// Returns the operator of an entry's name: `aten::add` for `aten::add.Tensor`.
+/// Returns the operator of an entry's key: `aten::add` for `aten::add.Tensor`.
 fn operator_of_key(name: &str) -> &str {
     name.split_once('.').map_or(name, |(operator, _)| operator)
 }

@@ -1,4 +1,4 @@
-//! The semantics of an operator, and its use by the overloads.
+//! The semantics of an operator, and where its overloads store results.
 
 use crate::operator::callback::{Kernel, ProgramBuild};
 use crate::operator::pointwise::Pointwise;
@@ -6,7 +6,7 @@ use frazil_ir::Graph;
 use std::fmt;
 use std::sync::Arc;
 
-/// The forms of semantics, in descending order of how much a compiler can use.
+/// The forms of an operator's semantics. The earlier ones tell a compiler more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
     /// One scalar expression over broadcast operands.
@@ -48,12 +48,12 @@ pub enum Semantics {
     Program(Form, ProgramBuild),
     /// A function on values.
     Kernel(Kernel),
-    /// A graph over other operators, compiled from TorchScript source by the dialect.
+    /// A graph of other operators, compiled from the dialect's TorchScript source.
     Composite(Arc<Graph>),
 }
 
 impl Semantics {
-    /// Returns the form.
+    /// Returns the form of the semantics.
     pub fn form(&self) -> Form {
         match self {
             Semantics::Pointwise(_) => Form::Pointwise,
@@ -64,7 +64,7 @@ impl Semantics {
     }
 }
 
-/// The destination of an overload's results.
+/// The destination of an overload's results, by which functional, in-place and `out` overloads differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Variant {
     /// The results are new tensors, or views.

@@ -6,7 +6,7 @@
 
 use frazil_ir::DType;
 
-/// Index of an operation inside an [`Expr`].
+/// Index of an operation in the [`Expr`] that contains it.
 pub type ExprId = u32;
 
 /// Functions of one argument. Semantics are C99's / IEEE 754's unless said otherwise.
@@ -113,13 +113,13 @@ pub enum BinaryOp {
     Pow,
     /// Arc tangent of a / b in the right quadrant.
     Atan2,
-    /// The larger; NaN if either is NaN.
+    /// The larger argument; NaN if either is NaN.
     Maximum,
-    /// The smaller; NaN if either is NaN.
+    /// The smaller argument; NaN if either is NaN.
     Minimum,
-    /// The larger; the other one if one is NaN.
+    /// The larger argument; if one is NaN, the other one.
     Fmax,
-    /// The smaller; the other one if one is NaN.
+    /// The smaller argument; if one is NaN, the other one.
     Fmin,
     /// sqrt(a² + b²) without overflow.
     Hypot,
@@ -139,7 +139,7 @@ pub enum BinaryOp {
     Shr,
     /// Greatest common divisor.
     Gcd,
-    /// a == b. The result is `Bool`, as for the following.
+    /// a == b. The result is `Bool`, as for the other comparisons.
     Eq,
     /// a != b.
     Ne,
@@ -161,7 +161,7 @@ impl BinaryOp {
     }
 }
 
-/// A number in an expression. Its dtype is that of the [`ExprOp::Const`].
+/// A numeric constant of an expression. Its dtype is that of the [`ExprOp::Const`] node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
     /// An integer or a bool (0 or 1).
@@ -179,7 +179,7 @@ impl Number {
         }
     }
 
-    /// Returns the number as an integer, truncated and saturated.
+    /// Returns the number as an integer: truncated towards zero, saturated to 64 bits.
     pub fn as_i64(self) -> i64 {
         match self {
             Number::Int(i) => i,
@@ -191,7 +191,7 @@ impl Number {
 /// One operation of an expression; its dtype is stored beside it in [`ExprNode`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ExprOp {
-    /// The element of input number `n`, in that input's dtype.
+    /// The element of input number `n`, in the dtype of that input.
     Input(u32),
     /// A constant.
     Const(Number),
@@ -262,7 +262,7 @@ impl Expr {
         inputs.max().unwrap_or(0)
     }
 
-    /// Appends an operation, unless there is an equal one already. Returns its id.
+    /// Appends an operation and returns its id. If an equal operation exists already, returns the id of that.
     pub fn push(&mut self, op: ExprOp, dtype: DType) -> ExprId {
         let node = ExprNode { op, dtype };
         if let Some(i) = self.nodes.iter().position(|n| *n == node) {
@@ -322,7 +322,7 @@ impl Expr {
         }
     }
 
-    /// Makes `a` the result by removing the unused operations after it.
+    /// Makes `a` the result of the expression by removing the operations after it.
     pub fn finish(mut self, a: ExprId) -> Expr {
         self.nodes.truncate(a as usize + 1);
         self

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 pub struct Gather {
     /// The tensor whose elements are read.
     pub tensor: TensorId,
-    /// One coordinate per dimension of that tensor.
+    /// One coordinate per dimension of `tensor`.
     pub coordinates: SmallVec<[Coordinate; 4]>,
     /// Whether a negative value counts from the end, as in Python; otherwise it is out of range.
     pub from_end: bool,
@@ -20,16 +20,16 @@ pub struct Gather {
     pub output: TensorShape,
 }
 
-/// One coordinate of a [`Gather`].
+/// One coordinate of the elements that a [`Gather`] reads.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Coordinate {
     /// An affine function of the result's coordinates that is always within the dimension.
     Affine(Affine),
-    /// The element of an integer tensor.
+    /// The element of an integer tensor at affine coordinates.
     Value {
-        /// The tensor.
+        /// The integer tensor.
         tensor: TensorId,
-        /// One map per dimension of that tensor.
+        /// One affine map per dimension of the integer tensor, from the result's coordinates.
         map: Vec<Affine>,
     },
 }
@@ -44,7 +44,7 @@ impl Gather {
         std::iter::once(self.tensor).chain(values)
     }
 
-    /// Returns [`Gather::operands`] mutably, for renumbering.
+    /// Returns the tensors that the gather reads, mutably, so that they can be renumbered. See [`Gather::operands`].
     pub fn operands_mut(&mut self) -> impl Iterator<Item = &mut TensorId> {
         let values = self.coordinates.iter_mut().filter_map(|c| match c {
             Coordinate::Affine(_) => None,
@@ -53,7 +53,7 @@ impl Gather {
         std::iter::once(&mut self.tensor).chain(values)
     }
 
-    /// Returns the exception for `value` in a dimension of extent `size`.
+    /// Returns the message of the exception for index `value` in a dimension of extent `size`.
     pub fn out_of_range(&self, value: i64, size: i64) -> String {
         self.message
             .replace("{index}", &value.to_string())
@@ -66,7 +66,7 @@ impl Gather {
         !self.from_end || size == 0 || self.output.numel() > 0
     }
 
-    /// Returns the valid values for a dimension of extent `size`.
+    /// Returns the range of valid indices for a dimension of extent `size`.
     pub fn valid(&self, size: i64) -> std::ops::Range<i64> {
         let first = if self.from_end { -size } else { 0 };
         first..size

@@ -29,7 +29,7 @@ impl TensorId {
     }
 }
 
-/// A few steps over numbered tensors. `outputs` are the operator's results.
+/// A sequence of steps over numbered tensors, which computes an operator's results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Program {
     /// Dtypes and sizes of the tensor arguments.
@@ -47,7 +47,7 @@ pub enum Step {
     Compute(Box<Structured>),
     /// A view: the same elements with other sizes and strides.
     View(ViewMap),
-    /// Elements at indices from other tensors.
+    /// A gather: reads of elements at indices that integer tensors contain.
     Gather(Box<Gather>),
 }
 
@@ -87,14 +87,14 @@ pub struct Affine {
 }
 
 impl Affine {
-    /// Returns the map to index `loop_index` of a domain of `rank` loops.
+    /// Returns the map whose value is the index of loop `loop_index`, in a domain of `rank` loops.
     pub fn index(rank: usize, loop_index: usize) -> Affine {
         let mut a = Affine::constant(rank, 0);
         a.coefficients[loop_index] = 1;
         a
     }
 
-    /// Returns the constant map to `value`.
+    /// Returns the map whose value is always `value`, in a domain of `rank` loops.
     pub fn constant(rank: usize, value: i64) -> Affine {
         Affine {
             coefficients: smallvec::smallvec![0; rank],
@@ -102,13 +102,13 @@ impl Affine {
         }
     }
 
-    /// Returns the coordinate at `indices`.
+    /// Returns the coordinate for the loop indices `indices`.
     pub fn at(&self, indices: &[i64]) -> i64 {
         self.offset + self.coefficients.iter().zip(indices).map(|(c, i)| c * i).sum::<i64>()
     }
 }
 
-/// The value of a read outside the operand's bounds.
+/// The value of a read outside of the operand's bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum OutOfBounds {
     /// The maps are always within the operand.
@@ -117,14 +117,14 @@ pub enum OutOfBounds {
     Value(Number),
 }
 
-/// A read of one operand: a coordinate for each of its dimensions.
+/// A read of one operand by a loop nest: a coordinate for each dimension of the operand.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Access {
     /// The tensor of the program that is read.
     pub tensor: TensorId,
-    /// One affine map per dimension of that tensor.
+    /// One affine map per dimension of `tensor`.
     pub map: SmallVec<[Affine; 6]>,
-    /// The value outside of the bounds.
+    /// The value of a read outside of the tensor's bounds.
     pub out_of_bounds: OutOfBounds,
 }
 
@@ -146,9 +146,9 @@ pub struct Structured {
     pub domain: Dims,
     /// Kind of each loop; parallel ones first.
     pub iterations: SmallVec<[Iteration; 6]>,
-    /// The reads of the body. `body`'s input `i` is `inputs[i]`.
+    /// The reads of operands. Input `i` of `body` is the element that `inputs[i]` reads.
     pub inputs: SmallVec<[Access; 3]>,
-    /// The scalar body.
+    /// The scalar expression that each iteration evaluates.
     pub body: Expr,
     /// The combiner of the reduction loops; `None` without such loops.
     pub combine: Option<Combine>,
@@ -198,13 +198,13 @@ impl Structured {
 pub struct ViewMap {
     /// The tensor that is viewed.
     pub tensor: TensorId,
-    /// The mapping of the view's coordinates to those of the tensor.
+    /// The mapping of the view's coordinates to coordinates of `tensor`.
     pub kind: ViewKind,
     /// dtype and sizes of the view.
     pub output: TensorShape,
 }
 
-/// Kinds of views.
+/// The mapping of a view's coordinates to those of the viewed tensor.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ViewKind {
     /// Each coordinate of the tensor is an affine function of those of the view: permute, expand, select, slice,

@@ -6,7 +6,7 @@ use frazil_ir::DType;
 use std::cell::RefCell;
 use std::ops;
 
-/// An expression under construction.
+/// An [`Expr`] under construction, for which [`Sym`]s stand.
 #[derive(Default)]
 pub struct Formula(RefCell<Expr>);
 
@@ -41,7 +41,7 @@ impl Formula {
         self.push(ExprOp::Index(n as u32), DType::Long)
     }
 
-    /// Returns a constant of dtype `dtype`.
+    /// Returns the constant `value` of dtype `dtype`.
     pub fn float(&self, value: f64, dtype: DType) -> Sym<'_> {
         Sym {
             formula: self,
@@ -49,7 +49,7 @@ impl Formula {
         }
     }
 
-    /// Returns a constant of dtype `dtype`.
+    /// Returns the constant `value` of dtype `dtype`.
     pub fn int(&self, value: i64, dtype: DType) -> Sym<'_> {
         Sym {
             formula: self,
@@ -76,14 +76,14 @@ impl Formula {
         formula.0.into_inner().finish(id)
     }
 
-    /// Returns the expression with result `id`, the id of a [`Sym`] of this formula.
+    /// Returns the finished expression, whose result is the operation `id` of this formula.
     pub(crate) fn finish(self, id: ExprId) -> Expr {
         self.0.into_inner().finish(id)
     }
 }
 
 impl<'f> Sym<'f> {
-    /// Returns the operation's number.
+    /// Returns the operation's id in the expression.
     pub(crate) fn id(self) -> ExprId {
         self.id
     }
@@ -118,7 +118,7 @@ impl<'f> Sym<'f> {
         }
     }
 
-    /// Returns a number in this operation's dtype.
+    /// Returns the constant `value` in this operation's dtype.
     pub fn constant(self, value: f64) -> Sym<'f> {
         self.formula.float(value, self.dtype())
     }
@@ -129,7 +129,7 @@ impl<'f> Sym<'f> {
         self + imaginary * self.constant(-1.0).sqrt()
     }
 
-    /// Returns a number in this operation's dtype; see [`Formula::number`].
+    /// Returns the number `value` as a constant in this operation's dtype; see [`Formula::number`].
     pub fn number(self, value: Scalar) -> Sym<'f> {
         self.formula.number(value, self.dtype())
     }
@@ -227,7 +227,7 @@ binary_methods! {
 
 /// A right operand: another operation, or a plain number, which gets the dtype of the left operand.
 pub trait Operand<'f> {
-    /// Returns the operand as an operation, with the dtype of `partner` for a number.
+    /// Converts the operand to an operation. A number gets the dtype of `partner`.
     fn sym(self, partner: Sym<'f>) -> Sym<'f>;
 }
 

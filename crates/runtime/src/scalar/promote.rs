@@ -1,4 +1,4 @@
-//! Type promotion: the common dtype of operands.
+//! Type promotion: the common dtype of an operator's operands.
 
 use crate::scalar::Scalar;
 use frazil_ir::DType;
@@ -14,26 +14,26 @@ pub struct ResultType {
 }
 
 impl ResultType {
-    /// Returns the state without operands.
+    /// Returns the promotion state without any operands.
     pub fn new() -> ResultType {
         ResultType::default()
     }
 
-    /// Adds a tensor.
+    /// Adds a tensor operand.
     pub fn tensor(mut self, dtype: DType, rank: usize) -> ResultType {
         let slot = if rank > 0 { &mut self.dims } else { &mut self.zero_dim };
         *slot = Some(slot.map_or(dtype, |d| promote_types(d, dtype)));
         self
     }
 
-    /// Adds a number.
+    /// Adds a number operand.
     pub fn scalar(mut self, value: Scalar) -> ResultType {
         let dtype = value.default_dtype();
         self.wrapped = Some(self.wrapped.map_or(dtype, |d| promote_types(d, dtype)));
         self
     }
 
-    /// Returns the common dtype; `None` without operands.
+    /// Returns the common dtype of the operands; `None` if there are none.
     pub fn dtype(self) -> Option<DType> {
         combine(self.dims, combine(self.zero_dim, self.wrapped))
     }

@@ -5,7 +5,7 @@ use crate::shape::Dims;
 use smallvec::smallvec;
 use std::cmp::Ordering;
 
-/// The number of `torch.preserve_format` as a memory format in graphs.
+/// PyTorch's code of the memory format `torch.preserve_format` in graphs.
 pub const PRESERVE_FORMAT: i64 = 1;
 
 /// Returns the number of elements for `sizes`, or `None` if it overflows or a size is negative.
@@ -92,7 +92,7 @@ pub fn channels_last_strides(sizes: &[i64]) -> Dims {
     strides
 }
 
-/// Returns the same as [`is_channels_last`], also for rank 3, with one spatial dimension.
+/// Returns the same as [`is_channels_last`], but also accepts rank 3, with one spatial dimension.
 pub fn has_channels_innermost(sizes: &[i64], strides: &[i64]) -> bool {
     match (sizes, strides) {
         ([n, c, l], [s, 1, w]) => *w == *c && (*n == 1 || *s == c * l) && *c > 1,

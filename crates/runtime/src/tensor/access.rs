@@ -1,4 +1,4 @@
-//! Reading of operands of loop nests in chunks: affine accesses composed with the operand's strides.
+//! Reads of loop-nest operands in chunks of elements: affine accesses composed with the operands' strides.
 
 use crate::error::TensorError;
 use crate::program::structured::{Access, OutOfBounds};
@@ -10,10 +10,10 @@ use crate::tensor::storage::{AlignedBytes, Bytes};
 use frazil_ir::DType;
 use smallvec::{SmallVec, smallvec};
 
-/// The bytes of an operand, aligned for its dtype.
+/// The bytes of an operand, aligned for the operand's dtype.
 pub(crate) enum OperandBytes {
     Snapshot(Bytes),
-    /// An aligned copy. It is boxed because it is rare, and calls move operands.
+    /// A copy at an aligned address. It is boxed because it is rare, and calls move operands.
     Copied(Box<AlignedBytes>),
 }
 
@@ -37,7 +37,7 @@ impl OperandBytes {
     }
 }
 
-/// The loop indices of a walk. Convolutions have many loops, and walks start often.
+/// The loop indices at one position of a walk. The inline capacity avoids heap allocations for the many loops of convolutions.
 type Indices = SmallVec<[i64; 12]>;
 
 /// A coordinate that has to be checked against the size of its dimension.
@@ -67,7 +67,7 @@ pub(crate) struct Walk<'w> {
     pub first: usize,
     /// One past the last loop that is walked.
     pub end: usize,
-    /// The indices of the loops that are not walked; ignored for the others.
+    /// The indices of the loops outside of `first..end`; ignored for the loops that are walked.
     pub fixed: &'w [i64],
 }
 
@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns the same reader with its first element at `base`.
+    /// Returns the same reader with `base` as the position of its first element.
     pub(crate) fn at(mut self, base: i64) -> Reader<'a> {
         self.base = base;
         self
@@ -176,17 +176,17 @@ impl<'a> Reader<'a> {
         self.bounds.is_empty()
     }
 
-    /// Returns true if every read outside the operand has value zero, or there are none.
+    /// Returns true if every read outside of the operand's bounds has the value zero.
     pub(crate) fn fills_with_zeros(&self) -> bool {
         self.bounds.is_empty() || self.fill == 0.0
     }
 
-    /// Returns the elements in their memory representation.
+    /// Returns the operand's elements in their memory representation.
     pub(crate) fn raw<T: bytemuck::Pod>(&self) -> &'a [T] {
         bytemuck::try_cast_slice(self.bytes).unwrap_or(&[])
     }
 
-    /// Returns true if the position that is read depends on loop `l`.
+    /// Returns true if the position of the read elements depends on loop `l`.
     pub(crate) fn uses_loop(&self, l: usize) -> bool {
         self.strides[l] != 0 || self.bounds.iter().any(|b| b.coefficients[l] != 0)
     }
@@ -226,7 +226,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads `len` elements in the order of the walk, starting at number `start`, into `out`.
+    /// Reads `len` elements in the order of the walk, starting at iteration `start`, into `out`.
     pub(crate) fn read(&self, walk: &Walk<'_>, start: usize, len: usize, out: &mut Lanes) {
         with_element!(self.dtype, T => {
             let lanes = <T as Element>::Lane::of_mut(out);
@@ -253,7 +253,7 @@ impl<'a> Reader<'a> {
         });
     }
 
-    /// Splits a part of the walk into runs along the innermost loop.
+    /// Splits the iterations `start..start + len` of the walk into runs along the innermost loop, and calls `each` on each run.
     pub(crate) fn runs(&self, walk: &Walk<'_>, start: usize, len: usize, mut each: impl FnMut(Run)) {
         let mut index: Indices = walk.fixed.into();
         let mut rest = start as i64;
@@ -348,7 +348,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The arguments and result of the last call of [`inside_range`].
+/// The arguments of the last call of [`inside_range`] with its result.
 #[derive(Default)]
 struct Inside {
     question: (i64, i64, i64, usize),
@@ -359,13 +359,13 @@ struct Inside {
 pub(crate) struct Run {
     /// Position of the first element, which may be outside, in elements.
     pub offset: i64,
-    /// The step between elements.
+    /// The step between neighbouring elements of the run, in elements of the operand.
     pub stride: i64,
     /// Number of elements.
     pub len: usize,
-    /// Index of the first element inside.
+    /// Index in the run of the first element inside of the operand.
     pub low: usize,
-    /// One past the index of the last element inside.
+    /// One past the index in the run of the last element inside of the operand.
     pub high: usize,
 }
 

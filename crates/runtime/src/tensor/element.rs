@@ -9,18 +9,18 @@ use frazil_ir::DType;
 use half::{bf16, f16};
 use num_complex::Complex;
 
-/// A dtype as a type: its representation in memory and its lane.
+/// A dtype as a Rust type: the representations of its elements in memory and in lanes.
 pub trait Element: 'static {
     /// The representation in memory.
     type Raw: Pod + Send + Sync;
-    /// The representation for computation.
+    /// The representation in registers of the expression evaluator.
     type Lane: Lane;
     /// The dtype.
     const DTYPE: DType;
 
-    /// Converts from memory to lane, exactly.
+    /// Converts an element from memory to lane, exactly.
     fn load(raw: Self::Raw) -> Self::Lane;
-    /// Converts from lane to memory: rounds floats, wraps integers.
+    /// Converts an element from lane to memory: rounds floats, wraps integers.
     fn store(lane: Self::Lane) -> Self::Raw;
 }
 
@@ -121,7 +121,7 @@ macro_rules! with_element {
 }
 pub(crate) use with_element;
 
-/// Returns the elements in `bytes`, copied only if they are not aligned.
+/// Returns the elements in `bytes`, copied only if the bytes are not aligned for `T`.
 pub fn elements<T: Pod>(bytes: &[u8]) -> std::borrow::Cow<'_, [T]> {
     // A snapshot of a mapped archive may start anywhere.
     let whole = bytes.len() / size_of::<T>() * size_of::<T>();

@@ -9,7 +9,7 @@ impl Tensor {
         self.requires_grad
     }
 
-    /// Returns the same tensor with this flag: [`Tensor::requires_grad`].
+    /// Returns the same tensor with the given value of [`Tensor::requires_grad`].
     #[must_use]
     pub fn with_requires_grad(&self, requires_grad: bool) -> Tensor {
         let mut tensor = self.clone();

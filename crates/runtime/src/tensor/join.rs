@@ -1,23 +1,23 @@
-//! Combining a written value with the element that is stored.
+//! Combination of a written value with the element that is stored at its position.
 
-/// The combination of a written value with the stored element.
+/// The combination of a written value with the element stored at its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Join {
     /// The value replaces the element. Of several values, the last one remains.
     Replace,
-    /// Sum.
+    /// The sum of value and element.
     Add,
-    /// Product.
+    /// The product of value and element.
     Mul,
-    /// Maximum; NaN if either is NaN.
+    /// The maximum of value and element; NaN if either is NaN.
     Max,
-    /// Minimum; NaN if either is NaN.
+    /// The minimum of value and element; NaN if either is NaN.
     Min,
 }
 
 /// Lanes whose values can be combined.
 pub trait Joinable: Copy {
-    /// Returns the combination of both.
+    /// Returns `a`, the stored element, combined with `b`, the written value.
     fn join(a: Self, b: Self, join: Join) -> Self;
 }
 

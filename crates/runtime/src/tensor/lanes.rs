@@ -9,7 +9,7 @@ use num_complex::Complex;
 /// for a dozen registers to stay in the L1 cache.
 pub const CHUNK: usize = 512;
 
-/// The four representations of lanes.
+/// The representations of elements in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaneKind {
     /// `f32`: Half, BFloat16 and Float.
@@ -34,7 +34,7 @@ impl LaneKind {
     }
 }
 
-/// A register: lanes of one kind.
+/// A register of the expression evaluator: lanes of one [`LaneKind`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Lanes {
     /// See [`LaneKind::F32`].
@@ -137,7 +137,7 @@ impl Lanes {
         }
     }
 
-    /// Appends the lanes of `other`. Does nothing if `other` is of another kind.
+    /// Appends the lanes of `other`. Does nothing if `other` has another lane kind.
     pub fn append(&mut self, other: &Lanes) {
         match (self, other) {
             (Lanes::F32(a), Lanes::F32(b)) => a.extend_from_slice(b),
@@ -239,7 +239,7 @@ impl Lanes {
     }
 }
 
-/// Wraps integers to the width of `dtype`; Bool becomes 0 or 1.
+/// Wraps integers to the value range of `dtype`; Bool becomes 0 or 1.
 pub fn wrap_integers(v: &mut [i64], dtype: DType) {
     match dtype {
         DType::Byte | DType::QUInt8 => v.iter_mut().for_each(|x| *x = i64::from(*x as u8)),

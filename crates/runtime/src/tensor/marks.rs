@@ -21,7 +21,7 @@ impl Marks {
         self == Marks::default()
     }
 
-    /// Returns the bits of the conjugate.
+    /// Returns the bits of the conjugate of a tensor with these bits.
     #[must_use]
     pub fn conjugated(self) -> Marks {
         Marks {
@@ -30,7 +30,7 @@ impl Marks {
         }
     }
 
-    /// Returns the bits of the negative.
+    /// Returns the bits of the negative of a tensor with these bits.
     #[must_use]
     pub fn negated(self) -> Marks {
         Marks {

@@ -117,7 +117,7 @@ impl Tensor {
             .ok_or_else(|| TensorError::TooManyBytes(sizes.to_vec()))
     }
 
-    /// Returns a row-major tensor of zeros.
+    /// Returns a row-major tensor whose elements are zero.
     pub fn zeros(dtype: DType, sizes: &[i64]) -> Result<Tensor, TensorError> {
         let bytes = AlignedBytes::zeroed(Tensor::byte_size(dtype, sizes)?)?;
         Ok(Tensor::from_buffer(bytes, dtype, sizes))
@@ -205,12 +205,12 @@ impl Tensor {
         Ok(Tensor::from_buffer(AlignedBytes::copied(bytes)?, dtype, sizes))
     }
 
-    /// Returns a row-major `Float` tensor.
+    /// Returns a row-major tensor of dtype `Float`.
     pub fn from_f32(data: &[f32], sizes: &[i64]) -> Result<Tensor, TensorError> {
         Tensor::from_elements::<element::FloatElement>(data, sizes)
     }
 
-    /// Returns a row-major `Long` tensor.
+    /// Returns a row-major tensor of dtype `Long`.
     pub fn from_i64(data: &[i64], sizes: &[i64]) -> Result<Tensor, TensorError> {
         Tensor::from_elements::<element::LongElement>(data, sizes)
     }
@@ -511,7 +511,7 @@ impl Tensor {
         self.offset == 0 && self.is_contiguous() && self.numel() as usize * self.dtype.size() == self.storage.len()
     }
 
-    /// Stores `lanes`, of this tensor's dtype, as the elements from `start` on in row-major order.
+    /// Stores `lanes`, of this tensor's dtype, as the elements from row-major index `start` on.
     fn write_chunk(&self, target: &mut [u8], walk: &Walk<'_>, start: usize, lanes: &Lanes) {
         with_element!(self.dtype, T => {
             let lanes = <T as Element>::Lane::of(lanes);
@@ -529,7 +529,7 @@ impl Tensor {
         });
     }
 
-    /// Sets every element to `value`, converted.
+    /// Sets every element to `value`, converted to the tensor's dtype.
     pub fn fill_(&self, value: Scalar) -> Result<(), TensorError> {
         self.copy_(&Tensor::scalar(self.dtype, value))
     }

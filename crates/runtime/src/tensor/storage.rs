@@ -34,7 +34,7 @@ pub fn aligned_start(data: *const u8) -> usize {
 
 enum Memory {
     Inline([u64; INLINE / 8]),
-    /// An over-allocated vector. It never grows, so `start` remains valid when the vector is moved.
+    /// An over-allocated vector, with the data at `start`. It never grows, so `start` remains valid when the vector is moved.
     Allocated {
         data: Vec<u8>,
         start: usize,
@@ -115,7 +115,7 @@ impl AlignedBytes {
 /// A read-only source of bytes that a storage can share: a memory-mapped archive, a caller's buffer.
 pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
-/// An immutable version of the contents of a storage.
+/// One immutable version of the contents of a storage.
 #[derive(Clone)]
 enum Buffer {
     /// Bytes that are not shared: a clone is a copy. The second field is their number.
@@ -167,7 +167,7 @@ impl std::ops::Deref for Bytes {
 pub struct Storage {
     buffer: RwLock<Buffer>,
     len: usize,
-    /// For storages of unknown contents: whether the contents were accessed.
+    /// Whether the contents were accessed, for a storage from [`Storage::unknown`].
     touched: Option<AtomicBool>,
 }
 
@@ -200,7 +200,7 @@ impl Storage {
         })
     }
 
-    /// Returns true for a storage from [`Storage::unknown`].
+    /// Returns true for a storage without contents, from [`Storage::unknown`].
     pub fn is_unknown(&self) -> bool {
         self.touched.is_some()
     }
@@ -323,7 +323,7 @@ impl Storage {
         })
     }
 
-    /// Returns zeros for unknown contents. There are fewer if memory is short, which readers report.
+    /// Returns zeros for the contents of an unknown storage. There are fewer bytes if memory is short, which readers report.
     fn nothing(&self) -> AlignedBytes {
         AlignedBytes::zeroed(self.len).unwrap_or_else(|_| AlignedBytes::empty())
     }

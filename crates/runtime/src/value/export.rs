@@ -17,16 +17,16 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ExportError {
-    /// A future, which exists only in the running program.
+    /// The value is a future, which exists only in the running program.
     #[error("a future cannot be kept beyond the program that made it")]
     Future,
-    /// An object, without a module to contain it.
+    /// The value is an object, and the constant has no module to contain it.
     #[error("an object of class instances needs a module to live in")]
     Object,
-    /// Containers that are nested too deeply, or cyclic.
+    /// The value has containers that are nested too deeply, or cyclic.
     #[error("containers are nested more than {MAX_NESTING} deep")]
     Depth,
-    /// A tensor that is not within its storage.
+    /// The elements of a tensor are not within its storage.
     #[error(transparent)]
     Tensor(#[from] TensorError),
 }
@@ -36,20 +36,20 @@ pub enum ExportError {
 #[derive(Default)]
 pub struct Exporter {
     storages: HashMap<usize, Arc<frazil_ir::Storage>>,
-    /// Exported constants, by the address of the value's identity.
+    /// Exported tensors, lists and dictionaries, keyed by the address of the value.
     done: HashMap<usize, Constant>,
-    /// The original constants of variables, by the variable's address.
+    /// The constants from which tensor variables were imported, keyed by [`TensorCell::address`].
     origins: HashMap<usize, Arc<TensorData>>,
-    /// Whether the values are those of a program, whose own tensors never require gradients.
+    /// Whether the values are those of a program. A program's own tensors never require gradients.
     of_program: bool,
     objects: HashMap<ObjectId, ObjectValue>,
-    /// The numbers of objects, by the address of their identity.
+    /// Id of each exported object, keyed by [`ObjectValue::address`].
     numbers: HashMap<usize, ObjectId>,
     /// Objects whose current state has not been stored in the module yet, in the order of their numbers.
     pending: Vec<ObjectId>,
-    /// The number of the next object without one.
+    /// Id that the next new object gets.
     next_object: u32,
-    /// Keeps the values at the addresses above alive, so that no address is reused.
+    /// Values whose addresses are keys in this exporter. They are kept alive, so that no address is reused.
     alive: Vec<Value>,
 }
 
@@ -96,12 +96,12 @@ impl Exporter {
         self.export(value, true, 0)
     }
 
-    /// Returns the object with number `id`.
+    /// Returns the object with id `id`.
     pub fn find_object(&self, id: ObjectId) -> Option<&ObjectValue> {
         self.objects.get(&id)
     }
 
-    /// Returns the number of an object.
+    /// Returns the id of `object`. An object without one gets the next free id.
     pub fn object(&mut self, object: &ObjectValue) -> ObjectId {
         if let Some(&id) = self.numbers.get(&object.address()) {
             return id;

@@ -6,7 +6,7 @@ use frazil_ir::Context;
 use frazil_ir::nesting::with_stack;
 use std::fmt::Write;
 
-/// Returns `str(value)`.
+/// Returns `str(value)`, as TorchScript formats it.
 pub fn str_of(ctx: &Context, value: &Value) -> String {
     let mut out = String::new();
     write_value(ctx, value, &mut out);
@@ -63,7 +63,7 @@ fn sequence(ctx: &Context, items: &[Value], (open, close): (&str, &str), out: &m
     out.push_str(close);
 }
 
-/// Returns the text of a float in TorchScript's `str`.
+/// Returns a float as TorchScript's `str` formats it.
 pub fn float_text(f: f64) -> String {
     // Whole numbers that an `int` can hold have all their digits; -0.0 loses its sign.
     let whole = f as i64;
@@ -104,7 +104,7 @@ pub fn exponential(f: f64, decimals: usize) -> String {
     format!("{mantissa}{}", exponent_text(exponent.parse().unwrap_or(0)))
 }
 
-/// Returns the sign of `n` followed by the digits that `digits` returns for its magnitude.
+/// Returns `n` as text: its sign, then the digits that `digits` returns for its magnitude.
 pub fn sign_and_digits(n: i64, digits: impl Fn(u64) -> String) -> String {
     let sign = if n < 0 { "-" } else { "" };
     format!("{sign}{}", digits(n.unsigned_abs()))

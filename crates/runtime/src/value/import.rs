@@ -1,4 +1,4 @@
-//! Conversion of constants of modules to values of running programs. Identities are preserved.
+//! Conversion of a module's constants to values of running programs. Shared constants become shared values.
 
 use crate::error::TensorError;
 use crate::shape::layout::contiguous_strides;
@@ -21,7 +21,7 @@ pub struct Importer {
     lists: HashMap<usize, ListValue>,
     dicts: HashMap<usize, DictValue>,
     objects: HashMap<ObjectId, ObjectValue>,
-    /// Keeps the constants at the addresses above alive, so that no address is reused.
+    /// Constants whose addresses are keys in this importer. They are kept alive, so that no address is reused.
     alive: Vec<Constant>,
 }
 
@@ -142,12 +142,12 @@ impl Importer {
         Ok(object)
     }
 
-    /// Returns the objects created so far, with their numbers in the module.
+    /// Returns the objects created so far, with their ids in the module.
     pub fn objects(&self) -> impl Iterator<Item = (ObjectId, &ObjectValue)> {
         self.objects.iter().map(|(id, object)| (*id, object))
     }
 
-    /// Returns the variables created so far, each with its constant.
+    /// Returns the tensor variables created so far, each with the constant that it was created from.
     pub fn tensors(&self) -> impl Iterator<Item = (&TensorCell, &Arc<TensorData>)> {
         self.alive.iter().filter_map(|constant| {
             let data = constant.as_tensor()?;

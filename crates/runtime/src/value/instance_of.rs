@@ -1,4 +1,4 @@
-//! `prim::isinstance` on values, for the interpreter and for specialisation alike.
+//! Evaluation of `prim::isinstance` on values, for the interpreter and for specialisation alike.
 
 use crate::value::Value;
 use frazil_ir::{CompilationUnit, Context, TypeId, TypeKind, types};

@@ -23,7 +23,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 pub struct TensorCell(Arc<RwLock<Tensor>>);
 
 impl TensorCell {
-    /// Returns a new variable.
+    /// Returns a new tensor variable.
     pub fn new(tensor: Tensor) -> TensorCell {
         TensorCell(Arc::new(RwLock::new(tensor)))
     }
@@ -33,17 +33,17 @@ impl TensorCell {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Calls `look` with the current tensor, without cloning it. `look` must not use the variable.
+    /// Calls `look` with the current tensor, without cloning it. `look` must not access the variable.
     pub(crate) fn with<R>(&self, look: impl FnOnce(&Tensor) -> R) -> R {
         look(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Replaces the tensor, for example by one with other sizes, strides or storage.
+    /// Replaces the tensor of the variable, for example by one with other sizes, strides or storage.
     pub fn set(&self, tensor: Tensor) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = tensor;
     }
 
-    /// Returns true if both cells are the same variable.
+    /// Returns true if both handles refer to the same variable.
     pub fn is(&self, other: &TensorCell) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -53,7 +53,7 @@ impl TensorCell {
         Arc::strong_count(&self.0) > 1
     }
 
-    /// Returns a number that identifies the variable during its lifetime.
+    /// Returns the address of the variable, which identifies it during its lifetime.
     pub fn address(&self) -> usize {
         Arc::as_ptr(&self.0).cast::<()>() as usize
     }
@@ -85,7 +85,7 @@ impl ListValue {
         }
     }
 
-    /// Returns the same list with another element type.
+    /// Returns the same list (with shared elements) under another element type.
     pub(crate) fn with_element(&self, element: TypeId) -> ListValue {
         let items = Arc::clone(&self.items);
         ListValue { element, items }
@@ -116,7 +116,7 @@ impl ListValue {
         self.len() == 0
     }
 
-    /// Returns true if both values are the same list.
+    /// Returns true if both handles refer to the same list.
     pub fn is(&self, other: &ListValue) -> bool {
         Arc::ptr_eq(&self.items, &other.items)
     }
@@ -177,7 +177,7 @@ impl DictValue {
         }
     }
 
-    /// Returns the same dictionary with other types of its keys and values.
+    /// Returns the same dictionary (with shared entries) under other types of keys and values.
     pub(crate) fn with_types(&self, key: TypeId, value: TypeId) -> DictValue {
         let entries = Arc::clone(&self.entries);
         DictValue { key, value, entries }
@@ -193,7 +193,7 @@ impl DictValue {
         change(&mut self.entries.write().unwrap_or_else(PoisonError::into_inner).0)
     }
 
-    /// Returns true if both values are the same dictionary.
+    /// Returns true if both handles refer to the same dictionary.
     pub fn is(&self, other: &DictValue) -> bool {
         Arc::ptr_eq(&self.entries, &other.entries)
     }
@@ -256,12 +256,12 @@ impl ObjectValue {
         }
     }
 
-    /// Replaces all slots, for the construction of cyclic objects.
+    /// Replaces all slots, which allows objects to refer to one another cyclically.
     pub fn set_slots(&self, slots: Vec<Value>) {
         *self.0.slots.write().unwrap_or_else(PoisonError::into_inner) = Contents(slots);
     }
 
-    /// Returns true if both values are the same object.
+    /// Returns true if both handles refer to the same object.
     pub fn is(&self, other: &ObjectValue) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -297,7 +297,7 @@ pub struct EnumMember {
     pub value: Value,
 }
 
-/// The result of a fork: a value that is available after its work has ended.
+/// The result of `fork`: a value that is available once the forked graph has run.
 #[derive(Clone)]
 pub struct FutureValue(Arc<FutureState>);
 
@@ -307,7 +307,7 @@ struct FutureState {
 }
 
 enum Progress {
-    /// The graph to run and its inputs; `None` after a thread has started.
+    /// The graph to run and its inputs; `None` once a thread has started to run it.
     Pending(Option<(Arc<Graph>, Vec<Value>)>),
     Done(Result<Value, ExecError>),
 }
@@ -320,7 +320,7 @@ impl FutureValue {
         }))
     }
 
-    /// Returns a future without a result.
+    /// Returns a future without a result, to be [completed](Self::complete) by the caller.
     pub fn pending() -> FutureValue {
         FutureValue::with(Progress::Pending(None))
     }
@@ -335,7 +335,7 @@ impl FutureValue {
         FutureValue::with(Progress::Done(result))
     }
 
-    /// Returns the work to the first caller, which has to [complete](Self::complete) the future.
+    /// Returns graph and inputs to the first caller, which has to [complete](Self::complete) the future; `None` to all others.
     pub(crate) fn claim(&self) -> Option<(Arc<Graph>, Vec<Value>)> {
         match &mut *self.0.progress.lock().unwrap_or_else(PoisonError::into_inner) {
             Progress::Pending(work) => work.take(),
@@ -400,7 +400,7 @@ pub enum Value {
     Object(ObjectValue),
     /// A member of an enumeration.
     Enum(Arc<EnumMember>),
-    /// The result of a fork.
+    /// The result of `fork`.
     Future(FutureValue),
     /// A function, by qualified name.
     Function(SymbolId),
@@ -468,7 +468,7 @@ impl Value {
         }
     }
 
-    /// Returns the text, if it is a string.
+    /// Returns the string, if the value is one.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Value::Str(s) => Some(s),
@@ -476,7 +476,7 @@ impl Value {
         }
     }
 
-    /// Returns the elements of a list or tuple.
+    /// Returns the elements, if the value is a list or tuple.
     pub fn items(&self) -> Option<Vec<Value>> {
         match self {
             Value::List(l) => Some(l.items()),
@@ -532,7 +532,7 @@ impl Value {
         })
     }
 
-    /// Returns the type of the value in the program.
+    /// Returns the TorchScript type of the value.
     pub fn ty(&self, ctx: &Context) -> TypeId {
         match self {
             Value::None => types::NONE,

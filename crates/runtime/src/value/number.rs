@@ -15,7 +15,7 @@ pub enum NumberKind {
 }
 
 impl NumberKind {
-    /// Returns the dtype of the tensor that represents a number of this kind.
+    /// Returns the dtype of the zero-dimensional tensor that represents a number of this kind.
     pub fn dtype(self) -> DType {
         match self {
             NumberKind::Bool => DType::Bool,

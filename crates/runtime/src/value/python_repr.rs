@@ -14,7 +14,7 @@ const THRESHOLD: i64 = 1000;
 /// Number of elements printed at each end of a dimension of a larger tensor.
 const EDGE: i64 = 3;
 
-/// Maximum number of columns of a line.
+/// Maximum length of a printed line, in characters.
 const LINE: usize = 80;
 
 /// Returns Python's `repr(value)`.
@@ -84,7 +84,7 @@ fn sequence(ctx: &Context, items: &[Value], [open, close]: [&str; 2], out: &mut 
     out.push_str(close);
 }
 
-/// Returns the shortest text that parses as `f`. `point` adds `.0` to whole numbers.
+/// Returns the shortest text that is read back as `f`. With `point`, whole numbers end in `.0`.
 fn float(f: f64, point: bool) -> String {
     if !f.is_finite() {
         return general(f, 17);
@@ -176,7 +176,7 @@ fn tensor(tensor: &Tensor) -> String {
     text + ")"
 }
 
-/// The printed elements of a tensor, in one width.
+/// The printed elements of a tensor, padded to a common width.
 struct Printed {
     strides: Vec<i64>,
     /// The printed elements, in row-major order.
@@ -187,7 +187,7 @@ struct Printed {
     positions: Option<Vec<i64>>,
 }
 
-/// Returns the real and the imaginary parts of the elements.
+/// Returns the real and the imaginary parts of a complex tensor's elements.
 fn parts(tensor: &Tensor) -> (Vec<f64>, Vec<f64>) {
     let doubles = tensor
         .to_dtype(DType::ComplexDouble)
@@ -287,7 +287,7 @@ impl Printed {
     }
 }
 
-/// Returns the elements at `positions`, or all elements for `None`.
+/// Returns the elements of `all` at `positions`; all elements for `None`.
 fn picked<T: Copy>(all: Vec<T>, positions: Option<&[i64]>) -> Vec<T> {
     match positions {
         Some(positions) => positions

@@ -28,12 +28,12 @@ pub enum ArchiveError {
         /// The length of the input in bytes.
         length: usize,
     },
-    /// The file is of another, known kind.
+    /// The file has another known format, which is not a TorchScript archive.
     #[error("this is {what}, not a TorchScript archive: {advice}")]
     Foreign {
-        /// The kind of file, with its article.
+        /// Name of the file's format, with an article: `a TensorFlow Lite model`.
         what: &'static str,
-        /// What to do.
+        /// How to convert the file, or what to do instead.
         advice: &'static str,
     },
     /// One entry of the archive is damaged or uses a feature that `.pt` files do not have.

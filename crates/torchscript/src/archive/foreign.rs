@@ -5,9 +5,9 @@ use super::error::ArchiveError;
 /// A known file format that is not a TorchScript archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Foreign {
-    /// The kind of file, with its article.
+    /// Name of the format, with an article: `a TensorFlow Lite model`.
     pub what: &'static str,
-    /// How to convert the file.
+    /// How to convert the file, or what to do instead.
     pub advice: &'static str,
 }
 

@@ -45,7 +45,7 @@ const SOURCES: [Source; 21] = sources![
     "windows.py",
 ];
 
-/// Properties of these operators that the source cannot express.
+/// Properties that the source of a composite operator cannot express: randomness, aliases, layouts of results.
 pub(crate) const ENTRIES: &[Row] = &[
     // sampling.py, windows.py, backward.py
     ("aten::adaptive_max_pool1d", on_images()),

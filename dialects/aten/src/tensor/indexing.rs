@@ -569,10 +569,17 @@ fn scatter_reduce(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
     reduced(t, &positions, &src, call.text(4)?, include_self)
 }
 
-/// Computes products, means and extrema of the slices for each index of a dimension.
+/// Implements `index_reduce_`: reduces the slices of `source` into the slices of `t` that `index` selects along a dimension, by product, mean, maximum or
+/// minimum.
 fn index_reduce(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
     let (dim, indices) = dim_and_indices(call, t)?;
     let (source, include_self) = (call.tensor(3)?, call.flag(5)?);
+    let how = call.text(4)?;
+    if !["prod", "mean", "amax", "amin"].contains(&how) {
+        return Err(OpError::raised(format!(
+            "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {how}."
+        )));
+    }
     if source.dtype() != t.dtype() {
         return Err(OpError::raised(
             "index_reduce(): Expected self and source to have the same dtype",
@@ -584,11 +591,11 @@ fn index_reduce(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
             "index_reduce(): Number of indices should be equal to source.size(dim)",
         ));
     }
-    reduced(t, &positions, &source, call.text(4)?, include_self)
+    reduced(t, &positions, &source, how, include_self)
 }
 
-/// Reduces `src` into the elements at `positions`. Without `include_self`, the first value for a position replaces the
-/// element.
+/// Reduces the elements of `src` into the elements of `t` at `positions`, by the reduction `how` (`sum`, `mean`, `prod`, `amax`, `amin`). Without `include_self`,
+/// the previous elements of `t` at these positions do not take part.
 fn reduced(t: &Tensor, positions: &[i64], src: &Tensor, how: &str, include_self: bool) -> Result<(), OpError> {
     let join = match how {
         "sum" | "mean" => Join::Add,

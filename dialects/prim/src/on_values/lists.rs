@@ -10,7 +10,8 @@ use frazil_runtime::value::{ListValue, Value};
 use frazil_runtime::{Scalar, memory};
 use num_complex::Complex64;
 
-/// Overloads on lists of anything, tensors included, and of operators whose other overloads are something else.
+/// Entries of operators on lists, with elements of any type (tensors included), and on ranges. A row with an overload name (`aten::pop.t`) covers only the
+/// list overload of an operator.
 pub(super) const ENTRIES: &[Row] = &[
     ("aten::len", Entry::on_values(len).holds_elements()),
     ("aten::append", Entry::on_values(append).holds_elements()),

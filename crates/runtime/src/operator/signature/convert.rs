@@ -8,13 +8,13 @@ use frazil_ir::{CompilationUnit, Context, Device, TypeId, TypeKind, types};
 use indexmap::IndexMap;
 use num_complex::Complex64;
 
-/// The reason why a value does not have a type.
+/// The reason why a value cannot be converted to the type of a parameter.
 pub(super) enum Mismatch {
-    /// No further details.
+    /// The value has another type; there are no further details.
     Type,
     /// Further details from PyTorch's message, on a line of their own.
     Details(String),
-    /// The whole message, for errors in which PyTorch does not name the argument.
+    /// The complete message, for errors in which PyTorch does not name the argument.
     Whole(String),
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Converter<'a> {
     pub(super) unit: &'a CompilationUnit,
 }
 
-/// The converted value; `None` if the value needs no conversion.
+/// The converted argument; `None` if the value has the type already.
 type Converted = Result<Option<Value>, Mismatch>;
 
 impl Converter<'_> {
@@ -94,7 +94,7 @@ impl Converter<'_> {
         }
     }
 
-    /// Returns `items` converted to type `ty`; `None` if none of them needs a conversion.
+    /// Returns `items` converted to type `ty`; `None` if no item needs a conversion.
     fn each(&self, items: &[Value], ty: TypeId) -> Result<Option<Vec<Value>>, Mismatch> {
         let mut out: Option<Vec<Value>> = None;
         let is_tensors = matches!(self.ctx.type_kind(ty), TypeKind::Tensor(_));
@@ -171,7 +171,7 @@ impl Converter<'_> {
         }
     }
 
-    /// Returns a tuple of `elements`, which is a NamedTuple if `named` has its type.
+    /// Returns `value` converted to a tuple of types `elements`: a NamedTuple if `named` has its type.
     fn tuple(&self, value: &Value, ty: TypeId, elements: &[TypeId], named: Option<TypeId>) -> Converted {
         let items = iterated(value).ok_or(Mismatch::Type)?;
         if items.len() != elements.len() {
@@ -250,12 +250,12 @@ impl Converter<'_> {
         }
     }
 
-    /// Returns whether `ty` is a known element type, and all items have it.
+    /// Returns whether all `items` have the type `ty`, which must be a known element type.
     fn all_are<'v>(&self, mut items: impl Iterator<Item = &'v Value>, ty: TypeId) -> bool {
         ty != types::ANY && items.all(|v| is_subtype(self.ctx, v.ty(self.ctx), ty))
     }
 
-    /// Returns the common type of all `items`, or else two different types.
+    /// Returns the common type of all `items`, or the texts of two types that have none.
     fn common(&self, items: &[Value]) -> Result<TypeId, (String, String)> {
         let mut types = items.iter().map(|v| v.ty(self.ctx));
         let first = types.next().unwrap_or(types::ANY);
@@ -267,10 +267,10 @@ impl Converter<'_> {
     }
 }
 
-/// Kinds of devices that PyTorch supports, as in its message.
+/// Device types that PyTorch supports, as its error message lists them.
 const DEVICES: &str = "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, privateuseone";
 
-/// Returns PyTorch's message for a text that is not a device.
+/// Returns PyTorch's message for a string that is not a device.
 fn no_device(text: &str) -> String {
     let kind = text.split(':').next().unwrap_or_default();
     if text.is_empty() {

@@ -15,11 +15,11 @@ use std::borrow::Cow;
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
-/// The signature of a method of a module.
+/// The signature of a module's method, which converts and checks the arguments of calls.
 pub struct Signature {
     module: Arc<Module>,
     function: FunctionId,
-    /// For each argument (without self), the values that need no conversion.
+    /// For each argument (without self), the kind of values that need no conversion.
     plain: Vec<Plain>,
     /// Whether the signature is that of a plain function, with a `self` that is only a placeholder.
     is_function: bool,
@@ -29,7 +29,7 @@ pub struct Signature {
 /// `training`.
 const FUNCTIONS: &str = "__torch__.Functions";
 
-/// A fast check of values without a type comparison.
+/// The kind of values that a parameter accepts unconverted, by which most arguments are checked without a comparison of types.
 #[derive(Clone, Copy)]
 enum Plain {
     Tensor,
@@ -37,7 +37,7 @@ enum Plain {
     Float,
     Bool,
     Str,
-    /// The type of every value has to be checked.
+    /// Other types, which are compared for every value.
     Other,
 }
 
@@ -108,12 +108,12 @@ impl Signature {
         self.module.ctx()
     }
 
-    /// Returns the number of arguments of the schema that are hidden from the caller (`self`).
+    /// Returns the number of leading arguments that are hidden from the caller: 1 for a plain function with a placeholder `self`, otherwise 0.
     fn hidden(&self) -> usize {
         usize::from(self.is_function)
     }
 
-    /// Returns the text of a type in declarations.
+    /// Returns the text of a type as in PyTorch's declarations.
     fn declared_type(&self, ty: TypeId) -> String {
         display_type(self.ctx(), ty, TypeStyle::Declared).to_string()
     }
