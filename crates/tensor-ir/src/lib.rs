@@ -12,5 +12,6 @@ pub mod text;
 pub mod transform;
 pub mod verify;
 
+pub use alignment::{ALIGNMENT, align_up};
 pub use graph::{Origin, TensorGraph, TensorNode, TensorOp};
-pub use pass::TensorIr;
+pub use ir::TensorIr;
