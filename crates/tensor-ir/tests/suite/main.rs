@@ -1,5 +1,12 @@
 //! Integration tests of the tensor IR.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
+
 mod graphs;
 mod passes;
 mod text;
