@@ -11,8 +11,10 @@ export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/public-interface
 # The lints of the workspace (.cargo/config.toml) are not needed.
 export RUSTC_WORKSPACE_WRAPPER= CARGO_BUILD_RUSTC_WORKSPACE_WRAPPER=
 
-# rustdoc's JSON is an unstable option, which RUSTC_BOOTSTRAP allows. So the compiler is the workspace's, and no nightly one whose JSON changes.
-RUSTC_BOOTSTRAP=1 cargo rustdoc --quiet --package frazil --lib -- -Z unstable-options --output-format json
+# rustdoc's JSON is an unstable option, which RUSTC_BOOTSTRAP allows. So the compiler is the workspace's, and no nightly one whose JSON changes. It is set for
+# both commands: build scripts that read it would run again each time.
+export RUSTC_BOOTSTRAP=1
+cargo rustdoc --quiet --package frazil --lib -- -Z unstable-options --output-format json
 found=$CARGO_TARGET_DIR/frazil.txt
 cargo run --quiet --manifest-path tests/public-interface/Cargo.toml -- "$CARGO_TARGET_DIR/doc/frazil.json" >"$found"
 [ -s "$found" ] || { echo "public_interface.sh: no public items were found"; exit 1; }
