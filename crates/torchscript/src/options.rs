@@ -63,7 +63,7 @@ pub struct TraceRequest {
 /// Facts about a program that tracing uses in addition to the program's code.
 #[derive(Debug, Default)]
 pub struct TraceContext {
-    /// Functions with Python's rules, whose operations are recorded in the trace in place of their calls.
+    /// Plain Python functions, whose operations are recorded in the trace in place of their calls.
     pub inlined: HashSet<FunctionId>,
     /// Classes of modules whose methods are plain Python: the trace contains their operations instead of calls.
     pub classes: HashSet<SymbolId>,

@@ -18,7 +18,7 @@ use frazil_passes::{GraphPass, Operators, PassContext, lower_simple_tuples};
 
 use crate::names::Names;
 
-/// Simplifies a graph that was just emitted and gives it the same form as PyTorch's.
+/// Simplifies a newly emitted graph, so that it has the same form as PyTorch's.
 pub(super) fn run(graph: &mut Graph, names: &dyn Names) {
     let operators = names.operators();
     let schemas: &dyn Operators = names.catalogue();
@@ -44,7 +44,7 @@ fn apply(pass: &dyn GraphPass, graph: &mut Graph, cx: &mut PassContext<'_>) {
     let _ = cx.run(pass, graph);
 }
 
-/// Replaces `torch.device("cpu")` in the graph by a constant.
+/// Replaces calls of `torch.device("cpu")` in the graph by constants.
 fn fold_devices(graph: &mut Graph) {
     let Some(kind) = graph.ctx().find_symbol("aten::device") else {
         return;
@@ -76,7 +76,7 @@ fn lower_tuples(graph: &mut Graph) {
     }
 }
 
-/// Replaces tuples of constants by constants, inner tuples first.
+/// Replaces `prim::TupleConstruct` nodes with constant operands by constants, inner tuples first.
 fn fold_tuples(graph: &mut Graph) {
     for node in graph.all_nodes() {
         if graph.kind(node) != symbols::PRIM_TUPLE_CONSTRUCT {
@@ -109,7 +109,7 @@ fn is_immutable(constant: &Constant) -> bool {
     }
 }
 
-/// Replaces `from` by `to`, which gets its name if it has none.
+/// Replaces all uses of `from` by `to`. If `to` has no name, it gets the name of `from`.
 fn replace(graph: &mut Graph, from: ValueId, to: ValueId) {
     if let (None, Some(name)) = (graph.value_name(to), graph.value_name(from)) {
         graph.set_value_name(to, name);
