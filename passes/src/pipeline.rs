@@ -15,7 +15,7 @@ use crate::registry::{
 use std::fmt;
 use std::ops::Range;
 
-/// Steps that run a nested pipeline.
+/// Declarations of the pipeline steps that run a nested pipeline: `methods` and `repeat`.
 pub static STEPS: &[PassInfo] = &[
     PassInfo {
         name: "methods",
@@ -45,7 +45,7 @@ pub static STEPS: &[PassInfo] = &[
     },
 ];
 
-/// Maximum nesting of pipelines.
+/// Maximum nesting of pipelines in parentheses.
 const MAX_NESTING: usize = 16;
 
 /// The kind of an error in a pipeline text.
@@ -56,18 +56,18 @@ pub enum PipelineErrorKind {
     UnknownPass(String, Option<&'static str>),
     /// The pass has no option with this name. The last field is the most similar name, if there is a similar one.
     UnknownOption(&'static str, String, Option<&'static str>),
-    /// The value is not valid for the option.
+    /// The value is not valid for the option of the given name and type.
     BadValue(&'static str, OptionKind),
-    /// Something else was expected.
+    /// The text does not continue with the expected syntax.
     Expected(&'static str),
 }
 
 /// An invalid pipeline text, with the location of the error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct PipelineError {
-    /// The whole text.
+    /// The complete text of the pipeline.
     pub text: String,
-    /// The location of the error, in bytes.
+    /// The location of the error in the text, in bytes.
     pub span: Range<usize>,
     /// The error.
     pub kind: PipelineErrorKind,
@@ -121,13 +121,13 @@ fn excerpt(text: &str, span: &Range<usize>) -> (String, Range<usize>) {
 /// A pass in a pipeline, with its options.
 #[derive(Clone, Debug)]
 pub struct PipelineEntry {
-    /// The pass.
+    /// The pass with its declaration.
     pub info: RegisteredPass,
     /// The options of the pass, including defaults.
     pub options: PassOptions,
-    /// The nested pipeline in parentheses after it, for steps that have one.
+    /// The nested pipeline in parentheses, for steps that have one.
     pub nested: Option<Vec<PipelineEntry>>,
-    /// The text of the entry, for messages and reproducers.
+    /// The entry as text, for messages and reproducers.
     pub text: String,
 }
 
@@ -153,7 +153,7 @@ struct Parser<'a> {
     registry: &'a PassRegistry,
     text: &'a str,
     at: usize,
-    /// Number of open parentheses.
+    /// Number of parentheses that are open at the current position.
     depth: usize,
 }
 
@@ -205,7 +205,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads the pipeline in parentheses.
+    /// Reads the nested pipeline in parentheses.
     fn nested(&mut self) -> Result<Vec<PipelineEntry>, PipelineError> {
         self.skip_space();
         if !self.rest().starts_with('(') {
@@ -291,7 +291,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Returns the candidate with the smallest edit distance, if it is small enough.
+/// Returns the candidate with the smallest edit distance from `name`, if the distance is small enough.
 pub(crate) fn nearest(name: &str, candidates: impl Iterator<Item = &'static str>) -> Option<&'static str> {
     candidates
         .map(|c| (edit_distance(name, c), c))

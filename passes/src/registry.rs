@@ -1,4 +1,4 @@
-//! Passes by name: each has one declaration for pipelines, help texts and documents.
+//! The registry of passes. Each pass has one declaration, used for pipelines, help texts and documents.
 
 use crate::pass::{AnyPass, GraphPass, PassContext, PassError};
 use frazil_ir::Graph;
@@ -12,11 +12,11 @@ use std::sync::Arc;
 pub struct PassInfo {
     /// The name of the pass in pipelines, in kebab case.
     pub name: &'static str,
-    /// One sentence for lists of passes.
+    /// One sentence that describes the pass, for lists of passes.
     pub summary: &'static str,
-    /// IR before it, as text.
+    /// An example of IR before the pass, as text.
     pub before: &'static str,
-    /// IR after it, as text.
+    /// The IR of the example after the pass, as text.
     pub after: &'static str,
     /// The options of the pass.
     pub options: &'static [OptionInfo],
@@ -29,11 +29,11 @@ pub struct PassInfo {
 pub struct OptionInfo {
     /// The name of the option in pipelines, in kebab case.
     pub name: &'static str,
-    /// The type of its value.
+    /// The type of the option's value.
     pub kind: OptionKind,
     /// The default of the option, as written in a pipeline.
     pub default: &'static str,
-    /// One sentence for help texts.
+    /// One sentence that describes the option, for help texts.
     pub doc: &'static str,
 }
 
@@ -46,12 +46,12 @@ pub enum OptionKind {
     Int,
     /// An integer of at least 1.
     Count,
-    /// Texts with commas between them.
+    /// A list of strings, separated by commas.
     List,
 }
 
 impl OptionKind {
-    /// Returns a description for messages: "`true` or `false`".
+    /// Returns a description of the type for messages: "`true` or `false`".
     pub fn describe(self) -> &'static str {
         match self {
             OptionKind::Bool => "`true` or `false`",
@@ -69,12 +69,12 @@ pub enum OptionValue {
     Bool(bool),
     /// An integer.
     Int(i64),
-    /// A list of texts.
+    /// A list of strings.
     List(Vec<String>),
 }
 
 impl OptionValue {
-    /// Reads `text` as a value of `kind`.
+    /// Parses `text` as a value of the type `kind`.
     pub fn parse(kind: OptionKind, text: &str) -> Option<OptionValue> {
         Some(match kind {
             OptionKind::Bool => OptionValue::Bool(text.parse().ok()?),
@@ -88,7 +88,7 @@ impl OptionValue {
     }
 }
 
-/// The options of one pass in a pipeline.
+/// The values of a pass's options in a pipeline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PassOptions(IndexMap<&'static str, OptionValue>);
 
@@ -98,7 +98,7 @@ impl PassOptions {
         self.0.insert(name, value);
     }
 
-    /// Returns the value of `name`, if the pass declares it.
+    /// Returns the value of option `name`, if the pass declares it.
     pub fn get(&self, name: &str) -> Option<&OptionValue> {
         self.0.get(name)
     }
@@ -126,7 +126,7 @@ impl PassOptions {
 }
 
 impl PassInfo {
-    /// Returns the declared defaults.
+    /// Returns the options of the pass with their declared defaults.
     pub fn default_options(&self) -> PassOptions {
         let mut options = PassOptions::default();
         for o in self.options {
@@ -142,11 +142,11 @@ impl PassInfo {
 #[derive(Clone)]
 pub struct RegisteredPass {
     info: Declaration,
-    /// Creates the pass in place of [`PassInfo::build`].
+    /// Function that creates the pass in place of [`PassInfo::build`].
     closure: Option<BuildClosure>,
 }
 
-/// A constructor of a pass with state.
+/// A function that creates a pass and may capture state.
 type BuildClosure = Arc<dyn Fn(&PassOptions) -> AnyPass + Send + Sync>;
 
 #[derive(Clone)]
@@ -199,7 +199,7 @@ impl fmt::Debug for RegisteredPass {
     }
 }
 
-/// The passes that pipelines can refer to. An embedder adds its own.
+/// The passes that pipelines can name. An embedder can add its own.
 #[derive(Clone, Debug, Default)]
 pub struct PassRegistry {
     passes: IndexMap<&'static str, RegisteredPass>,
@@ -268,7 +268,7 @@ impl PassRegistry {
         self.passes.get(name)
     }
 
-    /// Returns all passes in the order of their addition.
+    /// Returns all passes in the order in which they were added.
     pub fn passes(&self) -> impl Iterator<Item = &RegisteredPass> {
         self.passes.values()
     }

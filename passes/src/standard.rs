@@ -1,9 +1,9 @@
-//! The list of the passes of this crate.
+//! The list of the standard passes, those of this crate.
 
 use crate::registry::PassRegistry;
 
 impl PassRegistry {
-    /// Returns a registry with the passes of this crate.
+    /// Returns a registry with the standard passes, those of this crate.
     pub fn standard() -> PassRegistry {
         let mut registry = PassRegistry::new();
         for info in [

@@ -18,7 +18,7 @@ use frazil_ir::{Graph, Module};
 use frazil_limits::Limits;
 use std::time::Duration;
 
-/// A module or a function of one, to be printed.
+/// The module or graph to be printed.
 #[derive(Clone, Copy)]
 pub enum IrRef<'a> {
     /// A module.
@@ -29,28 +29,28 @@ pub enum IrRef<'a> {
 
 /// Prints IR between passes; implemented by the caller, which chooses the text form and the destination.
 pub trait IrPrinter: Send + Sync {
-    /// Prints `ir` under `header`: `IR after dce`.
+    /// Prints `ir` with the header `header`, such as `IR after dce`.
     fn print(&self, header: &str, ir: IrRef<'_>);
 }
 
 /// Stores the data for reproducing a failure; implemented by the caller, which chooses the text form and the destination.
 pub trait Reproducer: Send + Sync {
-    /// Writes a reproducer: running `pipeline` on `ir` fails with `error`.
+    /// Writes a reproducer, an input on which `pipeline` fails with `error`.
     fn write(&self, pipeline: &str, ir: IrRef<'_>, error: &PassError);
 }
 
-/// Controls when IR is printed.
+/// Selects the passes before and after which the IR is printed.
 #[derive(Clone, Debug, Default)]
 pub struct PrintOptions {
-    /// Prints before these passes.
+    /// Names of passes before which the IR is printed.
     pub before: Vec<String>,
-    /// Prints after these passes.
+    /// Names of passes after which the IR is printed.
     pub after: Vec<String>,
-    /// Prints before every pass.
+    /// Prints the IR before every pass.
     pub before_all: bool,
-    /// Prints after every pass.
+    /// Prints the IR after every pass.
     pub after_all: bool,
-    /// Prints after a pass only if it changed something.
+    /// Prints the IR after a pass only if the pass changed it.
     pub only_on_change: bool,
     /// Prints the IR that is left by a failing pass.
     pub on_failure: bool,
@@ -63,12 +63,12 @@ pub struct Timing {
     pub name: String,
     /// The duration. Durations of functions that are processed in parallel add up to more than that of the pass.
     pub time: Duration,
-    /// The parts of the time.
+    /// Times of functions or nested passes, which are parts of this time.
     pub children: Vec<Timing>,
 }
 
 impl Timing {
-    /// Adds the times of another run of the same passes to `sums`, part by part.
+    /// Adds the times of another run of the same passes to `sums`, including those of functions and nested passes.
     fn add_all(sums: &mut Vec<Timing>, times: Vec<Timing>) {
         for (i, time) in times.into_iter().enumerate() {
             match sums.get_mut(i).filter(|sum| sum.name == time.name) {
@@ -87,16 +87,16 @@ impl Timing {
 pub struct Report {
     /// The tree of times of the pipeline, its passes, and their functions.
     pub timing: Timing,
-    /// Statistics of passes: name of the pass, name of the statistic, value.
+    /// Statistics of passes: name of the pass, name of the statistic, count.
     pub statistics: Vec<(String, &'static str, u64)>,
-    /// Warnings about steps that were stopped early.
+    /// Warnings about `repeat` steps that were stopped early.
     pub warnings: Vec<String>,
-    /// The last rewrite, if a limit on rewrites was reached.
+    /// The last rewrite that was made, if the limit on rewrites was reached.
     pub last_rewrite: Option<LastRewrite>,
 }
 
 impl Report {
-    /// Adds the report of another run of the same pipeline, on another graph.
+    /// Adds the report of another run of the same pipeline, on a different graph.
     pub fn add(&mut self, other: Report) {
         if self.timing.children.is_empty() {
             *self = other;
@@ -118,9 +118,9 @@ impl Report {
     }
 }
 
-/// One step of a pipeline.
+/// A step of a pipeline.
 pub(crate) struct Entry {
-    /// The name in the pipeline, for messages and reproducers.
+    /// The name of the step in the pipeline, for messages and reproducers.
     name: String,
     step: Step,
 }
@@ -132,14 +132,14 @@ enum Step {
         only: Vec<String>,
         entries: Vec<Entry>,
     },
-    /// Repeats until nothing changes, or up to a maximum number of rounds.
+    /// Repeats nested steps until they change nothing, up to a maximum number of rounds.
     Repeat {
         max: u64,
         entries: Vec<Entry>,
     },
 }
 
-/// A pipeline ready to run. See the [module documentation](self).
+/// A pipeline of passes that can be run. See the [module documentation](self).
 #[derive(Default)]
 pub struct PassManager {
     entries: Vec<Entry>,
@@ -181,14 +181,14 @@ impl PassManager {
         any(&self.entries)
     }
 
-    /// Appends a pass; `name` is used in messages.
+    /// Appends `pass` to the pipeline. The name is used in messages.
     #[must_use]
     pub fn with(mut self, name: &str, pass: AnyPass) -> PassManager {
         self.add(name, pass);
         self
     }
 
-    /// Appends a pass; `name` is used in messages.
+    /// Appends `pass` to the pipeline. The name is used in messages.
     pub fn add(&mut self, name: &str, pass: AnyPass) {
         self.entries.push(Entry {
             name: name.to_owned(),
@@ -196,7 +196,7 @@ impl PassManager {
         });
     }
 
-    /// Inserts passes, with their names for messages, before the others.
+    /// Inserts passes at the start of the pipeline. Their names are used in messages.
     pub(crate) fn prepend(&mut self, passes: Vec<(String, AnyPass)>) {
         let entries = passes.into_iter().map(|(name, pass)| Entry {
             name,
@@ -205,12 +205,12 @@ impl PassManager {
         self.entries.splice(0..0, entries);
     }
 
-    /// Sets whether every graph is verified after every pass, including schemas.
+    /// Sets whether the verifier, including its check of schemas, runs on every graph after every pass.
     pub fn verify_each(&mut self, on: bool) {
         self.verify_each = on;
     }
 
-    /// Sets the number of functions that are processed in parallel.
+    /// Sets the number of threads that process functions in parallel.
     pub fn threads(&mut self, threads: usize) {
         self.threads = threads;
     }
@@ -220,12 +220,12 @@ impl PassManager {
         self.limit = rewrites;
     }
 
-    /// Sets limits; a pass that needs more time, or makes more nodes, fails with [`PassError::Exceeded`].
+    /// Sets limits on time and nodes. A pass that exceeds them fails with [`PassError::Exceeded`].
     pub fn limits(&mut self, limits: Limits) {
         self.limits = limits;
     }
 
-    /// Prints IR with `printer` according to `options`.
+    /// Prints the IR with `printer`, before and after the passes that `options` selects.
     pub fn print_ir(&mut self, options: PrintOptions, printer: Box<dyn IrPrinter>) {
         self.print = options;
         self.printer = Some(printer);
@@ -236,7 +236,7 @@ impl PassManager {
         self.reproducer = Some(reproducer);
     }
 
-    /// Returns the names of the passes, with their options.
+    /// Returns the names of the pipeline's steps, with their options.
     pub fn names(&self) -> impl Iterator<Item = &str> + '_ {
         self.entries.iter().map(|e| e.name.as_str())
     }
@@ -258,7 +258,7 @@ impl PassManager {
     }
 }
 
-/// Builds the entries recursively; the parser limits the nesting.
+/// Builds the steps for parsed entries, recursively. The parser limits the nesting.
 fn build(entries: Vec<PipelineEntry>) -> Vec<Entry> {
     let step = |e: PipelineEntry| match (e.info.name, e.nested) {
         ("methods", Some(nested)) => Step::Methods {

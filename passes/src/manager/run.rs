@@ -1,4 +1,4 @@
-//! Running a pipeline: on functions in parallel, nested, with observation.
+//! Execution of a pipeline: nested steps, functions in parallel, printing and measurements.
 
 use super::workers::Workers;
 use super::{Entry, IrRef, PassManager, Report, Step, Timing};
@@ -18,7 +18,7 @@ pub(super) enum Target<'m> {
     Graph(&'m str, &'m mut Graph),
 }
 
-/// A copy of a module or graph.
+/// A copy of a module or graph, for reproducers.
 enum Snapshot {
     Module(Box<Module>),
     Graph(Box<Graph>),
@@ -51,7 +51,7 @@ impl Target<'_> {
         }
     }
 
-    /// Returns a value that differs after any change of a pass.
+    /// Returns a value that changes whenever a pass changes the module or graph.
     fn fingerprint(&self) -> Vec<(u32, u64)> {
         match self {
             Target::Graph(_, g) => vec![(0, g.revision())],
@@ -68,7 +68,7 @@ impl Target<'_> {
 /// The key of a bare graph in [`Run::known`].
 const THIS: u32 = 0;
 
-/// The state of one run.
+/// The state of one run of a pipeline.
 struct Run<'a> {
     manager: &'a PassManager,
     operators: &'a dyn Operators,
@@ -79,7 +79,7 @@ struct Run<'a> {
     statistics: Vec<(String, &'static str, u64)>,
     /// Total number of rounds of `repeat` steps so far.
     rounds: u64,
-    /// Warnings about steps that were stopped early.
+    /// Warnings about `repeat` steps that were stopped early.
     warnings: Vec<String>,
 }
 
@@ -97,7 +97,7 @@ const MAX_GROWTH: usize = 4;
 const MAX_VISITS: usize = 100_000;
 const MAX_VISITS_EACH: usize = 100;
 
-/// The outcome of a pass on one function.
+/// The results of running steps on one function.
 struct Outcome {
     id: FunctionId,
     result: Result<(), PassError>,
@@ -149,7 +149,7 @@ pub(super) fn run(
 }
 
 impl<'a> Run<'a> {
-    /// Runs `entries` in sequence.
+    /// Runs the steps `entries` one after the other.
     fn entries(
         &mut self,
         entries: &[Entry],
@@ -221,7 +221,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Runs one pass with printing, measurement and verification.
+    /// Runs one pass, and prints, measures and verifies its result as configured.
     fn watched(
         &mut self,
         entry: &Entry,
@@ -266,7 +266,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Runs `work`, which runs `pass`, within its limits.
+    /// Calls `work`, which runs `pass`, within the pass's limits.
     fn within_limits(
         &mut self,
         pass: &AnyPass,
@@ -333,7 +333,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Runs a pipeline on each function separately.
+    /// Runs a nested pipeline on each function separately.
     fn methods(
         &mut self,
         only: &[String],
@@ -464,7 +464,7 @@ impl PassManager {
     }
 }
 
-/// Runs `work`. Converts a panic to an error, so that a reproducer can be written.
+/// Calls `work`. A panic is returned as an error, so that a reproducer can be written.
 fn guarded(work: impl FnOnce() -> Result<(), PassError>) -> Result<(), PassError> {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(result) => result,

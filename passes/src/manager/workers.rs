@@ -8,7 +8,7 @@ pub(super) enum Workers {}
 
 #[cfg(feature = "threads")]
 impl Workers {
-    /// Starts `count` threads; returns `None` if one is enough, or if the system refuses.
+    /// Starts `count` threads. Returns `None` if one thread is enough, or if the system cannot start threads.
     pub(super) fn start(count: usize) -> Option<Workers> {
         frazil_runtime::threads::pool_of(count, "frazil-pass").map(Workers)
     }
@@ -22,12 +22,12 @@ impl Workers {
 
 #[cfg(not(feature = "threads"))]
 impl Workers {
-    /// Returns `None`: no threads are started.
+    /// Returns `None`: this build does not use threads.
     pub(super) fn start(_: usize) -> Option<Workers> {
         None
     }
 
-    /// Never called.
+    /// Never called, because [`Workers::start`] returns `None`.
     pub(super) fn map<J, R>(&self, _: Vec<J>, _: impl Fn(J) -> R) -> Vec<R> {
         match *self {}
     }

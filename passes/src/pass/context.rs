@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The remaining number of rewrites, to find the rewrite that breaks a program by bisection.
+/// A limit on the number of rewrites, by which the rewrite that breaks a program is found by bisection.
 #[derive(Debug)]
 pub struct Fuel {
     left: AtomicU64,
@@ -19,14 +19,14 @@ pub struct Fuel {
     last: Mutex<Option<LastRewrite>>,
 }
 
-/// The last rewrite that a limit allowed.
+/// The last rewrite before the limit was reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LastRewrite {
-    /// The pass, as named in the pipeline.
+    /// The name of the pass in the pipeline.
     pub pass: String,
     /// The qualified name of the function; empty for a graph without a module, and for a pass over a whole module.
     pub function: String,
-    /// The statistic of the rewrite: "nodes merged".
+    /// The statistic that counts such rewrites: "nodes merged".
     pub statistic: &'static str,
 }
 
@@ -72,7 +72,7 @@ impl Fuel {
         }
     }
 
-    /// Returns the rewrite that consumed the last fuel, if none is left.
+    /// Returns the last rewrite, if the limit has been reached.
     pub fn last(&self) -> Option<LastRewrite> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -83,25 +83,25 @@ impl Fuel {
     }
 }
 
-/// An analysis of a graph at a revision, cached between the passes on one function.
+/// An alias analysis with the revision of the graph that it describes, cached between the passes on one function.
 pub(crate) type CachedAliasDb = Option<(u64, Arc<AliasDb>)>;
 
-/// The context of a pass besides the graph: operators, analyses, counters.
+/// The inputs and outputs of a pass besides the graph: operators, analyses, counters.
 pub struct PassContext<'a> {
-    /// Schemas and evaluation of operators.
+    /// The operators: their schemas, and their evaluation on constants.
     pub operators: &'a dyn Operators,
-    /// Statistics of the pass, by name: "nodes removed".
+    /// Statistics of the pass, keyed by name: "nodes removed".
     pub(crate) statistics: IndexMap<&'static str, u64>,
-    /// Whether analyses of the graph are cached; false while passes run on other graphs.
+    /// Whether analyses of the graph are cached. They are not while the pass runs on other graphs.
     pub(crate) keeps_analyses: bool,
     pub(crate) alias_db: CachedAliasDb,
-    /// Cached facts about the operators.
+    /// Cached facts about operators, see [`Overloads`].
     overloads: Overloads,
     pub(crate) fuel: Option<&'a Fuel>,
 }
 
 impl<'a> PassContext<'a> {
-    /// Returns a context without analyses, and with fuel for any number of rewrites.
+    /// Returns a context without cached analyses and without a limit on rewrites.
     pub fn new(operators: &'a dyn Operators) -> PassContext<'a> {
         PassContext {
             operators,
@@ -144,12 +144,12 @@ impl<'a> PassContext<'a> {
         self.fuel_left() != Some(0)
     }
 
-    /// Returns the remaining number of rewrites; `None` if unlimited.
+    /// Returns the remaining number of rewrites; `None` if there is no limit.
     pub fn fuel_left(&self) -> Option<u64> {
         self.fuel.map(Fuel::left)
     }
 
-    /// Returns the value of the statistic `name`.
+    /// Returns the count of the statistic `name`.
     pub fn counted(&self, name: &str) -> u64 {
         self.statistics.get(name).copied().unwrap_or(0)
     }

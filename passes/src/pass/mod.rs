@@ -1,4 +1,4 @@
-//! Passes: their traits, the context of a run, and errors.
+//! Passes: their traits, the context in which they run, and errors.
 
 mod context;
 
@@ -47,7 +47,7 @@ pub trait ModulePass: Send + Sync {
     }
 }
 
-/// A pass of either kind.
+/// A pass over graphs or over modules.
 pub enum AnyPass {
     /// A pass over one graph.
     Graph(Box<dyn GraphPass>),
@@ -74,12 +74,12 @@ pub enum PassError {
     /// The pass needs a module, but ran on a graph.
     #[error("the pass works on modules, and this is a graph without one")]
     NeedsModule,
-    /// A pass left an invalid graph, which is a bug of the pass.
+    /// A pass produced an invalid graph, which is a bug of the pass.
     #[error("in function {}: {source}", if function.is_empty() { "(without a name)" } else { function })]
     Verify {
-        /// The function; empty for a bare graph.
+        /// The name of the function; empty for a bare graph.
         function: String,
-        /// The errors.
+        /// The errors that the verifier reports.
         #[source]
         source: VerifyError,
     },
@@ -89,7 +89,7 @@ pub enum PassError {
     /// The input is invalid.
     #[error("the input is not valid: {0}")]
     Input(Box<PassError>),
-    /// A pass exceeded a limit: see [`PassManager::limits`].
+    /// A pass exceeded one of its limits: see [`PassManager::limits`].
     #[error(transparent)]
     Exceeded(#[from] Exceeded),
     /// The pass does not support the graph.
@@ -101,12 +101,12 @@ pub enum PassError {
     /// Freezing failed: see [`FreezeError`](crate::FreezeError).
     #[error(transparent)]
     Freeze(#[from] FreezeError),
-    /// An error within a pass of a pipeline.
+    /// An error of a pass, with the name of the pass.
     #[error("pass `{pass}` failed: {source}")]
     In {
-        /// The pass, as named in the pipeline.
+        /// The name of the pass in the pipeline.
         pass: String,
-        /// The reason.
+        /// The error of the pass.
         #[source]
         source: Box<PassError>,
     },
@@ -137,7 +137,7 @@ impl PassError {
         self
     }
 
-    /// Returns [`PassError::root`] by value.
+    /// Returns the error without the names of the enclosing passes, as [`PassError::root`] does.
     pub fn into_root(mut self) -> PassError {
         while let PassError::In { source, .. } = self {
             self = *source;

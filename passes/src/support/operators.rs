@@ -1,4 +1,4 @@
-//! The passes' access to operators: by schema, and by evaluating one node on constants.
+//! The interface by which passes use operators: schemas, evaluation of nodes on constants, shape inference.
 
 use frazil_ir::schema::Catalogue;
 use frazil_ir::{Constant, Context, Graph, NodeId, TupleConstant, TypeId, TypeKind};
@@ -11,20 +11,20 @@ use frazil_runtime::structured::TensorShape;
 use frazil_runtime::{Registry, Semantics, Value, Variant};
 use std::sync::Arc;
 
-/// An operand for shape inference.
+/// An operand of shape inference.
 #[derive(Clone, Debug)]
 pub enum ShapeOperand {
-    /// A tensor of this dtype and these sizes.
+    /// A tensor with the given dtype and sizes, and unknown elements.
     Tensor(TensorShape),
-    /// A value.
+    /// A known value.
     Constant(Constant),
-    /// A list of either.
+    /// A list of operands.
     List(Vec<ShapeOperand>),
 }
 
 /// The passes' interface to the dialects in use. The registry of operator entries implements it; a bare [`Catalogue`] has schemas only.
 pub trait Operators: Send + Sync {
-    /// Returns the schemas.
+    /// Returns the schemas of the operators.
     fn catalogue(&self) -> &Catalogue;
 
     /// Evaluates `node` on these operands. Returns `None` if it cannot be evaluated at compile time: it has no semantics, it fails (so that the failure must
@@ -85,13 +85,13 @@ impl Operators for Arc<Registry> {
     }
 }
 
-/// Maximum number of steps of the evaluation of a composite.
+/// Maximum number of steps for the evaluation of a composite operator.
 const MAX_STEPS: u64 = 1 << 20;
 
 /// Maximum number of bytes that a composite may allocate, estimated from the sizes and integers of its operands.
 const MAX_WORK: f64 = (1u64 << 30) as f64;
 
-/// Implements [`Operators::evaluate`] for a registry. `shared` says whether composites may run.
+/// Implements [`Operators::evaluate`] for a registry. `shared` says whether composite operators may be run.
 fn evaluated(
     registry: &Registry,
     shared: Option<&Arc<Registry>>,
@@ -205,7 +205,7 @@ fn holds_tensor(constant: &Constant) -> bool {
     }
 }
 
-/// Sets the type of a tuple to that in the graph.
+/// Returns `constant`, with the type `ty` of the graph if it is a tuple.
 fn typed(ctx: &Context, constant: Constant, ty: TypeId) -> Constant {
     match constant {
         Constant::Tuple(t) if matches!(ctx.type_kind(ty), TypeKind::Tuple(_) | TypeKind::NamedTuple(..)) => {
