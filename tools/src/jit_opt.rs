@@ -167,7 +167,7 @@ impl EmitKind {
     }
 }
 
-/// Runs the program. Returns its exit status.
+/// Runs `jit-opt` on the arguments of the process. Returns its exit status.
 pub fn main() -> u8 {
     main_with(Session::new)
 }
@@ -280,7 +280,7 @@ fn run(options: &Options, session: &Session) -> Result<(), Failure> {
     emit_native(options, emit, &loaded, &progress)
 }
 
-/// Returns the pipeline of the reproducer at `path`.
+/// Returns the pipeline that is stored in the reproducer at `path`.
 fn reproduced_pipeline(path: &Path) -> Result<String, Failure> {
     let text = std::fs::read_to_string(path).map_err(|e| Failure::io("read", path, e))?;
     let pipeline = frazil::pipeline_of_reproducer(&text).map(str::to_owned);
@@ -392,7 +392,7 @@ fn emit_native(options: &Options, emit: EmitKind, loaded: &Loaded, progress: &Pr
     write_bytes(options, &plan.emit(kind)?)
 }
 
-/// Fails if native code cannot be made because an option is missing.
+/// Fails if native code is requested and an option that it requires is missing.
 #[cfg(feature = "codegen")]
 fn check_native(options: &Options, loaded: &Loaded) -> Result<(), Failure> {
     let graph = loaded.graph(&options.method)?;
@@ -432,7 +432,7 @@ fn check_native(options: &Options, loaded: &Loaded) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the prefix of a library's functions: the name of the file, without `lib`.
+/// Returns the prefix of the library's function names: the name of the output file, without `lib`.
 #[cfg(feature = "codegen")]
 fn library_name(options: &Options) -> String {
     let path = options
@@ -447,7 +447,7 @@ fn library_name(options: &Options) -> String {
         .to_owned()
 }
 
-/// Formats the passes with their options and examples, as `--list-passes` prints them.
+/// Returns the text that `--list-passes` prints: passes with their options and examples.
 fn pass_list(session: &Session) -> String {
     let mut out = String::new();
     let registered = session.passes().passes().map(|pass| &**pass);

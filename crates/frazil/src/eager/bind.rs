@@ -10,7 +10,7 @@ use frazil_runtime::{Operator, Registry, Scalar, Tensor, Value};
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
 
-/// The overloads of an operator.
+/// The overloads of an operator, to which calls are bound.
 pub(super) struct Family {
     overloads: Vec<Overload>,
 }
@@ -18,36 +18,36 @@ pub(super) struct Family {
 pub(super) struct Overload {
     schema: Arc<FunctionSchema>,
     formals: Vec<Formal>,
-    /// Number of leading arguments up to the last required one.
+    /// Number of arguments up to and including the last required one.
     required: usize,
     /// Number of leading arguments that may be positional.
     positional: usize,
     pub(super) output_types: SmallVec<[TypeId; 2]>,
-    /// The operator, looked up at the first call.
+    /// The overload with its semantics, looked up at the first call.
     operator: OnceLock<Option<Operator>>,
 }
 
-/// A formal argument of an operator.
+/// A formal argument of an overload.
 struct Formal {
     name: Box<str>,
     ty: TypeId,
     is_tensor: bool,
-    /// The default; `None` if the argument is required.
+    /// The default value; `None` if the argument is required.
     default: Option<Value>,
 }
 
-/// Positional arguments.
+/// The positional arguments of a call.
 pub(super) type Positional<'a> = SmallVec<[Arg<'a>; 3]>;
 
 /// The reason why no overload matches a call.
 pub(super) enum NoMatch {
     /// An overload matches, but has no semantics.
     NoSemantics(String),
-    /// No overload matches; lists all schemas.
+    /// No overload accepts the arguments; lists the schemas of all overloads.
     Arguments(Vec<String>),
 }
 
-/// The quality of a match.
+/// How well an argument matches a formal argument. A smaller value is a better match.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
     Exact,
@@ -114,19 +114,19 @@ impl Overload {
         }
     }
 
-    /// Returns the keyword argument for formal argument `i`.
+    /// Returns the keyword argument that is passed for formal argument number `i`.
     fn by_name<'a, 'b>(&self, i: usize, named: &'a [(&str, Arg<'b>)]) -> Option<&'a Arg<'b>> {
         let name = &self.formals.get(i)?.name;
         named.iter().find(|(n, _)| *n == &**name).map(|(_, arg)| arg)
     }
 
-    /// Returns the passed value of each argument, `None` for those with a default.
+    /// Returns the value passed for each formal argument; `None` where the default is used.
     pub(super) fn given<'a>(&self, positional: &[Arg<'a>], named: &[(&str, Arg<'a>)]) -> Vec<Option<Arg<'a>>> {
         let each = |i| positional.get(i).or_else(|| self.by_name(i, named)).cloned();
         (0..self.formals.len()).map(each).collect()
     }
 
-    /// Converts all arguments for the operator. The overload must match them.
+    /// Converts all arguments to the types of the schema. They must match the overload.
     pub(super) fn args<'f>(
         &'f self,
         ctx: &Context,
@@ -216,7 +216,7 @@ fn is_integer(tensor: &Tensor) -> bool {
     tensor.numel() == 1 && tensor.dtype().is_integral()
 }
 
-/// Converts an argument for the operator. It must match (see [`fit`]).
+/// Converts an argument to the type of the formal argument, which it must match (see [`fit`]).
 fn value(ctx: &Context, formal: &Argument, arg: &Arg<'_>) -> Value {
     let repeated = formal.broadcast.unwrap_or(1) as usize;
     typed(ctx, formal.ty, repeated, arg)

@@ -1,4 +1,4 @@
-//! Calls: an operator with its arguments.
+//! Calls of operators on eager tensors.
 
 use super::bind::{Family, NoMatch, Positional};
 use super::{Arg, Ops, Var};
@@ -33,7 +33,7 @@ pub struct OpCall<'a> {
     place: &'static Location<'static>,
 }
 
-/// The operator of a call.
+/// The operator that is called.
 pub(super) enum Name {
     /// An operator with a method of its own, by its index in the table of methods.
     Known(usize),
@@ -202,7 +202,7 @@ impl<'a> OpCall<'a> {
         Ok(self.run()?.0.into_vec())
     }
 
-    /// Runs the call. Returns the results, with the operators of the session.
+    /// Runs the call. Returns the results, and the session's operators.
     fn run(&self) -> Result<(Results, &Ops)> {
         let OpCall {
             operator: name,
@@ -244,7 +244,7 @@ impl<'a> OpCall<'a> {
         Ok((results, ops))
     }
 
-    /// Returns the recording operators if an argument belongs to a function that is being traced.
+    /// Returns the operators that record calls, if an argument belongs to a function that is being traced.
     fn recording(&self) -> Option<&Ops> {
         fn find<'b>(arg: &'b Arg<'_>) -> Option<&'b Ops> {
             match arg {
@@ -266,7 +266,7 @@ impl<'a> OpCall<'a> {
     }
 }
 
-/// A reference to an operator's overloads, from either cache.
+/// A reference to an operator's overloads, in either of the two caches.
 enum Found<'f> {
     Known(&'f Family),
     Other(Arc<Family>),
@@ -284,7 +284,7 @@ impl Deref for Found<'_> {
 }
 
 impl Ops {
-    /// Returns the operator's overloads, which are looked up once.
+    /// Returns the overloads of `operator`, which are looked up at the first call.
     fn family_of(&self, operator: &Name) -> Option<Found<'_>> {
         match operator {
             Name::Known(number) => {

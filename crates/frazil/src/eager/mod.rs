@@ -63,17 +63,17 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 #[derive(Clone)]
 pub struct Ops {
     shared: Arc<Shared>,
-    /// Records the calls, in a traced function.
+    /// Recorder of the calls, if the operators belong to a function that is being traced.
     recorder: Option<Arc<Mutex<Recorder>>>,
 }
 
-/// State that all eager tensors of a session share.
+/// State that all eager tensors of a session share: interpreter and caches of overloads.
 struct Shared {
     registry: Arc<Registry>,
     interpreter: Interpreter,
-    /// Operators that have methods, by index.
+    /// Overloads of the operators that have methods, by the index of the method.
     known: Box<[OnceLock<Option<Family>>]>,
-    /// Other operators that have been called, by name.
+    /// Overloads of other operators that have been called, by name.
     families: RwLock<HashMap<Box<str>, Option<Arc<Family>>>>,
 }
 
@@ -95,7 +95,7 @@ pub struct Var {
 }
 
 impl Session {
-    /// Returns the session's operators, callable on tensors.
+    /// Returns the session's operators, which can be called on tensors.
     ///
     /// See the [module documentation](crate::eager) for an example.
     pub fn eager(&self) -> Ops {
@@ -185,7 +185,7 @@ impl Ops {
         OpCall::new(self, call::Name::Known(number))
     }
 
-    /// Returns the operator's overloads, looked up once.
+    /// Returns the overloads of `operator`, which are looked up at the first call.
     fn family(&self, operator: &str) -> Option<Arc<Family>> {
         let known = self
             .shared
@@ -201,7 +201,7 @@ impl Ops {
         })
     }
 
-    /// Returns the same operators, with calls recorded by `recorder`.
+    /// Returns the same operators, whose calls `recorder` records.
     pub(crate) fn recorded_by(&self, recorder: Arc<Mutex<Recorder>>) -> Ops {
         Ops {
             shared: Arc::clone(&self.shared),
@@ -243,7 +243,7 @@ impl Ops {
         self.record(|r| r.set_place(place));
     }
 
-    /// Calls `note` with the recorder, if calls are being recorded.
+    /// Calls `note` with the recorder, if calls are recorded.
     pub(crate) fn record<R>(&self, note: impl FnOnce(&mut Recorder) -> R) -> Option<R> {
         let recorder = self.recorder.as_ref()?;
         Some(note(&mut recorder.lock().unwrap_or_else(PoisonError::into_inner)))
@@ -436,7 +436,7 @@ const fn known(name: &str) -> usize {
     number
 }
 
-/// Compares two byte strings, also in constants.
+/// Returns whether two byte strings are equal, in constant expressions.
 const fn is(a: &[u8], b: &[u8]) -> bool {
     if a.len() != b.len() {
         return false;

@@ -17,25 +17,25 @@ use std::collections::HashMap;
 use std::panic::Location;
 use std::sync::Arc;
 
-/// A graph under construction, with a node per call.
+/// Recorder of a traced function: a graph under construction, with a node for each call.
 pub(crate) struct Recorder {
     ctx: Arc<Context>,
     graph: Graph,
     /// The value of each variable, by the variable's address. The variable is kept alive so that its address is not
     /// reused.
     values: HashMap<usize, (ValueId, TensorCell)>,
-    /// Values by name.
+    /// Values of the graph by name.
     names: HashMap<String, ValueId>,
     /// For each name, one more than the last number that was appended to it, as in PyTorch.
     numbers: HashMap<String, Option<u32>>,
-    /// Dotted paths of parameters and buffers, by the address of their variable.
+    /// Dotted paths of parameters and buffers, keyed by the address of the variable.
     attributes: HashMap<usize, String>,
-    /// Submodules that have been accessed, by path; the root's is "".
+    /// Values of the submodules accessed so far, by path; the root's path is "".
     objects: HashMap<String, ValueId>,
-    /// Classes of the root and of submodules, by path.
+    /// Class types of the root and of submodules, by path.
     classes: HashMap<String, TypeId>,
     exporter: Exporter,
-    /// Functions that are recorded as calls, by name.
+    /// Functions whose calls are recorded as calls, by name.
     pub functions: IndexMap<SymbolId, Function>,
     pub warnings: Vec<TracerWarning>,
     /// Whether in-place operators are recorded as the variants that return new tensors.
@@ -46,7 +46,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Returns a recorder of a function; of a method, if `classes` is not empty.
+    /// Returns a recorder for a function, or for a method if `classes` is not empty.
     pub fn new(ctx: &Arc<Context>, classes: HashMap<String, TypeId>, force_outplace: bool) -> Recorder {
         let mut graph = Graph::new(Arc::clone(ctx));
         let mut objects = HashMap::new();
@@ -73,19 +73,19 @@ impl Recorder {
         }
     }
 
-    /// Adds a graph input for a variable.
+    /// Adds an input called `name` to the graph, for the variable `cell`.
     pub fn input(&mut self, cell: &TensorCell, name: &str) {
         let value = self.graph.add_input(type_of(&self.ctx, &cell.get()));
         self.name_value(value, name);
         self.define(cell, value);
     }
 
-    /// Registers a variable as an attribute of the module.
+    /// Registers the variable `cell` as the attribute `path` of the module.
     pub fn attribute(&mut self, cell: &TensorCell, path: &str) {
         self.attributes.insert(cell.address(), path.to_owned());
     }
 
-    /// Names the current value of a variable.
+    /// Gives the current value of the variable `cell` the name `name`.
     pub fn name(&mut self, cell: &TensorCell, name: &str) {
         if let Some((value, _)) = self.values.get(&cell.address()) {
             self.name_value(*value, name);
@@ -111,7 +111,7 @@ impl Recorder {
         self.graph.name_value(value, name);
     }
 
-    /// Finishes the graph with these results.
+    /// Finishes the graph, with `outputs` as its results.
     pub fn finish(&mut self, outputs: &Outputs) -> Result<Graph> {
         let result = self.output(outputs);
         let root = self.graph.root();
@@ -151,7 +151,7 @@ impl Recorder {
         }
     }
 
-    /// Warns that a tensor's elements are used outside of the trace.
+    /// Warns that elements of a tensor are used outside of the recorded operators.
     pub fn leaves(&mut self, _cell: &TensorCell, kind: &str, place: &Location<'_>) {
         self.warn(
             WarningKind::Value,
@@ -171,7 +171,7 @@ impl Recorder {
         self.warnings.push(TracerWarning { kind, place, text });
     }
 
-    /// Records the size of a dimension as a tensor.
+    /// Records `size`, the size of a dimension of `of` as a tensor.
     pub fn size(&mut self, of: &TensorCell, dim: i64, size: &TensorCell, place: &Location<'_>) {
         let range = self.range(place);
         let tensor = self.tensor(of, range);
@@ -294,7 +294,7 @@ impl Recorder {
         self.builder(None).get_attr(object, name, types::TENSOR)
     }
 
-    /// Returns the submodule at a path, read from its nearest parent that has been read.
+    /// Returns the value of the submodule at `path`. It is read from the nearest parent that has been read.
     fn object(&mut self, path: &str) -> ValueId {
         let mut known = path;
         while !self.objects.contains_key(known) && !known.is_empty() {
@@ -317,7 +317,7 @@ impl Recorder {
         self.builder(None).constant(Constant::None)
     }
 
-    /// Records a call that has run.
+    /// Records an operator call that has already run.
     pub fn call(&mut self, operator: &Operator, operands: &[ValueId], results: &[Value], place: &Location<'_>) {
         let is_traced = |v: &Value| matches!(v, Value::Tensor(_) | Value::List(_));
         if !results.is_empty() && !results.iter().any(is_traced) {
@@ -427,7 +427,7 @@ impl Recorder {
         })
     }
 
-    /// Sets the source location of the following calls.
+    /// Sets the source location of the calls that are recorded next.
     pub fn set_place(&mut self, place: Option<(&str, u32)>) {
         self.place = Some(place.map(|(file, line)| (file.to_owned(), line)));
     }

@@ -13,7 +13,7 @@ pub enum EngineKind {
     /// Native code. The model is frozen, unless it is in training mode, and each method is specialised on the shapes of its arguments and compiled.
     #[default]
     Native,
-    /// The interpreter, on the unchanged model.
+    /// The reference interpreter, which runs the unchanged model.
     Interpreter,
 }
 
@@ -31,7 +31,7 @@ pub enum EngineKind {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EngineOptions {
-    /// Native code or interpreter.
+    /// Whether the engine runs native code or interprets the model.
     pub kind: EngineKind,
     /// Puts the module into evaluation mode first, as [`Model::eval`] does. Otherwise, a module in training mode is not frozen, and runs with PyTorch's
     /// training semantics (dropout, statistics of batch norms).
@@ -43,7 +43,7 @@ pub struct EngineOptions {
     /// The methods that will be called, with dotted paths for those of submodules (`encoder.forward`), and the submodules that will be called (`encoder`).
     /// Freezing preserves them.
     pub methods: Vec<String>,
-    /// Other names that freezing preserves.
+    /// Names of attributes and methods that freezing preserves.
     pub preserve: Vec<String>,
     /// Maximum number of call signatures (shapes and values of other arguments) for which a method is compiled; further calls run in the interpreter. `None`
     /// means no limit.
@@ -114,9 +114,9 @@ impl Default for EngineOptions {
 pub struct CompileOptions {
     /// `host`, an x86-64 level (`x86-64-v3`), or the name of a processor in LLVM.
     pub target_cpu: String,
-    /// Maximum number of threads of a run.
+    /// Maximum number of threads of one run.
     pub threads: usize,
-    /// Prefix of the function names in a library: a C identifier.
+    /// Prefix of the function names in a library. It must be a C identifier.
     pub name: String,
     /// A directory that stores native code across processes. It may be shared, and files in it may be deleted.
     pub cache_dir: Option<PathBuf>,

@@ -191,8 +191,8 @@ fn scale_and_shift(
     Ok((scale, shift))
 }
 
-/// Builds a batch norm: with running statistics in evaluation, with the batch's own statistics in training. `kept` says that the caller updates the running
-/// statistics.
+/// Builds a batch norm: with running statistics in evaluation, with the batch's own statistics in training. `kept` says that the interpreter has already
+/// updated the running statistics.
 fn batch_norm(args: &Args<'_>, kept: bool) -> Result<Program, OpError> {
     let x = args.tensor("input")?;
     if x.shape.numel() == 0 {
