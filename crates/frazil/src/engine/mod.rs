@@ -224,7 +224,7 @@ impl Engine {
         self.run(method, &complete)
     }
 
-    /// Returns the limits on time and memory that apply to calls.
+    /// Returns the session's limits, which apply to calls.
     pub(crate) fn limits(&self) -> Limits {
         *self.shared.instance.source().session().limits()
     }

@@ -4,11 +4,11 @@ use super::{Result, Tracing};
 use frazil_ir::{AttributeKind, Constant, TensorType, TypeId, TypeKind, ValueId, symbols};
 use frazil_runtime::Value;
 
-/// Operators whose results never require gradients.
+/// Operators whose results do not require gradients, even if operands do.
 const WITHOUT: &[&str] = &["aten::detach", "aten::detach_", "aten::sign", "aten::heaviside"];
 
 impl Tracing<'_> {
-    /// Registers the parameters that require gradients.
+    /// Registers the parameters that require gradients, by the address of their variable.
     pub(super) fn find_parameters(&mut self) -> Result<()> {
         let module = self.module;
         for (id, object) in module.objects() {

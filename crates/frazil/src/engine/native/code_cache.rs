@@ -228,7 +228,7 @@ impl Shape {
     }
 }
 
-/// Returns the NamedTuple type that `ty` or its element type is, if `ty` may be optional.
+/// Returns the NamedTuple type that is `ty` itself, or the element type of the optional type `ty`.
 fn named_tuple(ctx: &Context, ty: TypeId) -> Option<TypeId> {
     match ctx.type_kind(ty) {
         TypeKind::Optional(inner) => named_tuple(ctx, inner),

@@ -57,7 +57,7 @@ struct Finder<'a> {
     graph: &'a Graph,
     registry: &'a Registry,
     aliases: AliasDb,
-    /// Tensors of which an operator outside of clusters observes the memory.
+    /// Tensors of which an operator observes more than the elements, such as strides or storage.
     seen: Vec<ValueId>,
 }
 

@@ -134,7 +134,7 @@ impl SegmentTree {
         lock(&self.segments)
     }
 
-    /// Returns whether the segments of all methods exceed the maximum number, so that all must be discarded.
+    /// Returns whether there are more segments than the maximum, so that all of them must be discarded.
     pub(crate) fn is_full(&self) -> bool {
         self.segments().len() > MAX_KEPT
     }
