@@ -44,9 +44,9 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(BatchMm),
 };
 
-/// Minimum number of matmuls in a tree.
+/// Minimum number of matmuls in a tree of additions that is replaced by one batched matmul.
 const MIN_TREE: usize = 4;
-/// Minimum number of matmuls with a common operand.
+/// Minimum number of matmuls with a common operand that are replaced by one batched matmul.
 const MIN_SIDE: usize = 8;
 
 /// The pass; see the [module documentation](self).
@@ -92,7 +92,7 @@ fn is_mm(graph: &Graph, node: NodeId) -> bool {
 #[derive(Clone, Copy)]
 struct Tree {
     leaves: usize,
-    /// Whether the tree is not part of a larger tree.
+    /// Whether the tree is not a part of a larger tree of additions.
     is_root: bool,
 }
 
@@ -155,7 +155,7 @@ fn reduce_trees(graph: &mut Graph, block: BlockId, db: &AliasDb, cx: &mut PassCo
     }
 }
 
-/// Returns whether a node is `a + b` of tensors, with the factor 1.
+/// Returns whether `node` is the addition `a + b` of tensors, with the factor 1.
 fn is_plain_sum(graph: &Graph, node: NodeId) -> bool {
     let factor = graph.operand(node, 2).and_then(|v| graph.constant(v));
     graph.kind_name(node) == "aten::add"

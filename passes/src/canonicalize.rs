@@ -52,7 +52,7 @@ pub static INFO: PassInfo = PassInfo {
 /// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug)]
 pub struct Canonicalize {
-    /// Keeps names that are not numbers.
+    /// Keeps the names of values that are not numbers.
     pub keep_names: bool,
 }
 
@@ -83,7 +83,7 @@ impl GraphPass<TorchScript> for Canonicalize {
     }
 }
 
-/// Sorts the results of a branch by their first uses; unused ones last.
+/// Sorts the outputs of a branch by their first uses; unused outputs come last.
 fn order_by_use(graph: &mut Graph, branch: NodeId, cx: &mut PassContext<'_>) {
     let order = order_of_uses(graph, branch);
     if !order.is_sorted() && cx.rewrite("branches ordered") {

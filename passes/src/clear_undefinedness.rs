@@ -38,7 +38,7 @@ pub static INFO: PassInfo = PassInfo {
 /// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClearUndefinedness {
-    /// Keeps the other properties in the types.
+    /// Removes only the property whether tensors are undefined, and keeps the others in the types.
     pub only_undefined: bool,
 }
 

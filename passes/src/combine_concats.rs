@@ -74,9 +74,9 @@ pub(crate) fn is_cat(graph: &Graph, node: NodeId) -> bool {
 
 /// The operands of a concatenation: a list that the graph builds. Neither the list nor its elements are written.
 pub(crate) struct Concatenation {
-    /// The dimension.
+    /// The dimension along which the tensors are concatenated.
     pub(crate) dim: i64,
-    /// The tensors.
+    /// The concatenated tensors.
     pub(crate) items: Vec<ValueId>,
 }
 
@@ -89,7 +89,7 @@ impl Concatenation {
         (!written).then_some(Concatenation { dim, items })
     }
 
-    /// Returns the common dtype of all tensors by their types.
+    /// Returns the common dtype of the concatenated tensors, if their types state it.
     pub(crate) fn dtype(&self, graph: &Graph) -> Option<DType> {
         let dtype = |v: &ValueId| match graph.ctx().type_kind(graph.ty(*v)) {
             TypeKind::Tensor(ty) => ty.dtype,
@@ -99,7 +99,7 @@ impl Concatenation {
         self.items.iter().all(|v| dtype(v) == Some(first)).then_some(first)
     }
 
-    /// Replaces the elements of the concatenation `cat` by `items`.
+    /// Makes `items` the concatenated tensors of the node `cat`.
     pub(crate) fn put(graph: &mut Graph, cat: NodeId, items: &[ValueId]) {
         let Some(old) = graph.operand(cat, 0) else { return };
         let ty = graph.ty(old);

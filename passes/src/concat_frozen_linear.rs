@@ -81,7 +81,7 @@ fn groups(graph: &Graph, db: &AliasDb) -> Vec<Vec<NodeId>> {
     groups.into_values().filter(|g| g.len() > 1).collect()
 }
 
-/// Merges the compatible linears of `group`.
+/// Merges the linear layers of `group` that are compatible.
 fn merge_compatible(graph: &mut Graph, group: &[NodeId], db: &mut AliasDb, cx: &mut PassContext<'_>) {
     let catalogue = cx.operators().catalogue();
     let mut left: Vec<NodeId> = group.to_vec();
@@ -171,7 +171,7 @@ fn merge(graph: &mut Graph, nodes: &[NodeId], db: &mut AliasDb) -> Option<()> {
     Some(())
 }
 
-/// Returns true if both values are constants with one tensor.
+/// Returns true if both values are constants with the same tensor.
 fn same_tensor(graph: &Graph, a: Option<ValueId>, b: Option<ValueId>) -> bool {
     let tensor = |value: Option<ValueId>| match value.and_then(|v| graph.constant(v)) {
         Some(Constant::Tensor(t)) => Some(t),
@@ -187,7 +187,7 @@ fn same_tensor(graph: &Graph, a: Option<ValueId>, b: Option<ValueId>) -> bool {
     }
 }
 
-/// Returns true if all users of `value` depend on its elements, sizes or dtype only.
+/// Returns true if all users of `value` depend only on the tensor's elements, sizes or dtype.
 fn only_elements(graph: &Graph, value: ValueId) -> bool {
     graph.uses(value).all(|u| {
         let kind = graph.kind_name(u.user);
@@ -195,7 +195,7 @@ fn only_elements(graph: &Graph, value: ValueId) -> bool {
     })
 }
 
-/// Concatenates the rows of matrices, or the elements of vectors.
+/// Returns the concatenation of matrices by rows, or of vectors.
 fn join_rows<'a>(parts: impl Iterator<Item = &'a Arc<TensorData>>) -> Option<Arc<TensorData>> {
     let parts: Vec<_> = parts.collect();
     let first = *parts.first()?;

@@ -71,7 +71,7 @@ pub static INFO: PassInfo = PassInfo {
     },
 };
 
-/// The declaration of the variant that only evaluates nodes with immutable results.
+/// The declaration of the pass `constant-propagation-immutable-types`, a variant that only evaluates nodes with immutable results.
 pub static IMMUTABLE: PassInfo = PassInfo {
     name: "constant-propagation-immutable-types",
     summary: "Same as constant-propagation{immutable-only}.",
@@ -100,11 +100,11 @@ const STATISTIC: &str = "nodes folded";
 /// The pass; see the [module documentation](self).
 #[derive(Clone, Debug)]
 pub struct ConstantPropagation {
-    /// Maximum size of folded results in bytes.
+    /// Maximum size in bytes of the result of an evaluated node.
     pub max_bytes: usize,
     /// Evaluates only nodes whose operands and results are immutable, as PyTorch does for every graph that it compiles.
     pub immutable_only: bool,
-    /// Also folds lists and dictionaries of numbers and strings that leave the graph.
+    /// Also folds lists and dictionaries of numbers and strings that the graph returns or passes on, as PyTorch does.
     pub like_pytorch: bool,
 }
 
@@ -166,14 +166,14 @@ impl GraphPass<TorchScript> for ConstantPropagation {
 }
 
 enum Step {
-    /// Visits this node and those after it in its block.
+    /// Visits the given node and the nodes after it in its block.
     Nodes(Option<NodeId>),
-    /// Handles a node after its blocks.
+    /// Handles the given node after its blocks.
     Finish(NodeId),
 }
 
 impl ConstantPropagation {
-    /// Evaluates one node. Returns true if it was removed.
+    /// Evaluates `node` if its operands are constants. Returns true if the node was removed.
     fn fold(&self, graph: &mut Graph, node: NodeId, db: &AliasDb, cx: &mut PassContext<'_>) -> bool {
         if !graph.node_blocks(node).is_empty() || graph.node_outputs(node).is_empty() {
             return false;
@@ -245,7 +245,7 @@ impl ConstantPropagation {
     }
 }
 
-/// Evaluates construction of lists and tuples, and unpacking of tuples, which need no operator's semantics.
+/// Evaluates a node that constructs a list or tuple or unpacks a tuple, for which no operator is needed.
 fn structural(graph: &Graph, node: NodeId, operands: &[Constant]) -> Option<Vec<Constant>> {
     let ctx = graph.ctx();
     let ty = graph.node_outputs(node).first().map(|v| graph.ty(*v))?;
@@ -285,7 +285,7 @@ fn splice_branch(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) -> O
     Some(first.or(next))
 }
 
-/// Removes a loop that does not run. Returns true if it was removed.
+/// Removes a loop that never runs. Returns true if it was removed.
 fn drop_idle_loop(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) -> bool {
     let constant = |i: usize| graph.operand(node, i).and_then(|v| graph.constant(v));
     let idle = constant(0).and_then(|c| c.as_int()).is_some_and(|n| n <= 0)
@@ -327,7 +327,7 @@ fn join_branches(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) {
     }
 }
 
-/// Replaces carried values that a loop never changes.
+/// Replaces values that a loop carries and never changes by their initial values.
 fn drop_invariants(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) {
     let &[body] = graph.node_blocks(node) else { return };
     for index in (0..graph.node_outputs(node).len()).rev() {

@@ -50,9 +50,9 @@ with prim::FunctionalGraph_0 = graph(%0 : Tensor):
     build: |_| AnyPass::graph(CreateFunctionalGraphs),
 };
 
-/// Minimum number of nodes in a group, without constants.
+/// Minimum number of nodes in a functional graph, without constants.
 const MIN_NODES: usize = 6;
-/// Maximum number of non-functional nodes that a node of a group is moved past.
+/// Maximum number of non-functional nodes past which a node is moved to join its group.
 const MAX_PASSED: usize = 256;
 
 /// The pass; see the [module documentation](self).
@@ -99,7 +99,7 @@ fn not_functional(graph: &Graph, db: &AliasDb, catalogue: &Catalogue) -> HashSet
     other
 }
 
-/// Returns the outermost block, and those of nodes that are not functional.
+/// Returns the outermost block, and the blocks of nodes that are not functional.
 fn open_blocks(graph: &Graph, other: &HashSet<NodeId>) -> Vec<BlockId> {
     let nodes = graph.all_nodes();
     let open = nodes.into_iter().filter(|n| other.contains(n));

@@ -98,13 +98,13 @@ impl GraphPass<TorchScript> for CommonSubexpressionElimination {
     }
 }
 
-/// The visited nodes.
+/// The visited nodes, by the value that they compute.
 #[derive(Default)]
 struct Known {
     hasher: DefaultHashBuilder,
-    /// The last of each set of equal nodes.
+    /// The last visited node of each set of nodes with the same computation.
     last: HashTable<(u64, NodeId)>,
-    /// The previous node of the same set.
+    /// The node visited before each node, in its set of nodes with the same computation.
     before: SecondaryMap<NodeId, PackedOption<NodeId>>,
 }
 
@@ -126,7 +126,7 @@ impl Known {
         hasher.finish()
     }
 
-    /// Returns the nodes with the same computation as `node`, the last first.
+    /// Returns the visited nodes with the same computation as `node`, the last one first.
     fn same(&self, graph: &Graph, node: NodeId, hash: u64) -> impl Iterator<Item = NodeId> {
         let last = self.last.find(hash, |(_, other)| same(graph, *other, node));
         std::iter::successors(last.map(|l| l.1), |n| self.before[*n].expand())
@@ -145,7 +145,7 @@ impl Known {
         }
     }
 
-    /// Removes the node that was added last.
+    /// Removes `node`, which was added last.
     fn forget(&mut self, hash: u64, node: NodeId) {
         if let Ok(mut entry) = self.last.find_entry(hash, |l| l.1 == node) {
             match self.before[node].expand() {
@@ -158,7 +158,7 @@ impl Known {
     }
 }
 
-/// Returns true if both nodes have the same computation.
+/// Returns true if `a` and `b` are the same computation.
 fn same(graph: &Graph, a: NodeId, b: NodeId) -> bool {
     let types = |n: NodeId| graph.node_outputs(n).iter().map(|v| graph.ty(*v));
     graph.kind(a) == graph.kind(b)
@@ -180,7 +180,7 @@ fn is_candidate(graph: &Graph, node: NodeId, db: &AliasDb, cx: &mut PassContext<
     no_graphs && cx.effect(graph, node) == Effect::Pure && !db.node_has_writers(graph, node)
 }
 
-/// Feeds a constant to a hasher, equally for constants that are [the same](Constant::same).
+/// Adds a constant to a hasher. Constants that are [the same](Constant::same) have equal hashes.
 pub(crate) fn hash_constant(constant: &Constant, hasher: &mut impl Hasher) {
     std::mem::discriminant(constant).hash(hasher);
     match constant {

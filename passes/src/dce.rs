@@ -44,13 +44,13 @@ pub static INFO: PassInfo = PassInfo {
 
 const STATISTIC: &str = "nodes removed";
 
-/// Maximum number of rounds, to limit the time.
+/// Maximum number of rounds of the pass, to limit its time.
 const MAX_ROUNDS: usize = 8;
 
 /// The pass; see the [module documentation](self).
 #[derive(Clone, Debug, Default)]
 pub struct DeadCodeElimination {
-    /// Treats nodes with side effects as dead.
+    /// Treats nodes with side effects as dead, unless their results are used.
     pub remove_side_effects: bool,
 }
 
@@ -89,7 +89,7 @@ impl DeadCodeElimination {
     }
 }
 
-/// Removes operands of forks that the forked graph does not use.
+/// Removes the operands of forks whose parameter the forked graph does not use.
 fn drop_unused_arguments(graph: &mut Graph) {
     let is_fork = |n: &NodeId| graph.kind(*n) == symbols::PRIM_FORK;
     let forks: Vec<NodeId> = graph.walk(graph.root()).filter(is_fork).collect();
@@ -115,7 +115,7 @@ fn drop_unused_arguments(graph: &mut Graph) {
 struct Liveness<'a> {
     graph: &'a Graph,
     db: &'a AliasDb,
-    /// Liveness of nodes. Return nodes are not marked; their operands are marked individually.
+    /// Liveness of nodes. Return nodes are never live; their operands are marked individually.
     nodes: Vec<bool>,
     values: Vec<bool>,
     work: Vec<ValueId>,
@@ -155,7 +155,7 @@ impl Liveness<'_> {
         }
     }
 
-    /// Marks a node, its operands, and the enclosing nodes.
+    /// Marks a node, its operands, and the nodes that contain it as live.
     fn mark_node(&mut self, node: NodeId) {
         let mut inside = Vec::new();
         self.mark_upwards(node, Some(&mut inside));
@@ -245,7 +245,7 @@ impl Liveness<'_> {
     }
 }
 
-/// Erases nodes that are not live.
+/// Erases all nodes that are not live.
 fn sweep(graph: &mut Graph, all: &[NodeId], nodes: &[bool], values: &[bool], cx: &mut PassContext<'_>) {
     let is_live = |n: NodeId| nodes.get(n.as_u32() as usize).copied().unwrap_or(true);
     let value_live = |v: ValueId| values.get(v.as_u32() as usize).copied().unwrap_or(true);

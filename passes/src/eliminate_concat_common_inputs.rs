@@ -45,7 +45,7 @@ pub static INFO: PassInfo = PassInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EliminateConcatCommonInputs;
 
-/// Maximum number of earlier concatenations that are compared.
+/// Maximum number of earlier concatenations with which a concatenation is compared.
 const MAX_EARLIER: usize = 64;
 
 impl GraphPass<TorchScript> for EliminateConcatCommonInputs {

@@ -53,7 +53,7 @@ impl GraphPass<TorchScript> for EliminateNoOps {
     }
 }
 
-/// Returns true if every user of `value` is an operator that only reads its elements.
+/// Returns true if every user of `value` is an operator that only reads the tensor's elements.
 fn only_read(graph: &Graph, value: ValueId, catalogue: &Catalogue) -> bool {
     graph.uses(value).all(|u| {
         let identity = matches!(graph.kind_name(u.user), "aten::__is__" | "aten::__isnot__");

@@ -32,7 +32,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(FunctionalToInplaceActivation),
 };
 
-/// Activations by their functional names, and whether they promote integers to floating point.
+/// Activation functions: names of the functional operators, and whether they promote integers to floating point.
 pub(crate) const ACTIVATIONS: &[(&str, bool)] = &[
     ("aten::sigmoid", true),
     ("aten::tanh", true),
@@ -82,7 +82,7 @@ impl GraphPass<TorchScript> for FunctionalToInplaceActivation {
     }
 }
 
-/// Returns the in-place variant of an activation, and the tensor that it would write.
+/// Returns the in-place variant of the activation `node`, and the tensor that the variant would overwrite.
 fn inplace_form(graph: &Graph, node: NodeId, catalogue: &Catalogue) -> Option<(SymbolId, ValueId)> {
     let (name, promotes) = ACTIVATIONS.iter().find(|(n, _)| *n == graph.kind_name(node))?;
     let operand = graph.operand(node, 0)?;

@@ -61,7 +61,7 @@ impl GraphPass<TorchScript> for FuseAddmm {
     }
 }
 
-/// Returns the `aten::mm` among the operands of the addition `node`, and the other operand.
+/// Returns the `aten::mm` node among the operands of the addition `node`, and the other operand.
 fn sum_with_product(graph: &Graph, node: NodeId, db: &AliasDb) -> Option<(NodeId, ValueId)> {
     if graph.kind_name(node) != "aten::add" || graph.operand_count(node) != 3 {
         return None;

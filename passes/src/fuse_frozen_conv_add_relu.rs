@@ -49,7 +49,7 @@ impl GraphPass<TorchScript> for FuseFrozenConvAddRelu {
     }
 }
 
-/// Returns the node that computes operand 0 of `node`, if it has no other user.
+/// Returns the node that computes operand 0 of `node`, if `node` is the only user.
 fn only_for(graph: &Graph, node: NodeId, db: &AliasDb) -> Option<NodeId> {
     graph.single_use(graph.operand(node, 0)?)?;
     fold::sole_producer(graph, node, db)

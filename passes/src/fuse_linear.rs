@@ -110,7 +110,7 @@ fn rules(ctx: &Arc<Context>) -> Result<Vec<Rule>, RuleError> {
     ])
 }
 
-/// Handles a call of PyTorch's own function.
+/// Handles a call of the Python function `torch.nn.functional.linear`.
 fn functional_linear(graph: &Graph, node: NodeId) -> Option<Replacement> {
     let function = graph.operand(node, 0)?;
     if graph.kind(node) != symbols::PRIM_CALL_FUNCTION || graph.operand_count(node) != 4 {

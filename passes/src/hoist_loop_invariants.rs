@@ -82,14 +82,14 @@ impl GraphPass<TorchScript> for HoistLoopInvariants {
     }
 }
 
-/// Returns true for a loop that runs at least once.
+/// Returns true if the loop `node` runs at least once.
 fn is_entered(graph: &Graph, node: NodeId) -> bool {
     let length = graph.operand(node, 0).and_then(|v| int(graph, v));
     let starts = graph.operand(node, 1).and_then(|v| graph.constant(v));
     length.is_some_and(|n| n > 0) && starts.and_then(|c| c.as_bool()) == Some(true)
 }
 
-/// Returns true for nodes that succeed for any operands.
+/// Returns true if `node` succeeds for all operands.
 fn cannot_fail(graph: &Graph, node: NodeId) -> bool {
     matches!(
         graph.kind(node),

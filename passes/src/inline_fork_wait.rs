@@ -47,7 +47,7 @@ impl GraphPass<TorchScript> for InlineForkWait {
     }
 }
 
-/// Returns true for a fork with one result that is only used by waits.
+/// Returns true if `node` is a fork with one result that only waits use.
 fn is_waited_for(graph: &Graph, node: NodeId) -> bool {
     let body = graph.attribute(node, symbols::ATTR_SUBGRAPH).and_then(|a| a.as_graph());
     let (symbols::PRIM_FORK, Some(body), Some(future)) = (graph.kind(node), body, graph.output(node)) else {

@@ -39,13 +39,13 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(LoopUnrolling),
 };
 
-/// Number of copies of the body in a loop of unknown length.
+/// Number of copies of the body when a loop of unknown trip count is unrolled.
 const FACTOR: i64 = 8;
-/// Maximum number of nodes of unrolled bodies.
+/// Maximum number of nodes in the body of a loop that is unrolled.
 const MAX_BODY: usize = 32;
-/// Minimum length of loops that are not unrolled completely.
+/// Trip count from which loops are not unrolled completely.
 pub(crate) const MAX_REPEATS: i64 = 64;
-/// Maximum number of nodes of the graph after unrolling, since nested loops multiply.
+/// Maximum number of nodes of the graph after unrolling, since unrolling of nested loops multiplies the copies.
 pub(crate) const MAX_NODES: usize = 4_000_000;
 
 const STATISTIC: &str = "loops unrolled";
@@ -103,7 +103,7 @@ pub(crate) fn unroll_all(
     clean_up(graph, cx, STATISTIC, before)
 }
 
-/// Returns true for a loop that always runs exactly as often as its trip count.
+/// Returns true if the loop `node` always runs exactly as often as its trip count says.
 pub(crate) fn is_counted(graph: &Graph, node: NodeId) -> bool {
     let yes = |v: Option<ValueId>| v.and_then(|v| graph.constant(v)).and_then(|c| c.as_bool()) == Some(true);
     graph.kind(node) == symbols::PRIM_LOOP
@@ -162,7 +162,7 @@ fn repeat(
     values
 }
 
-/// Replaces the loop's counter by an additional first carried value.
+/// Replaces the loop's counter by an additional carried value, the first one.
 fn carry_counter(graph: &mut Graph, node: NodeId, body: BlockId) {
     let ctx = graph.ctx().clone();
     let zero = Builder::before(graph, node).constant(0);

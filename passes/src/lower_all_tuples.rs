@@ -67,9 +67,9 @@ impl GraphPass<TorchScript> for LowerAllTuples {
 }
 
 enum Step {
-    /// Visits the rest of a block, then its results.
+    /// Visits the rest of a block from the given node on, then the results of the block.
     Nodes(BlockId, Option<NodeId>),
-    /// Handles a node after its blocks.
+    /// Handles the given node after its blocks.
     Leave(NodeId),
 }
 
@@ -98,7 +98,7 @@ impl LowerAllTuples {
     }
 }
 
-/// Returns the types of a tuple's elements.
+/// Returns the element types of a tuple type; `None` for other types.
 fn element_types(graph: &Graph, ty: TypeId) -> Option<Vec<TypeId>> {
     match graph.ctx().type_kind(ty) {
         TypeKind::Tuple(es) | TypeKind::NamedTuple(_, _, es) => Some(graph.ctx().types(es).to_vec()),
@@ -106,7 +106,7 @@ fn element_types(graph: &Graph, ty: TypeId) -> Option<Vec<TypeId>> {
     }
 }
 
-/// Returns the elements of a tuple that is built in the graph.
+/// Returns the elements of `value`, if it is a tuple that a node of the graph constructs.
 fn built(graph: &Graph, value: ValueId) -> Option<Vec<ValueId>> {
     element_types(graph, graph.ty(value))?;
     let construct = built_by(graph, value, symbols::PRIM_TUPLE_CONSTRUCT)?;
@@ -119,7 +119,7 @@ fn moved(len: usize, count: usize, index: usize) -> Vec<usize> {
     (0..index).chain(stay..len).chain(index..stay).collect()
 }
 
-/// Splits parameters that are tuples, and rebuilds the tuples at the start of the block.
+/// Replaces tuple parameters of a block by one parameter per element, and rebuilds the tuples at the start of the block.
 fn flatten_parameters(graph: &mut Graph, block: BlockId, cx: &mut PassContext<'_>) {
     let mut index = 0;
     while let Some(&parameter) = graph.parameters(block).get(index) {
@@ -143,7 +143,7 @@ fn flatten_parameter(graph: &mut Graph, block: BlockId, index: usize, types: &[T
     graph.remove_parameter(block, index + types.len());
 }
 
-/// Splits operands of a loop that are tuples, together with its parameters.
+/// Replaces tuple operands of a loop by one operand per element, together with the parameters of the body.
 fn flatten_loop_operands(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) {
     let Some(&body) = graph.node_blocks(node).first() else {
         return;
@@ -180,7 +180,7 @@ fn replace_operand(graph: &mut Graph, node: NodeId, index: usize, items: &[Value
     graph.set_operands(node, &operands);
 }
 
-/// Splits results of a block that are tuples.
+/// Replaces tuple results of a block by one result per element.
 fn flatten_results(graph: &mut Graph, block: BlockId, cx: &mut PassContext<'_>) {
     // Outputs of a node are split after all its blocks, so that both sides of a branch have the same structure.
     if let Some(owner) = graph.owner(block)
@@ -265,7 +265,7 @@ fn take_constant_apart(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>
     }
 }
 
-/// Returns the kind of a node that still has a tuple as operand or result.
+/// Returns the kind of a node that still has a tuple as operand or output, if there is one.
 fn left_over(graph: &Graph) -> Option<String> {
     let is_tuple = |v: &ValueId| element_types(graph, graph.ty(*v)).is_some();
     let nodes = graph.all_nodes();

@@ -52,7 +52,7 @@ impl GraphPass<TorchScript> for NormalizeOps {
     }
 }
 
-/// Returns the canonical kind of `node`, and whether its first two operands are swapped.
+/// Returns the normalised kind of `node`, and whether its first two operands have to be swapped.
 fn normal_form(graph: &Graph, node: NodeId, catalogue: &Catalogue) -> Option<(SymbolId, bool)> {
     let ctx = graph.ctx();
     let mut operand_types: Vec<TypeId> = graph.operands(node).map(|v| graph.ty(v)).collect();

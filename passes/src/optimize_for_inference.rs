@@ -38,7 +38,7 @@ impl GraphPass<TorchScript> for OptimizeForInference {
     }
 }
 
-/// Returns the module with all its submodules in evaluation mode.
+/// Returns the module in evaluation mode, including all submodules.
 fn evaluating(module: &Module) -> Module {
     let mut module = module.clone();
     let objects: Vec<_> = module.objects().map(|(id, _)| id).collect();
@@ -88,7 +88,7 @@ pub fn optimize_for_inference_with(
     freeze_with(module, options, manager, operators)
 }
 
-/// Runs [`OptimizeForInference`] on the methods of the root.
+/// The module pass that runs [`OptimizeForInference`] on the methods of the root.
 struct OptimizeMethodsForInference;
 
 impl ModulePass<TorchScript> for OptimizeMethodsForInference {

@@ -38,7 +38,7 @@ pub static INFO: PassInfo = PassInfo {
 /// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug)]
 pub struct OptimizeFrozenGraph {
-    /// Runs the foldings, which change the rounding of results.
+    /// Runs the foldings of batch norms and arithmetic into weights, which change the rounding of results.
     pub optimize_numerics: bool,
 }
 

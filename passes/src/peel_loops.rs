@@ -66,7 +66,7 @@ pub static INFO: PassInfo = PassInfo {
 /// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug)]
 pub struct PeelLoops {
-    /// Maximum number of iterations of the first loop; nothing is done for less than one.
+    /// Maximum trip count of the first of the two loops into which a loop is split. The pass does nothing if it is less than one.
     pub rounds: i64,
 }
 
@@ -91,7 +91,7 @@ impl GraphPass<TorchScript> for PeelLoops {
 }
 
 impl PeelLoops {
-    /// Returns the body of a loop, if the loop can be peeled.
+    /// Returns the body of the loop `node`, if the loop can be peeled.
     fn peelable(&self, graph: &Graph, node: NodeId) -> Option<BlockId> {
         if self.rounds < 1 || graph.kind(node) != symbols::PRIM_LOOP {
             return None;

@@ -70,7 +70,7 @@ pub static INFO: PassInfo = PassInfo {
 /// The pass; see the [module documentation](self).
 #[derive(Clone, Debug, Default)]
 pub struct Peephole {
-    /// Ignores the sizes and dtypes in tensor types.
+    /// Does not use the sizes and dtypes in tensor types.
     pub disable_shape_peepholes: bool,
     /// Makes PyTorch's assumptions: inputs of convolutions have a batch dimension, tensors of unknown dtype are not bool tensors, integers
     /// are representable as floats.
@@ -161,7 +161,7 @@ impl Peephole {
         }
     }
 
-    /// Returns a property of a tensor that its type determines.
+    /// Replaces a query of a tensor's property whose value the tensor's type determines.
     fn property(&self, graph: &Graph, node: NodeId, db: &AliasDb) -> Option<Replacement> {
         let asks = graph.kind_name(node);
         if !matches!(
@@ -238,7 +238,7 @@ fn tensor_type(graph: &Graph, value: ValueId) -> Option<TensorType> {
     }
 }
 
-/// Returns the sizes of a tensor, if its type has all of them.
+/// Returns the sizes of a tensor, if its type contains all of them.
 fn known_sizes(graph: &Graph, tensor: ValueId) -> Option<Vec<i64>> {
     let dims = graph.ctx().dims(tensor_type(graph, tensor)?.sizes?);
     let known = dims.iter().map(|d| match d {
@@ -248,7 +248,7 @@ fn known_sizes(graph: &Graph, tensor: ValueId) -> Option<Vec<i64>> {
     known.collect()
 }
 
-/// Folds `torch.device("cuda", 1)`.
+/// Replaces a call such as `torch.device("cuda", 1)` by a constant.
 fn device(graph: &Graph, node: NodeId) -> Option<Replacement> {
     let constant = |i: usize| graph.operand(node, i).and_then(|v| graph.constant(v));
     let kind = constant(0)?;
@@ -261,7 +261,7 @@ fn device(graph: &Graph, node: NodeId) -> Option<Replacement> {
     Some(Replacement::Constant(Constant::Device(Device::parse(&text)?)))
 }
 
-/// Maximum length of a chain of comparisons that is followed.
+/// Maximum number of comparisons in a chain that is followed.
 const MAX_GUARD_DEPTH: usize = 8;
 
 /// Returns true if `value` only decides whether an exception is raised, or appears in its message.
@@ -310,7 +310,7 @@ fn is_comparison(graph: &Graph, node: NodeId) -> bool {
     comparison || graph.kind(node) == symbols::PRIM_CONSTANT
 }
 
-/// Returns true if `block` always raises.
+/// Returns true if `block` always raises an exception.
 fn raises(graph: &Graph, block: frazil_ir::BlockId) -> bool {
     graph
         .nodes(block)

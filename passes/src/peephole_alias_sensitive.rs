@@ -61,9 +61,9 @@ pub static INFO: PassInfo = PassInfo {
 /// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PeepholeAliasSensitive {
-    /// Ignores the dtypes in tensor types.
+    /// Does not use the dtypes in tensor types.
     pub disable_shape_peepholes: bool,
-    /// Assumes that tensors of unknown dtype are numeric.
+    /// Assumes that tensors of unknown dtype are numeric, as PyTorch does.
     pub like_pytorch: bool,
 }
 
@@ -99,7 +99,7 @@ fn is_safe(db: &AliasDb, stale: &crate::alias_db::LocationSet, input: ValueId, o
 }
 
 impl PeepholeAliasSensitive {
-    /// Returns the operand whose elements are those of the result of `node`.
+    /// Returns the operand of `node` that has the same elements as the result.
     fn unchanged(&self, graph: &Graph, node: NodeId) -> Option<ValueId> {
         let neutral = match graph.kind_name(node) {
             "aten::add" | "aten::sub" => 0.0,

@@ -38,7 +38,7 @@ pub static INFO: PassInfo = PassInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PeepholeDictIdioms;
 
-/// A key by value.
+/// The constant key of a dictionary entry.
 #[derive(PartialEq, Eq, Hash)]
 enum Key {
     Int(i64),
@@ -82,7 +82,7 @@ fn rewrite(
     Some(Replacement::Value(*value))
 }
 
-/// Returns the values by key, if all keys are known and distinct.
+/// Returns the values of the entries by key, if all keys are constant and distinct.
 fn entries(graph: &Graph, construct: NodeId) -> Option<HashMap<Key, ValueId>> {
     let operands: Vec<ValueId> = graph.operands(construct).collect();
     let mut entries = HashMap::new();

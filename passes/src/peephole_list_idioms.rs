@@ -47,7 +47,7 @@ pub static INFO: PassInfo = PassInfo {
 /// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PeepholeListIdioms {
-    /// Also uses comparisons of the length of lists.
+    /// Also uses lengths of lists that are known from comparisons (`if len(x) == 2`).
     pub refine_list_len: bool,
 }
 
@@ -117,7 +117,7 @@ fn lists_asked(graph: &Graph, db: &AliasDb) -> HashMap<ValueId, usize> {
     asked
 }
 
-/// Returns the list whose length `node` returns.
+/// Returns the list whose length `node` computes (`aten::len`).
 fn length_of(graph: &Graph, node: NodeId) -> Option<ValueId> {
     let list = graph.operand(node, 0)?;
     (graph.kind_name(node) == "aten::len" && is_list(graph, graph.ty(list))).then_some(list)

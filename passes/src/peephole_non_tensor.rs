@@ -52,7 +52,7 @@ pub static INFO: PassInfo = PassInfo {
 /// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PeepholeNonTensor {
-    /// Assumes that integers are representable as floats.
+    /// Assumes that floats represent all integers exactly, as PyTorch does.
     pub like_pytorch: bool,
 }
 
@@ -86,7 +86,7 @@ impl GraphPass<TorchScript> for PeepholeNonTensor {
     }
 }
 
-/// Replaces values that can only be None by None.
+/// Replaces outputs of `node` that can only be None by the constant None.
 fn replace_nones(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) {
     if graph.kind(node) == symbols::PRIM_CONSTANT {
         return;
@@ -99,7 +99,7 @@ fn replace_nones(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) {
     }
 }
 
-/// Simplifies outputs of a branch that are its condition, or are never None.
+/// Simplifies the outputs of a branch that equal its condition, or are never None.
 fn simplify_branch(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) {
     let (&[then, other], Some(condition)) = (graph.node_blocks(node), graph.operand(node, 0)) else {
         return;
@@ -193,7 +193,7 @@ fn admits_none(ctx: &Context, ty: TypeId) -> bool {
     is_subtype(ctx, types::NONE, ty) || matches!(ctx.type_kind(ty), TypeKind::Any | TypeKind::Var(_))
 }
 
-/// Returns true for types whose values equal themselves, and whose comparison cannot fail.
+/// Returns true for types whose values equal themselves and can always be compared.
 fn is_reflexive(ctx: &Context, ty: TypeId) -> bool {
     let plain = |ty: TypeId| {
         matches!(
@@ -208,7 +208,7 @@ fn is_reflexive(ctx: &Context, ty: TypeId) -> bool {
     }
 }
 
-/// Replaces a branch whose only result is the negation of its condition.
+/// Replaces a branch whose only output is the negation of its condition.
 fn opposite(graph: &Graph, node: NodeId) -> Option<Replacement> {
     graph.output(node).filter(|v| graph.has_uses(*v))?;
     let side = |i: usize| -> Option<bool> {
@@ -222,7 +222,7 @@ fn opposite(graph: &Graph, node: NodeId) -> Option<Replacement> {
     (!side(0)? && side(1)?).then(|| Replacement::Operator("aten::__not__", vec![condition]))
 }
 
-/// Replaces `not not x`.
+/// Replaces the double negation `not not x`.
 fn negation(graph: &Graph, value: ValueId) -> Option<Replacement> {
     let inner = graph.defining_node(value)?;
     let twice = graph.kind_name(inner) == "aten::__not__";
@@ -248,7 +248,7 @@ fn conversion(graph: &Graph, node: NodeId) -> Option<Replacement> {
 }
 
 impl PeepholeNonTensor {
-    /// Removes the conversion of an integer to a float and back.
+    /// Removes a conversion of an integer to a float and back.
     fn there_and_back(&self, graph: &Graph, node: NodeId) -> Option<Replacement> {
         let made = graph.defining_node(graph.operand(node, 0)?)?;
         let number = graph.operand(made, 0)?;
@@ -274,7 +274,7 @@ fn integers(graph: &Graph, node: NodeId) -> Option<(ValueId, i64)> {
     }
 }
 
-/// Removes arithmetic with a neutral number.
+/// Replaces arithmetic with a neutral number, such as `x + 0`, by the other operand.
 fn neutral(graph: &Graph, node: NodeId) -> Option<Replacement> {
     let (value, n) = integers(graph, node)?;
     let neutral = match graph.kind_name(node) {

@@ -74,13 +74,13 @@ impl GraphPass<TorchScript> for PropagateShapes {
 }
 
 enum Step {
-    /// Visits this node and the nodes after it.
+    /// Visits the given node and the nodes after it in its block.
     Nodes(Option<NodeId>),
-    /// Sets the outputs of a branch after both of its sides have been visited.
+    /// Sets the output types of the given branch, after both of its sides have been visited.
     Join(NodeId),
 }
 
-/// Sets the types of a branch's outputs to the properties that both sides have.
+/// Gives the outputs of a branch the type properties that both sides have in common.
 fn join(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) {
     let sides: Vec<Vec<TypeId>> = graph
         .node_blocks(node)
@@ -98,7 +98,7 @@ fn join(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) {
     }
 }
 
-/// Sets the type of a tensor to the inferred one.
+/// Replaces the type of a tensor by the inferred type, if that has more properties.
 fn refine(graph: &mut Graph, value: ValueId, found: Option<TypeId>, cx: &mut PassContext<'_>) {
     let old = graph.ty(value);
     if let Some(new) = found.filter(|new| *new != old && graph.ctx().is_tensor(old))
@@ -108,7 +108,7 @@ fn refine(graph: &mut Graph, value: ValueId, found: Option<TypeId>, cx: &mut Pas
     }
 }
 
-/// The samples of unknown sizes.
+/// The sizes with which unknown sizes are replaced, in order to run shape inference.
 struct Samples {
     /// The sample of each symbol. An unknown size gets a symbol of its own, counted down from -1000000.
     numbers: HashMap<i64, i64>,
@@ -117,7 +117,7 @@ struct Samples {
     step: i64,
 }
 
-/// Symbols below this represent a single unknown size.
+/// Symbols below this number each represent a single unknown size.
 const ANONYMOUS: i64 = -1_000_000;
 
 impl Samples {
@@ -158,7 +158,7 @@ fn tensor_type(ctx: &Context, ty: TypeId) -> Option<TensorType> {
     }
 }
 
-/// Returns the sampled shape of a tensor whose dtype and rank are known.
+/// Returns the shape of a tensor with samples for its unknown sizes; `None` if its dtype or rank is unknown.
 fn sampled(ctx: &Context, ty: TypeId, samples: &mut Samples) -> Option<TensorShape> {
     let t = tensor_type(ctx, ty)?;
     let sizes: Dims = ctx.dims(t.sizes?).iter().map(|d| samples.of(*d)).collect();
@@ -190,7 +190,7 @@ fn operand(graph: &Graph, value: ValueId, samples: &mut Samples) -> Option<Shape
         .map(ShapeOperand::List)
 }
 
-/// Infers the types of the node's results.
+/// Returns the inferred types of the node's outputs.
 fn inferred(graph: &Graph, node: NodeId, operators: &dyn Operators) -> Option<Vec<TypeId>> {
     let infer = |samples: &mut Samples| {
         let operands: Option<Vec<ShapeOperand>> = graph.operands(node).map(|v| operand(graph, v, samples)).collect();

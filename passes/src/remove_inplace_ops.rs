@@ -82,9 +82,9 @@ impl GraphPass<TorchScript> for RemoveInplaceOps {
 struct Tensors {
     /// The alias information, which is updated as tensors are created: a view of one is not new.
     db: AliasDb,
-    /// The original tensor of each tensor that this pass has created.
+    /// For each tensor that this pass has created, the original tensor.
     known_as: HashMap<ValueId, ValueId>,
-    /// Whether a tensor is only reachable by its own values.
+    /// Whether the memory of a tensor is only reachable through values that are this tensor.
     alone: HashMap<ValueId, bool>,
 }
 

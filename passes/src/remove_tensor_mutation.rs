@@ -71,7 +71,7 @@ const COMPARISONS: &[&str] = &[
     "aten::logical_xor",
 ];
 
-/// Operators whose functional variant returns another result than the in-place one writes.
+/// In-place operators that write something else than their functional variant returns.
 const NOT_FUNCTIONAL: &[&str] = &[
     "aten::requires_grad",
     "aten::set",
@@ -119,7 +119,7 @@ pub(crate) fn remove_where(
     Ok(())
 }
 
-/// Returns true for operators with the naming convention of in-place operators.
+/// Returns true if the name of the operator follows the convention for in-place operators (`add_`).
 pub(crate) fn is_inplace(graph: &Graph, node: NodeId) -> bool {
     let name = graph.kind_name(node);
     name.ends_with('_') && !name.ends_with("__")
@@ -141,7 +141,7 @@ pub(crate) fn make_functional(graph: &mut Graph, node: NodeId, functional: &Func
     new
 }
 
-/// Returns true if `tensor` has no uses before `node` writes to it.
+/// Returns true if `tensor` has no uses before `node`, which writes to it.
 fn is_unseen(
     graph: &Graph,
     node: NodeId,
@@ -171,7 +171,7 @@ fn is_unseen(
     })
 }
 
-/// Returns true if the node that defines `value` creates it.
+/// Returns true if the node that defines `value` returns a new tensor.
 pub(crate) fn is_new(graph: &Graph, value: ValueId, db: &AliasDb, catalogue: &Catalogue) -> bool {
     let Some(node) = graph.defining_node(value) else {
         return false;
@@ -191,15 +191,15 @@ pub(crate) fn is_new(graph: &Graph, value: ValueId, db: &AliasDb, catalogue: &Ca
             .any(|o| *o != value && db.may_contain_alias(*o, value))
 }
 
-/// The functional variant of an in-place operator.
+/// The functional computation that replaces an in-place operator.
 pub(crate) enum Functional {
     /// The operator with this name on the same operands, and whether its result must be converted back to the tensor's dtype.
     Same(SymbolId, bool),
-    /// Every element becomes the second operand: `full_like`.
+    /// `full_like`: every element is the second operand.
     Fill,
-    /// Every element becomes zero: `zeros_like`.
+    /// `zeros_like`: every element is zero.
     Zero,
-    /// Every element is drawn from a normal distribution.
+    /// A normal distribution, from which every element is drawn.
     Normal,
 }
 
@@ -266,7 +266,7 @@ fn may_promote(graph: &Graph, node: NodeId) -> bool {
     })
 }
 
-/// Inserts the functional variant before `node`. Returns the new tensor.
+/// Inserts the functional computation before `node`, and returns its new tensor.
 fn put(graph: &mut Graph, node: NodeId, functional: &Functional, tensor: ValueId) -> ValueId {
     let ctx = graph.ctx().clone();
     let ty = graph.output(node).map_or(types::TENSOR, |v| graph.ty(v));

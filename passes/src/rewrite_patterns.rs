@@ -79,36 +79,36 @@ impl GraphPass<TorchScript> for RewritePatterns {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RuleError {
-    /// A part of a file that is not a rule.
+    /// A part of a rules file does not have the form of a rule.
     #[error("expected a pattern, a line `=>`, and a replacement")]
     Form,
-    /// A graph that does not parse.
+    /// The pattern or replacement is not a valid graph.
     #[error("{0}")]
     Text(#[from] frazil_syntax::ParseError),
     /// The pattern and the replacement have different numbers of inputs or outputs.
     #[error("the replacement has {0} inputs and {1} outputs where the pattern has {2} and {3}")]
     Signature(usize, usize, usize, usize),
-    /// A pattern that cannot match anything.
+    /// The pattern cannot match any graph.
     #[error("the first output of a pattern has to be made by a node of it, and patterns have no blocks")]
     Pattern,
 }
 
 type Condition = Box<dyn Fn(&Graph, &Match) -> bool + Send + Sync>;
 
-/// A pattern and its replacement.
+/// A rewrite rule: a pattern and its replacement.
 pub struct Rule {
     pattern: Graph,
     replacement: Graph,
     condition: Option<Condition>,
-    /// The value of the pattern whose defining node determines the source range of new nodes.
+    /// The value in the pattern whose defining node's match provides the source range of new nodes.
     range_of: Option<ValueId>,
 }
 
-/// A match of a pattern.
+/// A match of a rule's pattern in a graph.
 pub struct Match<'r> {
     pattern: &'r Graph,
     values: HashMap<ValueId, ValueId>,
-    /// The matched node for each node of the pattern.
+    /// For each node of the pattern, the node of the graph that it matches.
     nodes: HashMap<NodeId, NodeId>,
 }
 
@@ -202,7 +202,7 @@ pub fn parse_rules(ctx: &Arc<Context>, text: &str) -> Result<Vec<Rule>, RuleErro
 /// Rules that are applied in sequence.
 #[derive(Default)]
 pub struct PatternRewriter {
-    /// The rules.
+    /// The rules in the order in which they are applied.
     pub rules: Vec<Rule>,
 }
 
@@ -271,7 +271,7 @@ fn apply(rule: &Rule, graph: &mut Graph, cx: &mut PassContext<'_>) -> usize {
     done
 }
 
-/// Matches the pattern with the node `at` as its anchor.
+/// Returns a match of the pattern in which `at` is the match of the pattern's node `anchor`.
 fn find<'r>(rule: &'r Rule, graph: &Graph, anchor: NodeId, at: NodeId) -> Option<Match<'r>> {
     let pattern = &rule.pattern;
     let block = graph.parent(at)?;
@@ -344,7 +344,7 @@ fn looks_like(pattern: &Graph, p: NodeId, graph: &Graph, n: NodeId) -> bool {
         && none
 }
 
-/// Returns the last node of the match, if the others can be moved to it.
+/// Returns the last matched node, if the others can be moved to its position.
 fn place(graph: &Graph, found: &Match, db: &AliasDb, catalogue: &Catalogue) -> Option<NodeId> {
     let members: HashSet<NodeId> = found.nodes.values().copied().collect();
     let last = members

@@ -64,7 +64,7 @@ impl GraphPass<TorchScript> for TransposeFrozenLinear {
     }
 }
 
-/// Returns a matrix with its dimensions exchanged, in row-major order.
+/// Returns the transposed matrix, in row-major order.
 fn transpose(matrix: &TensorData) -> Option<TensorData> {
     let [rows, columns] = [0, 1].map(|d| matrix.sizes.get(d).and_then(|s| usize::try_from(*s).ok()));
     let (rows, columns, size) = (rows?, columns?, matrix.dtype.size());

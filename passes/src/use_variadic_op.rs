@@ -122,11 +122,11 @@ named!(
 /// The pass; see the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UseVariadicOp {
-    /// Replaces `aten::cat`.
+    /// Replaces `aten::cat` by its variadic form.
     pub cat: bool,
-    /// Replaces `aten::stack`.
+    /// Replaces `aten::stack` by its variadic form.
     pub stack: bool,
-    /// Folds writes to new lists first.
+    /// Runs `remove-list-mutation` first, which folds writes to new lists into their construction.
     pub remove_list_mutation: bool,
 }
 
@@ -186,7 +186,7 @@ fn usable_list(graph: &Graph, node: NodeId, db: &AliasDb) -> Option<NodeId> {
     (graph.operand_count(node) == 2 && graph.ctx().is_tensor(graph.ty(output)) && unwritten).then_some(construct)
 }
 
-/// Returns true if no node between `from` and `to` writes to the list itself.
+/// Returns true if no node between `from` and `to` modifies the list `list` itself.
 fn unwritten_between(graph: &Graph, from: NodeId, to: NodeId, list: ValueId, db: &AliasDb) -> bool {
     let mut cursor = graph.next(from);
     while let Some(n) = cursor.filter(|n| *n != to) {

@@ -8,17 +8,17 @@ use std::time::{Duration, Instant};
 pub struct Measurement {
     /// One duration per run.
     pub runs: Vec<Duration>,
-    /// Time from the module in memory to executable code.
+    /// Duration of compilation, from the module in memory to executable code.
     pub compile: Duration,
 }
 
-/// Number of runs before measuring.
+/// Number of unmeasured runs before the measurement.
 const WARM_UP: usize = 5;
-/// Minimum number of measured runs,
+/// Minimum number of measured runs. Runs are also repeated for at least [`LEAST_TIME`].
 const LEAST_RUNS: usize = 15;
-/// and minimum measuring time.
+/// Minimum duration of a measurement. At least [`LEAST_RUNS`] runs are measured.
 const LEAST_TIME: Duration = Duration::from_millis(1500);
-/// Maximum number of runs, above which the results do not become more precise.
+/// Maximum number of measured runs. More do not make the results more precise.
 const MOST_RUNS: usize = 20_000;
 
 /// Minimum number of measured runs of a turn, after one run that warms up the caches.
@@ -79,7 +79,7 @@ impl Measurement {
         self.runs.iter().min().map_or(0.0, |d| ms(*d))
     }
 
-    /// Returns one line of JSON.
+    /// Returns the measurement as one line of JSON.
     pub fn json(&self) -> String {
         json!({
             "median_ms": round(self.median_ms()),
@@ -90,7 +90,7 @@ impl Measurement {
         .to_string()
     }
 
-    /// Returns a line of text.
+    /// Returns the measurement as a line of text.
     pub fn text(&self) -> String {
         format!(
             "median {:.3} ms, minimum {:.3} ms of {} runs; compiled in {:.0} ms; peak memory {:.0} MB",

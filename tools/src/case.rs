@@ -17,7 +17,7 @@ use std::path::Path;
 /// The contents of a case file.
 #[derive(Debug, Deserialize)]
 pub struct Case {
-    /// The default method of the calls.
+    /// The method that calls run if they name none.
     #[serde(default = "forward")]
     pub method: String,
     /// Additional methods that freezing must preserve.
@@ -27,10 +27,10 @@ pub struct Case {
     pub calls: Vec<CaseCall>,
 }
 
-/// One call of a case.
+/// A call of a method in a case file.
 #[derive(Debug, Deserialize)]
 pub struct CaseCall {
-    /// The method, if it differs from the case's.
+    /// The name of the method, if it differs from the method of the case.
     pub method: Option<String>,
     /// The positional arguments.
     pub args: Vec<Json>,
@@ -63,10 +63,10 @@ const CASE_KEYS: [&str; 20] = [
     "freeze_error",
 ];
 
-/// The keys of a call: those of [`CaseCall`], and the recorded result.
+/// The keys of a call in a case file: the fields of [`CaseCall`], and the recorded result.
 const CALL_KEYS: [&str; 4] = ["method", "args", "kwargs", "result"];
 
-/// Fails if an object has other keys, which are probably misspelt.
+/// Fails if a JSON object has keys other than `known`, which are probably misspelt.
 fn check_keys(json: &Json, known: &[&str]) -> Result<(), serde_json::Error> {
     let mut keys = json.as_object().into_iter().flat_map(Map::keys);
     match keys.find(|key| !known.contains(&key.as_str())) {

@@ -15,40 +15,40 @@ pub enum Failure {
     /// The input is invalid, or cannot be processed: exit status 1.
     #[error(transparent)]
     Frazil(#[from] frazil::Error),
-    /// A case, or its results, cannot be read.
+    /// A case file, or its recorded results, cannot be read.
     #[error(transparent)]
     Case(#[from] frazil_recorded::RecordedError),
-    /// A result cannot be written.
+    /// The result of a call cannot be written.
     #[error("the result of call {call} cannot be written: {error}; the results of the calls before it are")]
     Result {
-        /// The number of the call, from 0.
+        /// The index of the call, from 0.
         call: usize,
-        /// The reason.
+        /// The reason why the result cannot be written.
         error: frazil_recorded::RecordedError,
     },
     /// A file cannot be read or written.
     #[error("cannot {action} {path}: {source}")]
     Io {
-        /// "read" or "write".
+        /// The attempted operation: "read" or "write".
         action: &'static str,
-        /// The file.
+        /// The path of the file.
         path: String,
-        /// The reason.
+        /// The error of the operating system.
         #[source]
         source: std::io::Error,
     },
-    /// Another error of the input.
+    /// The input cannot be processed for another reason.
     #[error("{0}")]
     Other(String),
 }
 
 impl Failure {
-    /// Returns the failure for an invalid command line.
+    /// Returns the failure for an invalid command line, with exit status 2.
     pub fn usage(message: String) -> Failure {
         Failure::Usage(message)
     }
 
-    /// Returns the failure of native code in tools that were built without it.
+    /// Returns the failure for a request of native code in a build without the code generator.
     #[cfg(not(feature = "codegen"))]
     pub(crate) fn without_codegen() -> Failure {
         Failure::usage("this program was built without code generation (Cargo's feature `codegen`)".into())
@@ -91,7 +91,7 @@ pub fn print_failure(failure: &Failure, input: &Path) -> u8 {
     }
 }
 
-/// Maximum number of lines that are shown.
+/// Maximum number of lines of the input that an error message shows.
 const MAX_LINES: usize = 20;
 
 /// Returns `message`, followed by those lines of the `.ir` text `input` to which it refers as `input:line:column`, each with a caret.
@@ -129,7 +129,7 @@ fn note(text: &str, span: Span) -> Diagnostic {
     note
 }
 
-/// Returns the line and column at the start of `text`: `:3:16`.
+/// Returns the line and column at the start of `text`, which has the form `:3:16`.
 fn place(text: &str) -> Option<(usize, usize)> {
     let mut parts = text.strip_prefix(':')?.splitn(2, ':');
     let line = parts.next()?.parse().ok()?;
@@ -138,7 +138,7 @@ fn place(text: &str) -> Option<(usize, usize)> {
     Some((line, column[..digits].parse().ok()?))
 }
 
-/// Returns the span of the operator name at a line and column, both from 1.
+/// Returns the span of the operator name that starts at a line and column, both from 1.
 fn span_at(text: &str, line: usize, column: usize) -> Option<Span> {
     let before: usize = text
         .split_inclusive('\n')

@@ -51,7 +51,7 @@ struct Options {
     command: Vec<String>,
 }
 
-/// Runs the program. Returns its exit status.
+/// Runs `jit-reduce` on the arguments of the process. Returns its exit status.
 pub fn main() -> u8 {
     main_with(Session::new)
 }
@@ -112,7 +112,7 @@ fn run(options: &Options, session: &Session) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Finds the first rewrite of `pipeline` after which the command fails, and writes the result.
+/// Finds the first rewrite of `pipeline` after which the command fails, and writes the IR after that rewrite.
 fn bisect(
     options: &Options,
     loaded: &Loaded,
@@ -162,15 +162,15 @@ fn bisect(
     Ok(())
 }
 
-/// Returns the number of nodes of all functions.
+/// Returns the total number of nodes in all functions of the input.
 fn nodes(loaded: &Loaded) -> usize {
     functions(loaded).iter().map(|(_, g)| g.all_nodes().len()).sum()
 }
 
-/// State that the steps of the search share.
+/// State that the steps of the search for a smaller input share.
 struct Search<'o> {
     options: &'o Options,
-    /// A function that returns true if the command fails on a text.
+    /// A function that writes a text to a file, runs the command on it, and returns true if the command fails.
     fails: &'o dyn Fn(&str) -> Result<bool, Failure>,
     runs: usize,
 }
@@ -180,7 +180,7 @@ impl Search<'_> {
         self.options.max_runs.saturating_sub(self.runs)
     }
 
-    /// Writes the current result.
+    /// Writes the smallest input found so far to the output file.
     fn write(&self, loaded: &Loaded) -> Result<(), Failure> {
         let text = loaded.ir_text(None);
         loaded.check_unchanged()?;
@@ -188,7 +188,7 @@ impl Search<'_> {
             .map_err(|e| Failure::io("write", &self.options.output, e))
     }
 
-    /// Returns a test that runs the command on candidates. The test stores its first error.
+    /// Returns a test that runs the command on a candidate. The first error is stored.
     fn asking<'a, S>(
         &'a self,
         failure: &'a mut Option<Failure>,
@@ -202,7 +202,7 @@ impl Search<'_> {
         }
     }
 
-    /// Reduces the members of a module; graphs without a module are returned unchanged.
+    /// Removes members of a module that the failure does not need. Graphs without a module are returned unchanged.
     fn members(&mut self, loaded: Loaded) -> Result<Loaded, Failure> {
         let Loaded::Model(model) = &loaded else {
             return Ok(loaded);
@@ -222,7 +222,7 @@ impl Search<'_> {
         Ok(small)
     }
 
-    /// Reduces the graphs in sequence.
+    /// Reduces the graphs of the input one after the other.
     fn bodies(&mut self, mut loaded: Loaded) -> Result<Loaded, Failure> {
         for index in 0..functions(&loaded).len() {
             let Some(graph) = functions(&loaded).get(index).map(|(_, g)| (*g).clone()) else {
@@ -249,7 +249,7 @@ impl Search<'_> {
     }
 }
 
-/// Returns the graphs of the input, with their numbers.
+/// Returns the graphs of the input with their ids.
 fn functions(loaded: &Loaded) -> Vec<(FunctionId, &Graph)> {
     let unit = match loaded {
         Loaded::Model(model) => &model.module().unit,
@@ -258,12 +258,12 @@ fn functions(loaded: &Loaded) -> Vec<(FunctionId, &Graph)> {
     unit.functions().map(|(id, f)| (id, &f.graph)).collect()
 }
 
-/// Returns a model with the module `module`; `None` if it belongs to another session.
+/// Returns a model that consists of `module`; `None` if the module belongs to another session.
 fn with_module(session: &Session, module: Module) -> Option<Loaded> {
     frazil::Model::new(session.clone(), module).ok().map(Loaded::Model)
 }
 
-/// Returns the input with function number `index` replaced by another graph.
+/// Returns the input with graph number `index` replaced by `graph`.
 fn with_function(loaded: &Loaded, index: usize, graph: Graph) -> Loaded {
     let Some(id) = functions(loaded).get(index).map(|(id, _)| *id) else {
         return loaded.clone();
@@ -282,7 +282,7 @@ fn with_function(loaded: &Loaded, index: usize, graph: Graph) -> Loaded {
     }
 }
 
-/// Runs the command on `file`.
+/// Runs the command on `file`, and returns true if it fails as the options require.
 fn command_fails(options: &Options, file: &Path) -> Result<bool, Failure> {
     let place = file.display().to_string();
     let mut words: Vec<String> = options.command.iter().map(|w| w.replace("{}", &place)).collect();

@@ -104,16 +104,16 @@ enum EngineName {
     Interp,
 }
 
-/// A call: the callee and its arguments.
+/// A call to be run: method and arguments.
 struct Call {
-    /// `None` for the module.
+    /// The name of the method; `None` for a call of the module itself.
     method: Option<String>,
     args: Vec<Value>,
     named: Vec<(String, Value)>,
 }
 
 impl Call {
-    /// Returns the method that must exist for the call.
+    /// Returns the name of the method that must exist for the call.
     fn method_name(&self) -> &str {
         self.method.as_deref().unwrap_or("forward")
     }
@@ -127,11 +127,11 @@ impl Call {
     }
 }
 
-/// Measuring time of `--profile`.
+/// Duration of the measurement for `--profile`.
 #[cfg(feature = "codegen")]
 const PROFILE_TIME: Duration = Duration::from_millis(1000);
 
-/// Runs the program. Returns its exit status.
+/// Runs `jit-run` on the arguments of the process. Returns its exit status.
 pub fn main() -> u8 {
     main_with(Session::new)
 }
@@ -344,7 +344,7 @@ fn entry(source: &Model, path: &Path) -> Result<Option<String>, Failure> {
     }
 }
 
-/// Returns the tensors of a result, through tuples and lists.
+/// Returns the tensors in a result, including those in tuples and lists.
 fn tensors_of(value: &Value) -> Vec<frazil::Tensor> {
     match value.as_tensor() {
         Some(t) => vec![t],
@@ -379,7 +379,7 @@ fn bench(options: &Options, engine: &mut Engine, call: &Call, progress: &Progres
     Ok(())
 }
 
-/// Reads times from standard input, and measures for each of them.
+/// Reads durations from standard input, and measures for each of them.
 fn turns(mut measure: impl FnMut(Duration) -> Result<Measurement, Failure>) -> Result<(), Failure> {
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|e| Failure::io("read", Path::new("standard input"), e))?;
@@ -433,7 +433,7 @@ fn raised(e: CallError) -> Failure {
     }
 }
 
-/// One line of `--serve`.
+/// A job: one line on standard input with `--serve`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Job {

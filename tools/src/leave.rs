@@ -1,4 +1,4 @@
-//! Exit of the tools, and the limit on file sizes.
+//! Exit of the tools' processes, and their limit on file sizes.
 
 use std::io::Write;
 

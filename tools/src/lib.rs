@@ -23,7 +23,7 @@ pub use leave::leave;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-/// Returns the file beside `model` in which `--tune` stores its measurements.
+/// Returns the path of the file beside `model` in which `--tune` stores its measurements.
 pub(crate) fn tuning_file(model: &Path) -> PathBuf {
     let mut path = model.as_os_str().to_owned();
     path.push(".tune");

@@ -12,7 +12,7 @@ use ruff_python_ast::{DictItem, Expr, ExprCall, ExprNumberLiteral, Number, Opera
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// A value on the command line.
+/// A parsed value from the command line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Literal {
     /// `None`, or `null`.
@@ -41,7 +41,7 @@ pub enum Literal {
     File(PathBuf),
 }
 
-/// Maximum nesting of a literal.
+/// Maximum nesting of lists, tuples and dictionaries in a value.
 const MAX_DEPTH: usize = 64;
 
 impl FromStr for Literal {
@@ -65,7 +65,7 @@ impl FromStr for Literal {
     }
 }
 
-/// Rewrites forms that are not Python to calls: `zeros:2x3` becomes `zeros("2x3")`, and `x.npy` becomes `file("x.npy")`.
+/// Rewrites notations that are not Python as calls: `zeros:2x3` becomes `zeros("2x3")`, and `x.npy` becomes `file("x.npy")`.
 fn as_python(text: &str) -> Result<String, String> {
     let (mut out, mut rest, mut depth) = (String::new(), text, 0usize);
     while let Some(c) = rest.chars().next() {
@@ -223,7 +223,7 @@ fn of_call(call: &ExprCall) -> Result<Literal, String> {
     }
 }
 
-/// Reads a dtype: `float32` or `torch.float32`.
+/// Parses a dtype: `float32` or `torch.float32`.
 fn dtype_of(expression: &Expr) -> Result<DType, String> {
     let name = match expression {
         Expr::Name(name) => name.id.as_str(),
@@ -330,7 +330,7 @@ fn real(number: &Literal) -> f64 {
     }
 }
 
-/// Collects the numbers in row-major order. Returns false if they do not have these sizes.
+/// Collects the numbers in nested lists, in row-major order. Returns false if the lists do not have the sizes `sizes`.
 fn collect<'l>(elements: &'l Literal, sizes: &[i64], out: &mut Vec<&'l Literal>) -> bool {
     match (elements, sizes.split_first()) {
         (Literal::List(items), Some((&size, inner))) => {

@@ -1,4 +1,4 @@
-//! NumPy arrays: `.npy` files as tensors, and tensors as `.npy` files.
+//! Reading and writing of NumPy's `.npy` files as tensors.
 
 use crate::Failure;
 use frazil_ir::{DType, contiguous_strides};
@@ -6,7 +6,7 @@ use frazil_runtime::Tensor;
 use npyz::{NpyFile, Order};
 use std::path::Path;
 
-/// NumPy's names of dtypes, without the byte order, with the corresponding dtypes.
+/// NumPy's type codes without the byte order, with the corresponding dtypes.
 const DTYPES: [(&str, DType); 11] = [
     ("f2", DType::Half),
     ("f4", DType::Float),
@@ -63,7 +63,7 @@ pub fn read_npy(path: &Path) -> Result<Tensor, Failure> {
     }
 }
 
-/// Converts big-endian numbers to little-endian ones.
+/// Returns big-endian elements in little-endian byte order.
 fn swapped(dtype: DType, data: &[u8]) -> Vec<u8> {
     let number = match dtype.is_complex() {
         true => dtype.size() / 2,
@@ -74,7 +74,7 @@ fn swapped(dtype: DType, data: &[u8]) -> Vec<u8> {
         .collect()
 }
 
-/// Returns the strides, in elements, of an array whose first dimension is innermost.
+/// Returns the strides, in elements, of an array in Fortran order, whose first dimension is innermost.
 fn fortran_strides(sizes: &[i64]) -> Vec<i64> {
     let reversed: Vec<i64> = sizes.iter().rev().copied().collect();
     contiguous_strides(&reversed).iter().rev().copied().collect()

@@ -1,4 +1,4 @@
-//! A progress line, on terminals only.
+//! A progress line on standard error, which is shown only on terminals.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
@@ -11,7 +11,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Returns a line that is not shown yet.
+    /// Returns a progress line that is not shown yet.
     pub fn new() -> Progress {
         let bar = if std::io::stderr().is_terminal() {
             ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
@@ -24,7 +24,7 @@ impl Progress {
         Progress { bar }
     }
 
-    /// Sets the current stage.
+    /// Sets the name of the current stage, which the line shows.
     pub fn stage(&self, what: &'static str) {
         self.bar.set_message(what);
         // The spinner has its own thread, and panics if none can be started; it is only needed if it is visible.
@@ -33,7 +33,7 @@ impl Progress {
         }
     }
 
-    /// Clears the line.
+    /// Clears the progress line.
     pub fn done(&self) {
         self.bar.finish_and_clear();
     }

@@ -5,11 +5,11 @@
 
 use frazil::ir::{Builder, Constant, Graph, InsertPoint, NodeId, TypeKind, ValueId, symbols, types};
 
-/// The result of a reduction.
+/// The result of the reduction of a graph.
 pub struct Reduction {
-    /// The smallest graph that was found.
+    /// The smallest graph that was found to pass the test.
     pub graph: Graph,
-    /// Number of tests.
+    /// Number of tests that were run.
     pub runs: usize,
 }
 
@@ -25,7 +25,7 @@ impl Candidate for Graph {
     }
 }
 
-/// The search. See the [module documentation](self).
+/// The search for a smaller candidate that still passes the test. See the [module documentation](self).
 pub struct Reducer<'t, S> {
     test: &'t mut dyn FnMut(&S) -> bool,
     pub(crate) runs: usize,
@@ -47,7 +47,7 @@ impl<'t, S> Reducer<'t, S> {
 }
 
 impl Reducer<'_, Graph> {
-    /// Returns the smallest graph for which the test is true, as found from `graph`.
+    /// Returns the smallest graph found, starting from `graph`, for which the test is true.
     pub fn reduce(mut self, graph: &Graph) -> Reduction {
         let mut best = graph.clone();
         loop {
@@ -183,7 +183,7 @@ fn flatten(graph: &mut Graph, node: &NodeId) -> bool {
     graph.erase(node)
 }
 
-/// Removes unused outputs of a branch or loop, with the corresponding block results.
+/// Removes the unused outputs of a branch or loop, and the block results for them.
 fn drop_outputs(graph: &mut Graph, node: &NodeId) -> bool {
     let node = *node;
     let shift = match graph.kind(node) {
@@ -227,7 +227,7 @@ pub(crate) fn simpler(constant: &Constant) -> Option<Constant> {
     })
 }
 
-/// Replaces a constant by the simplest of its type.
+/// Replaces a constant by the simplest constant of its type.
 fn simplify_constant(graph: &mut Graph, node: &NodeId) -> bool {
     let node = *node;
     if !graph.is_alive(node) || graph.kind(node) != symbols::PRIM_CONSTANT {
@@ -240,7 +240,7 @@ fn simplify_constant(graph: &mut Graph, node: &NodeId) -> bool {
     true
 }
 
-/// Removes the properties in a tensor's type.
+/// Replaces a tensor type by `Tensor`, without properties.
 fn forget_type(graph: &mut Graph, value: &ValueId) -> bool {
     let value = *value;
     let known =

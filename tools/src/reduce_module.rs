@@ -14,7 +14,7 @@ impl Candidate for Module {
     }
 }
 
-/// A member of a class.
+/// A member of a class: the names of class and member.
 type Member = (SymbolId, SymbolId);
 
 impl Reducer<'_, Module> {
@@ -29,7 +29,7 @@ impl Reducer<'_, Module> {
     }
 }
 
-/// Returns all graphs of the module, including bodies of forks.
+/// Returns all graphs of the module, including the graphs that forks run.
 fn graphs(module: &Module) -> Vec<&Graph> {
     let mut all: Vec<&Graph> = module.unit.functions().map(|(_, f)| &f.graph).collect();
     let mut next = 0;
@@ -93,7 +93,7 @@ fn drop_method(module: &mut Module, (class, method): &Member) -> bool {
     true
 }
 
-/// Returns the functions that are not methods.
+/// Returns the names of the functions that are not methods.
 fn functions(module: &Module) -> Vec<SymbolId> {
     let methods: HashSet<_> = module.unit.classes.values().flat_map(|c| c.methods.values()).collect();
     let free = module.unit.functions().filter(|(id, _)| !methods.contains(id));
@@ -146,7 +146,7 @@ fn drop_attribute(module: &mut Module, (class, attribute): &Member) -> bool {
     true
 }
 
-/// A value of an object.
+/// An attribute value of an object: the object, and the index of the slot.
 type Slot = (ObjectId, usize);
 
 fn slots(module: &Module) -> Vec<Slot> {

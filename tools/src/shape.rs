@@ -12,21 +12,21 @@ pub struct InputShape {
     pub sizes: Vec<i64>,
 }
 
-/// A shape that cannot be read.
+/// The reason why an input shape cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeError {
-    /// A part that is not a size.
+    /// A part of the text is not a size.
     #[error("`{0}` is not an extent: expected sizes such as 1x3x224x224")]
     Extent(String),
-    /// A dtype that is unknown.
+    /// The text contains an unknown dtype.
     #[error("`{0}` is not a dtype: expected float32, float64, int64, bool, ...")]
     DType(String),
-    /// A shape with more elements than memory can hold.
+    /// A tensor of this shape would have more elements than memory can hold.
     #[error("`{0}` has too many elements")]
     TooLarge(String),
 }
 
-/// Maximum number of elements: larger than any machine's memory, and far from overflow.
+/// Maximum number of elements of a tensor: more than any machine's memory can hold, and far below an overflow.
 const MAX_ELEMENTS: i64 = 1 << 40;
 
 impl FromStr for InputShape {

@@ -97,7 +97,7 @@ impl OutputFolder<'_> {
     }
 }
 
-/// Writes to standard error. Failures are ignored, because they cannot be reported.
+/// Writes `text` to standard error. Failures are ignored, because they cannot be reported.
 pub fn tell(text: impl Display) {
     let _ = write!(std::io::stderr().lock(), "{text}");
 }

@@ -1,4 +1,4 @@
-//! JSON whose objects have unique keys. `serde_json` keeps the last of duplicates.
+//! Parsing of JSON that refuses objects with duplicate keys. (`serde_json` keeps the last one.)
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value as Json};

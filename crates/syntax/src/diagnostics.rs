@@ -34,7 +34,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use frazil_ir::{Diagnostic, Severity, Span};
 use std::fmt;
 
-/// All errors in a text that cannot be read.
+/// The error for a text that cannot be parsed, with all diagnostics.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct ParseError {
     /// The diagnostics in the order of the text; at least one is an error.
@@ -50,17 +50,17 @@ impl fmt::Display for ParseError {
     }
 }
 
-/// The diagnostic has been recorded; the caller recovers or returns the error.
+/// Proof that an error diagnostic has been recorded; the caller recovers or returns it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reported;
 
-/// A result whose error has been recorded.
+/// A parsed value, or [`Reported`] if its error has been recorded.
 pub(crate) type Parsed<T> = Result<T, Reported>;
 
-/// Maximum number of recorded errors.
+/// Maximum number of recorded diagnostics.
 const MAX_ERRORS: usize = 50;
 
-/// The diagnostics found so far.
+/// The diagnostics recorded so far.
 #[derive(Default, Debug)]
 pub(crate) struct Sink {
     diagnostics: Vec<Diagnostic>,
@@ -104,7 +104,7 @@ impl Sink {
         self.diagnostics.len()
     }
 
-    /// Adds the function `name` to the verifier's failures from diagnostic `first` on.
+    /// Adds the function `name` to the message of each verifier failure, from diagnostic number `first` on.
     pub(crate) fn name_function(&mut self, first: usize, name: &str) {
         for diagnostic in self.diagnostics.iter_mut().skip(first) {
             if diagnostic.code == "invalid-graph"
@@ -115,7 +115,7 @@ impl Sink {
         }
     }
 
-    /// Returns true once no more errors are recorded.
+    /// Returns true if the maximum number of diagnostics is reached, so that no more are recorded.
     pub(crate) fn is_full(&self) -> bool {
         self.errors >= MAX_ERRORS
     }

@@ -50,10 +50,10 @@ pub fn print_dot<'g>(graphs: impl IntoIterator<Item = (&'g str, &'g Graph)>) -> 
 struct Picture<'g, 'o> {
     graph: &'g Graph,
     names: Names<'g>,
-    /// Distinguishes the ids of several graphs.
+    /// Number of the graph, which makes the ids of its boxes unique.
     number: usize,
     types: HashMap<TypeId, String>,
-    /// Graphs in attributes of nodes.
+    /// Graphs in attributes of nodes, with their names.
     inner: Vec<(String, &'g Graph)>,
     level: usize,
     out: &'o mut String,
@@ -134,7 +134,7 @@ impl<'g, 'o> Picture<'g, 'o> {
         self.line("}");
     }
 
-    /// Prints the block's parameters, as a box of their own.
+    /// Prints the block's parameters as a separate box.
     fn block_start(&mut self, block: BlockId) {
         let parameters = self.graph.parameters(block);
         if parameters.is_empty() {

@@ -3,7 +3,7 @@
 use frazil_ir::DType;
 use safetensors::Dtype;
 
-/// Dtypes that both PyTorch and the format have.
+/// Dtypes that PyTorch and the safetensors format have in common.
 const DTYPES: [(DType, Dtype); 11] = [
     (DType::Byte, Dtype::U8),
     (DType::Char, Dtype::I8),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[cfg(unix)]
 use std::time::Duration;
 
-/// A file and its state. A different inode number, size or time means different content.
+/// Identity of a file's content: inode, size and times. A different identity means that the content may differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileIdentity {
     device: u64,
@@ -14,7 +14,7 @@ pub struct FileIdentity {
     size: u64,
     /// Modification time in seconds and nanoseconds.
     modified: (i64, i64),
-    /// Time of the last change of content, name or permissions, which programs cannot set.
+    /// Time of the last change of content, name or permissions (ctime), which programs cannot set.
     changed: (i64, i64),
 }
 
@@ -37,7 +37,7 @@ impl FileIdentity {
         })
     }
 
-    /// Returns the identity of an open file, which is unknown on this system.
+    /// Returns `None`: this system has no file identities.
     #[cfg(not(unix))]
     pub fn of(_: &File) -> Option<FileIdentity> {
         None

@@ -22,7 +22,7 @@ pub struct OutputFile {
     destination: Destination,
 }
 
-/// The destination of the bytes.
+/// The open file that receives the bytes.
 enum Destination {
     /// A temporary file beside `path`, which gets `permissions` at the end; without them, it keeps those of new files.
     Regular {
@@ -94,7 +94,7 @@ impl OutputFile {
         matches!(self.destination, Destination::Regular { .. })
     }
 
-    /// Returns the temporary file, which is not buffered.
+    /// Returns the file to which the output is written. Writes are not buffered.
     pub fn file(&mut self) -> &mut File {
         match &mut self.destination {
             Destination::Regular { temporary, .. } => temporary.as_file_mut(),
@@ -132,7 +132,7 @@ impl OutputFile {
     }
 }
 
-/// Returns the permissions of the user's own file, without the setuid and setgid bits.
+/// Returns the permissions of the existing file, if the user owns it, without the setuid and setgid bits.
 #[cfg(unix)]
 fn own_permissions(found: &Metadata) -> Option<Permissions> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};

@@ -10,14 +10,14 @@
 
 use std::io::Read;
 
-/// Size of a header in bytes.
+/// Size in bytes of the header that [`seal`] writes.
 pub const SEAL_BYTES: usize = 24;
 
 const KIND: std::ops::Range<usize> = 0..8;
 const LENGTH: std::ops::Range<usize> = 8..16;
 const CHECKSUM: std::ops::Range<usize> = 16..20;
 
-/// Concatenates `parts` after a header.
+/// Concatenates `parts` after a header with their kind, length and checksum.
 pub fn seal(kind: &[u8; 8], parts: &[&[u8]]) -> Vec<u8> {
     let length: usize = parts.iter().map(|p| p.len()).sum();
     let mut bytes = Vec::with_capacity(SEAL_BYTES + length);
@@ -54,7 +54,7 @@ pub fn read_sealed(kind: &[u8; 8], file: &mut impl Read, length: u64, most: u64)
     (bytes.len() as u64 == size).then_some(bytes)
 }
 
-/// Verifies bytes from [`seal`] and returns its concatenated arguments; `None` if they are damaged.
+/// Verifies the header of bytes from [`seal`] and returns the bytes after it; `None` if they are damaged.
 pub fn unseal<'a>(kind: &[u8; 8], bytes: &'a [u8]) -> Option<&'a [u8]> {
     let is_whole = sealed_length(kind, bytes)? == bytes.len() as u64
         && bytes.get(CHECKSUM)? == checksum(bytes).to_le_bytes()
@@ -62,7 +62,7 @@ pub fn unseal<'a>(kind: &[u8; 8], bytes: &'a [u8]) -> Option<&'a [u8]> {
     is_whole.then_some(bytes.get(SEAL_BYTES..)?)
 }
 
-/// Returns the checksum of all of `bytes` except the checksum itself.
+/// Returns the checksum of `bytes`, a header and its contents, without the checksum itself.
 fn checksum(bytes: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(bytes.get(..CHECKSUM.start).unwrap_or_default());

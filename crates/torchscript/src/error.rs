@@ -17,7 +17,7 @@ pub enum LoadError {
     /// The code of the archive does not compile.
     #[error(transparent)]
     Source(#[from] Box<SourceError>),
-    /// Loading needs more than the current thread's budget, or the size of the archive, allows.
+    /// Loading exceeds the current thread's budget, or the work that the size of the archive allows.
     #[error(transparent)]
     Exceeded(#[from] frazil_limits::Exceeded),
     /// The system could not start a thread that loading needs.
@@ -30,11 +30,11 @@ pub(crate) type Result<T, E = LoadError> = std::result::Result<T, E>;
 /// An error in TorchScript source: a syntax error, a name or type error, or an unsupported construct.
 #[derive(Debug, Clone)]
 pub struct SourceError {
-    /// The file: the name of an archive entry, or the name that the caller passed.
+    /// The name of the file: of an archive entry, or as the caller passed it.
     pub file: Arc<str>,
     /// The text of the file.
     pub text: Arc<str>,
-    /// The message, with its location.
+    /// The message about the error, with its location in the text.
     pub diagnostic: Diagnostic,
     /// The location in the original Python program, if the archive has debug records.
     pub original: Option<SourcePlace>,

@@ -20,12 +20,12 @@ pub struct LoadOptions<'a> {
     pub operators: Option<&'a dyn Operators>,
     /// Whether `torch.x` denotes the operator even if Python has a function of that name. Set for sources that define operators.
     pub operators_first: bool,
-    /// Records the functions and modules that source traces.
+    /// Callback that records the traces which a source text requests by `torch.jit.trace`.
     pub trace: Option<Tracer<'a>>,
 }
 
 impl<'a> LoadOptions<'a> {
-    /// Returns options with these operators, without constant folding.
+    /// Returns options with the operators of `catalogue`, without constant folding.
     pub fn new(ctx: &'a Arc<Context>, catalogue: &'a Catalogue) -> LoadOptions<'a> {
         LoadOptions {
             ctx,
@@ -48,22 +48,22 @@ impl std::fmt::Debug for LoadOptions<'_> {
 pub struct TraceRequest {
     /// The compiled function. Its parameters are `inputs`, after the module for a method.
     pub function: FunctionId,
-    /// The example inputs.
+    /// The example inputs with which the function is traced.
     pub inputs: Vec<Constant>,
-    /// The module, for a method.
+    /// The module whose method is traced; `None` for a function.
     pub object: Option<ObjectId>,
-    /// Whether a dictionary as result is an error.
+    /// The argument `strict` of `torch.jit.trace`: whether a dictionary as result is an error.
     pub strict: bool,
-    /// Other top-level names of the function.
+    /// Other global names of the traced function.
     pub(crate) names: Vec<SymbolId>,
-    /// The error to report if tracing fails, without the reason.
+    /// The error to report if tracing fails. The reason is added to it.
     pub(crate) error: Box<SourceError>,
 }
 
-/// Facts about a program that tracing needs in addition to its code.
+/// Facts about a program that tracing uses in addition to the program's code.
 #[derive(Debug, Default)]
 pub struct TraceContext {
-    /// Functions of plain Python: the trace contains their operations instead of calls.
+    /// Plain Python functions, whose operations are recorded in the trace in place of their calls.
     pub inlined: HashSet<FunctionId>,
     /// Classes of modules whose methods are plain Python: the trace contains their operations instead of calls.
     pub classes: HashSet<SymbolId>,

@@ -11,7 +11,7 @@ const CHANGES: &[(&str, u64, &[&str])] = &[
     ("aten::gelu", 10, &["", "out"]),
 ];
 
-/// Overloads for divisions of tensors. Divisions of numbers were always true divisions.
+/// Overloads of tensor divisions. Divisions of numbers were always true divisions.
 const DIVISIONS: &[&str] = &["Tensor", "Tensor_mode", "Scalar", "Scalar_mode", "out", "out_mode"];
 
 /// Returns the format version in which the meaning of `operator` changed.
@@ -20,7 +20,7 @@ pub(crate) fn changed_in(operator: &str) -> Option<u64> {
     Some(change.1)
 }
 
-/// Returns the oldest format version in which this overload has its current meaning.
+/// Returns the oldest format version in which the overload `overload` of `operator` has its current meaning.
 pub(crate) fn min_version(operator: &str, overload: &str) -> Option<u64> {
     let change = CHANGES.iter().find(|(name, ..)| *name == operator)?;
     change.2.contains(&overload).then_some(change.1)

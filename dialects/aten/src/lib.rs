@@ -7,7 +7,7 @@ mod tensor;
 
 use frazil_runtime::Registry;
 
-/// The schemas of PyTorch's catalogue, by namespace.
+/// The schemas of PyTorch's operators, one text for each namespace.
 const CATALOGUE: [&str; 5] = [
     include_str!("schemas/aten.txt"),
     include_str!("schemas/prims.txt"),
@@ -17,7 +17,7 @@ const CATALOGUE: [&str; 5] = [
     include_str!("schemas/others.txt"),
 ];
 
-/// Adds the dialect's schemas and entries.
+/// Registers the schemas and entries of this dialect.
 pub fn register(registry: &mut Registry) {
     for schemas in CATALOGUE {
         registry.add_tested_schemas(schemas);
@@ -57,7 +57,7 @@ mod tests {
         registry
     }
 
-    /// Returns the operator and the overload to which a row applies.
+    /// Returns the operator and, if the row's name has one, the overload to which the row applies.
     fn parts(name: &str) -> (&str, Option<&str>) {
         match name.split_once('.') {
             Some((operator, overload)) => (operator, Some(overload)),

@@ -10,7 +10,7 @@ mod queries;
 
 use frazil_runtime::Registry;
 
-/// The schemas of PyTorch's catalogue.
+/// The schemas of PyTorch's operators.
 const CATALOGUE: &str = include_str!("schemas.txt");
 
 /// Schemas of the operators that PyTorch checks by hand and that are not in its catalogue.
@@ -30,7 +30,7 @@ prim::TupleSlice(...) -> ...
 prim::DictConstruct(...) -> ...
 ";
 
-/// Adds the dialect's schemas and entries.
+/// Registers the schemas and entries of this dialect.
 pub fn register(registry: &mut Registry) {
     registry.add_tested_schemas(CATALOGUE);
     registry.add_tested_schemas(STRUCTURAL);

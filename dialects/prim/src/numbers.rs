@@ -1,4 +1,4 @@
-//! Numbers as tensors, and tensors in place of numbers.
+//! Conversions of numbers to tensors, and operators on numbers that also accept tensors.
 
 use frazil_ir::DType;
 use frazil_runtime::entry::{Entry, Row};
@@ -7,12 +7,12 @@ use frazil_runtime::op::{Call, OpError, Results, one};
 use frazil_runtime::pointwise::{Pointwise, Promotion};
 use frazil_runtime::{Scalar, Tensor};
 
-/// `abs(x)` of a tensor; the overloads on numbers are scalar operators.
+/// `abs(x)` of a tensor. The overloads on numbers are registered with the scalar operators.
 pub(crate) const ABS: Pointwise = Pointwise::new(&["x"], Promotion::Default, |b| b.x(0).unary(UnaryOp::Abs));
 
 pub(crate) const ENTRIES: &[Row] = &[("prim::NumToTensor", Entry::kernel(to_tensor))];
 
-/// Creates a 0-d tensor; floats become `Double`, like Python's numbers.
+/// Creates a zero-dimensional tensor from a number. Floats become `Double`, like Python's numbers.
 fn to_tensor(call: &Call<'_>) -> Result<Results, OpError> {
     let value = call.scalar(0)?;
     let dtype = match value {

@@ -1,4 +1,4 @@
-//! Queries about a tensor or a device.
+//! Queries about properties of a tensor or a device.
 
 use frazil_ir::Device;
 use frazil_ir::schema::Observes;
@@ -130,13 +130,13 @@ fn asserted(call: &Call<'_>, message: &str) -> Result<Results, OpError> {
     }
 }
 
-/// Returns false: a property that no dense CPU tensor has.
+/// Returns false, for a property that no dense CPU tensor has.
 fn no(call: &Call<'_>) -> Result<Results, OpError> {
     call.tensor(0)?;
     one(false)
 }
 
-/// Returns whether both tensors are the same view of the same memory.
+/// Returns whether both tensors are views of the same memory with the same sizes and strides.
 fn is_set_to(call: &Call<'_>) -> Result<Results, OpError> {
     let (a, b) = (call.tensor(0)?, call.tensor(1)?);
     one(a.shares_storage(&b) && (a.offset(), a.sizes(), a.strides()) == (b.offset(), b.sizes(), b.strides()))

@@ -19,33 +19,33 @@ use std::collections::HashMap;
 /// larger union is replaced by "anything".
 const MAX_WRITES: usize = 32;
 
-/// Maximum depth of calls and forks that are analysed. Deeper ones may have any effect.
+/// Maximum nesting of calls and forks that are analysed. More deeply nested ones may have any effect.
 const MAX_DEPTH: usize = 32;
 
-/// Maximum number of nodes of called graphs, which are analysed once for each call.
+/// Maximum total number of nodes in analysed callees. A callee is analysed once for each call.
 const MAX_CALLED_NODES: usize = 1 << 20;
 
 pub(super) struct Analysis<'g> {
     graph: &'g Graph,
     catalogue: &'g Catalogue,
-    /// The unit that contains callees; without one, calls are not followed.
+    /// The unit in which callees are looked up; without a unit, calls may have any effect.
     unit: Option<&'g CompilationUnit>,
-    /// Nesting depth of the analysed graph.
+    /// Nesting depth of calls and forks at the current graph.
     depth: usize,
-    /// Number of nodes of called graphs that have been analysed.
+    /// Number of nodes in callees analysed so far.
     called_nodes: usize,
     memory: Memory<'g>,
     points: PointsTo,
     writes: Writes,
     /// Cached facts about operators.
     pub(super) overloads: Overloads,
-    /// Writes of forked graphs.
+    /// Accumulated writes of all forked graphs.
     forked: NodeWrites,
-    /// The locations of carried values, by the loop's node.
+    /// The locations of the values that each loop carries, keyed by the loop's node.
     carried: HashMap<NodeId, Vec<Locations>>,
 }
 
-/// The result for one graph before unification is complete.
+/// The result of the analysis for one graph, before unification is complete.
 struct Part {
     points: PointsTo,
     writes: Writes,
@@ -58,11 +58,11 @@ impl Part {
     }
 }
 
-/// A block that is being walked.
+/// A block whose nodes are being analysed.
 struct Frame {
     block: BlockId,
     next: Option<NodeId>,
-    /// Writes of its nodes.
+    /// Writes of the block's nodes so far.
     writes: NodeWrites,
 }
 
@@ -88,7 +88,7 @@ impl<'g> Analysis<'g> {
         }
     }
 
-    /// Runs the analysis of the graph. Also returns the cached facts about operators.
+    /// Runs the analysis of the graph. Returns its result, and the cached facts about operators.
     pub(super) fn run(mut self) -> (AliasDb, Overloads) {
         let part = self.analyse(None);
         (part.finish(self.memory.into_table()), self.overloads)
@@ -105,7 +105,7 @@ impl<'g> Analysis<'g> {
         parts.into_iter().map(|part| part.finish(table.clone())).collect()
     }
 
-    /// Analyses the current graph; its first input is the object `this`, if that is given.
+    /// Analyses the current graph. If `this` is given, it is the object in the first input.
     fn analyse(&mut self, this: Option<ObjectId>) -> Part {
         let graph = self.graph;
         self.points = PointsTo::new(graph.value_capacity());
@@ -127,7 +127,7 @@ impl<'g> Analysis<'g> {
         }
     }
 
-    /// Analyses a block with its nested blocks. Returns its writes.
+    /// Analyses a block with its nested blocks. Returns the writes of its nodes.
     fn walk(&mut self, root: BlockId) -> NodeWrites {
         let g = self.graph;
         let mut frames = vec![Frame {
@@ -481,7 +481,7 @@ impl<'g> Analysis<'g> {
         }
     }
 
-    /// Handles a `prim::FunctionalGraph` node, which has the effects of its graph.
+    /// Handles a `prim::FunctionalGraph` node, which has the effects of the graph that it runs.
     fn functional_graph(&mut self, node: NodeId) {
         let g = self.graph;
         match g.attribute(node, symbols::ATTR_SUBGRAPH).and_then(|a| a.as_graph()) {

@@ -5,7 +5,7 @@ use cranelift_entity::entity_impl;
 use frazil_ir::{ObjectId, SymbolId};
 use smallvec::SmallVec;
 
-/// The possible elements of one kind in a container.
+/// The possible elements of one [`Kind`] in a container.
 #[derive(Clone, Debug)]
 pub(super) enum Cell {
     /// The elements have not been read.
@@ -14,23 +14,23 @@ pub(super) enum Cell {
     Sealed(Location),
 }
 
-/// Number of a [`Content`].
+/// Index of a [`Content`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct ContentId(u32);
 entity_impl!(ContentId, "content");
 
-/// The contents of a location.
+/// The contents of a memory location: elements, attributes and objects.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Content {
     pub(super) cells: SmallVec<[(Kind, Cell); 1]>,
-    /// Attributes of an instance that have been read or written.
+    /// Locations of the attributes of an instance that have been read or written.
     pub(super) fields: SmallVec<[(SymbolId, Location); 1]>,
-    /// The module's objects at this location, if the module is known.
+    /// The objects of the module that may be at this location, if the module is known.
     pub(super) objects: SmallVec<[ObjectId; 1]>,
 }
 
 impl Content {
-    /// Returns an approximate cost of moving the contents.
+    /// Returns an approximate cost of merging these contents into others.
     pub(super) fn size(&self) -> usize {
         let cells = self.cells.iter().map(|(_, c)| match c {
             Cell::Open(items) => items.len(),
@@ -39,7 +39,7 @@ impl Content {
         cells.sum::<usize>() + self.fields.len() + self.objects.len()
     }
 
-    /// Adds possible elements of one kind.
+    /// Adds the possible elements `cell` of one kind. Locations that have to be unified are added to `work`.
     pub(super) fn merge_cell(&mut self, kind: Kind, cell: Cell, work: &mut Work) {
         let cells = &mut self.cells;
         let any = cells.iter().position(|(k, _)| *k == Kind::Any);
@@ -71,5 +71,5 @@ impl Content {
     }
 }
 
-/// Pairs of locations that remain to be unified.
+/// Pairs of locations that are still to be unified.
 pub(super) type Work = SmallVec<[(Location, Location); 2]>;

@@ -1,4 +1,4 @@
-//! The result of the analysis in terms of the graph, for textual descriptions.
+//! The result of the alias analysis in terms of the graph, for textual descriptions.
 
 use super::memory::{Kind, Location};
 use super::{AliasDb, NodeWrites};
@@ -9,13 +9,13 @@ use std::collections::HashMap;
 /// A memory location in a description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// The location of this value: the first value in the graph with only this location.
+    /// The location of the given value, which is the first value in the graph with only this location.
     Value(ValueId),
-    /// Anything of this type that is known outside the graph.
+    /// Any object of the given type that is known outside of the graph.
     Wildcard(TypeId),
     /// A location without a value of the graph, such as an element of a constant list. The number distinguishes them.
     Unnamed(usize),
-    /// Everything that is known outside.
+    /// Any object that is known outside of the graph.
     Outside,
     /// All memory.
     Anything,
@@ -24,11 +24,11 @@ pub enum Place {
 /// See [`AliasDb::describe`]. Values and nodes are in the order of the graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Description {
-    /// Possible locations of values that have no location of their own.
+    /// Possible locations of each value that has no location of its own.
     pub points_to: Vec<(ValueId, Vec<Place>)>,
     /// Possible direct contents of values that have a location of their own, or come from outside.
     pub contains: Vec<(ValueId, Vec<Place>)>,
-    /// Writes of nodes, including those of nested blocks.
+    /// Written locations of each node, including those of nested blocks.
     pub writes: Vec<(NodeId, Vec<Place>)>,
 }
 

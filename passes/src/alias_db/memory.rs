@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A memory location. Two locations must be compared by the result of [`Memory::find`].
+/// A memory location. To compare two locations, compare their representatives ([`Memory::find`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Location(pub(super) u32);
 
@@ -28,10 +28,10 @@ impl Location {
 /// Possible locations of a value; sorted only after the analysis is finished.
 pub(super) type Locations = SmallVec<[Location; 4]>;
 
-/// A set above this size is unified, which trades precision for linear time.
+/// Maximum size of a set of locations. Larger sets are unified, which trades precision for linear time.
 const MAX_SET: usize = 8;
 
-/// Classification of objects by their type: objects of different kinds are distinct.
+/// Classification of objects by type: objects of different kinds are never the same object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
     /// Values without identity: numbers, strings.
@@ -42,10 +42,10 @@ pub(super) enum Kind {
     Any,
 }
 
-/// One location.
+/// The union-find entry and kind of a location.
 #[derive(Clone, Debug)]
 pub(super) struct Data {
-    /// Parent in the union-find forest; itself for a representative.
+    /// Parent in the union-find forest; the location itself, if it is a representative.
     pub(super) parent: Location,
     pub(super) kind: Kind,
     pub(super) wildcard: bool,
@@ -71,12 +71,12 @@ pub(super) struct Memory<'m> {
     module: Option<&'m Module>,
     pub(super) data: Vec<Data>,
     pub(super) contents: PrimaryMap<ContentId, Content>,
-    /// Kinds of the types that have been looked up.
+    /// Cache of the kind of each type.
     kinds: SecondaryMap<TypeId, Option<Kind>>,
     wildcards: HashMap<Kind, Location>,
     /// Set once something of any type has escaped: from then on there is only one wildcard.
     any_wildcard: Option<Location>,
-    /// Locations of the contents of constants and attributes, by address.
+    /// Locations of the contents of constants and attributes, keyed by the address of the constant.
     pub(super) by_address: HashMap<usize, Location>,
     pub(super) by_object: HashMap<ObjectId, Location>,
 }
@@ -162,7 +162,7 @@ impl<'m> Memory<'m> {
         location
     }
 
-    /// Returns the contents of a representative, if it ever had any.
+    /// Returns the contents of a representative, if it has any.
     fn content(&self, l: Location) -> Option<&Content> {
         self.data[l.index()].content.expand().map(|c| &self.contents[c])
     }
@@ -180,7 +180,7 @@ impl<'m> Memory<'m> {
         &mut self.contents[id]
     }
 
-    /// Takes the contents out of a representative.
+    /// Removes and returns the contents of a representative.
     fn take_content(&mut self, l: Location) -> Content {
         let id = self.data[l.index()].content.take();
         id.map(|c| std::mem::take(&mut self.contents[c])).unwrap_or_default()
@@ -199,7 +199,7 @@ impl<'m> Memory<'m> {
         }
     }
 
-    /// Returns the wildcard of a kind; `None` for immutable values.
+    /// Returns the wildcard of a kind, the location of all such objects known outside; `None` for immutable values.
     pub(super) fn wildcard(&mut self, kind: Kind) -> Option<Location> {
         match kind {
             Kind::Immutable => None,
@@ -260,7 +260,7 @@ impl<'m> Memory<'m> {
         }
     }
 
-    /// Returns all wildcards, in order of creation.
+    /// Returns all wildcards, in the order of their creation.
     pub(super) fn all_wildcards(&self) -> Vec<Location> {
         let mut all: Vec<Location> = match self.any_wildcard {
             Some(any) => vec![any],
@@ -270,7 +270,7 @@ impl<'m> Memory<'m> {
         all
     }
 
-    /// Makes `locations` known outside.
+    /// Records that `locations` and everything reachable from them are known outside of the graph.
     pub(super) fn escape(&mut self, locations: &[Location]) {
         for &location in locations {
             let l = self.find(location);
@@ -339,7 +339,7 @@ impl<'m> Memory<'m> {
         }
     }
 
-    /// Adds the contents of another location to `a`.
+    /// Merges the contents `lost` of a unified location into `a`.
     fn absorb(&mut self, a: Location, lost: Content, work: &mut Work) {
         let kept = self.content_mut(a);
         for object in lost.objects {
@@ -374,7 +374,7 @@ impl<'m> Memory<'m> {
         }
     }
 
-    /// Lets all contents of the wildcard `l` escape too.
+    /// Records that all contents of the wildcard `l` are known outside, too.
     fn release(&mut self, l: Location, work: &mut Work) {
         let Content { cells, fields, objects } = self.take_content(l);
         let mut held: Vec<Location> = fields.into_iter().map(|f| f.1).collect();
@@ -450,7 +450,7 @@ impl<'m> Memory<'m> {
 
     // --- instances
 
-    /// Returns the possible locations of attribute `name`, of type `ty`, of these instances.
+    /// Returns the possible locations of attribute `name`, which has type `ty`, in `instances`.
     pub(super) fn field(&mut self, instances: &[Location], name: SymbolId, ty: TypeId) -> Locations {
         let kind = self.kind(ty);
         let mut out = Locations::new();
@@ -507,7 +507,7 @@ impl<'m> Memory<'m> {
         Some(first)
     }
 
-    /// Sets attribute `name` of these instances to `value`, which is of type `ty`.
+    /// Records that attribute `name` of `instances`, which has type `ty`, is set to `value`.
     pub(super) fn set_field(&mut self, instances: &[Location], name: SymbolId, ty: TypeId, value: &[Location]) {
         for &instance in instances {
             let i = self.find(instance);
@@ -526,7 +526,7 @@ impl<'m> Memory<'m> {
 
     // --- constants and attributes
 
-    /// Returns the location of an object of the module.
+    /// Returns the location of an object in the module.
     pub(super) fn object(&mut self, id: ObjectId) -> Location {
         if let Some(l) = self.by_object.get(&id) {
             return *l;
@@ -554,7 +554,7 @@ impl<'m> Memory<'m> {
         }
     }
 
-    /// Returns the location of a constant or of an attribute's value; `None` for immutable ones.
+    /// Returns the location of a constant or of an attribute's value; `None` if it is immutable.
     pub(super) fn constant(&mut self, value: &Constant, ty: TypeId) -> Option<Location> {
         match value {
             Constant::Tensor(t) => Some(self.tensor(t)),

@@ -35,11 +35,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use table::Table;
 
-/// The writes of a node, including those of nested blocks.
+/// The memory that a node writes, including the writes of nested blocks.
 #[derive(Clone, Debug, Default)]
 struct NodeWrites {
     locations: SmallVec<[Location; 2]>,
-    /// Whether the node writes to anything that is known outside.
+    /// Whether the node writes to any memory that is known outside of the graph.
     wildcards: bool,
     /// Whether the node may write to anything.
     anything: bool,
@@ -55,9 +55,9 @@ pub struct AliasDb {
     table: Table,
     points: PointsTo,
     writes: Writes,
-    /// For each location, whether it is written.
+    /// For each location, whether a node of the graph writes to it.
     written: Vec<bool>,
-    /// For each location, whether it or its contents are written.
+    /// For each location, whether a node of the graph writes to it or to its contents.
     written_inside: Vec<bool>,
     /// For each location, whether it is a result of the graph, or contained in one.
     returned: Vec<bool>,
@@ -66,7 +66,7 @@ pub struct AliasDb {
     any_write: bool,
 }
 
-/// A set of locations of one [`AliasDb`].
+/// A set of locations in the memory of one [`AliasDb`].
 pub(crate) struct LocationSet(Vec<bool>);
 
 impl AliasDb {
@@ -149,7 +149,7 @@ impl AliasDb {
 
     // --- aliasing
 
-    /// Returns true if both values may be one object, or tensors on one storage.
+    /// Returns true if both values may be the same object, or tensors on the same storage.
     pub fn may_alias(&self, a: ValueId, b: ValueId) -> bool {
         intersects(self.locations(a), self.locations(b))
     }
@@ -179,7 +179,7 @@ impl AliasDb {
         values.iter().any(escapes)
     }
 
-    /// Returns the values' locations and all their contents, transitively.
+    /// Returns the locations of `values` and of everything that they contain, transitively.
     fn closure(&self, values: &[ValueId]) -> Vec<Location> {
         let direct: Vec<Location> = values.iter().flat_map(|v| self.locations(*v).iter().copied()).collect();
         let mut all = self.table.reachable(&direct);
@@ -189,12 +189,12 @@ impl AliasDb {
 
     // --- writes
 
-    /// Returns true if some node of the graph writes.
+    /// Returns true if any node of the graph writes to memory.
     pub(crate) fn has_writes(&self) -> bool {
         self.any_write
     }
 
-    /// Returns true if some node of the graph may write to the value itself.
+    /// Returns true if any node of the graph may write to the value itself (not to its contents).
     pub fn has_writers(&self, value: ValueId) -> bool {
         self.any_write && self.locations(value).iter().any(|l| self.written[l.index()])
     }
@@ -249,14 +249,14 @@ impl AliasDb {
         LocationSet(vec![false; self.table.len()])
     }
 
-    /// Adds the possible locations of `value`.
+    /// Adds the possible locations of `value` to `set`.
     pub(crate) fn add_to(&self, set: &mut LocationSet, value: ValueId) {
         for l in self.locations(value) {
             set.0[l.index()] = true;
         }
     }
 
-    /// Returns true if `value` may be one of `locations`.
+    /// Returns true if a possible location of `value` is in `locations`.
     pub(crate) fn is_in(&self, locations: &LocationSet, value: ValueId) -> bool {
         self.locations(value).iter().any(|l| locations.0[l.index()])
     }
@@ -309,7 +309,7 @@ impl AliasDb {
         !self.object_leaves(graph, b) || !self.object_leaves(graph, a)
     }
 
-    /// Returns true if the value's own location is known outside; its contents do not count.
+    /// Returns true if the location of `value` itself, not only of its contents, is known outside of the graph.
     fn itself_escapes(&self, value: ValueId) -> bool {
         let known = |l: &Location| self.returned[l.index()] || self.table.is_wildcard(*l);
         self.locations(value).iter().any(known)
@@ -424,7 +424,7 @@ impl AliasDb {
         self.points.set(new, &both);
     }
 
-    /// Records that `new` has replaced `old`, with the same writes; enclosing blocks are not affected.
+    /// Records that node `new` has replaced node `old`, and has the same writes. Writes of enclosing blocks stay the same.
     pub fn replace_node(&mut self, old: NodeId, new: NodeId) {
         if let Some(writes) = self.writes.remove(old) {
             *self.writes.entry(new) = writes;

@@ -10,12 +10,12 @@ use frazil_ir::schema::Catalogue;
 use frazil_ir::{Graph, NodeId, ValueId};
 use std::collections::HashSet;
 
-/// The side of the target to which a node is moved.
+/// The side of the target node to which a node is moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Directly before it.
+    /// Directly before the target.
     Before,
-    /// Directly after it.
+    /// Directly after the target.
     After,
 }
 
@@ -83,7 +83,7 @@ impl AliasDb {
         self.try_move(graph, node, target, Side::Before, catalogue)
     }
 
-    /// Returns whether `node` could be moved to this side of `target`; nothing is moved.
+    /// Returns whether `node` could be moved to the side `side` of `target`. The graph is not changed.
     pub fn could_move(&self, graph: &Graph, node: NodeId, target: NodeId, side: Side, catalogue: &Catalogue) -> bool {
         node == target || self.plan_move(graph, node, target, side, catalogue).is_some()
     }
@@ -147,15 +147,15 @@ impl AliasDb {
     }
 }
 
-/// The moves that bring a node to its target.
+/// The moves that bring a node to the target.
 struct Plan {
     /// Whether the node stays on its side of the target, and the nodes that move along go to the other side.
     split: bool,
-    /// The nodes that move along, in the order of the walk.
+    /// The nodes that have to move together with the node, in the order in which they are visited.
     along: Vec<NodeId>,
 }
 
-/// The uses, results, reads and writes of a set of nodes that move together.
+/// The uses, results, reads and writes of the nodes that move together.
 struct Moving<'a> {
     db: &'a AliasDb,
     graph: &'a Graph,

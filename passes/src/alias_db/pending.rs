@@ -1,4 +1,4 @@
-//! Writes that are needed only if the written memory is read.
+//! Nodes whose only effects are writes, pending until a read of the written memory is found.
 
 use super::AliasDb;
 use super::memory::Location;
@@ -7,7 +7,7 @@ use frazil_ir::{NodeId, ValueId};
 /// Nodes that are pending until memory that they write is read. Every location is read once and every node is returned once, so the total time is linear in the
 /// number of writes.
 pub(crate) struct PendingWrites {
-    /// For each location, whether it is read.
+    /// For each location, whether a live node reads it.
     read: Vec<bool>,
     /// For each location, one plus the index of the last entry that writes to it; 0 for none.
     last: Vec<u32>,
@@ -16,7 +16,7 @@ pub(crate) struct PendingWrites {
 }
 
 impl PendingWrites {
-    /// Returns a table without pending nodes and reads.
+    /// Returns a table without pending nodes and without reads.
     pub(crate) fn new(db: &AliasDb) -> PendingWrites {
         PendingWrites {
             read: vec![false; db.table.len()],
@@ -25,7 +25,7 @@ impl PendingWrites {
         }
     }
 
-    /// Adds `node` to the pending nodes. Returns false if it may write to anything.
+    /// Adds `node`, a node that writes, to the pending ones. Returns false if it may write to anything.
     #[must_use]
     pub(crate) fn add(&mut self, db: &AliasDb, node: NodeId) -> bool {
         let Some(writes) = db.writes.get(node) else { return true };

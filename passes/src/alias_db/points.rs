@@ -1,4 +1,4 @@
-//! Dense tables of facts about values and nodes.
+//! Dense tables of facts about values and nodes: possible locations, writes.
 
 use super::NodeWrites;
 use super::memory::Location;
@@ -8,7 +8,7 @@ use frazil_ir::{NodeId, ValueId};
 #[derive(Clone, Debug, Default)]
 pub(super) struct PointsTo {
     spans: Vec<Span>,
-    /// Sets of two or more locations.
+    /// Concatenated sets of two or more locations.
     pool: Vec<Location>,
 }
 
@@ -27,7 +27,7 @@ impl Span {
 }
 
 impl PointsTo {
-    /// Returns a table for `values` values without locations.
+    /// Returns a table for `values` values, none of which has a location.
     pub(super) fn new(values: usize) -> PointsTo {
         PointsTo {
             spans: vec![Span::EMPTY; values],
@@ -100,7 +100,7 @@ pub(super) fn canonical(set: &mut [Location], representative: impl Fn(Location) 
     distinct
 }
 
-/// The writes of nodes, for those that write.
+/// The written memory of each node that writes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Writes {
     /// For each node, one plus its index in `all`; 0 for a node that writes nothing.
@@ -109,7 +109,7 @@ pub(super) struct Writes {
 }
 
 impl Writes {
-    /// Returns a table for `nodes` nodes without writes.
+    /// Returns a table for `nodes` nodes, none of which writes.
     pub(super) fn new(nodes: usize) -> Writes {
         Writes {
             by_node: vec![0; nodes],
@@ -126,7 +126,7 @@ impl Writes {
         self.number(node).map(|i| &self.all[i])
     }
 
-    /// Returns the writes of the node, which is added if it had none.
+    /// Returns the writes of `node`. If it had none, an empty entry is added.
     pub(super) fn entry(&mut self, node: NodeId) -> &mut NodeWrites {
         let index = match self.number(node) {
             Some(index) => index,
@@ -143,14 +143,14 @@ impl Writes {
         &mut self.all[index]
     }
 
-    /// Removes and returns the writes of the node.
+    /// Removes and returns the writes of `node`.
     pub(super) fn remove(&mut self, node: NodeId) -> Option<NodeWrites> {
         let index = self.number(node)?;
         self.by_node[node.as_u32() as usize] = 0;
         Some(std::mem::take(&mut self.all[index]))
     }
 
-    /// Returns the writes of all nodes; empty for removed ones.
+    /// Returns the writes of all nodes; empty for nodes whose writes have been removed.
     pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut NodeWrites> {
         self.all.iter_mut()
     }

@@ -1,4 +1,4 @@
-//! The abstract memory after the analysis, when unification is complete and only queries follow.
+//! The abstract memory after the analysis: unification is complete, and only queries are supported.
 
 use super::contents::{Cell, ContentId};
 use super::memory::{Data, Kind, Location, Memory};
@@ -8,12 +8,12 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The finished memory. See the [module documentation](self).
+/// The abstract memory after the analysis. See the [module documentation](self).
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     /// Data of the locations. The parent of every location is its representative.
     data: Vec<Data>,
-    /// The ranges in `held` of the direct contents of representatives, by index of contents.
+    /// For each set of contents, the range in `held` of the locations that are contained directly.
     ranges: SecondaryMap<ContentId, Range<u32>>,
     held: Vec<Location>,
     /// Representatives that may have contents: all wildcards, and few others.
@@ -67,7 +67,7 @@ impl Memory<'_> {
         table
     }
 
-    /// Returns the contents of wildcards, which their kind determines, by representative.
+    /// Returns for each wildcard the locations that it may contain, which its kind determines.
     fn held_by_wildcards(&mut self) -> HashMap<Location, Vec<Location>> {
         // Looking up contents may make wildcards of elements, which are looked up in turn; only then all wildcards are
         // known.
@@ -95,7 +95,7 @@ impl Table {
         self.data.len()
     }
 
-    /// Returns a new location; `None` for a type whose values have no identity.
+    /// Returns a new location for an object of type `ty`; `None` for a type whose values have no identity.
     pub(super) fn fresh(&mut self, ctx: &Arc<Context>, ty: TypeId) -> Option<Location> {
         let kind = Memory::new(ctx.clone(), None).kind(ty);
         if kind == Kind::Immutable {
@@ -122,7 +122,7 @@ impl Table {
         self.data[representative.index()].kind
     }
 
-    /// Returns the direct contents of a representative.
+    /// Returns the locations that a representative contains directly.
     pub(super) fn held(&self, representative: Location) -> impl Iterator<Item = Location> + '_ {
         let range = match self.data[representative.index()].content.expand() {
             Some(id) => self.ranges[id].clone(),
@@ -163,7 +163,7 @@ impl Table {
         })
     }
 
-    /// Returns all contents of these representatives, transitively; the representatives themselves only if something contains them.
+    /// Returns everything that `from` contains, transitively. Locations in `from` are included only if they are contained, too.
     pub(super) fn reachable(&self, from: &[Location]) -> Vec<Location> {
         let mut seen = Vec::new();
         let mut marks = HashSet::new();
@@ -186,7 +186,7 @@ impl Table {
     }
 }
 
-/// Returns the pair with this number, counted from one; 0 means none.
+/// Returns pair number `number` of `pairs`, counted from one; `None` for 0.
 fn pair(pairs: &[(Location, u32)], number: u32) -> Option<(Location, u32)> {
     pairs.get((number as usize).checked_sub(1)?).copied()
 }

@@ -1,4 +1,4 @@
-//! Tests of the analysis on graphs built here.
+//! Tests of the alias analysis, on graphs that the tests build.
 
 use super::*;
 use frazil_ir::schema::Properties;

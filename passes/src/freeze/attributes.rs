@@ -1,4 +1,4 @@
-//! Analysis of which attributes may change, and folding of the others.
+//! Analysis of which attributes may change, and folding of the attributes that cannot.
 
 use super::preserve::Preserved;
 use super::values::{Folder, identities};
@@ -17,29 +17,29 @@ use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::sync::Arc;
 
-/// The analysis of the module's attributes in one round.
+/// The analysis of the module's attributes in one round of freezing.
 pub(super) struct Attributes {
-    /// For each graph, the objects among its values.
+    /// For each frozen method's graph, the objects among its values.
     pub(super) objects: Vec<Scope>,
     /// Objects that are used as values. They are kept with all their members and everything reachable from them.
     pub(super) whole: HashSet<ObjectId>,
     /// Attributes that are passed to forks. As in PyTorch they are not folded, since an archive with a fork whose operands are all constants cannot be loaded.
     pub(super) forked: HashSet<(ObjectId, SymbolId)>,
-    /// Attributes whose `prim::GetAttr` may be folded, as constants.
+    /// Attributes whose reads (`prim::GetAttr`) may be folded, with their values as constants.
     foldable: HashMap<(ObjectId, SymbolId), Constant>,
     /// The first path from the root to each object: `self.layer1.0`.
     pub(super) paths: HashMap<ObjectId, String>,
 }
 
-/// The objects of values.
+/// Values of a graph that are known objects of the module.
 pub(super) type Known = HashMap<ValueId, ObjectId>;
 
-/// The objects among the values of a graph, and of the graphs that it forks.
+/// The known objects among the values of a graph, and of the graphs that it forks.
 #[derive(Default)]
 pub(super) struct Scope {
-    /// The objects among the graph's own values.
+    /// The known objects among the graph's own values.
     pub(super) known: Known,
-    /// Bodies of forks, by node.
+    /// Scopes of the forked graphs, by the fork's node.
     forked: Vec<(NodeId, Scope)>,
 }
 
@@ -81,7 +81,7 @@ impl Scope {
         scope
     }
 
-    /// Calls `each` with the graph and with every graph that it forks.
+    /// Calls `each` with the graph and with every graph that it forks, recursively.
     pub(super) fn visit<E>(
         &self,
         graph: &Graph,
@@ -96,7 +96,7 @@ impl Scope {
         Ok(())
     }
 
-    /// Edits the graph and every graph that it forks.
+    /// Calls `each` to edit the graph and every graph that it forks, recursively.
     pub(super) fn edit(&self, graph: &mut Graph, each: &mut dyn FnMut(&mut Graph, &Known)) {
         each(graph, &self.known);
         for (node, inner) in &self.forked {
@@ -145,7 +145,7 @@ fn access(graph: &Graph, node: NodeId) -> Option<Access> {
     })
 }
 
-/// Returns the result for identical operands, if the node compares the identity of its operands.
+/// Returns the result of `node` for identical operands, if `node` compares the identity of two operands.
 fn is_identity_test(graph: &Graph, node: NodeId) -> Option<bool> {
     match graph.kind_name(node) {
         "aten::__is__" => Some(true),
@@ -312,7 +312,7 @@ impl Attributes {
     }
 }
 
-/// Folds identity tests of known objects, while rewrites remain under the limit.
+/// Folds comparisons (`is`) of known objects, while rewrites remain under the limit.
 fn fold_identity_tests(graph: &mut Graph, known: &Known, cx: &mut PassContext<'_>) {
     for node in graph.all_nodes() {
         let object = |i: usize| graph.operand(node, i).and_then(|v| known.get(&v));
@@ -332,7 +332,7 @@ fn fold_identity_tests(graph: &mut Graph, known: &Known, cx: &mut PassContext<'_
     }
 }
 
-/// Returns whether an object of a plain class never changes, including everything reachable from it.
+/// Returns whether an object of a class other than a module, and everything reachable from it, never changes.
 fn is_constant_object(
     module: &Module,
     object: ObjectId,
@@ -353,7 +353,7 @@ fn is_constant_object(
     })
 }
 
-/// Returns the alias information of each graph, over the module's own objects.
+/// Returns the alias analysis of each method's graph, in which the module's objects are distinguished.
 pub(super) fn alias_dbs(module: &Module, methods: &[Method], catalogue: &Catalogue) -> Vec<AliasDb> {
     let methods: Vec<(&Graph, ObjectId)> = methods.iter().map(|m| (&m.graph, m.receiver)).collect();
     AliasDb::of_methods(&methods, catalogue, module)
@@ -411,7 +411,7 @@ fn assigned(module: &Module, methods: &[Method]) -> Result<HashSet<(SymbolId, Sy
     Ok(names)
 }
 
-/// Adds the objects reachable from those in `whole`.
+/// Adds to `whole` all objects that are reachable from its objects.
 fn close_over_attributes(module: &Module, whole: &mut HashSet<ObjectId>) {
     let mut work: Vec<ObjectId> = whole.iter().copied().collect();
     while let Some(object) = work.pop() {

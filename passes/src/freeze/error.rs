@@ -1,4 +1,4 @@
-//! The error of freezing.
+//! Errors of freezing.
 
 /// The reason why a module cannot be frozen, in PyTorch's words if it has the same error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -12,9 +12,9 @@ pub enum FreezeError {
     /// A preserved name is neither attribute nor method.
     #[error("Unknown name: {name}{}", listed(known))]
     UnknownName {
-        /// The name.
+        /// The preserved name.
         name: String,
-        /// The existing names.
+        /// The names of the module's attributes and methods.
         known: Vec<String>,
     },
     /// Two attributes of the module share data, and an element of one is written while the other is read.
@@ -24,16 +24,16 @@ pub enum FreezeError {
     Overlap {
         /// Path of the attribute whose element is written.
         container: String,
-        /// Path of the other one.
+        /// Path of the other attribute, which shares the element's memory.
         other: String,
     },
-    /// A kept method returns its own module.
+    /// A preserved method returns the module itself.
     #[error("attempted to freeze a module that return itself")]
     ReturnsItself,
-    /// A submodule is selected at run time.
+    /// A submodule is selected by an index that is only known at run time.
     #[error("Freezing modules containing prim::ModuleContainerIndex is not supported")]
     ContainerIndex,
-    /// An attribute is assigned on an object that is only known by an interface.
+    /// An attribute of an object is assigned whose type is an interface.
     #[error("Freezing does not support SetAttr on an interface type. SetAttr is attempted on '{0}'")]
     SetAttrOnInterface(String),
 }

@@ -1,4 +1,4 @@
-//! The reasons why a frozen module still has its attributes.
+//! The reasons why attributes remain in a frozen module.
 
 use super::attributes::{Attributes, Scope, accesses, alias_dbs};
 use super::preserve::Preserved;
@@ -10,22 +10,22 @@ use crate::support::operators::Operators;
 use frazil_ir::{Constant, FunctionId, Graph, Module, NodeId, ObjectId, SymbolId, TypeKind, symbols};
 use std::collections::HashSet;
 
-/// The reason why an attribute is not folded.
+/// The reason why freezing does not fold an attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Keeper {
     /// A node assigns the attribute.
     Assigned,
     /// A node writes to its value, to memory that the value shares, or to something in it.
     Written,
-    /// An unknown node receives its value.
+    /// A node with unknown effects receives the value of the attribute.
     Escapes,
-    /// A node passes the attribute to a forked graph.
+    /// A node passes the attribute's value to a forked graph.
     Forked,
     /// The attribute belongs to an object that a node uses other than for reading its attributes.
     UsedAsValue,
     /// The attribute belongs to an object that could not be restored from its state, because its `__setstate__` uses operators without semantics.
     Unrestored,
-    /// The attribute is or contains a sparse tensor, which graphs cannot contain as a constant.
+    /// The value is or contains a sparse tensor, which graphs cannot contain as a constant.
     NoConstant,
     /// The attribute shares memory with the attribute at this path, whose object is kept whole.
     Shared(String),
@@ -33,14 +33,14 @@ pub enum Keeper {
     Preserved,
 }
 
-/// An attribute that was not folded.
+/// An attribute that remains in a frozen module, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// The path of the attribute, such as `self.layer1.count`.
     pub path: String,
-    /// The reason.
+    /// The reason why the attribute is not folded.
     pub keeper: Keeper,
-    /// The node that prevents folding, in a method of the module.
+    /// The node that prevents folding, with the method of the module that contains it.
     pub at: Option<(FunctionId, NodeId)>,
 }
 
@@ -158,7 +158,7 @@ impl Explanation<'_> {
         None
     }
 
-    /// Returns a node that uses the object, or one that contains it, as a value.
+    /// Returns a node that uses `object`, or an object that contains it, as a value.
     fn user(&self, object: ObjectId) -> Place {
         let users = |exactly: bool| {
             let pairs = self.methods.iter().zip(&self.attributes.objects);
@@ -179,7 +179,7 @@ impl Explanation<'_> {
         users(true).or_else(|| users(false))
     }
 
-    /// Returns an attribute of an object that is kept whole and shares memory with `value`.
+    /// Returns the path of an attribute of an object that is kept whole and shares memory with `value`.
     fn sharer(&self, value: &Constant) -> Option<String> {
         let mut own = HashSet::new();
         identities(value, &mut own);

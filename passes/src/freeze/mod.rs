@@ -97,14 +97,14 @@ pub static INFO: PassInfo = PassInfo {
     },
 };
 
-/// The bare pass. See the [module documentation](self).
+/// The pass `freeze` by itself, without the optimisations of [`freeze_module`]. See the [module documentation](self).
 #[derive(Clone, Debug)]
 pub struct Freeze {
-    /// Attributes and methods to keep, with dotted paths for those of submodules.
+    /// Attributes and methods to be preserved, with dotted paths for members of submodules.
     pub preserve: Vec<String>,
-    /// Replaces interface types by the classes of the module's objects.
+    /// Replaces interface types of attributes by the classes of the objects.
     pub freeze_interfaces: bool,
-    /// Folds plain attributes only.
+    /// Folds plain attributes only, and preserves parameters and buffers.
     pub preserve_parameters: bool,
 }
 
@@ -122,9 +122,9 @@ impl Default for Freeze {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FreezeOptions {
-    /// Options of the bare pass.
+    /// Options of the pass `freeze`.
     pub freeze: Freeze,
-    /// Runs the foldings that change the rounding of results.
+    /// Runs the foldings of batch norms and arithmetic into weights, which change the rounding of results.
     pub optimize_numerics: bool,
 }
 
@@ -138,14 +138,14 @@ impl Default for FreezeOptions {
 }
 
 impl FreezeOptions {
-    /// Sets the options of the bare pass.
+    /// Sets the options of the pass `freeze`.
     #[must_use]
     pub fn freeze(mut self, freeze: Freeze) -> Self {
         self.freeze = freeze;
         self
     }
 
-    /// Sets whether the foldings run that change the rounding of results.
+    /// Sets whether to run the foldings of batch norms and arithmetic into weights, which change the rounding of results.
     #[must_use]
     pub fn optimize_numerics(mut self, optimize_numerics: bool) -> Self {
         self.optimize_numerics = optimize_numerics;
@@ -232,23 +232,23 @@ impl ModulePass<TorchScript> for OptimizeFrozenMethods {
     }
 }
 
-/// Returns true if the module is in training mode, which freezing refuses.
+/// Returns true if the module is in training mode, in which it cannot be frozen.
 pub fn is_training(module: &Module) -> bool {
     let training = module.attribute(module.root, symbols::TRAINING);
     training.and_then(Constant::as_bool) == Some(true)
 }
 
-/// Returns the methods of the root.
+/// Returns the names of the methods of the root.
 pub(crate) fn methods_of(module: &Module) -> Vec<SymbolId> {
     module
         .class_of(module.root)
         .map_or(Vec::new(), |c| c.methods.keys().copied().collect())
 }
 
-/// A preserved method, with its new body.
+/// A preserved method, with its frozen body.
 struct Method {
     function: FunctionId,
-    /// The object on which it is called.
+    /// The object on which the method is called.
     receiver: ObjectId,
     graph: Graph,
 }
@@ -309,7 +309,7 @@ impl ModulePass<TorchScript> for Freeze {
 /// Maximum number of iterations of the passes of [`clean_up`], each of which may enable others. PyTorch's pipeline has two.
 const MAX_TURNS: usize = 4;
 
-/// Removes branches on folded attributes, including writes that never happen.
+/// Removes branches whose conditions are folded attributes, including writes in branches that never run.
 fn clean_up(graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
     for _ in 0..MAX_TURNS {
         let revision = graph.revision();

@@ -111,7 +111,7 @@ fn is_written(graph: &Graph, value: ValueId, catalogue: &Catalogue) -> bool {
     false
 }
 
-/// Returns the direct contents of a container.
+/// Returns the values that a container contains directly.
 fn elements(value: &Constant) -> Vec<&Constant> {
     match value {
         Constant::List(_) | Constant::Tuple(_) => value.items().unwrap_or_default().iter().collect(),

@@ -1,21 +1,21 @@
-//! The names that freezing preserves.
+//! Lookup of the names that freezing preserves.
 
 use super::FreezeError;
 use frazil_ir::{Constant, FunctionId, Module, ObjectId, SymbolId, symbols};
 use std::collections::HashSet;
 
-/// Members that are kept independently of the methods.
+/// Members that are preserved whether or not a method uses them.
 #[derive(Default)]
 pub(super) struct Preserved {
-    /// Methods, each with the object on which it is called. Their bodies are frozen.
+    /// Preserved methods, each with the object on which it is called. Their bodies are frozen.
     pub(super) methods: Vec<(ObjectId, FunctionId)>,
-    /// Attributes, by object.
+    /// Preserved attributes, each with its object.
     pub(super) attributes: HashSet<(ObjectId, SymbolId)>,
-    /// Objects that are kept whole.
+    /// Objects that are preserved with all their attributes.
     pub(super) whole: HashSet<ObjectId>,
 }
 
-/// The member with a preserved name.
+/// The member that a preserved name denotes.
 enum Member {
     Attribute,
     Object(ObjectId),
@@ -76,7 +76,7 @@ fn forward_of(module: &Module, object: ObjectId) -> Option<FunctionId> {
     module.class_of(object)?.methods.get(&symbols::FORWARD).copied()
 }
 
-/// Returns the hooks of an object, from its class.
+/// Returns the hooks of `forward` that the class of `object` defines.
 fn hooks_of(module: &Module, object: ObjectId) -> Vec<FunctionId> {
     let class = module.class_of(object).into_iter();
     class

@@ -18,7 +18,7 @@ use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::sync::Arc;
 
-/// Makes `module` the frozen module with these bodies of its methods.
+/// Replaces the contents of `module` by the remaining objects, classes and functions, with the frozen method bodies.
 pub(super) fn rebuild(
     module: &mut Module,
     mut methods: Vec<Method>,
@@ -177,7 +177,7 @@ fn left<'m>(module: &'m Module, methods: &[Method], attributes: &Attributes, kep
     left
 }
 
-/// Returns the objects in constants of `graph`, also nested ones.
+/// Returns the objects in constants of `graph`, including the graphs of forks.
 fn constant_objects(graph: &Graph) -> Vec<ObjectId> {
     let mut found = Vec::new();
     for graph in support::subgraphs_and_self(graph) {
@@ -190,7 +190,7 @@ fn constant_objects(graph: &Graph) -> Vec<ObjectId> {
     found
 }
 
-/// Updates the numbers of objects in constants of `graph`.
+/// Updates the ids of objects in constants of `graph`.
 fn renumber_constants(graph: &mut Graph, numbers: &IndexMap<ObjectId, ObjectId>) {
     let _: Result<(), Infallible> = support::for_each_subgraph(graph, |inner| {
         renumber_constants(inner, numbers);
@@ -215,7 +215,7 @@ fn sorted<T: Copy + Ord>(set: &HashSet<T>) -> Vec<T> {
     all
 }
 
-/// Sets the types of values that are known objects to their new classes.
+/// Gives values that are known objects the type of the object's new class.
 fn retype(module: &Module, methods: &mut [Method], attributes: &Attributes, new_classes: &NewClasses) {
     for (method, scope) in methods.iter_mut().zip(&attributes.objects) {
         scope.edit(&mut method.graph, &mut |graph, known| {
@@ -229,7 +229,7 @@ fn retype(module: &Module, methods: &mut [Method], attributes: &Attributes, new_
     }
 }
 
-/// Copies objects, and numbers them in the order in which they are reached.
+/// Copies the remaining objects, with new ids in the order in which they are reached.
 struct Tree<'m> {
     module: &'m Module,
     left: &'m Left<'m>,
@@ -238,7 +238,7 @@ struct Tree<'m> {
 }
 
 impl Tree<'_> {
-    /// Numbers `object` and everything that is still reachable from it.
+    /// Assigns ids to `object` and to everything that remains reachable from it.
     fn add(&mut self, object: ObjectId) {
         let mut next = self.map.len();
         self.number(object);
@@ -270,7 +270,7 @@ impl Tree<'_> {
         }
     }
 
-    /// Returns the objects in their new order, and the number of each.
+    /// Returns the objects in the order of their new ids, and the new id of each old one.
     fn finish(self) -> (Vec<Object>, IndexMap<ObjectId, ObjectId>) {
         let objects = self.map.keys().map(|old| {
             let class = self.new_classes.names.get(old).copied();
@@ -283,7 +283,7 @@ impl Tree<'_> {
     }
 }
 
-/// Returns `value` with objects renumbered. Containers without objects keep their identity.
+/// Returns `value` with new object ids. Containers without objects keep their identity.
 fn renumber(value: &Constant, map: &IndexMap<ObjectId, ObjectId>) -> Constant {
     let mut holds_objects = false;
     value.visit_objects(&mut |_| holds_objects = true);
@@ -363,7 +363,7 @@ fn schema_types(module: &Module, id: FunctionId, out: &mut IndexSet<SymbolId>) {
     }
 }
 
-/// Returns the functions that `graph` calls by name.
+/// Adds to `out` the functions that `graph` calls by name.
 fn functions_in(module: &Module, graph: &Graph, out: &mut IndexSet<FunctionId>) {
     for graph in support::subgraphs_and_self(graph) {
         for node in graph.all_nodes() {

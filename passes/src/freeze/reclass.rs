@@ -10,10 +10,10 @@ use frazil_ir::{ClassDef, Constant, Module, ObjectId, SymbolId, TypeKind, mangle
 use indexmap::{IndexMap, IndexSet};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// Number of a group of objects that share a class before and after.
+/// Index of a group of objects that have one class, both before and after freezing.
 pub(super) type Group = usize;
 
-/// The remaining part of the module.
+/// The part of the module that remains after freezing.
 pub(super) struct Left<'m> {
     module: &'m Module,
     groups: HashMap<ObjectId, Group>,
@@ -24,7 +24,7 @@ pub(super) struct Left<'m> {
     work: Vec<Step>,
 }
 
-/// A remaining member that has not been processed.
+/// A remaining member that is still to be processed.
 enum Step {
     Object(ObjectId),
     Whole(ObjectId),
@@ -47,25 +47,25 @@ impl<'m> Left<'m> {
         left
     }
 
-    /// Marks an attribute as remaining.
+    /// Records that attribute `name` of `object` remains.
     pub(super) fn need(&mut self, object: ObjectId, name: SymbolId) {
         let group = self.group(object);
         self.work.extend([Step::Object(object), Step::Attribute(group, name)]);
         self.settle();
     }
 
-    /// Marks an object as kept whole.
+    /// Records that `object` remains with all its attributes.
     pub(super) fn keep_whole(&mut self, object: ObjectId) {
         self.work.push(Step::Whole(object));
         self.settle();
     }
 
-    /// Returns whether a remaining object is kept whole.
+    /// Returns whether a remaining object keeps all its attributes.
     pub(super) fn is_whole(&self, object: ObjectId) -> bool {
         self.whole.contains(&self.group(object))
     }
 
-    /// Returns whether a remaining object keeps attribute `name`.
+    /// Returns whether a remaining object keeps the attribute `name`.
     pub(super) fn keeps(&self, object: ObjectId, name: SymbolId) -> bool {
         let group = self.group(object);
         self.whole.contains(&group) || self.needed.get(&group).is_some_and(|n| n.contains(&name))
@@ -210,11 +210,11 @@ impl<'m> Left<'m> {
     }
 }
 
-/// New classes of objects.
+/// The new classes of objects from which attributes have been removed.
 pub(super) struct NewClasses {
-    /// New class names by object; other objects keep their class.
+    /// The name of each object's new class. Objects that are missing here keep their class.
     pub(super) names: HashMap<ObjectId, SymbolId>,
-    /// Their definitions, without methods.
+    /// The definitions of the new classes, without methods.
     pub(super) definitions: IndexMap<SymbolId, ClassDef>,
 }
 

@@ -12,13 +12,13 @@ use frazil_ir::types::is_subtype;
 use frazil_ir::{AttributeValue, Constant, Context, Graph, NodeId, TypeId, TypeKind, symbols, types};
 use std::convert::Infallible;
 
-/// Maximum depth to which types are compared.
+/// Maximum nesting depth to which types are compared.
 const MAX_DEPTH: usize = 16;
 
-/// Maximum number of iterations, since narrowing one value may narrow its users.
+/// Maximum number of iterations. Narrowing the type of a value may narrow the types of its users.
 const MAX_TURNS: usize = 16;
 
-/// Narrows all types in the graph, and in those of its forks.
+/// Narrows the types of all values in the graph, and in the graphs that it forks.
 pub(super) fn settle(graph: &mut Graph) {
     let _: Result<(), Infallible> = support::for_each_subgraph(graph, |inner| {
         settle(inner);
@@ -65,7 +65,7 @@ fn settle_node(graph: &mut Graph, node: NodeId) {
     }
 }
 
-/// Folds a test of a type if the static type determines its result.
+/// Folds a type test (`isinstance`) whose result follows from the static type of its operand.
 fn decide(graph: &mut Graph, node: NodeId) {
     let (Some(value), Some(output)) = (graph.operand(node, 0), graph.output(node)) else {
         return;
@@ -82,7 +82,7 @@ fn decide(graph: &mut Graph, node: NodeId) {
     }
 }
 
-/// Narrows the type of output `index` if all its possible values have a narrower one.
+/// Narrows the type of output `index` to the common type of the values that it may have, if that is narrower.
 fn narrow_output(graph: &mut Graph, node: NodeId, index: usize, given: &[TypeId]) {
     let Some(&output) = graph.node_outputs(node).get(index) else {
         return;

@@ -1,11 +1,11 @@
-//! Values of attributes: their contents, their memory, and their conversion to constants.
+//! Values of attributes: the memory that they refer to, and their conversion to constants of a graph.
 
 use crate::support::constants::detached;
 use frazil_ir::{Constant, DictConstant, ListConstant, TensorData, TupleConstant};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Collects the addresses of the storages and containers that `value` is or contains.
+/// Adds to `out` the addresses of the storages and containers that `value` is or contains.
 pub(super) fn identities(value: &Constant, out: &mut HashSet<usize>) {
     match value {
         Constant::Tensor(t) => {
@@ -33,7 +33,7 @@ fn can_be_constant(tensor: &TensorData) -> bool {
     !tensor.encoding.as_ref().is_some_and(|encoding| encoding.is_sparse())
 }
 
-/// Returns whether `value` is, or contains, a tensor that cannot be a constant.
+/// Returns whether `value` is or contains a tensor that cannot be a constant of a graph.
 pub(super) fn holds_no_constant(value: &Constant) -> bool {
     match value {
         Constant::Tensor(t) => !can_be_constant(t),
@@ -44,7 +44,7 @@ pub(super) fn holds_no_constant(value: &Constant) -> bool {
     }
 }
 
-/// Converts attributes to constants: without `requires_grad`, and with the identity of tensors and lists preserved.
+/// Converts values of attributes to constants without `requires_grad`. The identity of tensors and lists is preserved.
 #[derive(Default)]
 pub(super) struct Folder {
     tensors: HashMap<usize, Arc<TensorData>>,

@@ -7,32 +7,32 @@ pub(super) const MAX_NODES: usize = 20_000_000;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InlineError {
-    /// A function calls itself, directly or through others.
+    /// A function calls itself, directly or through other functions.
     #[error("function '{function}' is called recursively ({}). Recursive calls are not supported", chain.join(" -> "))]
     Recursive {
-        /// Qualified name.
+        /// Qualified name of the recursive function.
         function: String,
-        /// The chain of calls.
+        /// Qualified names in the chain of calls that leads back to the function.
         chain: Vec<String>,
     },
-    /// A call does not fit its callee.
+    /// A call has another number of operands than its callee has inputs.
     #[error(
         "{caller} calls {callee} with {given} arguments where {wanted} are wanted{}",
         at(place)
     )]
     Arguments {
-        /// Qualified name.
+        /// Qualified name of the calling function.
         caller: String,
-        /// Qualified name.
+        /// Qualified name of the called function.
         callee: String,
-        /// Number of operands.
+        /// Number of operands of the call.
         given: usize,
-        /// Number of inputs.
+        /// Number of inputs of the callee.
         wanted: usize,
         /// Source location of the call.
         place: Option<String>,
     },
-    /// A class has no such method.
+    /// A call refers to a method that its class does not have.
     #[error("class {class} has no method '{method}'{}", at(place))]
     NoMethod {
         /// Qualified name of the class.
@@ -42,10 +42,10 @@ pub enum InlineError {
         /// Source location of the call.
         place: Option<String>,
     },
-    /// The resulting graph would be too large.
+    /// The graph with inlined calls would have too many nodes.
     #[error("inlining makes a graph of more than {MAX_NODES} nodes")]
     TooLarge,
-    /// The resulting graph would exceed the budget.
+    /// The graph with inlined calls would exceed the budget.
     #[error(transparent)]
     Exceeded(#[from] frazil_limits::Exceeded),
 }

@@ -45,7 +45,7 @@ impl ModulePass<TorchScript> for Inline {
         Ok(())
     }
 
-    /// Does nothing, because a graph without a module calls no known functions.
+    /// Does nothing: without a module, no function that a graph calls is known.
     fn run_on_graph(&self, _graph: &mut Graph, _cx: &mut PassContext<'_>) -> Result<(), PassError> {
         Ok(())
     }
@@ -94,9 +94,9 @@ pub fn inline_functions(
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// The callees of the function are being processed.
+    /// The functions that this function calls are being processed.
     Open,
-    /// The calls in the function have been inlined.
+    /// The calls in this function have been inlined.
     Done,
 }
 
@@ -123,7 +123,7 @@ fn recursion(
     }
 }
 
-/// Returns the functions that `function` calls, including calls in its forks.
+/// Returns the functions that `function` calls, including calls in the graphs that it forks.
 fn callees(unit: &CompilationUnit, function: FunctionId) -> Result<Vec<FunctionId>, InlineError> {
     let mut out = Vec::new();
     for graph in support::subgraphs_and_self(&unit.function(function).graph) {
@@ -151,7 +151,7 @@ fn place(graph: &Graph, node: NodeId) -> Option<String> {
     Some(range.display(ctx).to_string())
 }
 
-/// Inlines the calls of one function whose callees have been processed.
+/// Inlines the calls in one function, whose callees must have been processed.
 fn inline_into(module: &mut Module, function: FunctionId, cx: &mut PassContext<'_>) -> Result<(), InlineError> {
     let empty = Graph::new(module.ctx().clone());
     let mut graph = std::mem::replace(&mut module.unit.function_mut(function).graph, empty);
@@ -258,10 +258,10 @@ mod tests {
     use frazil_ir::schema::{Catalogue, parse_schema};
     use frazil_ir::{AttributeKind, ClassDef, ClassKind, Function, types};
 
-    /// A method's name and a function that builds its body.
+    /// A method for tests: its name, and a function that builds its body.
     type Method<'a> = (&'a str, &'a dyn Fn(&mut Builder<'_>));
 
-    /// Returns a module `Net` with these methods.
+    /// Returns a module of class `Net` with the methods `methods`.
     fn module(methods: &[Method<'_>]) -> Module {
         let ctx = Arc::new(Context::new());
         let class = ctx.symbol("__torch__.Net");

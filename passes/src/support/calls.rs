@@ -1,12 +1,12 @@
-//! The callees of calls.
+//! Resolution of call nodes to the functions that they call.
 
 use frazil_ir::{CompilationUnit, Constant, FunctionId, Graph, NodeId, SymbolId, TypeKind, symbols};
 
-/// The error of a call of a method that its class does not have.
+/// The error for a call of a method that the class does not have.
 pub(crate) struct NoMethod {
-    /// The class.
+    /// The qualified name of the class.
     pub class: SymbolId,
-    /// The method.
+    /// The name of the method.
     pub method: SymbolId,
 }
 

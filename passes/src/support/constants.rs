@@ -1,4 +1,4 @@
-//! Constants in graphs: insertion, and arithmetic on tensors in f64.
+//! Constants in graphs: insertion, and arithmetic on constant tensors in f64.
 
 use frazil_ir::{Builder, Constant, Context, DType, Graph, NodeId, TensorData, TypeId, TypeKind, ValueId, types};
 use half::{bf16, f16};
@@ -88,7 +88,7 @@ pub fn to_f64(tensor: &TensorData) -> Option<Vec<f64>> {
     })
 }
 
-/// Returns the elements of a real tensor, including integers and bools.
+/// Returns the elements of a real tensor, of any integer, bool or floating-point dtype, as f64; `None` for other dtypes.
 pub fn numbers(tensor: &TensorData) -> Option<Vec<f64>> {
     let bytes = tensor.to_bytes();
     fn each<const N: usize>(bytes: &[u8], read: impl Fn([u8; N]) -> f64) -> Vec<f64> {
@@ -120,7 +120,7 @@ pub fn from_f64(dtype: DType, sizes: &[i64], values: &[f64]) -> Option<Arc<Tenso
     TensorData::contiguous(dtype, sizes, bytes).ok().map(Arc::new)
 }
 
-/// Returns the tensor of a constant `value`.
+/// Returns the tensor, if `value` is a constant tensor.
 pub fn tensor(graph: &Graph, value: ValueId) -> Option<Arc<TensorData>> {
     match graph.constant(value)? {
         Constant::Tensor(t) => Some(t),
@@ -128,7 +128,7 @@ pub fn tensor(graph: &Graph, value: ValueId) -> Option<Arc<TensorData>> {
     }
 }
 
-/// Returns true if `value` is known to be None.
+/// Returns true if `value` is always None.
 pub fn is_none(graph: &Graph, value: ValueId) -> bool {
     graph.ty(value) == types::NONE || matches!(graph.constant(value), Some(Constant::None))
 }

@@ -6,7 +6,7 @@ use frazil_ir::schema::{Catalogue, Determinism, FunctionSchema};
 use frazil_ir::{Constant, Graph, NodeId, SymbolId, ValueId, symbols, types};
 use std::sync::Arc;
 
-/// The effect of a single node, without its blocks.
+/// The effects of a single node, apart from those of its blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// No effect. The node can be removed if its results are unused, and returns equal results for equal operands.
@@ -16,7 +16,7 @@ pub enum Effect {
     /// Results may differ between runs. The node is neither merged nor evaluated, and can be removed if its results are
     /// unused.
     Random,
-    /// Visible outside, or unknown. The node cannot be moved.
+    /// Effects that are visible outside of the graph, or unknown. The node cannot be moved.
     Visible,
 }
 
@@ -34,7 +34,7 @@ pub fn written_statistics(graph: &Graph, node: NodeId, catalogue: &Catalogue) ->
     (!statistics.iter().all(|v| graph.ty(*v) == types::NONE)).then_some(statistics)
 }
 
-/// Returns the effect of nodes of this kind, if no schema determines it.
+/// Returns the effect of nodes of kind `kind`, if it does not follow from a schema.
 pub(super) fn effect_of_kind(kind: SymbolId) -> Option<Effect> {
     Some(match kind {
         symbols::PRIM_CONSTANT
@@ -65,7 +65,7 @@ pub(super) fn effect_of_kind(kind: SymbolId) -> Option<Effect> {
     })
 }
 
-/// Returns true if the effect of an operator is not the same for all operands.
+/// Returns true if the effect of an operator depends on its operands.
 pub(super) fn depends_on_operands(kind: SymbolId, catalogue: &Catalogue) -> bool {
     let properties = catalogue.properties(kind);
     properties.updates_statistics || matches!(properties.determinism, Determinism::RandomIf(_))
@@ -90,7 +90,7 @@ pub fn effect_with(graph: &Graph, node: NodeId, schema: Option<&FunctionSchema>,
     if varies() { Effect::Random } else { Effect::Pure }
 }
 
-/// Returns whether calls with equal operands may return different results.
+/// Returns whether calls of the operator with equal operands may return different results.
 fn varies(graph: &Graph, node: NodeId, schema: &FunctionSchema, catalogue: &Catalogue) -> bool {
     catalogue.properties(graph.kind(node)).determinism == Determinism::External
         || draws_random_numbers(graph, node, schema, catalogue)
@@ -123,7 +123,7 @@ pub fn effect(graph: &Graph, node: NodeId, catalogue: &Catalogue) -> Effect {
     effect_with(graph, node, schema(graph, node, catalogue).as_deref(), catalogue)
 }
 
-/// Returns the overload of `node`.
+/// Returns the overload to which `node` resolves.
 pub fn schema(graph: &Graph, node: NodeId, catalogue: &Catalogue) -> Option<Arc<FunctionSchema>> {
     catalogue.resolve(graph, node).found()
 }

@@ -16,9 +16,9 @@ use frazil_ir::schema::Catalogue;
 use frazil_ir::{Builder, Constant, DType, Graph, NodeId, SymbolId, TensorData, TypeKind, ValueId, symbols, types};
 use std::sync::Arc;
 
-/// A convolution or linear with constant weights.
+/// A convolution or linear layer whose weights are constants.
 pub struct Layer {
-    /// The node.
+    /// The node that computes the layer.
     pub node: NodeId,
     /// The weight of the layer.
     pub weight: Arc<TensorData>,
@@ -32,7 +32,7 @@ pub struct Layer {
 
 const LINEAR: &str = "aten::linear";
 
-/// Queries whose result does not depend on a tensor's elements.
+/// Operators whose result does not depend on the elements of the tensor operand.
 pub(crate) const SHAPE_QUESTIONS: &[&str] = &[
     "aten::dim",
     "aten::size",
@@ -42,7 +42,7 @@ pub(crate) const SHAPE_QUESTIONS: &[&str] = &[
 ];
 
 impl Layer {
-    /// Returns the convolution at `node`, if its weights are constants.
+    /// Returns the convolution layer that `node` computes, if its weights are constants.
     pub fn convolution(graph: &Graph, node: NodeId, db: &AliasDb) -> Option<Layer> {
         let constant = |i: usize| graph.operand(node, i).and_then(|v| graph.constant(v));
         let (transposed, groups) = match graph.kind(node) {
@@ -62,7 +62,7 @@ impl Layer {
         (layer.weight.rank() >= 3 && layer.groups > 0 && layer.weight.sizes[0] % groups == 0).then_some(layer)
     }
 
-    /// Returns the linear at `node`, if its weights are constants.
+    /// Returns the linear layer that `node` computes, if its weights are constants.
     pub fn linear(graph: &Graph, node: NodeId, db: &AliasDb) -> Option<Layer> {
         if graph.kind_name(node) != LINEAR {
             return None;
@@ -94,12 +94,12 @@ impl Layer {
         (is_real(dtype) && layer.weight.rank() > channel_dim && bias_fits).then_some(layer)
     }
 
-    /// Returns the number of output channels.
+    /// Returns the number of output channels of the layer.
     pub fn channels(&self) -> i64 {
         self.weights().count()
     }
 
-    /// Returns the weight with its output channels.
+    /// Returns the weight with the layout of its output channels.
     fn weights(&self) -> Channels {
         Channels {
             weight: self.weight.clone(),
@@ -245,13 +245,13 @@ pub fn bypass_keeping_rank(graph: &mut Graph, node: NodeId, layer: &Layer, other
 
 /// A run-time test of the rank, inserted by [`bypass_keeping_rank`].
 pub struct Ranked {
-    /// The tensor that may have no batch dimension.
+    /// The tensor whose rank is tested; it may have no batch dimension.
     pub tested: ValueId,
-    /// The rank of the result.
+    /// The rank of the result with a batch dimension.
     pub rank: usize,
 }
 
-/// Returns the test of the rank at `node`.
+/// Returns the run-time test of the rank that `node` is, if it is one.
 pub fn ranked(graph: &Graph, node: NodeId) -> Option<Ranked> {
     let [then, otherwise] = *graph.node_blocks(node) else {
         return None;
@@ -273,9 +273,9 @@ pub fn ranked(graph: &Graph, node: NodeId) -> Option<Ranked> {
     is_test.then_some(Ranked { tested, rank })
 }
 
-/// The values of a constant operand, one per output channel.
+/// A constant operand that has one value per output channel.
 pub struct PerChannel {
-    /// One number per channel.
+    /// One number per output channel.
     pub values: Vec<f64>,
     /// Whether the constant has a batch dimension. It would add that dimension to a result without one.
     adds_batch: bool,
@@ -324,7 +324,7 @@ pub fn per_channel(
     }
 }
 
-/// Returns the rank of a tensor value, if its type has it.
+/// Returns the rank of a tensor, if its type states it.
 pub fn known_rank(graph: &Graph, value: ValueId) -> Option<usize> {
     match graph.ctx().type_kind(graph.ty(value)) {
         TypeKind::Tensor(t) => t.sizes.map(|s| graph.ctx().dims(s).len()),
@@ -334,9 +334,9 @@ pub fn known_rank(graph: &Graph, value: ValueId) -> Option<usize> {
 
 /// The affine map of a batch norm in evaluation mode for each channel: `y = x * scale + shift`.
 pub struct BatchNorm {
-    /// Factors, one per channel.
+    /// Factors by which channels are multiplied, one per channel.
     pub scale: Vec<f64>,
-    /// Summands, one per channel.
+    /// Summands that are added to channels, one per channel.
     pub shift: Vec<f64>,
 }
 
@@ -375,7 +375,7 @@ impl BatchNorm {
         Some(BatchNorm { scale, shift })
     }
 
-    /// Returns whether the batch norm is the same for every channel.
+    /// Returns whether the batch norm has the same factor and summand for every channel.
     pub fn is_uniform(&self) -> bool {
         let same = |numbers: &[f64]| numbers.windows(2).all(|pair| pair[0] == pair[1]);
         same(&self.scale) && same(&self.shift)

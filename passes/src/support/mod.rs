@@ -1,4 +1,4 @@
-//! Functions that several passes use: operators, effects, constants in graphs, traversal.
+//! Functions shared by several passes: operators, effects, constants in graphs, traversal.
 
 pub(crate) mod calls;
 pub mod constants;

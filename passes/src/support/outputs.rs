@@ -1,4 +1,4 @@
-//! The order of the outputs of branches and loops.
+//! Sorting of the outputs of branches and loops.
 
 use frazil_ir::{Graph, NodeId, Use, ValueId, symbols};
 use std::cmp::Ordering;
@@ -18,7 +18,7 @@ pub fn order_of_uses(graph: &Graph, node: NodeId) -> Vec<usize> {
     order
 }
 
-/// Returns the order of two uses in the graph.
+/// Compares the positions of two uses in the graph.
 fn compare(graph: &Graph, a: &Use, b: &Use) -> Ordering {
     if a.user == b.user {
         return a.index.cmp(&b.index);

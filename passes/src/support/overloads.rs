@@ -12,32 +12,32 @@ use smallvec::SmallVec;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
-/// Facts about all nodes of one operator with the same operand types.
+/// Facts about all nodes of one operator whose operands have the same types.
 #[derive(Debug)]
 pub struct Overload {
     kind: SymbolId,
-    /// Operand types without shapes.
+    /// Operand types without the sizes of tensors.
     operands: SmallVec<[TypeId; 8]>,
-    /// The overload to which the catalogue resolves them; `None` if unknown.
+    /// The overload to which these nodes resolve; `None` if unknown.
     pub schema: Option<Arc<FunctionSchema>>,
-    /// Their effect; `None` if it depends on the node.
+    /// The effect of these nodes; `None` if it differs between nodes.
     effect: Option<Effect>,
-    /// Whether the nodes write nothing, and return only new tensors and values without identity.
+    /// Whether these nodes write nothing, and return only new tensors and values without identity.
     pub is_plain: bool,
 }
 
-/// The overloads that have been looked up in one catalogue. See the [module documentation](self).
+/// A cache of facts about the overloads of one catalogue. See the [module documentation](self).
 #[derive(Debug, Default)]
 pub struct Overloads {
     known: Vec<Overload>,
     table: HashTable<u32>,
     hasher: DefaultHashBuilder,
-    /// Types as keys: tensors without their shapes.
+    /// For each type, the same type without the sizes of tensors.
     unshaped: SecondaryMap<TypeId, PackedOption<TypeId>>,
 }
 
 impl Overloads {
-    /// Returns the facts about `node`, by its operator and its operands' types.
+    /// Returns the facts about nodes with the operator and operand types of `node`.
     pub fn of(&mut self, catalogue: &Catalogue, graph: &Graph, node: NodeId) -> &Overload {
         let kind = graph.kind(node);
         let mut hasher = self.hasher.build_hasher();

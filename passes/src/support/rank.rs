@@ -5,7 +5,7 @@ use crate::AliasDb;
 use frazil_ir::schema::Catalogue;
 use frazil_ir::{Constant, Graph, ValueId, symbols};
 
-/// Maximum number of nodes that are examined.
+/// Maximum number of nodes that are examined in order to find a rank.
 const MAX_STEPS: usize = 64;
 
 /// Returns the rank of `value`, if it is the same in every run. `None` also if a tensor in its computation is written, because a write may change its shape.
@@ -64,7 +64,7 @@ fn rank_within(
     None
 }
 
-/// Returns the length of a list that is a constant or has just been built.
+/// Returns the length of a list that is a constant, or that a node of the graph constructs.
 fn list_length(graph: &Graph, list: ValueId) -> Option<usize> {
     if let Some(constant) = graph.constant(list) {
         return constant.items().map(<[_]>::len);

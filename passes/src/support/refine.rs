@@ -7,10 +7,10 @@
 use frazil_ir::{BlockId, Graph, NodeId, ValueId, symbols, types};
 use std::collections::{HashMap, HashSet};
 
-/// Values with their known integers.
+/// Values whose integers are known, with the integers.
 pub type Facts = HashMap<ValueId, i64>;
 
-/// The facts that hold if a bool is true, and if it is false.
+/// The facts that follow if a bool is true, and the facts that follow if it is false.
 #[derive(Clone, Debug, Default)]
 struct Implied {
     when_true: Facts,
@@ -26,7 +26,7 @@ impl Implied {
     }
 }
 
-/// Selects the values that facts are about, and visits nodes with the known facts.
+/// A client of [`walk`]: selects the values whose integers are tracked, and visits nodes with the known facts.
 pub trait Subject {
     /// Returns the value to which a comparison of `value` with a constant applies: itself, or the list whose length it
     /// is.
@@ -35,18 +35,18 @@ pub trait Subject {
     /// Visits a node, or the return node of a block after its nodes, with the facts that are known there.
     fn visit(&mut self, graph: &mut Graph, node: NodeId, known: &Known);
 
-    /// Visits a branch after both its sides, with the facts that hold on each alone.
+    /// Visits a branch after both sides, with the facts that hold only on each side.
     fn visit_branch(&mut self, _graph: &mut Graph, _node: NodeId, _sides: &[Facts; 2]) {}
 }
 
-/// Facts of the enclosing blocks, the outermost first.
+/// The facts that are known at the current node.
 #[derive(Debug, Default)]
 pub struct Known {
     blocks: Vec<Facts>,
 }
 
 impl Known {
-    /// Returns the integer that `value` must be, if it is known.
+    /// Returns the integer that `value` has at the current node, if it is known.
     pub fn get(&self, value: ValueId) -> Option<i64> {
         self.blocks.iter().find_map(|facts| facts.get(&value).copied())
     }
@@ -66,7 +66,7 @@ struct Walk<'s, S> {
     known: Known,
 }
 
-/// Walks `graph` in its order and calls `subject` with the known facts at each node.
+/// Visits the nodes of `graph` in order, and calls `subject` with the facts known at each node.
 pub fn walk(graph: &mut Graph, subject: &mut impl Subject) {
     let mut walk = Walk {
         subject,
@@ -148,7 +148,7 @@ impl<S: Subject> Walk<'_, S> {
         None
     }
 
-    /// Records the facts of a node that is not a branch.
+    /// Adds the facts that follow from a node other than a branch.
     fn learn(&mut self, graph: &Graph, node: NodeId) {
         if graph.kind(node) == symbols::PRIM_RAISE_EXCEPTION {
             self.throwing.extend(graph.parent(node));
@@ -169,7 +169,7 @@ impl<S: Subject> Walk<'_, S> {
         }
     }
 
-    /// Returns the facts of `value == constant`, or `value != constant`.
+    /// Returns the facts that follow from `value == constant` (`equal`), or `value != constant`.
     fn comparison(&self, graph: &Graph, equal: bool, value: ValueId, constant: ValueId) -> Option<Implied> {
         let constant = graph.constant(constant)?;
         if graph.ty(value) == types::INT {
@@ -192,7 +192,7 @@ impl<S: Subject> Walk<'_, S> {
         None
     }
 
-    /// Records the facts after a branch, and those of its outputs.
+    /// Adds the facts that hold after a branch, including facts about its outputs.
     fn join(&mut self, graph: &Graph, branch: NodeId, blocks: [BlockId; 2], sides: [Facts; 2]) {
         let throws = blocks.map(|b| self.throwing.contains(&b));
         let results = blocks.map(|b| graph.results(b).collect::<Vec<_>>());

@@ -1,10 +1,10 @@
-//! Changing the types of all values of a graph.
+//! Changes to the types of all values in a graph.
 
 use crate::PassContext;
 use frazil_ir::nesting::with_stack;
 use frazil_ir::{Context, Graph, TensorType, TypeId, TypeKind, ValueId};
 
-/// Returns all values of `graph`: inputs, parameters of blocks, outputs of nodes.
+/// Returns all values of `graph`: inputs, parameters of blocks, and outputs of nodes.
 pub fn all_values(graph: &Graph) -> Vec<ValueId> {
     let mut values = graph.inputs().to_vec();
     for node in graph.all_nodes() {
@@ -16,7 +16,7 @@ pub fn all_values(graph: &Graph) -> Vec<ValueId> {
     values
 }
 
-/// Sets the type of every value to the result of `change`, while there is fuel.
+/// Sets the type of every value to the result of `change`, up to the limit on rewrites.
 pub fn retype(graph: &mut Graph, cx: &mut PassContext<'_>, change: impl Fn(&Context, TypeId) -> TypeId) {
     let ctx = graph.ctx().clone();
     for value in all_values(graph) {
@@ -27,7 +27,7 @@ pub fn retype(graph: &mut Graph, cx: &mut PassContext<'_>, change: impl Fn(&Cont
     }
 }
 
-/// Returns `ty` with `change` applied to every tensor type in it.
+/// Returns `ty` with `change` applied to every tensor type that it contains.
 pub fn map_tensors(ctx: &Context, ty: TypeId, change: &dyn Fn(TensorType) -> TensorType) -> TypeId {
     let inner = |ty: TypeId| with_stack(|| map_tensors(ctx, ty, change));
     let all = |types: &[TypeId]| -> Vec<TypeId> { types.iter().map(|ty| inner(*ty)).collect() };

@@ -1,25 +1,25 @@
-//! Replacement of single nodes, for small rewrites.
+//! Replacement of a single node by a value, constant or operator.
 
 use super::constants::insert_constant;
 use crate::dce::DeadCodeElimination;
 use crate::{PassContext, PassError};
 use frazil_ir::{Builder, Constant, Graph, NodeId, TypeId, TypeKind, ValueId, symbols};
 
-/// The replacement of a node.
+/// The value or operator that replaces a node.
 pub enum Replacement {
-    /// The value that replaces the only output.
+    /// A value that replaces the node's only output.
     Value(ValueId),
-    /// The values that replace the outputs, one for each.
+    /// Values that replace the node's outputs, one for each.
     Values(Vec<ValueId>),
-    /// A constant, for its only output.
+    /// A constant that replaces the node's only output.
     Constant(Constant),
-    /// An operator, by name, on the given operands, with the same output type.
+    /// A call of the named operator on the given operands, with the output type of the replaced node.
     Operator(&'static str, Vec<ValueId>),
     /// A `prim::ListConstruct` of the given elements.
     List(Vec<ValueId>),
 }
 
-/// Replaces `node` by `replacement` and removes it. New nodes have its source range.
+/// Replaces `node` by `replacement` and removes it. New nodes get the source range of `node`.
 pub fn replace(graph: &mut Graph, node: NodeId, replacement: Replacement) {
     let outputs = graph.node_outputs(node).to_vec();
     let Some(&output) = outputs.first() else { return };
@@ -78,12 +78,12 @@ pub fn built_by(graph: &Graph, value: ValueId, kind: frazil_ir::SymbolId) -> Opt
     graph.defining_node(value).filter(|n| graph.kind(*n) == kind)
 }
 
-/// Returns the node that builds the list `value`.
+/// Returns the `prim::ListConstruct` node that defines `value`, if it is one.
 pub fn built_list(graph: &Graph, value: ValueId) -> Option<NodeId> {
     built_by(graph, value, symbols::PRIM_LIST_CONSTRUCT)
 }
 
-/// Returns the integer of a constant `value`.
+/// Returns the integer, if `value` is a constant integer.
 pub fn int(graph: &Graph, value: ValueId) -> Option<i64> {
     graph.constant(value)?.as_int()
 }
@@ -107,7 +107,7 @@ pub fn slice_indices(len: usize, start: Option<i64>, end: Option<i64>, step: i64
     Some((start..end).step_by(step).map(|i| i as usize).collect())
 }
 
-/// Returns true if `ty` is a list.
+/// Returns true if `ty` is a list type.
 pub fn is_list(graph: &Graph, ty: TypeId) -> bool {
     matches!(graph.ctx().type_kind(ty), TypeKind::List(_))
 }

@@ -8,12 +8,12 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-/// The weights of a layer, and the layout of their output channels.
+/// The weight tensor of a layer, with the layout of its output channels.
 #[derive(Clone)]
 pub struct Channels {
-    /// The weights.
+    /// The weight tensor.
     pub weight: Arc<TensorData>,
-    /// The dimension of the output channels.
+    /// The dimension of the weight that contains the output channels.
     pub dim: usize,
     /// Number of groups of a transposed convolution, whose output channels are numbered group by group.
     pub groups: usize,
@@ -31,7 +31,7 @@ impl Channels {
         inner.iter().product::<i64>() as usize
     }
 
-    /// Returns the output channel of the run with number `run`.
+    /// Returns the output channel of run number `run`, a run of adjacent elements.
     fn channel(&self, run: usize) -> usize {
         let size = |dim: usize| self.weight.sizes.get(dim).map_or(1, |&size| size.max(1) as usize);
         match self.dim {
@@ -46,12 +46,12 @@ impl Channels {
     }
 }
 
-/// Weights that are computed in f64 and rounded once to their dtype.
+/// A weight tensor multiplied per output channel. Products are computed in f64 and rounded once to the dtype.
 struct Scaled {
     channels: Channels,
     /// One factor per output channel.
     scale: Vec<f64>,
-    /// All elements, once they have been read permanently.
+    /// The bytes of all elements, once they have been read permanently.
     kept: OnceLock<Vec<u8>>,
 }
 
@@ -74,7 +74,7 @@ pub fn scaled(channels: Channels, scale: &[f64]) -> Option<Arc<TensorData>> {
 }
 
 impl Scaled {
-    /// Returns the elements in `range`.
+    /// Returns the bytes in `range`.
     fn compute(&self, range: Range<usize>) -> Vec<u8> {
         let weight = &self.channels.weight;
         let bytes = match weight.is_contiguous() {

@@ -1,4 +1,4 @@
-//! Copies of a block within its own graph.
+//! Templates for inserting copies of a block into its own graph.
 
 use frazil_ir::{BlockId, Builder, CopyMap, Graph, InsertPoint, ValueId};
 use std::collections::HashSet;
@@ -11,7 +11,7 @@ pub struct BlockTemplate {
 }
 
 impl BlockTemplate {
-    /// Returns a template of `block`, which is not changed.
+    /// Returns a template for copies of `block`. The graph is not changed.
     pub fn new(graph: &Graph, block: BlockId) -> BlockTemplate {
         let outside = values_from_outside(graph, block);
         let mut template = Graph::new(graph.ctx().clone());

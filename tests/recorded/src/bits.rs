@@ -4,12 +4,12 @@ use frazil_ir::DType;
 use frazil_runtime::Tensor;
 use half::{bf16, f16};
 
-/// The tolerance for floating-point elements.
+/// The tolerance for floating-point elements: bit equality, or units in the last place.
 #[derive(Clone, Copy)]
 pub enum Within {
-    /// None: bits are equal.
+    /// No tolerance: elements have equal bits.
     Bits,
-    /// Units in the last place of the result's largest element. Zeros have equal signs.
+    /// The given number of units in the last place of the result's largest element. Zeros must have equal signs.
     Units(f64),
 }
 
@@ -61,7 +61,7 @@ fn of_tensors(want: &Tensor, got: &Tensor, within: Within) -> Option<String> {
     Some(format!("element {at} is {} instead of {}", shown(&b), shown(&a)))
 }
 
-/// Returns the distance from 1 to the next number.
+/// Returns the distance from 1 to the next larger number of `dtype`.
 fn unit(dtype: DType) -> f64 {
     match (dtype, component(dtype)) {
         (DType::BFloat16, _) => 2f64.powi(-7),

@@ -13,18 +13,18 @@ use crate::value::Outcome;
 /// A model with calls that run in order on one instance of it.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// `NAME` of a model, `FOLDER/ID` of an operator's case.
+    /// The name of the case: `NAME` for a model, `FOLDER/ID` for an operator.
     pub name: String,
-    /// The archive.
+    /// The path of the model's archive.
     pub model: PathBuf,
     /// The folder with the case's tensors in `tensors.safetensors`.
     pub folder: PathBuf,
-    /// The case as recorded.
+    /// The recorded JSON of the case.
     pub json: Json,
 }
 
 impl Case {
-    /// Returns the tolerance for numbers.
+    /// Returns the tolerance for floating-point numbers in results.
     pub fn tolerance(&self) -> Result<Tolerance, RecordedError> {
         let number = |key: &str| self.json.get(key).and_then(Json::as_f64).ok_or_else(|| self.lacks(key));
         Ok(Tolerance::new(number("rtol")?, number("atol")?))
@@ -41,7 +41,7 @@ impl Case {
             .collect()
     }
 
-    /// Returns the tensors of arguments and results.
+    /// Returns the tensors of the calls' arguments and results.
     pub fn tensors(&self) -> Result<Tensors, RecordedError> {
         Tensors::open(&self.folder.join("tensors.safetensors"))
     }
@@ -62,7 +62,7 @@ pub fn models(folder: &Path) -> Result<Vec<Case>, RecordedError> {
         .collect()
 }
 
-/// Returns the model in a folder.
+/// Returns the recorded case of the model in `folder`.
 pub fn model(name: String, folder: PathBuf) -> Result<Case, RecordedError> {
     let json = read_json(&folder.join("case.json"))?;
     Ok(Case {
@@ -103,7 +103,7 @@ pub fn operators(folder: &Path) -> Result<Vec<Case>, RecordedError> {
     Ok(cases)
 }
 
-/// Parses a file of JSON.
+/// Parses the JSON file at `path`.
 pub fn read_json(path: &Path) -> Result<Json, RecordedError> {
     let text = fs::read(path).map_err(|source| RecordedError::Read {
         path: path.into(),

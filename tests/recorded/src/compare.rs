@@ -11,27 +11,27 @@ use half::{bf16, f16};
 
 use crate::value::{Outcome, kind};
 
-/// The tolerance for floating-point numbers.
+/// The tolerance for floating-point numbers in a comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
     /// Tolerance relative to the expected number.
     pub rtol: f64,
-    /// Absolute tolerance.
+    /// Absolute tolerance, which is added to the relative one.
     pub atol: f64,
-    /// The tolerance for 16-bit elements, relative and absolute, if it differs.
+    /// The tolerance, relative and absolute, for 16-bit elements, if it differs.
     pub half: Option<f64>,
 }
 
 impl Tolerance {
-    /// Numbers are equal.
+    /// No tolerance: numbers must be equal.
     pub const EXACT: Tolerance = Tolerance::new(0.0, 0.0);
 
-    /// Returns a tolerance for all dtypes.
+    /// Returns the tolerance with these values for all dtypes.
     pub const fn new(rtol: f64, atol: f64) -> Tolerance {
         Tolerance { rtol, atol, half: None }
     }
 
-    /// Returns the same, with `half` for 16-bit elements.
+    /// Returns the same tolerance, except `half` for 16-bit elements.
     pub const fn with_half(self, half: f64) -> Tolerance {
         Tolerance {
             half: Some(half),
@@ -69,7 +69,7 @@ impl Tolerance {
 pub struct Mismatch {
     /// The path to the differing part, such as `result[1]["mean"]`.
     pub place: String,
-    /// The expected and the actual value.
+    /// A description of the expected and the actual value.
     pub what: String,
 }
 
@@ -269,7 +269,7 @@ fn numbers(dtype: DType, bytes: &[u8]) -> Option<[f64; 2]> {
     Some([real, 0.0])
 }
 
-/// Returns an integer element's value, for messages.
+/// Returns the value of an element with an integer dtype, for messages.
 fn integer(dtype: DType, bytes: &[u8]) -> i128 {
     let signed = matches!(dtype, DType::Char | DType::Short | DType::Int | DType::Long);
     let negative = signed && bytes.last().is_some_and(|byte| byte & 0x80 != 0);

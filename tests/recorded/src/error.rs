@@ -4,71 +4,71 @@ use frazil_runtime::TensorError;
 use safetensors::SafeTensorError;
 use std::path::PathBuf;
 
-/// A recorded case, or a value of one, that cannot be read or written.
+/// The reason why a recorded case, or a value of one, cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordedError {
-    /// A file or folder that could not be read.
+    /// A file or folder cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
-        /// The file.
+        /// The path of the file or folder.
         path: PathBuf,
-        /// The reason.
+        /// The error of the operating system.
         #[source]
         source: std::io::Error,
     },
-    /// A file that is not JSON, or not the JSON of a case.
+    /// A file is not JSON, or not the JSON of a case.
     #[error("{path} is not a case: {source}")]
     Json {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The reason.
+        /// The error in the JSON.
         #[source]
         source: serde_json::Error,
     },
-    /// A case with a missing or invalid member.
+    /// A member of a case is missing or invalid.
     #[error("{case}: {what}")]
     Case {
-        /// The case, or its file.
+        /// The name of the case, or of its file.
         case: String,
-        /// What was expected.
+        /// A description of the expected member.
         what: String,
     },
-    /// A file that is not in the `.safetensors` format.
+    /// A file is not in the `.safetensors` format.
     #[error("cannot read the tensors of {path}: {source}")]
     Tensors {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The reason.
+        /// The error in the format.
         #[source]
         source: SafeTensorError,
     },
-    /// A tensor that the file does not have.
+    /// The file of tensors does not contain a tensor that the JSON names.
     #[error("the case asks for tensor `{0}`, which is not in its .safetensors file")]
     MissingTensor(String),
-    /// Tensors that were written together with other results.
+    /// The file of tensors was written together with other results than the JSON.
     #[error("the tensors beside it belong to another file: their checksum is {found}, expected {said}")]
     OtherTensors {
-        /// The checksum in the JSON.
+        /// The checksum of the tensors that the JSON contains.
         said: String,
-        /// The checksum of the tensors.
+        /// The actual checksum of the tensors.
         found: String,
     },
-    /// A dtype that has no counterpart.
+    /// A tensor has a dtype that cannot be read from, or written to, `.safetensors` files.
     #[error("tensor `{0}` has dtype {1}, which cannot be read or written")]
     DType(String, String),
-    /// A tensor that cannot be created.
+    /// A tensor of the file cannot be created.
     #[error("tensor `{name}`: {source}")]
     Tensor {
         /// The name of the tensor.
         name: String,
-        /// The reason.
+        /// The reason why the tensor cannot be created.
         #[source]
         source: TensorError,
     },
-    /// JSON that is not a value.
+    /// A JSON value does not represent a value of a program.
     #[error("expected a value such as {{\"int\": 3}}, found {0}")]
     Value(String),
-    /// A value without a written form (an object, a function).
+    /// A value has no JSON representation: an object or a function.
     #[error("a result of type {0} cannot be written")]
     Unwritable(&'static str),
 }

@@ -1,4 +1,4 @@
-//! Random numbers and tensors from seeds.
+//! Pseudorandom numbers and tensors from seeds.
 
 use frazil_ir::DType;
 use frazil_runtime::Tensor;
@@ -25,7 +25,7 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// Returns a number below `n`, which is at least 1.
+    /// Returns a number below `n`. `n` must be at least 1.
     pub fn below(&mut self, n: u64) -> u64 {
         (self.bits() >> 33) % n
     }
@@ -35,7 +35,7 @@ impl Random {
         (self.bits() >> 11) as f64 / (1u64 << 50) as f64 - 4.0
     }
 
-    /// Returns true with this probability in percent.
+    /// Returns true with a probability of `percent` percent.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }

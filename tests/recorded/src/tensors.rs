@@ -1,4 +1,4 @@
-//! The `.safetensors` file beside a case.
+//! The tensors of a recorded case, in a `.safetensors` file.
 
 use crate::RecordedError;
 use frazil_runtime::Tensor;
@@ -11,7 +11,7 @@ use std::path::Path;
 /// The tensors of a file, by key. They are read on demand, since a case's results may be much larger than its arguments.
 #[derive(Default)]
 pub struct Tensors {
-    /// `None` if there is no file.
+    /// The open file; `None` if the case has none.
     file: Option<TensorFile>,
 }
 
@@ -82,7 +82,7 @@ impl Tensors {
 /// The key of a checksum in the metadata of the tensors and in the JSON beside them.
 pub(crate) const CHECKSUM: &str = "crc32";
 
-/// Returns the text form of a checksum.
+/// Returns a checksum as text, as the JSON contains it.
 fn checksum_text(checksum: u32) -> String {
     format!("{checksum:08x}")
 }

@@ -13,16 +13,16 @@ use indexmap::IndexMap;
 use num_complex::Complex64;
 use serde_json::{Map, Value as Json, json};
 
-/// The outcome of a call.
+/// The recorded or actual outcome of a call.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// The call returned a value.
     Value(Value),
     /// The call raised an exception.
     Raises {
-        /// The exception's text.
+        /// The text of the exception.
         text: String,
-        /// Whether the program's own `raise` or `assert` raised it; only then the text is compared.
+        /// Whether the program's own `raise` or `assert` raised the exception. Only then its text is compared.
         user: bool,
     },
 }
@@ -44,7 +44,7 @@ impl Outcome {
     }
 }
 
-/// Returns the kind of a value in the files.
+/// Returns the name of a value's kind in recorded JSON.
 pub fn kind(value: &Value) -> &'static str {
     match value {
         Value::None => "none",
@@ -110,7 +110,7 @@ pub fn value_from_json(json: &Json, tensors: &Tensors) -> Result<Value, Recorded
     })
 }
 
-/// Returns a list of these elements, with their type if they all have the same.
+/// Returns a list with the elements `items`, whose element type is their common type if they have one.
 pub fn list(items: Vec<Value>) -> Value {
     Value::List(ListValue::new(common_type(&items), items))
 }
@@ -142,7 +142,7 @@ fn float(json: &Json) -> Option<f64> {
     }
 }
 
-/// Returns the JSON of a number: the inverse of [`float`].
+/// Returns the JSON representation of a number, which [`float`] reads.
 fn written(number: f64) -> Json {
     match number {
         number if number.is_nan() => "nan".into(),
@@ -152,7 +152,7 @@ fn written(number: f64) -> Json {
     }
 }
 
-/// Returns a tensor with elements in the JSON; `None` if it is malformed.
+/// Returns the tensor whose elements `body` contains; `None` if the JSON is malformed.
 fn inline_tensor(body: &Json) -> Result<Option<Tensor>, RecordedError> {
     let parse = || {
         let dtype = DType::from_python_name(body.get("dtype")?.as_str()?)?;
@@ -206,7 +206,7 @@ pub fn common_type(items: &[Value]) -> TypeId {
     }
 }
 
-/// Collects the outcomes of calls: values as JSON, their tensors for one file.
+/// Collects outcomes of calls for writing: values as JSON, tensors for one `.safetensors` file.
 #[derive(Default)]
 pub struct Results {
     values: Vec<Json>,
@@ -225,7 +225,7 @@ impl Results {
         Ok(())
     }
 
-    /// Adds a call that raised.
+    /// Adds the outcome of a call that raised an exception.
     pub fn push_raised(&mut self, text: &str) {
         self.values.push(json!({ "raises": text }));
     }

@@ -1,9 +1,9 @@
-//! Locations: the repository's files, the built tools, and the large corpus.
+//! Paths in the workspace: the repository's files, the built tools, and the large corpus.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// Returns the root of the repository.
+/// Returns the root folder of the repository.
 pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .ancestors()
@@ -11,7 +11,7 @@ pub fn root() -> &'static Path {
         .expect("this crate is two folders below the root")
 }
 
-/// Returns the small cases in the repository.
+/// Returns the folder of the small cases in the repository.
 pub fn fixtures() -> PathBuf {
     root().join("tests/fixtures")
 }

@@ -1,4 +1,4 @@
-//! Arguments of calls: tensors, numbers, lists of them, and other values.
+//! Arguments of operator calls: tensors, numbers, lists of these, and other values.
 
 use super::Var;
 use frazil_ir::{DType, Device};
@@ -18,23 +18,23 @@ use frazil_runtime::{Scalar, Value};
 /// ```
 #[derive(Clone, Debug)]
 pub enum Arg<'a> {
-    /// A tensor variable that is borrowed from the caller.
+    /// A tensor variable, borrowed from the caller.
     Borrowed(&'a Var),
-    /// A tensor variable.
+    /// An owned tensor variable.
     Var(Var),
-    /// A number, string, device, `None`, or a value of another kind.
+    /// A number, string, device, `None`, or any other value that is not a tensor or list.
     Value(Value),
-    /// A list.
+    /// A list of arguments.
     List(Vec<Arg<'a>>),
 }
 
 impl Arg<'_> {
-    /// `None`: an absent optional argument.
+    /// The value `None` for an optional argument that is not passed.
     ///
     /// See [`Arg`] for an example.
     pub const NONE: Arg<'static> = Arg::Value(Value::None);
 
-    /// Returns the tensor variable, if it is one.
+    /// Returns the tensor variable, if the argument is one.
     pub(crate) fn as_cell(&self) -> Option<&TensorCell> {
         match self {
             Arg::Borrowed(var) => Some(var.cell()),
@@ -64,7 +64,7 @@ impl<'a> From<&Arg<'a>> for Arg<'a> {
 }
 
 impl From<DType> for Arg<'_> {
-    /// Converts a dtype to its number, as schemas represent dtypes.
+    /// Converts a dtype to PyTorch's integer code, which schemas use for dtypes.
     fn from(dtype: DType) -> Self {
         Arg::Value(Value::Int(dtype.code()))
     }

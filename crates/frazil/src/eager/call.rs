@@ -1,4 +1,4 @@
-//! Calls: an operator with its arguments.
+//! Calls of operators on eager tensors.
 
 use super::bind::{NoMatch, Positional};
 use super::family::Family;
@@ -35,7 +35,7 @@ pub struct OpCall<'a> {
     place: &'static Location<'static>,
 }
 
-/// The operator of a call.
+/// The operator that is called.
 pub(super) enum Name {
     /// An operator with a method of its own, by its index in the table of methods.
     Known(usize),
@@ -204,7 +204,7 @@ impl<'a> OpCall<'a> {
         Ok(self.run()?.0.into_vec())
     }
 
-    /// Runs the call. Returns the results, with the operators of the session.
+    /// Runs the call. Returns the results, and the session's operators.
     fn run(&self) -> Result<(Results, &Ops)> {
         let OpCall {
             operator: name,
@@ -246,7 +246,7 @@ impl<'a> OpCall<'a> {
         Ok((results, ops))
     }
 
-    /// Returns the recording operators if an argument belongs to a function that is being traced.
+    /// Returns the operators that record calls, if an argument belongs to a function that is being traced.
     fn recording(&self) -> Option<&Ops> {
         fn find<'b>(arg: &'b Arg<'_>) -> Option<&'b Ops> {
             match arg {
@@ -268,7 +268,7 @@ impl<'a> OpCall<'a> {
     }
 }
 
-/// A reference to an operator's overloads, from either cache.
+/// A reference to an operator's overloads, in either of the two caches.
 enum Found<'f> {
     Known(&'f Family),
     Other(Arc<Family>),
@@ -286,7 +286,7 @@ impl Deref for Found<'_> {
 }
 
 impl Ops {
-    /// Returns the operator's overloads, which are looked up once.
+    /// Returns the overloads of `operator`, which are looked up at the first call.
     fn family_of(&self, operator: &Name) -> Option<Found<'_>> {
         match operator {
             Name::Known(number) => self.known_family(*number).map(Found::Known),

@@ -9,7 +9,7 @@ use frazil_runtime::{Tensor, layout};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// A vector whose elements a storage can share as bytes.
+/// A vector whose memory becomes the bytes of a storage.
 struct Owned<T>(Vec<T>);
 
 impl<T: Pod> AsRef<[u8]> for Owned<T> {

@@ -20,15 +20,15 @@ use std::ops::{Range, RangeFrom, RangeFull, RangeTo};
 /// ```
 #[derive(Clone, Debug)]
 pub enum Index {
-    /// One position; the dimension is removed.
+    /// The element at one position. The dimension is removed.
     At(Arg<'static>),
-    /// `start:end:step`; negative bounds count from the end.
+    /// The slice `start:end:step`. Negative bounds count from the end.
     Slice(Option<Arg<'static>>, Option<Arg<'static>>, i64),
     /// `...`: all dimensions without an index of their own.
     Ellipsis,
     /// `None`: a new dimension of extent 1.
     NewAxis,
-    /// Positions, or a mask of bools.
+    /// A tensor of positions, or a mask of bools.
     Tensor(Var),
 }
 
@@ -56,7 +56,7 @@ impl From<i64> for Index {
 }
 
 impl From<&Var> for Index {
-    /// Converts a variable: a 0-d integer tensor is a position, as in Python.
+    /// Converts a variable to an index. A zero-dimensional integer tensor is a position, as in Python.
     fn from(var: &Var) -> Index {
         let tensor = var.get();
         match tensor.dim() == 0 && tensor.dtype().is_integral() && tensor.dtype() != DType::Bool {
@@ -68,7 +68,7 @@ impl From<&Var> for Index {
 
 /// A subscript: one [`Index`], a tuple of up to six, or a vector.
 pub trait Indices {
-    /// Returns the indices in order.
+    /// Returns the indices in the order of the dimensions.
     fn indices(self) -> Vec<Index>;
 }
 

@@ -25,7 +25,7 @@ pub enum Outputs {
 }
 
 impl Outputs {
-    /// Returns the tensors in order.
+    /// Returns the tensors in the results, in order.
     pub(crate) fn tensors(&self) -> Vec<Var> {
         match self {
             Outputs::Tensor(var) => vec![var.clone()],

@@ -1,4 +1,4 @@
-//! Warnings of the tracer.
+//! Warnings of the tracer about code that a trace cannot represent.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub enum WarningKind {
     SharedWrite,
     /// The trace and the function return different results, or the trace returns different results each time.
     Different,
-    /// The function calls random operators.
+    /// The function calls operators that draw random numbers.
     Random,
 }
 
@@ -36,7 +36,7 @@ pub struct TracerWarning {
     /// Source location in the traced program, such as `src/main.rs:10`. Empty if the warning concerns the whole
     /// program.
     pub place: String,
-    /// The message.
+    /// The text of the warning.
     pub text: String,
 }
 

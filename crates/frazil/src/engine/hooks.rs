@@ -16,16 +16,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use tracing::warn;
 
-/// The arguments of a call.
+/// The arguments of a call, which a hook may change.
 ///
 /// See [`Engine::register_forward_pre_hook_with`](crate::Engine::register_forward_pre_hook_with) for an example.
 #[derive(Clone, Debug, Default)]
 pub struct CallArguments {
     /// The dotted path of the called module; empty for the engine's own. Hooks cannot change it.
     pub module: String,
-    /// Positional arguments.
+    /// The positional arguments.
     pub args: Vec<Value>,
-    /// Keyword arguments, in the order of the call.
+    /// The keyword arguments, in the order of the call.
     pub kwargs: Vec<(String, Value)>,
 }
 
@@ -152,25 +152,25 @@ setters!(HookOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HookId(u64);
 
-/// A module of an engine.
+/// The module for which a hook is registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Receiver {
-    /// The root module. The model does not have to be read for it.
+    /// The root module. The model is not read in order to find it.
     Root,
     /// A submodule.
     Object(ObjectId),
-    /// Every module: its hooks run around all calls.
+    /// All modules: the hooks run around every call of a module.
     All,
 }
 
-/// A hook with a lock: it runs on one thread at a time.
+/// A hook with a lock, so that it runs on one thread at a time.
 struct Turns<H> {
     hook: Mutex<H>,
-    /// The thread that runs it, if any.
+    /// The thread on which the hook is running, if any.
     thread: Mutex<Option<ThreadId>>,
 }
 
-/// Marks a hook as not running on drop.
+/// Guard that marks a hook as not running when it is dropped.
 struct Ending<'t>(&'t Mutex<Option<ThreadId>>);
 
 impl Drop for Ending<'_> {
@@ -187,7 +187,7 @@ impl<H> Turns<H> {
         })
     }
 
-    /// Waits until no other thread runs the hook, then passes it to `call`.
+    /// Waits until no other thread runs the hook, then calls `call` with the hook.
     fn run<R>(&self, call: impl FnOnce(&mut H) -> Result<R, CallError>) -> Result<R, CallError> {
         let here = thread::current().id();
         if *lock(&self.thread) == Some(here) {
@@ -208,7 +208,7 @@ struct After {
     hook: Arc<Turns<Hook>>,
 }
 
-/// The hooks of one module, in the order in which they run.
+/// The hooks registered for one module, in the order in which they run.
 #[derive(Default)]
 struct OfModule {
     before: Vec<(HookId, Arc<Turns<PreHook>>)>,
@@ -224,13 +224,13 @@ struct Table {
 /// The hooks of an engine. No lock is held while a hook runs.
 #[derive(Default)]
 pub(crate) struct Hooks {
-    /// The number of hooks: most engines have none.
+    /// The number of registered hooks. Most engines have none.
     count: AtomicUsize,
     table: Mutex<Table>,
 }
 
 impl Hooks {
-    /// Returns whether no hook runs around calls of `of`.
+    /// Returns whether no hook runs around calls of the module `of`.
     pub(crate) fn is_empty(&self, of: Receiver) -> bool {
         if self.count.load(Ordering::Acquire) == 0 {
             return true;
@@ -242,7 +242,7 @@ impl Hooks {
         })
     }
 
-    /// Returns the forward hooks of `of` alone, in their order.
+    /// Returns the forward hooks registered for `of` itself, in the order in which they run.
     fn after_of(&self, of: Receiver) -> Vec<After> {
         let table = lock(&self.table);
         table
@@ -252,7 +252,7 @@ impl Hooks {
             .unwrap_or_default()
     }
 
-    /// Calls `add` with the table of `of` and a new hook number.
+    /// Calls `add` with the hooks of `of` and a new id for a hook.
     fn add(&self, of: Receiver, add: impl FnOnce(&mut OfModule, HookId)) -> HookId {
         let mut table = lock(&self.table);
         table.next += 1;

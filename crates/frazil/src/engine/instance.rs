@@ -15,23 +15,23 @@ use frazil_syntax::FileIdentity;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The source of an engine's model.
+/// The model of an engine before it is frozen: in memory, or a file that is read on first use.
 pub(crate) struct ModelSource {
     session: Session,
-    /// Identity of the file with the unchanged model.
+    /// Identity of the file, if the model is the unchanged content of a file.
     origin: Option<FileIdentity>,
     /// The path of the file.
     path: PathBuf,
-    /// The model, if it was read before the engine was created.
+    /// The model, if it was already read when the engine was created.
     given: Option<Model>,
     /// Whether the model is put into evaluation mode.
     pub(crate) eval: bool,
-    /// The model whose methods are called, in evaluation mode if `eval` is set.
+    /// The model whose methods are called; in evaluation mode, if `eval` is set.
     read: Once<Model>,
 }
 
 impl ModelSource {
-    /// Returns the source for a model that has been read.
+    /// Returns the source for a model in memory.
     pub(crate) fn model(model: &Model) -> ModelSource {
         ModelSource {
             session: model.session().clone(),
@@ -43,7 +43,7 @@ impl ModelSource {
         }
     }
 
-    /// Returns the source for the archive at `path`, which is read on first use.
+    /// Returns the source for the archive at `path`, which is read when the model is first needed.
     pub(crate) fn archive(session: &Session, path: &Path, origin: FileIdentity) -> ModelSource {
         ModelSource {
             session: session.clone(),
@@ -59,7 +59,7 @@ impl ModelSource {
         self.origin.as_ref()
     }
 
-    /// Returns the model, if it has been read.
+    /// Returns the model, if it has already been read.
     pub(crate) fn known(&self) -> Option<&Model> {
         self.read.get().or(self.given.as_ref())
     }
@@ -68,7 +68,7 @@ impl ModelSource {
         &self.session
     }
 
-    /// Returns the model. Reads it on first use.
+    /// Returns the model, which is read at the first call.
     fn read(&self) -> Result<&Model> {
         self.read.get_or_make(|| self.read_now())
     }
@@ -104,21 +104,21 @@ pub(crate) type MakeDelegate = Box<dyn Fn(&Arc<Registry>) -> Arc<dyn Delegate> +
 pub(crate) struct Instance {
     source: ModelSource,
     options: EngineOptions,
-    /// Compiles subgraphs of methods that do not run natively as a whole.
+    /// Creates delegates that compile subgraphs of those methods that do not run natively as a whole.
     subgraphs: Option<MakeDelegate>,
     running: Once<Running>,
 }
 
-/// Methods and modules that have been called through one handle, by name.
+/// Caches of one handle: methods and modules that it has called, by name.
 #[derive(Default)]
 pub(crate) struct Names {
-    /// Signatures of the methods.
+    /// Signatures of the called methods, by the method's path.
     signatures: Vec<(String, Arc<Signature>)>,
     /// Modules that have been called, by path.
     called: Vec<(String, Arc<CalledModule>)>,
 }
 
-/// The scripted hooks of a module: methods that run before and after `forward`, in order.
+/// The hooks that a module's class defines, which run before and after `forward`, in order.
 #[derive(Default)]
 pub(crate) struct OwnHooks {
     pub(crate) before: Vec<String>,
@@ -126,7 +126,7 @@ pub(crate) struct OwnHooks {
 }
 
 impl OwnHooks {
-    /// Returns the scripted hooks of the module at `path`, by their paths.
+    /// Returns the hooks that the class of the module at `path` defines, as paths of methods.
     pub(crate) fn of(model: &Model, object: ObjectId, path: &str) -> OwnHooks {
         let module = model.module();
         let names = |hooks: &[SymbolId]| hooks.iter().map(|&name| join(path, module.ctx().name(name))).collect();
@@ -142,16 +142,16 @@ impl OwnHooks {
     }
 }
 
-/// A module that is called directly, with its hooks.
+/// A module that is called directly, with the hooks of its class.
 pub(crate) struct CalledModule {
     pub(crate) receiver: Receiver,
     pub(crate) path: String,
-    /// The path of its `forward`.
+    /// The path of the module's method `forward`.
     pub(crate) forward: String,
     pub(crate) own: OwnHooks,
 }
 
-/// A model that can run.
+/// A model that is ready to run, with its interpreter.
 pub(crate) struct Running {
     /// The model. For native engines, it is frozen.
     pub(crate) model: Model,
@@ -310,7 +310,7 @@ fn receiver(model: &Model, object: ObjectId) -> Receiver {
     }
 }
 
-/// Returns the module at a dotted path, if no method has this path.
+/// Returns the module at the dotted path `path`, if `path` is not the path of a method.
 fn module_at(model: &Model, path: &str) -> Option<ObjectId> {
     match model.module().method_at(path) {
         Some(_) => None,

@@ -212,7 +212,7 @@ impl Engine {
         }
     }
 
-    /// Calls a method without hooks.
+    /// Calls a method without running hooks.
     pub(crate) fn call_method(
         &mut self,
         method: &str,
@@ -224,7 +224,7 @@ impl Engine {
         self.run(method, &complete)
     }
 
-    /// Returns the limits for calls.
+    /// Returns the session's limits, which apply to calls.
     pub(crate) fn limits(&self) -> Limits {
         *self.shared.instance.source().session().limits()
     }
@@ -233,7 +233,7 @@ impl Engine {
         self.names.signature(&self.shared.instance, method)
     }
 
-    /// Returns the module at `path`. `None` if the path denotes a method or nothing.
+    /// Returns the module at `path`; `None` if the path denotes a method, or nothing.
     pub(crate) fn module_called(&mut self, path: &str) -> Result<Option<Arc<CalledModule>>> {
         self.names.module_called(&self.shared.instance, path)
     }
@@ -246,7 +246,7 @@ impl Engine {
         }
     }
 
-    /// Runs a method on complete arguments.
+    /// Runs a method whose arguments are complete: no default is missing.
     pub(crate) fn run(&mut self, method: &str, args: &[Value]) -> Result<Value, CallError> {
         let instance = &self.shared.instance;
         if let Some(native) = &self.shared.native
@@ -352,7 +352,7 @@ impl Engine {
     }
 }
 
-/// Asserts that engines can be sent between threads.
+/// Asserts at compile time that engines can be sent between threads.
 const _: fn() = || {
     fn is_send<T: Send>() {}
     is_send::<Engine>();

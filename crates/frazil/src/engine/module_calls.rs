@@ -130,13 +130,13 @@ impl Engine {
         Ok(self.shared.hooks.add_after(receiver, options, Box::new(hook)))
     }
 
-    /// Returns the module to which hooks with these options belong.
+    /// Returns the module to which hooks with the options `options` belong.
     fn receiver_of(&self, options: &HookOptions) -> Result<Receiver> {
         let _inside = frazil_rt::gate::enter()?;
         self.instance().receiver(options)
     }
 
-    /// Removes a hook. Returns false if it was removed before.
+    /// Removes a hook. Returns false if it has already been removed.
     ///
     /// See [`register_forward_pre_hook`](Self::register_forward_pre_hook) for an example.
     pub fn remove_hook(&mut self, hook: HookId) -> bool {
@@ -198,7 +198,7 @@ impl Engine {
         }
     }
 
-    /// Calls a module: hooks before `forward` may replace the arguments, hooks after it the result.
+    /// Calls a module. Hooks before `forward` may replace the arguments, hooks after it the result.
     pub(crate) fn call_with_hooks(
         &mut self,
         module: &CalledModule,

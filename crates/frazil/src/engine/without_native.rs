@@ -7,10 +7,10 @@ use frazil_runtime::Value;
 use frazil_syntax::FileIdentity;
 use std::time::Duration;
 
-/// Replacement for native code in a build without it.
+/// Replacement for native code in a build without the feature `codegen`. It has no values.
 pub(crate) enum NativeCode {}
 
-/// The part of native code that belongs to one handle of an engine.
+/// The state of native code that belongs to one handle of an engine: none in this build.
 #[derive(Default)]
 pub(crate) struct Handle(());
 
@@ -46,7 +46,7 @@ impl NativeCode {
     }
 }
 
-/// Returns whether an engine with these options reads its model lazily.
+/// Returns whether an engine with these options reads its model on first use.
 pub(crate) fn reads_late(_options: &EngineOptions) -> bool {
     false
 }

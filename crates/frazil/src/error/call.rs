@@ -1,4 +1,4 @@
-//! Errors of calls of a model.
+//! Errors of calls of an engine.
 
 use super::Error;
 use frazil_runtime::interp::{ErrorKind, ExecError};

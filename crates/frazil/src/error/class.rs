@@ -1,4 +1,4 @@
-//! Classification of errors.
+//! Classes of errors, by which callers can decide how to react.
 
 use super::{CallError, Error};
 use frazil_runtime::interp::{ErrorKind, ExecError};
@@ -21,15 +21,15 @@ pub enum ErrorClass {
     Io,
     /// The input is malformed, or a call does not fit it: an unknown method or attribute, a tensor of another shape.
     Input,
-    /// Not supported: unavailable for this model or in this build.
+    /// The model, the operation or this build does not support what was requested.
     Unsupported,
     /// The program raised an exception.
     Raised,
-    /// A limit was exceeded ([`Error::exceeded`]).
+    /// A limit of the session was exceeded ([`Error::exceeded`]).
     Limit,
     /// The work was interrupted ([`interruptible`](crate::interruptible)).
     Interrupted,
-    /// Anything else.
+    /// Any other error.
     Failed,
 }
 

@@ -33,9 +33,9 @@ pub enum Error {
     Io {
         /// The operation that was attempted.
         action: &'static str,
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The system's error.
+        /// The error of the operating system.
         #[source]
         source: std::io::Error,
     },
@@ -45,9 +45,9 @@ pub enum Error {
     /// An archive cannot be loaded.
     #[error("{}", about(.path, .source))]
     Load {
-        /// The file.
+        /// The path of the archive.
         path: PathBuf,
-        /// The reason.
+        /// The reason why the archive cannot be loaded.
         #[source]
         source: LoadError,
     },
@@ -72,10 +72,10 @@ pub enum Error {
     /// Objects cannot be restored from their archived state, or their state cannot be computed for an archive.
     #[error(transparent)]
     State(#[from] StateError),
-    /// A run stopped for a reason outside of the program.
+    /// A run was stopped for a reason outside of the program.
     #[error("{0}")]
     Run(ExecError),
-    /// A graph cannot be compiled.
+    /// A graph cannot be lowered to native code.
     #[cfg(feature = "codegen")]
     #[error(transparent)]
     Lower(#[from] frazil_codegen::LowerError),
@@ -91,7 +91,7 @@ pub enum Error {
     #[cfg(feature = "codegen")]
     #[error(transparent)]
     EmitFile(#[from] frazil_codegen::aot::EmitFileError),
-    /// Native code was called with inputs that do not fit it.
+    /// Native code was called with inputs of other dtypes or shapes than it was compiled for.
     #[cfg(feature = "codegen")]
     #[error(transparent)]
     NativeRun(#[from] frazil_codegen::compile::RunError),
@@ -104,19 +104,19 @@ pub enum Error {
     /// An operator was called with arguments that it does not accept, or its result is of another kind than required.
     #[error("{0}")]
     Call(String),
-    /// An operator raised, or cannot compute its result.
+    /// An operator raised an exception, or cannot compute its result.
     #[error(transparent)]
     Operator(#[from] frazil_runtime::OpError),
     /// A value cannot be stored in a module.
     #[error(transparent)]
     Export(#[from] frazil_runtime::export::ExportError),
-    /// The check of a trace on other inputs resulted in another graph, or other constants.
+    /// Tracing with other inputs, to check a trace, resulted in another graph or other constants.
     #[error(transparent)]
     TracingCheck(#[from] TracingCheckError),
-    /// An edit left a graph invalid.
+    /// An edit of a method left its graph invalid.
     #[error("the edited graph of `{method}` is invalid: {source}")]
     Invalid {
-        /// The method.
+        /// The name of the method.
         method: String,
         /// The errors of the verifier.
         #[source]
@@ -128,10 +128,10 @@ pub enum Error {
     /// The work was interrupted ([`interruptible`](crate::interruptible)).
     #[error("interrupted")]
     Interrupted,
-    /// There is no method of this name.
+    /// The model has no method with the given name.
     #[error("the module has no method `{0}`")]
     NoSuchMethod(String),
-    /// There is no function of this name.
+    /// There is no function with the given name.
     #[error("there is no function `{0}`")]
     NoSuchFunction(String),
     /// An error of an embedder's own operator, pass or edit.
@@ -140,12 +140,12 @@ pub enum Error {
     /// A feature of PyTorch has no counterpart here.
     #[error("`{name}` has no counterpart here: {reason}")]
     NoCounterpart {
-        /// PyTorch's name.
+        /// The name of the feature in PyTorch.
         name: &'static str,
-        /// The reason.
+        /// The reason why there is no counterpart.
         reason: &'static str,
     },
-    /// The object does not support this use.
+    /// The object does not support the requested operation.
     #[error("{0}")]
     Unsupported(String),
     /// The compiler was used in a process that was forked while another thread of its parent was using the compiler.
@@ -185,12 +185,12 @@ impl Error {
         self.ended_by().filter(|exceeded| !exceeded.is_interruption())
     }
 
-    /// Returns whether the work was interrupted.
+    /// Returns whether the error is that the work was interrupted.
     pub(crate) fn is_interruption(&self) -> bool {
         matches!(self, Error::Interrupted) || self.ended_by().is_some_and(Exceeded::is_interruption)
     }
 
-    /// Returns the exceeded limit or interruption, if this is the cause.
+    /// Returns the exceeded limit or the interruption, if one of them caused the error.
     fn ended_by(&self) -> Option<&Exceeded> {
         match self {
             Error::Exceeded(exceeded)

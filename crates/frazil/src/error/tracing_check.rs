@@ -14,11 +14,11 @@ use std::fmt;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct TracingCheckError {
-    /// The difference of the graphs, if they differ.
+    /// The difference between the two graphs, if they differ.
     pub graph_diff: Option<String>,
     /// The first constant tensor that differs, if one does.
     pub constant_diff: Option<String>,
-    /// Description of other errors.
+    /// The description of any other error.
     pub what: Option<String>,
 }
 
@@ -43,7 +43,7 @@ impl fmt::Display for TracingCheckError {
     }
 }
 
-/// Returns `text` with a tab before each line.
+/// Returns `text` with a tab at the start of each line.
 pub(crate) fn indent(text: &str) -> String {
     let lines: Vec<String> = text.lines().map(|line| format!("\t{line}")).collect();
     lines.join("\n")

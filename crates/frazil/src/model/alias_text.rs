@@ -1,4 +1,4 @@
-//! The alias analysis as text.
+//! The result of the alias analysis as text.
 
 use crate::session::Session;
 use frazil_ir::types;
@@ -67,7 +67,7 @@ fn place(ctx: &Context, text: &GraphText<'_>, place: Place) -> String {
     }
 }
 
-/// Returns one line for each attribute that freezing does not fold, with the reason.
+/// Returns one line for each attribute that remains after freezing, with the reason.
 pub(crate) fn kept(session: &Session, module: &Module) -> String {
     let mut out = String::from("===4. Attributes that stay===\n");
     for kept in kept_attributes(module, session.registry().as_ref()) {

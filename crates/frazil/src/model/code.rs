@@ -1,4 +1,4 @@
-//! TorchScript source of loaded modules, functions and graphs.
+//! Printing of loaded modules, functions and graphs as TorchScript source.
 
 use crate::error::{Error, Result};
 use crate::model::Model;
@@ -54,7 +54,7 @@ impl Loaded {
     }
 }
 
-/// A definition that is printed by itself.
+/// A method, function or class that is printed by itself.
 #[derive(Clone, Copy)]
 enum Piece {
     Method(FunctionId),
@@ -62,7 +62,7 @@ enum Piece {
     Class(frazil_ir::SymbolId),
 }
 
-/// Returns the selected methods of a module.
+/// Returns the method called `method`, or all methods of a module for `None`.
 fn methods(model: &Model, method: Option<&str>) -> Result<Vec<Piece>> {
     if let Some(path) = method {
         return Ok(vec![Piece::Method(model.method_at(path)?.1)]);
@@ -73,7 +73,7 @@ fn methods(model: &Model, method: Option<&str>) -> Result<Vec<Piece>> {
     Ok(all.map(|&id| Piece::Method(id)).collect())
 }
 
-/// Returns the classes of a unit, and the functions that are not methods.
+/// Returns the classes of a unit, and its functions that are not methods.
 fn definitions(unit: &CompilationUnit) -> Vec<Piece> {
     let methods: HashSet<FunctionId> = unit
         .classes

@@ -1,4 +1,4 @@
-//! Text and editing of models and graphs, for embedders.
+//! Text form and editing of models and graphs, for embedders.
 
 use crate::error::{Error, Result};
 use crate::model::loaded::{Graphs, Loaded};

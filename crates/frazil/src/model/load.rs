@@ -1,4 +1,4 @@
-//! Reading models and graphs: archives, text, and source.
+//! Reading of models and graphs from archives, text and source.
 
 use super::Model;
 use super::loaded::{Graphs, Loaded};
@@ -173,7 +173,7 @@ impl Session {
     }
 }
 
-/// Checks the number of nodes of a loaded input against the limit.
+/// Returns `loaded`, unless it has more nodes than the session's limits allow.
 fn counted(loaded: Loaded) -> Result<Loaded> {
     if frazil_limits::most_nodes().is_some() {
         let nodes = |unit: &CompilationUnit| unit.functions().map(|(_, f)| f.graph.all_nodes().len()).sum();
@@ -196,12 +196,12 @@ pub(crate) fn archive_identity(path: &Path) -> Result<Option<FileIdentity>> {
     Ok(is_archive(&head[..n]).then(|| FileIdentity::of(&file)).flatten())
 }
 
-/// Returns whether bytes begin with the magic number of zip files.
+/// Returns whether `bytes` start with the magic number of zip files.
 fn is_archive(bytes: &[u8]) -> bool {
     bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(b"PK\x05\x06")
 }
 
-/// Reads `.ir` text: a module, or a bare graph.
+/// Parses a module or a bare graph in the text form (`.ir`).
 fn parse(session: &Session, path: &Path, text: &str) -> Result<Loaded> {
     let name = path.display().to_string();
     let color = std::io::stderr().is_terminal();
@@ -229,7 +229,7 @@ fn parse(session: &Session, path: &Path, text: &str) -> Result<Loaded> {
     Ok(Loaded::Graphs(Graphs::of_unit(session.clone(), unit)))
 }
 
-/// Returns a graph without a name as a function.
+/// Returns a function without a name, whose body is `graph`.
 fn function_of(ctx: &Context, graph: Graph) -> Function {
     let schema = FunctionSchema {
         name: symbols::FORWARD,

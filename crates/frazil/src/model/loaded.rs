@@ -1,4 +1,4 @@
-//! Contents of files: modules, or graphs without a module.
+//! The contents of a loaded file: a module, or graphs without a module.
 
 use crate::error::{Error, Result};
 use crate::model::manager;
@@ -17,7 +17,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The prefix of qualified names of functions in PyTorch's own Python code.
+/// The prefix of the qualified names of functions that PyTorch itself implements in Python.
 const LIBRARY: &str = "__torch__.torch.";
 
 /// Graphs without a module: bare `.ir` text, or the functions of a source file.
@@ -79,14 +79,14 @@ impl Graphs {
         )
     }
 
-    /// Returns the unit with the classes and functions.
+    /// Returns the unit that contains the classes and functions.
     ///
     /// See [`Graphs`] for an example.
     pub fn unit(&self) -> &CompilationUnit {
         &self.unit
     }
 
-    /// Returns the function called `name`, or the only one.
+    /// Returns the function called `name`; if there is none, the only function.
     pub(crate) fn function(&self, name: &str) -> Result<FunctionId> {
         if let Some(why) = self.unit.refused.get(name) {
             return Err(Error::Unsupported(format!("`{name}` does not compile: {why}")));
@@ -124,7 +124,7 @@ impl Graphs {
         }
     }
 
-    /// Returns the only function, if it is a graph without a signature.
+    /// Returns the only function, if it is a bare graph, without a signature.
     fn bare_graph(&self) -> Option<FunctionId> {
         let mut functions = self.unit.functions();
         match (functions.next(), functions.next()) {
@@ -156,13 +156,13 @@ impl Graphs {
     }
 }
 
-/// Returns the first input of a graph, if it is an object.
+/// Returns the first input of `graph`, if its type is a class.
 fn first_object(graph: &Graph) -> Option<ValueId> {
     let first = *graph.inputs().first()?;
     matches!(graph.ctx().type_kind(graph.ty(first)), TypeKind::Class(_)).then_some(first)
 }
 
-/// Returns a method of `class` that passes all arguments but the first to `function`.
+/// Returns a method of `class` that passes its arguments, except the first, to `function`.
 fn method_for(ctx: &Arc<Context>, function: &Function, class: SymbolId, simple: &str) -> Function {
     let this = ctx.type_of_kind(TypeKind::Class(class));
     let mut graph = Graph::new(Arc::clone(ctx));
@@ -186,15 +186,15 @@ fn method_for(ctx: &Arc<Context>, function: &Function, class: SymbolId, simple: 
     }
 }
 
-/// The contents of a file.
+/// The contents of a loaded file: a module, or graphs without a module.
 ///
 /// See [`Session::load_bytes`] for an example.
 #[derive(Clone)]
 #[allow(clippy::large_enum_variant, reason = "there is one a file")]
 pub enum Loaded {
-    /// A module.
+    /// A module with its session.
     Model(Model),
-    /// Graphs without a module.
+    /// Graphs without a module, with their session.
     Graphs(Graphs),
 }
 

@@ -42,11 +42,11 @@ pub use frazil_passes::FreezeOptions;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct PassOptions {
-    /// Verifies after every pass.
+    /// Verifies the IR after every pass.
     pub verify_each: bool,
-    /// Controls printing to standard error between passes.
+    /// Controls which IR is printed to standard error between passes.
     pub print: PrintOptions,
-    /// Maximum number of elements of constants whose data is printed.
+    /// Maximum number of elements of a printed constant. Larger constants are printed without their data.
     pub elide_constants_larger_than: Option<usize>,
     /// Number of functions that are processed in parallel.
     pub threads: usize,
@@ -96,11 +96,11 @@ pub fn pipeline_of_reproducer(text: &str) -> Option<&str> {
 pub struct Model {
     session: Session,
     module: Arc<Module>,
-    /// The identity of the archive with the unchanged module.
+    /// The identity of the archive, while the module has not been changed since it was loaded.
     origin: Option<Arc<FileIdentity>>,
-    /// The files from which its tensors, or the inputs of their computation, are read.
+    /// The files from which the module's tensors, or tensors from which those are computed, are read.
     backing: Backing,
-    /// Hooks of state dictionaries.
+    /// Hooks that run when state dictionaries are created and loaded.
     state_hooks: Arc<StateHooks>,
 }
 
@@ -145,7 +145,7 @@ impl Model {
         }
     }
 
-    /// Returns a model over a module of the session's context.
+    /// Returns a model that consists of `module`, whose context is that of `session`.
     pub(crate) fn of(session: Session, module: Module) -> Model {
         Model {
             session,
@@ -156,7 +156,7 @@ impl Model {
         }
     }
 
-    /// Returns a model over `module`, which was derived from the module of this one.
+    /// Returns a model that consists of `module`, a module derived from this model's.
     pub(crate) fn derived(&self, module: Module) -> Model {
         Model {
             backing: self.backing.clone(),
@@ -164,7 +164,7 @@ impl Model {
         }
     }
 
-    /// Returns the hooks of state dictionaries, by objects of the module.
+    /// Returns the hooks of state dictionaries, which are registered for objects of the module.
     pub(crate) fn state_hooks(&self) -> &Arc<StateHooks> {
         &self.state_hooks
     }
@@ -173,13 +173,13 @@ impl Model {
         &mut self.state_hooks
     }
 
-    /// Returns the model, with the state dictionary hooks of `other`, which has the same objects.
+    /// Returns the model with the state dictionary hooks of `other`, a model with the same objects.
     pub(crate) fn with_hooks_of(mut self, other: &Model) -> Model {
         self.state_hooks = Arc::clone(&other.state_hooks);
         self
     }
 
-    /// Returns the files from which tensors of the module are read.
+    /// Returns the files from which the module's tensors are read.
     pub(crate) fn backing(&self) -> &Backing {
         &self.backing
     }
@@ -191,7 +191,7 @@ impl Model {
         self
     }
 
-    /// Returns the identity of the file with the unchanged module.
+    /// Returns the identity of the archive, if the module has not been changed since it was loaded.
     pub(crate) fn origin(&self) -> Option<&FileIdentity> {
         self.origin.as_deref()
     }
@@ -217,7 +217,7 @@ impl Model {
         &self.module
     }
 
-    /// Returns the module mutably. Other models that share it are not changed.
+    /// Returns the module, mutably. Other models that share the module are not changed.
     pub(crate) fn module_mut(&mut self) -> &mut Module {
         self.origin = None;
         Arc::make_mut(&mut self.module)
@@ -540,7 +540,7 @@ impl Model {
     }
 }
 
-/// Returns the pass manager for `pipeline`, with these options.
+/// Returns a pass manager that runs `pipeline` with the options `options`.
 pub(crate) fn manager(session: &Session, pipeline: &str, options: &PassOptions) -> Result<PassManager> {
     let mut manager = PassManager::from_pipeline(session.passes(), pipeline)?;
     manager.verify_each(options.verify_each);

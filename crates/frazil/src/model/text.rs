@@ -10,7 +10,7 @@ use frazil_syntax::{ModulePrintOptions, PrintOptions, WriteError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Returns the text of a module, with all its tensors.
+/// Returns the text form of a module, including all its tensors.
 pub(crate) fn print_module(module: &Module, elide: Option<usize>) -> String {
     let options = ModulePrintOptions {
         elide_constants_larger_than: elide,
@@ -28,7 +28,7 @@ fn print_graph(graph: &Graph, elide: Option<usize>) -> String {
     frazil_syntax::print_graph_with(graph, options)
 }
 
-/// Returns the text of functions without a module: a bare graph if it is one.
+/// Returns the text form of functions without a module; of a bare graph, only the graph.
 pub(crate) fn print_unit(ctx: &Context, unit: &CompilationUnit, elide: Option<usize>) -> String {
     let functions: Vec<&Function> = unit.functions().map(|(_, f)| f).collect();
     match functions.as_slice() {
@@ -41,7 +41,7 @@ pub(crate) fn print_unit(ctx: &Context, unit: &CompilationUnit, elide: Option<us
     }
 }
 
-/// Writes a module's text with its tensors, which are read from `backing`, beside it.
+/// Writes the text form of a module to `path`, and its larger tensors to a file beside it.
 pub(crate) fn write_module(module: &Module, backing: &Backing, path: &Path) -> Result<()> {
     let written = frazil_syntax::write_module_if(module, path, || Ok(backing.check()?));
     written.map_err(|e| match (e, backing.check()) {
@@ -50,7 +50,7 @@ pub(crate) fn write_module(module: &Module, backing: &Backing, path: &Path) -> R
     })
 }
 
-/// Prints IR between passes to standard error.
+/// An [`IrPrinter`] that prints the IR between passes to standard error.
 pub(crate) struct StderrPrinter {
     pub(crate) elide: Option<usize>,
 }
@@ -74,7 +74,7 @@ impl StderrPrinter {
     }
 }
 
-/// Prefix of the line of a reproducer that contains the pipeline.
+/// Prefix of the line in a reproducer that contains the pipeline.
 pub(crate) const PIPELINE_LINE: &str = "# pipeline: ";
 
 /// Writes a reproducer of a failure to a file: the IR with all its tensors, the command to run, and the error.

@@ -86,7 +86,7 @@ impl Model {
         self.root_mut().replace_submodule(path, child)
     }
 
-    /// Stores `child` in the attribute `name` of `owner`.
+    /// Stores the module `child` in the attribute `name` of `owner`.
     pub(super) fn place(&mut self, owner: ObjectId, name: &str, child: ScriptModule<'_>) -> Result<()> {
         let ctx = Arc::clone(self.session().ctx());
         if !Arc::ptr_eq(&ctx, child.session.ctx()) {

@@ -1,4 +1,4 @@
-//! Setting attributes, and adding new ones.
+//! Setting and registering of a module's attributes.
 
 use super::instances::give_own_class;
 use super::registered::check_name;
@@ -136,7 +136,7 @@ impl Model {
         self.root_mut().register_attribute(name, value)
     }
 
-    /// Adds an attribute to an object, or replaces the one of that name.
+    /// Adds an attribute to an object. An existing attribute with the same name is replaced.
     pub(super) fn register_at(
         &mut self,
         object: ObjectId,

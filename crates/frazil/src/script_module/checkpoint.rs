@@ -1,4 +1,4 @@
-//! State dictionaries in files that `torch.save` writes and `torch.load` reads.
+//! Reading and writing of state dictionaries in the files that `torch.save` writes and `torch.load` reads.
 
 use super::StateDict;
 use crate::error::{Error, Result};

@@ -1,4 +1,4 @@
-//! Graphs and source of a module's methods.
+//! Graphs and TorchScript source of a module's methods.
 
 use super::ScriptModule;
 use crate::error::{Error, Result};
@@ -16,7 +16,7 @@ pub struct ConstMap {
 }
 
 impl ConstMap {
-    /// Returns the constant called `name`: `c0`, `c1`, ...
+    /// Returns the constant that the source names `CONSTANTS.name`: `c0`, `c1`, ...
     ///
     /// See [`ScriptModule::code_with_constants`] for an example.
     pub fn get(&self, name: &str) -> Option<&Value> {
@@ -26,7 +26,7 @@ impl ConstMap {
         self.values.get(index)
     }
 
-    /// Returns the constants with their names, in order.
+    /// Returns the constants with their names, in the order of their numbers.
     ///
     /// See [`ScriptModule::code_with_constants`] for an example.
     pub fn iter(&self) -> impl Iterator<Item = (String, &Value)> {
@@ -36,7 +36,7 @@ impl ConstMap {
             .map(|(i, value)| (format!("c{i}"), value))
     }
 
-    /// Returns the number of constants.
+    /// Returns the number of constants to which the source refers.
     ///
     /// See [`ScriptModule::code_with_constants`] for an example.
     pub fn len(&self) -> usize {

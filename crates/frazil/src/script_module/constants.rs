@@ -39,7 +39,7 @@ impl<'m> ScriptModule<'m> {
         self.class()?.constants.get(&name)
     }
 
-    /// Returns the error for setting something that is not an attribute.
+    /// Returns the error for an attempt to set `name`, which is not an attribute.
     pub(super) fn not_settable(self, name: &str) -> Error {
         let Some(constant) = self.constant(name) else {
             return self.missing(name);

@@ -23,15 +23,15 @@ use frazil_runtime::layout::channels_last_strides;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Conversion {
-    /// The device: the host, or `meta`, whose tensors have no elements.
+    /// The target device: the CPU, or `meta`, whose tensors have no elements.
     pub device: Option<Device>,
-    /// The dtype of floating-point and complex tensors.
+    /// The target dtype of floating-point and complex tensors.
     pub dtype: Option<DType>,
-    /// The layout of tensors with four or five dimensions.
+    /// The target memory format of tensors with four or five dimensions.
     pub memory_format: Option<MemoryFormat>,
-    /// Accepted as in PyTorch, without effect: all conversions are synchronous.
+    /// Ignored. All conversions are synchronous; PyTorch has this argument, too.
     pub non_blocking: bool,
-    /// Must be false, as in PyTorch, which has this argument for tensors only.
+    /// Must be false, as in PyTorch, where only tensors have this option.
     pub copy: bool,
 }
 
@@ -77,14 +77,14 @@ impl From<MemoryFormat> for Conversion {
     }
 }
 
-/// A layout of tensors: `torch.memory_format`.
+/// A memory format of tensors: `torch.memory_format`.
 ///
 /// See [`Conversion`] for an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryFormat {
-    /// Row-major: `torch.contiguous_format`.
+    /// Row-major strides: `torch.contiguous_format`.
     Contiguous,
-    /// Unchanged: `torch.preserve_format`.
+    /// The strides that the tensor has: `torch.preserve_format`.
     Preserve,
     /// The channels of `[batch, channels, height, width]` are innermost: `torch.channels_last`.
     ChannelsLast,
@@ -110,7 +110,7 @@ impl MemoryFormat {
         })
     }
 
-    /// Returns the strides of a tensor in this format; `None` if they do not change.
+    /// Returns the strides of the tensor in this memory format; `None` if its strides do not change.
     pub(super) fn strides(self, data: &TensorData) -> Result<Option<Vec<i64>>> {
         let found = suggested(&data.sizes, &data.strides);
         let rank = match self {
@@ -158,7 +158,7 @@ fn suggested(sizes: &[i64], strides: &[i64]) -> MemoryFormat {
     }
 }
 
-/// Kinds of devices that PyTorch supports. Here only the host and `meta` are supported.
+/// Device types that PyTorch supports, as its error message lists them. Of these, only the CPU and `meta` are supported here.
 const KINDS: &str = "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, privateuseone";
 
 /// Returns the device with a name (`torch.device("cpu")`): `cpu`, `cpu:0`, `meta`, `cuda:1`.
@@ -206,7 +206,7 @@ pub(super) fn no_device(kind: &str) -> Error {
     ))
 }
 
-/// Refuses devices on which tensors cannot be placed.
+/// Returns an error for a device on which tensors cannot be placed.
 pub(crate) fn check_device(device: Device) -> Result<()> {
     match device.kind {
         DeviceKind::Cpu | DeviceKind::Meta => Ok(()),

@@ -1,4 +1,4 @@
-//! In-place conversions of modules: dtypes, devices and layouts of their tensors, gradient flags, modes.
+//! In-place conversions of a module's tensors (dtype, device, memory format), gradient flags and training mode.
 
 use super::conversion::{check_device, tensor_type};
 use super::rewrite::replace_tensors;
@@ -25,9 +25,9 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToEmpty {
-    /// The device; `None` keeps the tensor's device.
+    /// The target device; `None` keeps the device of each tensor.
     pub device: Option<Device>,
-    /// Whether submodules are converted too.
+    /// Whether the tensors of submodules are converted, too.
     pub recurse: bool,
 }
 
@@ -40,7 +40,7 @@ impl From<Device> for ToEmpty {
     }
 }
 
-/// The replacement of a tensor; `None` to keep it.
+/// The tensor that replaces another one; `None` to keep that.
 type Change = Result<Option<TensorData>>;
 
 impl ScriptModuleMut<'_> {
@@ -443,7 +443,7 @@ fn is_differentiable(dtype: DType) -> bool {
     dtype.is_floating_point() || dtype.is_complex()
 }
 
-/// Records the tensor with this flag, unless the tensor already has it.
+/// Records a tensor with the flag `requires_grad`, unless the tensor already has this value of the flag.
 fn note_grad(
     t: &Arc<TensorData>,
     requires_grad: bool,
@@ -465,19 +465,19 @@ fn note_grad(
     Ok(())
 }
 
-/// Replaces tensors wherever the model refers to them.
+/// Replaces tensors in all places where the model refers to them.
 fn replace(model: &mut Model, changed: &HashMap<*const TensorData, Arc<TensorData>>) {
     if !changed.is_empty() {
         replace_tensors(model.module_mut(), |t| changed.get(&Arc::as_ptr(t)).cloned());
     }
 }
 
-/// Returns whether a tensor has no elements. Sparse tensors store theirs in other tensors.
+/// Returns whether a tensor is on the device `meta`, without elements. (Sparse tensors have their elements in other tensors.)
 pub(super) fn is_meta(t: &TensorData) -> bool {
     t.storage.device().kind == DeviceKind::Meta && !t.encoding.as_deref().is_some_and(frazil_ir::Encoding::is_sparse)
 }
 
-/// Converts a tensor like `Tensor.to` with the arguments of a module.
+/// Converts a tensor as `Tensor.to` does with the arguments of `Module.to`.
 fn converted(t: &Arc<TensorData>, target: &Conversion) -> Change {
     let dtype = target.dtype.filter(|_| is_differentiable(t.dtype)).unwrap_or(t.dtype);
     let format = target.memory_format.filter(|_| matches!(t.sizes.len(), 4 | 5));
@@ -503,7 +503,7 @@ fn converted(t: &Arc<TensorData>, target: &Conversion) -> Change {
     }
 }
 
-/// Converts a tensor like `Tensor.type`, on its device.
+/// Converts a tensor as `Tensor.type` does, without changing its device.
 fn with_dtype(t: &Arc<TensorData>, dtype: DType) -> Change {
     if t.dtype == dtype {
         return Ok(None);
@@ -523,7 +523,7 @@ fn encoded(t: &TensorData) -> Error {
     Error::Unsupported(format!("tensors of {name} cannot be converted"))
 }
 
-/// Returns the strides of a copy that keeps the order of dimensions in memory.
+/// Returns the strides of a dense copy in which the dimensions have the same order in memory.
 fn dense_strides(t: &TensorData) -> Vec<i64> {
     match is_non_overlapping_and_dense(&t.sizes, &t.strides) {
         true => t.strides.to_vec(),
@@ -536,7 +536,7 @@ fn copied(t: &Arc<TensorData>, dtype: DType, strides: &[i64]) -> Result<TensorDa
     Ok(Exporter::new().tensor(&tensor.with_strides(strides)?)?)
 }
 
-/// Returns a tensor of these sizes and strides without elements.
+/// Returns a tensor on the device `meta` with the sizes of `t` and the given strides.
 fn on_meta(dtype: DType, t: &TensorData, strides: &[i64]) -> Result<TensorData> {
     let device = Device {
         kind: DeviceKind::Meta,

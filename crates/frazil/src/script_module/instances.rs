@@ -81,7 +81,7 @@ fn holders(module: &Module, object: ObjectId) -> Result<IndexSet<ObjectId>> {
     Ok(found)
 }
 
-/// Gives an object a copy of its class.
+/// Gives `object` a class of its own, a copy of the class that it has.
 fn copy_class(module: &mut Module, object: ObjectId) {
     let ctx = Arc::clone(module.ctx());
     let Some(mut class) = module.class_of(object).cloned() else {
@@ -147,7 +147,7 @@ fn settle(module: &mut Module, affected: &IndexSet<ObjectId>) -> Result<()> {
     Ok(())
 }
 
-/// Values of a graph that are known objects, with their previous types.
+/// Values of a graph that are known objects, with the types that they had before.
 type Known = HashMap<ValueId, (ObjectId, TypeId)>;
 
 /// Updates the types of values that are known objects, in a method of `object`, to the types of these objects.
@@ -188,7 +188,7 @@ fn retype(module: &Module, object: ObjectId, function: &mut Function) -> Result<
     check_not_changed(module, &known, graph.results(graph.root()), graph, &name)
 }
 
-/// Records that `value` is `object`.
+/// Records that `value` is `object`, and sets its type to the class of `object`.
 fn learn(module: &Module, graph: &mut Graph, known: &mut Known, value: ValueId, object: ObjectId) {
     let before = graph.ty(value);
     if is_class(module, before) {
@@ -217,7 +217,7 @@ fn check_not_changed(
     Ok(())
 }
 
-/// Returns the name of the attribute that a node accesses.
+/// Returns the attribute name of a `prim::GetAttr` or `prim::SetAttr` node.
 fn attribute_name(graph: &Graph, node: NodeId) -> Option<SymbolId> {
     graph.attribute_symbol(node, symbols::ATTR_NAME)
 }

@@ -1,4 +1,4 @@
-//! Loading state dictionaries into modules.
+//! Loading of state dictionaries into modules.
 
 use super::convert::is_meta;
 use super::rewrite::replace_tensors;
@@ -31,7 +31,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoadStateDictOptions {
-    /// Whether missing or unexpected names are errors.
+    /// Whether missing and unexpected names are errors.
     pub strict: bool,
     /// Whether the tensors replace those of the module, with their dtypes and layouts, instead of being copied into them. Gradient flags of parameters do not
     /// change.
@@ -158,7 +158,7 @@ impl ScriptModuleMut<'_> {
     }
 }
 
-/// Reports mismatches with PyTorch's messages.
+/// Returns an error with PyTorch's messages if there are mismatches.
 fn check(name: &str, keys: &IncompatibleKeys, errors: Vec<String>, strict: bool) -> Result<()> {
     let quoted = |names: &[String]| {
         let names: Vec<String> = names.iter().map(|n| format!("\"{n}\"")).collect();
@@ -185,10 +185,10 @@ fn check(name: &str, keys: &IncompatibleKeys, errors: Vec<String>, strict: bool)
     }
 }
 
-/// A state dictionary that is being loaded.
+/// The state of loading a state dictionary into a model.
 struct Load<'l> {
     loaded: &'l mut Model,
-    /// Pending copies into tensors of the module, which are executed before the targets are read.
+    /// Copies into tensors of the module that are still to be made. They are made before the target tensors are read.
     pending: Vec<(Arc<TensorData>, Tensor)>,
     keys: IncompatibleKeys,
     errors: Vec<String>,
@@ -196,7 +196,7 @@ struct Load<'l> {
 }
 
 impl Load<'_> {
-    /// Loads a module's own parameters and buffers.
+    /// Loads the parameters and buffers of one module, without its submodules.
     fn enter(&mut self, object: ObjectId, state: &mut StateDict, prefix: &str) -> Result<()> {
         let hooks = Arc::clone(self.loaded.state_hooks());
         let mut loading = LoadingState {
@@ -263,7 +263,7 @@ impl Load<'_> {
         Ok(())
     }
 
-    /// Executes the pending copies. Tensors of the device `meta` have no memory to copy to.
+    /// Makes the pending copies. Copies to tensors of the device `meta` are dropped, because these have no memory.
     fn flush(&mut self) -> Result<()> {
         let mut copies = std::mem::take(&mut self.pending);
         copies.retain(|(target, _)| !is_meta(target));
@@ -282,7 +282,7 @@ impl Load<'_> {
     }
 }
 
-/// Returns the reason why a tensor cannot replace a parameter.
+/// Returns the reason why the tensor `source` cannot replace the tensor `target`, if there is one.
 fn unassignable(target: &TensorData, source: &Tensor, kind: AttributeKind) -> Option<&'static str> {
     let dtype = source.dtype();
     let differentiable = dtype.is_floating_point() || dtype.is_complex();
@@ -323,7 +323,7 @@ fn write_all(copies: &[(Arc<TensorData>, Tensor)]) -> Result<HashMap<*const Stor
     Ok(written)
 }
 
-/// Returns the sizes as PyTorch writes them: `torch.Size([2, 3])`.
+/// Returns the text of sizes as PyTorch prints them: `torch.Size([2, 3])`.
 fn shape(sizes: &[i64]) -> String {
     let sizes: Vec<String> = sizes.iter().map(i64::to_string).collect();
     format!("torch.Size([{}])", sizes.join(", "))

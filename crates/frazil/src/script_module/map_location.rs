@@ -1,4 +1,4 @@
-//! Loading models onto a device: `torch.jit.load(path, map_location=device)`.
+//! Loading of models onto a device: `torch.jit.load(path, map_location=device)`.
 
 use crate::error::{Error, Result};
 use crate::model::Model;

@@ -1,4 +1,4 @@
-//! Walking modules: submodules, parameters and buffers by name.
+//! Listing of a module's members by name: submodules, parameters and buffers.
 
 use super::{ScriptModule, join, tensors};
 use crate::error::{Error, Result};
@@ -33,13 +33,13 @@ const MAX_PATHS: usize = 1 << 20;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct MemberOptions {
-    /// Prefix of all names, followed by a dot unless it is empty.
+    /// Prefix of all listed names, followed by a dot unless it is empty.
     pub prefix: String,
-    /// Lists members of submodules too.
+    /// Whether members of submodules are listed, too.
     pub recurse: bool,
-    /// Lists each tensor and each module once, under its first name.
+    /// Whether each tensor and module is listed once, under its first name.
     pub remove_duplicate: bool,
-    /// Modules that are left out, with everything that is reachable only through them.
+    /// Modules that are not listed, and neither are members that are reachable only through them.
     pub memo: HashSet<ObjectId>,
 }
 
@@ -88,7 +88,7 @@ impl<'m> ScriptModule<'m> {
         self.children().filter(|(_, child)| seen.insert(child.object)).collect()
     }
 
-    /// Returns the direct submodules under all their names in this module.
+    /// Returns the direct submodules, under each of the names that they have in this module.
     pub(super) fn children(self) -> impl Iterator<Item = (&'m str, ScriptModule<'m>)> {
         self.slots().filter_map(move |(name, _, value)| match value {
             Constant::Object(id) => {
@@ -219,7 +219,7 @@ impl<'m> ScriptModule<'m> {
         }
     }
 
-    /// Returns the tensors of one kind, each once.
+    /// Returns the parameters or buffers, as `kind` selects, each once.
     pub(super) fn named_tensors(self, kind: AttributeKind, recurse: bool) -> Vec<(String, &'m Arc<TensorData>)> {
         tensors_of(self.modules(recurse), kind, true)
     }
@@ -254,7 +254,7 @@ impl<'m> ScriptModule<'m> {
     }
 }
 
-/// Returns the tensors of one kind in `modules`.
+/// Returns the parameters or buffers, as `kind` selects, of `modules`.
 fn tensors_of(
     modules: Vec<(String, ScriptModule<'_>)>,
     kind: AttributeKind,

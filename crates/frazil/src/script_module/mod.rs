@@ -74,7 +74,7 @@ impl<'m> From<&'m Model> for ScriptModule<'m> {
 }
 
 impl Model {
-    /// Returns the module itself, as an object.
+    /// Returns the root module of the model.
     ///
     /// See [`ScriptModule`] for an example.
     pub fn root(&self) -> ScriptModule<'_> {
@@ -163,7 +163,7 @@ impl<'m> ScriptModule<'m> {
         self.method_names().contains(&name)
     }
 
-    /// Returns the attribute names, kinds and contents of this object alone, in order.
+    /// Returns names, kinds and values of the attributes of this object, in order.
     fn slots(self) -> impl Iterator<Item = (&'m str, AttributeKind, &'m Constant)> {
         let (module, object) = (self.module, self.object);
         let attributes = self.class().map(|c| c.attributes.iter());
@@ -276,7 +276,7 @@ impl<'m> ScriptModule<'m> {
         matches!(self.slot("training"), Some((_, Constant::Bool(true))))
     }
 
-    /// Returns the module that contains the last name of a dotted path, and that name.
+    /// Splits a dotted path into the module that contains its last name, and that name.
     fn owner<'p>(self, path: &'p str) -> Result<(ScriptModule<'m>, &'p str)> {
         let (prefix, name) = path.rsplit_once('.').unwrap_or(("", path));
         Ok((self.get_submodule(prefix)?, name))

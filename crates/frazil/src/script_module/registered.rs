@@ -1,4 +1,4 @@
-//! Registering tensors, which may be `None`, and modules: in the module itself and in submodules.
+//! Registration of parameters, buffers (which may be `None`) and modules, also in submodules.
 
 use super::attributes::export;
 use super::{ScriptModule, ScriptModuleMut};

@@ -9,7 +9,7 @@ use indexmap::IndexMap;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// New names of classes and functions.
+/// A map from old to new names of classes and functions.
 pub(super) struct Renaming<'c> {
     ctx: &'c Context,
     names: IndexMap<SymbolId, SymbolId>,
@@ -133,7 +133,7 @@ impl<'c> Renaming<'c> {
         schema
     }
 
-    /// Returns the definition of a class with new names; its methods are not renamed.
+    /// Returns the definition of a class with all names mapped, except those of its methods.
     pub(super) fn class(&self, class: &ClassDef) -> ClassDef {
         let mut class = class.clone();
         class.name = self.symbol(class.name);
@@ -201,7 +201,7 @@ impl<'c> Renaming<'c> {
         graph
     }
 
-    /// Returns the replacement of an attribute's value that may contain names.
+    /// Returns the attribute value of a node with all names mapped; `None` if it cannot contain names.
     fn attribute(&self, value: &AttributeValue) -> Option<AttributeValue> {
         match value {
             AttributeValue::Constant(Constant::Tensor(_) | Constant::Int(_) | Constant::Str(_)) => None,
@@ -247,7 +247,7 @@ impl<'c> Renaming<'c> {
     }
 }
 
-/// Returns the functions that are methods of a class.
+/// Returns the functions that are methods of any class of `unit`.
 pub(super) fn methods(unit: &CompilationUnit) -> HashSet<FunctionId> {
     unit.classes
         .values()

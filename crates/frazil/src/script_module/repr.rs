@@ -1,4 +1,4 @@
-//! The text of modules, as Python prints them.
+//! The text of modules as Python's `repr` prints them.
 
 use super::ScriptModule;
 use std::fmt::{self, Display, Formatter};
@@ -61,7 +61,7 @@ impl Display for ScriptModule<'_> {
 }
 
 impl ScriptModule<'_> {
-    /// Returns the Python class with which PyTorch wraps the module.
+    /// Returns the name of the Python class that wraps the module in PyTorch.
     fn python_class(self) -> &'static str {
         "RecursiveScriptModule"
     }

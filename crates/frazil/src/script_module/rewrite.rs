@@ -1,4 +1,4 @@
-//! Replacement of tensors in all references from a module. Object identity is preserved.
+//! Replacement of tensors wherever a module refers to them. The identity of objects is preserved.
 
 use frazil_ir::{Constant, DictConstant, ListConstant, Module, ObjectId, TensorData, TupleConstant};
 use std::collections::HashMap;
@@ -34,7 +34,7 @@ struct Rewriter<F> {
 }
 
 impl<F: FnMut(&Arc<TensorData>) -> Option<Arc<TensorData>>> Rewriter<F> {
-    /// Returns the replacement of `value`; `None` to keep it.
+    /// Returns `value` with tensors replaced; `None` if it contains none of them.
     fn constant(&mut self, value: &Constant) -> Option<Constant> {
         let address = match value {
             Constant::Tensor(t) => Arc::as_ptr(t) as usize,
@@ -76,7 +76,7 @@ impl<F: FnMut(&Arc<TensorData>) -> Option<Arc<TensorData>>> Rewriter<F> {
         new
     }
 
-    /// Returns the items with replacements; `None` if no item is replaced.
+    /// Returns `items` with tensors replaced; `None` if no item contains one of them.
     fn all(&mut self, items: &[Constant]) -> Option<Vec<Constant>> {
         let new: Vec<Option<Constant>> = items.iter().map(|c| self.constant(c)).collect();
         new.iter().any(Option::is_some).then(|| {

@@ -1,4 +1,4 @@
-//! State dictionaries: the tensors of a module by name.
+//! State dictionaries: the parameters and buffers of a module by name.
 
 use super::ScriptModule;
 use crate::error::Result;
@@ -9,7 +9,7 @@ use frazil_runtime::Tensor;
 use frazil_runtime::import::Importer;
 use indexmap::IndexMap;
 
-/// Tensors by dotted name, in the order of the module.
+/// Parameters and buffers by dotted name, in the order of the module.
 ///
 /// See [`Model::load_state_dict`] for an example.
 pub type StateDict = IndexMap<String, Tensor>;
@@ -30,7 +30,7 @@ pub type StateDict = IndexMap<String, Tensor>;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StateDictOptions {
-    /// Prefix of each name.
+    /// Prefix of all names in the dictionary.
     pub prefix: String,
     /// Whether tensors keep their `requires_grad` flag; otherwise they are detached.
     pub keep_vars: bool,
@@ -46,9 +46,9 @@ setters!(StateDictOptions {
 /// See [`Model::load_state_dict`] for an example.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IncompatibleKeys {
-    /// Names that only the module has.
+    /// Names of the module that the dictionary does not have.
     pub missing_keys: Vec<String>,
-    /// Names that only the dictionary has.
+    /// Names of the dictionary that the module does not have.
     pub unexpected_keys: Vec<String>,
 }
 

@@ -12,11 +12,11 @@ use std::sync::Arc;
 
 /// A hook that receives the module, and the arguments of `state_dict` for it, with the prefix of the module's names.
 type BeforeState = dyn Fn(ScriptModule<'_>, &StateDictOptions) -> Result<()> + Send + Sync;
-/// A hook that also receives the entries collected so far, and may change them.
+/// A hook after the creation of a state dictionary. It receives the entries collected so far, and may change them.
 type AfterState = dyn Fn(ScriptModule<'_>, &mut StateDict, &StateDictOptions) -> Result<()> + Send + Sync;
-/// A hook that receives the entries to load, and may change them.
+/// A hook before loading. It receives the entries to load, and may change them.
 type BeforeLoad = dyn Fn(ScriptModule<'_>, &mut LoadingState<'_>) -> Result<()> + Send + Sync;
-/// A hook that receives the missing and unexpected names, and may change them.
+/// A hook after loading. It receives the missing and unexpected names, and may change them.
 type AfterLoad = dyn Fn(ScriptModule<'_>, &mut IncompatibleKeys) -> Result<()> + Send + Sync;
 
 /// The identity of a registered hook of state dictionaries, with which it can be removed.
@@ -25,16 +25,16 @@ type AfterLoad = dyn Fn(ScriptModule<'_>, &mut IncompatibleKeys) -> Result<()> +
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StateHookId(u64);
 
-/// The state that is loaded into a module, for its [`register_load_state_dict_pre_hook`](Model::register_load_state_dict_pre_hook).
+/// The state to be loaded into a module, which a hook before loading receives.
 #[derive(Debug)]
 pub struct LoadingState<'a> {
-    /// The entries for the module and its submodules, by their full names.
+    /// The entries for the module and its submodules, by their complete dotted names.
     pub state: &'a mut StateDict,
-    /// Prefix of the module's own names: empty, or with a dot at its end.
+    /// Prefix of the names of the module's entries: empty, or ending in a dot.
     pub prefix: &'a str,
-    /// Names that are missing or unexpected so far.
+    /// Missing and unexpected names found so far.
     pub keys: &'a mut IncompatibleKeys,
-    /// Errors so far, each of which is reported.
+    /// Error messages so far. If there are any, loading fails with all of them.
     pub error_msgs: &'a mut Vec<String>,
 }
 
@@ -45,7 +45,7 @@ enum StateHook {
     AfterLoad(Box<AfterLoad>),
 }
 
-/// The hooks of a model, by module, in the order of registration.
+/// The hooks of state dictionaries of a model, by module, in the order of registration.
 #[derive(Clone, Default)]
 pub(crate) struct StateHooks {
     next: u64,
@@ -70,7 +70,7 @@ impl StateHooks {
         found
     }
 
-    /// Returns the hooks of a module.
+    /// Returns the hooks that are registered for the module `object`.
     fn hooks(&self, object: ObjectId) -> impl Iterator<Item = &StateHook> {
         let hooks = self.of.get(&object).into_iter().flatten();
         hooks.map(|(_, hook)| &**hook)

@@ -27,12 +27,12 @@ use frazil_runtime::Value;
 pub struct ScriptModuleMut<'m> {
     pub(super) model: &'m mut Model,
     pub(super) object: ObjectId,
-    /// The path in the model.
+    /// The dotted path of the module in the model.
     path: String,
 }
 
 impl Model {
-    /// Returns a mutable reference to the module itself.
+    /// Returns a mutable reference to the root module.
     ///
     /// See [`ScriptModuleMut`] for an example.
     pub fn root_mut(&mut self) -> ScriptModuleMut<'_> {

@@ -1,4 +1,4 @@
-//! State dictionaries in `.safetensors` files.
+//! Reading and writing of state dictionaries in `.safetensors` files.
 
 use super::StateDict;
 use crate::error::{Error, Result};

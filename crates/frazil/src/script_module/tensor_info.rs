@@ -1,4 +1,4 @@
-//! Metadata of tensors.
+//! Metadata of tensors in a module.
 
 use super::ScriptModule;
 use crate::error::{Error, Result};
@@ -25,7 +25,7 @@ pub struct TensorInfo {
     pub sizes: Vec<i64>,
     /// Stride of each dimension, in elements.
     pub strides: Vec<i64>,
-    /// The device of the tensor, now or when it was saved.
+    /// The device of the tensor; for a tensor of an archive, the device when it was saved.
     pub device: Device,
     /// The `requires_grad` flag: true for trainable parameters.
     pub requires_grad: bool,

@@ -30,7 +30,7 @@ impl SessionBuilder {
         Ok(self)
     }
 
-    /// Adds a pass, which replaces an existing one of its name.
+    /// Adds a pass to the session. An existing pass with the same name is replaced.
     #[must_use]
     pub fn pass(mut self, info: &'static PassInfo) -> SessionBuilder {
         self.passes.add(info);
@@ -50,7 +50,7 @@ impl SessionBuilder {
         self
     }
 
-    /// Returns the finished session.
+    /// Returns a session with the operators and passes of the builder.
     #[must_use]
     pub fn build(self) -> Session {
         Session::with(self.registry, self.passes)

@@ -1,4 +1,4 @@
-//! Sessions: a context, the operators, and the passes.
+//! Sessions: a context of names and types, with operators and passes.
 
 pub(crate) mod builder;
 
@@ -31,14 +31,14 @@ pub struct Session {
 
 struct Shared {
     ctx: Arc<Context>,
-    /// The operators. They are registered on first use, because only compiling and interpreting need them.
+    /// The registry of operators. It is created on first use, because only compiling and interpreting need it.
     registry: OnceLock<Arc<Registry>>,
     passes: OnceLock<Arc<PassRegistry>>,
-    /// The value of `torch.jit.enable_onednn_fusion`.
+    /// The value that `torch.jit.enable_onednn_fusion` has set.
     onednn_fusion: AtomicBool,
 }
 
-/// Returns the operators of the prim and aten dialects.
+/// Returns a registry with the operators of the prim and aten dialects.
 pub(crate) fn standard_operators(ctx: Arc<Context>) -> Registry {
     let mut registry = Registry::new(ctx);
     frazil_prim::register(&mut registry);
@@ -122,7 +122,7 @@ impl Session {
         Session { limits, ..self.clone() }
     }
 
-    /// Returns the limits for inputs.
+    /// Returns the limits on time, memory and size that apply to the session's inputs.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }

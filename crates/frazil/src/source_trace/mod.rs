@@ -27,20 +27,20 @@ use frazil_torchscript::{TraceContext, TraceRequest};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Maximum number of nodes that a traced function may execute.
+/// Maximum number of nodes that a traced function may execute before tracing fails.
 const MAX_NODES: u64 = 1 << 22;
 
-/// Maximum nesting of modules.
+/// Maximum nesting of submodules.
 const MAX_DEPTH: usize = 200;
 
-/// The traced counterpart of a value that is not a tensor.
+/// The representation in the traced graph of a value that is not a tensor.
 #[derive(Clone, Default)]
 enum Noted {
     #[default]
     Constant,
-    /// An integer that is computed from sizes.
+    /// An integer that the traced graph computes from the sizes of tensors.
     Int(ValueId),
-    /// The elements of a list of integers.
+    /// The elements of a list of integers; `None` for those that are constants.
     Ints(Vec<Option<ValueId>>),
 }
 
@@ -79,19 +79,19 @@ struct Tracing<'t> {
     graph: Graph,
     /// The current value of each tensor, by its address. The tensor is kept alive so that its address is not reused.
     tensors: HashMap<usize, (ValueId, TensorCell)>,
-    /// For each parameter and buffer: the address of its module, and its name there.
+    /// For each parameter and buffer, keyed by address: the address of its module, and its attribute name.
     attributes: HashMap<usize, (usize, SymbolId)>,
-    /// Parameters that require gradients, by address.
+    /// Parameters that require gradients, by the address of the tensor.
     parameters: HashSet<usize>,
-    /// Values of the trace that require gradients.
+    /// Values of the traced graph that require gradients.
     gradients: HashSet<ValueId>,
     /// For each module, by address: the address of its parent, its name there, and its type.
     modules: HashMap<usize, (usize, SymbolId, TypeId)>,
-    /// Modules that have been read in the trace.
+    /// Values of the modules that the traced graph has read, keyed by the module's address.
     objects: HashMap<usize, ValueId>,
-    /// Whether modules are in training mode, by address.
+    /// For each module, keyed by its address, whether it is in training mode.
     training: HashMap<usize, bool>,
-    /// Nodes and iterations run so far.
+    /// Number of nodes and loop iterations executed so far.
     nodes: u64,
     nesting: Nesting,
     plans: HashMap<FunctionId, Arc<GraphPlan>>,
@@ -216,7 +216,7 @@ impl Tracing<'_> {
         Ok(())
     }
 
-    /// Registers the tensors in an input, which may be nested.
+    /// Registers the tensors in an input of the traced function, which may be nested in containers.
     fn unpack(&mut self, value: &Value, noted: ValueId) -> Result<()> {
         match value {
             Value::Tensor(cell) => self.define(cell, noted),
@@ -252,7 +252,7 @@ impl Tracing<'_> {
         Ok(())
     }
 
-    /// Returns the value of the trace for a result of the traced function.
+    /// Returns the value of the traced graph for a result of the traced function.
     fn result(&mut self, value: &Value, strict: bool, is_outer: bool) -> Result<ValueId> {
         match value {
             Value::Tensor(cell) => self.tensor(cell),
@@ -292,7 +292,7 @@ impl Tracing<'_> {
         }
     }
 
-    /// Runs a plain Python function.
+    /// Runs a plain Python function, whose operations are recorded.
     fn function(&mut self, id: FunctionId, args: Vec<(Value, Noted)>) -> Result<(Value, Noted)> {
         let module = self.module;
         let graph = &module.unit.function(id).graph;
@@ -318,7 +318,7 @@ impl Tracing<'_> {
         }
     }
 
-    /// Returns whether a function is plain Python, so that its call is not recorded.
+    /// Returns whether the function is plain Python: its operations are recorded and not its call.
     fn is_python(&self, id: FunctionId) -> bool {
         let name = self.ctx.name(self.module.unit.function(id).name);
         self.context.inlined.contains(&id) || name.starts_with("__torch__.torch.")
@@ -345,7 +345,7 @@ impl Tracing<'_> {
         Ok(result.into())
     }
 
-    /// Records a call.
+    /// Records a call of a compiled function, without its operations.
     fn call(
         &mut self,
         graph: &Graph,
@@ -401,7 +401,7 @@ impl Tracing<'_> {
         Ok(results.into_iter().zip(noted).map(Traced::from).collect())
     }
 
-    /// Returns the interpreter's result of a node that is not recorded in the trace.
+    /// Returns the interpreter's result for a node that the traced graph does not contain.
     fn unnoted(&mut self, At { graph, node }: At<'_>, operands: &[Traced]) -> Result<Traced> {
         let values: Vec<Value> = operands.iter().map(|Traced(value, _)| value.clone()).collect();
         let results = self.run(graph, node, &values)?;
@@ -417,7 +417,7 @@ impl Tracing<'_> {
         }
     }
 
-    /// Runs one node on these values.
+    /// Runs a node on the operands `values` in the interpreter.
     fn run(&mut self, graph: &Graph, node: NodeId, values: &[Value]) -> Result<Vec<Value>> {
         let mut one = Graph::new(Arc::clone(&self.ctx));
         let operands: Vec<ValueId> = graph
@@ -431,7 +431,7 @@ impl Tracing<'_> {
         self.interpreter.run_graph(&one, values).map_err(|e| e.to_string())
     }
 
-    /// Returns a copy of a node at the end of another graph.
+    /// Appends a copy of a node to another graph.
     fn copied(
         &self,
         graph: &Graph,
@@ -455,7 +455,7 @@ impl Tracing<'_> {
         copy
     }
 
-    /// Records the results of a node.
+    /// Records the results of a node, so that later nodes can refer to them.
     fn note(&mut self, graph: &Graph, node: NodeId, operands: &[ValueId], results: &[Value]) -> Result<()> {
         let types: Vec<TypeId> = results.iter().map(|result| self.type_of_value(result)).collect();
         let mut own = std::mem::replace(&mut self.graph, Graph::new(Arc::clone(&self.ctx)));
@@ -501,6 +501,6 @@ impl Tracing<'_> {
     }
 }
 
-/// PyTorch's message about results of unsupported types.
+/// PyTorch's error message for results of unsupported types.
 const RESULTS: &str =
     "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions";

@@ -1,4 +1,4 @@
-//! Tensor types in a trace, and the tensors to which Python converts numbers.
+//! Types of tensors in a traced graph, and conversion of numbers to tensors as in Python.
 
 use frazil_ir::{Context, DType, TypeId};
 use frazil_runtime::entry::{NumberRule, TensorVariant};
@@ -24,7 +24,7 @@ pub(crate) fn wrapped_number(operator: &Operator, values: &[Value]) -> Option<Te
     same.then(|| Tensor::scalar(dtype, number))
 }
 
-/// Returns the type of a tensor with all its known properties.
+/// Returns the refined type of a tensor: dtype, device, sizes, strides and `requires_grad`.
 pub(crate) fn type_of(ctx: &Context, tensor: &Tensor) -> TypeId {
     ctx.tensor_of(tensor.dtype(), tensor.sizes(), tensor.strides(), false)
 }

@@ -1,4 +1,4 @@
-//! Integers that are computed from sizes, which a trace computes too.
+//! Integers computed from sizes of tensors, whose computation is a part of the traced graph.
 
 use super::{Noted, Result, Tracing};
 use frazil_ir::{Graph, NodeId, ValueId, symbols, types};
@@ -7,7 +7,7 @@ use frazil_runtime::entry::NumberRule;
 use frazil_runtime::value::ListValue;
 
 impl Tracing<'_> {
-    /// Returns the traced counterparts of integer results that are computed from sizes.
+    /// Returns the representations of integer results that are computed from sizes of tensors.
     pub(super) fn sizes(
         &mut self,
         graph: &Graph,
@@ -108,7 +108,7 @@ impl Tracing<'_> {
         })
     }
 
-    /// Returns whether an operator on integers is recorded if its operands are computed from sizes.
+    /// Returns whether the operator `kind` on integers is recorded if its operands are computed from sizes.
     fn is_integer_arithmetic(&self, kind: &str) -> bool {
         let variant = self.registry.entry(kind).and_then(|e| e.traits().tensor_variant);
         variant.is_some_and(|v| matches!(v.rule, NumberRule::Arithmetic | NumberRule::Integers))

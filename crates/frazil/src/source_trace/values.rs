@@ -1,4 +1,4 @@
-//! The traced counterparts of the values of the running function.
+//! Representations of the traced function's values in the traced graph.
 
 use super::{Noted, Result, Tracing};
 use frazil_ir::{ValueId, types};
@@ -6,7 +6,7 @@ use frazil_runtime::Value;
 use frazil_runtime::value::TensorCell;
 
 impl Tracing<'_> {
-    /// Returns the traced counterpart of a value; a new constant if there is none.
+    /// Returns the value of the traced graph that represents `value`; a new constant if there is none.
     pub(super) fn noted(&mut self, value: &Value, noted: &Noted) -> Result<ValueId> {
         match (value, noted) {
             (Value::Int(_), Noted::Int(known)) => Ok(*known),

@@ -1,4 +1,4 @@
-//! Files from which tensors are read on first use.
+//! The files from which a model's tensors are read on first use.
 
 use crate::error::{Error, Result};
 use frazil_ir::FileBytes;

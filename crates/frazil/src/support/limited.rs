@@ -1,4 +1,4 @@
-//! Limits on work, and interruption of work.
+//! Execution of work within limits, with interruption.
 
 use crate::error::Error;
 use frazil_limits::{Budget, Limits, Phase};

@@ -1,4 +1,4 @@
-//! Limits of calls, lazily initialised values, setters of options, and the files of tensors.
+//! Limits of calls, lazily initialised values, setters for options, and the files that contain tensors.
 
 pub(crate) mod backing;
 pub(crate) mod limited;

@@ -1,4 +1,4 @@
-//! Values that are initialised by the first thread that needs them, while others wait.
+//! Lazily initialised values: the first thread that needs a value initialises it, while others wait.
 
 use frazil_limits::{Exceeded, PAUSE};
 use frazil_runtime::threads::outside_of_pools;
@@ -7,7 +7,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 /// A lazily initialised value. If the initialisation fails, nothing is stored, and the next thread tries again.
 pub(crate) struct Once<T> {
     value: OnceLock<T>,
-    /// Whether a thread is initialising the value.
+    /// Whether a thread is currently initialising the value.
     is_making: Mutex<bool>,
     ended: Condvar,
 }
@@ -22,7 +22,7 @@ impl<T> Default for Once<T> {
     }
 }
 
-/// Marks the initialisation as ended on drop, also after failures.
+/// Guard that marks the initialisation as ended when it is dropped, also after a failure.
 struct Making<'o, T>(&'o Once<T>);
 
 impl<T> Drop for Making<'_, T> {

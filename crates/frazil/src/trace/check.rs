@@ -15,7 +15,7 @@ use frazil_runtime::Tensor;
 use frazil_runtime::import::Importer;
 use frazil_syntax::GraphText;
 
-/// Maximum number of random operators that are listed.
+/// Maximum number of random operators that a warning lists.
 const MAX_LISTED: usize = 20;
 
 /// Traces `method` again on its inputs and compares the result with `trace`, to which warnings are added.
@@ -108,7 +108,7 @@ fn graph_diff(ours: &Graph, theirs: &Graph) -> Option<String> {
     Some(out)
 }
 
-/// Returns pairs of corresponding nodes of both graphs.
+/// Returns pairs of corresponding nodes of the graphs `a` and `b`.
 fn pairs<'g>(a: &'g Graph, b: &'g Graph) -> impl Iterator<Item = (NodeId, NodeId)> + 'g {
     a.nodes(a.root()).zip(b.nodes(b.root()))
 }
@@ -140,7 +140,7 @@ fn constant_diff(ours: &Graph, theirs: &Graph) -> Result<Option<String>> {
     Ok(None)
 }
 
-/// Returns the relative tolerance for constants of a dtype, as in PyTorch.
+/// Returns the relative tolerance for the comparison of constants with the dtype of `tensor`, as in PyTorch.
 fn rtol(tensor: &Tensor) -> f64 {
     use frazil_ir::DType;
     match tensor.dtype() {
@@ -152,7 +152,7 @@ fn rtol(tensor: &Tensor) -> f64 {
     }
 }
 
-/// Adds warnings for outputs that are not close. Returns true if there are none.
+/// Compares outputs of two runs, and adds a warning for each that is not close. Returns true if all are close.
 fn compare(trace: &mut Trace, ours: &[Var], reference: &[Var], options: &TraceOptions, of: &str) -> bool {
     let mut all_close = true;
     for (i, (a, b)) in ours.iter().zip(reference).enumerate() {
@@ -175,7 +175,7 @@ fn compare(trace: &mut Trace, ours: &[Var], reference: &[Var], options: &TraceOp
     all_close
 }
 
-/// Lists the random operators of the trace, once.
+/// Adds one warning that lists the random operators of the trace.
 fn warn_of_random(trace: &mut Trace) {
     if trace.warnings.iter().any(|w| w.kind == WarningKind::Random) {
         return;

@@ -66,7 +66,7 @@ pub(super) fn difference(actual: &Tensor, expected: &Tensor, rtol: f64, atol: f6
     ))
 }
 
-/// Returns a tolerance as Python prints it: `1e-05`.
+/// Returns the text of a tolerance as Python prints it: `1e-05`.
 fn scientific(bound: f64) -> String {
     let text = format!("{bound:e}");
     match text.split_once("e-") {
@@ -75,7 +75,7 @@ fn scientific(bound: f64) -> String {
     }
 }
 
-/// Returns the multi-dimensional index of element `i` in row-major order, as text: `(1, 4)`.
+/// Returns the multi-dimensional index, as text such as `(1, 4)`, of the element at row-major index `i`.
 fn index_of(mut i: usize, sizes: &[i64]) -> String {
     let mut index = Vec::new();
     for &size in sizes.iter().rev() {

@@ -57,17 +57,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TraceOptions {
-    /// Names of the inputs; those without one are called `x`, `x1`, `x2`, ...
+    /// Names of the inputs. Inputs without a name are called `x`, `x1`, `x2`, ...
     pub names: Vec<String>,
-    /// Runs the trace on the example inputs, or on `check_inputs`, traces again, and compares.
+    /// Checks the trace: runs it on the example inputs or `check_inputs`, traces again, and compares.
     pub check_trace: bool,
-    /// Other inputs for the comparison, in place of the example inputs.
+    /// Inputs with which the trace is checked, in place of the example inputs.
     pub check_inputs: Vec<Vec<Tensor>>,
-    /// Relative tolerance of results in the comparison.
+    /// Relative tolerance for results when the trace is checked.
     pub check_tolerance: f64,
-    /// Refuses lists and dictionaries as results: the trace would fix their number of elements.
+    /// Refuses lists and dictionaries as results, because the trace would fix their number of elements.
     pub strict: bool,
-    /// Records in-place operators as the variants that return new tensors.
+    /// Records the functional variants of in-place operators, which return new tensors.
     pub force_outplace: bool,
 }
 
@@ -93,7 +93,7 @@ impl Default for TraceOptions {
     }
 }
 
-/// A function of a module's parameters and of tensors.
+/// A function to be traced as a method: of the module's parameters, and of tensors.
 ///
 /// See [`Session::trace_module`] for an example.
 pub type MethodFn<'f> = dyn Fn(&Scope, &[Var]) -> Result<Outputs> + 'f;
@@ -102,11 +102,11 @@ pub type MethodFn<'f> = dyn Fn(&Scope, &[Var]) -> Result<Outputs> + 'f;
 ///
 /// See [`Session::trace_module`] for an example.
 pub struct Method<'f> {
-    /// The name of the method: `forward`.
+    /// The name of the method, such as `forward`.
     pub name: &'f str,
-    /// The function to trace.
+    /// The function that is traced.
     pub function: &'f MethodFn<'f>,
-    /// The example inputs of the method.
+    /// The example inputs with which the function is traced.
     pub inputs: &'f [Tensor],
 }
 
@@ -125,7 +125,7 @@ pub struct Method<'f> {
 #[derive(Clone)]
 pub struct Trace {
     loaded: Loaded,
-    /// Warnings about the trace.
+    /// Warnings about code that the trace does not represent.
     pub warnings: Vec<TracerWarning>,
 }
 
@@ -147,7 +147,7 @@ impl Trace {
         &self.loaded
     }
 
-    /// Returns the module; one without attributes for a traced function.
+    /// Returns the traced module. For a traced function, the module has no attributes.
     ///
     /// See [`Trace`] for an example.
     pub fn to_model(&self) -> Model {
@@ -187,7 +187,7 @@ impl fmt::Display for TracedGraph<'_> {
     }
 }
 
-/// Calls a method of a fresh instance on copies of the inputs.
+/// Runs a method of a new instance of `model` on copies of the inputs.
 fn run(model: &Model, method: &str, inputs: &[Tensor]) -> Result<Vec<Var>> {
     let ops = model.session().eager();
     let interpreter = Interpreter::with_module(Arc::clone(model.session().registry()), Arc::clone(model.module()))?;
@@ -213,7 +213,7 @@ fn copies(inputs: &[Tensor]) -> Result<Vec<Tensor>> {
     Ok(each.collect::<Result<_, _>>()?)
 }
 
-/// The result of one run of a function under a recorder.
+/// The graph and outputs of one run of a function whose operators are recorded.
 struct Recorded {
     graph: Graph,
     outputs: Outputs,

@@ -60,7 +60,7 @@ impl Parameters {
         self.add(path, TensorCell::new(tensor), AttributeKind::Parameter)
     }
 
-    /// Adds a buffer.
+    /// Adds a buffer to the module, at the dotted path `path`.
     ///
     /// See [`Parameters`] for an example.
     pub fn buffer(&mut self, path: &str, tensor: Tensor) -> &mut Parameters {
@@ -83,7 +83,7 @@ impl Parameters {
         self
     }
 
-    /// Returns the paths of the root, "", and of all submodules, parents first.
+    /// Returns the paths of the root (`""`) and of all submodules, parents first.
     fn modules(&self) -> Vec<&str> {
         let mut paths = vec![""];
         let mut known = std::collections::HashSet::from([""]);
@@ -114,7 +114,7 @@ impl Parameters {
         }
     }
 
-    /// Returns the classes of the root and of all submodules, by path.
+    /// Returns the class types of the root and of all submodules, by path.
     pub(super) fn classes(&self, ctx: &Context) -> HashMap<String, TypeId> {
         let paths = self.modules().into_iter();
         paths
@@ -122,7 +122,7 @@ impl Parameters {
             .collect()
     }
 
-    /// Returns the module with these attributes, in evaluation mode, and with these graphs as methods.
+    /// Returns a module with these parameters and buffers, in evaluation mode, whose methods are the given graphs.
     pub(super) fn model(
         &self,
         session: &Session,
@@ -263,14 +263,14 @@ impl Scope {
         })
     }
 
-    /// Returns the operators, for tensors that the method makes.
+    /// Returns the operators, by which the method can create tensors.
     ///
     /// See [`Scope`] for an example.
     pub fn ops(&self) -> &Ops {
         &self.ops
     }
 
-    /// Returns the parameters of the submodule at a dotted path.
+    /// Returns the parameters of the submodule at the dotted path `path`.
     ///
     /// See [`Scope`] for an example.
     #[must_use]

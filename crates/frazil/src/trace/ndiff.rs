@@ -4,13 +4,13 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Minimum similarity of two lines that are shown as one changed line.
+/// Minimum similarity of two different lines that are shown as one changed line.
 const SIMILAR: f64 = 0.75;
 
 /// Maximum number of lines of a change that are paired by similarity, because pairing takes cubic time.
 const MAX_PAIRED: usize = 400;
 
-/// Returns the difference of two texts, line by line.
+/// Returns the difference between two texts, line by line, in the format of `difflib.ndiff`.
 pub(super) fn ndiff(a: &str, b: &str) -> String {
     let (a, b): (Vec<&str>, Vec<&str>) = (a.lines().collect(), b.lines().collect());
     let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! Classes and signatures of module files.
+//! Reading of classes and signatures in module files.
 
 use super::parse::Parser;
 use crate::diagnostics::Parsed;
@@ -15,7 +15,7 @@ pub(super) struct ClassItem {
 }
 
 impl Parser<'_, '_> {
-    /// Reads the rest of a class: ` __torch__.Net { ... }`.
+    /// Reads the rest of a class item, after its keyword: ` __torch__.Net { ... }`.
     pub(super) fn class(&mut self, kind: ClassKind) -> Parsed<ClassItem> {
         let name = self.symbol("a class's qualified name")?;
         let mut class = ClassItem {

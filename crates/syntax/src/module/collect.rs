@@ -7,7 +7,7 @@ use indexmap::{IndexMap, IndexSet};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// A storage and its users.
+/// A storage and the tensors on it.
 pub(super) struct StorageUse {
     pub(super) storage: Arc<Storage>,
     /// Number of tensors on it.
@@ -25,7 +25,7 @@ pub(super) struct Collected {
     pub(super) shared: IndexMap<usize, Constant>,
     /// NamedTuples and interfaces, which are printed as their names. Each comes after those that it refers to.
     pub(super) named_types: IndexSet<TypeId>,
-    /// The number of references to each container.
+    /// The number of references to each container, keyed by its address.
     counts: HashMap<usize, u32>,
     seen_types: IndexSet<TypeId>,
 }
@@ -40,7 +40,7 @@ pub(super) fn container(constant: &Constant) -> Option<usize> {
     }
 }
 
-/// Returns all outermost constants of the module: slots, class constants, defaults, attributes of nodes.
+/// Returns all constants of the module that are not parts of other constants: slots, class constants, defaults, attributes of nodes.
 fn constants(module: &Module) -> Vec<&Constant> {
     let mut out: Vec<&Constant> = module.objects().flat_map(|(_, o)| &o.slots).collect();
     out.extend(module.states().map(|(_, state)| state));
@@ -69,7 +69,7 @@ fn defaults(schema: &FunctionSchema) -> impl Iterator<Item = &Constant> {
         .filter_map(|a| a.default.as_ref())
 }
 
-/// Visits `graph` and the graphs in attributes of its nodes.
+/// Calls `visit` on `graph` and on the graphs in attributes of its nodes.
 fn graphs<'g>(graph: &'g Graph, visit: &mut dyn FnMut(&'g Graph)) {
     visit(graph);
     for node in graph.all_nodes() {
@@ -109,7 +109,7 @@ impl Collected {
         children(constant, &mut |c| self.count(c));
     }
 
-    /// Assigns numbers (second pass).
+    /// Assigns numbers to storages, tensors and shared containers (second pass).
     fn number(&mut self, constant: &Constant) {
         if let Constant::Tensor(t) = constant {
             self.tensor(t);
@@ -169,7 +169,7 @@ impl Collected {
         }
     }
 
-    /// Collects the types of containers, except of those whose addresses are in `seen`.
+    /// Collects the types of containers in `constant`, except of containers whose addresses are in `seen`.
     fn constant_types(&mut self, ctx: &Context, constant: &Constant, seen: &mut HashSet<usize>) {
         if let Some(address) = container(constant) {
             if !seen.insert(address) {
@@ -215,7 +215,7 @@ impl Collected {
         with_stack(|| self.parts(ctx, ty));
     }
 
-    /// Collects the component types of a type, then itself if it has a name.
+    /// Collects the component types of `ty`, then `ty` itself if it is a named type.
     fn parts(&mut self, ctx: &Context, ty: TypeId) {
         match ctx.type_kind(ty) {
             TypeKind::Optional(e)

@@ -16,9 +16,9 @@ use std::sync::Arc;
 /// The first difference of two modules.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Difference {
-    /// The location, from the outside in.
+    /// The location in the modules, from the outermost part inwards.
     pub place: String,
-    /// The difference.
+    /// The description of the difference.
     pub message: String,
 }
 
@@ -57,14 +57,14 @@ struct Comparer<'m> {
     b: &'m Context,
     objects: HashMap<ObjectId, ObjectId>,
     queue: Vec<(ObjectId, ObjectId)>,
-    /// Addresses of tensors, storages and containers that correspond.
+    /// Addresses of tensors, storages and containers of the first module, mapped to those of the second.
     identities: HashMap<usize, usize>,
     backwards: HashMap<usize, usize>,
     /// The current location; kept when a difference is found.
     place: Vec<String>,
 }
 
-/// Two graphs that are compared, with the corresponding values.
+/// Two graphs that are compared, with the correspondence of their values.
 struct Pair<'g> {
     a: &'g Graph,
     b: &'g Graph,
@@ -136,7 +136,7 @@ impl<'m> Comparer<'m> {
         Err(format!("{what}: {a:?} and {b:?}"))
     }
 
-    /// Compares names, including their order if it matters.
+    /// Compares two lists of names, including their order if it matters.
     fn names(
         &self,
         what: &str,
@@ -349,7 +349,7 @@ impl<'m> Comparer<'m> {
         Ok(())
     }
 
-    /// Compares two blocks; those of their nodes are added to `work`.
+    /// Compares two blocks. Blocks of their nodes are added to `work`.
     fn block(&mut self, g: &mut Pair<'_>, x: BlockId, y: BlockId, work: &mut Vec<(BlockId, BlockId)>) -> Compared {
         self.definitions(g, g.a.parameters(x), g.b.parameters(y))?;
         let (mut s, mut t) = (g.a.nodes(x), g.b.nodes(y));

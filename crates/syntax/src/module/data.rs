@@ -1,4 +1,4 @@
-//! The data items of module files: storages, tensors, extra files.
+//! Reading of the data items of module files: storages, tensors, extra files.
 
 use super::element;
 use super::parse::Parser;
@@ -22,7 +22,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// Reads bytes: `256 bytes on cpu in "key"` or `2 bytes "00ff"`.
+    /// Reads the bytes of a storage: `256 bytes on cpu in "key"` or `2 bytes "00ff"`.
     fn bytes(&mut self, source: &dyn TensorSource) -> Parsed<Storage> {
         let start = self.cur.pos;
         let len = self.cur.integer("the number of bytes")?;
@@ -210,7 +210,7 @@ impl Parser<'_, '_> {
         Ok(encoding)
     }
 
-    /// Reads elements: `[1., 2.5]`.
+    /// Reads the elements of a tensor: `[1., 2.5]`.
     fn elements(&mut self, dtype: DType) -> Parsed<Vec<u8>> {
         let mut bytes = Vec::new();
         self.cur.expect(b'[', "before the elements")?;

@@ -64,7 +64,7 @@ pub(super) fn encoding_parameters(ctx: &Context, encoding: &Encoding) -> Constan
     Constant::tuple(ctx, items)
 }
 
-/// Returns the encoding of this name with these parameters, if these are valid.
+/// Returns the encoding called `name` with these parameters; `None` if they are invalid.
 pub(super) fn encoding(name: &str, parameters: &Constant) -> Option<Encoding> {
     let tensor = |c: &Constant| c.as_tensor().map(Arc::clone);
     match (name, parameters.items()?) {
@@ -121,7 +121,7 @@ pub(super) fn push_hex(bytes: &[u8], out: &mut String) {
     }
 }
 
-/// Returns the bytes of a text of hexadecimal digits.
+/// Returns the bytes that `text`, a sequence of hexadecimal digits, represents.
 pub(super) fn from_hex(text: &str) -> Option<Vec<u8>> {
     let digit = |b: u8| (b as char).to_digit(16);
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();

@@ -18,5 +18,5 @@ pub use read::{ReadError, read_module, read_module_open, read_module_with};
 pub use tensors::{NoTensors, TensorFile, TensorFileError, TensorSource, write_tensors};
 pub use write::{WriteError, write_module, write_module_if};
 
-/// The version that is written, and the newest that is read.
+/// Version of the module format that is written, and the newest version that is read.
 const VERSION: i64 = 1;

@@ -66,12 +66,12 @@ pub(super) fn parse_file<'s>(
     module.map_err(|Reported| ParseError { diagnostics: warnings })
 }
 
-/// Returns the name after the last dot: the default name of a function's schema.
+/// Returns the part of a qualified name after the last dot, which is the default name of a function's schema.
 pub(super) fn last_component(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
 
-/// The keywords of items.
+/// The keywords that start items of a module file.
 const KEYWORDS: [&str; 16] = [
     "tensors",
     "root",
@@ -94,7 +94,7 @@ const KEYWORDS: [&str; 16] = [
 #[derive(Clone, Copy)]
 struct Item {
     keyword: &'static str,
-    /// Offset after the keyword, in bytes.
+    /// Offset of the text after the item's keyword, in bytes.
     start: usize,
     /// Offset of the next item, in bytes.
     end: usize,
@@ -270,7 +270,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// Finds the items, by the keywords at the starts of lines.
+    /// Finds all items of the file, by the keywords at the starts of lines.
     fn find_items(&mut self) {
         self.cur.skip_space();
         let from = self.cur.pos;
@@ -305,7 +305,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Reads one item completely.
+    /// Reads one item, which must extend to the start of the next one.
     fn item<T>(&mut self, item: Item, read: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         self.cur.pos = item.start;
         let result = read(self)?;
@@ -316,7 +316,7 @@ impl Parser<'_, '_> {
         Ok(result)
     }
 
-    /// Reads every item with this keyword. Errors are recorded, and the next item is read.
+    /// Reads every item with the keyword `keyword`. After an error, the next item is read.
     fn each(&mut self, keyword: &str, mut read: impl FnMut(&mut Self) -> Parsed<()>) {
         for index in 0..self.items.len() {
             let Some(item) = self.items.get(index).copied() else {
@@ -369,7 +369,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Reads the name of a file in the same folder.
+    /// Reads the name of a file in the folder of the module file.
     fn file_name(&mut self) -> Parsed<String> {
         self.cur.skip_space();
         let start = self.cur.pos;
@@ -397,7 +397,7 @@ impl Parser<'_, '_> {
         u32::try_from(number).map_err(|_| self.cur.unexpected("a number that is not negative"))
     }
 
-    /// Reads a named type: ` __torch__.P = NamedTuple(x : int)` or ` __torch__.I = interface`.
+    /// Reads a named type after its keyword: ` __torch__.P = NamedTuple(x : int)` or ` __torch__.I = interface`.
     fn named_type(&mut self) -> Parsed<()> {
         let name = self.symbol("a type's qualified name")?;
         self.cur.expect(b'=', "behind the type's name")?;
@@ -450,7 +450,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Reads a shared value: `<0> : int[] = [1, 2]`.
+    /// Reads a shared value after its keyword: `<0> : int[] = [1, 2]`.
     fn shared_value(&mut self) -> Parsed<()> {
         let number = self.number()?;
         self.cur.expect(b':', "behind the value's number")?;
@@ -494,7 +494,7 @@ impl Parser<'_, '_> {
         self.cur.sink.name_function(before, name);
     }
 
-    /// Reads a function: ` name(...) -> (...)` and the graph.
+    /// Reads a function after its keyword: ` name(...) -> (...)` and the graph.
     fn function(&mut self) -> Parsed<(Function, SpanTable)> {
         let name = self.symbol("a function's qualified name")?;
         let schema = self.schema(self.ctx.symbol(last_component(self.ctx.name(name))))?;
@@ -505,7 +505,7 @@ impl Parser<'_, '_> {
         Ok((Function { name, schema, graph }, spans))
     }
 
-    /// Reads an object: `<0> = __torch__.Net { name = value ... }`.
+    /// Reads an object after its keyword: `<0> = __torch__.Net { name = value ... }`.
     fn object(&mut self, unit: &CompilationUnit) -> Parsed<(Object, Option<Constant>)> {
         self.number()?;
         self.cur.expect(b'=', "behind the object's number")?;
@@ -575,7 +575,7 @@ impl Parser<'_, '_> {
         Ok((Object { class, slots }, None))
     }
 
-    /// Reads a reference: ` object<0>`.
+    /// Reads a reference to an object: ` object<0>`.
     fn object_reference(&mut self) -> Parsed<ObjectId> {
         self.cur.skip_space();
         let start = self.cur.pos;

@@ -15,9 +15,9 @@ use indexmap::IndexMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// Maximum number of elements of tensors in the text.
+/// Maximum number of elements of a tensor that is printed in the text.
 const INLINE_ELEMENTS: i64 = 16;
-/// Maximum number of bytes of storages and files in the text.
+/// Maximum size in bytes of a storage or file that is printed in the text.
 const INLINE_BYTES: usize = 64;
 
 /// Options for printing a module.
@@ -41,7 +41,7 @@ pub(super) fn storage_key(number: usize) -> String {
     format!("storage.{number}")
 }
 
-/// Returns the extra files of the module: the items' keyword, name and bytes.
+/// Returns the files of the module that become items: keyword, name and bytes.
 pub(super) fn files(module: &Module) -> impl Iterator<Item = (&'static str, &str, &[u8])> {
     fn items<'m>(
         keyword: &'static str,
@@ -54,17 +54,17 @@ pub(super) fn files(module: &Module) -> impl Iterator<Item = (&'static str, &str
     items("extra", &module.extra_files).chain(items("record", &module.records))
 }
 
-/// Returns the key of the file `name` in the tensor file.
+/// Returns the key of the file item `name` in the tensor file.
 pub(super) fn file_key(keyword: &str, name: &str) -> String {
     format!("{keyword}/{name}")
 }
 
-/// Returns true if the file `bytes` is written in the text.
+/// Returns true if a file with the content `bytes` is written in the text, and not in the tensor file.
 pub(super) fn is_file_inline(bytes: &[u8]) -> bool {
     bytes.len() <= 64 * INLINE_BYTES && std::str::from_utf8(bytes).is_ok()
 }
 
-/// The location of the bytes of a tensor or storage.
+/// The location of the bytes of a storage.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// The bytes are printed as numbers after the only tensor on the storage.
@@ -129,7 +129,7 @@ pub(super) fn print_collected(module: &Module, collected: &Collected, options: M
     printer.out
 }
 
-/// The lossless style of values.
+/// The style that prints values without loss, so that they are read back unchanged.
 struct Exact<'a> {
     collected: &'a Collected,
 }
@@ -166,7 +166,7 @@ struct Printer<'a> {
     ctx: &'a Context,
     module: &'a Module,
     style: Exact<'a>,
-    /// The location of each storage's bytes.
+    /// The location of each storage's bytes, by storage number.
     places: Vec<Place>,
     options: ModulePrintOptions<'a>,
     out: String,
@@ -208,7 +208,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Prints a name, in quotes if it has unusual characters.
+    /// Prints a name, in quotes if it is not a plain name.
     fn name(&mut self, name: SymbolId) {
         push_name(self.ctx.name(name), &mut self.out);
     }
@@ -478,7 +478,7 @@ impl Printer<'_> {
     }
 }
 
-/// Appends a name, in quotes if it has unusual characters.
+/// Appends a name, in quotes if it is not a plain name.
 fn push_name(name: &str, out: &mut String) {
     if crate::parse::cursor::is_plain_name(name) {
         out.push_str(name);

@@ -1,4 +1,4 @@
-//! Reading module files with their tensor files.
+//! Reading of module files with their tensor files.
 
 use super::parse::parse_file;
 use super::tensors::{NoTensors, TensorFile, TensorFileError};
@@ -12,33 +12,33 @@ use std::sync::Arc;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// The text cannot be read.
+    /// The module file cannot be read.
     #[error("cannot read {path}: {source}")]
     Io {
-        /// The file.
+        /// The path of the module file.
         path: PathBuf,
-        /// The reason.
+        /// The error of the operating system.
         #[source]
         source: std::io::Error,
     },
     /// The tensor file cannot be read.
     #[error(transparent)]
     Tensors(#[from] TensorFileError),
-    /// The text has errors.
+    /// The text of the module file has errors.
     #[error("{path} is not a valid module file:\n{source}")]
     Parse {
-        /// The file.
+        /// The path of the module file.
         path: PathBuf,
-        /// The content of the file.
+        /// The text of the module file.
         text: String,
-        /// The errors.
+        /// The errors in the text.
         #[source]
         source: ParseError,
     },
 }
 
 impl ReadError {
-    /// Returns the message, with the affected lines for errors in the text.
+    /// Returns the error message, for errors in the text with the affected lines.
     pub fn render(&self, color: bool) -> String {
         match self {
             ReadError::Parse { path, text, source } => {

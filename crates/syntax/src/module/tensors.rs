@@ -1,4 +1,4 @@
-//! The file of large storages: safetensors, from which bytes are read on first use.
+//! The tensor file of a module file: large storages in the safetensors format, whose bytes are read on first use.
 
 use crate::dtypes::to_safetensors;
 use frazil_ir::{DType, Device, FileBytes, FileRecord, Storage, TensorData};
@@ -11,25 +11,25 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Number of bytes of the header's length, at the start of the file.
+/// Size in bytes of the field with the header's length, at the start of the file.
 const LENGTH_BYTES: usize = 8;
-/// The key of the checksum in the file's metadata; its value is hexadecimal.
+/// The key of the checksum in the file's metadata. The value is hexadecimal.
 const CHECKSUM: &str = "crc32";
 /// Maximum size of a header in bytes, as in the `safetensors` crate.
 const MOST_HEADER: usize = 100_000_000;
 
-/// The provider of the bytes of a module file's large storages.
+/// The provider of the bytes of storages that are not in the module file's text.
 pub trait TensorSource {
-    /// Returns the bytes with the key `key`, as a storage on `device`.
+    /// Returns the storage with the key `key`, marked as being on `device`.
     fn storage(&self, key: &str, device: Device) -> Option<Storage>;
 
-    /// Returns the recorded checksum of all its tensors, if there is one: see [`TensorFile::checksum`].
+    /// Returns the recorded checksum of all storages of this source, if there is one: see [`TensorFile::checksum`].
     fn checksum(&self) -> Option<u32> {
         None
     }
 }
 
-/// A source without bytes, for texts that contain all bytes themselves.
+/// A source without storages, for module files whose text contains all bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoTensors;
 
@@ -45,7 +45,7 @@ impl TensorSource for NoTensors {
 pub struct TensorFile {
     file: Arc<FileBytes>,
     metadata: Metadata,
-    /// Offset of the first tensor's bytes.
+    /// Offset in the file of the first tensor's bytes.
     start: usize,
 }
 
@@ -55,18 +55,18 @@ pub enum TensorFileError {
     /// The file cannot be opened or read.
     #[error("cannot read {path}: {source}")]
     Io {
-        /// The file.
+        /// The path of the tensor file.
         path: PathBuf,
-        /// The reason.
+        /// The error of the operating system.
         #[source]
         source: io::Error,
     },
     /// The file is not a safetensors file, or is damaged.
     #[error("{path} is not a valid safetensors file: {source}")]
     Format {
-        /// The file.
+        /// The path of the tensor file.
         path: PathBuf,
-        /// The reason.
+        /// The error of the format.
         #[source]
         source: SafeTensorError,
     },
@@ -99,7 +99,7 @@ impl TensorFile {
         })
     }
 
-    /// Returns the file from which its tensors are read.
+    /// Returns the file from which the tensors' bytes are read.
     pub fn file(&self) -> &Arc<FileBytes> {
         &self.file
     }
@@ -225,7 +225,7 @@ pub(super) fn write_entries(mut entries: Vec<(String, Entry<'_>)>, out: &mut Fil
     Ok(checksum)
 }
 
-/// An entry to write: bytes with the element type that readers see.
+/// An entry of a tensor file to be written: bytes, and the dtype under which other readers show them.
 pub(super) struct Entry<'a> {
     bytes: &'a [u8],
     dtype: Dtype,

@@ -1,4 +1,4 @@
-//! Writing module files.
+//! Writing of module files.
 
 use super::collect::Collected;
 use super::print::{ModulePrintOptions, Place, file_key, files, is_file_inline, place, print_collected, storage_key};
@@ -13,37 +13,37 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// A file cannot be written.
+    /// The module file or tensor file cannot be written.
     #[error("cannot write {path}: {source}")]
     Io {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The reason.
+        /// The error of the operating system.
         #[source]
         source: std::io::Error,
     },
-    /// The bytes of the tensors cannot be written.
+    /// The tensor file cannot be written.
     #[error("cannot write {path}: {source}")]
     Tensors {
-        /// The file.
+        /// The path of the tensor file.
         path: PathBuf,
-        /// The reason.
+        /// The error of the safetensors format.
         #[source]
         source: safetensors::SafeTensorError,
     },
-    /// The file from which tensors are read has changed.
+    /// A file from which the module's tensors are read has changed.
     #[error("cannot read what is to be written to {path}: {source}")]
     Read {
-        /// The file to be written.
+        /// The path of the file to be written.
         path: PathBuf,
-        /// The reason.
+        /// The error of reading the tensors.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The module is nested more deeply than [`read_module`](crate::read_module) accepts.
     #[error("cannot write {path}: {source}")]
     Nesting {
-        /// The file.
+        /// The path of the module file.
         path: PathBuf,
         /// The type, value or block that is nested too deeply.
         #[source]
@@ -52,7 +52,7 @@ pub enum WriteError {
     /// The path has no file name.
     #[error("{path} does not name a file")]
     NoName {
-        /// The path.
+        /// The path without a file name.
         path: PathBuf,
     },
 }

@@ -1,4 +1,4 @@
-//! Temporary folders for the files of one run.
+//! Temporary folders for the files of one process.
 
 use super::temporary::{PREFIX, has_name, remove_leftovers};
 use std::fs::{File, TryLockError};
@@ -14,7 +14,7 @@ const ATTEMPTS: usize = 16;
 #[derive(Debug)]
 pub struct TemporaryFolder {
     folder: TempDir,
-    /// The lock that marks the folder as in use; `None` on systems without locks.
+    /// The lock that marks the folder as in use by this process; `None` on systems without locks.
     _lock: Option<File>,
 }
 
@@ -50,7 +50,7 @@ impl TemporaryFolder {
         ))
     }
 
-    /// Returns the path of the folder.
+    /// Returns the path of the temporary folder.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }

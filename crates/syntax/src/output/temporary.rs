@@ -100,7 +100,7 @@ pub(crate) fn remove_leftovers(folder: &Path, folders: bool) {
 #[cfg(not(unix))]
 pub(crate) fn remove_leftovers(_: &Path, _: bool) {}
 
-/// Returns whether the open file still has a name.
+/// Returns whether the open file `file` still has a name in the file system.
 #[cfg(unix)]
 pub(super) fn has_name(file: &File) -> bool {
     use std::os::unix::fs::MetadataExt;

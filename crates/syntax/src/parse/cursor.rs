@@ -7,14 +7,14 @@ use frazil_ir::nesting::{MAX_NESTING, with_stack};
 use frazil_ir::{Diagnostic, Span};
 use std::borrow::Cow;
 
-/// A position in a text and the diagnostics about it.
+/// A position in the parsed text, with the diagnostics recorded so far.
 pub(crate) struct Cursor<'a> {
     text: &'a str,
     bytes: &'a [u8],
     pub(crate) pos: usize,
     /// Nesting depth of the current type or value. Types in values are counted separately.
     depth: usize,
-    /// Maximum nesting depth of values since this was last set to 0.
+    /// Maximum nesting depth of values since this field was last set to 0.
     pub(crate) deepest: usize,
     /// Number of values read since this was last set to 0. A reference counts as many as its target contains.
     pub(crate) values: u64,
@@ -56,7 +56,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Returns the next byte; 0 at the end.
+    /// Returns the byte at the current position; 0 at the end of the text.
     #[inline]
     pub(crate) fn peek(&self) -> u8 {
         self.bytes.get(self.pos).copied().unwrap_or(0)
@@ -89,7 +89,7 @@ impl<'a> Cursor<'a> {
         self.text.get(self.pos..).unwrap_or_default()
     }
 
-    /// Returns true if `token` comes next.
+    /// Returns true if the remaining text starts with `token`.
     #[inline]
     pub(crate) fn next_is(&self, token: &[u8]) -> bool {
         self.bytes.get(self.pos..).is_some_and(|rest| rest.starts_with(token))
@@ -123,7 +123,7 @@ impl<'a> Cursor<'a> {
         Span::new(start, self.pos)
     }
 
-    /// Returns the span of the next token, for messages.
+    /// Returns the span of the token at the current position, for messages.
     pub(crate) fn here(&self) -> Span {
         let rest = &self.bytes[self.pos.min(self.bytes.len())..];
         let len = match rest.first() {
@@ -135,7 +135,7 @@ impl<'a> Cursor<'a> {
         Span::new(self.pos, self.pos + len)
     }
 
-    /// Skips blanks on this line.
+    /// Skips blanks up to the end of the current line.
     #[inline]
     pub(crate) fn skip_blanks(&mut self) {
         while matches!(self.peek(), b' ' | b'\t' | b'\r') {
@@ -156,13 +156,13 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Advances to the end of this line.
+    /// Advances to the end of the current line.
     pub(crate) fn skip_line(&mut self) {
         let rest = &self.bytes[self.pos.min(self.bytes.len())..];
         self.pos += rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len());
     }
 
-    /// Skips space, then consumes `token` if it is next. Returns whether it was.
+    /// Skips space, then consumes `token` if it comes next. Returns whether `token` was consumed.
     #[inline]
     pub(crate) fn eat(&mut self, token: u8) -> bool {
         self.skip_space();
@@ -173,7 +173,7 @@ impl<'a> Cursor<'a> {
         false
     }
 
-    /// Skips space, then consumes the word `word` if it is next. Returns whether it was.
+    /// Skips space, then consumes the word `word` if it comes next. Returns whether `word` was consumed.
     pub(crate) fn eat_word(&mut self, word: &str) -> bool {
         self.skip_space();
         let rest = self.rest().as_bytes();
@@ -185,7 +185,7 @@ impl<'a> Cursor<'a> {
         false
     }
 
-    /// Consumes `token`, or reports that it is missing.
+    /// Skips space, then consumes `token`, or reports that it is missing.
     #[inline]
     pub(crate) fn expect(&mut self, token: u8, place: &str) -> Parsed<()> {
         if self.eat(token) {
@@ -194,7 +194,7 @@ impl<'a> Cursor<'a> {
         Err(self.unexpected(&format!("`{}` {place}", token as char)))
     }
 
-    /// Reports that `wanted` was expected here.
+    /// Reports that `wanted` was expected at the current position.
     #[cold]
     pub(crate) fn unexpected(&mut self, wanted: &str) -> Reported {
         let span = self.here();
@@ -218,7 +218,7 @@ impl<'a> Cursor<'a> {
             .error("unexpected-token", message, span, format!("expected {wanted}"))
     }
 
-    /// Reads a name that may contain dots; empty if there is none.
+    /// Reads a name that may contain dots; empty if the next token is no name.
     #[inline]
     pub(crate) fn name(&mut self) -> &'a str {
         let start = self.pos;
@@ -245,7 +245,7 @@ impl<'a> Cursor<'a> {
         Some(number)
     }
 
-    /// Reads a simple name; empty if there is none.
+    /// Reads a simple name, without dots; empty if the next token is no name.
     #[inline]
     pub(crate) fn word(&mut self) -> &'a str {
         let start = self.pos;
@@ -342,7 +342,7 @@ impl<'a> Cursor<'a> {
         result
     }
 
-    /// Runs `read` with its own nesting depth, which starts at 0.
+    /// Runs `read` with a nesting depth of its own that starts at 0.
     pub(crate) fn apart<T>(&mut self, read: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         let outside = (std::mem::take(&mut self.depth), self.deepest);
         let result = read(self);
@@ -350,7 +350,7 @@ impl<'a> Cursor<'a> {
         result
     }
 
-    /// Checks that a value with `levels` nesting levels is allowed here.
+    /// Checks that a value with `levels` nesting levels does not exceed the maximum depth here.
     pub(crate) fn reach(&mut self, levels: usize) -> Parsed<()> {
         self.deepest = self.deepest.max(self.depth + levels);
         if self.depth + levels > MAX_NESTING {
@@ -433,7 +433,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Reads the escape after a backslash as a byte.
+    /// Reads the rest of an escape sequence, after the backslash, and returns the byte that it denotes.
     fn escape(&mut self) -> Parsed<u8> {
         let start = self.pos - 1;
         let b = self.peek();

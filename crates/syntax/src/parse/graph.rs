@@ -21,27 +21,27 @@ use std::sync::Arc;
 /// capacity takes no memory.
 const BYTES_OF_NODE: usize = 48;
 
-/// Options for reading a text.
+/// Options for parsing a text.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ParseOptions<'c> {
     /// Schemas for checking operators, and for the types of outputs that the text does not state.
     pub catalogue: Option<&'c Catalogue>,
-    /// Runs the verifier on the result, and reports its failures with their locations.
+    /// Whether to run the verifier on the result and report its failures with their locations in the text.
     pub verify: bool,
     /// Assigns each node without a source range its location in the text itself, so that later errors can refer to it.
     pub places: bool,
-    /// The name of the text in those locations; `<text>` by default.
+    /// The name of the text in source locations; `<text>` by default.
     pub name: Option<&'c str>,
 }
 
-/// A graph with additional information from its text.
+/// A parsed graph with information about its text.
 #[derive(Clone, Debug)]
 pub struct ParsedGraph {
     /// The graph.
     pub graph: Graph,
-    /// Locations of its nodes and values in the text.
+    /// Locations in the text of the graph's nodes and values.
     pub spans: SpanTable,
-    /// Warnings.
+    /// Warnings about the text.
     pub warnings: Vec<Diagnostic>,
 }
 
@@ -139,7 +139,7 @@ fn end_of_text(cur: &mut Cursor<'_>) {
     }
 }
 
-/// Reads one graph with the graphs that belong to it.
+/// Parser of one graph and the graphs in attributes of its nodes.
 pub(crate) struct GraphParser<'p, 'a> {
     pub(super) cur: &'p mut Cursor<'a>,
     pub(super) ctx: &'p Arc<Context>,
@@ -148,17 +148,17 @@ pub(crate) struct GraphParser<'p, 'a> {
     pub(super) graph: Graph,
     pub(super) scopes: Scopes,
     pub(super) spans: SpanTable,
-    /// Kinds, attribute names and words of values' names, with their symbols in the context.
+    /// Cache of interned names: kinds, attribute names and words of values' names.
     pub(super) symbols: NameMap<'a, SymbolId>,
-    /// The file of the last source range.
+    /// The file of the last parsed source range.
     pub(super) file: (&'a str, SymbolId),
-    /// The last source range, which adjacent nodes often share.
+    /// The last parsed source range, which adjacent nodes often share.
     pub(super) last_range: (&'a str, Option<SourceRange>),
     /// Nodes whose kind ends in `_N`, which may refer to a graph after this one.
     pub(super) candidates: Vec<(&'a str, NodeId)>,
-    /// Undefined names that have been reported.
+    /// Undefined names that have already been reported.
     pub(super) names: Vec<&'a str>,
-    /// Types of values by their text.
+    /// Cache of parsed types of values, keyed by their text.
     pub(super) types: NameMap<'a, TypeId>,
     /// The operands of the current node.
     pub(super) operands: Vec<ValueId>,
@@ -169,7 +169,7 @@ pub(crate) struct GraphParser<'p, 'a> {
 /// An open block.
 struct Frame {
     block: BlockId,
-    /// The node that owns a following `block0(...)`.
+    /// The last node of the block, which owns a following `block0(...)`.
     last: Option<NodeId>,
     /// Whether the block is in braces, as in graphs of old versions of PyTorch.
     in_braces: bool,
@@ -268,7 +268,7 @@ impl<'p, 'a> GraphParser<'p, 'a> {
         }
     }
 
-    /// Reads the statements of the graph, up to and including `return`.
+    /// Reads the statements of the graph, including `return`.
     fn body(&mut self, root: BlockId, in_braces: bool) -> Parsed<()> {
         let mut frames = vec![Frame {
             block: root,
@@ -513,7 +513,7 @@ impl<'p, 'a> GraphParser<'p, 'a> {
         }
     }
 
-    /// Reports the verifier's failures.
+    /// Runs the verifier and reports its failures.
     fn verify(&mut self) {
         let Err(error) = self.graph.verify(self.options.catalogue) else {
             return;

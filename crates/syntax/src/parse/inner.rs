@@ -1,4 +1,4 @@
-//! Graphs in attributes: `foo::bar[body=graph<0>, cases=[graph<1>, graph<2>]]()`, and after the graph `with graph<0> = graph(...)`.
+//! Graphs as values of attributes: `foo::bar[body=graph<0>, cases=[graph<1>, graph<2>]]()`, followed by `with graph<0> = graph(...)`.
 
 use super::graph::GraphParser;
 use crate::diagnostics::{Parsed, Reported};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub(super) struct GraphAttribute {
     node: NodeId,
     name: SymbolId,
-    /// Whether the attribute is a list of graphs, possibly with one element.
+    /// Whether the attribute is a list of graphs, which may have one element.
     is_list: bool,
     graphs: Vec<(u32, Option<Arc<Graph>>)>,
     span: Span,
@@ -63,7 +63,7 @@ impl GraphParser<'_, '_> {
         Ok(Some(u32::try_from(number).unwrap_or(u32::MAX)))
     }
 
-    /// Returns the attribute that refers to graph `number`, and the index in it.
+    /// Returns indices for graph `number`: of the attribute that refers to it, and in the attribute's list.
     pub(super) fn graph_slot(&self, number: u32) -> Option<(usize, usize)> {
         let open = |(n, graph): &(u32, Option<_>)| *n == number && graph.is_none();
         let mut found = self.graph_attributes.iter().enumerate();

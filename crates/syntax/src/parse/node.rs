@@ -12,23 +12,23 @@ use frazil_ir::{
 };
 use smallvec::SmallVec;
 
-/// The outputs of a statement, before the node exists.
+/// An output of a statement, parsed before the node is created.
 pub(super) struct Output {
     pub(super) name: Name,
     pub(super) ty: Option<TypeId>,
 }
 
-/// A value's name in the text.
+/// A parsed name of a value.
 #[derive(Clone, Copy)]
 pub(super) struct Name {
     pub(super) id: ValueName,
-    /// The location of the name with its `%`.
+    /// The location of the name in the text, with its `%`.
     pub(super) span: Span,
 }
 
 pub(super) type Outputs = SmallVec<[Output; 2]>;
 
-/// Maximum length of cached types in bytes; longer ones are parsed each time.
+/// Maximum length in bytes of a type's text in the cache; longer ones are parsed each time.
 const MAX_KNOWN_TYPE: usize = 256;
 
 impl<'a> GraphParser<'_, 'a> {
@@ -83,7 +83,7 @@ impl<'a> GraphParser<'_, 'a> {
         self.cur.expect(b'=', "behind the outputs")
     }
 
-    /// Reads `: Type`, if it follows.
+    /// Reads `: Type`, if the next token is a colon.
     pub(super) fn annotation(&mut self) -> Parsed<Option<TypeId>> {
         self.cur.skip_space();
         if self.cur.peek() != b':' {
@@ -123,7 +123,7 @@ impl<'a> GraphParser<'_, 'a> {
         })
     }
 
-    /// Reads a value's name that is more than a number.
+    /// Reads a value's name that is not only a number.
     #[inline(never)]
     fn word_name(&mut self) -> Parsed<ValueName> {
         let text = self.cur.name();
@@ -155,7 +155,7 @@ impl<'a> GraphParser<'_, 'a> {
         );
     }
 
-    /// Warns about a name that was used before: it is redefined, as in PyTorch's parser.
+    /// Warns about a name that is already defined. The new definition replaces the old one, as in PyTorch's parser.
     #[cold]
     fn redefined(&mut self, output: &Output, before: Span) {
         let mut diagnostic = Diagnostic::error(
@@ -283,7 +283,7 @@ impl<'a> GraphParser<'_, 'a> {
         self.cur.expect(b']', "behind the attributes")
     }
 
-    /// Reads operands of `node` up to `)`. Unknown ones are reported and left out.
+    /// Reads operands of `node` up to `)`. Undefined names are reported and left out.
     pub(super) fn operands(&mut self, node: NodeId) -> Parsed<()> {
         if self.cur.eat(b')') {
             return Ok(());
@@ -354,7 +354,7 @@ impl<'a> GraphParser<'_, 'a> {
         );
     }
 
-    /// Reads the rest of the node's line: its tracing scope and its source range.
+    /// Reads the rest of the node's line: tracing scope and source range.
     fn trailer(&mut self, node: NodeId) {
         self.cur.skip_blanks();
         if self.cur.next_is(b", scope: ") {
@@ -382,7 +382,7 @@ impl<'a> GraphParser<'_, 'a> {
         self.graph.set_source_range(node, self.last_range.1);
     }
 
-    /// Reads a source range from ` file.py:10:5`; anything else is a comment.
+    /// Reads a source range from a comment such as ` file.py:10:5`; `None` for any other comment.
     fn range(&mut self, comment: &'a str) -> Option<SourceRange> {
         let comment = comment.trim_ascii_end();
         let comment = comment.strip_prefix(' ').unwrap_or(comment);
@@ -429,7 +429,7 @@ impl<'a> GraphParser<'_, 'a> {
         }
     }
 
-    /// Returns the types of the outputs by the operator's schema.
+    /// Returns the types of the outputs according to the operator's schema.
     fn returns(
         &mut self,
         catalogue: &Catalogue,
@@ -476,7 +476,7 @@ impl<'a> GraphParser<'_, 'a> {
     }
 }
 
-/// Splits `file.py:10` into the file and the number.
+/// Splits `file.py:10` into file name and line number.
 fn number_behind_colon(text: &str) -> Option<(&str, u32)> {
     let digits = text.bytes().rev().take_while(u8::is_ascii_digit).count();
     let (rest, digits) = text.split_at_checked(text.len() - digits)?;

@@ -7,16 +7,16 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::ops::Range;
 
-/// A map keyed by names of the text.
+/// A map keyed by names that are slices of the text.
 pub(crate) type NameMap<'a, T> = HashMap<&'a str, T, BuildHasherDefault<NameHasher>>;
 
 /// The values of the numbered names of one word, by number. Printers number the names of a word consecutively.
 #[derive(Default)]
 struct Table {
     values: Vec<PackedOption<ValueId>>,
-    /// Number of bindings, at most twice for each definition.
+    /// Number of name bindings, at most two for each definition.
     bound: usize,
-    /// Whether some name did not fit into the table and is in `others`.
+    /// Whether a name did not fit into the table and is in `others`.
     has_others: bool,
 }
 
@@ -38,20 +38,20 @@ impl Table {
 /// meaning, get none.
 const FIRST_NUMBERS: Range<usize> = 8..24;
 
-/// The names of a graph's values by nested block.
+/// The values that names denote in the open blocks of a graph.
 #[derive(Default)]
 pub(crate) struct Scopes {
-    /// The values of names that are small numbers: most names of traced graphs.
+    /// Values whose names are small numbers, as most names in traced graphs.
     numbers: Table,
-    /// The values of names that consist of a word and a small number.
+    /// Values whose names consist of a word and a small number; one table for each word.
     tables: Vec<Table>,
-    /// The index in `tables` of the table of a word.
+    /// Index in `tables` of the table for each word.
     table_of: HashMap<SymbolId, usize, BuildHasherDefault<NameHasher>>,
     /// The values of the other names. A name is in one place only; it may remain here although a table could now contain it.
     others: HashMap<ValueName, ValueId, BuildHasherDefault<NameHasher>>,
     /// Hidden values of the names that open blocks define, which are restored when the block ends.
     hidden: Vec<(ValueName, PackedOption<ValueId>)>,
-    /// Length of `hidden` at the start of each open block but the outermost.
+    /// Length of `hidden` at the start of each open block except the outermost.
     starts: Vec<usize>,
 }
 
@@ -165,7 +165,7 @@ impl Scopes {
         }
     }
 
-    /// Returns the names in scope, except numbers, for suggestions.
+    /// Returns the names in scope, except numbers, as candidates for suggestions.
     pub(crate) fn visible<'c>(&'c self, ctx: &'c Context) -> impl Iterator<Item = String> + 'c {
         let tables = self.table_of.iter().flat_map(|(word, index)| {
             let values = self.tables.get(*index).map(|table| table.values.iter().enumerate());

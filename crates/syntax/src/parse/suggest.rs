@@ -1,4 +1,4 @@
-//! "Did you mean": the nearest of several names.
+//! Suggestions in messages ("did you mean"): the most similar of several names.
 
 /// Maximum length of names that are compared, because comparison takes quadratic time; longer names are rarely typed by
 /// hand.
@@ -19,7 +19,7 @@ pub(crate) fn nearest<T: AsRef<str>>(name: &str, candidates: impl IntoIterator<I
         .map(|(_, c)| c)
 }
 
-/// Computes Levenshtein's edit distance.
+/// Returns the Levenshtein distance of two names.
 fn distance(a: &[u8], b: &[u8]) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {

@@ -16,14 +16,14 @@ pub(crate) struct Suffix {
     dtype: DType,
     device: DeviceKind,
     sizes: Vec<i64>,
-    /// Length of the text before it.
+    /// Length of the text before the suffix.
     body: usize,
 }
 
 /// Maximum length of a tensor's suffix in bytes. A longer search would take time at every bracket of the text.
 const MAX_SUFFIX: usize = 256;
 
-/// Returns the printed tensor at the start of `text`, if there is one.
+/// Returns the text and suffix of the printed tensor at the start of `text`, if there is one.
 pub(crate) fn find(text: &str) -> Option<(&str, Suffix)> {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -52,7 +52,7 @@ fn slice_header(bytes: &[u8]) -> Option<usize> {
     inner.split(|b| *b == b',').all(is_index).then_some(end + 1)
 }
 
-/// Reads `[ CPUFloatType{2,3} ]`.
+/// Reads a suffix `[ CPUFloatType{2,3} ]`.
 fn suffix(text: &str, body: usize) -> Option<(Suffix, usize)> {
     let near = &text.as_bytes()[..text.len().min(MAX_SUFFIX)];
     let end = near.windows(2).position(|pair| pair == b" ]")? + 2;
@@ -201,7 +201,7 @@ pub(crate) fn fit(ctx: &Context, data: Arc<TensorData>, ty: &TensorType) -> Arc<
     Arc::new(out)
 }
 
-/// Returns the same elements with other strides, unless elements would overlap or have large gaps.
+/// Returns a tensor with the same elements and other strides; `None` if elements would overlap or have large gaps.
 fn restride(data: &TensorData, strides: Shape) -> Option<TensorData> {
     let size = data.dtype.size();
     let mut last = 0i64;
@@ -232,7 +232,7 @@ fn restride(data: &TensorData, strides: Shape) -> Option<TensorData> {
     (out.to_bytes() == source).then_some(out)
 }
 
-/// Returns true if `data` is printed as `text`.
+/// Returns true if printing `data` results exactly in `text`.
 pub(crate) fn is_exact(data: &TensorData, text: &str) -> bool {
     tensor::show(data).is_some_and(|shown| shown == text)
 }

@@ -1,4 +1,4 @@
-//! Reading of types: the form of printed graphs (`Float(2, 3)[]?`) and that of annotations (`List[Optional[Tensor]]`).
+//! Reading of types, in the notation of printed graphs (`Float(2, 3)[]?`) and of annotations (`List[Optional[Tensor]]`).
 
 use super::cursor::Cursor;
 use crate::diagnostics::{Parsed, Reported};
@@ -6,10 +6,10 @@ use frazil_ir::nesting::MAX_NESTING;
 use frazil_ir::{Context, DType, Device, Diagnostic, Dim, SymbolId, TensorType, TypeId, TypeKind, types};
 use std::collections::HashMap;
 
-/// The nominal types that a text defines, by qualified name. Other names are classes.
+/// The nominal types that a text defines, by qualified name. Names that are missing here denote classes.
 pub(crate) type Nominal = HashMap<SymbolId, TypeId>;
 
-/// Reads a type.
+/// Reads a type in either notation.
 pub(crate) fn parse_type(cur: &mut Cursor<'_>, ctx: &Context, nominal: &Nominal) -> Parsed<TypeId> {
     cur.apart(|cur| Types { cur, ctx, nominal }.deeper())
 }
@@ -144,7 +144,7 @@ impl Types<'_, '_> {
         })
     }
 
-    /// Reads a dtype's name (a refined tensor), a class, or a type variable.
+    /// Reads the rest of a type that starts with `name`: a refined tensor, a class, or a type variable.
     fn named(&mut self, start: usize, name: &str) -> Parsed<TypeId> {
         if let Some(dtype) = DType::from_type_name(name) {
             if self.cur.peek() == b'(' {
@@ -218,7 +218,7 @@ impl Types<'_, '_> {
         )
     }
 
-    /// Reads `<name>` if it follows.
+    /// Reads `<name>`, if the next token is `<`.
     fn angled(&mut self) -> Parsed<Option<SymbolId>> {
         if self.cur.peek() != b'<' {
             return Ok(None);
@@ -229,7 +229,7 @@ impl Types<'_, '_> {
         Ok(Some(self.ctx.symbol(name)))
     }
 
-    /// Reads an opening bracket, which is round in printed graphs and square in annotations.
+    /// Reads an opening bracket: a round one in printed graphs, a square one in annotations. Returns the bracket and its closing one.
     fn brackets(&mut self) -> Parsed<(u8, u8)> {
         match self.cur.peek() {
             b'(' => Ok((b'(', b')')),
@@ -287,7 +287,7 @@ impl Types<'_, '_> {
         )))
     }
 
-    /// Reads the rest of a tensor type: sizes if `ranked`, and properties.
+    /// Reads the rest of a tensor type: sizes if `ranked`, and other properties.
     fn tensor(&mut self, dtype: Option<DType>, ranked: bool) -> Parsed<TypeId> {
         let mut t = TensorType {
             dtype,

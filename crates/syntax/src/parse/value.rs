@@ -14,7 +14,7 @@ use num_complex::Complex64;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// The definitions to which names and numbers in a text refer.
+/// The definitions to which references and names in a text refer.
 #[derive(Default)]
 pub(crate) struct Env {
     /// Nominal types by name.
@@ -27,14 +27,14 @@ pub(crate) struct Env {
     pub(crate) shared: HashMap<u32, (Constant, Extent)>,
     /// Objects by number: `object<n>`.
     pub(crate) objects: HashMap<u32, ObjectId>,
-    /// All definitions of the text, with or without errors: kind and number.
+    /// All definitions in the text (kind and number), including those with errors.
     pub(crate) declared: HashSet<(&'static str, u32)>,
     /// Whether the text states the type of each value whose type differs from the expected one, as module files do. Annotated values and references are then
     /// kept unchanged. PyTorch's graphs state fewer types than their values have.
     pub(crate) exact: bool,
 }
 
-/// A value in the text.
+/// A parsed value.
 pub(crate) enum Value {
     Constant(Constant),
     Type(TypeId),
@@ -44,7 +44,7 @@ pub(crate) enum Value {
     Elided,
 }
 
-/// Reads an attribute's value. `wanted` is its type, if that is known.
+/// Reads an attribute's value. `wanted` is the type of the value, if it is known.
 pub(crate) fn parse_attribute(
     cur: &mut Cursor<'_>,
     ctx: &Context,
@@ -72,7 +72,7 @@ pub(crate) fn parse_attribute(
     })
 }
 
-/// Reads a value of type `wanted` that must be complete.
+/// Reads a value of type `wanted`, in which nothing may be elided.
 pub(crate) fn parse_constant(
     cur: &mut Cursor<'_>,
     ctx: &Context,
@@ -155,7 +155,7 @@ impl Values<'_, '_> {
         self.value(wanted).map(Attribute::Value)
     }
 
-    /// Returns whether a type follows rather than a value.
+    /// Returns whether the next token starts a type rather than a value.
     fn at_type(&mut self) -> bool {
         let start = self.cur.pos;
         // A tuple of types begins with its first type.
@@ -338,7 +338,7 @@ impl Values<'_, '_> {
         Ok(Value::Constant(constant))
     }
 
-    /// Converts a scalar to one of type `wanted`.
+    /// Returns the scalar converted to type `wanted`, if [`Env::exact`] is set and the type can represent it; otherwise unchanged.
     fn fitted(&self, scalar: Constant, wanted: Option<TypeId>) -> Constant {
         match wanted {
             Some(ty) if self.env.exact => fit_scalar(self.ctx, &scalar, ty).unwrap_or(scalar),
@@ -448,7 +448,7 @@ impl Values<'_, '_> {
         })
     }
 
-    /// Reads values up to `close`; `None` if one of them is elided.
+    /// Reads values up to the bracket `close`; `None` if one of them is elided.
     fn items(&mut self, close: u8, wanted: impl Fn(usize) -> Option<TypeId>) -> Parsed<Option<Vec<Constant>>> {
         self.cur.pos += 1;
         let mut items = Vec::new();

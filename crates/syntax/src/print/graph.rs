@@ -12,7 +12,7 @@ use std::fmt::Write;
 use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
-/// Options for printing.
+/// Options for printing a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrintOptions {
     /// Prints source ranges after nodes: `# model.py:10:5`.
@@ -44,7 +44,7 @@ pub fn print_graph(graph: &Graph) -> String {
     print_graph_with(graph, PrintOptions::default())
 }
 
-/// Prints `graph` with options.
+/// Returns the text of `graph`, printed with `options`.
 pub fn print_graph_with(graph: &Graph, options: PrintOptions) -> String {
     let mut out = String::with_capacity(graph.node_capacity() * 64);
     let style = Plain {
@@ -57,7 +57,7 @@ pub fn print_graph_with(graph: &Graph, options: PrintOptions) -> String {
 /// Maximum indentation in characters. Without it, the text of nested blocks would grow with the square of their depth.
 pub(crate) const MAX_INDENT: usize = 256;
 
-/// Appends `graph`, then the graphs in attributes of its nodes, recursively.
+/// Appends the text of `graph`, then of the graphs in attributes of its nodes, recursively.
 pub(crate) fn write_graph(graph: &Graph, options: PrintOptions, style: &dyn Style, out: &mut String) {
     let names = Names::new(graph);
     let mut printer = Printer {
@@ -87,7 +87,7 @@ pub struct GraphText<'g> {
 }
 
 impl<'g> GraphText<'g> {
-    /// Names the values of `graph`.
+    /// Assigns names to the values of `graph`, for printing them.
     pub fn new(graph: &'g Graph) -> GraphText<'g> {
         GraphText {
             graph,
@@ -121,7 +121,7 @@ impl<'g> GraphText<'g> {
 struct Printer<'a> {
     graph: &'a Graph,
     names: &'a Names<'a>,
-    /// Printed types: graphs have few types, which are used often.
+    /// Cache of printed types. Graphs have few types, which occur often.
     types: HashMap<TypeId, String, BuildHasherDefault<NameHasher>>,
     options: PrintOptions,
     style: &'a dyn Style,

@@ -5,7 +5,7 @@ use frazil_ir::{DType, DeviceKind, TensorData};
 use half::{bf16, f16};
 use std::fmt::Write;
 
-/// Maximum number of elements of tensors that are shown.
+/// Maximum number of elements of a tensor that is printed completely.
 const MAX_SHOWN: i64 = 10;
 /// Line width in characters above which the columns of matrices are split into groups.
 const LINE: usize = 80;
@@ -64,7 +64,7 @@ pub(crate) fn show(t: &TensorData) -> Option<String> {
     Some(out.replace('\n', " "))
 }
 
-/// The number format of the elements of one group.
+/// The number format that the elements of one printed group share.
 struct Format {
     kind: Kind,
     scale: f64,
@@ -128,7 +128,7 @@ impl Format {
         let _ = write!(out, "{text:>width$}", width = self.width);
     }
 
-    /// Prints the line `0.01 *`, if there is a scale.
+    /// Prints the line `0.01 *`, if the elements are scaled.
     fn scale_line(&self, out: &mut String) -> bool {
         if self.scale == 1.0 {
             return false;
@@ -185,7 +185,7 @@ fn matrix(values: &[f64], rows: usize, columns: usize, indent: usize, out: &mut 
     }
 }
 
-/// Prints matrices in sequence, with the first dimension varying fastest.
+/// Prints the matrices of a tensor one after the other, with the first outer dimension varying fastest.
 fn slices(values: &[f64], outer: &[usize], rows: usize, columns: usize, out: &mut String) {
     let mut index = vec![0; outer.len()];
     for n in 0..outer.iter().product::<usize>() {

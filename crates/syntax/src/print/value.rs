@@ -10,21 +10,21 @@ use num_complex::Complex64;
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// The style of printed values.
+/// The notation in which values are printed.
 pub(crate) trait Style {
-    /// Returns the style of types.
+    /// Returns the notation of types in graphs.
     fn types(&self) -> TypeStyle;
-    /// Returns the style of types in annotations of values.
+    /// Returns the notation of types in annotations of values.
     fn annotations(&self) -> TypeStyle;
-    /// Returns true if everything must be read back unchanged.
+    /// Returns true if values must be read back unchanged.
     fn is_exact(&self) -> bool;
-    /// Appends a tensor.
+    /// Appends the text of a tensor.
     fn tensor(&self, t: &Arc<TensorData>, out: &mut String);
     /// Appends a reference to a shared list, dictionary or tuple. Returns false if it is not shared.
     fn shared(&self, constant: &Constant, out: &mut String) -> bool;
 }
 
-/// PyTorch's style.
+/// The notation that PyTorch prints.
 #[derive(Default)]
 pub(crate) struct Plain {
     /// Maximum number of elements of printed tensors. PyTorch's own limit applies, too.
@@ -58,7 +58,7 @@ impl Style for Plain {
     }
 }
 
-/// Appends the value of an attribute.
+/// Appends the text of an attribute's value.
 pub(crate) fn attribute(
     ctx: &Context,
     value: &AttributeValue,
@@ -95,7 +95,7 @@ pub(crate) fn attribute(
     }
 }
 
-/// Appends a constant for which the reader expects the type `wanted`.
+/// Appends the text of a constant for which the reader expects the type `wanted`.
 pub(crate) fn constant(ctx: &Context, value: &Constant, style: &dyn Style, wanted: Option<TypeId>, out: &mut String) {
     Values { ctx, style }.constant(value, wanted, out);
 }
@@ -220,7 +220,7 @@ impl Values<'_> {
         }
     }
 
-    /// Returns whether a type cannot be inferred from elements.
+    /// Returns whether `ty` cannot be inferred from the elements of a value.
     fn is_vague(&self, ty: TypeId) -> bool {
         matches!(
             self.ctx.type_kind(ty),

@@ -54,7 +54,7 @@ impl SharedBytes {
         }
     }
 
-    /// Returns true if there are none.
+    /// Returns true if the length is 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -64,7 +64,7 @@ impl SharedBytes {
         self.file().is_none_or(|file| file.is_unchanged())
     }
 
-    /// Returns the bytes in `range`; `None` when it reaches beyond the end.
+    /// Returns the bytes in `range`; `None` if `range` exceeds the length.
     pub fn read(&self, range: Range<usize>) -> Option<Cow<'_, [u8]>> {
         match &self.0 {
             Owner::Memory(bytes) => bytes.get(range).map(Cow::Borrowed),
@@ -72,7 +72,7 @@ impl SharedBytes {
         }
     }
 
-    /// Returns the underlying file; `None` for a buffer in memory.
+    /// Returns the file from which the bytes are read; `None` for a buffer in memory.
     pub fn file(&self) -> Option<&Arc<FileBytes>> {
         match &self.0 {
             Owner::Memory(_) => None,
@@ -93,7 +93,7 @@ impl SharedBytes {
     }
 }
 
-/// A range of a buffer.
+/// A range of a shared buffer in memory.
 struct Window {
     bytes: Arc<Vec<u8>>,
     range: Range<usize>,
@@ -120,7 +120,7 @@ impl std::fmt::Debug for SharedBytes {
 /// Bytes that one read from the file fetches ahead of the request: entries of directories are small.
 const AHEAD: usize = 16 << 10;
 
-/// A reader over [`SharedBytes`] with a position. A clone starts at the same position.
+/// A reader over [`SharedBytes`]: a position, and a buffer of bytes that were read ahead.
 pub(super) struct Cursor {
     bytes: SharedBytes,
     at: u64,

@@ -27,18 +27,18 @@ pub struct SourcePlace {
 /// A piece of the original Python program, most often the text of a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourcePiece {
-    /// The file as PyTorch recorded it.
+    /// The name of the file, as PyTorch recorded it.
     pub file: Arc<str>,
     /// The line of the file with which the piece begins, counted from 1.
     pub first_line: u32,
-    /// The text.
+    /// The text of the piece.
     pub text: Arc<str>,
 }
 
-/// The table of one code file.
+/// The debug record of one code file: a table from byte offsets to positions in the original Python program.
 #[derive(Debug, Clone, Default)]
 pub struct SourceMap {
-    /// Byte offsets in the code file, ascending.
+    /// Byte offsets in the code file at which the rows of the table start, ascending.
     offsets: Vec<u64>,
     places: Vec<SourcePlace>,
     pieces: Vec<SourcePiece>,
@@ -47,7 +47,7 @@ pub struct SourceMap {
 /// Maximum bytes of original text that are kept for each byte of a table. Tables share lines, so a small table can refer to much text.
 const MAX_EXPANSION: usize = 64;
 
-/// The first element of a table whose strings are in a table of their own.
+/// The first element of a debug record whose strings are in a separate table.
 const FORMAT_WITH_STRING_TABLE: &str = "FORMAT_WITH_STRING_TABLE";
 
 impl SourceMap {
@@ -78,12 +78,12 @@ impl SourceMap {
         self.places.get(after.checked_sub(1)?)
     }
 
-    /// Returns the pieces of the original program that rows refer to.
+    /// Returns the pieces of the original program to which rows of the table refer.
     pub fn pieces(&self) -> &[SourcePiece] {
         &self.pieces
     }
 
-    /// Returns the number of rows.
+    /// Returns the number of rows of the table.
     pub fn len(&self) -> usize {
         self.places.len()
     }
@@ -97,14 +97,14 @@ impl SourceMap {
 struct Reader<'a> {
     entry: &'a str,
     pickle: &'a Pickle,
-    /// The table of strings, in the layout that has one.
+    /// The separate table of strings, if the record's layout has one.
     strings: Option<&'a [PickleId]>,
-    /// File names read so far; each is allocated once.
+    /// File names read so far. Each is allocated once.
     files: Vec<(PickleId, Arc<str>)>,
-    /// Sources read so far.
+    /// Source texts read so far.
     sources: HashSet<PickleId>,
     pieces: Vec<SourcePiece>,
-    /// Number of bytes of text that may still be stored.
+    /// Number of bytes of source text that may still be stored.
     text_left: usize,
 }
 
@@ -165,7 +165,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Stores a source's text, if the limit on its size allows it.
+    /// Stores a source text, if the limit on the size of texts allows it.
     fn keep_text(&mut self, file: &Arc<str>, first_line: u32, text: PickleId) -> Result<(), ArchiveError> {
         let mut whole = String::new();
         let mut is_complete = true;
@@ -186,7 +186,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Visits the strings of a source text.
+    /// Calls `visit` on the strings of which a source text consists.
     fn each_piece(&self, text: PickleId, mut visit: impl FnMut(&str)) -> Result<(), ArchiveError> {
         match self.strings {
             None => visit(self.string(text, "a source text")?),

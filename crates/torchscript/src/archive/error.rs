@@ -17,7 +17,7 @@ pub enum ArchiveError {
         /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The current thread's budget is exceeded.
+    /// Reading exceeds the current thread's budget.
     #[error(transparent)]
     Exceeded(#[from] frazil_limits::Exceeded),
     /// The bytes are not a zip archive, or its directory is damaged.
@@ -39,18 +39,18 @@ pub enum ArchiveError {
     /// One entry of the archive is damaged or uses a feature that `.pt` files do not have.
     #[error("archive entry `{entry}` (header at byte {offset}): {reason}")]
     Entry {
-        /// The entry's name.
+        /// The name of the entry.
         entry: String,
         /// Offset of the entry's local header in the file, according to the directory.
         offset: u64,
-        /// What is wrong with it.
+        /// The reason why the entry cannot be read.
         reason: String,
     },
     /// An entry's name is absolute, contains `..` that leaves the archive, is not UTF-8, or is outside the top
     /// directory.
     #[error("archive entry name {name:?} is not allowed: {reason}")]
     EntryName {
-        /// The name as the directory has it.
+        /// The name of the entry, as in the directory.
         name: String,
         /// The rule that the name violates.
         reason: &'static str,
@@ -60,33 +60,33 @@ pub enum ArchiveError {
     Missing {
         /// The name of the missing entry.
         entry: String,
-        /// The usual cause.
+        /// The most frequent cause.
         hint: &'static str,
     },
-    /// A bound of [`Limits`](super::Limits) is exceeded.
+    /// A size or count exceeds its bound in [`Limits`](super::Limits).
     #[error("archive{}: {what} is {found}, more than the limit of {limit}", in_entry(entry))]
     Limit {
-        /// The entry concerned, empty for the archive as a whole.
+        /// The name of the entry that exceeds the bound; empty for the archive as a whole.
         entry: String,
-        /// The bounded quantity.
+        /// The bounded quantity, such as the number of entries.
         what: &'static str,
-        /// The limit in force.
+        /// The maximum value.
         limit: u64,
-        /// The value found.
+        /// The value in the archive.
         found: u64,
     },
     /// A pickle that is malformed, or that contains an opcode or global that archives never need.
     #[error("archive entry `{entry}`: {source}")]
     Pickle {
-        /// The pickle's entry name.
+        /// The name of the pickle's entry.
         entry: String,
-        /// The error, with its offset.
+        /// The error with its offset in the pickle.
         source: PickleError,
     },
-    /// A well-formed pickle with a value of the wrong kind.
+    /// A well-formed pickle contains a value of the wrong type.
     #[error("archive entry `{entry}`, pickle byte {offset}: expected {expected}, found {found}")]
     Unexpected {
-        /// The pickle's entry name.
+        /// The name of the pickle's entry.
         entry: String,
         /// Offset in bytes of the opcode that created the value.
         offset: usize,
@@ -95,15 +95,15 @@ pub enum ArchiveError {
         /// Description of the actual value.
         found: String,
     },
-    /// A text entry is not UTF-8.
+    /// A text entry is not valid UTF-8.
     #[error("archive entry `{entry}`: invalid UTF-8 at byte {offset}")]
     Utf8 {
-        /// The entry's name.
+        /// The name of the entry.
         entry: String,
         /// The offset in bytes of the first byte that is not UTF-8.
         offset: usize,
     },
-    /// The format version is not one that current PyTorch reads.
+    /// The format version is not one that current PyTorch can read.
     #[error("archive entry `{entry}`: {reason}")]
     Version {
         /// The entry that contains the version.

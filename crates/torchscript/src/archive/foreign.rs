@@ -17,10 +17,10 @@ impl From<Foreign> for ArchiveError {
     }
 }
 
-/// Advice: how to write an archive from the model in Python.
+/// Advice in an error message: how to write an archive from the model in Python.
 const SAVE_IN_PYTHON: &str = "load the model in Python, and write a TorchScript archive of it with torch.jit.script(model).save(PATH) or torch.jit.trace(model, inputs).save(PATH)";
 
-/// Advice for files with tensors and without code.
+/// Advice in an error message about files with tensors and without code.
 const TENSORS_ONLY: &str = "it holds tensors and no code: build the model in Python, load them into it with load_state_dict, and write a TorchScript archive with \
      torch.jit.script(model).save(PATH); or load them into a model that has the code, with Model::load_state_dict";
 
@@ -37,7 +37,7 @@ const LEGACY: Foreign = Foreign {
 /// Number of bytes from the start of a file that suffices to detect every format.
 pub const HEAD: usize = 512;
 
-/// Signatures of known formats: offset in bytes, expected bytes, format.
+/// Signatures of known formats: offset in bytes, expected bytes, format with advice.
 const SIGNATURES: &[(usize, &[u8], Foreign)] = &[
     (0, b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19", LEGACY),
     (4, b"PTMF", MOBILE_FLATBUFFER),

@@ -85,7 +85,7 @@ impl Archive {
         self.version
     }
 
-    /// Returns the directory in the zip file that contains all entries, with its closing slash.
+    /// Returns the name of the top directory, which contains all entries, with its closing slash.
     pub fn top(&self) -> &str {
         self.directory.top()
     }
@@ -95,7 +95,7 @@ impl Archive {
         self.directory.names()
     }
 
-    /// Returns whether there is an entry with this name.
+    /// Returns whether the archive has an entry called `name` (without the top directory).
     pub fn contains(&self, name: &str) -> bool {
         self.directory.contains(name)
     }

@@ -37,7 +37,7 @@ pub enum PickleValue {
     Tuple(Box<[PickleId]>),
     /// A dictionary, in insertion order; keys may repeat, the last one counts.
     Dict(Vec<(PickleId, PickleId)>),
-    /// A class or function named by module and name.
+    /// A reference to a class or function by the names of its module and of itself.
     Global {
         /// The module, as in `torch._utils`.
         module: Box<str>,
@@ -46,28 +46,28 @@ pub enum PickleValue {
     },
     /// A call `callee(*args)`, which is not executed. An empty `OrderedDict` is a [`PickleValue::Dict`].
     Call {
-        /// A [`PickleValue::Global`].
+        /// The callee, a [`PickleValue::Global`].
         callee: PickleId,
-        /// A [`PickleValue::Tuple`]; for a member of an enum, its value.
+        /// The arguments, a [`PickleValue::Tuple`]; for a member of an enum, its value.
         args: PickleId,
         /// The state that `BUILD` set on the result, if any.
         state: Option<PickleId>,
     },
     /// `class.__new__(class, *args)` with its state.
     Object {
-        /// A [`PickleValue::Global`].
+        /// The class, a [`PickleValue::Global`].
         class: PickleId,
-        /// A [`PickleValue::Tuple`], empty in archives.
+        /// The arguments, a [`PickleValue::Tuple`], which is empty in archives.
         args: PickleId,
         /// The state that `BUILD` set: a dictionary of attributes, or the result of `__getstate__`.
         state: Option<PickleId>,
     },
-    /// A reference to something outside the pickle: in archives, to a storage.
+    /// A persistent id: a reference to a value outside of the pickle. In archives, this is a storage.
     Persistent(PickleId),
 }
 
 impl PickleValue {
-    /// Returns the kind of value, for messages.
+    /// Returns the name of the value's variant, for messages.
     pub fn kind(&self) -> &'static str {
         match self {
             PickleValue::None => "None",
@@ -96,18 +96,18 @@ pub enum PickleError {
     Truncated {
         /// The byte offset in the pickle.
         offset: usize,
-        /// Number of missing bytes.
+        /// Number of bytes that are missing.
         missing: usize,
     },
-    /// An opcode that archives do not use, or that could execute something.
+    /// An opcode that does not occur in archives, or that could execute code.
     #[error("pickle byte {offset}: opcode 0x{opcode:02x} is not allowed in a TorchScript archive")]
     Opcode {
         /// The byte offset in the pickle.
         offset: usize,
-        /// The opcode.
+        /// The code of the opcode.
         opcode: u8,
     },
-    /// A global that is not allowed in archives.
+    /// A class or function that may not occur in archives.
     #[error("pickle byte {offset}: global `{module}.{name}` is not allowed in a TorchScript archive")]
     Global {
         /// The byte offset in the pickle.
@@ -117,7 +117,7 @@ pub enum PickleError {
         /// The name of the global in the module.
         name: String,
     },
-    /// A protocol above 4.
+    /// The pickle has a protocol above 4.
     #[error("pickle byte {offset}: protocol {protocol} is not supported (archives are written with protocol 2)")]
     Protocol {
         /// The byte offset in the pickle.
@@ -133,15 +133,15 @@ pub enum PickleError {
         /// Description of what the opcode requires.
         expected: &'static str,
     },
-    /// Read of an empty memo slot.
+    /// A memo slot is read that has not been written.
     #[error("pickle byte {offset}: memo slot {slot} is empty")]
     Memo {
         /// The byte offset in the pickle.
         offset: usize,
-        /// The slot.
+        /// The number of the memo slot.
         slot: u32,
     },
-    /// A string that is not UTF-8, or an integer of more than 64 bits.
+    /// A literal is a string that is not UTF-8, or an integer of more than 64 bits.
     #[error("pickle byte {offset}: {what}")]
     Literal {
         /// The byte offset in the pickle.
@@ -149,10 +149,10 @@ pub enum PickleError {
         /// Description of the error.
         what: &'static str,
     },
-    /// The current thread's budget is exceeded.
+    /// Parsing exceeds the current thread's budget.
     #[error(transparent)]
     Exceeded(#[from] frazil_limits::Exceeded),
-    /// More values than [`MAX_VALUES`].
+    /// The pickle has more values than [`MAX_VALUES`].
     #[error("pickle byte {offset}: more than {MAX_VALUES} values")]
     TooManyValues {
         /// The byte offset in the pickle.
@@ -163,7 +163,7 @@ pub enum PickleError {
 /// Maximum number of values of a pickle. PyTorch's largest pickles have some millions.
 pub const MAX_VALUES: usize = 1 << 28;
 
-/// A pickle as a table of values.
+/// A parsed pickle: a table of values, which refer to one another by id.
 #[derive(Debug, Clone)]
 pub struct Pickle {
     values: Vec<PickleValue>,
@@ -185,7 +185,7 @@ impl Pickle {
         self.root
     }
 
-    /// Returns the value of an id of this pickle.
+    /// Returns the value with id `id`, which must be an id of this pickle.
     pub fn value(&self, id: PickleId) -> &PickleValue {
         // Ids are only made by `Machine::push_new`; one of another pickle finds some value or `None`, never a panic.
         self.values.get(id.0 as usize).unwrap_or(&PickleValue::None)
@@ -206,7 +206,7 @@ impl Pickle {
         self.values.is_empty()
     }
 
-    /// Returns the string with id `id`; `None` for a value of another kind.
+    /// Returns the string with id `id`; `None` if that value is no string.
     pub fn str(&self, id: PickleId) -> Option<&str> {
         match self.value(id) {
             PickleValue::Str(s) => Some(s),
@@ -214,7 +214,7 @@ impl Pickle {
         }
     }
 
-    /// Returns the integer with id `id`; `None` for a value of another kind.
+    /// Returns the integer with id `id`; `None` if that value is no integer.
     pub fn int(&self, id: PickleId) -> Option<i64> {
         match self.value(id) {
             PickleValue::Int(i) => Some(*i),

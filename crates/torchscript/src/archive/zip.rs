@@ -28,21 +28,21 @@ pub struct Limits {
     pub inflated_bytes: u64,
     /// Maximum ratio of inflated bytes to bytes of the file, for more than [`SMALL_BYTES`] inflated bytes.
     pub inflation: u64,
-    /// Maximum size of one source file, pickle or debug record, in bytes.
+    /// Maximum size of an entry with source text, a pickle or a debug record, in bytes.
     pub text_bytes: u64,
 }
 
-/// Inflated size in bytes up to which the ratio is not checked.
+/// Inflated size in bytes up to which the compression ratio of an entry is not checked.
 pub const SMALL_BYTES: u64 = 64 << 20;
 
 /// Memory that reading an archive may need, as a multiple of its size, in addition to [`READING_BYTES`]. Compressed weights count with their inflated size,
 /// compressed code and pickles with their compressed size.
 const READING_FACTOR: u64 = 20;
 
-/// Memory in bytes that reading any archive may need.
+/// Memory in bytes that reading may use for an archive of any size.
 const READING_BYTES: u64 = 32 << 20;
 
-/// Prefixes of the names of records with weights.
+/// Prefixes of the names of entries that contain weights.
 const WEIGHTS: [&str; 2] = ["data/", "constants/"];
 
 impl Default for Limits {
@@ -60,11 +60,11 @@ impl Default for Limits {
 
 #[derive(Debug)]
 struct Entry {
-    /// Index in the zip directory.
+    /// Index of the entry in the zip directory.
     index: usize,
     header_start: u64,
     size: u64,
-    /// Range of the bytes in the file, for stored entries.
+    /// Byte range of the entry's contents in the file, for uncompressed entries.
     stored: Option<Range<usize>>,
 }
 
@@ -79,7 +79,7 @@ fn open_at_start(bytes: &SharedBytes) -> ZipResult<ZipArchive<Cursor>> {
     ZipArchive::with_config(config, Cursor::new(bytes.clone())).or_else(|_| ZipArchive::new(Cursor::new(bytes.clone())))
 }
 
-/// The checked directory of a zip file with one top directory.
+/// The checked central directory of a zip file in which all entries are in one top directory.
 #[derive(Debug)]
 pub struct ZipDirectory {
     bytes: SharedBytes,
@@ -213,7 +213,7 @@ impl ZipDirectory {
         &self.bytes
     }
 
-    /// Returns the directory that contains all entries, with its closing slash, as in `model/`.
+    /// Returns the name of the top directory, with its closing slash, as in `model/`.
     pub fn top(&self) -> &str {
         &self.top
     }
@@ -223,7 +223,7 @@ impl ZipDirectory {
         self.entries.keys().map(String::as_str)
     }
 
-    /// Returns whether there is an entry of this name.
+    /// Returns whether there is an entry called `name`.
     pub fn contains(&self, name: &str) -> bool {
         self.entries.contains_key(name)
     }
@@ -311,12 +311,12 @@ fn bytes_start_as_zip(bytes: &SharedBytes) -> bool {
     head(bytes).starts_with(b"PK")
 }
 
-/// Returns whether the error is that a name is outside the one top directory.
+/// Returns whether `error` says that an entry's name is outside of the one top directory.
 fn is_layout(error: &ArchiveError) -> bool {
     matches!(error, ArchiveError::EntryName { reason, .. } if [NO_DIRECTORY, OTHER_DIRECTORY].contains(reason))
 }
 
-/// Returns the first bytes of a file, which suffice to detect most formats.
+/// Returns the first bytes of a file, by which most formats can be detected.
 fn head(bytes: &SharedBytes) -> Vec<u8> {
     let range = 0..bytes.len().min(foreign::HEAD);
     bytes.read(range).map(Cow::into_owned).unwrap_or_default()

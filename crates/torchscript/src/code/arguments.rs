@@ -1,4 +1,4 @@
-//! Arguments of operators: which of them have to be printed.
+//! Printing of operators' arguments: which of them can be omitted.
 
 use frazil_ir::schema::{Argument, FunctionSchema};
 use frazil_ir::{Constant, Graph, NodeId, SymbolId, ValueId};
@@ -53,7 +53,7 @@ fn needed_arguments(graph: &Graph, schema: &FunctionSchema, operands: &[ValueId]
     count - given.rev().take_while(has_default).count()
 }
 
-/// Returns true for an output tensor of the operator, such as `out`.
+/// Returns true for an argument that is an output tensor of the operator, such as `out`.
 fn is_output(argument: &Argument) -> bool {
     argument.keyword_only && argument.alias.as_ref().is_some_and(|alias| alias.is_write)
 }

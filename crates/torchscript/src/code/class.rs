@@ -1,4 +1,4 @@
-//! Definitions of classes, interfaces, enumerations and NamedTuples.
+//! Printing of classes, interfaces, enumerations and NamedTuples.
 
 use std::collections::HashSet;
 use std::fmt::Write;

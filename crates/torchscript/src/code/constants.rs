@@ -1,4 +1,4 @@
-//! Constants: literals, and the table of constants without a literal.
+//! Printing of constants: as literals, or as entries of the table of constants.
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -15,10 +15,10 @@ use super::error::CodeError;
 /// Maximum nesting of containers in a literal. Deeper ones go to the table, because a literal repeats the types of everything that it contains.
 const MAX_LITERAL: usize = 64;
 
-/// An entry of the table of constants.
+/// An entry of a [`ConstantTable`].
 #[derive(Clone, Debug)]
 pub enum TableEntry {
-    /// A constant.
+    /// A constant, which is stored in the archive.
     Value(Constant),
     /// A value that the graph's text omitted, as it was printed there (`<Tensor>`). Such code cannot be loaded.
     Elided(Arc<str>),
@@ -28,12 +28,12 @@ pub enum TableEntry {
 #[derive(Clone, Debug, Default)]
 pub struct ConstantTable {
     entries: Vec<TableEntry>,
-    /// Entries of tensors by a digest of their contents. Equal tensors share an entry.
+    /// Indices of entries that are tensors, keyed by a digest of the tensor. Equal tensors share an entry.
     tensors: HashMap<u64, Vec<usize>>,
 }
 
 impl ConstantTable {
-    /// Returns the entries, in the order of their numbers.
+    /// Returns the entries; entry `n` is named `CONSTANTS.cN` in code.
     pub fn entries(&self) -> &[TableEntry] {
         &self.entries
     }
@@ -52,7 +52,7 @@ impl ConstantTable {
         self.entries.iter().map(value).collect()
     }
 
-    /// Adds an omitted value and returns its number.
+    /// Adds an entry for an elided value and returns its number.
     pub(super) fn add_elided(&mut self, text: &Arc<str>) -> usize {
         self.push(TableEntry::Elided(Arc::clone(text)))
     }
@@ -87,7 +87,7 @@ fn digest(tensor: &TensorData) -> u64 {
     hasher.finish()
 }
 
-/// Returns whether two tensors are bitwise equal. PyTorch instead merges the constants 0.0 and -0.0.
+/// Returns whether two tensors are bitwise equal. (PyTorch also merges the constants 0.0 and -0.0.)
 fn equal(a: &Arc<TensorData>, b: &Arc<TensorData>) -> bool {
     Arc::ptr_eq(a, b)
         || a.dtype == b.dtype
@@ -127,7 +127,7 @@ struct Writer<'w> {
 }
 
 impl Writer<'_> {
-    /// Writes the name of the table entry of `value`, which is added if necessary.
+    /// Prints the name of the table entry of `value`, which is added if necessary.
     fn tabled(&mut self, value: &Constant) {
         let index = self.table.add(value);
         let _ = write!(self.out, "CONSTANTS.c{index}");

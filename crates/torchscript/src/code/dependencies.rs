@@ -1,4 +1,4 @@
-//! The classes and functions that code refers to.
+//! The classes and functions to which printed code refers.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ pub enum Dependency {
 }
 
 impl Dependency {
-    /// Returns the qualified name.
+    /// Returns the qualified name of the class or function.
     pub fn name(self) -> SymbolId {
         match self {
             Dependency::Class(name) | Dependency::NamedTuple(name) | Dependency::Function(name) => name,
@@ -29,17 +29,17 @@ impl Dependency {
 #[derive(Clone, Debug, Default)]
 pub struct Dependencies {
     order: IndexSet<Dependency>,
-    /// Types that have been visited, with all types that they contain.
+    /// Types whose dependencies, including those of component types, have been added.
     seen: HashSet<TypeId>,
 }
 
 impl Dependencies {
-    /// Returns all of them, each once.
+    /// Returns all dependencies, each once.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Dependency> + '_ {
         self.order.iter().copied()
     }
 
-    /// Returns the dependency with position `index`.
+    /// Returns dependency number `index`.
     pub fn get(&self, index: usize) -> Option<Dependency> {
         self.order.get_index(index).copied()
     }

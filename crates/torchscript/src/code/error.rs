@@ -2,32 +2,32 @@
 
 use frazil_ir::{Graph, NodeId};
 
-/// A graph, function or class that TorchScript cannot express.
+/// The reason why a graph, function or class cannot be printed as TorchScript code.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodeError {
-    /// A node that TorchScript cannot express.
+    /// A node has no representation in TorchScript code.
     #[error("{place}`{kind}` cannot be written as TorchScript: {why}")]
     Node {
-        /// The node's kind.
+        /// The kind of the node.
         kind: String,
-        /// The reason.
+        /// The reason why the node cannot be printed.
         why: String,
-        /// The node's source location, followed by a colon; empty if it is unknown.
+        /// The source location of the node, followed by a colon; empty if it is unknown.
         place: String,
     },
-    /// A function whose signature does not fit its graph, or that returns several values.
+    /// The signature of a function does not fit its graph, or the function returns several values.
     #[error("function `{name}` cannot be written as TorchScript: {why}")]
     Function {
         /// The name of the function.
         name: String,
-        /// The reason.
+        /// The reason why the function cannot be printed.
         why: String,
     },
-    /// A constant that has no literal.
+    /// A constant has no literal.
     #[error("a constant cannot be written as TorchScript: {0}")]
     Constant(String),
-    /// A name that is not defined in the compilation unit.
+    /// A name is not defined in the compilation unit.
     #[error("nothing is called `{0}`")]
     Unknown(String),
 }

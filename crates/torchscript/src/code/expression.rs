@@ -1,4 +1,4 @@
-//! Expressions: the right-hand sides of statements.
+//! Printing of expressions: the right-hand sides of statements.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::text::CodeText;
 
 type Result<T, E = CodeError> = std::result::Result<T, E>;
 
-/// Operators that are written as calls of Python's own functions.
+/// Operators that are printed as calls of Python's builtin functions.
 const PYTHON_FUNCTIONS: &[(&str, &str)] = &[
     ("aten::Bool", "bool"),
     ("aten::Float", "float"),
@@ -24,14 +24,14 @@ const PYTHON_FUNCTIONS: &[(&str, &str)] = &[
     ("prim::Print", "print"),
 ];
 
-/// Operators whose name in source differs from their kind.
+/// Operators whose name in code differs from the node's kind.
 const RENAMED: &[(&str, &str)] = &[
     ("aten::backward", "torch.autograd.backward"),
     ("aten::grad", "torch.autograd.grad"),
 ];
 
 impl FunctionPrinter<'_> {
-    /// Returns the expression for the outputs of `node`.
+    /// Returns the expression whose value is the outputs of `node`.
     pub(super) fn right_hand_side(&mut self, graph: GraphIndex, node: NodeId) -> Result<CodeText> {
         let g = self.graph(graph);
         let kind = g.kind_name(node);
@@ -115,7 +115,7 @@ impl FunctionPrinter<'_> {
         Ok(out)
     }
 
-    /// Returns the operands. Fails unless there are exactly `N`.
+    /// Returns the operands of `node`. Fails unless there are exactly `N`.
     fn exactly<const N: usize>(&self, graph: GraphIndex, node: NodeId) -> Result<[ValueId; N]> {
         let operands = self.operands(graph, node);
         <[ValueId; N]>::try_from(operands.as_slice()).map_err(|_| {
@@ -136,7 +136,7 @@ impl FunctionPrinter<'_> {
         Ok(self.type_text(self.type_of_output(graph, node)?))
     }
 
-    /// Prints `form(Type, operand)`.
+    /// Returns the expression `form(Type, operand)` for `node`.
     fn typed_form(&self, graph: GraphIndex, node: NodeId, form: &str, suffix: &str) -> Result<CodeText> {
         let Some(operand) = self.graph(graph).operand(node, 0) else {
             return Err(CodeError::node(self.graph(graph), node, "it has no operand"));
@@ -200,7 +200,7 @@ impl FunctionPrinter<'_> {
         Ok(out)
     }
 
-    /// Prints `[a, b]`, annotated if the elements do not determine the type.
+    /// Returns the expression `[a, b]`, annotated if the elements do not determine the type.
     fn list_display(&self, graph: GraphIndex, node: NodeId) -> Result<CodeText> {
         let ty = self.type_of_output(graph, node)?;
         let TypeKind::List(element) = self.kind_of_type(ty) else {
@@ -217,7 +217,7 @@ impl FunctionPrinter<'_> {
         Ok(out)
     }
 
-    /// Prints `{k: v}`, annotated if the entries do not determine the type.
+    /// Returns the expression `{k: v}`, annotated if the entries do not determine the type.
     fn dict_display(&self, graph: GraphIndex, node: NodeId) -> Result<CodeText> {
         let ty = self.type_of_output(graph, node)?;
         let TypeKind::Dict(key, value) = self.kind_of_type(ty) else {
@@ -245,7 +245,7 @@ impl FunctionPrinter<'_> {
         Ok(out)
     }
 
-    /// Prints `x[i]`, with parentheses around `x` unless it is a variable.
+    /// Returns the expression `x[i]`, with parentheses around `x` unless it is a variable.
     fn item(&self, graph: GraphIndex, node: NodeId) -> Result<CodeText> {
         let [container, index] = self.exactly(graph, node)?;
         let container = self.use_of(graph, container)?;
@@ -325,7 +325,7 @@ impl FunctionPrinter<'_> {
         }
     }
 
-    /// Returns a call of a Python function, which no archive can hold.
+    /// Returns a call of a Python function (`@torch.jit.ignore`), which archives cannot contain.
     fn python_function(&self, graph: GraphIndex, node: NodeId) -> Result<CodeText> {
         if self.program.importable {
             return Err(CodeError::node(

@@ -1,4 +1,4 @@
-//! Functions: signatures, and the printer that walks a function's graphs.
+//! Printing of functions: signatures, and the printer that iterates over the nodes of a function's graphs.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -18,18 +18,18 @@ use super::names::{Names, base_name, identifier_of};
 use super::statement::Step;
 use super::text::CodeText;
 
-/// Everything that the printer reads besides the function itself.
+/// Inputs of the printer besides the printed function.
 #[derive(Clone, Copy)]
 pub(super) struct Program<'a> {
     pub(super) ctx: &'a Context,
-    /// The unit with the classes that types refer to; `None` for a graph by itself.
+    /// The unit that contains the classes to which types refer; `None` for a graph by itself.
     pub(super) unit: Option<&'a CompilationUnit>,
     pub(super) catalogue: &'a Catalogue,
-    /// Whether the printed text must compile: constructs that cannot be read back are errors then.
+    /// Whether the printed text must compile, so that constructs which the compiler does not accept are errors.
     pub(super) importable: bool,
 }
 
-/// Everything that the printer collects besides text.
+/// Results of the printer besides the text.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tables {
     pub(super) constants: ConstantTable,
@@ -45,12 +45,12 @@ pub(super) struct File {
     pub(super) names: Names,
 }
 
-/// How a use of a value is printed.
+/// The text by which a use of a value is printed.
 #[derive(Clone)]
 pub(super) enum Use {
-    /// A variable.
+    /// The name of a variable that has the value.
     Name(Rc<str>),
-    /// The expression that computes it.
+    /// The expression that computes the value, which is printed at its only use.
     Expression(Rc<CodeText>),
 }
 
@@ -63,7 +63,7 @@ impl Use {
     }
 }
 
-/// The state of one graph: the function's own, or that of a nested function.
+/// The printer's state for one graph: the function's own, or that of a nested function.
 pub(super) struct GraphState<'g> {
     pub(super) graph: &'g Graph,
     inlined: Vec<bool>,
@@ -71,7 +71,7 @@ pub(super) struct GraphState<'g> {
     expressions: HashMap<ValueId, Rc<CodeText>>,
     /// Values of optional and union types that have an annotated declaration.
     pub(super) declared: HashSet<ValueId>,
-    /// For each node, the number of leading operands whose expressions have become statements.
+    /// For each node, the number of leading operands whose expressions have already been printed as statements.
     pub(super) split: HashMap<NodeId, usize>,
 }
 
@@ -104,7 +104,7 @@ impl<'g> GraphState<'g> {
     }
 }
 
-/// Number of a graph in [`FunctionPrinter::graphs`].
+/// Index in [`FunctionPrinter::graphs`].
 pub(super) type GraphIndex = usize;
 
 /// Prints one function into a file.
@@ -219,7 +219,7 @@ impl<'p> FunctionPrinter<'p> {
         self.graphs.len() - 1
     }
 
-    /// Returns how a use of `value` is printed.
+    /// Returns the text by which a use of `value` is printed.
     pub(super) fn use_of(&self, graph: GraphIndex, value: ValueId) -> Result<Use> {
         let state = &self.graphs[graph];
         // A variable is preferred: it says that the expression has been evaluated already.
@@ -239,7 +239,7 @@ impl<'p> FunctionPrinter<'p> {
         }
     }
 
-    /// Turns `values` into variables with new names.
+    /// Assigns new variable names to `values`.
     pub(super) fn name_values(&mut self, graph: GraphIndex, values: &[ValueId]) {
         for &value in values {
             let base = base_name(self.graph(graph), value).map(identifier_of);
@@ -248,7 +248,7 @@ impl<'p> FunctionPrinter<'p> {
         }
     }
 
-    /// Sets the source range of the following text to that of `node`.
+    /// Sets the source range of the text printed next to that of `node`.
     pub(super) fn locate(&mut self, graph: GraphIndex, node: NodeId) {
         self.range = self.graph(graph).source_range(node).filter(|r| !r.is_of_text());
     }
@@ -309,7 +309,7 @@ impl<'p> FunctionPrinter<'p> {
         Ok(())
     }
 
-    /// Appends the values, separated by commas.
+    /// Appends the texts of the values, separated by commas.
     pub(super) fn push_list(&mut self, graph: GraphIndex, values: &[ValueId]) -> Result<()> {
         for (i, &value) in values.iter().enumerate() {
             self.push(if i > 0 { ", " } else { "" });
@@ -348,7 +348,7 @@ fn schema_of_graph(graph: &Graph) -> FunctionSchema {
     }
 }
 
-/// Returns the type without shapes: the annotation of every tensor is `Tensor`.
+/// Returns the type with `Tensor` in place of every refined tensor type, as annotations have it.
 fn unshaped(ctx: &Context, ty: TypeId) -> TypeId {
     if ctx.is_tensor(ty) { types::TENSOR } else { ty }
 }

@@ -41,7 +41,7 @@ struct Scan<'g> {
 }
 
 impl Scan<'_> {
-    /// Marks the nodes that are printed inside `statement`. `point` is the node before it.
+    /// Marks the nodes that are printed inside the expressions of `statement`. `point` is the node before `statement`.
     fn statement(&mut self, statement: NodeId, mut point: Option<NodeId>) {
         let graph = self.graph;
         // The nodes from the statement down to the one at hand, each with the number of operands that are still to be looked at.

@@ -37,7 +37,7 @@ pub use text::{CodeMark, CodeText};
 
 use function::{File, FunctionPrinter, Program, Tables};
 
-/// Everything that printing reads besides the function or class.
+/// Inputs for printing code besides the printed function or class.
 #[derive(Clone, Copy)]
 pub struct CodeSource<'a> {
     /// The context of names and types.
@@ -48,10 +48,10 @@ pub struct CodeSource<'a> {
     pub catalogue: &'a Catalogue,
 }
 
-/// A printed function or class.
+/// The code of a printed function or class, with its constants and dependencies.
 #[derive(Clone, Debug)]
 pub struct PrintedCode {
-    /// The text.
+    /// The text with its source ranges.
     pub code: CodeText,
     /// The constants that the code refers to.
     pub constants: ConstantTable,

@@ -1,4 +1,4 @@
-//! The source files of a module.
+//! Printing of a module as source files.
 
 use std::collections::HashSet;
 
@@ -13,12 +13,12 @@ use super::error::CodeError;
 use super::function::{File, FunctionPrinter, Program, Tables};
 use super::text::CodeText;
 
-/// The code of a module.
+/// The source files of a module, with their constants.
 #[derive(Clone, Debug)]
 pub struct ModuleCode {
     /// The files, in the order in which an archive lists them.
     pub files: Vec<CodeFile>,
-    /// The constants of all files, with common numbers.
+    /// The constants to which the code of any file refers.
     pub constants: ConstantTable,
     /// The oldest archive format version in which all operators of the code have the same meaning; 0 if every version
     /// will do.
@@ -28,14 +28,14 @@ pub struct ModuleCode {
 /// One source file of an archive.
 #[derive(Clone, Debug)]
 pub struct CodeFile {
-    /// The qualifier of its classes and functions, such as `__torch__.torch.nn.functional`. May be empty.
+    /// The qualified name of the file's module, which prefixes its classes and functions: `__torch__.torch.nn.functional`. May be empty.
     pub qualifier: String,
-    /// The text of the file.
+    /// The code of the file.
     pub code: CodeText,
 }
 
 impl CodeFile {
-    /// Returns the name of the archive's entry: `code/__torch__/torch/nn/functional.py`.
+    /// Returns the name of the file's entry in the archive: `code/__torch__/torch/nn/functional.py`.
     pub fn entry(&self) -> String {
         format!("code/{}.py", self.qualifier.replace('.', "/"))
     }

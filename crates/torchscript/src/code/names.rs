@@ -25,13 +25,13 @@ const MAX_ATTEMPTS: usize = 10_000;
 #[derive(Debug, Default)]
 pub(super) struct Names {
     used: HashSet<Rc<str>>,
-    /// Number of collisions per requested name.
+    /// Number of collisions so far for each requested name.
     collisions: HashMap<String, u64>,
     fresh: u64,
 }
 
 impl Names {
-    /// Removes the variables of the previous function.
+    /// Forgets the variables of the previous function, whose names may be used again.
     pub(super) fn start_function(&mut self) {
         self.used.clear();
     }
@@ -86,12 +86,12 @@ pub(super) fn identifier_of(name: &str) -> String {
     out
 }
 
-/// Returns whether the value has a name. A number is not a name.
+/// Returns whether the value has a name other than a number.
 pub(super) fn has_name(graph: &Graph, value: ValueId) -> bool {
     base_name(graph, value).is_some()
 }
 
-/// Returns the value's name without the suffix `.N`, which distinguishes equal names in graphs.
+/// Returns the value's name without the suffix `.N`, by which graphs distinguish equal names.
 pub(super) fn base_name(graph: &Graph, value: ValueId) -> Option<&str> {
     let word = graph.ctx().name(graph.value_name(value)?.word());
     // Numbers too long to be kept as such are words, too.

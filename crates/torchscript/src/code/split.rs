@@ -6,7 +6,7 @@ use super::error::CodeError;
 use super::function::{FunctionPrinter, GraphIndex, Use};
 use super::text::CodeText;
 
-/// Maximum number of characters before a line is split.
+/// Maximum length in characters of a line that is not split.
 const LONG: usize = 40;
 
 /// Returns whether an expression of `length` bytes is too long for a line at indentation level `level`.

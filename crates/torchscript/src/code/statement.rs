@@ -13,31 +13,31 @@ use super::text::CodeText;
 
 type Result<T, E = CodeError> = std::result::Result<T, E>;
 
-/// A pending piece of work of the printer.
+/// A pending step of the printer.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// The remaining nodes of a block, starting with a node.
+    /// Prints the remaining nodes of a block, starting with the given node.
     Nodes(GraphIndex, Option<NodeId>),
-    /// The `else` side of an `if`, after the first side has been printed.
+    /// Prints the `else` side of an `if`, after the first side.
     Else(GraphIndex, NodeId),
-    /// The end of an `if`, after both sides.
+    /// Ends an `if`, after both sides.
     EndIf(GraphIndex, NodeId),
-    /// The end of a loop, after its body.
+    /// Ends a loop, after its body.
     EndLoop(GraphIndex, NodeId, LoopForm),
-    /// The end of a function's body: its result.
+    /// Ends the body of a function: prints its result.
     EndBody(GraphIndex),
-    /// The end of a suite, which began at this byte of the text.
+    /// Ends an indented suite that began at the given byte of the text.
     EndSuite(usize),
-    /// The end of a nested function: the node that uses it.
+    /// Ends a nested function. The node uses the function under the given name.
     EndNested(GraphIndex, NodeId, Rc<str>),
 }
 
-/// How a `prim::Loop` is written.
+/// The statement as which a `prim::Loop` is printed.
 #[derive(Clone, Debug)]
 pub(super) enum LoopForm {
-    /// `for i in range(n)` without an early exit.
+    /// `for i in range(n)`, a loop without early exit.
     For,
-    /// `while` without a counter.
+    /// `while`, a loop without a counter.
     While,
     /// A `while` with a counter of this name. Passes create such loops, which have both a trip count and a condition.
     Counted(Rc<str>),
@@ -179,7 +179,7 @@ impl FunctionPrinter<'_> {
         }
     }
 
-    /// Registers the classes that the node refers to.
+    /// Registers the classes to which `node` refers as dependencies.
     fn register(&mut self, graph: GraphIndex, node: NodeId) {
         let g = self.graph(graph);
         for value in g.operands(node) {
@@ -214,7 +214,7 @@ impl FunctionPrinter<'_> {
         }
     }
 
-    /// Prints `a, b = text`.
+    /// Prints the statement `a, b = text`, where `a` and `b` are the outputs of `node`.
     pub(super) fn definition(&mut self, graph: GraphIndex, node: NodeId, text: &CodeText) -> Result<()> {
         let outputs = self.graph(graph).node_outputs(node);
         self.name_values(graph, outputs);
@@ -228,7 +228,7 @@ impl FunctionPrinter<'_> {
         Ok(())
     }
 
-    /// Prints `a, b = x, y`.
+    /// Prints the statement `a, b = x, y`.
     fn assignment(&mut self, graph: GraphIndex, targets: &[ValueId], values: &[ValueId]) -> Result<()> {
         if targets.is_empty() {
             return Ok(());
@@ -458,7 +458,7 @@ impl FunctionPrinter<'_> {
         Ok(())
     }
 
-    /// Prints `a, b, = x`. The trailing comma distinguishes unpacking from assignment.
+    /// Prints the statement `a, b, = x`. The trailing comma distinguishes unpacking from assignment.
     fn unpack(&mut self, graph: GraphIndex, node: NodeId) -> Result<()> {
         let g = self.graph(graph);
         let Some(whole) = g.operand(node, 0) else {
@@ -521,7 +521,7 @@ impl FunctionPrinter<'_> {
         self.open_body(nested)
     }
 
-    /// Prints a nested function with arguments of its own, which archives cannot contain.
+    /// Prints a nested function with parameters of its own, which archives cannot contain.
     fn closure(&mut self, graph: GraphIndex, node: NodeId) -> Result<()> {
         let g = self.graph(graph);
         if self.program.importable {
@@ -549,7 +549,7 @@ impl FunctionPrinter<'_> {
         self.open_body(nested)
     }
 
-    /// Prints `with x as y:`. The nodes up to `prim::Exit` follow as its body.
+    /// Prints `with x as y:`. The nodes up to `prim::Exit` are its body.
     fn enter(&mut self, graph: GraphIndex, node: NodeId) -> Result<()> {
         let g = self.graph(graph);
         let (Some(manager), Some(entered)) = (g.operand(node, 0), g.output(node)) else {
@@ -568,7 +568,7 @@ impl FunctionPrinter<'_> {
         Ok(())
     }
 
-    /// Prints `x : Interface = modules[i]`.
+    /// Prints the statement `x : Interface = modules[i]`.
     fn container_item(&mut self, graph: GraphIndex, node: NodeId) -> Result<()> {
         let g = self.graph(graph);
         let (Some(container), Some(key), Some(item)) = (g.operand(node, 0), g.operand(node, 1), g.output(node)) else {

@@ -1,8 +1,8 @@
-//! Text with the source ranges of its pieces.
+//! Printed text with the source ranges of its parts.
 
 use frazil_ir::SourceRange;
 
-/// Printed code, and the source ranges that its pieces were printed for.
+/// Printed code, with the source range of the node for which each part was printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CodeText {
     text: String,
@@ -19,7 +19,7 @@ pub struct CodeMark {
 }
 
 impl CodeText {
-    /// Returns the code itself.
+    /// Returns the code as text.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -47,7 +47,7 @@ impl CodeText {
         self.text.push_str(text);
     }
 
-    /// Appends a piece with its own marks.
+    /// Appends other printed code with its marks.
     pub(super) fn append(&mut self, piece: &CodeText) {
         let start = self.text.len();
         for mark in &piece.marks {

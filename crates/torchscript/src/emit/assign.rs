@@ -1,4 +1,4 @@
-//! Assignments.
+//! Compilation of assignments.
 
 use frazil_ir::{TypeId, TypeKind, ValueId};
 use ruff_python_ast::{Expr, ExprSubscript, Operator, StmtAugAssign};
@@ -153,7 +153,7 @@ impl<'f> Emitter<'_, 'f> {
             .map(drop)
     }
 
-    /// Checks that elements of `container` can be assigned to.
+    /// Checks that elements of `container` can be assigned.
     fn check_item(&self, container: ValueId, index: &Expr, node: &impl Ranged) -> Result<()> {
         match self.kind_of(container) {
             TypeKind::List(_) | TypeKind::Dict(..) | TypeKind::Class(_) | TypeKind::Interface(_) => {}
@@ -233,7 +233,7 @@ impl<'f> Emitter<'_, 'f> {
         self.assign_to(target, Sugared::Value(value), None)
     }
 
-    /// Returns the in-place operator of an augmented assignment, if the type of `left` has one.
+    /// Returns the in-place operator for an augmented assignment, if values of the type of `left` have one.
     fn in_place(&self, op: Operator, left: ValueId) -> Option<&'static str> {
         Some(match (op, self.kind_of(left)) {
             (Operator::Add, TypeKind::Tensor(_) | TypeKind::List(_)) => "aten::add_",

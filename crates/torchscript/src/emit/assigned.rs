@@ -1,4 +1,4 @@
-//! Syntactic analysis of the variables that statements may set.
+//! Syntactic analysis: the variables that statements may assign.
 
 use std::collections::BTreeSet;
 
@@ -69,7 +69,7 @@ impl<'a> Visitor<'a> for Assigned<'_> {
     }
 }
 
-/// Collects the variables that an assignment to `target` sets.
+/// Collects the names of the variables that an assignment to `target` assigns.
 pub(super) fn target_names(target: &Expr, names: &mut BTreeSet<String>) {
     match target {
         Expr::Name(name) => {

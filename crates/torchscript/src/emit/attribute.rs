@@ -1,4 +1,4 @@
-//! Attributes: of values, types and dotted names.
+//! Compilation of attribute accesses: on values, types and dotted names.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::library;
 use crate::names::{Constants, Global, foreign_method};
 
 impl<'f> Emitter<'_, 'f> {
-    /// Emits `base.name`.
+    /// Emits the expression `base.name`.
     pub(super) fn attribute(&mut self, base: Sugared<'f>, name: &str, node: &impl Ranged) -> Result<Sugared<'f>> {
         match base {
             Sugared::Path(path) => self.path(format!("{path}.{name}"), node),
@@ -62,7 +62,7 @@ impl<'f> Emitter<'_, 'f> {
         }
     }
 
-    /// Returns the hook of a module that code calls as a function, such as `__torch__.Net.hook`.
+    /// Returns the hook `name` of a module's class, if code calls it as a function (`__torch__.Net.hook`).
     fn hook(&self, class: TypeId, name: &str) -> Option<FunctionId> {
         let ctx = self.names.ctx();
         let TypeKind::Class(class) = ctx.type_kind(class) else {
@@ -74,7 +74,7 @@ impl<'f> Emitter<'_, 'f> {
         class.methods.get(&name).copied()
     }
 
-    /// Returns the special form that a dotted name denotes.
+    /// Returns the special form that the dotted name `path` denotes.
     pub(super) fn special_form(&self, path: &str) -> Option<Special> {
         match path {
             "torch.jit.is_scripting" if self.names.definitions().traces.is_tracing => Some(Special::Known(false)),
@@ -121,7 +121,7 @@ impl<'f> Emitter<'_, 'f> {
         Ok(Sugared::Path(path))
     }
 
-    /// Returns an attribute or method of a value.
+    /// Returns the attribute or method `name` of the value `object`.
     pub(super) fn value_attribute(&mut self, object: ValueId, name: &str, node: &impl Ranged) -> Result<Sugared<'f>> {
         let ctx = Arc::clone(self.names.ctx());
         let symbol = ctx.symbol(name);
@@ -287,7 +287,7 @@ impl<'f> Emitter<'_, 'f> {
         name.rsplit('.').next().unwrap_or(name)
     }
 
-    /// Returns whether an overload of `operator` accepts the object's type as its first argument.
+    /// Returns whether an overload of `operator` accepts the type of `object` as its first argument.
     fn has_method(&self, object: ValueId, operator: SymbolId) -> bool {
         let ctx = self.names.ctx();
         let ty = self.ty(object);
@@ -299,7 +299,7 @@ impl<'f> Emitter<'_, 'f> {
         })
     }
 
-    /// Emits `items`, `keys` and `values` of a container of modules.
+    /// Emits the methods `items`, `keys` and `values` of a container of modules.
     fn container_method(
         &mut self,
         object: ValueId,

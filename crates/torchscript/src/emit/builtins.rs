@@ -1,10 +1,10 @@
-//! Names with a built-in meaning in TorchScript: functions, constants, attributes of tensors.
+//! Names that TorchScript itself defines: functions, constants, attributes of tensors.
 
 use frazil_ir::{DType, types};
 
 use super::sugared::Special;
 
-/// Returns the special form of this name.
+/// Returns the special form called `name`.
 pub(crate) fn special(name: &str) -> Option<Special> {
     Some(match name {
         "annotate" | "torch.jit.annotate" => Special::Annotate,
@@ -113,7 +113,7 @@ pub(crate) fn operator(name: &str) -> Option<String> {
     Some(plain)
 }
 
-/// Functions of `math` that TorchScript supports.
+/// Functions of Python's module `math` that TorchScript supports.
 const MATH: &[&str] = &[
     "acos",
     "acosh",
@@ -156,7 +156,7 @@ const MATH: &[&str] = &[
     "tanh",
 ];
 
-/// Functions of Python that TorchScript does not support.
+/// Builtin functions of Python that TorchScript does not support.
 const PYTHON_ONLY: &[&str] = &[
     "ascii",
     "breakpoint",
@@ -193,7 +193,7 @@ const PYTHON_ONLY: &[&str] = &[
     "vars",
 ];
 
-/// Returns `name` if it is a function of Python that TorchScript does not support.
+/// Returns `name` if it is a builtin function of Python that TorchScript does not support.
 pub(crate) fn python_only(name: &str) -> Option<&str> {
     match name.strip_prefix("math.") {
         Some(function) => (!MATH.contains(&function)).then_some(function),
@@ -201,7 +201,7 @@ pub(crate) fn python_only(name: &str) -> Option<&str> {
     }
 }
 
-/// Returns the target dtype of a cast method of tensors, such as `float`.
+/// Returns the target dtype of the tensor method `name`, if that is a cast such as `float`.
 pub(crate) fn cast_method(name: &str) -> Option<DType> {
     Some(match name {
         "byte" => DType::Byte,

@@ -1,4 +1,4 @@
-//! Calls of operators, functions, methods and classes.
+//! Compilation of calls: of operators, functions, methods and classes.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use super::{Emitter, UNUSED, builtins, name_attribute};
 use crate::error::{Result, SourceError};
 use crate::names::{Alternatives, foreign_method};
 
-/// The error message for a list in place of a tuple.
+/// The error message for a list argument in place of a tuple.
 pub(super) const NO_STATIC_LENGTH: &str = "cannot statically infer the expected size of a list in this context";
 
-/// Maximum number of candidates in an error about a call.
+/// Maximum number of candidate schemas that an error about a call lists.
 const MAX_CANDIDATES: usize = 100;
 
-/// Returns whether Python's `math` has the function that `path` names.
+/// Returns whether Python's module `math` has the function that `path` names.
 fn is_math(path: &str) -> bool {
     const OTHERS: &[&str] = &[
         "cbrt",
@@ -107,7 +107,7 @@ impl<'f> Emitter<'_, 'f> {
         Ok(arguments)
     }
 
-    /// Emits a call of `callee`.
+    /// Emits a call of the sugared value `callee`.
     pub(super) fn call_sugared(
         &mut self,
         callee: Sugared<'f>,
@@ -268,7 +268,7 @@ impl<'f> Emitter<'_, 'f> {
         self.value(called, node)
     }
 
-    /// Emits the replacement for the call of a function that must not be called.
+    /// Emits the code for a call of a function with `@torch.jit.unused`, which raises.
     fn unused_call(&mut self, output: TypeId) -> ValueId {
         let text = self.constant(Constant::str(UNUSED));
         let class = self.none();
@@ -276,7 +276,7 @@ impl<'f> Emitter<'_, 'f> {
         self.uninitialized(output)
     }
 
-    /// Returns the one of several functions that a call with these arguments selects.
+    /// Returns the function that a call with these arguments selects from the overloaded functions with the index `index`.
     fn choose_alternative(&mut self, index: usize, arguments: &Arguments, node: &impl Ranged) -> Result<Sugared<'f>> {
         match self.names.definitions().alternatives.get(index).cloned() {
             Some(Alternatives::Signatures(functions)) => {
@@ -310,7 +310,7 @@ impl<'f> Emitter<'_, 'f> {
         }
     }
 
-    /// Returns the position of the first of `functions` that accepts these arguments.
+    /// Returns the index in `functions` of the first one that accepts these arguments.
     fn choose_function(
         &mut self,
         functions: &[FunctionId],
@@ -454,7 +454,7 @@ impl<'f> Emitter<'_, 'f> {
         Ok(self.graph.add_output(call, output))
     }
 
-    /// Emits `Class(...)` or `NamedTuple(...)`.
+    /// Emits an instantiation of a class or NamedTuple: `Class(...)`.
     pub(super) fn instantiate(&mut self, ty: TypeId, arguments: Arguments, node: &impl Ranged) -> Result<ValueId> {
         let ctx = Arc::clone(self.names.ctx());
         match ctx.type_kind(ty) {
@@ -553,7 +553,7 @@ impl<'f> Emitter<'_, 'f> {
         }
     }
 
-    /// Emits the conversions of a matched call and returns the operands.
+    /// Emits the argument conversions of a matched call and returns the operands for the schema.
     pub(super) fn carry_out(&mut self, matched: &Matched, node: &impl Ranged) -> Vec<ValueId> {
         self.locate(node);
         matched.inputs.iter().map(|plan| self.plan(plan)).collect()
@@ -574,7 +574,7 @@ impl<'f> Emitter<'_, 'f> {
         }
     }
 
-    /// Emits a conversion.
+    /// Emits the conversion of `value` and returns the converted value.
     pub(super) fn apply(&mut self, value: ValueId, conversion: &Conversion) -> ValueId {
         match conversion {
             Conversion::None => value,

@@ -1,4 +1,4 @@
-//! Comprehensions, and the containers that iteration builds.
+//! Compilation of comprehensions, and of calls that build containers from iterables.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ impl<'f> Emitter<'_, 'f> {
         )
     }
 
-    /// Returns the argument of `any(x > 1 for x in xs)`: a list.
+    /// Returns the list for a generator expression as argument: `any(x > 1 for x in xs)`.
     pub(super) fn generated(&mut self, expr: &'f ExprGenerator) -> Result<ValueId> {
         let generator = self.generator(&expr.generators, expr)?;
         let elt = &*expr.elt;
@@ -49,7 +49,7 @@ impl<'f> Emitter<'_, 'f> {
         Ok(generator)
     }
 
-    /// Emits `list(x)` for any iterable.
+    /// Emits `list(x)` for an iterable `source`.
     pub(super) fn list_of(&mut self, source: Sugared<'f>, hint: Option<TypeId>, node: &impl Ranged) -> Result<ValueId> {
         self.collect(
             |_| Ok(source),
@@ -118,7 +118,7 @@ impl<'f> Emitter<'_, 'f> {
         })
     }
 
-    /// Emits a dictionary of the pairs that `pair` returns for each item of `source`.
+    /// Emits a dictionary of the key-value pairs that `pair` returns for each item of `source`.
     pub(super) fn dict_of(
         &mut self,
         source: Sugared<'f>,

@@ -1,4 +1,4 @@
-//! `if` and loops: blocks, and the variables that enter and leave them.
+//! Compilation of `if` and loops: blocks, and the variables that enter and leave them.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ impl<'f> Emitter<'_, 'f> {
         )
     }
 
-    /// Narrows variables in the current frame by `prim::unchecked_cast`, as a condition implies.
+    /// Narrows the types of variables in the current frame, which a condition implies, by `prim::unchecked_cast`.
     pub(super) fn refine(&mut self, refinements: &[(String, TypeId)]) {
         for (name, ty) in refinements {
             // People's code is cast even to what it was; archives have the casts written out.
@@ -197,7 +197,7 @@ impl<'f> Emitter<'_, 'f> {
         self.loop_with(iterable, target, test, assigned, node, |this, _| this.suite(body))
     }
 
-    /// Emits a `prim::Loop` whose carried values are `assigned`.
+    /// Emits a `prim::Loop` that carries the variables `assigned`.
     #[allow(clippy::too_many_arguments, reason = "the parts of a loop")]
     pub(super) fn loop_with(
         &mut self,

@@ -20,7 +20,7 @@ pub(super) const CONTINUATION: &str = "prim::LoopContinuation";
 /// Kind of the temporary node for the nodes between `prim::Enter` and `prim::Exit`, during the lowering of exits.
 const WITH: &str = "prim::With";
 
-/// Replaces all exits in `graph` by outputs of blocks.
+/// Replaces all exits (`return`, `break`, `continue`) in `graph` by outputs of blocks.
 pub(super) fn run(graph: &mut Graph) {
     let ctx = graph.ctx().clone();
     let (returns, continuation) = (ctx.symbol(RETURN), ctx.symbol(CONTINUATION));
@@ -50,13 +50,13 @@ pub(super) fn run(graph: &mut Graph) {
 #[derive(Clone, Copy)]
 enum Whether {
     Always,
-    /// The block or node has exited if this bool is true.
+    /// The block or node has exited if this bool value is true.
     Perhaps(ValueId),
     Never,
     Raises,
 }
 
-/// Whether a block or node has exited, and the values of the exit.
+/// Whether a block or node has exited, with the values that the exit carries.
 struct Exit {
     whether: Whether,
     values: Vec<ValueId>,
@@ -69,14 +69,14 @@ const NO_EXIT: Exit = Exit {
 
 struct Exits<'g> {
     graph: &'g mut Graph,
-    /// The kind of exits that are being lowered.
+    /// The kind of exit nodes that are being replaced.
     kind: SymbolId,
     with: SymbolId,
     yes: ValueId,
     no: ValueId,
     /// An uninitialised value of each type, for outputs that are never read.
     unset: HashMap<TypeId, ValueId>,
-    /// The block that exits leave.
+    /// The block from which the current exits jump out.
     target: Option<BlockId>,
 }
 
@@ -291,7 +291,7 @@ impl<'g> Exits<'g> {
         }
     }
 
-    /// Erases `from` and all nodes after it in `block`, which are unreachable.
+    /// Erases `from` and the nodes after it in `block`, all of which are unreachable.
     fn erase_from(&mut self, block: BlockId, from: Option<NodeId>) {
         let Some(from) = from else { return };
         let mut last = self.graph.last(block);

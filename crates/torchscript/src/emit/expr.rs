@@ -1,4 +1,4 @@
-//! Expressions: names, literals, and dispatch over the kinds of expressions.
+//! Compilation of expressions: names, literals, and dispatch over the kinds of expressions.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ impl<'f> Emitter<'_, 'f> {
         self.value(sugared, expr)
     }
 
-    /// Converts a sugared value to a value of the graph.
+    /// Converts a sugared value to a value of the graph, or reports that it is none.
     pub(super) fn value(&mut self, sugared: Sugared<'f>, node: &impl Ranged) -> Result<ValueId> {
         match sugared {
             Sugared::Value(value) => Ok(value),
@@ -281,7 +281,7 @@ impl<'f> Emitter<'_, 'f> {
         Ok(list)
     }
 
-    /// Checks that the annotated type of a container literal is of the kind `wanted`.
+    /// Checks that the annotation of a container literal has the type constructor `wanted`.
     pub(super) fn check_hint(&self, wanted: &str, hint: Option<TypeId>, node: &impl Ranged) -> Result<()> {
         let Some(hint) = hint.filter(|_| self.file.rules.is_written()) else {
             return Ok(());
@@ -299,7 +299,7 @@ impl<'f> Emitter<'_, 'f> {
         self.error("type", message, node)
     }
 
-    /// Checks that the elements of a list have the annotated type.
+    /// Checks that the elements of a list literal have the annotated type.
     pub(super) fn check_elements(&mut self, values: &[ValueId], wanted: TypeId, node: &impl Ranged) -> Result<()> {
         if values
             .iter()
@@ -316,7 +316,7 @@ impl<'f> Emitter<'_, 'f> {
         self.error("type", message, node)
     }
 
-    /// Returns the common type of the values; `Tensor` if there are none.
+    /// Returns the common type of `values`; `Tensor` if there are none.
     pub(super) fn joined(&mut self, values: &[ValueId]) -> TypeId {
         let mut joined: Option<TypeId> = None;
         for &value in values {
@@ -384,7 +384,7 @@ impl<'f> Emitter<'_, 'f> {
         Ok(self.op("prim::DictConstruct", &operands, ctx.dict_of(key, value)))
     }
 
-    /// Checks that alternating keys and values have the types of the dictionary's annotation.
+    /// Checks that the alternating keys and values of a dictionary literal have the annotated types.
     fn check_entries(&mut self, entries: &[ValueId], wanted: (TypeId, TypeId), node: &impl Ranged) -> Result<()> {
         let annotated = self.shown(self.names.ctx().dict_of(wanted.0, wanted.1));
         for (at, wanted) in [wanted.0, wanted.1].into_iter().enumerate() {
@@ -444,7 +444,7 @@ impl<'f> Emitter<'_, 'f> {
     }
 }
 
-/// Returns PyTorch's name for an unsupported expression.
+/// Returns PyTorch's name of an expression that TorchScript does not support.
 fn unsupported(expr: &Expr) -> &'static str {
     match expr {
         Expr::Lambda(_) => "Lambda",

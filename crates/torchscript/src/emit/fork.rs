@@ -95,7 +95,7 @@ impl<'f> Emitter<'_, 'f> {
         Ok((graph, captured, ty))
     }
 
-    /// Returns a graph that calls `callee` with the graph's inputs.
+    /// Returns a graph that calls `callee` with the graph's inputs, as the body of a fork.
     pub(super) fn forked_call(
         &mut self,
         callee: Sugared<'f>,
@@ -141,7 +141,7 @@ impl<'f> Emitter<'_, 'f> {
     }
 }
 
-/// Collects the names that a statement reads, in order, each once.
+/// Collects the names that a statement reads, in order of their first occurrence, each once.
 fn read_names(statement: &Stmt, names: &mut Vec<String>) {
     use ruff_python_ast::visitor::{Visitor, walk_expr, walk_stmt};
     struct Names<'n>(&'n mut Vec<String>);

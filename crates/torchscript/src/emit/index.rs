@@ -1,4 +1,4 @@
-//! Subscripts: elements, slices, and views of tensors.
+//! Compilation of subscripts: elements, slices, and views of tensors.
 
 use std::sync::Arc;
 
@@ -115,7 +115,7 @@ impl<'f> Emitter<'_, 'f> {
         Ok(Sugared::Value(value))
     }
 
-    /// Emits `t[1:]` as a tuple of the elements that constant bounds select.
+    /// Emits a slice of a tuple, such as `t[1:]`, whose bounds must be constant.
     fn tuple_slice(
         &mut self,
         tuple: ValueId,
@@ -270,7 +270,7 @@ impl<'f> Emitter<'_, 'f> {
         Ok((view, tensors))
     }
 
-    /// Returns the effect of one part of a tensor's index.
+    /// Returns the indexing step for one part of a tensor's index.
     fn index_step(&mut self, part: &'f Expr) -> Result<Step<'f>> {
         if let Expr::Slice(slice) = part {
             return Ok(Step::Slice(slice));
@@ -304,7 +304,7 @@ impl<'f> Emitter<'_, 'f> {
         })
     }
 
-    /// Returns the bounds and the step of a slice.
+    /// Returns the values for start, end and step of a slice.
     fn slice_bounds(&mut self, slice: &'f ExprSlice) -> Result<[ValueId; 3]> {
         let mut bound = |part: Option<&'f Expr>, default: Constant| match part {
             Some(part) => self.expr(part, None),
@@ -317,7 +317,7 @@ impl<'f> Emitter<'_, 'f> {
         ])
     }
 
-    /// Returns the list operand of `aten::index` and related operators; `None` without index tensors.
+    /// Returns the list operand of `aten::index` and related operators; `None` if no element of `tensors` is a tensor.
     pub(super) fn index_list(&mut self, tensors: &[Option<ValueId>], node: &impl Ranged) -> Option<ValueId> {
         if tensors.is_empty() {
             return None;
@@ -332,7 +332,7 @@ impl<'f> Emitter<'_, 'f> {
     }
 }
 
-/// A part of a tensor's index.
+/// The effect of one part of a tensor's index: `x[part, part]`.
 #[derive(Clone, Copy)]
 enum Step<'f> {
     Select(ValueId),
@@ -341,7 +341,7 @@ enum Step<'f> {
     Tensor(ValueId),
 }
 
-/// Returns the value of an index that is an integer literal.
+/// Returns the value of an index expression, if it is an integer literal.
 fn constant_index(expr: &Expr) -> Option<i64> {
     match expr {
         Expr::NumberLiteral(literal) => number(&literal.value)?.as_int(),

@@ -1,4 +1,4 @@
-//! Iteration of loops and comprehensions.
+//! Compilation of iteration, in loops and comprehensions.
 
 use frazil_ir::{Constant, TypeKind, ValueId, types};
 use ruff_text_size::Ranged;
@@ -9,7 +9,7 @@ use super::sugared::{Iterable, Sugared};
 use crate::error::Result;
 
 impl<'f> Emitter<'_, 'f> {
-    /// Returns the iterable of a `for` over `sugared`.
+    /// Returns the iterable for `sugared` as the source of a loop or comprehension.
     pub(super) fn iterable(&mut self, sugared: Sugared<'f>, node: &impl Ranged) -> Result<Iterable<'f>> {
         match sugared {
             Sugared::Iterable(iterable) => Ok(*iterable),
@@ -100,7 +100,7 @@ impl<'f> Emitter<'_, 'f> {
         })
     }
 
-    /// Returns the children of a container of modules with their names; `None` for anything else.
+    /// Returns the children of `object` with their names, if it is a container of modules.
     pub(super) fn container_children(
         &mut self,
         object: ValueId,
@@ -121,7 +121,7 @@ impl<'f> Emitter<'_, 'f> {
         names.into_iter().map(|name| child(self, name)).collect()
     }
 
-    /// Returns the trip count of a loop over an iterable.
+    /// Returns the trip count of a loop over `iterable`.
     pub(super) fn length(&mut self, iterable: &Iterable<'f>, node: &impl Ranged) -> Result<ValueId> {
         match iterable {
             Iterable::Range {
@@ -157,7 +157,7 @@ impl<'f> Emitter<'_, 'f> {
         }
     }
 
-    /// Collects the lengths of all iterables that are zipped.
+    /// Collects the lengths of all iterables inside of `zip`.
     fn lengths(&mut self, parts: &[Iterable<'f>], node: &impl Ranged, lengths: &mut Vec<ValueId>) -> Result<()> {
         for part in parts {
             match part {
@@ -168,7 +168,7 @@ impl<'f> Emitter<'_, 'f> {
         Ok(())
     }
 
-    /// Returns the item of iteration `index`.
+    /// Returns the item of `iterable` in iteration `index`.
     pub(super) fn element(
         &mut self,
         iterable: &Iterable<'f>,

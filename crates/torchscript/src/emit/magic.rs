@@ -1,4 +1,4 @@
-//! Operators on objects: Python's special methods.
+//! Operators on objects, which call special methods such as `__add__`.
 
 use frazil_ir::{Constant, SymbolId, TypeKind, ValueId};
 use ruff_text_size::Ranged;
@@ -7,7 +7,7 @@ use super::Emitter;
 use super::matching::Arguments;
 use crate::error::Result;
 
-/// Returns the special method of an operator, if objects may define it.
+/// Returns the special method that implements `operator`, if objects may define it.
 fn method(operator: &str) -> Option<&'static str> {
     Some(match operator {
         "aten::add" => "__add__",

@@ -11,44 +11,44 @@ use frazil_ir::{Constant, Context, Graph, SymbolId, TypeId, TypeKind, ValueId, s
 
 use crate::names::Definitions;
 
-/// The value of one argument of a schema.
+/// How one argument of a schema is obtained from the arguments of the call.
 #[derive(Debug, Clone)]
 pub(crate) enum Plan {
-    /// An argument of the call, with its conversion.
+    /// A value that the call passes, with its conversion.
     Value(ValueId, Conversion),
-    /// One number, repeated this many times: `int[2]`.
+    /// A number that the call passes, repeated the given number of times: `int[2]`.
     Repeat(ValueId, u32),
-    /// The default value.
+    /// The default of the schema's argument.
     Default(Constant),
-    /// The remaining positional arguments as a list: `zeros(2, 3)`.
+    /// The remaining positional arguments of the call, as one list: `zeros(2, 3)`.
     List(TypeId, Vec<Plan>),
 }
 
-/// Conversion of a value to the type of the formal argument.
+/// Conversion of a passed value to the type of the schema's argument.
 #[derive(Debug, Clone)]
 pub(crate) enum Conversion {
     /// No conversion.
     None,
-    /// From a literal `[]` without a type to a list of this element type.
+    /// From a literal `[]` without a type to a list with the given element type.
     EmptyList(TypeId),
-    /// From a tuple of equal element types to a list of this element type.
+    /// From a tuple of equal element types to a list with the given element type.
     TupleToList(TypeId),
-    /// Element-wise conversion of a tuple.
+    /// Element-wise conversions of a tuple.
     Tuple(Vec<Conversion>),
-    /// An operator that returns this type.
+    /// Conversion by the given operator, whose result has the given type.
     Operator(&'static str, TypeId),
 }
 
-/// A call with its schema.
+/// A call that matches a schema.
 #[derive(Debug, Clone)]
 pub(crate) struct Matched {
     pub(crate) inputs: Vec<Plan>,
-    /// Types of the results, with type variables replaced.
+    /// Types of the results, with type variables replaced by the types they are bound to.
     pub(crate) returns: Vec<TypeId>,
     pub(crate) schema: Arc<FunctionSchema>,
 }
 
-/// The arguments of a call.
+/// The arguments that a call passes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Arguments {
     pub(crate) object: Option<ValueId>,
@@ -66,7 +66,7 @@ impl Arguments {
     }
 }
 
-/// The reason why a schema does not fit.
+/// The reason why a schema does not accept the arguments of a call.
 #[derive(Debug, Clone)]
 pub(crate) enum Mismatch {
     Missing(SymbolId),
@@ -75,7 +75,7 @@ pub(crate) enum Mismatch {
         expected: TypeId,
         found: TypeId,
     },
-    /// The type of the argument does not fit a type variable of the schema.
+    /// The type of the argument does not match the types bound to the type variables of the schema.
     Variable {
         argument: SymbolId,
         formal: TypeId,
@@ -139,16 +139,16 @@ impl Mismatch {
     }
 }
 
-/// The state of the emitter that matching reads.
+/// The emitter's state on which overload resolution depends.
 pub(crate) struct Matcher<'m> {
     pub(crate) definitions: &'m Definitions,
     pub(crate) graph: &'m Graph,
-    /// Literals `[]` whose type is not known yet.
+    /// Literals `[]` whose element type is not known yet.
     pub(crate) empty_lists: &'m std::collections::HashSet<ValueId>,
 }
 
 impl Matcher<'_> {
-    /// Returns the first of `schemas` that accepts these arguments.
+    /// Returns the match of the first of `schemas` that accepts these arguments.
     pub(crate) fn choose(
         &self,
         schemas: &[Arc<FunctionSchema>],
@@ -430,7 +430,7 @@ fn wanted_elements_len(ctx: &Context, elements: frazil_ir::TypeListId) -> usize 
     ctx.types(elements).len()
 }
 
-/// Returns `T` for `T?`, and any other type itself.
+/// Returns `T` for the type `T?`; any other type unchanged.
 pub(crate) fn unwrap_optional(ctx: &Context, ty: TypeId) -> TypeId {
     match ctx.type_kind(ty) {
         TypeKind::Optional(inner) => inner,

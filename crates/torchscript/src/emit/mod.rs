@@ -47,11 +47,11 @@ use crate::error::{LoadError, Result, SourceError};
 use crate::names::{Constants, Names};
 use crate::source::{MAX_DEPTH, SourceFile};
 
-/// A variable of a frame.
+/// A local variable, as a frame stores it.
 #[derive(Debug, Clone)]
 pub(super) struct Variable<'f> {
     pub(super) value: Sugared<'f>,
-    /// The type that an annotation gave it, if any.
+    /// The annotated type of the variable, if there is one.
     declared: Option<TypeId>,
 }
 
@@ -60,11 +60,11 @@ pub(super) struct Frame<'f> {
     pub(super) variables: HashMap<String, Variable<'f>>,
     /// Variables to which the sides of an `if` gave types without a common type, with the error message for their uses.
     unjoined: HashMap<String, String>,
-    /// True after a `return` or `raise`: the statements that follow are unreachable.
+    /// True after a `return` or `raise`: the statements that follow in the block are unreachable.
     exited: bool,
 }
 
-/// The innermost loop of the source.
+/// The state of an enclosing loop.
 #[derive(Debug)]
 pub(super) enum Loop<'f> {
     /// A `prim::Loop`: the variables that it carries, their initial values, and its condition (or the constant in its place).
@@ -73,16 +73,16 @@ pub(super) enum Loop<'f> {
         test: Option<&'f Expr>,
         always: ValueId,
     },
-    /// A loop whose body is emitted once per iteration.
+    /// A loop that is unrolled: the body is emitted once per iteration.
     Unrolled,
 }
 
-/// A condition: its value, and what it implies about the types of variables.
+/// A compiled condition: its value, and the types of variables that it implies.
 pub(super) struct Condition {
     pub(super) value: ValueId,
     pub(super) when_true: Vec<(String, TypeId)>,
     pub(super) when_false: Vec<(String, TypeId)>,
-    /// The outcome, if it follows from types alone.
+    /// The value of the condition, if it follows from types alone.
     pub(super) known: Option<bool>,
 }
 
@@ -98,7 +98,7 @@ impl Condition {
     }
 }
 
-/// A number literal. Equal literals share a constant at the start of the graph.
+/// A number literal. Equal literals share a constant node at the start of the graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Literal {
     Int(i64),
@@ -112,15 +112,15 @@ pub(super) struct Emitter<'e, 'f> {
     pub(super) block: BlockId,
     pub(super) range: Option<SourceRange>,
     pub(super) frames: Vec<Frame<'f>>,
-    /// List literals without elements, whose type is determined where they are used.
+    /// List literals without elements, whose element type is determined where the list is used.
     pub(super) empty_lists: HashSet<ValueId>,
     /// Parameters without an annotation, whose type is `Tensor` by default.
     inferred: HashSet<ValueId>,
     /// Values that have been assigned to a variable. A value gets the name of the first one.
     pub(super) bound: HashSet<ValueId>,
-    /// The name of the function.
+    /// The name of the function that is compiled.
     function: String,
-    /// The annotated return type.
+    /// The annotated return type of the function.
     returns: Option<TypeId>,
     /// The common type of the values returned so far.
     returned: Option<TypeId>,
@@ -129,7 +129,7 @@ pub(super) struct Emitter<'e, 'f> {
     depth: usize,
 }
 
-/// Compiles a function. Returns its graph and return type.
+/// Compiles a function, and returns its graph and return type.
 pub(super) fn function(
     names: &mut dyn Names,
     file: &SourceFile,
@@ -282,7 +282,7 @@ impl<'e, 'f> Emitter<'e, 'f> {
         self.file.error(code, message, node)
     }
 
-    /// Returns the text of a type in messages.
+    /// Returns the text of `ty` for messages.
     pub(super) fn shown(&self, ty: TypeId) -> String {
         display_type(self.names.ctx(), ty, TypeStyle::Annotation).to_string()
     }
@@ -305,7 +305,7 @@ impl<'e, 'f> Emitter<'e, 'f> {
         self.names.ctx().type_kind(self.graph.ty(value))
     }
 
-    /// Returns the type without the shapes of tensors.
+    /// Returns the type with unrefined tensors: without dtypes and sizes.
     pub(super) fn unshaped(&self, ty: TypeId) -> TypeId {
         let ctx = self.names.ctx();
         match ctx.type_kind(ty) {
@@ -320,7 +320,7 @@ impl<'e, 'f> Emitter<'e, 'f> {
         }
     }
 
-    /// Returns the common type of two types, if there is one.
+    /// Returns the common type of `a` and `b`, if there is one.
     pub(super) fn join(&self, a: TypeId, b: TypeId) -> Option<TypeId> {
         // Interfaces are known to the program alone.
         if self.names.definitions().is_subtype(a, b) {
@@ -332,7 +332,7 @@ impl<'e, 'f> Emitter<'e, 'f> {
         unify(self.names.ctx(), a, b)
     }
 
-    /// Sets the source range of the nodes that are emitted next.
+    /// Sets the source range of the nodes that are emitted from now on.
     pub(super) fn locate(&mut self, node: &impl Ranged) {
         self.range = Some(self.file.range(self.names.ctx(), node.range()));
     }
@@ -365,7 +365,7 @@ impl<'e, 'f> Emitter<'e, 'f> {
         self.op("prim::Uninitialized", &[], ty)
     }
 
-    /// Returns a number literal, shared by all its uses.
+    /// Returns the value of a number literal. All uses of equal literals share one constant.
     pub(super) fn literal(&mut self, value: Constant) -> ValueId {
         let key = match value {
             Constant::Int(i) => Literal::Int(i),
@@ -414,7 +414,7 @@ impl<'e, 'f> Emitter<'e, 'f> {
         &mut self.frames[last]
     }
 
-    /// Marks the code that follows as unreachable.
+    /// Marks the code after the current position as unreachable.
     pub(super) fn mark_exited(&mut self) {
         self.frame().exited = true;
     }
@@ -452,7 +452,7 @@ impl<'e, 'f> Emitter<'e, 'f> {
         }
     }
 
-    /// Sets a variable of the current frame without checks.
+    /// Sets a variable of the current frame, without checking types.
     pub(super) fn define(&mut self, name: &str, value: ValueId, declared: Option<TypeId>) {
         self.bound.insert(value);
         let variable = Variable {
@@ -533,7 +533,7 @@ impl<'e, 'f> Emitter<'e, 'f> {
         Ok(())
     }
 
-    /// Returns `value` as read from a variable of type `ty`.
+    /// Emits a temporary node that gives `value` the type `ty`, the declared type of a variable; see [`READ`].
     pub(super) fn read_as(&mut self, value: ValueId, ty: TypeId) -> ValueId {
         self.op(READ, &[value], ty)
     }
@@ -547,7 +547,7 @@ impl<'e, 'f> Emitter<'e, 'f> {
         }
     }
 
-    /// Converts `value` to the type `wanted`, as far as implicit conversions allow.
+    /// Converts `value` to the type `wanted`, if an implicit conversion exists.
     pub(super) fn convert(&mut self, value: ValueId, wanted: TypeId, node: &impl Ranged) -> ValueId {
         let open = self.empty_lists.contains(&value);
         let (conversion, _) = self.matcher().convert(self.ty(value), open, wanted, true);
@@ -580,7 +580,7 @@ pub(super) fn is_meaningful(name: &str) -> bool {
             .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Sets the attribute `name` of a node to a symbol.
+/// Sets the attribute `name` of `node` to the string `name`, for nodes such as `prim::GetAttr`.
 pub(super) fn name_attribute(graph: &mut Graph, node: NodeId, name: SymbolId) {
     graph.set_attribute_symbol(node, symbols::ATTR_NAME, name);
 }

@@ -1,4 +1,4 @@
-//! Operators and conditions, and what conditions imply about the types of variables.
+//! Compilation of operators and conditions, and the types of variables that conditions imply.
 
 use std::sync::Arc;
 
@@ -138,7 +138,7 @@ impl<'f> Emitter<'_, 'f> {
         }
     }
 
-    /// Returns the special form that is called, if the callee is one.
+    /// Returns the special form with its call, if `expr` calls one.
     fn special_call(&self, expr: &'f Expr) -> Option<(Special, &'f ExprCall)> {
         let Expr::Call(call) = expr else { return None };
         let name = dotted(&call.func)?;
@@ -149,7 +149,7 @@ impl<'f> Emitter<'_, 'f> {
         Some((self.special_form(&self.file.expand(&name))?, call))
     }
 
-    /// Emits a value as a bool, as `bool(...)` does.
+    /// Emits a conversion of `value` to bool, as `bool(...)` does.
     pub(super) fn truth(&mut self, value: ValueId, node: &impl Ranged) -> Result<ValueId> {
         if self.ty(value) == types::BOOL {
             return Ok(value);
@@ -234,7 +234,7 @@ impl<'f> Emitter<'_, 'f> {
         })
     }
 
-    /// Emits a `prim::If` with one result: the ternary operator, `and`, `or`.
+    /// Emits a `prim::If` with one result, for the ternary operator, `and` and `or`.
     pub(super) fn select(
         &mut self,
         condition: Condition,
@@ -354,7 +354,7 @@ impl<'f> Emitter<'_, 'f> {
         Ok(plain(self.builtin(operator, arguments(left, right), compare)?))
     }
 
-    /// Emits whether `text` contains `part` as PyTorch does: `text.find(part, 0, len(text)) != -1`.
+    /// Emits the test whether `text` contains `part`, as PyTorch does: `text.find(part, 0, len(text)) != -1`.
     fn substring(&mut self, text: ValueId, part: ValueId, node: &impl Ranged) -> Result<ValueId> {
         let call = |positional: Vec<ValueId>| Arguments {
             positional,
@@ -521,7 +521,7 @@ impl<'f> Emitter<'_, 'f> {
     }
 }
 
-/// Returns the type refinements if both conditions hold. A variable with contradictory refinements gets none.
+/// Returns the type refinements that hold if two conditions are both true. A variable with contradictory refinements gets none.
 fn both(mut a: Vec<(String, TypeId)>, b: Vec<(String, TypeId)>) -> Vec<(String, TypeId)> {
     for (name, ty) in b {
         match a.iter().position(|(known, _)| *known == name) {
@@ -535,7 +535,7 @@ fn both(mut a: Vec<(String, TypeId)>, b: Vec<(String, TypeId)>) -> Vec<(String, 
     a
 }
 
-/// Returns the type refinements if one of two conditions holds.
+/// Returns the type refinements that hold if at least one of two conditions is true.
 fn either(a: &[(String, TypeId)], b: &[(String, TypeId)]) -> Vec<(String, TypeId)> {
     a.iter().filter(|narrowed| b.contains(narrowed)).cloned().collect()
 }

@@ -1,4 +1,4 @@
-//! Special forms: calls whose arguments are not simply evaluated and passed.
+//! Compilation of special forms: calls whose arguments are not simply evaluated and passed.
 
 use frazil_ir::{Constant, TypeId, TypeKind, ValueId, types};
 use ruff_python_ast::{Expr, ExprCall};
@@ -278,7 +278,7 @@ impl<'f> Emitter<'_, 'f> {
         Ok(dict)
     }
 
-    /// Returns the keyword arguments of a call: names as strings, with their values.
+    /// Returns the keyword arguments of a call as pairs of a string constant and a value.
     fn keyword_pairs(&mut self, call: &'f ExprCall) -> Result<Vec<(ValueId, ValueId)>> {
         let mut pairs = Vec::with_capacity(call.arguments.keywords.len());
         for keyword in &call.arguments.keywords {
@@ -305,7 +305,7 @@ impl<'f> Emitter<'_, 'f> {
         })
     }
 
-    /// Emits `x.tolist()`. Its type, nested lists of numbers, is determined by the place of use.
+    /// Emits `x.tolist()`. The result type (nested lists of numbers) is the type that the context expects.
     pub(super) fn tolist(&mut self, tensor: ValueId, hint: Option<TypeId>, call: &'f ExprCall) -> Result<ValueId> {
         let ctx = std::sync::Arc::clone(self.names.ctx());
         let Some(wanted) = hint.map(|ty| unwrap_optional(&ctx, ty)) else {

@@ -1,4 +1,4 @@
-//! Statements.
+//! Compilation of statements.
 
 use frazil_ir::{Constant, ValueId, types};
 use ruff_python_ast::{ElifElseClause, Expr, Stmt, StmtAssert, StmtRaise};
@@ -13,7 +13,7 @@ use crate::names::Annotations;
 use crate::source::dotted;
 
 impl<'f> Emitter<'_, 'f> {
-    /// Emits `return value`.
+    /// Emits a `return` of the value `value`.
     pub(super) fn leave_with(&mut self, value: ValueId, node: &impl Ranged) -> Result<()> {
         let mut value = self.returned(value, node)?;
         let ty = self.unshaped(self.ty(value));
@@ -42,7 +42,7 @@ impl<'f> Emitter<'_, 'f> {
         Ok(())
     }
 
-    /// Converts a returned value to the declared type.
+    /// Converts a returned value to the return type of the function.
     pub(super) fn returned(&mut self, value: ValueId, node: &impl Ranged) -> Result<ValueId> {
         let Some(wanted) = self.returns else { return Ok(value) };
         let value = self.convert(value, wanted, node);
@@ -82,7 +82,7 @@ impl<'f> Emitter<'_, 'f> {
         })
     }
 
-    /// Emits statements up to the first one that exits. The rest is unreachable.
+    /// Emits the statements of `body` up to the first one that exits; those after it are unreachable.
     pub(super) fn suite(&mut self, body: &'f [Stmt]) -> Result<()> {
         for statement in body {
             self.deeper(statement, |this| this.statement(statement))?;
@@ -253,7 +253,7 @@ impl<'f> Emitter<'_, 'f> {
         self.assertion(&assert.test, assert.msg.as_deref(), assert)
     }
 
-    /// Emits an assertion, which raises unless `test` holds.
+    /// Emits an assertion, which raises an exception unless `test` is true.
     pub(super) fn assertion(
         &mut self,
         test: &'f Expr,
@@ -286,7 +286,7 @@ impl<'f> Emitter<'_, 'f> {
     }
 }
 
-/// Returns PyTorch's name for an unsupported statement.
+/// Returns PyTorch's name of a statement that TorchScript does not support.
 fn unsupported(statement: &Stmt) -> &'static str {
     match statement {
         Stmt::FunctionDef(def) if def.is_async => "async function definitions",

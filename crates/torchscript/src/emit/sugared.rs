@@ -1,39 +1,39 @@
-//! Compile-time values: the meanings of names and attributes that are not values of the graph.
+//! Sugared values: the compile-time meanings of names and expressions, which need not be values of the graph.
 
 use frazil_ir::{DType, FunctionId, SymbolId, TypeId, ValueId};
 use ruff_python_ast::StmtFunctionDef;
 
-/// The meaning of an expression: a value, or something that exists only during compilation.
+/// The meaning of an expression: a value of the graph, or something that exists only during compilation.
 #[derive(Debug, Clone)]
 pub(crate) enum Sugared<'f> {
     /// A value of the graph.
     Value(ValueId),
-    /// A dotted name that is not a value by itself: `__torch__.torch.nn`, `torch.nn.functional`, `ops.prim`, `math`.
+    /// A dotted name that denotes a module or namespace: `__torch__.torch.nn`, `torch.nn.functional`, `ops.prim`, `math`.
     Path(String),
     /// A class, enumeration, interface or NamedTuple.
     Type(TypeId),
     /// A function of the program.
     Function(FunctionId),
-    /// One of several functions of the program.
+    /// An overloaded function: index of the functions in [`Definitions::alternatives`](crate::names::Definitions::alternatives).
     Alternatives(usize),
-    /// A cast method such as `x.float()`: the tensor and the target dtype.
+    /// A cast method such as `x.float`: the tensor and the target dtype.
     TensorCast(ValueId, DType),
-    /// `Class.__new__`: an object without attributes yet.
+    /// `Class.__new__`: creates an object whose attributes are not set yet.
     New(TypeId),
-    /// A method of an object.
+    /// A method of an object: object and name.
     Method(ValueId, SymbolId),
-    /// An operator, with the object of a method call (`x.relu`).
+    /// An operator, with the object if it is called as a method (`x.relu`).
     Builtin(SymbolId, Option<ValueId>),
     /// A method without arguments whose result is known at compile time, such as the children of a container of
     /// modules.
     Known(Box<Sugared<'f>>),
-    /// A special form.
+    /// A special form: a call that is compiled in its own way.
     Special(Special),
-    /// A nested function, for `fork` and `awaitable`.
+    /// A nested function definition, for `fork` and `awaitable`.
     Closure(&'f StmtFunctionDef),
-    /// A tuple whose elements need not be values.
+    /// A tuple whose elements need not be values of the graph.
     Tuple(Vec<Sugared<'f>>),
-    /// An iterable.
+    /// An iterable that is not a value of the graph.
     Iterable(Box<Iterable<'f>>),
 }
 
@@ -56,7 +56,7 @@ pub(crate) enum Special {
     List,
     Tuple,
     Dict,
-    /// `torch.jit.is_scripting()` and other calls with a result that is known at compile time.
+    /// A call whose result is known at compile time, such as `torch.jit.is_scripting()`.
     Known(bool),
     UnwrapOptional,
     Warn,
@@ -64,22 +64,22 @@ pub(crate) enum Special {
     /// A marker in the library source for functions that PyTorch has only in Python. Its argument is PyTorch's error
     /// message.
     Unscriptable,
-    /// `int(x)`, `float(x)`, `bool(x)`, `str(x)`, `complex(x)`.
+    /// A cast to a Python type: `int(x)`, `float(x)`, `bool(x)`, `str(x)`, `complex(x)`.
     Cast(&'static str, TypeId),
 }
 
-/// An iterable of a loop or comprehension.
+/// An iterable over which a loop or comprehension iterates.
 #[derive(Debug, Clone)]
 pub(crate) enum Iterable<'f> {
-    /// `range(end)`, or with start and step.
+    /// `range(end)`, or `range` with start and step.
     Range {
         start: Option<ValueId>,
         end: ValueId,
         step: Option<ValueId>,
     },
-    /// A statically known number of items: a tuple, the children of a container of modules.
+    /// Items that are known statically: of a tuple, or the children of a container of modules.
     Static(Vec<Sugared<'f>>),
-    /// A list, tensor, string or dictionary.
+    /// A value of the graph: a list, tensor, string or dictionary.
     Sequence(ValueId),
     /// `zip(x, y, ...)`; `enumerate(x)` is `zip(range(a very large number), x)`.
     Zip(Vec<Iterable<'f>>),

@@ -1,4 +1,4 @@
-//! Calls in code that is compiled with Python's rules for tracing.
+//! Compilation of calls in functions with Python's rules, whose operations are traced.
 
 use std::sync::Arc;
 

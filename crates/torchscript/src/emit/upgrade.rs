@@ -13,16 +13,16 @@ use crate::error::Result;
 use crate::names::Global;
 use crate::versions;
 
-/// Qualifier of the functions in [`UPGRADERS`].
+/// Qualifier of the functions that [`UPGRADERS`] defines.
 pub(crate) const QUALIFIER: &str = "__torch__.frazil_upgraders";
 
-/// The name of their file in source ranges.
+/// The file name of [`UPGRADERS`] in source ranges.
 pub(crate) const FILE: &str = "upgraders.py";
 
-/// Source of the functions that implement old operators.
+/// Source of the functions that implement operators with the semantics of older format versions.
 pub(crate) const UPGRADERS: &str = include_str!("upgraders.py");
 
-/// Returns the function that implements an old version of operator `name`.
+/// Returns the name of the function that implements the old version of operator `name`, if it has one.
 fn upgrader(name: &str, second_is_tensor: bool, has_out: bool) -> Option<&'static str> {
     Some(match (name, second_is_tensor) {
         // A tensor that is there has its dtype already.

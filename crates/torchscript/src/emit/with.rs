@@ -1,4 +1,4 @@
-//! `with` statements.
+//! Compilation of `with` statements.
 
 use frazil_ir::{TypeKind, ValueId, types};
 use ruff_python_ast::{StmtWith, WithItem};

@@ -46,7 +46,7 @@ pub(super) fn debug_record(ctx: &Context, sources: &SourceTexts, entry: &str, ma
     pickle.finish()
 }
 
-/// A row of the table: `(source, start, end)`.
+/// A row of the debug record's table: `(source, start, end)`.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 struct Row {
     source: SourceRow,
@@ -87,13 +87,13 @@ impl Row {
     }
 }
 
-/// The table of strings without duplicates.
+/// The string table of a debug record, without duplicates.
 #[derive(Default)]
 struct Strings {
     texts: Vec<String>,
     known: HashMap<String, i64>,
     files: HashMap<SymbolId, i64>,
-    /// String indices of the lines of each piece of text, by the piece's address.
+    /// Indices in the string table of the lines of each source piece, keyed by the piece's address.
     pieces: HashMap<usize, Rc<[i64]>>,
 }
 

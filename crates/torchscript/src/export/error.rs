@@ -1,34 +1,34 @@
 //! Errors of writing a module.
 
-/// A module that cannot be written as an archive.
+/// The reason why a module cannot be written as an archive.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SaveError {
-    /// A value that archives cannot represent.
+    /// A value has no representation in archives.
     #[error("{place} cannot be written to an archive: {reason}")]
     Value {
         /// Location of the value: the dotted name of the attribute, or the constant of the code.
         place: String,
-        /// The reason.
+        /// The reason why the value cannot be written.
         reason: String,
     },
-    /// A class or file with a name that no archive can have.
+    /// The name of a class or file is not allowed in archives.
     #[error("the name {name:?} cannot be written to an archive: {reason}")]
     Name {
-        /// The name.
+        /// The name that is not allowed.
         name: String,
-        /// The reason.
+        /// The reason why the name is not allowed.
         reason: &'static str,
     },
-    /// A method that cannot be expressed as source code.
+    /// A method cannot be printed as source code.
     #[error(transparent)]
     Code(#[from] crate::code::CodeError),
-    /// The code would be nested more deeply than readers accept.
+    /// The code would be nested more deeply than readers of archives accept.
     #[error("{entry} cannot be written to an archive: line {line} is nested more deeply than source is read")]
     Nesting {
-        /// The entry of the archive.
+        /// The name of the entry with the code.
         entry: String,
-        /// The line, from 1.
+        /// The line in the entry, from 1.
         line: usize,
     },
     /// Values or types that are nested more deeply, or shared values that are referenced more often, than readers
@@ -38,7 +38,7 @@ pub enum SaveError {
     /// The graph of a method is not valid.
     #[error("{function} cannot be written to an archive: {source}")]
     Invalid {
-        /// Qualified name of the function.
+        /// Qualified name of the function or method.
         function: String,
         /// Description of the error.
         source: frazil_ir::verify::VerifyError,
@@ -48,7 +48,7 @@ pub enum SaveError {
     UnknownOperator {
         /// Qualified name of the method.
         function: String,
-        /// The operator.
+        /// The name of the operator.
         operator: String,
         /// Source location of the call.
         place: Option<String>,
@@ -60,7 +60,7 @@ pub enum SaveError {
         .place.as_deref().unwrap_or("<unknown>")
     )]
     Python {
-        /// The function.
+        /// The name of the Python function.
         name: String,
         /// Source location of the call.
         place: Option<String>,
@@ -77,7 +77,7 @@ impl From<zip::result::ZipError> for SaveError {
 }
 
 impl SaveError {
-    /// Returns the error with `name` added to the path of attributes.
+    /// Returns the error with `name` prepended to the path of attributes that leads to the value.
     pub(super) fn within(self, name: &str) -> SaveError {
         match self {
             SaveError::Value { place, reason } => {
@@ -93,7 +93,7 @@ impl SaveError {
     }
 }
 
-/// Returns an error about the current value; [`SaveError::within`] adds its path.
+/// Returns the error that the current value cannot be written; [`SaveError::within`] adds the path to the value.
 pub(super) fn unwritable(reason: impl Into<String>) -> SaveError {
     SaveError::Value {
         place: String::new(),

@@ -1,4 +1,4 @@
-//! A function wrapped in a module, because an archive contains a module.
+//! Wrapping of a function in a module, because an archive contains a module.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use frazil_ir::{
     Module, SymbolId, TypeKind, symbols, types,
 };
 
-/// The class of the wrapper module that PyTorch saves functions in.
+/// The qualified name of the wrapper class in which PyTorch saves functions.
 const CLASS: &str = "__torch__.PlaceholderModule";
 
 /// Returns a module whose `forward` is function `id` of `unit`: what `torch.jit.save` writes for a function. Calls of other functions stay calls.

@@ -27,7 +27,7 @@ use values::{Pickled, ValueWriter};
 pub use error::SaveError;
 pub use function::function_module;
 
-/// The format version that PyTorch writes for code without operators that have changed.
+/// The format version that PyTorch writes for code whose operators have the same meaning in all versions.
 const LEAST_VERSION: u64 = 3;
 
 /// Options for writing an archive.
@@ -36,19 +36,19 @@ const LEAST_VERSION: u64 = 3;
 pub struct SaveOptions {
     /// The top directory in the zip file; `archive` if empty. PyTorch names it after the file.
     pub top: String,
-    /// Files to be added to, or to replace, those that the module contains.
+    /// Extra files to be written in addition to those of the module, of which they replace equally named ones.
     pub extra_files: BTreeMap<String, Arc<[u8]>>,
 }
 
 impl SaveOptions {
-    /// Returns the options with this directory.
+    /// Returns the options with `top` as the name of the top directory.
     #[must_use]
     pub fn top(mut self, top: String) -> Self {
         self.top = top;
         self
     }
 
-    /// Returns the options with these files.
+    /// Returns the options with the additional extra files `extra_files`.
     #[must_use]
     pub fn extra_files(mut self, extra_files: BTreeMap<String, Arc<[u8]>>) -> Self {
         self.extra_files = extra_files;
@@ -141,7 +141,7 @@ fn operators_exist(module: &Module, catalogue: &Catalogue) -> Result<(), SaveErr
     Ok(())
 }
 
-/// A code file with its debug record.
+/// A code file of the archive with its debug record.
 struct CodeRecord {
     entry: String,
     text: String,
@@ -209,7 +209,7 @@ impl Parts {
 }
 
 impl Pickled {
-    /// Writes the storages as `NAME/0`, `NAME/1`, ... and the pickle as `NAME.pkl`.
+    /// Writes the storages as entries `NAME/0`, `NAME/1`, ... and the pickle as `NAME.pkl`.
     fn write<W: Write + Seek>(&self, name: &str, records: &mut RecordWriter<W>) -> Result<(), SaveError> {
         self.write_storages(name, records)?;
         records.stored(&format!("{name}.pkl"), &self.bytes)
@@ -224,7 +224,7 @@ impl Pickled {
     }
 }
 
-/// Returns an empty module, for writers of values outside of modules.
+/// Returns an empty module, for writing values that belong to no module.
 fn no_module() -> Module {
     let ctx = Arc::new(Context::new());
     Module::new(ctx, CompilationUnit::default(), symbols::EMPTY, Vec::new())

@@ -1,8 +1,8 @@
-//! A pickle writer: the opcodes of protocol 2 that PyTorch's serialiser writes, and its memo.
+//! A pickle writer: the subset of protocol 2 that PyTorch's serialiser writes, with its memo.
 
 use std::collections::HashMap;
 
-/// Opcodes, with Python's names.
+/// Codes of the opcodes, with Python's names.
 mod op {
     pub(super) const PROTO: u8 = 0x80;
     pub(super) const MARK: u8 = b'(';
@@ -37,7 +37,7 @@ mod op {
     pub(super) const LONG_BINGET: u8 = b'j';
 }
 
-/// A slot of the memo, by which a value can be referenced again.
+/// A slot of the memo, by which a written value can be referenced again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MemoSlot(u32);
 
@@ -60,7 +60,7 @@ impl PickleWriter {
         }
     }
 
-    /// Returns the pickle whose value is on top of the stack.
+    /// Writes `STOP` and returns the pickle, whose value is on top of the stack.
     pub(super) fn finish(mut self) -> Vec<u8> {
         self.out.push(op::STOP);
         self.out
@@ -74,7 +74,7 @@ impl PickleWriter {
         slot
     }
 
-    /// Pushes a value from the memo.
+    /// Pushes the value in the memo slot `slot`.
     pub(super) fn get(&mut self, slot: MemoSlot) {
         self.numbered(op::BINGET, op::LONG_BINGET, slot);
     }
@@ -117,7 +117,7 @@ impl PickleWriter {
         self.out.extend(value.to_be_bytes());
     }
 
-    /// Pushes a string, which is written once and referenced afterwards.
+    /// Pushes a string. Later uses of an equal string refer to the first one.
     pub(super) fn str(&mut self, text: &str) {
         if let Some(&slot) = self.strings.get(text) {
             return self.get(slot);
@@ -154,7 +154,7 @@ impl PickleWriter {
         self.out.push(op::MARK);
     }
 
-    /// Pops the values since the mark and pushes a tuple of them.
+    /// Pops the values above the mark, and pushes a tuple of them.
     pub(super) fn marked_tuple(&mut self) {
         self.out.push(op::TUPLE);
     }
@@ -188,17 +188,17 @@ impl PickleWriter {
         self.out.push(op::SETITEMS);
     }
 
-    /// Pops the arguments and the global below them, and pushes the result of the call.
+    /// Pops an argument tuple and the global below it, and pushes the result of the call.
     pub(super) fn reduce(&mut self) {
         self.out.push(op::REDUCE);
     }
 
-    /// Pops a class and its arguments, and pushes a new object.
+    /// Pops a class, and pushes a new object of it that is constructed without arguments.
     pub(super) fn new_object(&mut self) {
         self.out.extend([op::EMPTY_TUPLE, op::NEWOBJ]);
     }
 
-    /// Pops a state and sets it on the object below.
+    /// Pops a state, and sets it on the object below it.
     pub(super) fn build(&mut self) {
         self.out.push(op::BUILD);
     }
@@ -209,7 +209,7 @@ impl PickleWriter {
     }
 }
 
-/// Lengths of tuples with an opcode of their own.
+/// Lengths of tuples that have an opcode of their own: 1 to 3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShortTuple {
     Empty,

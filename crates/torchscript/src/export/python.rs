@@ -49,7 +49,7 @@ fn stands_for(module: &Module, id: FunctionId) -> Option<SymbolId> {
     (ctx.name(function.name).rsplit('.').next() == Some(ctx.name(marked))).then_some(marked)
 }
 
-/// Returns the function that a call node refers to statically.
+/// Returns the function that the call node `node` calls, if it is known without running the program.
 fn callee(module: &Module, graph: &Graph, node: NodeId) -> Option<FunctionId> {
     let first = graph.operand(node, 0)?;
     match graph.kind(node) {

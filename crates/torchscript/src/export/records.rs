@@ -12,13 +12,13 @@ use zip::{CompressionMethod, DateTime, ZipWriter};
 
 use super::error::SaveError;
 
-/// Alignment of records, in bytes.
+/// Alignment of the contents of entries, in bytes.
 const ALIGNMENT: u16 = 64;
 
-/// The header of the padding field, `FB`, by which PyTorch aligns records.
+/// The id of the extra field `FB` in entry headers, by which PyTorch pads entries to the alignment.
 const PADDING_FIELD: u16 = u16::from_le_bytes(*b"FB");
 
-/// Records up to this size in bytes are not deflated.
+/// Maximum size in bytes of text entries that are not compressed.
 const LEAST_DEFLATED: usize = 200;
 
 /// The output of a zip file.
@@ -71,7 +71,7 @@ impl<W: Seek> Seek for Output<W> {
     }
 }
 
-/// Abandons the output when it is dropped.
+/// Guard that marks the output as abandoned when it is dropped.
 struct Abandon(Arc<AtomicBool>);
 
 impl Drop for Abandon {
@@ -80,9 +80,9 @@ impl Drop for Abandon {
     }
 }
 
-/// A writer for a zip file whose records are in one top directory.
+/// A writer of a zip file in which all entries are in one top directory.
 pub(super) struct RecordWriter<W: Write + Seek> {
-    /// Must be dropped before the zip file.
+    /// Declared before the zip file, because it must be dropped first.
     abandon: Abandon,
     zip: ZipWriter<Output<W>>,
     top: String,
@@ -91,7 +91,7 @@ pub(super) struct RecordWriter<W: Write + Seek> {
 }
 
 impl<W: Write + Seek> RecordWriter<W> {
-    /// Returns a file with no records yet, whose top directory is `top`.
+    /// Returns a writer of a zip file without entries, whose top directory is `top`.
     pub(super) fn new(out: W, top: &str) -> Result<RecordWriter<W>, SaveError> {
         if top.contains('/') {
             return Err(SaveError::Name {
@@ -117,12 +117,12 @@ impl<W: Write + Seek> RecordWriter<W> {
         })
     }
 
-    /// Writes an uncompressed record.
+    /// Writes an uncompressed entry.
     pub(super) fn stored(&mut self, name: &str, bytes: &[u8]) -> Result<(), SaveError> {
         self.record(name, bytes, CompressionMethod::Stored)
     }
 
-    /// Writes a record of text, deflated unless it is tiny.
+    /// Writes an entry with text, compressed unless it is tiny.
     pub(super) fn deflated(&mut self, name: &str, bytes: &[u8]) -> Result<(), SaveError> {
         let method = if bytes.len() > LEAST_DEFLATED {
             CompressionMethod::Deflated
@@ -147,7 +147,7 @@ impl<W: Write + Seek> RecordWriter<W> {
         Ok(())
     }
 
-    /// Writes the record with the archive's hash of contents, and the zip directory.
+    /// Writes the entry with the hash of the archive's contents, and the zip directory.
     pub(super) fn finish(mut self) -> Result<W, SaveError> {
         let id = format!(
             "{:020}{:020}",
@@ -161,7 +161,7 @@ impl<W: Write + Seek> RecordWriter<W> {
     }
 }
 
-/// Refuses names that the reader does not accept.
+/// Returns an error for names of entries that the reader does not accept.
 fn check_name(name: &str) -> Result<(), SaveError> {
     let bad = |reason| {
         Err(SaveError::Name {

@@ -18,25 +18,25 @@ use crate::source::Stack;
 
 use super::pickle::{MemoSlot, PickleWriter, ShortTuple};
 
-/// The identity of a value that may be shared.
+/// The identity of a value that may be referenced several times.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Identity {
     Object(ObjectId),
     /// The address of a tensor, list, dictionary or tuple.
     Address(usize),
-    /// The address of a storage, and the element type of a tensor that uses it.
+    /// The address of a storage, and the element type of the tensor that refers to it.
     Storage(usize, DType),
 }
 
-/// Writes values of `module` to one pickle, and collects the storages that they refer to.
+/// Writes values of a module to one pickle, and collects the storages of their tensors.
 pub(super) struct ValueWriter<'m> {
     module: &'m Module,
     stack: Stack,
     pickle: PickleWriter,
     memo: HashMap<Identity, MemoSlot>,
-    /// Storages by address. The position is the name of the storage's record.
+    /// Storages keyed by address. The index of a storage is the name of its entry.
     storages: IndexMap<usize, Arc<Storage>>,
-    /// Objects whose writing has begun and not ended.
+    /// Objects that are being written, outermost first.
     open: Vec<ObjectId>,
 }
 
@@ -200,7 +200,7 @@ impl<'m> ValueWriter<'m> {
         Ok(())
     }
 
-    /// Writes a class of the program. The qualifier of its name determines its code file.
+    /// Writes a reference to a class of the program. The qualifier of its name determines the code file.
     fn class(&mut self, class: SymbolId) -> Written {
         let name = self.module.ctx().name(class);
         let bad = |reason| SaveError::Name {
@@ -292,7 +292,7 @@ impl<'m> ValueWriter<'m> {
         Ok(())
     }
 
-    /// Writes a member of an enumeration: a call of its class with its value.
+    /// Writes a member of an enumeration, as a call of its class with the member's value.
     fn member(&mut self, member: &EnumConstant, depth: usize) -> Written {
         self.class(member.class)?;
         self.value(&member.value, depth)?;
@@ -347,7 +347,7 @@ impl<'m> ValueWriter<'m> {
         Ok(())
     }
 
-    /// Writes the empty dictionary of hooks, and the call that creates the tensor.
+    /// Writes the last arguments of a tensor, an empty dictionary of hooks, and the call that creates the tensor.
     fn end_tensor(&mut self) {
         self.ordered_dict();
         self.pickle.marked_tuple();
@@ -361,7 +361,7 @@ impl<'m> ValueWriter<'m> {
         self.pickle.reduce();
     }
 
-    /// Writes `(qscheme, scale, zero point)` or `(qscheme, scales, zero points, axis)`.
+    /// Writes the quantisation parameters: `(qscheme, scale, zero point)` or `(qscheme, scales, zero points, axis)`.
     fn quantizer(&mut self, quantizer: &Encoding, depth: usize) -> Written {
         self.pickle.mark();
         self.pickle.global("torch", quantizer.name());
@@ -387,7 +387,7 @@ impl<'m> ValueWriter<'m> {
         self.pickle.marked_tuple();
     }
 
-    /// Writes `("storage", torch.FloatStorage, key, device, number of elements)`.
+    /// Writes the tuple for a storage: `("storage", torch.FloatStorage, key, device, number of elements)`.
     fn storage(&mut self, tensor: &TensorData) -> Written {
         let (storage, dtype) = (&tensor.storage, tensor.dtype);
         let length = match storage.device().kind {

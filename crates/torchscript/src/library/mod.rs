@@ -45,7 +45,7 @@ const SOURCES: &[(&str, &str, &str)] = sources! {
     "torch.nn.utils.rnn" "sequences.py";
 };
 
-/// Alternative Python names of definitions.
+/// Alternative Python names of library definitions.
 const ALIASES: &[(&str, &str)] = &[
     ("torch.no_grad", "torch.autograd.grad_mode.no_grad"),
     (
@@ -60,7 +60,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("torch.nn.functional.threshold", "torch.nn.functional._threshold"),
 ];
 
-/// Qualified names of functions that Python exports under a shorter name.
+/// Functions that Python exports under a shorter name, with their qualified names.
 const GATHERED: &[(&str, &str)] = &[
     ("torch.", "__torch__.torch.functional"),
     ("torch.nn.functional.", "__torch__.torch.nn._attention"),
@@ -69,7 +69,7 @@ const GATHERED: &[(&str, &str)] = &[
     ("torch.nn.functional.", "__torch__.torch.nn._resize"),
 ];
 
-/// Returns the file, text and qualifier of the source with the definitions of `qualifier`.
+/// Returns file name, text and qualifier of the library source that contains the definitions of `qualifier`.
 pub(crate) fn find(qualifier: &str) -> Option<(&'static str, &'static str, &'static str)> {
     let (qualifier, file, text) = SOURCES.iter().find(|(q, ..)| *q == qualifier)?;
     Some((file, text, qualifier))
@@ -104,7 +104,7 @@ pub(crate) fn name_of(path: &str) -> Option<String> {
     SOURCES.iter().any(|(q, ..)| *q == qualifier).then_some(name)
 }
 
-/// Returns whether `path` is a function of `torch.nn.functional` that is written in Python.
+/// Returns whether `path` names a function of `torch.nn.functional` that PyTorch implements in Python.
 pub(crate) fn is_functional(path: &str) -> bool {
     path.strip_prefix("torch.nn.functional.").is_some_and(|name| {
         let gathered = GATHERED.iter().map(|(_, qualifier)| *qualifier);
@@ -114,7 +114,7 @@ pub(crate) fn is_functional(path: &str) -> bool {
     })
 }
 
-/// Returns whether the source of `qualifier` defines the function `name`.
+/// Returns whether the library source of `qualifier` defines the function `name`.
 fn defines(qualifier: &str, name: &str) -> bool {
     let heads = [format!("\ndef {name}("), format!("\n{name} = choose(")];
     find(qualifier).is_some_and(|(_, text, _)| heads.iter().any(|head| text.contains(head)))

@@ -1,4 +1,4 @@
-//! Files that `torch.save` wrote: tensors in dictionaries, without code.
+//! Reading of files that `torch.save` wrote: tensors in dictionaries, without code.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub struct Checkpoint {
     pickle: Pickle,
 }
 
-/// The pickle of a file that `torch.save` wrote.
+/// The name of the entry with the pickle, in a file that `torch.save` wrote.
 const ENTRY: &str = "data.pkl";
 
 impl Checkpoint {
@@ -49,7 +49,7 @@ impl Checkpoint {
         }
     }
 
-    /// Returns the dictionary at a path of nested keys.
+    /// Returns the dictionary that is reached by a path of nested keys.
     fn dictionary(&self, path: &[&str]) -> Result<&[(PickleId, PickleId)]> {
         let mut at = self.pickle.root();
         let entries = |at: PickleId, place: &str| match self.pickle.value(at) {

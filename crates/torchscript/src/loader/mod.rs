@@ -1,4 +1,4 @@
-//! Loading: an archive or a source text becomes a [`Module`].
+//! Loading of archives and source texts as [`Module`]s.
 
 mod checkpoint;
 mod extend;
@@ -99,13 +99,13 @@ pub fn compile_source(file: &str, text: &str, options: &LoadOptions<'_>) -> Resu
     })
 }
 
-/// The result of compiling a TorchScript source text.
+/// The result of compiling a source text.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "there is one a file")]
 pub enum Source {
-    /// A module: the text has classes that derive from `torch.nn.Module`.
+    /// A module: the source text has classes that derive from `torch.nn.Module`.
     Module(Box<Module>),
-    /// Functions and classes.
+    /// Functions and classes: the source text has no module.
     Unit(CompilationUnit),
 }
 

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::names::Traces;
 use crate::options::LoadOptions;
 
-/// Records the requested traces in order.
+/// Records the traces that the source text requests, in order.
 pub(crate) fn run(module: &mut Module, traces: Traces, options: &LoadOptions<'_>) -> Result<()> {
     let Traces { context, requests, .. } = traces;
     if requests.is_empty() {

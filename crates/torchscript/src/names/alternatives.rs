@@ -1,11 +1,11 @@
-//! Names that denote several functions.
+//! Overloaded names, which denote several functions.
 
 use frazil_ir::FunctionId;
 use ruff_python_ast::Expr;
 
 use crate::source::{dotted, number};
 
-/// The functions that an overloaded name denotes, and the rule that selects one.
+/// The functions that an overloaded name denotes, and how a call selects one.
 #[derive(Debug, Clone)]
 pub(crate) enum Alternatives {
     /// `@torch.jit._overload`: one body with several signatures. The first signature that accepts the arguments is
@@ -19,15 +19,15 @@ pub(crate) enum Alternatives {
 /// f_with, f_without)`.
 #[derive(Debug, Clone)]
 pub(crate) struct Choice {
-    /// The argument's name and position. If it is missing, the second function is selected.
+    /// The name and position of the bool argument. If it is missing, the second function is selected.
     pub(crate) flag: String,
     pub(crate) position: usize,
-    /// Qualified names.
+    /// Qualified name of the function for a true argument.
     pub(crate) when_true: String,
     pub(crate) when_false: String,
 }
 
-/// Returns the choice that `value` expresses in a library file of `qualifier`.
+/// Returns the choice that `value`, a call of `boolean_dispatch` in the library file of `qualifier`, expresses.
 pub(crate) fn choice(qualifier: &str, value: &Expr) -> Option<Choice> {
     let call = value.as_call_expr()?;
     let [

@@ -160,7 +160,7 @@ pub(crate) trait Annotations: Names {
         }
     }
 
-    /// Returns the type that a dotted name denotes.
+    /// Returns the class, enumeration, interface or NamedTuple that a dotted name denotes.
     fn class_type(&mut self, file: &SourceFile, node: &impl Ranged, name: &str) -> Result<TypeId> {
         let qualified = match file.rules.qualifier() {
             Some(qualifier) if !name.starts_with("__torch__.") => format!("{qualifier}.{name}"),
@@ -206,7 +206,7 @@ pub(crate) fn broadcast(expr: &Expr) -> Option<u32> {
     }
 }
 
-/// Returns the type with this name, for types without arguments.
+/// Returns the type called `name`, if it is a type without arguments such as `int`.
 fn simple_type(name: &str) -> Option<TypeKind> {
     Some(
         match name

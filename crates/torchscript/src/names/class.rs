@@ -8,7 +8,7 @@ use ruff_python_ast::StmtClassDef;
 
 use crate::source::{DefPath, SourceFile};
 
-/// A reference to a class statement, and the name of the class.
+/// A reference to a class statement in a source file, with the name of the class.
 #[derive(Clone)]
 pub(crate) struct ClassRef {
     pub(crate) file: Arc<SourceFile>,
@@ -17,7 +17,7 @@ pub(crate) struct ClassRef {
 }
 
 impl ClassRef {
-    /// Returns the class definition.
+    /// Returns the class statement.
     pub(crate) fn def(&self) -> Option<&StmtClassDef> {
         self.file.statement(self.statement)?.as_class_def_stmt()
     }
@@ -33,11 +33,11 @@ impl ClassRef {
     }
 }
 
-/// The base of a class of a source text, evaluated when the class was defined.
+/// A base of a class in a source text, as evaluated when the class was defined.
 #[derive(Clone)]
 pub(crate) enum Base {
     Class(ClassRef),
-    /// A dotted name that the text does not define.
+    /// A base by its dotted name, which the source text does not define.
     Path(String),
 }
 
@@ -48,17 +48,17 @@ pub(crate) struct MethodTable {
     pub(crate) methods: HashMap<String, MethodSource>,
     /// For each method with several signatures (`@torch.jit._overload_method`), the names of its overloads.
     pub(crate) overloads: HashMap<String, Vec<String>>,
-    /// The names of the children of a `ModuleList`, `Sequential`, `ModuleDict` or `ParameterList`, in order.
+    /// For a `ModuleList`, `Sequential`, `ModuleDict` or `ParameterList`, the names of its children in order.
     pub(crate) children: Option<Vec<String>>,
-    /// Attributes that are functions, with their dotted names.
+    /// Dotted names of the functions that are values of attributes, by attribute.
     pub(crate) functions: HashMap<String, String>,
-    /// Attributes that have no type in TorchScript, with the reason.
+    /// Attributes whose values have no TorchScript type, with the reason.
     pub(crate) unconverted: HashMap<String, String>,
-    /// Functions to be called before (`true`) or after (`false`) `forward`, in order.
+    /// Hooks of `forward` in order: whether the hook runs before `forward`, and the function with its file and statement index.
     pub(crate) hooks: Vec<(bool, Arc<SourceFile>, usize)>,
 }
 
-/// A reference to a method of a class of modules.
+/// A reference to the source of a method in a class of modules.
 pub(crate) struct MethodSource {
     pub(crate) file: Arc<SourceFile>,
     pub(crate) body: DefPath,

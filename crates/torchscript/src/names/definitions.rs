@@ -24,15 +24,15 @@ pub(crate) enum Global {
     Function(FunctionId),
     /// A class, interface, enumeration or NamedTuple.
     Type(TypeId),
-    /// One of several functions, selected by the arguments of the call. The index into [`Definitions::alternatives`].
+    /// An overloaded function, of which the arguments of a call select one: index in [`Definitions::alternatives`].
     Alternatives(usize),
 }
 
-/// The body of a function: its location in the source, and its compilation state.
+/// A function's body in the source, with its compilation state.
 pub(crate) struct Body {
     pub(crate) file: Arc<SourceFile>,
     pub(crate) path: DefPath,
-    /// Whether the definition states the return type.
+    /// Whether the function has an annotated return type.
     pub(crate) declared: bool,
     /// Whether the function is a method. Methods may be mutually recursive.
     pub(crate) is_method: bool,
@@ -45,54 +45,54 @@ pub(crate) enum BodyState {
     Waiting,
     Compiling,
     Done,
-    /// Compilation failed. The error is among the refusals.
+    /// Compilation failed. The error is in `Program::refusals`.
     Failed,
 }
 
-/// The definitions of a program, and the settings of its compilation.
+/// The definitions of a program that is being compiled, with settings of the compilation.
 pub(crate) struct Definitions {
     pub(crate) ctx: Arc<Context>,
     /// See [`LoadOptions::operators_first`](crate::LoadOptions::operators_first).
     pub(crate) operators_first: bool,
-    /// The format version that the code was written for.
+    /// The format version in which the code was written.
     pub(crate) version: u64,
-    /// The stack of the thread that compiles.
+    /// The available stack of the compiling thread.
     pub(crate) stack: Stack,
     /// The rules of the program: those of source files and the library, or those of archives.
     pub(crate) rules: Rules,
     pub(crate) unit: CompilationUnit,
     pub(crate) globals: HashMap<SymbolId, Global>,
-    /// NamedTuples whose fields are being read, to detect one that contains itself.
+    /// NamedTuples whose fields are being evaluated, so that one that contains itself is detected.
     pub(crate) defining: HashSet<String>,
     pub(crate) bodies: HashMap<FunctionId, Body>,
     /// The functions to be compiled, in the order of their definition.
     pub(crate) order: Vec<FunctionId>,
-    /// Classes of a source text whose `__init__` is being compiled. Assignments there declare attributes.
+    /// Classes of the source text whose `__init__` is being compiled, in which assignments declare attributes.
     pub(crate) initialising: Vec<SymbolId>,
-    /// Static methods, by class and name.
+    /// Static methods, keyed by class and name.
     pub(crate) statics: HashMap<(SymbolId, SymbolId), FunctionId>,
-    /// The classes of modules that a source text creates, with their uncompiled methods.
+    /// Classes of the modules that the source text creates, with their uncompiled methods.
     pub(crate) modules: HashMap<SymbolId, MethodTable>,
-    /// The functions of each overloaded name.
+    /// The functions of each overloaded name, indexed by [`Global::Alternatives`].
     pub(crate) alternatives: Vec<Alternatives>,
-    /// The number of mangled class names.
+    /// The number of class names that have been mangled so far.
     mangled: usize,
     /// The constants `CONSTANTS.c0`, `CONSTANTS.c1`, ...
     pub(crate) constants: Vec<Constant>,
     /// The objects of the archive.
     pub(crate) objects: Objects,
-    /// The globals of the source text at the end of its run; `None` before.
+    /// The global variables of the source text after it has run; `None` before.
     pub(crate) top: Option<Top>,
     /// The bases of the classes of the source text, by the numbers of the class and of the base.
     pub(crate) bases: HashMap<(usize, usize), Base>,
-    /// Functions of the text that were passed to `torch.jit.script`, by statement number.
+    /// Functions of the source text that were passed to `torch.jit.script`, by statement index.
     pub(crate) scripted: HashSet<usize>,
     /// The functions and methods that `torch.jit.trace` records.
     pub(crate) traces: Traces,
 }
 
 impl Definitions {
-    /// Returns empty definitions with these options.
+    /// Returns empty definitions with the settings in `options`.
     pub(crate) fn new(options: &LoadOptions<'_>, stack: Stack) -> Definitions {
         Definitions {
             ctx: Arc::clone(options.ctx),
@@ -131,7 +131,7 @@ impl Definitions {
         self.statics.get(&(class, name)).copied()
     }
 
-    /// Adds a function with an uncompiled body.
+    /// Adds a function whose body has not been compiled.
     pub(crate) fn add_body(
         &mut self,
         file: &Arc<SourceFile>,
@@ -165,14 +165,14 @@ impl Definitions {
         (is_plain && body.path.method.is_none()).then(|| (Arc::clone(&body.file), body.path))
     }
 
-    /// Returns whether a call of the function is compiled as an exception.
+    /// Returns whether calls of function `id` are compiled to an exception (`@torch.jit.unused`).
     pub(crate) fn is_unused(&self, id: FunctionId) -> bool {
         let Some(body) = self.bodies.get(&id) else { return false };
         let marker = body.path.def(&body.file).map(|def| decorators::marker(&body.file, def));
         matches!(marker, Some(Ok(Marker::Unused)))
     }
 
-    /// Returns a number that makes a class name unique.
+    /// Returns the next number by which a class name is made unique.
     pub(crate) fn mangle(&mut self) -> usize {
         self.mangled += 1;
         self.mangled - 1

@@ -3,7 +3,7 @@
 use frazil_ir::schema::{Argument, FunctionSchema, parse_schema};
 use frazil_ir::{Context, SymbolId, TypeId, TypeKind, symbols};
 
-/// Prefix of the names of classes that C++ code registers.
+/// Prefix of the qualified names of classes that C++ code registers.
 pub(crate) const FOREIGN_CLASSES: &str = "__torch__.torch.classes.";
 
 /// Signatures, without the object, of those methods that modules call, for the classes that PyTorch registers.

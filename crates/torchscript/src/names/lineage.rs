@@ -1,4 +1,4 @@
-//! The bases of classes, in the order in which methods are looked up.
+//! Method resolution orders: the bases of classes in the order in which members are looked up.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use crate::error::Result;
 use crate::library;
 use crate::source::{SourceFile, dotted};
 
-/// Maximum length of a chain of bases.
+/// Maximum number of classes in a chain of bases.
 const MAX_BASES: usize = 100;
 
-/// Bases that add no members to a class of modules.
+/// Dotted names of bases that add no members to a class of modules.
 const PLAIN_BASES: &[&str] = &[
     "object",
     "ABC",
@@ -24,7 +24,7 @@ const PLAIN_BASES: &[&str] = &[
     "typing.Protocol",
 ];
 
-/// A class in a method resolution order.
+/// A class in the method resolution order of a class of modules.
 #[derive(Clone)]
 pub(crate) enum Ancestor {
     Class(ClassRef),
@@ -42,7 +42,7 @@ impl Ancestor {
     }
 }
 
-/// A base of a class, resolved.
+/// A base of a class after its name has been resolved.
 pub(crate) enum FoundBase {
     Class(Ancestor),
     /// A base that adds no members to a class of modules.
@@ -136,7 +136,7 @@ pub(crate) fn is_interface(def: &StmtClassDef) -> bool {
         .any(|d| dotted(&d.expression).is_some_and(|name| name.ends_with("interface")))
 }
 
-/// Resolves the base with index `number` of a class.
+/// Resolves base number `number` of a class.
 pub(crate) fn base(names: &mut dyn Names, class: &ClassRef, number: usize) -> Result<FoundBase> {
     let file = Arc::clone(&class.file);
     let known = file
@@ -184,7 +184,7 @@ pub(crate) fn is_module_class(names: &mut dyn Names, file: &Arc<SourceFile>, sta
     Ok(ancestry(names, &class)?.is_some())
 }
 
-/// Returns the class at statement number `statement` of `file`; `None` for another kind of statement.
+/// Returns the class statement with index `statement` in `file`; `None` if that statement defines no class.
 pub(crate) fn class_at(file: &Arc<SourceFile>, statement: usize) -> Option<ClassRef> {
     let def = file.statement(statement)?.as_class_def_stmt()?;
     let qualified = format!("{}.{}", file.rules.qualifier()?, def.name);
@@ -195,7 +195,7 @@ pub(crate) fn class_at(file: &Arc<SourceFile>, statement: usize) -> Option<Class
     })
 }
 
-/// Returns the class `name` of `file`, else that of the library.
+/// Returns the class `name` of `file`, or else the class `name` of the library.
 pub(crate) fn find_class(names: &mut dyn Names, file: &Arc<SourceFile>, name: &str) -> Result<Option<ClassRef>> {
     let local = |file: &Arc<SourceFile>, name: &str| {
         let numbers = file.definitions(name).iter().rev();

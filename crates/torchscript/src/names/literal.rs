@@ -1,4 +1,4 @@
-//! Constant expressions.
+//! Evaluation of constant expressions.
 
 use std::sync::Arc;
 
@@ -161,7 +161,7 @@ pub(crate) trait Constants: Annotations {
         Ok(Some(Constant::Tuple(Arc::new(TupleConstant { ty, items }))))
     }
 
-    /// Returns the default value of parameter `name`, whose type is `ty`.
+    /// Returns the default value `expr` of the parameter `name`, converted to the parameter's type `ty`.
     fn default_value(&mut self, file: &SourceFile, expr: &Expr, name: &str, ty: TypeId) -> Result<Constant> {
         let mutable = match expr {
             Expr::List(_) | Expr::ListComp(_) => Some("list"),
@@ -188,8 +188,7 @@ pub(crate) trait Constants: Annotations {
         Ok(value)
     }
 
-    /// Returns the value of a named constant, such as `CONSTANTS.c3`, `__torch__.m.Color.RED`, `torch.float32`,
-    /// `math.pi`.
+    /// Returns the value of the constant called `name`, such as `CONSTANTS.c3`, `__torch__.m.Color.RED`, `torch.float32`, `math.pi`.
     fn named_constant(&mut self, file: &SourceFile, name: &str) -> Result<Option<Constant>> {
         if let Some(index) = name.strip_prefix("CONSTANTS.c") {
             let constant = index
@@ -218,7 +217,7 @@ pub(crate) trait Constants: Annotations {
             .cloned())
     }
 
-    /// Returns the value of a default in a function that is compiled with Python's rules.
+    /// Returns the value of a parameter's default in a function that is compiled with Python's rules.
     fn python_default(&mut self, file: &SourceFile, expr: &Expr) -> Result<Constant> {
         match self.definitions().bound_value(file, expr) {
             Some(Bound::Constant(known)) => Ok(known.clone()),
@@ -230,7 +229,7 @@ pub(crate) trait Constants: Annotations {
 
 impl<N: Annotations + ?Sized> Constants for N {}
 
-/// Returns the constant converted to type `ty`, where Python does not distinguish the types.
+/// Returns the constant converted to type `ty`, if Python makes no distinction between both types.
 fn fitted(ctx: &Context, constant: Constant, ty: Option<TypeId>) -> Constant {
     let kind = ty.map(|ty| match ctx.type_kind(ty) {
         TypeKind::Optional(inner) => ctx.type_kind(inner),

@@ -1,4 +1,4 @@
-//! Queries about classes of modules: uncompiled methods, children, attributes that exist only in Python.
+//! Queries about classes of modules: uncompiled methods, children, and attributes without a TorchScript type.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ impl Definitions {
         Some(names)
     }
 
-    /// Returns the names of the children, if the class is a container of modules.
+    /// Returns the names of the children in `class`, if it is a class of containers of modules.
     pub(crate) fn container(&self, class: SymbolId) -> Option<&[String]> {
         self.modules.get(&class)?.children.as_deref()
     }

@@ -1,4 +1,4 @@
-//! Objects by number, while they are read or created.
+//! The objects of a module while they are read or created, by id.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use frazil_ir::{CompilationUnit, Constant, Context, Module, Object, ObjectId, Ty
 #[derive(Default)]
 pub(crate) struct Objects {
     pub(crate) objects: Vec<Object>,
-    /// For objects with `__setstate__`, the argument of that method, inner objects first.
+    /// Pending calls of `__setstate__`: objects with the method's argument, inner objects first.
     pub(crate) states: Vec<(ObjectId, Constant)>,
 }
 
 impl Objects {
-    /// Returns the objects, of which the first is the module.
+    /// Returns a table of objects, of which the first is the module's root.
     pub(crate) fn new(objects: Vec<Object>) -> Objects {
         Objects {
             objects,
@@ -22,7 +22,7 @@ impl Objects {
         }
     }
 
-    /// Returns the class of object `id`.
+    /// Returns the class type of object `id`.
     pub(crate) fn ty(&self, ctx: &Context, id: ObjectId) -> TypeId {
         match self.objects.get(id.as_u32() as usize) {
             Some(object) => ctx.type_of_kind(TypeKind::Class(object.class)),

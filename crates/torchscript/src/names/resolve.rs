@@ -1,4 +1,4 @@
-//! The interface of name resolution.
+//! The interface by which compilation resolves names.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::source::SourceFile;
 ///
 /// The emitter, the interpreter of Python and the reader of objects access a program only through this interface.
 pub(crate) trait Names {
-    /// Returns the definitions so far.
+    /// Returns the definitions of the program so far.
     fn definitions(&self) -> &Definitions;
 
-    /// Returns the definitions so far, mutably.
+    /// Returns the definitions of the program so far, mutably.
     fn definitions_mut(&mut self) -> &mut Definitions;
 
     /// Returns the operators that code may call.
@@ -31,7 +31,7 @@ pub(crate) trait Names {
     /// Returns the source file that defines the names under `qualifier`, if there is one.
     fn file(&mut self, qualifier: &str) -> Result<Option<Arc<SourceFile>>>;
 
-    /// Returns the function or class of this qualified name.
+    /// Returns the function or class with the qualified name `name`.
     fn global(&mut self, name: &str) -> Result<Option<Global>>;
 
     /// Returns the schema of a function. Its body is compiled first if the definition does not state the type of the result. `at` in `file` is the caller's

@@ -1,4 +1,4 @@
-//! The globals of a source text at the end of its run.
+//! The global variables of a source text after it has run.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,27 +8,27 @@ use ruff_text_size::TextRange;
 
 use crate::error::SourceError;
 
-/// The globals of a source text at the end of its run.
+/// The global variables of a source text after it has run.
 pub(crate) struct Top {
-    /// The text.
+    /// The source text.
     pub(super) text: Arc<str>,
     pub(super) names: HashMap<String, TopName>,
     pub(super) bound: HashMap<TextRange, Bound>,
-    /// Constant values of names: numbers, strings, tensors, and lists and tuples of these.
+    /// Constant values of global variables: numbers, strings, tensors, and lists and tuples of these.
     pub(super) constants: HashMap<String, Constant>,
 }
 
-/// The meaning of a name at the top level.
+/// The meaning of a global name.
 pub(crate) enum TopName {
-    /// The function or class with this number.
+    /// The function or class whose statement has this index.
     Definition(usize),
-    /// Another name for the function with this number, which `torch.jit.script` has compiled.
+    /// An alias for a function that `torch.jit.script` has compiled, by the index of its statement.
     Scripted(usize),
-    /// The traced function with this number.
+    /// A traced function, as an index in [`Traces::functions`](super::traced::Traces::functions).
     Traced(usize),
-    /// An object from outside the text: an import, or another name for one.
+    /// An imported object, or an alias of one.
     Elsewhere,
-    /// A Python object of this class, which TorchScript cannot represent.
+    /// An object of the given Python class, which TorchScript cannot represent.
     Python(&'static str),
     /// A value that could not be evaluated, with the reason.
     Refused(Box<SourceError>),

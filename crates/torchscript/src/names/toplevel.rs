@@ -1,4 +1,4 @@
-//! The globals of a source text, as compiled code refers to them.
+//! Queries by compiled code about the global variables of a source text.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::source::SourceFile;
 
 impl Definitions {
-    /// Stores the globals that result from running `file`.
+    /// Stores the values of the global variables after `file` has run.
     pub(crate) fn set_top(
         &mut self,
         file: &SourceFile,
@@ -44,7 +44,7 @@ impl Definitions {
         numbers
     }
 
-    /// Returns the name of the definition for which `name` is an alias.
+    /// Returns the name under which the definition is known, if `name` is an alias for one.
     pub(crate) fn defined_as(&self, file: &SourceFile, name: &str) -> Option<String> {
         let top = self.top.as_ref().filter(|_| file.rules.is_source())?;
         let Some(TopName::Definition(number) | TopName::Scripted(number)) = top.names.get(name) else {
@@ -59,7 +59,7 @@ impl Definitions {
         (own.as_str() != name && is_current).then(|| own.to_string())
     }
 
-    /// Returns the number of the traced function that a name of the source text denotes.
+    /// Returns the index of the traced function that the global name `name` denotes, if it denotes one.
     pub(crate) fn traced_as(&self, file: &SourceFile, name: &str) -> Option<usize> {
         let top = self.top.as_ref().filter(|_| file.rules.is_source())?;
         match top.names.get(name) {
@@ -82,7 +82,7 @@ impl Definitions {
         names
     }
 
-    /// Returns the statements of `file` that may define `name`, with their numbers.
+    /// Returns the statements of `file` that may define `name`, with their indices.
     pub(crate) fn candidates<'f>(&self, file: &'f SourceFile, name: &str) -> Result<Vec<(usize, &'f Stmt)>> {
         let known = match &self.top {
             Some(top) if file.rules.is_source() => top.names.get(name),

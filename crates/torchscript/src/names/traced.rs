@@ -1,4 +1,4 @@
-//! Requests for traces (`torch.jit.trace`).
+//! Requests to trace functions and methods (`torch.jit.trace`).
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use crate::error::SourceError;
 use crate::options::{TraceContext, TraceRequest};
 use crate::source::SourceFile;
 
-/// The traces of a program that is being compiled.
+/// The traces that the program requests, and the functions compiled for them.
 #[derive(Default)]
 pub(crate) struct Traces {
-    /// Whether the current body is compiled with Python's rules.
+    /// Whether the function that is being compiled has Python's rules, because it is traced.
     pub(crate) is_tracing: bool,
     pub(crate) context: TraceContext,
     pub(crate) requests: Vec<TraceRequest>,
@@ -20,7 +20,7 @@ pub(crate) struct Traces {
     pub(super) variants: Vec<Variant>,
 }
 
-/// A traced function that code may call.
+/// A function returned by `torch.jit.trace`, which code may call.
 pub(crate) struct TracedFunction {
     pub(crate) file: Arc<SourceFile>,
     pub(crate) statement: usize,
@@ -31,7 +31,7 @@ pub(crate) struct TracedFunction {
     pub(crate) names: Vec<String>,
 }
 
-/// A function compiled for given types of its arguments.
+/// A function that was compiled for given types of its arguments.
 pub(crate) struct Variant {
     pub(super) text: Arc<str>,
     pub(super) statement: usize,

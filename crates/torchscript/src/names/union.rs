@@ -1,9 +1,9 @@
-//! Unions of types, with members in PyTorch's order.
+//! Union types, with their members in PyTorch's order.
 
 use frazil_ir::types::unify;
 use frazil_ir::{Context, TypeId, TypeKind, types};
 
-/// Returns the union of types. Unions among them are flattened.
+/// Returns the union of the types `members`. Unions among the members are flattened.
 pub(crate) fn union_of(ctx: &Context, members: &[TypeId]) -> TypeId {
     let mut flat: Vec<TypeId> = Vec::new();
     for &member in members {
@@ -28,7 +28,7 @@ pub(crate) fn union_of(ctx: &Context, members: &[TypeId]) -> TypeId {
     }
 }
 
-/// Returns PyTorch's rank of a type among the members of a union.
+/// Returns the position of a type in PyTorch's order of union members.
 fn union_rank(ctx: &Context, ty: TypeId) -> usize {
     match ctx.type_kind(ty) {
         TypeKind::Any => 0,
@@ -55,7 +55,7 @@ fn union_rank(ctx: &Context, ty: TypeId) -> usize {
     }
 }
 
-/// Returns a type for values of both types: their common type, else their union.
+/// Returns the common type of `a` and `b`, or else their union.
 pub(crate) fn joined_or_union(ctx: &Context, a: TypeId, b: TypeId) -> TypeId {
     unify(ctx, a, b).unwrap_or_else(|| union_of(ctx, &[a, b]))
 }

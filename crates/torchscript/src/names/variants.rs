@@ -17,7 +17,7 @@ use crate::options::TraceRequest;
 use crate::source::{DefPath, SourceFile};
 
 impl Definitions {
-    /// Returns the type of a parameter for an example input.
+    /// Returns the type of a parameter for which `input` is the example input.
     pub(crate) fn type_of_input(&self, input: &Constant) -> TypeId {
         fn plain(ctx: &Context, ty: TypeId) -> TypeId {
             match ctx.type_kind(ty) {
@@ -35,7 +35,7 @@ impl Definitions {
         plain(&self.ctx, input.ty(&self.ctx))
     }
 
-    /// Returns the traced function with this number. Its code is compiled on the first call.
+    /// Returns traced function number `number`, which is compiled at its first call.
     pub(crate) fn traced_function(&mut self, number: usize) -> Result<Option<FunctionId>> {
         let Some(traced) = self.traces.functions.get(number) else {
             return Ok(None);

@@ -16,7 +16,7 @@ use crate::archive::{Archive, ArchiveError, Pickle, PickleId, PickleValue};
 use crate::error::{LoadError, Result};
 use crate::names::{Annotations, FOREIGN_CLASSES, Global, Names};
 
-/// Reads the module object with everything that is reachable from it.
+/// Reads the root object of the module, with everything that is reachable from it.
 pub(crate) fn read(names: &mut dyn Names, archive: &Archive) -> Result<ObjectId> {
     let pickle = archive.pickle("data.pkl")?;
     let mut reader = Reader::new(names, archive, &pickle, "data.pkl", "data");
@@ -30,7 +30,7 @@ pub(crate) fn read(names: &mut dyn Names, archive: &Archive) -> Result<ObjectId>
     }
 }
 
-/// Reads the table of constants to which code refers.
+/// Reads the table of constants, which code names `CONSTANTS.c0`, `CONSTANTS.c1`, ...
 pub(crate) fn read_constants(names: &mut dyn Names, archive: &Archive) -> Result<Vec<Constant>> {
     let pickle = archive.pickle("constants.pkl")?;
     let mut reader = Reader::new(names, archive, &pickle, "constants.pkl", "constants");
@@ -47,12 +47,12 @@ pub(crate) struct Reader<'r> {
     archive: &'r Archive,
     pickle: &'r Pickle,
     entry: &'static str,
-    /// The folder of the storages in the archive.
+    /// The folder of the archive that contains the storages of this pickle.
     folder: &'static str,
     /// Values that have been read, so that a value that is stored once becomes one value.
     known: HashMap<PickleId, Constant>,
     storages: HashMap<String, Arc<Storage>>,
-    /// For each container, by address: the number of values in it, including nested ones.
+    /// The number of values in each container (including nested ones), keyed by its address.
     weights: HashMap<usize, u64>,
 }
 
@@ -255,7 +255,7 @@ impl<'r> Reader<'r> {
         Ok(format!("{module}.{name}"))
     }
 
-    /// Returns the type of a class of the program.
+    /// Returns the type of the class to which the global with id `id` refers.
     fn class(&mut self, id: PickleId) -> Result<TypeId> {
         let name = self.global(id)?;
         match self.names.global(&name)? {

@@ -1,4 +1,4 @@
-//! Tensors of archives: ranges of records, and the parameters of quantised tensors.
+//! Reading of tensors in archives: their storages, and the parameters of quantised tensors.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::Reader;
 use crate::archive::{ArchiveError, PickleId, PickleValue, SharedBytes};
 use crate::error::Result;
 
-/// Numbers of layouts in PyTorch.
+/// PyTorch's codes of sparse layouts.
 const SPARSE_COO: i64 = 1;
 const SPARSE_CSR: i64 = 2;
 
@@ -86,7 +86,7 @@ impl Reader<'_> {
         Ok(Constant::Tensor(Arc::new(tensor)))
     }
 
-    /// Reads `(qscheme, scale, zero point)` or `(qscheme, scales, zero points, axis)`.
+    /// Reads the quantisation parameters: `(qscheme, scale, zero point)` or `(qscheme, scales, zero points, axis)`.
     fn quantizer(&mut self, id: PickleId, depth: usize) -> Result<Encoding> {
         let expected = "a quantization scheme with its parameters";
         let parts = self.pickle.elements(id).unwrap_or_default();
@@ -130,7 +130,7 @@ impl Reader<'_> {
         items.iter().map(|&item| self.int(item)).collect()
     }
 
-    /// Reads `("storage", torch.FloatStorage, key, device, number of elements)`.
+    /// Reads the tuple for a storage: `("storage", torch.FloatStorage, key, device, number of elements)`.
     fn storage(&mut self, id: PickleId) -> Result<(Arc<Storage>, DType)> {
         let PickleValue::Persistent(reference) = self.pickle.value(id) else {
             return Err(self.unexpected(id, "a reference to a storage"));

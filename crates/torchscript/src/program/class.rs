@@ -1,4 +1,4 @@
-//! Classes: attributes, constants, methods.
+//! Definition of classes: attributes, constants, methods.
 
 use std::sync::Arc;
 
@@ -420,7 +420,7 @@ impl Program<'_> {
     }
 }
 
-/// Returns whether `def` is a class of exceptions. Code can only raise its objects.
+/// Returns whether `def` is a class of exceptions, whose objects code can only raise.
 pub(super) fn is_exception(file: &SourceFile, def: &StmtClassDef) -> bool {
     def.bases().iter().any(|base| {
         let name = dotted(base).unwrap_or_default();

@@ -65,7 +65,7 @@ impl Program<'_> {
         Ok(())
     }
 
-    /// Returns the error that hook `id` of `class` has the name of a method.
+    /// Returns the error for hook `id` of `class` that has the name of a method.
     pub(super) fn hook_collides(&self, class: SymbolId, id: FunctionId) -> LoadError {
         match self
             .definitions
@@ -87,7 +87,7 @@ impl Program<'_> {
         file.error("hook", message, &def.name).into()
     }
 
-    /// Returns Python's name of the class.
+    /// Returns the unqualified name of the class.
     fn simple_name(&self, class: SymbolId) -> &str {
         let name = self.definitions.ctx.name(class);
         name.rsplit('.').next().unwrap_or(name)
@@ -181,7 +181,7 @@ struct HookCheck<'a> {
     forward: &'a FunctionSchema,
     name: &'a str,
     class: &'a str,
-    /// The result type of `forward`, or of the preceding hook.
+    /// The type that the hook receives as result: of `forward`, or of the preceding hook.
     output: TypeId,
     /// Whether the hook has an annotated return type.
     declared: bool,
@@ -209,7 +209,7 @@ impl HookCheck<'_> {
         }
     }
 
-    /// Returns the types in a tuple type.
+    /// Returns the element types of a tuple type; `None` for other types.
     fn elements(&self, ty: TypeId) -> Option<Vec<TypeId>> {
         match self.program.definitions.ctx.type_kind(ty) {
             TypeKind::Tuple(elements) | TypeKind::NamedTuple(_, _, elements) => {
@@ -307,7 +307,7 @@ impl HookCheck<'_> {
         }
     }
 
-    /// Checks that the second parameter is a tuple of the arguments of `forward`.
+    /// Checks that the second parameter of a hook is a tuple of the arguments of `forward`.
     fn input(&self, id: &str, help: &str) -> Result<(), String> {
         let Some(argument) = self.hook.arguments.get(1) else {
             return Ok(());

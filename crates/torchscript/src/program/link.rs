@@ -1,4 +1,4 @@
-//! Links to compiled code that source refers to.
+//! Links from source code to functions that are already compiled.
 
 use frazil_ir::{ClassKind, CompilationUnit, FunctionId, SymbolId, TypeId, TypeKind};
 use ruff_python_ast::Stmt;
@@ -11,11 +11,11 @@ use crate::source::{DefPath, SOURCE_QUALIFIER};
 /// A function of another unit, and its name in the source. Its unit must have the source's context.
 #[derive(Clone, Copy, Debug)]
 pub struct Known<'u> {
-    /// The name of the function in the source.
+    /// The name by which the source refers to the function.
     pub name: &'u str,
-    /// The unit that contains the function.
+    /// The unit that contains the compiled function.
     pub unit: &'u CompilationUnit,
-    /// The function in the other unit.
+    /// The function in `unit`.
     pub function: FunctionId,
 }
 
@@ -78,7 +78,7 @@ impl Program<'_> {
         }
     }
 
-    /// Defines the functions of a text as methods of `class`.
+    /// Defines the functions of a source text as methods of `class`.
     pub(crate) fn define_text_methods(&mut self, name: &str, text: &str, class: SymbolId) -> Result<()> {
         let file = self.start_text(name, text)?;
         let ty = self.definitions.ctx.type_of_kind(TypeKind::Class(class));

@@ -32,7 +32,7 @@ use refused::Refusals;
 
 pub use link::Known;
 
-/// A source text with its debug record.
+/// The text of a source file with its debug record.
 pub(crate) struct SourceText {
     pub(crate) file: String,
     pub(crate) text: String,
@@ -45,7 +45,7 @@ pub(crate) trait Sources {
     fn find(&self, qualifier: &str) -> Result<Option<SourceText>>;
 }
 
-/// The `code/` records of an archive.
+/// Source files in the directory `code/` of an archive.
 pub(crate) struct ArchiveSources<'a> {
     pub(crate) archive: &'a Archive,
 }
@@ -61,7 +61,7 @@ impl Sources for ArchiveSources<'_> {
     }
 }
 
-/// No source files, for a single text.
+/// A provider without source files, for a program that consists of a single text.
 pub(crate) struct NoSources;
 
 impl Sources for NoSources {
@@ -70,7 +70,7 @@ impl Sources for NoSources {
     }
 }
 
-/// A program: its definitions, and the sources of further definitions.
+/// A program: its definitions, and the source files in which further definitions are looked up.
 pub(crate) struct Program<'a> {
     pub(crate) definitions: Definitions,
     catalogue: &'a Catalogue,
@@ -78,7 +78,7 @@ pub(crate) struct Program<'a> {
     pub(crate) operators: Option<&'a dyn Operators>,
     sources: &'a dyn Sources,
     files: HashMap<String, Option<Arc<SourceFile>>>,
-    /// Functions that failed to compile.
+    /// The definitions that failed to compile.
     pub(crate) refusals: Refusals,
     /// The number of classes whose hooks have been checked.
     hooks_checked: usize,
@@ -97,7 +97,7 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// Starts the program of a single text, and returns the parsed text.
+    /// Starts a program that consists of a single text, and returns the parsed text.
     pub(crate) fn start_text(&mut self, name: &str, text: &str) -> Result<Arc<SourceFile>> {
         self.definitions.rules = Rules::Source;
         let file = Arc::new(SourceFile::parse(name, text, None, self.definitions.stack)?.under(Rules::Source));
@@ -109,7 +109,7 @@ impl<'a> Program<'a> {
         Ok(file)
     }
 
-    /// Defines all functions and classes of a single text after it has been run.
+    /// Defines all functions and classes of a single text, after its top level has been run.
     pub(crate) fn define_text(&mut self, file: &Arc<SourceFile>) -> Result<()> {
         for (name, number, is_traced) in self.definitions.compiled_names() {
             if self.refusals.skips(&name) {

@@ -1,4 +1,4 @@
-//! Classes of modules of a source text, whose methods are compiled when code calls them.
+//! Classes of the modules that a source text creates, whose methods are compiled when code calls them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ impl Program<'_> {
         self.define_hooks(name, ty, hooks)
     }
 
-    /// Returns whether `torch.jit.ScriptModule` is a base of a class of the text.
+    /// Returns whether `torch.jit.ScriptModule` is a base of `class`.
     fn derives_from_script_module(&self, class: &ClassRef) -> bool {
         let count = class.def().map_or(0, |def| def.bases().len());
         class.file.rules.is_source()

@@ -1,4 +1,4 @@
-//! Names that denote several functions.
+//! Definition of overloaded names, which denote several functions.
 
 use std::sync::Arc;
 

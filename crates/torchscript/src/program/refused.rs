@@ -12,14 +12,14 @@ use crate::names::Names;
 use crate::source::SOURCE_QUALIFIER;
 use crate::source::decorators::is_scripted_statement;
 
-/// The definitions of a text that do not compile.
+/// Definitions of a source text that do not compile, with their errors.
 #[derive(Default)]
 pub(crate) struct Refusals {
-    /// Whether compilation continues after a definition that does not compile.
+    /// Whether other definitions are compiled after one does not compile.
     pub(crate) tolerates: bool,
-    /// The first error of each function and class at the top level, by name.
+    /// The first error in each global function and class, by name.
     pub(crate) found: IndexMap<String, Box<SourceError>>,
-    /// Definitions that are known not to compile, and are skipped.
+    /// The definitions that are skipped because they are known not to compile, by name.
     pub(crate) left_out: IndexMap<String, Box<SourceError>>,
     errors: HashMap<FunctionId, Box<SourceError>>,
 }
@@ -34,7 +34,7 @@ impl Refusals {
         self.errors.entry(id).or_insert_with(|| Box::new(error.clone()));
     }
 
-    /// Returns the error of function `id`, which does not compile.
+    /// Returns the error of function `id`, which failed to compile.
     pub(super) fn error_of(&self, id: FunctionId) -> LoadError {
         match self.errors.get(&id) {
             Some(error) => error.clone().into(),

@@ -1,4 +1,4 @@
-//! Arguments of calls of functions that Python or `torch` provides.
+//! Arguments of calls to functions that Python or `torch` provides.
 
 use std::cell::RefCell;
 
@@ -8,7 +8,7 @@ use super::value::Py;
 pub(super) struct Arguments {
     positional: Vec<Py>,
     keywords: Vec<(String, Py)>,
-    /// Whether each argument has been read, positional ones first.
+    /// Whether the called function has read each argument; positional arguments come first.
     read: RefCell<Vec<bool>>,
 }
 
@@ -28,7 +28,7 @@ impl Arguments {
         }
     }
 
-    /// Returns the argument at position `at`.
+    /// Returns positional argument number `at`.
     pub(super) fn at(&self, at: usize) -> Option<&Py> {
         let value = self.positional.get(at)?;
         self.mark(at);
@@ -46,7 +46,7 @@ impl Arguments {
         self.keywords.get(at).map(|(_, value)| value)
     }
 
-    /// Returns the argument at position `at`, or with keyword `name`.
+    /// Returns the argument that is positional number `at` or has the keyword `name`.
     pub(super) fn get(&self, at: usize, name: &str) -> Option<&Py> {
         self.at(at).or_else(|| self.named(name))
     }
@@ -90,7 +90,7 @@ impl Arguments {
         self.get(at, name).map_or(Some(default), Py::truth)
     }
 
-    /// Returns a description of the first unread argument, for an error.
+    /// Returns a description of the first argument that has not been read, for an error message.
     pub(super) fn unread(&self) -> Option<String> {
         let read = self.read.borrow();
         let at = read.iter().position(|read| !read)?;

@@ -1,4 +1,4 @@
-//! Evaluation of `base.name`: a known value, a known method, or an error.
+//! Evaluation of the expression `base.name`.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,17 +18,17 @@ use crate::names::{ClassRef, Global, ancestry, find_class};
 use crate::source::decorators::marker_of;
 use crate::source::{SourceFile, dotted};
 
-/// The member of a class with a given name.
+/// The member of a class that a name denotes.
 pub(super) enum Member {
     Method(FunctionRef),
     Static(FunctionRef),
-    /// A property: its getter and setter.
+    /// A property: its getter, and its setter if it has one.
     Property(FunctionRef, Option<FunctionRef>),
     Value(Py),
 }
 
 impl Maker<'_> {
-    /// Evaluates `base.name`.
+    /// Evaluates the expression `base.name`.
     pub(super) fn attribute(&mut self, file: &Arc<SourceFile>, base: Py, name: &str, node: &impl Ranged) -> Result<Py> {
         match self.attribute_if_any(file, &base, name, node)? {
             Some(value) => Ok(value),
@@ -129,7 +129,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Returns the method resolution order of an object.
+    /// Returns the method resolution order of the class of `object`.
     pub(super) fn chain(&mut self, object: &ObjectRef) -> Result<Rc<[ClassRef]>> {
         let class = object.borrow().class.clone();
         let key = (Rc::clone(&class.qualified), class.statement);
@@ -206,7 +206,7 @@ impl Maker<'_> {
         Ok(None)
     }
 
-    /// Evaluates `super().name`.
+    /// Evaluates the expression `super().name`.
     fn super_attribute(
         &mut self,
         file: &Arc<SourceFile>,
@@ -233,7 +233,7 @@ impl Maker<'_> {
         ))
     }
 
-    /// Returns the classes after `class` in the method resolution order of an object.
+    /// Returns the classes after `class` in the method resolution order of the class of `object`.
     pub(super) fn chain_behind(&mut self, object: &ObjectRef, class: &ClassRef) -> Result<Rc<[ClassRef]>> {
         let chain = self.chain(object)?;
         let behind = chain.iter().skip_while(|other| !other.is(class)).skip(1);
@@ -272,7 +272,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Returns the member `name` of the first class in `chain` that has one.
+    /// Returns the member `name` of the first class in `chain` that has one with this name.
     pub(super) fn inherited(&mut self, chain: &[ClassRef], name: &str) -> Result<Option<Member>> {
         for class in chain {
             if let Some(member) = self.member(class, name)? {
@@ -282,7 +282,7 @@ impl Maker<'_> {
         Ok(None)
     }
 
-    /// Returns the member `name` of the body of `class` itself.
+    /// Returns the member `name` that the class statement of `class` itself defines.
     fn member(&mut self, class: &ClassRef, name: &str) -> Result<Option<Member>> {
         let Some(def) = class.def() else { return Ok(None) };
         let file = &class.file;
@@ -387,7 +387,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Executes `object.name = value`.
+    /// Executes the assignment `object.name = value`.
     pub(super) fn set_member(
         &mut self,
         file: &Arc<SourceFile>,
@@ -415,7 +415,7 @@ impl Maker<'_> {
     }
 }
 
-/// Returns an attribute of a tensor that is not a method.
+/// Returns the attribute `name` of a tensor, if it is not a method.
 fn tensor_attribute(tensor: &super::tensor::HostTensor, name: &str) -> Option<Py> {
     Some(match name {
         "shape" => Py::size(tensor.sizes()),
@@ -437,7 +437,7 @@ fn tensor_attribute(tensor: &super::tensor::HostTensor, name: &str) -> Option<Py
     })
 }
 
-/// Returns the constant as a Python value.
+/// Returns the Python value of a constant.
 fn plain(constant: &Constant) -> Option<Py> {
     Some(match constant {
         Constant::None => Py::None,
@@ -449,7 +449,7 @@ fn plain(constant: &Constant) -> Option<Py> {
     })
 }
 
-/// Returns the value that the body of a class assigns to a name.
+/// Returns the expression that a class statement assigns to `name`.
 fn class_constant<'c>(class: &'c ClassRef, name: &str) -> Option<&'c Expr> {
     class.def()?.body.iter().rev().find_map(|member| match member {
         Stmt::Assign(assign) => match assign.targets.as_slice() {
@@ -518,7 +518,7 @@ pub(super) fn set_attribute(object: &mut PyObject, name: &str, value: Py) -> std
     Ok(())
 }
 
-/// Sets an attribute. An attribute whose kind changes moves to the end.
+/// Sets an attribute. If its kind changes, it becomes the last attribute.
 pub(super) fn put(object: &mut PyObject, name: &str, attribute: Attribute) {
     let is_module = |value: &Py| matches!(value, Py::Object(_));
     let moves = object

@@ -1,4 +1,4 @@
-//! Checks for classes of modules that cannot be run here because of their bases.
+//! Check for classes of modules whose bases prevent the evaluation of their constructors.
 
 use ruff_text_size::Ranged;
 
@@ -7,7 +7,7 @@ use super::module_attributes::is_module_name;
 use crate::error::Result;
 use crate::names::{Ancestor, ClassRef, FoundBase, base, linearised};
 
-/// Methods by which a class would change how its objects are constructed or accessed.
+/// Special methods that change how a class constructs objects or accesses attributes.
 const HOOKS: &[&str] = &[
     "__delattr__",
     "__eq__",
@@ -19,7 +19,7 @@ const HOOKS: &[&str] = &[
 ];
 
 impl Maker<'_> {
-    /// Refuses objects of a class that has unknown bases or changes attribute access.
+    /// Returns an error for classes that have unknown bases or change the access to attributes.
     pub(super) fn check_class(&mut self, class: &ClassRef, chain: &[ClassRef], node: &impl Ranged) -> Result<()> {
         for class in chain.iter().filter(|class| class.file.rules.is_source()) {
             let Some(def) = class.def() else { continue };

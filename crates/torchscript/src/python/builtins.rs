@@ -1,4 +1,4 @@
-//! Functions of Python and `torch`, by dotted name.
+//! Evaluation of calls to functions of Python and `torch`, by dotted name.
 
 use std::cell::RefCell;
 use std::cmp::Ordering;
@@ -22,7 +22,7 @@ use super::value::{Py, dtype_of, insert, iterator};
 use crate::error::Result;
 use crate::source::SourceFile;
 
-/// Returns PyTorch's message for compiling or calling a module that this function has changed.
+/// Returns PyTorch's message for compiling or calling a module after the function `path` has changed it.
 fn unscriptable(path: &str) -> Option<&'static str> {
     Some(match path {
         "torch.nn.utils.weight_norm" => "'WeightNorm' object has no attribute '__name__'",
@@ -169,7 +169,7 @@ impl Maker<'_> {
         Ok((found || known).then_some(Py::Bool(found)))
     }
 
-    /// Returns whether `value` is an instance of `class`; `None` if that is unknown.
+    /// Returns whether `value` is an instance of `class`; `None` if this is unknown.
     fn is_of(&mut self, value: &Py, class: &Py) -> Result<Option<bool>> {
         let path = match class {
             Py::Path(path) => &**path,
@@ -516,7 +516,7 @@ fn refused(path: &str, arguments: &Arguments) -> Option<String> {
     }
 }
 
-/// Evaluates `nn.Parameter(data, requires_grad)`: a new object with the storage of `data`.
+/// Evaluates `nn.Parameter(data, requires_grad)`, which returns a new tensor object with the storage of `data`.
 fn parameter(arguments: &Arguments) -> Option<Py> {
     let (Py::Tensor(tensor) | Py::Parameter(tensor)) = arguments.get(0, "data")? else {
         return None;
@@ -527,7 +527,7 @@ fn parameter(arguments: &Arguments) -> Option<Py> {
     Some(Py::Parameter(parameter))
 }
 
-/// Returns a float without a fraction as an integer.
+/// Returns a float without fractional part as an integer.
 fn whole(x: f64) -> Option<Py> {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     (-LIMIT..LIMIT).contains(&x).then_some(Py::Int(x as i64))
@@ -550,7 +550,7 @@ fn float_sum(items: &[f64]) -> Option<f64> {
     (naive == compensated || naive.is_nan()).then_some(naive)
 }
 
-/// Returns the sorted items. The sort is stable.
+/// Returns the items in ascending order, or in descending order for `reverse`. The sort is stable.
 fn sorted(items: Vec<Py>, reverse: bool) -> Option<Vec<Py>> {
     let mut known = true;
     let mut items = items;

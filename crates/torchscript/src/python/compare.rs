@@ -1,4 +1,4 @@
-//! Truth, equality, identity and order of values. `None` means that only Python can decide.
+//! Truth, equality, identity and order of Python values. `None` means that only Python can decide.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -68,7 +68,7 @@ impl Py {
         self.equals_at(other, 0, &mut MAX_VISITED.clone())
     }
 
-    /// Returns whether both values are the same key of a dictionary: equal, or one object.
+    /// Returns whether both values are the same dictionary key: equal, or the same object.
     pub(super) fn is_key(&self, other: &Py) -> bool {
         self.identical(other) == Some(true) || self.equals(other) == Some(true)
     }
@@ -96,7 +96,7 @@ impl Py {
         visit(self, 0, &mut MAX_VISITED.clone())
     }
 
-    /// Returns whether both values are equal, down to nesting level `MAX_DEPTH`: lists may contain themselves.
+    /// Returns whether both values are equal. Lists may contain themselves, so the comparison stops at nesting level `MAX_DEPTH`.
     fn equals_at(&self, other: &Py, depth: usize, left: &mut usize) -> Option<bool> {
         *left = left.saturating_sub(1);
         let mut all = |pairs: &mut dyn Iterator<Item = (Py, Py)>| {
@@ -214,7 +214,7 @@ impl Py {
     }
 }
 
-/// Returns the exact order of two numbers.
+/// Returns the exact order of two real numbers.
 fn number_order(a: &Py, b: &Py) -> Option<Ordering> {
     match (a.as_int(), b.as_int()) {
         (Some(a), Some(b)) => Some(a.cmp(&b)),
@@ -239,7 +239,7 @@ fn int_order(a: i64, b: f64) -> Option<Ordering> {
     Some(a.cmp(&(whole as i64)).then(0.0f64.total_cmp(&(b - whole + 0.0))))
 }
 
-/// Returns the order of two numbers, strings, or lists and tuples of these.
+/// Returns the order of two numbers or strings, or of lists or tuples of these.
 pub(super) fn order(a: &Py, b: &Py) -> Option<Ordering> {
     fn visit(a: &Py, b: &Py, depth: usize) -> Option<Ordering> {
         match (a, b) {

@@ -1,4 +1,4 @@
-//! Complex numbers and tensors in constructors.
+//! Complex numbers and complex tensors, as constructors compute them.
 
 use frazil_ir::DType;
 use frazil_ir::promotion::{complex_of, real_of};
@@ -48,7 +48,7 @@ fn operator(op: Operator) -> Option<fn(Complex64, Complex64) -> Complex64> {
     })
 }
 
-/// Returns `a / b`, scaled by the larger part of `b` as in C.
+/// Returns `a / b`, scaled by the larger component of `b` as in C.
 fn quotient(a: Complex64, b: Complex64) -> Complex64 {
     if b.re.abs() >= b.im.abs() {
         let ratio = b.im / b.re;
@@ -61,7 +61,7 @@ fn quotient(a: Complex64, b: Complex64) -> Complex64 {
     }
 }
 
-/// Returns the text of a complex number as in `repr`.
+/// Returns the text of a complex number as Python's `repr` does.
 pub(super) fn text(number: Complex64) -> String {
     let part = |x: f64| {
         let text = float_text(x);
@@ -74,7 +74,7 @@ pub(super) fn text(number: Complex64) -> String {
     format!("({}{sign}{}j)", part(number.re), part(number.im))
 }
 
-/// Returns the tensor or number as a tensor of complex dtype `dtype`.
+/// Returns `value`, a tensor or number, as a tensor of complex dtype `dtype`.
 pub(super) fn operand(value: &Py, dtype: DType) -> Option<HostTensor> {
     match value {
         Py::Tensor(tensor) | Py::Parameter(tensor) => tensor.cast(dtype),
@@ -111,7 +111,7 @@ pub(super) fn joined(real: &HostTensor, imaginary: &HostTensor) -> Option<HostTe
 }
 
 impl HostTensor {
-    /// Returns the real (0) or imaginary (1) parts of a complex tensor, as a view.
+    /// Returns a view of the real (0) or imaginary (1) parts of a complex tensor.
     pub(super) fn part(&self, which: usize) -> Option<HostTensor> {
         let view = self.view_of();
         view.dtype.is_complex().then_some(())?;

@@ -1,4 +1,4 @@
-//! `Sequential`, `ModuleList`, `ModuleDict`, `ParameterList` and `ParameterDict` in constructors: elements, slices, iteration.
+//! Evaluation of `Sequential`, `ModuleList`, `ModuleDict`, `ParameterList` and `ParameterDict`: elements, slices, iteration.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use super::value::{ObjectRef, Py, PyObject};
 use crate::error::Result;
 use crate::source::SourceFile;
 
-/// A kind of container.
+/// A kind of container of modules or parameters.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Container {
     Sequential,
@@ -33,7 +33,7 @@ impl Container {
 }
 
 impl Maker<'_> {
-    /// Returns the kind of container that a module is; `None` for other modules.
+    /// Returns the kind of container that `object` is; `None` for other modules.
     pub(super) fn container(&mut self, object: &ObjectRef) -> Result<Option<Container>> {
         let chain = self.chain(object)?;
         Ok(chain.iter().find_map(|class| {
@@ -48,7 +48,7 @@ impl Maker<'_> {
         }))
     }
 
-    /// Returns the names and values of a container's children.
+    /// Returns the children of a container with their names.
     pub(super) fn held(&mut self, object: &ObjectRef) -> Result<Option<Vec<(String, Py)>>> {
         let Some(kind) = self.container(object)? else {
             return Ok(None);
@@ -62,7 +62,7 @@ impl Maker<'_> {
         Ok(Some(held.map(|(name, a)| (name.clone(), a.value.clone())).collect()))
     }
 
-    /// Returns the items of a value, if they are known. An iterator is empty afterwards.
+    /// Returns the items over which `value` iterates, if they are known. An iterator is exhausted afterwards.
     pub(super) fn items(&mut self, value: &Py) -> Option<Vec<Py>> {
         let Py::Object(object) = value else {
             return value.items();
@@ -92,7 +92,7 @@ impl Maker<'_> {
         Some(length as i64)
     }
 
-    /// Returns whether a value counts as true. Returns an error if only Python can decide.
+    /// Returns the truth of `value`, or an error if only Python can decide it.
     pub(super) fn truth(&mut self, file: &SourceFile, value: &Py, node: &impl Ranged) -> Result<bool> {
         let known = match value {
             Py::Object(object) if self.defines(object, &["__bool__", "__len__"])? => None,
@@ -105,13 +105,13 @@ impl Maker<'_> {
         }
     }
 
-    /// Returns whether the value of an expression counts as true.
+    /// Returns the truth of an expression's value.
     pub(super) fn test(&mut self, scope: &mut Scope, expr: &ruff_python_ast::Expr) -> Result<bool> {
         let value = self.expr(scope, expr)?;
         self.truth(&Arc::clone(&scope.file), &value, expr)
     }
 
-    /// Evaluates `left op right`.
+    /// Evaluates the comparison `left op right`.
     pub(super) fn comparison(
         &mut self,
         file: &SourceFile,
@@ -140,7 +140,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Returns the name of the child of a container at `index`.
+    /// Returns the name of the child at `index` of a container.
     fn child_name(&mut self, file: &SourceFile, object: &ObjectRef, index: &Py, node: &impl Ranged) -> Result<String> {
         if self.defines(object, &["__getitem__", "__setitem__", "__delitem__", "__len__"])? {
             return self.beyond(file, "this subscript", node);
@@ -162,7 +162,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Evaluates `container[index]`.
+    /// Evaluates `container[index]`, a child.
     pub(super) fn child(
         &mut self,
         file: &SourceFile,
@@ -178,7 +178,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Executes `container[index] = value`.
+    /// Executes the assignment `container[index] = value`.
     pub(super) fn set_child(
         &mut self,
         file: &Arc<SourceFile>,

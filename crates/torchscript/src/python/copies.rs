@@ -1,4 +1,4 @@
-//! `copy.deepcopy`.
+//! Evaluation of `copy.deepcopy`.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -7,14 +7,14 @@ use super::maker::MAX_DEPTH;
 use super::tensor::{HostTensor, View};
 use super::value::{Attribute, Py, PyObject};
 
-/// The objects copied so far. Copies preserve identity.
+/// Maps from originals to their copies so far, by which copies preserve identity.
 #[derive(Default)]
 struct Copies {
     values: Vec<(Py, Py)>,
     storages: Vec<(HostTensor, Rc<RefCell<Vec<f64>>>)>,
 }
 
-/// Returns a copy of a value and of all values in it.
+/// Returns a copy of `value` and of all values that it contains.
 pub(super) fn deep_copy(value: &Py) -> Option<Py> {
     Copies::default().copy(value, 0)
 }
@@ -92,7 +92,7 @@ impl Copies {
         Some(copy)
     }
 
-    /// Returns a copy of a tensor. Copies of views of one storage share a storage.
+    /// Returns a copy of a tensor. Copies of views on one storage share a storage, too.
     fn tensor(&mut self, tensor: &HostTensor) -> HostTensor {
         let known = self.storages.iter().find(|(other, _)| other.shares_storage(tensor));
         let storage = match known {

@@ -1,4 +1,4 @@
-//! Declarations of attributes in class bodies: their types, and which are constants.
+//! Declarations in class bodies: the types of attributes, and which attributes are constants.
 
 use frazil_ir::{Constant, TypeId, TypeKind};
 use ruff_python_ast::{Expr, Stmt, StmtAnnAssign};
@@ -13,11 +13,11 @@ use crate::source::dotted;
 /// The declarations for objects of a class. As in Python, those of a class hide those of its bases.
 pub(super) struct Declared {
     annotations: Vec<Annotation>,
-    /// Names of constants.
+    /// Names of the attributes that are declared as constants.
     pub(super) constants: Vec<String>,
 }
 
-/// An annotation of a class body, by class and member.
+/// A reference to an annotation in a class body: name of the attribute, class, and index of the statement in the body.
 struct Annotation {
     name: String,
     class: ClassRef,
@@ -33,7 +33,7 @@ pub(super) struct Wanted {
 }
 
 impl Declared {
-    /// Returns the declarations of the classes in `chain`, the class of the object first.
+    /// Returns the declarations in the classes of `chain`, a method resolution order.
     pub(super) fn of(definitions: &Definitions, chain: &[ClassRef]) -> Declared {
         let mut declared = Declared {
             annotations: Vec::new(),
@@ -109,7 +109,7 @@ fn is_final(class: &ClassRef, assign: &StmtAnnAssign) -> bool {
     head.rsplit('.').next() == Some("Final")
 }
 
-/// Returns the strings in `__constants__`.
+/// Returns the strings in the value of `__constants__`.
 fn names(definitions: &Definitions, class: &ClassRef, value: &Expr) -> Vec<String> {
     if let Some(Bound::Constant(known) | Bound::Mutable(_, Some(known))) = definitions.bound_value(&class.file, value)
         && let Some(items) = known.items()
@@ -210,7 +210,7 @@ pub(super) fn constant(definitions: &Definitions, value: &Py, depth: usize) -> s
     })
 }
 
-/// Names of Python's types.
+/// Names of builtin types of Python.
 const TYPES: &[&str] = &[
     "bool",
     "bytes",
@@ -235,7 +235,7 @@ const TYPES: &[&str] = &[
     "zip",
 ];
 
-/// Modules that programs may refer to.
+/// Dotted names of Python modules to which programs may refer.
 const MODULES: &[&str] = &[
     "copy",
     "logging",
@@ -264,7 +264,7 @@ pub(super) fn is_no_function(path: &str) -> bool {
         || !path.contains('.') && is_plain_path(path)
 }
 
-/// Returns the name of a value's class in PyTorch's messages.
+/// Returns the name of the class of `value`, as in PyTorch's messages.
 pub(super) fn python_class(value: &Py) -> String {
     match value {
         Py::Tensor(_) => "torch.Tensor".into(),
@@ -297,10 +297,10 @@ pub(super) fn python_class(value: &Py) -> String {
     }
 }
 
-/// The class of the result of `logging.getLogger`.
+/// The class of the objects that `logging.getLogger` returns.
 const LOGGER: &str = "logging.Logger";
 
-/// Returns whether `path` is a builtin function of Python that is not an operator.
+/// Returns whether `path` is the name of a builtin function of Python.
 fn is_builtin(path: &str) -> bool {
     !path.contains('.') && !TYPES.contains(&path) && !is_unknown_name(path)
 }

@@ -1,4 +1,4 @@
-//! Dtypes of the tensors that constructors create: rounding, promotion, bytes.
+//! Dtypes of tensors that constructors compute: rounding, promotion, representation as bytes.
 
 use frazil_ir::DType;
 use frazil_ir::promotion::real_of;
@@ -7,7 +7,7 @@ use half::{bf16, f16};
 /// Maximum magnitude of an integer that is exact in a double. 2^53 is excluded because 2^53 + 1 rounds to it.
 pub(super) const MAX_EXACT: f64 = ((1i64 << 53) - 1) as f64;
 
-/// Returns whether constructors can create tensors of this dtype.
+/// Returns whether constructors can create tensors of the dtype `dtype`.
 pub(super) fn is_known(dtype: DType) -> bool {
     !dtype.is_quantized()
 }

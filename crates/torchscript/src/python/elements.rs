@@ -1,4 +1,4 @@
-//! Element-wise operations on tensors in constructors: tables of sines, masks.
+//! Element-wise operations on the tensors that constructors compute: tables of sines, masks.
 
 use frazil_ir::DType;
 use frazil_runtime::Scalar;
@@ -13,7 +13,7 @@ use super::tensor::{HostTensor, View, broadcast_positions};
 use super::value::Py;
 use crate::error::Result;
 
-/// A part of a tensor's index.
+/// One part of a tensor's index: `x[part, part]`.
 #[derive(Clone, Copy)]
 pub(super) enum Pick {
     At(i64),
@@ -23,7 +23,7 @@ pub(super) enum Pick {
 }
 
 impl HostTensor {
-    /// Returns the view that `picks` select; `None` if they do not fit.
+    /// Returns the view that the parts `picks` of an index select; `None` if they do not fit the dimensions.
     pub(super) fn select(&self, picks: &[Pick]) -> Option<HostTensor> {
         let view = self.view_of();
         let named = picks
@@ -84,7 +84,7 @@ impl HostTensor {
         }))
     }
 
-    /// Sets all elements to a tensor or number, which is broadcast.
+    /// Sets all elements to `value`, a tensor or number, which is broadcast.
     pub(super) fn assign(&self, value: &Py) -> Option<()> {
         match value {
             Py::Tensor(tensor) | Py::Parameter(tensor) => {
@@ -130,7 +130,7 @@ impl HostTensor {
         Some((sizes, a, b))
     }
 
-    /// Returns `f` of the elements of two broadcast tensors; `None` for complex tensors.
+    /// Returns `f` applied to the elements of two tensors, which broadcast; `None` for complex tensors.
     pub(super) fn zip(&self, other: &HostTensor, dtype: DType, f: impl Fn(f64, f64) -> f64) -> Option<HostTensor> {
         (!self.dtype().is_complex() && !other.dtype().is_complex()).then_some(())?;
         let (sizes, a, b) = self.broadcast(other)?;
@@ -139,7 +139,7 @@ impl HostTensor {
         HostTensor::new(dtype, sizes, |i| f(at(&x, &a, i), at(&y, &b, i)))
     }
 
-    /// Returns a view with two dimensions exchanged.
+    /// Returns a view with the dimensions `a` and `b` exchanged.
     pub(super) fn transposed(&self, a: i64, b: i64) -> Option<HostTensor> {
         let mut view = self.view_of().clone();
         let rank = view.sizes.len() as i64;
@@ -154,7 +154,7 @@ impl HostTensor {
         Some(HostTensor::of(view))
     }
 
-    /// Returns a view with an additional dimension of size one.
+    /// Returns a view with an additional dimension of size one at position `at`.
     pub(super) fn unsqueezed(&self, at: i64) -> Option<HostTensor> {
         let mut view = self.view_of().clone();
         let rank = view.sizes.len();
@@ -225,7 +225,7 @@ fn promoted(a: &Py, b: &Py) -> Option<DType> {
     with(with(ResultType::new(), a)?, b)?.dtype()
 }
 
-/// Returns a tensor or number as a tensor of dtype `dtype`, for arithmetic.
+/// Returns `value`, a tensor or number, as a tensor of dtype `dtype`, for arithmetic.
 fn operand(value: &Py, dtype: DType) -> Option<HostTensor> {
     match value {
         Py::Tensor(tensor) | Py::Parameter(tensor) => tensor.cast(dtype),
@@ -307,7 +307,7 @@ pub(super) fn in_place(op: Operator, a: &HostTensor, b: &Py) -> Option<()> {
 }
 
 impl Maker<'_> {
-    /// Returns the parts of a tensor's index; `None` if one of them is not supported.
+    /// Returns the parts of a tensor's index; `None` if a part is not supported.
     pub(super) fn picks(&mut self, scope: &mut Scope, index: &Expr) -> Result<Option<Vec<Pick>>> {
         let parts = match index {
             Expr::Tuple(tuple) => tuple.elts.as_slice(),

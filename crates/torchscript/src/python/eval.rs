@@ -1,4 +1,4 @@
-//! Expressions.
+//! Evaluation of expressions.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -259,7 +259,7 @@ impl Maker<'_> {
         Ok(out)
     }
 
-    /// Returns the items over which a loop iterates.
+    /// Returns the items over which a loop over `expr` iterates.
     pub(super) fn elements(&mut self, scope: &mut Scope, expr: &Expr) -> Result<Vec<Py>> {
         let value = self.expr(scope, expr)?;
         match self.items(&value) {
@@ -342,7 +342,7 @@ impl Maker<'_> {
         self.fail(&file, format!("undefined value {name}"), node)
     }
 
-    /// Returns the value of `name` in a file of the library.
+    /// Returns the value of the global name `name` in a file of the library.
     fn library_name(&mut self, file: &Arc<SourceFile>, name: &str) -> Result<Option<Py>> {
         if let Some(function) = self.function(file, name) {
             return Ok(Some(Py::Function(function)));
@@ -367,7 +367,7 @@ impl Maker<'_> {
         Ok(Some(value))
     }
 
-    /// Removes variables from the scope, and returns their values.
+    /// Removes the variables `names` from the scope, and returns their values.
     fn hide(&mut self, scope: &mut Scope, names: BTreeSet<String>) -> Vec<(String, Option<Binding>, Option<Py>)> {
         let hidden = names.into_iter().map(|name| {
             let global = scope.is_top.then(|| self.globals.names.remove(&name)).flatten();
@@ -501,7 +501,7 @@ impl Maker<'_> {
     }
 }
 
-/// Collects the names that an assignment to `target` sets.
+/// Collects the names of the variables that an assignment to `target` assigns.
 fn target_names(target: &Expr, names: &mut BTreeSet<String>) {
     match target {
         Expr::Name(name) => {

@@ -1,4 +1,4 @@
-//! Statements and calls of functions and classes.
+//! Execution of statements, and calls of functions and classes.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::names::{ClassRef, ancestry};
 use crate::source::{SourceFile, dotted};
 
-/// Contexts that turn gradients on or off.
+/// Context managers that turn gradients on or off.
 const GRADIENT_MODES: &[&str] = &[
     "torch.no_grad",
     "torch.enable_grad",
@@ -33,7 +33,7 @@ const GRADIENT_MODES: &[&str] = &[
     "torch.autograd.grad_mode.inference_mode",
 ];
 
-/// How the execution of a statement ends.
+/// How control flow continues after a statement.
 pub(super) enum Flow {
     Next,
     Break,
@@ -205,7 +205,7 @@ impl Maker<'_> {
         self.assign(scope, Some(&assign.target), value, assign)
     }
 
-    /// Sets a variable of `scope`.
+    /// Assigns `value` to the variable `name` of `scope`.
     pub(super) fn set(&mut self, scope: &mut Scope, name: &str, value: Py) {
         if scope.is_top || scope.globals.contains(name) {
             self.globals.bind(name, value);
@@ -214,7 +214,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Evaluates an expression whose value is not used.
+    /// Evaluates an expression and discards its value.
     fn discard(&mut self, scope: &mut Scope, expr: &Expr) -> Result<()> {
         let Some(call) = expr.as_call_expr() else {
             return self.expr(scope, expr).map(|_| ());
@@ -287,7 +287,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// Returns the value of a default, which was evaluated at the definition.
+    /// Returns the value of a parameter's default, which was evaluated at the definition.
     fn default(&mut self, file: &Arc<SourceFile>, default: &Expr) -> Result<Py> {
         match self.globals.bound.get(&default.range()) {
             Some(Ok(value)) if file.rules.is_source() => Ok(value.clone()),
@@ -403,7 +403,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Calls a function or method of the text.
+    /// Calls a function or method that the source text defines.
     pub(super) fn call_function(
         &mut self,
         function: &FunctionRef,

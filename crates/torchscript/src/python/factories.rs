@@ -1,4 +1,4 @@
-//! Functions of `torch` that create tensors, and `torch.nn.init`.
+//! Evaluation of functions of `torch` that create tensors, and of `torch.nn.init`.
 
 use frazil_ir::{DType, DeviceKind};
 use num_complex::Complex64;
@@ -271,7 +271,7 @@ fn tensor_of(value: &Py) -> Option<HostTensor> {
     }
 }
 
-/// Returns a tensor filled with one number.
+/// Returns a tensor in which every element is `value`.
 fn filled(dtype: DType, sizes: Vec<i64>, value: Complex64) -> Option<HostTensor> {
     match dtype.is_complex() {
         true => HostTensor::of_complex(dtype, sizes, |_| value),
@@ -282,7 +282,7 @@ fn filled(dtype: DType, sizes: Vec<i64>, value: Complex64) -> Option<HostTensor>
     }
 }
 
-/// Returns the dtype of `torch.FloatTensor` and related classes.
+/// Returns the dtype of the tensors that a class such as `torch.FloatTensor` creates.
 fn legacy_dtype(name: &str) -> Option<DType> {
     Some(match name {
         "Tensor" | "FloatTensor" => DType::Float,
@@ -316,7 +316,7 @@ fn options(arguments: &Arguments) -> Option<bool> {
     arguments.named("requires_grad").map_or(Some(false), Py::truth)
 }
 
-/// Returns the sizes that a factory gets: a list, or separate integers.
+/// Returns the sizes passed to a factory function: a list, or separate integers.
 fn sizes(arguments: &Arguments) -> Option<Vec<i64>> {
     match arguments.positional() {
         [] => arguments.named("size")?.ints(),

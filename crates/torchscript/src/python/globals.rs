@@ -12,18 +12,18 @@ use super::value::{ObjectRef, Py};
 use crate::error::SourceError;
 use crate::names::ClassRef;
 
-/// A value, or the reason why it is unknown.
+/// The value of a variable, or the reason why it is unknown.
 pub(super) type Known = Result<Py, Box<SourceError>>;
 
-/// The global variables of a source text.
+/// The global variables of a source text while it runs.
 #[derive(Default)]
 pub(super) struct Globals {
     pub(super) names: HashMap<String, Binding>,
-    /// Location of the current statement.
+    /// Location of the statement that is being run.
     pub(super) at: TextRange,
     /// Values that a statement which cannot be run may have changed, by address. Keeping the value prevents reuse of its address.
     tainted: HashMap<(usize, usize), (Py, Box<SourceError>)>,
-    /// Functions and classes that were passed to unknown code, which may call them later.
+    /// Functions and classes that were passed to unknown code, which may call them at any later time.
     pub(super) escaped: Vec<Py>,
     /// Classes for which it is unknown whether they are classes of modules, by number, with the reason.
     pub(super) unclear: HashMap<usize, Box<SourceError>>,
@@ -31,9 +31,9 @@ pub(super) struct Globals {
     pub(super) refused: Option<Box<SourceError>>,
     /// The error of a statement that may have changed any variable, and every value created after it.
     pub(super) wild: Option<Box<SourceError>>,
-    /// The definitions that compiled functions and modules used at the time of their compilation.
+    /// For each compiled function and module, the definitions that it used when it was compiled.
     pub(super) snapshots: Vec<Snapshot>,
-    /// The values of names in class bodies, by the number of the class.
+    /// The values of names in class bodies, keyed by the index of the class statement.
     pub(super) class_values: HashMap<usize, IndexMap<String, Known>>,
     /// The values of defaults and of assignments in class bodies, by the location of the expression.
     pub(super) bound: HashMap<TextRange, Known>,
@@ -47,28 +47,28 @@ pub(super) struct Snapshot {
     pub(super) error: Box<SourceError>,
 }
 
-/// A global variable.
+/// A global variable with its value.
 pub(super) struct Binding {
     pub(super) value: Known,
     /// Location of the statement that assigned the value.
     pub(super) at: TextRange,
-    /// Set for an unknown value.
+    /// Properties of the value, if it is unknown.
     pub(super) unknown: Option<Unknown>,
 }
 
-/// What is known about an unknown value.
+/// Properties of an unknown value.
 #[derive(Clone)]
 pub(super) struct Unknown {
     pub(super) role: Role,
-    /// Whether calling it, or accessing its attributes or elements, may return a module.
+    /// Whether calling the value, or accessing its attributes or elements, may return a module.
     pub(super) leads_to_module: bool,
-    /// Values that it may contain.
+    /// Values that the unknown value may contain.
     pub(super) holds: Rc<[Py]>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Neither a module nor a class of modules.
+    /// The value is neither a module nor a class of modules.
     Other,
     /// The value may be a module.
     Module,
@@ -95,7 +95,7 @@ impl Globals {
         self.names.insert(name.to_owned(), binding);
     }
 
-    /// Records that a statement that failed with `error` may have changed `value`.
+    /// Records that `value` may have been changed by a statement that failed with `error`.
     pub(super) fn taint(&mut self, value: &Py, error: &SourceError) {
         for address in addresses(value).into_iter().flatten() {
             let kept = match value {
@@ -110,7 +110,7 @@ impl Globals {
         }
     }
 
-    /// Returns the reason why `value` itself is unknown, if it is.
+    /// Returns the reason why `value` itself is unknown, if it is unknown.
     pub(super) fn doubt(&self, value: &Py) -> Option<&SourceError> {
         if self.tainted.is_empty() {
             return None;
@@ -119,7 +119,7 @@ impl Globals {
         known.find_map(|address| self.tainted.get(&address).map(|(_, error)| &**error))
     }
 
-    /// Returns the reason why `value` or a value in it is unknown, if one is.
+    /// Returns the reason why `value`, or a value that it contains, is unknown, if one is.
     pub(super) fn doubt_within(&self, value: &Py) -> Option<&SourceError> {
         let mut doubt = None;
         if !self.tainted.is_empty() {
@@ -191,7 +191,7 @@ pub(super) fn walk(value: &Py, visit: &mut dyn FnMut(&Py)) {
     }
 }
 
-/// Returns the module and its submodules, each once, outer ones first.
+/// Returns `root` and its submodules, each once, containing modules first.
 pub(super) fn modules(root: &ObjectRef) -> Vec<ObjectRef> {
     let mut found = Vec::new();
     walk_modules(root, &mut |_, object| found.push(Rc::clone(object)));
@@ -220,7 +220,7 @@ pub(super) fn walk_modules(root: &ObjectRef, visit: &mut dyn FnMut(&str, &Object
     }
 }
 
-/// Returns the dotted name of member `name` of `prefix`.
+/// Returns the dotted name `prefix.name`.
 pub(super) fn joined(prefix: &str, name: &str) -> String {
     match prefix {
         "" => name.to_owned(),

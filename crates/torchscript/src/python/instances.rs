@@ -1,4 +1,4 @@
-//! Objects of classes other than modules, values with a type, and variables of functions.
+//! Objects of classes other than modules, values with a TorchScript type, and local variables of functions.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::names::{Annotations, ClassRef};
 use crate::source::{SourceFile, dotted};
 
-/// Methods by which a class would change the access to its objects.
+/// Special methods that change how a class accesses the attributes of its objects.
 const HOOKS: &[&str] = &[
     "__delattr__",
     "__getattr__",
@@ -28,7 +28,7 @@ const HOOKS: &[&str] = &[
 ];
 
 impl Maker<'_> {
-    /// Creates an object of a class of the text other than a module.
+    /// Creates an object of a class of the source text that is no class of modules.
     pub(super) fn instance(
         &mut self,
         class: &ClassRef,
@@ -149,7 +149,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Evaluates `torch.jit.Attribute(value, type)` and `torch.jit.annotate(type, value)`. Types are not values here.
+    /// Evaluates `torch.jit.Attribute(value, type)` and `torch.jit.annotate(type, value)`. Their type arguments are no values here.
     pub(super) fn typed(&mut self, scope: &mut Scope, call: &ExprCall) -> Result<Option<Py>> {
         let path = self.path_of(scope, &call.func).unwrap_or_default();
         let names = match path.as_str() {
@@ -175,7 +175,7 @@ impl Maker<'_> {
         Ok(Some(Py::Typed(Box::new(value), ty)))
     }
 
-    /// Returns whether `name` is an unassigned variable of the current function.
+    /// Returns whether `name` is a local variable of the current function that has not been assigned.
     pub(super) fn is_local(&mut self, scope: &Scope, name: &str) -> bool {
         let Some(function) = scope.function.as_ref().filter(|_| !scope.is_top && !scope.is_class) else {
             return false;
@@ -197,7 +197,7 @@ impl Maker<'_> {
     }
 }
 
-/// Returns the names that a statement, or one nested in it, declares global.
+/// Returns the names that `statement`, or a statement nested in it, declares global.
 fn declared_global(statement: &ruff_python_ast::Stmt) -> Vec<String> {
     use ruff_python_ast::visitor::{Visitor, walk_stmt};
     #[derive(Default)]

@@ -1,4 +1,4 @@
-//! Names of Python and `torch` with a statically known meaning.
+//! Names of Python and `torch` whose meaning is known without running Python.
 
 use frazil_ir::DType;
 use half::{bf16, f16};
@@ -8,7 +8,7 @@ use super::purity::is_unknown_name;
 use super::value::Py;
 use crate::names::library_constant;
 
-/// Functions of Python that constructors may call.
+/// Builtin functions of Python that constructors may call.
 const PYTHON: &[&str] = &[
     "range",
     "len",
@@ -46,12 +46,12 @@ const PYTHON: &[&str] = &[
     "collections",
 ];
 
-/// Returns whether `name` is a known name of Python.
+/// Returns whether `name` is a builtin name of Python.
 pub(super) fn is_known(name: &str) -> bool {
     PYTHON.contains(&name) || !is_unknown_name(name)
 }
 
-/// Returns the value of a constant of a library module.
+/// Returns the value of the constant `path` of a library module, such as `math.pi`.
 pub(super) fn constant(path: &str) -> Option<Py> {
     if let Some(dtype) = path.strip_prefix("torch.").and_then(DType::from_python_name) {
         // A dtype stays a name: it is no number to Python. `torch.float` is `torch.float32`.
@@ -82,7 +82,7 @@ pub(super) fn is_function_path(path: &str) -> bool {
     modules.contains(&module) && is_public && !is_constant && !name.ends_with("_notes")
 }
 
-/// Returns the name of a tensor's class in PyTorch's messages.
+/// Returns the name of the class of a tensor with dtype `dtype`, as in PyTorch's messages.
 pub(super) fn tensor_type_name(dtype: DType) -> &'static str {
     match dtype {
         DType::Float => "torch.FloatTensor",
@@ -101,7 +101,7 @@ pub(super) fn tensor_type_name(dtype: DType) -> &'static str {
     }
 }
 
-/// Returns an attribute of `torch.finfo` or `torch.iinfo` for a dtype.
+/// Returns the attribute `name` of `torch.finfo` or `torch.iinfo` for `dtype`.
 pub(super) fn limit(dtype: DType, name: &str) -> Option<Py> {
     let whole = |(least, greatest): (i64, i64)| match name {
         "min" => Some(Py::Int(least)),

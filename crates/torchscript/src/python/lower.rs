@@ -23,12 +23,12 @@ use crate::error::{LoadError, Result, SourceError};
 use crate::names::{ClassRef, Global, MethodTable, Names, Objects, ancestry};
 use crate::source::SourceFile;
 
-/// The properties that distinguish kinds of objects of one class.
+/// The properties by which objects of one Python class get different TorchScript classes.
 struct Kind {
     class: ClassRef,
     attributes: Vec<(String, TypeId, AttributeKind)>,
     constants: Vec<(String, Constant)>,
-    /// For each hook, whether it is called before `forward`, and the number of its function.
+    /// For each hook, whether it runs before `forward`, and the index of its function.
     hooks: Vec<(bool, usize)>,
     /// Whether the class is that of a traced module. Each traced module has a class of its own.
     is_traced: bool,
@@ -40,9 +40,9 @@ type Lowered = std::result::Result<(TypeId, Constant), String>;
 struct Lowering<'l> {
     names: &'l mut dyn Names,
     objects: Vec<Object>,
-    /// Objects and tensors that have been lowered, by address, to preserve identity.
+    /// Constants of the objects and tensors lowered so far, keyed by address. They preserve identity.
     known: HashMap<usize, Constant>,
-    /// Storages of tensors, by address. Views share a storage.
+    /// Lowered storages of tensors, keyed by address. Views share a storage.
     storages: HashMap<usize, Arc<Storage>>,
     kinds: Vec<(Kind, SymbolId)>,
     depth: usize,
@@ -303,7 +303,7 @@ impl Lowering<'_> {
         }))
     }
 
-    /// Returns the class of the program for objects of this kind.
+    /// Returns the TorchScript class for objects of this kind, which is defined if necessary.
     fn class_of(&mut self, kind: Kind, chain: &[ClassRef], table: MethodTable) -> Result<SymbolId> {
         if let Some((_, name)) = self.kinds.iter().find(|(known, _)| {
             !kind.is_traced
@@ -486,7 +486,7 @@ impl Lowering<'_> {
         }))
     }
 
-    /// Lowers an object of a class of the text other than a module.
+    /// Lowers an object of a class of the source text that is no class of modules.
     fn instance(&mut self, file: &Arc<SourceFile>, object: &ObjectRef) -> Result<Lowered> {
         let ctx = Arc::clone(self.names.ctx());
         let address = Rc::as_ptr(object).cast::<()>() as usize;
@@ -602,11 +602,11 @@ impl Lowering<'_> {
     }
 }
 
-/// The reason why elements have no common type.
+/// The reason why the elements of a list have no common type.
 enum Reason {
-    /// An element has no type.
+    /// An element has no TorchScript type.
     Element(String),
-    /// Two elements have different types, which the text names.
+    /// Two elements have different types, which the string names.
     Mixed(String),
 }
 
@@ -618,12 +618,12 @@ fn unsupported(value: &Py) -> String {
     )
 }
 
-/// Returns the value of a constant of `torch` or `math`.
+/// Returns the constant value of `path`, if it is a constant of `torch` or `math`.
 fn frontend_constant(path: &str) -> Option<Constant> {
     crate::names::library_constant(path)
 }
 
-/// Returns the error about a declared constant whose value cannot be one.
+/// Returns the error for an attribute that is declared constant and whose value cannot be one.
 fn no_constant(class: &ClassRef, name: &str, found: &str) -> Box<SourceError> {
     let place = class.def().map_or_else(Default::default, Ranged::range);
     let message = format!(

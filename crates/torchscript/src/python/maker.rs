@@ -1,4 +1,4 @@
-//! The state of a run of a text: variables, limits, errors.
+//! State of the evaluation of a source text: variables, limits, errors.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use crate::error::{Result, SourceError};
 use crate::names::{ClassRef, Names};
 use crate::source::SourceFile;
 
-/// The end of error messages about expressions that only Python can evaluate.
+/// The end of error messages about expressions that can only be evaluated by Python.
 pub(super) const BEYOND: &str = "cannot be evaluated without Python";
 
 /// Maximum number of executed statements and expressions, in addition to one for each byte of the text.
@@ -39,18 +39,18 @@ pub(super) const MAX_DEPTH: usize = 2000;
 /// Maximum length of a list, string or range that a constructor may create.
 pub(super) const MAX_LENGTH: i64 = 1 << 20;
 
-/// Runs the top level of a source text, with its functions and constructors.
+/// The evaluator of a source text: runs the top level, with its functions and constructors.
 pub(super) struct Maker<'m> {
     pub(super) names: &'m mut dyn Names,
     pub(super) random: Random,
     pub(super) globals: Globals,
-    /// The method resolution orders of classes.
+    /// Cached method resolution orders, keyed by the file and statement index of the class.
     pub(super) chains: HashMap<(Rc<str>, usize), Rc<[ClassRef]>>,
-    /// The local variables of functions of the text, by statement and method.
+    /// The names of the local variables of each function, keyed by statement index and index of the method.
     pub(super) locals: HashMap<(usize, Option<usize>), Rc<BTreeSet<String>>>,
-    /// Values at the top level of files of the library.
+    /// Values of global names in files of the library.
     pub(super) library_values: HashMap<String, Py>,
-    /// Whether the text traces a module.
+    /// Whether the source text traces a module.
     pub(super) has_traces: bool,
     pub(super) steps: usize,
     pub(super) max_steps: usize,
@@ -64,20 +64,20 @@ pub(super) struct Maker<'m> {
     pub(super) depth: usize,
 }
 
-/// The variables of a running function.
+/// The variables of a running function, class body or top level.
 pub(super) struct Scope {
     pub(super) file: Arc<SourceFile>,
     pub(super) variables: HashMap<String, Py>,
     /// The class of the running method, for `super()`.
     pub(super) class: Option<Rc<ClassRef>>,
     pub(super) this: Option<Py>,
-    /// Whether its variables are the global ones.
+    /// Whether the scope is the top level, whose variables are the global variables.
     pub(super) is_top: bool,
     /// Whether the scope is that of a class body.
     pub(super) is_class: bool,
-    /// Names that the function declares global.
+    /// Names that the function declares as `global`.
     pub(super) globals: HashSet<String>,
-    /// The running function of the text.
+    /// The function that is running, if it is one of the source text.
     pub(super) function: Option<FunctionRef>,
 }
 
@@ -98,7 +98,7 @@ impl Scope {
 }
 
 impl Maker<'_> {
-    /// Counts a step. Returns an error if the limit is exceeded.
+    /// Counts a step. Returns an error if the limit on steps is exceeded.
     pub(super) fn step(&mut self, file: &SourceFile, node: &impl Ranged) -> Result<()> {
         self.steps += 1;
         if self.steps > self.max_steps {
@@ -121,7 +121,7 @@ impl Maker<'_> {
         self.charge_bytes(file, value.fresh_bytes(), node)
     }
 
-    /// Counts units of work. Returns an error if the limit is exceeded.
+    /// Counts units of work. Returns an error if the limit on work is exceeded.
     pub(super) fn charge_work(&mut self, file: &SourceFile, units: u64, node: &impl Ranged) -> Result<()> {
         self.work = self.work.saturating_add(units);
         if self.work > MAX_WORK {
@@ -141,7 +141,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// Returns the error about an expression that only Python can evaluate.
+    /// Returns the error for an expression that can only be evaluated by Python.
     pub(super) fn beyond<T>(&self, file: &SourceFile, what: impl AsRef<str>, node: &impl Ranged) -> Result<T> {
         Err(self.beyond_error(file, what, node).into())
     }
@@ -156,17 +156,17 @@ impl Maker<'_> {
         file.error("construct", message, node)
     }
 
-    /// Returns an error that Python would raise as well.
+    /// Returns an error for code that would also fail in Python.
     pub(super) fn fail<T>(&self, file: &SourceFile, message: impl Into<String>, node: &impl Ranged) -> Result<T> {
         Err(file.error("construct", message, node).into())
     }
 
-    /// Returns an exception of the program, which always ends the run.
+    /// Returns the error for an exception that the program raises, which always ends the run.
     pub(super) fn raise<T>(&self, file: &SourceFile, message: impl Into<String>, node: &impl Ranged) -> Result<T> {
         Err(file.error("raises", message, node).into())
     }
 
-    /// Returns the function `name` at the top level of a file of the library.
+    /// Returns the global function `name` of a file of the library.
     pub(super) fn function(&self, file: &Arc<SourceFile>, name: &str) -> Option<FunctionRef> {
         let mut numbers = file.definitions(name).iter().rev().copied();
         let statement = numbers.find(|&number| matches!(file.statement(number), Some(Stmt::FunctionDef(_))))?;

@@ -7,7 +7,7 @@ use ruff_python_ast::{Comprehension, ExceptHandler, Expr, ExprCall, ExprContext,
 
 use crate::source::dotted;
 
-/// Functions of Python through which a text can change any of its global variables.
+/// Builtin functions of Python through which a text can change any of its global variables.
 pub(super) const REACHES_GLOBALS: &[&str] = &["globals", "locals", "exec", "eval", "__import__"];
 
 /// Attributes through which a text can change any of its global variables, or the behaviour of later statements.
@@ -19,12 +19,12 @@ const REACHES_STATE: &[&str] = &[
     "set_default_device",
 ];
 
-/// The names that statements refer to, and the effects of the statements.
+/// The names to which statements refer, and the possible effects of the statements.
 #[derive(Default, Clone)]
 pub(super) struct Mentions {
-    /// Names that are read or called.
+    /// Names of variables that are read or called.
     pub(super) loaded: BTreeSet<String>,
-    /// Names that are assigned.
+    /// Names of variables that are assigned.
     pub(super) stored: BTreeSet<String>,
     /// Names in `stored` that are defined as classes.
     pub(super) classes: BTreeSet<String>,
@@ -34,38 +34,38 @@ pub(super) struct Mentions {
     pub(super) changed: BTreeSet<String>,
     /// Names of attributes that are read.
     pub(super) attributes: BTreeSet<String>,
-    /// Dotted names that are read, in their full length.
+    /// Dotted names that are read, as long as they are written.
     pub(super) paths: BTreeSet<String>,
-    /// Names that imports bind, with the dotted names of the imported objects.
+    /// Names that imports bind, with the dotted name of the imported object.
     pub(super) imported: BTreeMap<String, String>,
     pub(super) calls: Vec<Callee>,
     /// Whether attributes, elements or global variables are set, or an in-place assignment occurs.
     pub(super) writes: bool,
-    /// Whether an object is used through which any global variable can be changed.
+    /// Whether the statements use an object through which any global variable can be changed.
     pub(super) is_wild: bool,
-    /// Global variables that functions set.
+    /// Global variables that functions in the statements assign.
     pub(super) rebinds: BTreeSet<String>,
     /// Names that a function declares global.
     global: BTreeSet<String>,
 }
 
-/// The callee of a call.
+/// The callee of a call, as far as the syntax determines it.
 #[derive(Clone)]
 pub(super) struct Callee {
     /// The dotted name of the callee, if it has one.
     pub(super) path: Option<String>,
-    /// The last part of the name, for a method.
+    /// The name of the method, if the callee is one.
     pub(super) method: Option<String>,
     /// Whether the head of the dotted name is a variable of the function.
     pub(super) is_local: bool,
-    /// Whether an element of the object `path` is called.
+    /// Whether an element of the object `path` is called, as in `path[i]()`.
     pub(super) is_element: bool,
-    /// Whether a keyword such as `out` says that an argument is written to.
+    /// Whether a keyword such as `out` implies that an argument is written.
     pub(super) writes: bool,
 }
 
 impl Callee {
-    /// Returns a callee about which nothing is known.
+    /// Returns a callee about which the syntax says nothing.
     fn unknown() -> Callee {
         Callee {
             path: None,
@@ -108,7 +108,7 @@ impl Mentions {
         mentions
     }
 
-    /// Returns the outer names that the body of a function refers to.
+    /// Returns the mentions in the body of a function of names from outside of the function.
     pub(super) fn of_body(body: &[Stmt], parameters: &Parameters) -> Mentions {
         let mut mentions = Mentions::default();
         mentions.visit_body(body);
@@ -123,7 +123,7 @@ impl Mentions {
         mentions
     }
 
-    /// Removes the variables of an inner scope.
+    /// Removes the local variables of an inner scope from the mentioned names.
     fn hide(&mut self, local: &BTreeSet<String>) {
         for names in [&mut self.loaded, &mut self.changed] {
             names.retain(|name| !local.contains(name));

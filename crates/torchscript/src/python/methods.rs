@@ -1,4 +1,4 @@
-//! Methods of modules.
+//! Evaluation of calls to methods of modules.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -240,7 +240,7 @@ impl Maker<'_> {
         }))
     }
 
-    /// Executes `object.train(training)`.
+    /// Executes `object.train(training)`, which the class of `object` may override.
     pub(super) fn set_training(
         &mut self,
         file: &Arc<SourceFile>,
@@ -260,7 +260,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Executes `nn.Module.train(object, training)`.
+    /// Executes the base method `nn.Module.train(object, training)`.
     fn train(&mut self, file: &Arc<SourceFile>, object: &ObjectRef, training: bool, node: &impl Ranged) -> Result<()> {
         self.step(file, node)?;
         if self.calls >= super::maker::MAX_CALLS {

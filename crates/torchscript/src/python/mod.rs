@@ -60,7 +60,7 @@ use maker::{MAX_STEPS, Maker};
 use random::Random;
 use value::Py;
 
-/// Runs a source text. Returns the objects of its module, if it creates one.
+/// Runs a source text. Returns the objects of the module that it defines, if it defines one.
 pub(crate) fn module(names: &mut dyn Names, file: &Arc<SourceFile>) -> Result<Option<Objects>> {
     let mut maker = Maker {
         names,

@@ -1,4 +1,4 @@
-//! Names of attributes of the modules of `torch.nn`.
+//! Names of attributes and methods of the modules in `torch.nn`.
 
 /// Methods of `nn.Module` that constructors may call.
 pub(super) const MODULE_METHODS: &[&str] = &[
@@ -36,7 +36,7 @@ pub(super) const MODULE_METHODS: &[&str] = &[
 /// Methods of containers of modules and parameters that constructors may call.
 pub(super) const CONTAINER_METHODS: &[&str] = &["append", "extend", "items", "keys", "update", "values"];
 
-/// Other attributes that every `nn.Module` has.
+/// Other attributes that every `nn.Module` has, besides [`MODULE_METHODS`].
 pub(super) const MODULE_ATTRIBUTES: &[&str] = &[
     "T_destination",
     "call_super_init",
@@ -65,7 +65,7 @@ pub(super) const MODULE_ATTRIBUTES: &[&str] = &[
     "xpu",
 ];
 
-/// Attributes of PyTorch's `torch.nn` modules that our versions lack. The tensors are the same.
+/// Attributes of PyTorch's `torch.nn` modules that this library's versions of the modules do not have.
 pub(super) const LAYER_ATTRIBUTES: &[&str] = &[
     "activation",
     "activation_relu_or_gelu",

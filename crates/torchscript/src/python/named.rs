@@ -1,4 +1,4 @@
-//! NamedTuples in constructors: classes of the text that derive from `NamedTuple`, and results of `collections.namedtuple`.
+//! Evaluation of NamedTuples: classes of the source text that derive from `NamedTuple`, and results of `collections.namedtuple`.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use crate::names::ClassRef;
 use crate::source::{SourceFile, dotted};
 
 impl Maker<'_> {
-    /// Returns the class as a class of NamedTuples; `None` for other classes.
+    /// Returns the NamedTuple class that `class` defines; `None` if it is another kind of class.
     pub(super) fn named_class(&mut self, class: &ClassRef) -> Result<Option<Rc<NamedClass>>> {
         let Some(def) = class.def() else { return Ok(None) };
         let is_base = |base: &Expr| {
@@ -86,7 +86,7 @@ impl Maker<'_> {
         })))
     }
 
-    /// Evaluates a call of a class of NamedTuples.
+    /// Evaluates a call of a NamedTuple class, which creates a tuple.
     pub(super) fn make_named(
         &mut self,
         file: &SourceFile,
@@ -126,7 +126,7 @@ impl Maker<'_> {
         })))
     }
 
-    /// Evaluates `named.name`; returns `None` if there is no such attribute.
+    /// Evaluates `named.name`; returns `None` if the NamedTuple has no such attribute.
     pub(super) fn named_attribute(
         &mut self,
         file: &Arc<SourceFile>,

@@ -1,4 +1,4 @@
-//! Operators, comparisons, subscripts.
+//! Evaluation of operators, comparisons and subscripts.
 
 use ruff_python_ast::Operator;
 use ruff_text_size::Ranged;
@@ -232,7 +232,7 @@ pub(super) fn float_operator(op: Operator) -> Option<fn(f64, f64) -> f64> {
     })
 }
 
-/// Returns `a // b` and `a % b` of floats, as Python computes them.
+/// Returns the results of `a // b` and `a % b` for floats, as in Python.
 fn divided(a: f64, b: f64) -> (f64, f64) {
     if b == 0.0 {
         return (a / b, f64::NAN);

@@ -47,10 +47,10 @@ const HARMLESS: &[&str] = &[
     "numpy.set_printoptions",
 ];
 
-/// Functions that end the program.
+/// Functions that end the Python process.
 const EXITS: &[&str] = &["sys.exit", "os._exit", "os.abort", "exit", "quit"];
 
-/// Functions of Python without side effects. They may call functions that they get as arguments.
+/// Builtin functions of Python without side effects, apart from those of functions that they get as arguments.
 const PURE_BUILTINS: &[&str] = &[
     "abs",
     "all",
@@ -103,7 +103,7 @@ const PURE_BUILTINS: &[&str] = &[
     "zip",
 ];
 
-/// Other names of Python, or names that a text may use without an import.
+/// Further builtin names of Python, and names that a text may use without an import.
 const OTHER_BUILTINS: &[&str] = &[
     "Any",
     "Callable",
@@ -222,12 +222,12 @@ const MUTATORS: &[&str] = &[
     "update",
 ];
 
-/// Methods that modify a module, and share a name with an operator.
+/// Methods that modify a module, and have the same name as an operator.
 const CONVERSIONS: &[&str] = &[
     "to", "float", "double", "half", "bfloat16", "cpu", "cuda", "type", "train", "eval",
 ];
 
-/// Further methods without side effects, in addition to those of operators.
+/// Methods without side effects that are not operators.
 const READS: &[&str] = &[
     "buffers",
     "children",
@@ -261,7 +261,7 @@ const READS: &[&str] = &[
     "values",
 ];
 
-/// Special methods of Python that no operator calls.
+/// Special methods of Python that are only called by name, not by operators.
 const CALLED_BY_NAME: &[&str] = &[
     "init",
     "new",
@@ -277,7 +277,7 @@ const CALLED_BY_NAME: &[&str] = &[
     "post_init",
 ];
 
-/// Returns whether statements that call `path` have no effect on the definitions.
+/// Returns whether calls of `path` cannot affect the definitions of the program.
 pub(super) fn is_harmless(path: &str) -> bool {
     !ends_program(path)
         && HARMLESS.iter().any(|harmless| match harmless.ends_with('.') {
@@ -286,12 +286,12 @@ pub(super) fn is_harmless(path: &str) -> bool {
         })
 }
 
-/// Returns whether calling `path` ends the program.
+/// Returns whether calling `path` ends the Python process.
 pub(super) fn ends_program(path: &str) -> bool {
     EXITS.contains(&path)
 }
 
-/// Returns whether all functions that the dotted name may denote are without side effects.
+/// Returns whether every function that the dotted name `path` may denote is without side effects.
 pub(super) fn is_pure_path(path: &str) -> bool {
     if is_harmless(path) {
         return true;
@@ -307,7 +307,7 @@ pub(super) fn is_pure_path(path: &str) -> bool {
     }
 }
 
-/// Returns whether `name` is not a name of Python.
+/// Returns whether `name` is not a builtin name of Python.
 pub(super) fn is_unknown_name(name: &str) -> bool {
     let is_known = PURE_BUILTINS.contains(&name) || OTHER_BUILTINS.contains(&name) || name.ends_with("Error");
     !is_known && !name.ends_with("Exception") && !name.ends_with("Warning") && !name.starts_with("__")
@@ -422,7 +422,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Returns whether calling the module, or its member `path`, has no side effects.
+    /// Returns whether calling a module, or its member `path`, has no side effects.
     fn is_pure_member(
         &mut self,
         file: &SourceFile,

@@ -1,6 +1,6 @@
-//! The pseudorandom generator for weights.
+//! The pseudorandom generator for initial weights.
 
-/// A deterministic generator for weights that PyTorch initialises at random.
+/// A deterministic pseudorandom generator, for weights that PyTorch initialises at random.
 pub(super) struct Random(u64);
 
 impl Random {

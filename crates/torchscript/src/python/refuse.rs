@@ -16,7 +16,7 @@ use crate::error::{Result, SourceError};
 use crate::names::{ClassRef, ancestry};
 use crate::source::{SourceFile, dotted};
 
-/// Modules of Python's standard library whose functions return `torch` modules only if they get some.
+/// Modules of Python's standard library whose functions return no `torch` modules except those passed to them.
 const PLAIN_MODULES: &[&str] = &[
     "abc",
     "argparse",
@@ -96,7 +96,7 @@ const MAKES_MODULES: &[&str] = &[
     "torch.compile",
 ];
 
-/// Methods of modules that do not return a module.
+/// Methods of modules whose result is not a module.
 const GIVES_NO_MODULE: &[&str] = &[
     "state_dict",
     "parameters",
@@ -108,7 +108,7 @@ const GIVES_NO_MODULE: &[&str] = &[
     "extra_repr",
 ];
 
-/// Returns whether the dotted name denotes something that can return modules.
+/// Returns whether the dotted name denotes a function or class that can return modules.
 pub(super) fn path_may_make_module(path: &str) -> bool {
     if path == "torch.nn" {
         return true;
@@ -133,25 +133,25 @@ pub(super) fn is_plain_path(path: &str) -> bool {
 /// the names denote.
 #[derive(Default)]
 pub(super) struct Reach {
-    /// All reachable values.
+    /// All values reachable from the statement.
     values: Vec<Py>,
     /// Global names in reachable code.
     pub(super) names: BTreeSet<String>,
     /// Dotted names in reachable code.
     paths: BTreeSet<String>,
-    /// Global variables that functions set.
+    /// Global variables that reachable functions assign.
     rebinds: BTreeSet<String>,
-    /// Classes that functions change.
+    /// Classes that reachable functions change.
     changed: BTreeSet<String>,
     is_wild: bool,
-    /// Number of values and names visited.
+    /// Number of visited values and names.
     visited: u64,
-    /// Whether an unknown value among them can return modules.
+    /// Whether an unknown value among the reachable values can return modules.
     leads_to_module: bool,
 }
 
 impl Maker<'_> {
-    /// Marks as unknown everything that `statement`, which cannot be run, assigns or may change.
+    /// Marks as unknown everything that `statement`, which could not be run, assigns or may change.
     pub(super) fn refuse(&mut self, file: &Arc<SourceFile>, statement: &Stmt, error: &SourceError) -> Result<()> {
         let mentions = Mentions::of(statement);
         let is_pure = self.is_pure(file, &mentions)?;
@@ -215,7 +215,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// Marks everything that an impure statement reaches as possibly changed.
+    /// Marks everything reachable from an impure statement as possibly changed.
     fn taint(&mut self, reach: &Reach, mentions: &Mentions, error: &SourceError) {
         let mut values = reach.values.clone();
         values.retain(|value| !matches!(value, Py::Class(_)));
@@ -229,7 +229,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Records the functions and classes that a statement has passed to unknown code.
+    /// Records the reachable functions and classes, which a statement has passed to unknown code.
     fn escape(&mut self, reach: &Reach) {
         for value in &reach.values {
             let is_known = |known: &Py| match (known, value) {
@@ -248,7 +248,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Returns the values of the names that a statement mentions.
+    /// Returns the values of the global names in `mentions`.
     fn mentioned(&self, mentions: &Mentions) -> Vec<Py> {
         let mut values = Vec::new();
         for name in &mentions.loaded {
@@ -263,7 +263,7 @@ impl Maker<'_> {
         values
     }
 
-    /// Returns everything that is reachable from `mentions` and from the functions in `values`.
+    /// Returns everything that is reachable from the names in `mentions` and the functions in `values`.
     pub(super) fn reach(&self, mentions: &Mentions, values: &[Py]) -> Reach {
         let mut reach = Reach {
             is_wild: mentions.is_wild,
@@ -342,7 +342,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Returns the values of the defaults of a function.
+    /// Returns the values of the defaults of a function's parameters.
     fn defaults(&self, function: &FunctionRef) -> Vec<Py> {
         let parameters = function.def().map(|def| def.parameters.iter_non_variadic_params());
         let defaults = parameters.into_iter().flatten().filter_map(|p| p.default.as_deref());
@@ -350,7 +350,7 @@ impl Maker<'_> {
         values.filter_map(|known| known.clone().ok()).collect()
     }
 
-    /// Returns whether something reachable from a statement can return a module.
+    /// Returns whether a value or name reachable from a statement can return a module.
     pub(super) fn leads_to_module(&mut self, file: &SourceFile, reach: &Reach) -> Result<bool> {
         if reach.leads_to_module || reach.is_wild {
             return Ok(true);
@@ -390,7 +390,7 @@ impl Maker<'_> {
         Ok(false)
     }
 
-    /// Returns whether the class is, or may be, a class of modules.
+    /// Returns whether `class` is a class of modules, or may be one.
     pub(super) fn may_be_module_class(&mut self, class: &ClassRef) -> Result<bool> {
         let is_unclear = class.file.rules.is_source() && self.globals.unclear.contains_key(&class.statement);
         Ok(is_unclear || ancestry(self.names, class)?.is_some())

@@ -1,4 +1,4 @@
-//! Selection of the module that a source text defines.
+//! Selection of the module that a source text defines, among its global variables.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -15,17 +15,17 @@ use crate::error::{Result, SourceError};
 use crate::names::{ClassRef, ancestry};
 use crate::source::SourceFile;
 
-/// A global variable that is a module.
+/// A global variable whose value is a module.
 struct Candidate {
     name: String,
     at: TextRange,
     object: ObjectRef,
 }
 
-/// The last class that may be a class of modules.
+/// The last class statement of a source text that may define a class of modules.
 enum LastClass {
     Known(ClassRef),
-    /// A class that may or may not be a class of modules.
+    /// It is unknown whether the class is a class of modules, for this reason.
     Unclear(Box<SourceError>),
 }
 
@@ -96,7 +96,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Returns the global variable `model`, if it is a module.
+    /// Returns the value of the global variable `model`, if it is a module.
     fn called_model(&mut self, file: &Arc<SourceFile>) -> Result<Option<ObjectRef>> {
         let Some(binding) = self.globals.names.get("model") else {
             return Ok(None);
@@ -231,7 +231,7 @@ impl Maker<'_> {
             .any(|module| module.borrow().class.file.rules.is_source())
     }
 
-    /// Returns the error about a text in which nothing could be run.
+    /// Returns the error for a text none of whose statements could be run.
     fn nothing(&self) -> Result<Option<ObjectRef>> {
         let has_code = self.globals.names.values().any(|binding| match &binding.value {
             Ok(Py::Function(function)) => function.file.rules.is_source(),

@@ -1,4 +1,4 @@
-//! `torch.jit.script`, which copies a module and compiles its current state.
+//! Evaluation of `torch.jit.script`, which copies a module and compiles its current state.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::source::SourceFile;
 
 impl Maker<'_> {
-    /// Evaluates `torch.jit.script` for a value; returns `None` if the result is unknown.
+    /// Evaluates `torch.jit.script(value)`; returns `None` if the result is unknown.
     pub(super) fn script(&mut self, file: &Arc<SourceFile>, value: &Py, node: &impl Ranged) -> Result<Option<Py>> {
         let scripted = match value {
             Py::Object(object) if object.borrow().scripted.is_some() => return Ok(Some(value.clone())),

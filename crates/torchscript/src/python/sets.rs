@@ -12,7 +12,7 @@ use super::value::Py;
 /// Maximum number of elements of a set, because lookup is linear.
 const MAX_ELEMENTS: usize = 4096;
 
-/// Methods that constructors may call.
+/// Methods of sets that constructors may call.
 pub(super) const NAMES: &[&str] = &[
     "add",
     "clear",
@@ -30,7 +30,7 @@ pub(super) const NAMES: &[&str] = &[
     "update",
 ];
 
-/// Returns the set of these elements, if all of them can be compared.
+/// Returns a set with the elements `items`; `None` if two elements cannot be compared.
 pub(super) fn set_of(items: Vec<Py>, is_frozen: bool) -> Option<Py> {
     let mut found: Vec<Py> = Vec::new();
     for item in items {
@@ -56,7 +56,7 @@ fn is_hashable(item: &Py) -> bool {
     }
 }
 
-/// Returns the elements of a value, for uses that do not depend on their order.
+/// Returns the elements of `value`, for uses that do not depend on their order.
 pub(super) fn elements(value: &Py) -> Option<Vec<Py>> {
     match value {
         Py::Set(items, _) => Some(items.borrow().clone()),
@@ -85,7 +85,7 @@ fn combined(op: Operator, a: &[Py], b: &[Py]) -> Option<Vec<Py>> {
     })
 }
 
-/// Evaluates `a op b` of two sets.
+/// Evaluates the operator `a op b` on two sets.
 pub(super) fn operator(op: Operator, a: &Py, b: &Py) -> Option<Py> {
     let (Py::Set(x, is_frozen), Py::Set(y, _)) = (a, b) else {
         return None;

@@ -1,4 +1,4 @@
-//! The tensors of modules: parameters, buffers, `state_dict` and `load_state_dict`.
+//! Evaluation of accesses to a module's tensors: parameters, buffers, `state_dict` and `load_state_dict`.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -51,7 +51,7 @@ fn tensors(object: &ObjectRef, kind: AttributeKind) -> Vec<(String, Py)> {
     found
 }
 
-/// Returns an iterator of pairs of names and values.
+/// Returns a Python iterator over pairs of name and value.
 pub(super) fn pairs(items: Vec<(String, Py)>) -> Py {
     let pairs = items
         .into_iter()

@@ -16,7 +16,7 @@ use super::dtypes::{self, rounded, wrapped};
 /// Maximum number of elements of a tensor that a constructor may create.
 pub(super) const MAX_ELEMENTS: i64 = 1 << 26;
 
-/// A tensor object.
+/// A tensor object, as constructors compute with it. Clones are the same object.
 #[derive(Clone)]
 pub(super) struct HostTensor(Rc<TensorObject>);
 
@@ -35,7 +35,7 @@ pub(super) struct View {
     pub(super) storage: Rc<RefCell<Vec<f64>>>,
 }
 
-/// Returns the number of elements for these sizes; `None` if it is too large.
+/// Returns the number of elements of a tensor with these sizes; `None` if it is too large.
 fn element_count(sizes: &[i64]) -> Option<i64> {
     let count = sizes
         .iter()
@@ -66,7 +66,7 @@ impl View {
         positions
     }
 
-    /// Returns the number of doubles per element.
+    /// Returns the number of doubles that represent one element.
     fn width(&self) -> usize {
         if self.dtype.is_complex() { 2 } else { 1 }
     }
@@ -79,7 +79,7 @@ impl View {
 }
 
 impl HostTensor {
-    /// Returns whether constructors may create a tensor of these sizes.
+    /// Returns whether constructors may create a tensor with these sizes.
     pub(super) fn is_allowed(sizes: &[i64]) -> bool {
         element_count(sizes).is_some()
     }
@@ -98,7 +98,7 @@ impl HostTensor {
         Some(HostTensor::with(dtype, sizes, data))
     }
 
-    /// Returns a tensor of these elements, of a complex dtype.
+    /// Returns a tensor of a complex dtype with these elements.
     pub(super) fn of_complex(
         dtype: DType,
         sizes: Vec<i64>,
@@ -124,7 +124,7 @@ impl HostTensor {
         })
     }
 
-    /// Returns a new tensor object with these elements.
+    /// Returns a new tensor object that is the view `view`.
     pub(super) fn of(view: View) -> HostTensor {
         HostTensor(Rc::new(TensorObject {
             view: RefCell::new(view),
@@ -190,12 +190,12 @@ impl HostTensor {
         self.0.requires_grad.set(flag);
     }
 
-    /// Returns whether both tensors are one object.
+    /// Returns whether both handles refer to the same tensor object.
     pub(super) fn is(&self, other: &HostTensor) -> bool {
         Rc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Returns the address of the object.
+    /// Returns the address of the tensor object, which identifies it during its lifetime.
     pub(super) fn address(&self) -> usize {
         Rc::as_ptr(&self.0).cast::<()>() as usize
     }
@@ -205,12 +205,12 @@ impl HostTensor {
         Rc::ptr_eq(&self.0.view.borrow().storage, &other.0.view.borrow().storage)
     }
 
-    /// Returns a new object with the same storage: `x.data`, `x.detach()`.
+    /// Returns a new tensor object with the same storage, as `x.data` and `x.detach()` do.
     pub(super) fn alias(&self) -> HostTensor {
         HostTensor::of(self.0.view.borrow().clone())
     }
 
-    /// Makes the object a view of the storage of `from`: `x.data = y`.
+    /// Makes this tensor object a view of the storage of `from`, as `x.data = y` does.
     pub(super) fn set_data(&self, from: &HostTensor) {
         let view = from.0.view.borrow().clone();
         *self.0.view.borrow_mut() = view;
@@ -223,7 +223,7 @@ impl HostTensor {
         HostTensor::new(dtype, self.sizes(), |i| values.get(i).copied().map_or(0.0, &f))
     }
 
-    /// Returns a copy.
+    /// Returns a copy with its own storage.
     pub(super) fn copy(&self) -> Option<HostTensor> {
         match self.dtype().is_complex() {
             true => self.map_complex(|x| x),
@@ -297,7 +297,7 @@ impl HostTensor {
         }))
     }
 
-    /// Sets every element. Returns `None` and changes nothing if the dtype cannot represent a value.
+    /// Sets every element to the result of `element`. Returns `None` and changes nothing if the dtype cannot represent a value.
     pub(super) fn fill(&self, mut element: impl FnMut(usize) -> f64) -> Option<()> {
         let view = self.0.view.borrow();
         if view.is_contiguous() && view.dtype.is_floating_point() {
@@ -325,7 +325,7 @@ impl HostTensor {
         Some(())
     }
 
-    /// Sets every element of a complex tensor.
+    /// Sets every element of a complex tensor to the result of `element`.
     pub(super) fn fill_complex(&self, mut element: impl FnMut(usize) -> Complex64) -> Option<()> {
         let view = self.0.view.borrow();
         view.dtype.is_complex().then_some(())?;
@@ -341,7 +341,7 @@ impl HostTensor {
         Some(())
     }
 
-    /// Copies the elements of `from`, broadcast.
+    /// Copies the elements of `from`, which is broadcast.
     pub(super) fn copy_from(&self, from: &HostTensor) -> Option<()> {
         if self.dtype().is_complex() {
             let new = from.complex_values();
@@ -359,7 +359,7 @@ impl HostTensor {
         self.fill(|i| places.get(i).and_then(|&p| new.get(p)).copied().unwrap_or(0.0))
     }
 
-    /// Returns the number of bytes of the elements; 0 if another tensor shares them.
+    /// Returns the size of the storage in bytes; 0 if another tensor shares the storage.
     pub(super) fn fresh_bytes(&self) -> u64 {
         let view = self.0.view.borrow();
         match Rc::strong_count(&view.storage) {
@@ -368,7 +368,7 @@ impl HostTensor {
         }
     }
 
-    /// Returns a constant with these elements. `storage` returns the constant's storage for the tensor's view.
+    /// Returns the tensor as a constant. `storage` returns the constant's storage for the tensor's view.
     pub(super) fn constant(&self, storage: impl FnOnce(&View) -> Arc<Storage>) -> Option<TensorData> {
         let view = self.0.view.borrow();
         let strides: Shape = view.strides.iter().map(|&stride| stride as i64).collect();
@@ -381,7 +381,7 @@ impl HostTensor {
     }
 }
 
-/// Returns a constant storage with the elements of the view's storage.
+/// Returns the storage of a view as a constant storage.
 pub(super) fn lowered_storage(view: &View) -> Arc<Storage> {
     let data = view.storage.borrow();
     let mut bytes = Vec::with_capacity(data.len() * real_of(view.dtype).size());
@@ -391,7 +391,7 @@ pub(super) fn lowered_storage(view: &View) -> Arc<Storage> {
     Arc::new(Storage::new(Arc::new(bytes), Device::CPU))
 }
 
-/// Returns the position in `from` of each element of the sizes `sizes`, by broadcasting.
+/// Returns for each element of a tensor with sizes `sizes` its position in one with sizes `from`, by broadcasting.
 pub(super) fn broadcast_positions(from: &[i64], sizes: &[i64]) -> Option<Vec<usize>> {
     let lead = sizes.len().checked_sub(from.len())?;
     let mut strides = vec![0usize; sizes.len()];

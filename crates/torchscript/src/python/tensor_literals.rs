@@ -1,4 +1,4 @@
-//! Tensors from nested lists of numbers.
+//! Evaluation of `torch.tensor`: tensors from nested lists of numbers.
 
 use frazil_ir::DType;
 use num_complex::Complex64;
@@ -7,11 +7,11 @@ use super::dtypes::{self, MAX_EXACT, wrapped};
 use super::tensor::{HostTensor, MAX_ELEMENTS};
 use super::value::Py;
 
-/// Elements of nested lists of numbers.
+/// The elements of nested lists of numbers, with their sizes.
 struct Literal {
     sizes: Vec<i64>,
     data: Vec<Complex64>,
-    /// Whether there are floats, bools, integers, complex numbers, in this order.
+    /// Whether there are elements that are floats, bools, integers, complex numbers, in this order.
     kinds: [bool; 4],
 }
 

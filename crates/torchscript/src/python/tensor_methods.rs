@@ -1,4 +1,4 @@
-//! Methods of tensors.
+//! Evaluation of calls to methods of tensors.
 
 use frazil_ir::{DType, DeviceKind};
 use ruff_python_ast::Operator;
@@ -10,7 +10,7 @@ use super::operators::float_of;
 use super::tensor::HostTensor;
 use super::value::{Py, dtype_of};
 
-/// The methods that constructors may call.
+/// The methods of tensors that constructors may call.
 pub(super) const NAMES: &[&str] = &[
     "abs",
     "add_",
@@ -236,7 +236,7 @@ impl Maker<'_> {
     }
 }
 
-/// Returns the target dtype of a cast method, such as `x.half()`.
+/// Returns the target dtype of the cast method `name`, such as `half` in `x.half()`.
 pub(super) fn cast_by_name(name: &str) -> Option<DType> {
     Some(match name {
         "float" => DType::Float,
@@ -255,7 +255,7 @@ pub(super) fn cast_by_name(name: &str) -> Option<DType> {
     })
 }
 
-/// Returns an element as a Python number.
+/// Returns the element `x` of a tensor of dtype `dtype` as a Python number.
 fn element(dtype: DType, x: f64) -> Py {
     match dtype {
         DType::Bool => Py::Bool(x != 0.0),

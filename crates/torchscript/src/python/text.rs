@@ -1,11 +1,11 @@
-//! Text: `str`, `repr`, format specifications, `%`. `None` means that only Python can compute the result.
+//! String formatting: `str`, `repr`, format specifications, `%`. `None` means that only Python can compute the result.
 
 use super::value::{Py, dtype_of};
 
-/// Maximum nesting of lists that are formatted.
+/// Maximum nesting of lists that can be formatted.
 const MAX_NESTING: usize = 64;
 
-/// Returns the text of a float as in `repr`.
+/// Returns the text of a float as Python's `repr` does.
 pub(super) fn float_text(x: f64) -> String {
     if x.is_nan() {
         return "nan".into();
@@ -267,7 +267,7 @@ pub(super) fn format_fields(text: &str, positional: &[Py], keywords: &[(String, 
     Some(out)
 }
 
-/// Returns the value after a conversion `!r` or `!s`.
+/// Returns the result of the conversion `!r` or `!s` of a replacement field.
 pub(super) fn converted(value: &Py, conversion: &str) -> Option<Py> {
     Some(match conversion {
         "" => value.clone(),

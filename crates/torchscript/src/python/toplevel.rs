@@ -21,7 +21,7 @@ use crate::source::decorators::{is_plain_decorator, is_scripted, marker_of};
 use crate::source::{SourceFile, dotted};
 
 impl Maker<'_> {
-    /// Runs the statements of a source text.
+    /// Runs the top-level statements of a source text.
     pub(super) fn run(&mut self, file: &Arc<SourceFile>) -> Result<()> {
         self.globals.bind("__name__", Py::str(module_name(&file.name)));
         let mut scope = Scope::new(file);
@@ -39,7 +39,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// Continues after a statement. If it could not be run, its targets become unknown.
+    /// Handles the outcome of a statement. If the statement could not be run, its targets become unknown.
     fn settle(&mut self, scope: &Scope, statement: &Stmt, done: Result<()>) -> Result<()> {
         match done {
             Ok(()) => Ok(()),
@@ -103,7 +103,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Binds the names of an import.
+    /// Assigns the imported objects of an import statement to its names.
     pub(super) fn import(&mut self, scope: &mut Scope, statement: &Stmt) -> Result<()> {
         let file = Arc::clone(&scope.file);
         for (name, path) in crate::source::imports(std::slice::from_ref(statement)) {
@@ -116,7 +116,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// Binds a function, and evaluates its defaults.
+    /// Assigns a function to its name, and evaluates the defaults of its parameters.
     pub(super) fn define(&mut self, scope: &mut Scope, def: &StmtFunctionDef) -> Result<()> {
         let file = Arc::clone(&scope.file);
         let Some(statement) = file.number_of(def) else {
@@ -275,7 +275,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Returns the meanings of the globals in compiled code.
+    /// Returns the meaning of each global name, for compiled code.
     pub(super) fn top_names(&mut self, file: &SourceFile) -> HashMap<String, TopName> {
         let mut names = HashMap::new();
         let mut aliases = HashMap::new();
@@ -319,7 +319,7 @@ impl Maker<'_> {
         names
     }
 
-    /// Returns the globals that are constants, for code that is compiled with Python's rules.
+    /// Returns the global variables whose values are constants, for code that is compiled with Python's rules.
     pub(super) fn top_constants(&self) -> HashMap<String, Constant> {
         if self.names.definitions().traces.functions.is_empty() && !self.has_traces {
             return HashMap::new();
@@ -358,13 +358,13 @@ fn is_unknown_import(statement: &Stmt) -> bool {
         })
 }
 
-/// Returns the name that the file has as a Python module.
+/// Returns the name of the file `file` as a Python module.
 fn module_name(file: &str) -> String {
     let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
     name.strip_suffix(".py").unwrap_or(name).to_owned()
 }
 
-/// Returns whether two defaults are indistinguishable to their users.
+/// Returns whether the values of two defaults cannot be distinguished by code that uses them.
 fn is_same_default(a: &Py, b: &Py) -> bool {
     match (a, b) {
         (Py::None, Py::None) => true,

@@ -1,4 +1,4 @@
-//! `torch.jit.trace` and `torch.jit.trace_module`.
+//! Evaluation of `torch.jit.trace` and `torch.jit.trace_module`.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::names::TracedFunction;
 use crate::source::SourceFile;
 
-/// Arguments without an effect here, because the trace is not checked by tracing again.
+/// Arguments that are ignored, because the trace is not checked by tracing again.
 const IGNORED: &[&str] = &[
     "optimize",
     "check_trace",
@@ -210,7 +210,7 @@ impl Maker<'_> {
     }
 }
 
-/// Marks the submodules in a traced copy that were not compiled before.
+/// Records for each module in a traced copy whether its original was in training mode. Modules that are not copied are skipped.
 fn mark(copy: &Rc<RefCell<super::value::PyObject>>, original: &ObjectRef) {
     if Rc::ptr_eq(copy, original) {
         return;

@@ -100,7 +100,7 @@ fn class_of_result(path: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns the result of a call of which only the class is known.
+/// Returns the result of a call to `path`, if only the class of the result is known.
 pub(super) fn opaque_result(path: &str, arguments: &Arguments) -> Option<Py> {
     let class = class_of_result(path)?;
     arguments.positional();

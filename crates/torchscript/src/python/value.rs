@@ -1,4 +1,4 @@
-//! The Python values in constructors.
+//! Python values, as the evaluator represents them.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -15,7 +15,7 @@ use crate::error::SourceError;
 use crate::names::ClassRef;
 use crate::source::SourceFile;
 
-/// A value.
+/// A Python value.
 #[derive(Clone)]
 pub(super) enum Py {
     None,
@@ -30,23 +30,23 @@ pub(super) enum Py {
     Size(Rc<[Py]>),
     /// A tuple with named fields.
     Named(Rc<Named>),
-    /// A class of NamedTuples without a class statement.
+    /// A NamedTuple class without a class statement: a result of `collections.namedtuple`.
     NamedClass(Rc<NamedClass>),
     Dict(Rc<RefCell<Vec<(Py, Py)>>>),
     /// The elements of a set, and whether it is a `frozenset`.
     Set(Rc<RefCell<Vec<Py>>>, bool),
     Device(Device),
-    /// `torch.finfo` or `torch.iinfo` of a dtype.
+    /// The result of `torch.finfo` or `torch.iinfo` for a dtype.
     Limits(DType),
     Tensor(HostTensor),
     /// A tensor that a module registers as a parameter.
     Parameter(HostTensor),
     Object(ObjectRef),
-    /// An object of a class of the text other than a module.
+    /// An object of a class of the source text that is no class of modules.
     Instance(ObjectRef),
     /// `torch.jit.Attribute`: a value and its TorchScript type.
     Typed(Box<Py>, TypeId),
-    /// A function that `torch.jit.trace` created, by its number.
+    /// A function that `torch.jit.trace` returned: index of the traced function.
     Traced(usize),
     Class(ClassRef),
     Function(FunctionRef),
@@ -56,35 +56,35 @@ pub(super) enum Py {
     Iterator(Rc<RefCell<Option<VecDeque<Py>>>>),
     /// The result of `load_state_dict`: missing and unexpected keys.
     Keys(Rc<[Py; 2]>),
-    /// The handle of a registered hook.
+    /// The handle that registering a hook returns: the module and the identity of the registration.
     Handle(ObjectRef, Rc<()>),
     /// A value of which only the Python class is known.
     Opaque(&'static str),
     /// A value that only Python can evaluate, with the reason.
     Unknown(Rc<SourceError>),
-    /// A method of a value, by name.
+    /// A method bound to a value: the value and the method's name.
     Method(Box<Py>, Rc<str>),
-    /// `super()` of an object in a method of a class.
+    /// The result of `super()` in a method: the object and the class of the method.
     Super(ObjectRef, ClassRef),
-    /// An object of `torch`, `math` or Python, by its dotted name.
+    /// An object of `torch`, `math` or Python, represented by its dotted name.
     Path(Rc<str>),
 }
 
 pub(super) type ObjectRef = Rc<RefCell<PyObject>>;
 
-/// A module, or an object of another class.
+/// A module, or an object of another class of the source text.
 pub(super) struct PyObject {
     pub(super) class: ClassRef,
     pub(super) attributes: IndexMap<String, Attribute>,
-    /// Non-persistent buffers.
+    /// Names of the non-persistent buffers.
     pub(super) transient: Vec<String>,
-    /// Registered hooks.
+    /// Hooks of `forward` registered for this module.
     pub(super) hooks: Vec<Hook>,
-    /// The original module from which `torch.jit.script` made this one.
+    /// The original module, if `torch.jit.script` returned this one.
     pub(super) scripted: Option<ObjectRef>,
     /// Whether the text has set training mode (by `train()`, `eval()` or an assignment to `training`); `None` if it has set no mode.
     pub(super) mode: Option<bool>,
-    /// The methods that `torch.jit.trace` has recorded, for a module that it returned.
+    /// The traced methods, if `torch.jit.trace` returned this module.
     pub(super) traced: Vec<TracedMethod>,
     /// Whether the module was in training mode when it was traced; `None` for modules that were not.
     pub(super) trained_when_traced: Option<bool>,
@@ -112,12 +112,12 @@ impl PyObject {
     }
 }
 
-/// A function that is called before or after `forward`.
+/// A function that is registered to run before or after `forward`.
 #[derive(Clone)]
 pub(super) struct Hook {
     pub(super) is_before: bool,
     pub(super) function: FunctionRef,
-    /// The identity of the registration.
+    /// Address by which the handle of the registration identifies the hook.
     pub(super) identity: Rc<()>,
 }
 
@@ -128,7 +128,7 @@ pub(super) struct Attribute {
 }
 
 impl ClassRef {
-    /// Returns the method `name` of the class itself: the last definition of that name.
+    /// Returns the method `name` that the class statement defines; of several, the last one.
     pub(super) fn method(&self, name: &str) -> Option<FunctionRef> {
         let index = self
             .def()?
@@ -151,14 +151,14 @@ pub(super) struct FunctionRef {
     pub(super) file: Arc<SourceFile>,
     pub(super) statement: usize,
     pub(super) method: Option<usize>,
-    /// The class of the method.
+    /// The class that contains the method.
     pub(super) class: Option<Rc<ClassRef>>,
     /// Whether `torch.jit.script` has compiled the function.
     pub(super) scripted: bool,
 }
 
 impl FunctionRef {
-    /// Returns whether the function is a method whose first argument is the object.
+    /// Returns whether the function is a method that receives its object as first argument.
     pub(super) fn is_method(&self) -> bool {
         let is_static = |def: &StmtFunctionDef| {
             let names = def.decorator_list.iter().filter_map(|d| d.expression.as_name_expr());
@@ -193,7 +193,7 @@ impl Py {
         Py::Tuple(items.into())
     }
 
-    /// Returns the value, with a `torch.Size` converted to a tuple.
+    /// Returns the value itself, or a plain tuple for a `torch.Size`.
     pub(super) fn plain(&self) -> Py {
         match self {
             Py::Size(items) => Py::Tuple(Rc::clone(items)),
@@ -207,7 +207,7 @@ impl Py {
         Py::Size(sizes.into_iter().map(Py::Int).collect())
     }
 
-    /// Returns Python's name of its type.
+    /// Returns the name of the value's type in Python.
     pub(super) fn type_name(&self) -> &'static str {
         match self {
             Py::None => "NoneType",
@@ -270,7 +270,7 @@ impl Py {
         })
     }
 
-    /// Returns the integers of a list or tuple, or a single integer as a list.
+    /// Returns the integers, if the value is a list or tuple of integers, or a single integer.
     pub(super) fn ints(&self) -> Option<Vec<i64>> {
         match self.as_int() {
             Some(one) => Some(vec![one]),
@@ -311,24 +311,24 @@ impl Py {
     }
 }
 
-/// A class of NamedTuples.
+/// A NamedTuple class: names and defaults of its fields.
 pub(super) struct NamedClass {
     pub(super) name: Rc<str>,
     pub(super) fields: Vec<Rc<str>>,
-    /// The default values of the last fields.
+    /// The default values of the last fields, with their names.
     pub(super) defaults: Vec<(Rc<str>, Py)>,
-    /// The class statement, for its methods.
+    /// The class statement that defines methods, if there is one.
     pub(super) class: Option<ClassRef>,
 }
 
-/// A NamedTuple.
+/// A NamedTuple: its class and the values of its fields.
 pub(super) struct Named {
     pub(super) class: Rc<NamedClass>,
     pub(super) items: Rc<[Py]>,
 }
 
 impl NamedClass {
-    /// Returns `P._fields`.
+    /// Returns the value of the attribute `_fields`: the names of the fields.
     pub(super) fn field_names(&self) -> Py {
         Py::tuple(self.fields.iter().map(|field| Py::Str(Rc::clone(field))).collect())
     }
@@ -349,14 +349,14 @@ impl Named {
         self.items.get(at).cloned()
     }
 
-    /// Returns `repr(value)`, built from the texts of the fields.
+    /// Returns the result of `repr`, built from the texts of the items.
     pub(super) fn text(&self, items: &[String]) -> String {
         let field = |(name, item): (&Rc<str>, &String)| format!("{name}={item}");
         let fields: Vec<String> = self.class.fields.iter().zip(items).map(field).collect();
         format!("{}({})", self.class.name, fields.join(", "))
     }
 
-    /// Returns a NamedTuple of the same class with other items.
+    /// Returns a NamedTuple of the same class with the items `items`.
     pub(super) fn with(&self, items: Vec<Py>) -> Py {
         Py::Named(Rc::new(Named {
             class: Rc::clone(&self.class),
@@ -365,7 +365,7 @@ impl Named {
     }
 }
 
-/// A traced method of a module, and how it was traced.
+/// A traced method of a module, with the arguments of the trace.
 #[derive(Clone)]
 pub(super) struct TracedMethod {
     pub(super) name: Rc<str>,
@@ -374,7 +374,7 @@ pub(super) struct TracedMethod {
     pub(super) error: Box<SourceError>,
 }
 
-/// Sets whether the module itself is in training mode.
+/// Sets the training mode of the module itself, without its submodules.
 pub(super) fn set_mode(object: &mut PyObject, training: bool) {
     let training = Attribute {
         value: Py::Bool(training),
@@ -383,7 +383,7 @@ pub(super) fn set_mode(object: &mut PyObject, training: bool) {
     object.attributes.insert("training".to_owned(), training);
 }
 
-/// Returns an iterator over `items`.
+/// Returns a Python iterator over `items`.
 pub(super) fn iterator(items: Vec<Py>) -> Py {
     Py::Iterator(Rc::new(RefCell::new(Some(items.into()))))
 }
@@ -395,7 +395,7 @@ pub(super) fn dtype_of(value: &Py) -> Option<DType> {
     }
 }
 
-/// Sets the value of a key.
+/// Sets the value of a key in the items of a dictionary.
 pub(super) fn insert(items: &mut Vec<(Py, Py)>, key: Py, value: Py) {
     match items.iter_mut().find(|(known, _)| known.is_key(&key)) {
         Some((_, slot)) => *slot = value,
@@ -403,7 +403,7 @@ pub(super) fn insert(items: &mut Vec<(Py, Py)>, key: Py, value: Py) {
     }
 }
 
-/// Returns whether both references are to the same definition.
+/// Returns whether both references are to the same function definition.
 pub(super) fn same_function(a: &FunctionRef, b: &FunctionRef) -> bool {
     Arc::ptr_eq(&a.file, &b.file) && a.statement == b.statement && a.method == b.method
 }

@@ -1,4 +1,4 @@
-//! Methods of lists, dictionaries and strings.
+//! Evaluation of calls to methods of lists, dictionaries and strings.
 
 use std::sync::Arc;
 

@@ -6,9 +6,9 @@ use ruff_text_size::{Ranged, TextSize};
 use super::file::SourceFile;
 use crate::error::Result;
 
-/// The types in the signature comments of a function.
+/// The types in the type comments of a function's signature.
 pub(crate) struct Comments {
-    /// One type per parameter, without `self`.
+    /// The type of each parameter, without `self`.
     pub(crate) parameters: Vec<String>,
     /// The return type.
     pub(crate) returns: String,
@@ -68,7 +68,7 @@ fn text_between(file: &SourceFile, start: TextSize, end: TextSize) -> &str {
     file.text.get(start.to_usize()..end.to_usize()).unwrap_or_default()
 }
 
-/// Splits a list at its outermost commas.
+/// Splits the text of a list at its outermost commas.
 fn split_top_level(list: &str) -> Vec<String> {
     let mut parts = Vec::new();
     let (mut depth, mut begin) = (0usize, 0usize);

@@ -9,7 +9,7 @@ use crate::error::Result;
 /// The effect of a function's decorators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Marker {
-    /// No effect.
+    /// The decorators have no effect on compilation.
     Plain,
     /// `@torch.jit.export`: a method that is compiled even if nothing calls it.
     Export,
@@ -27,7 +27,7 @@ pub(crate) enum Marker {
     Setter(String),
 }
 
-/// Returns the decorator's name with imports resolved, without its arguments.
+/// Returns the decorator's dotted name, with imports resolved and without arguments.
 fn name(file: &SourceFile, decorator: &Decorator) -> String {
     let expr = match &decorator.expression {
         Expr::Call(call) => &*call.func,
@@ -36,7 +36,7 @@ fn name(file: &SourceFile, decorator: &Decorator) -> String {
     file.expand(&dotted(expr).unwrap_or_default())
 }
 
-/// Returns the effect of the decorators of `def`.
+/// Returns the effect of the decorators of `def`, or an error if a decorator is not supported.
 pub(crate) fn marker(file: &SourceFile, def: &StmtFunctionDef) -> Result<Marker> {
     let mut marker = Marker::Plain;
     for decorator in &def.decorator_list {
@@ -75,14 +75,14 @@ pub(crate) fn is_scripted_statement(file: &SourceFile, statement: &Stmt) -> bool
     }
 }
 
-/// Returns whether one of the decorators is `@torch.jit.script`.
+/// Returns whether one of `decorators` is `@torch.jit.script`.
 pub(crate) fn is_scripted(file: &SourceFile, decorators: &[Decorator]) -> bool {
     decorators
         .iter()
         .any(|decorator| name(file, decorator) == "torch.jit.script")
 }
 
-/// Returns whether a function is compiled when it is called, also from traced code.
+/// Returns whether a function is compiled when it is called, even by traced code.
 pub(crate) fn is_compiled(file: &SourceFile, def: &StmtFunctionDef) -> bool {
     let compiled = ["torch.jit.script", "torch.jit.script_if_tracing"];
     let mut decorators = def.decorator_list.iter();
@@ -95,7 +95,7 @@ pub(crate) fn is_script_method(file: &SourceFile, def: &StmtFunctionDef) -> bool
     decorators.any(|decorator| name(file, decorator) == "torch.jit.script_method")
 }
 
-/// Returns whether a property is excluded from compilation by `@torch.jit.unused` or `@torch.jit.ignore`.
+/// Returns whether a property is marked by `@torch.jit.unused` or `@torch.jit.ignore`, so that it is not compiled.
 pub(crate) fn is_left_property(file: &SourceFile, def: &StmtFunctionDef) -> bool {
     let names: Vec<String> = def
         .decorator_list
@@ -114,7 +114,7 @@ pub(crate) fn marker_of(file: &SourceFile, def: &StmtFunctionDef) -> Result<bool
     Ok(marker(file, def)? == Marker::Overload)
 }
 
-/// Returns whether a decorator of a class is known or has no effect.
+/// Returns whether a decorator of a class has no effect on compilation.
 pub(crate) fn is_plain_decorator(file: &SourceFile, decorator: &Decorator) -> bool {
     let name = name(file, decorator);
     let plain = [
@@ -130,7 +130,7 @@ pub(crate) fn is_plain_decorator(file: &SourceFile, decorator: &Decorator) -> bo
     plain.contains(&name.rsplit('.').next().unwrap_or_default())
 }
 
-/// Returns whether the decorator is called with `keyword=True`.
+/// Returns whether the decorator has the argument `keyword=True`.
 fn is_flagged(decorator: &Decorator, keyword: &str) -> bool {
     let value = decorator
         .expression
@@ -140,7 +140,7 @@ fn is_flagged(decorator: &Decorator, keyword: &str) -> bool {
     value.is_some_and(|literal| literal.value)
 }
 
-/// Returns whether a class has a decorator whose last name is `wanted`.
+/// Returns whether the class has a decorator whose dotted name ends in `wanted`.
 pub(crate) fn has(file: &SourceFile, def: &StmtClassDef, wanted: &str) -> bool {
     def.decorator_list
         .iter()

@@ -17,7 +17,7 @@ use crate::error::SourceError;
 /// Maximum size of a source file in bytes, because spans are 32 bits wide.
 const MAX_SOURCE_BYTES: usize = 1 << 30;
 
-/// Estimated memory of the parser per token and its part of the tree, in bytes.
+/// Estimated memory of the parser per token in bytes, including its part of the syntax tree.
 const TOKEN_BYTES: usize = 80;
 
 /// Returns the approximate number of tokens in `text`: words, numbers, and all other characters except spaces.
@@ -44,27 +44,27 @@ pub(crate) struct SourceFile {
     map: Option<SourceMap>,
     /// The byte offset of the start of each line.
     lines: Vec<u32>,
-    /// The rules that the file is compiled by.
+    /// The rules by which the file is compiled.
     pub(crate) rules: Rules,
     /// The names that imports at the top level bind, with the dotted names of the imported objects.
     imports: HashMap<String, String>,
-    /// Aliases of dotted names, found by running the text (`act = F.relu`).
+    /// Aliases of dotted names (`act = F.relu`), known after the source text has run.
     aliases: OnceLock<HashMap<String, String>>,
     module: ModModule,
     /// Functions and classes inside `if`, `for`, `with` and `try` at the top level. Their numbers follow those of the body.
     nested: Vec<Stmt>,
-    /// The numbers of functions and classes by the byte at which they start.
+    /// Index of each function and class statement, keyed by the byte offset at which it starts.
     numbers: HashMap<u32, usize>,
-    /// The numbers of functions and classes by name, in the order of the text.
+    /// Indices of the function and class statements of each name, in the order of the text.
     definitions: HashMap<String, Vec<usize>>,
-    /// The numbers of assignments to a single name at the top level, by that name.
+    /// Indices of the top-level assignments to a single name, keyed by that name.
     assignments: HashMap<String, Vec<usize>>,
-    /// The budget that text and tree use.
+    /// The part of the memory budget that the text and the syntax tree use.
     _held: Held,
 }
 
 impl SourceFile {
-    /// Parses `text`. `stack` limits its nesting depth.
+    /// Parses `text`. The available `stack` limits the nesting depth.
     pub(crate) fn parse(
         name: &str,
         text: &str,
@@ -149,7 +149,7 @@ impl SourceFile {
         }
     }
 
-    /// Returns the file with these rules.
+    /// Returns the file, to be compiled by `rules`.
     pub(crate) fn under(mut self, rules: Rules) -> SourceFile {
         self.rules = rules;
         self
@@ -170,7 +170,7 @@ impl SourceFile {
         })
     }
 
-    /// Returns a dotted name whose first part is replaced by the imported dotted name.
+    /// Returns a dotted name with its first component replaced by the dotted name that an import binds to it.
     pub(crate) fn expand(&self, name: &str) -> String {
         let (head, rest) = name
             .split_once('.')
@@ -182,13 +182,13 @@ impl SourceFile {
         }
     }
 
-    /// Sets the aliases of dotted names. Later calls have no effect.
+    /// Sets the aliases of dotted names. Only the first call has an effect.
     pub(crate) fn set_aliases(&self, aliases: HashMap<String, String>) {
         // A file is run once.
         let _ = self.aliases.set(aliases);
     }
 
-    /// Returns the file's statements.
+    /// Returns the top-level statements of the file.
     pub(crate) fn body(&self) -> &[Stmt] {
         &self.module.body
     }
@@ -210,7 +210,7 @@ impl SourceFile {
         }
     }
 
-    /// Returns the number of a function or class.
+    /// Returns the index of a function or class statement.
     pub(crate) fn number_of(&self, definition: &impl Ranged) -> Option<usize> {
         self.numbers.get(&definition.start().to_u32()).copied()
     }
@@ -274,7 +274,7 @@ impl SourceFile {
     }
 }
 
-/// Returns the functions and classes inside a compound statement.
+/// Returns the function and class statements inside a compound statement.
 fn nested_definitions(statement: &Stmt) -> Vec<&Stmt> {
     let mut found = Vec::new();
     let mut waiting = inner_suites(statement);
@@ -290,7 +290,7 @@ fn nested_definitions(statement: &Stmt) -> Vec<&Stmt> {
     found
 }
 
-/// Returns the suites of a compound statement other than a definition.
+/// Returns the nested blocks of a compound statement that is not a definition.
 fn inner_suites(statement: &Stmt) -> Vec<&[Stmt]> {
     match statement {
         Stmt::If(statement) => {

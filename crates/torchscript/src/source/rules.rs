@@ -1,6 +1,6 @@
-//! The rules by which source is compiled.
+//! The rules by which a source file is compiled.
 
-/// The qualifier of the definitions of a source text.
+/// The qualifier of the definitions in the user's source text.
 pub(crate) const SOURCE_QUALIFIER: &str = "__torch__";
 
 /// The rules by which a file is compiled. PyTorch's compiler checks handwritten source more strictly than the generated code of archives.
@@ -24,17 +24,17 @@ impl Rules {
         }
     }
 
-    /// Returns true for the user's source text.
+    /// Returns true for the rules of the user's source text.
     pub(crate) fn is_source(self) -> bool {
         self == Rules::Source
     }
 
-    /// Returns true for files of the library.
+    /// Returns true for the rules of library files.
     pub(crate) fn is_library(self) -> bool {
         matches!(self, Rules::Library(_))
     }
 
-    /// Returns true for handwritten code: the source text and the library.
+    /// Returns true for the rules of handwritten code: the user's source text and library files.
     pub(crate) fn is_written(self) -> bool {
         self != Rules::Archive
     }

@@ -23,7 +23,7 @@ const MAX_CALLER_BYTES: usize = 8 << 20;
 /// Maximum stack bytes of the parser per nesting level: 9 KiB in debug builds and less in others, as measured by the test `the_parser_needs_less`.
 const PARSER_LEVEL_BYTES: usize = 12 << 10;
 
-/// The stack that recursive work runs on.
+/// The available stack of the thread that runs recursive work.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stack {
     /// Recursion stops when frames reach below this address. A quarter of the stack is below it, for code that does not check.
@@ -31,19 +31,19 @@ pub(crate) struct Stack {
 }
 
 impl Stack {
-    /// Returns the stack of the current thread, with `bytes` left.
+    /// Returns the stack of the current thread, of which `bytes` are left.
     fn with_left(bytes: usize) -> Stack {
         Stack {
             floor: here().saturating_sub(bytes - bytes / 4),
         }
     }
 
-    /// Returns whether the stack is too short for another nesting level.
+    /// Returns whether too little stack is left for another nesting level.
     pub(crate) fn is_short(self) -> bool {
         here() < self.floor
     }
 
-    /// Returns the maximum number of nesting levels for the parser.
+    /// Returns the maximum number of nesting levels that the parser may reach.
     pub(crate) fn parser_levels(self) -> usize {
         (here().saturating_sub(self.floor) / PARSER_LEVEL_BYTES).min(MAX_DEPTH)
     }

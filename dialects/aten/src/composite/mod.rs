@@ -11,7 +11,7 @@ use frazil_torchscript::{LoadOptions, compile_source};
 use indexmap::IndexMap;
 use std::sync::Arc;
 
-/// A source: its text, and the function that compiles it.
+/// A file of composite operators: the TorchScript source, and the function that compiles it.
 type Source = (&'static str, CompileFn);
 
 macro_rules! sources {
@@ -98,21 +98,21 @@ pub(crate) const ENTRIES: &[Row] = &[
     ),
 ];
 
-/// Returns an entry of an operator that preserves innermost channels.
+/// Returns an entry of an operator whose result is channels-last if its input is.
 const fn on_images() -> Entry {
     Entry::new().layout(ResultLayout::ChannelsLast(3))
 }
 
-/// Prefix of the names of functions that do not define an operator.
+/// Prefix of the names of functions in composite sources that do not define an operator.
 const HELPER: &str = "helper_";
 
-/// Returns the names of the functions that a source defines.
+/// Returns the names of the functions that a composite source defines.
 fn functions(text: &str) -> impl Iterator<Item = &str> {
     text.lines()
         .filter_map(|line| line.strip_prefix("def ")?.split('(').next())
 }
 
-/// Adds the operators.
+/// Registers the composite operators.
 pub(crate) fn register(registry: &mut Registry) {
     let named = |f: &str| (format!("aten::{}", f.replace("__", ".")), f.to_string());
     for (text, compile) in SOURCES {
@@ -149,7 +149,7 @@ fn compile(file: &str, text: &str, catalogue: &Catalogue) -> CompiledGraphs {
     Ok(graphs)
 }
 
-/// Replaces calls of helpers by copies of their graphs.
+/// Replaces calls of helper functions by copies of their graphs.
 fn inline_helpers(graph: &mut Graph, helpers: &IndexMap<SymbolId, Graph>) {
     let called = |graph: &Graph, node: NodeId| {
         let callee = graph
@@ -175,7 +175,7 @@ fn inline_helpers(graph: &mut Graph, helpers: &IndexMap<SymbolId, Graph>) {
     }
 }
 
-/// Replaces a tuple as result of a function by several outputs, as operators have them.
+/// Replaces a tuple that a function returns by one output per element, because operators have several outputs.
 fn spread_results(graph: &mut Graph) {
     let results: Vec<_> = graph.outputs().collect();
     if let [only] = results.as_slice()

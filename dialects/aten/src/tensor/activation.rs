@@ -1,4 +1,4 @@
-//! Activation functions.
+//! Activation functions, such as `relu`, `gelu` and `hardtanh`.
 
 use super::arithmetic::times_alpha;
 use frazil_ir::DType;
@@ -161,7 +161,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
 ];
 
-/// Returns PyTorch's message if it refuses the limits of a hardtanh.
+/// Returns PyTorch's error message for the limits of a hardtanh, if PyTorch refuses them.
 fn refused_limits(dtype: DType, low: f64, high: f64) -> Option<&'static str> {
     match dtype {
         DType::Bool => Some("Bool inputs not supported for hardtanh"),
@@ -194,7 +194,7 @@ fn gelu<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     }
 }
 
-/// Returns softplus. Above the threshold, it is the identity to working precision.
+/// Returns the softplus of operand 0. Above the threshold, it equals the operand to working precision.
 fn softplus<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     let (beta, threshold) = (b.value_in_range("beta"), b.value_in_range("threshold"));
     let scaled = b.x(0) * beta;

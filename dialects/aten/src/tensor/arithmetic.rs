@@ -21,7 +21,7 @@ use num_complex::Complex64;
 const SELF: &[&str] = &["self"];
 const SELF_OTHER: &[&str] = &["self", "other"];
 
-/// Computes `condition ? self : other`. The overload `where(condition)` returns indices, and is another operator.
+/// Computes `condition ? self : other`. The overload `where(condition)`, which returns indices, is implemented elsewhere.
 const WHERE: Pointwise = Pointwise::new(SELF_OTHER, Default, |b| {
     // PyTorch makes tensors of one element of numbers, and checks those, unless they are halves.
     if !matches!(b.dtype(), DType::Half | DType::BFloat16) {
@@ -40,7 +40,7 @@ fn is_real_number(dtype: DType) -> bool {
     is_integer(dtype) || dtype.is_floating_point()
 }
 
-/// Complex numbers: these functions apply to each part, which programs cannot express.
+/// Entries of the elementwise arithmetic operators.
 pub(super) const ENTRIES: &[Row] = &[
     // self + alpha * other
     (
@@ -320,7 +320,7 @@ pub(super) fn check_alpha(alpha: Scalar, dtype: DType) -> Result<(), OpError> {
     }))
 }
 
-/// Returns `alpha * operand`, without a multiplication in the usual case that alpha is 1.
+/// Returns `alpha * operand`, without a multiplication if alpha is 1.
 pub(super) fn scaled<'f>(b: &Body<'f, '_>, operand: usize) -> Sym<'f> {
     if let Some(Err(error)) = b.number_argument("alpha").map(|alpha| check_alpha(alpha, b.dtype())) {
         return b.fail(error);
@@ -337,7 +337,7 @@ pub(super) fn times_alpha<'f>(b: &Body<'f, '_>, operand: usize) -> Sym<'f> {
     }
 }
 
-/// Returns operand 0 of negation, which refuses Bool.
+/// Returns operand 0 of a negation. Bool is refused.
 fn no_bool<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     if b.dtype() == DType::Bool {
         return b.fail(OpError::raised(
@@ -348,7 +348,7 @@ fn no_bool<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     b.x(0)
 }
 
-/// Refuses subtraction if an operand is Bool, including a Python bool.
+/// Refuses a subtraction with an operand of dtype Bool or type `bool`.
 fn no_bools(b: &Body<'_, '_>) {
     let is_bool = |n| b.operand_dtype(n) == Some(DType::Bool);
     let text = match (is_bool(0), is_bool(1)) {
@@ -444,7 +444,7 @@ fn heaviside<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     x.eq(0.0).select(b.x(1), x.gt(0.0).select(b.constant(1.0), 0.0))
 }
 
-/// Returns the first operand clamped to one limit, the second operand.
+/// Returns operand 0 clamped to operand 1, a lower or upper limit.
 fn limited<'f>(b: &Body<'f, '_>, op: BinaryOp) -> Sym<'f> {
     limit(b, b.x(0), (b.x(1), 1), op)
 }

@@ -13,7 +13,7 @@ use frazil_runtime::sym::Sym;
 const SELF: &[&str] = &["self"];
 const SELF_OTHER: &[&str] = &["self", "other"];
 
-/// The tensor overload that implements a comparison with a scalar.
+/// The tensor overload that computes the overload of a comparison with a scalar.
 const WITH_SCALAR: ScalarVariant = by_tensor(1, ScalarConversion::Promoted);
 
 pub(super) const ENTRIES: &[Row] = &[
@@ -148,7 +148,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
 ];
 
-/// Returns operand 0 of a bit operation.
+/// Returns operand 0 of a bitwise operation, which refuses floats.
 fn integer<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     if b.dtype().is_floating_point() || b.dtype().is_complex() {
         return b.fail(OpError::raised(format!(

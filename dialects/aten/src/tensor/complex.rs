@@ -19,7 +19,7 @@ use frazil_runtime::promote::{complex_of, compute_dtype, promote_types, real_of}
 use frazil_runtime::structured::Program;
 use num_complex::Complex64;
 
-/// Kernels for complex tensors.
+/// Entries of operators on complex tensors. Kernels run where programs have no complex counterpart.
 pub(super) const ENTRIES: &[Row] = &[
     (
         "aten::real",
@@ -217,7 +217,7 @@ pub(super) fn mapped(t: &Tensor, f: impl Fn(Complex64) -> Complex64) -> Result<T
     Ok(laid_out_as(&out, std::slice::from_ref(t))?)
 }
 
-/// Returns the conjugate as a view.
+/// Returns the conjugate of `t` as a view.
 fn conjugated(t: &Tensor) -> Tensor {
     t.with_marks(t.marks().conjugated())
 }
@@ -232,7 +232,7 @@ fn resolved(call: &Call<'_>, marked: fn(Marks) -> bool) -> Result<Results, OpErr
     }
 }
 
-/// Returns a view of the real (0) or imaginary (1) parts, or of their negatives.
+/// Returns a view of the real (0) or imaginary (1) parts of `t`, negated if `negative`.
 fn part_of(t: &Tensor, which: i64, negative: bool) -> Result<Tensor, OpError> {
     let strides: Vec<i64> = t.strides().iter().map(|s| 2 * s).collect();
     let part = t.reinterpret(real_of(t.dtype()), t.sizes(), &strides, 2 * t.offset() + which)?;
@@ -268,7 +268,7 @@ fn conjugate_transposed(t: &Tensor) -> Result<Tensor, OpError> {
     Ok(conjugated(&t.as_strided(&sizes, &strides, t.offset())?))
 }
 
-/// Returns pairs along the last dimension as complex numbers, in the same memory.
+/// Implements `view_as_complex`: pairs along the last dimension become complex numbers, in the same memory.
 fn view_as_complex(call: &Call<'_>) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     if !matches!(t.dtype(), DType::Half | DType::Float | DType::Double) {
@@ -290,7 +290,7 @@ fn view_as_complex(call: &Call<'_>) -> Result<Results, OpError> {
     one(view.with_marks(t.marks()))
 }
 
-/// Returns complex numbers computed from two real tensors, which broadcast.
+/// Returns complex numbers that `join` computes from the elements of two real tensors, which broadcast.
 fn joined(call: &Call<'_>, join: fn(f64, f64) -> Complex64) -> Result<Results, OpError> {
     let (a, b) = (call.tensor(0)?, call.tensor(1)?);
     let dtype = promote_types(a.dtype(), b.dtype());

@@ -1,4 +1,4 @@
-//! Matmuls.
+//! Matmuls and operators that consist of matmuls, such as `linear`, `bilinear` and attention.
 
 use super::arithmetic::check_alpha;
 use super::softmax::softmax_of;
@@ -148,7 +148,7 @@ fn linear(args: &Args<'_>) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// Returns the arguments of an operator with any number of matrices.
+/// Returns the matrices that are the arguments of an operator with any number of matrices.
 fn matrices(args: &Args<'_>) -> Result<Vec<TensorArg>, OpError> {
     let matrix = |a: &Arg| match a {
         Arg::Tensor(t) if t.rank() == 2 => Ok(t.clone()),
@@ -257,7 +257,7 @@ pub(super) fn multiply(p: &mut ProgramBuilder, x: TensorId, y: TensorId) -> Resu
     multiply_as(p, x, y, dtype)
 }
 
-/// Multiplies like [`multiply`], with a result of dtype `output`.
+/// Multiplies like [`multiply`], but the result has dtype `output`.
 fn multiply_as(p: &mut ProgramBuilder, x: TensorId, y: TensorId, output: DType) -> Result<TensorId, OpError> {
     let (a, b) = (p.sizes(x), p.sizes(y));
     if a.is_empty() || b.is_empty() {
@@ -321,7 +321,7 @@ fn multiply_as(p: &mut ProgramBuilder, x: TensorId, y: TensorId, output: DType) 
     Ok(p.contract(&domain, parallel, operands, (compute_dtype(dtype), output), None))
 }
 
-/// Sums products over the last dimensions of both operands.
+/// Implements `inner`: sums products over the last dimensions of both operands.
 fn inner(args: &Args<'_>) -> Result<Program, OpError> {
     let (x, y) = (args.tensor("self")?, args.tensor("other")?);
     let mut p = ProgramBuilder::new(args);
@@ -369,7 +369,7 @@ fn outer(args: &Args<'_>, a: &str, b: &str) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// Computes beta * self + alpha * (a · b).
+/// Computes beta * self + alpha * (a · b), for the arguments with the names `a` and `b`.
 fn product_and(args: &Args<'_>, a: &str, b: &str) -> Result<Program, OpError> {
     let (x, y) = (args.tensor(a)?, args.tensor(b)?);
     let wanted = match a {

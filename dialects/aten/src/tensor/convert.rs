@@ -1,4 +1,4 @@
-//! Conversions and copies.
+//! Conversions of dtypes and memory formats, and copies.
 
 use frazil_ir::DType;
 use frazil_runtime::args::Args;
@@ -13,7 +13,7 @@ use frazil_runtime::structured::Program;
 use frazil_runtime::value::Value;
 use frazil_runtime::{Tensor, TensorError};
 
-/// Conversions and copies, with the strides of programs.
+/// Entries of conversions and copies. Some have an additional kernel, which keeps strides that programs cannot express.
 pub(super) const ENTRIES: &[Row] = &[
     ("aten::to", Entry::program(Pointwise, to)),
     (
@@ -79,7 +79,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ("aten::to.prim_other", Entry::new().eager(to_eager)),
 ];
 
-/// Returns a conversion that keeps the strides, or has those of the requested memory format.
+/// Converts a tensor. The result keeps the strides, or has those of the requested memory format.
 fn to_eager(call: &Call<'_>) -> Result<Results, OpError> {
     let results = run_as_program(call, to)?;
     let (Value::Tensor(x), Some(Value::Tensor(out))) = (call.arg(0), results.first()) else {
@@ -104,7 +104,7 @@ fn to(args: &Args<'_>) -> Result<Program, OpError> {
     converted(args, dtype, args.flag("copy")?)
 }
 
-/// Returns self if nothing changes and no copy is requested, else a conversion.
+/// Returns `self` if nothing changes and no copy is requested, otherwise a conversion.
 fn converted(args: &Args<'_>, dtype: Option<DType>, copy: bool) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let dtype = dtype.unwrap_or(x.dtype());
@@ -117,7 +117,7 @@ fn converted(args: &Args<'_>, dtype: Option<DType>, copy: bool) -> Result<Progra
     p.finish(&[out])
 }
 
-/// Computes x = mantissa * 2^exponent with the mantissa in [1/2, 1).
+/// Implements `frexp`: decomposes x = mantissa * 2^exponent with the mantissa in [1/2, 1).
 fn frexp(call: &Call<'_>) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     if !t.dtype().is_floating_point() {
@@ -156,7 +156,7 @@ fn copy(call: &Call<'_>) -> Result<Results, OpError> {
     one(call.arg(0).clone())
 }
 
-/// Returns true for `torch.channels_last` and `torch.channels_last_3d`.
+/// Returns true for the codes of `torch.channels_last` and `torch.channels_last_3d`.
 fn is_channels_last(format: i64) -> bool {
     matches!(format, 2 | 3)
 }
@@ -185,7 +185,7 @@ fn clone(call: &Call<'_>) -> Result<Results, OpError> {
     }
 }
 
-/// Returns `t` in the memory format with this number.
+/// Returns `t` in the memory format with PyTorch's code `format`.
 pub(super) fn in_format(t: &Tensor, format: i64) -> Result<Tensor, OpError> {
     laid_out(t, is_channels_last(format))
 }

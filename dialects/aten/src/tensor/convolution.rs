@@ -1,4 +1,4 @@
-//! Convolutions of one to three dimensions: groups, strides, dilation, padding, transposed.
+//! Convolutions in one to three dimensions: with groups, strides, dilation and padding, and transposed.
 
 use frazil_runtime::args::{Args, TensorArg};
 use frazil_runtime::build::{ProgramBuilder, step_of};
@@ -125,7 +125,7 @@ fn parameters(args: &Args<'_>, w: &TensorArg, n: usize) -> Result<Parameters, Op
     })
 }
 
-/// Input, weight and bias, and whether the input has no batch dimension.
+/// Input, weight and bias of a convolution, and whether the input has no batch dimension.
 struct Operands {
     x: TensorId,
     w: TensorArg,
@@ -260,7 +260,7 @@ fn convolve(
     sum_of_products(p, x, w, bias, &grouped, &spatial, flipped, &map)
 }
 
-/// The extents of a grouped convolution except the spatial ones.
+/// The extents of the non-spatial dimensions in a grouped convolution.
 struct Grouped {
     batch: i64,
     groups: i64,

@@ -1,4 +1,4 @@
-//! Creation of tensors.
+//! Creation of tensors: `full`, `arange`, `eye` and similar operators.
 
 use super::by_tensor;
 use frazil_ir::DType;
@@ -12,7 +12,7 @@ use frazil_runtime::sym::Formula;
 use frazil_runtime::value::{ListValue, Value};
 use frazil_runtime::{Scalar, Tensor, layout};
 
-/// Kernels: `*_like` operators keep the strides of their operand, and complex numbers cannot be constants of programs.
+/// Entries of operators that create tensors. `*_like` operators have kernels that keep the strides of their operand.
 pub(super) const ENTRIES: &[Row] = &[
     ("aten::zeros", Entry::program(Pointwise, |a| filled(a, Scalar::Int(0)))),
     ("aten::ones", Entry::program(Pointwise, |a| filled(a, Scalar::Int(1)))),
@@ -114,7 +114,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ("aten::as_tensor.list", Entry::kernel(tensor)),
 ];
 
-/// Returns a tensor filled with a number in the range of `dtype`.
+/// Returns a tensor filled with `value`, which must be in the range of `dtype`.
 fn full_checked(dtype: DType, sizes: &[i64], value: Scalar) -> Result<Tensor, OpError> {
     Ok(Tensor::full(dtype, sizes, value.checked_fill(dtype, sizes)?)?)
 }
@@ -306,7 +306,7 @@ fn eye(args: &Args<'_>) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// Returns the part of each matrix below (or above) a diagonal, with zeros elsewhere.
+/// Implements `tril` and `triu`: keeps each matrix below (or above) a diagonal, with zeros elsewhere.
 fn triangle(args: &Args<'_>, lower: bool) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let diagonal = args.int("diagonal")?;
@@ -351,7 +351,7 @@ fn tensor(call: &Call<'_>) -> Result<Results, OpError> {
     one(out.reshape(&sizes)?)
 }
 
-/// Returns the dtype of a tensor created from an empty list.
+/// Returns the dtype of the tensor that `torch.tensor` creates from an empty list.
 fn empty_dtype(call: &Call<'_>) -> DType {
     use frazil_ir::TypeKind;
     let mut ty = call.arg(0).ty(call.ctx);

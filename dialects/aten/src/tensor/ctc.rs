@@ -12,7 +12,7 @@ fn raised<T>(message: String) -> Result<T, OpError> {
     Err(OpError::raised(message))
 }
 
-/// Returns the lengths in argument `index`, which is a tensor or a list.
+/// Returns the lengths, one per sequence, in argument `index`, which is a tensor or a list.
 fn lengths(call: &Call<'_>, index: usize, name: &str, batch: usize) -> Result<Vec<i64>, OpError> {
     let lengths = match call.tensor(index) {
         Ok(tensor) if tensor.dtype().is_floating_point() => return raised(format!("{name} must be integral")),
@@ -143,7 +143,7 @@ fn negative_log_likelihood<'v>(steps: usize, target: &[i64], blank: usize, row: 
     -log_sum(&scores[states.saturating_sub(2)..])
 }
 
-/// Computes log Σ exp(x).
+/// Computes log Σ exp(x) over `values`.
 fn log_sum(values: &[f64]) -> f64 {
     let largest = values.iter().fold(f64::NEG_INFINITY, |m, &x| m.max(x));
     if largest == f64::NEG_INFINITY {

@@ -14,14 +14,14 @@ use frazil_runtime::sym::Formula;
 
 pub(super) const ENTRIES: &[Row] = &[("aten::einsum", Entry::program(Contraction, einsum))];
 
-/// A letter of the equation, or a dimension of the ellipsis counted from the back.
+/// A label of a dimension: a letter of the equation, or a dimension of the ellipsis, counted from the back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Label {
     Letter(char),
     Ellipsis(usize),
 }
 
-/// An operand with one label per dimension.
+/// An operand of the equation, with one label per dimension.
 struct Operand {
     tensor: TensorId,
     labels: Vec<Label>,
@@ -87,7 +87,7 @@ fn einsum(args: &Args<'_>) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// Returns the labels of one term. An ellipsis represents the remaining dimensions of `rank`.
+/// Returns the labels of one term of the equation. An ellipsis stands for the remaining dimensions of `rank`.
 fn labels_of(term: &str, rank: Option<usize>) -> Result<Vec<Label>, OpError> {
     let wrong = |c: char| {
         OpError::raised(format!(
@@ -125,7 +125,7 @@ fn labels_of(term: &str, rank: Option<usize>) -> Result<Vec<Label>, OpError> {
     Ok(before.into_iter().chain(ellipsis).chain(after).collect())
 }
 
-/// Returns the extent of each label, in order of appearance; 1 broadcasts.
+/// Returns the extent of each label, in order of appearance. Dimensions of extent 1 broadcast.
 fn extents(p: &ProgramBuilder, operands: &[Operand]) -> Result<Vec<(Label, i64)>, OpError> {
     let mut extents: Vec<(Label, i64)> = Vec::new();
     for o in operands {
@@ -257,7 +257,7 @@ fn multiplied(
     Ok(Operand { tensor, labels: kept })
 }
 
-/// Multiplies two operands without a sum.
+/// Multiplies two operands that have no label to be summed over.
 fn outer(p: &mut ProgramBuilder, domain: Dims, operands: [Access; 2]) -> TensorId {
     let (left, right) = (p.dtype(operands[0].tensor), p.dtype(operands[1].tensor));
     let dtype = promote_types(left, right);
@@ -280,7 +280,7 @@ fn outer(p: &mut ProgramBuilder, domain: Dims, operands: [Access; 2]) -> TensorI
     })
 }
 
-/// Evaluates a single operand: diagonals, sums and transpositions.
+/// Evaluates a term with a single operand: diagonals, sums and transpositions.
 fn summed(
     p: &mut ProgramBuilder,
     o: &Operand,

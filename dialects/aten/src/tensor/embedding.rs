@@ -1,4 +1,4 @@
-//! Embeddings: lookup of rows of a table by number, and one-hot encoding.
+//! Embeddings (lookup of table rows by index) and one-hot encoding.
 
 use frazil_ir::DType;
 use frazil_runtime::elements::Join;

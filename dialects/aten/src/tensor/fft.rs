@@ -88,14 +88,14 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
 ];
 
-/// Input and output of a transform along its last dimension.
+/// The element types of a transform's input and output, along its last dimension.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
-    /// Complex to complex.
+    /// From complex to complex numbers.
     Complex,
-    /// Real to complex: the non-redundant half of the spectrum.
+    /// From real numbers to the non-redundant half of their complex spectrum.
     FromReal,
-    /// Complex to real, from the non-redundant half of the spectrum.
+    /// From the non-redundant half of a spectrum to real numbers.
     ToReal,
 }
 
@@ -121,7 +121,7 @@ fn scale(norm: Option<&str>, length: i64, forward: bool) -> Result<f64, OpError>
     }
 }
 
-/// Complex numbers in row-major order, with their sizes.
+/// Complex numbers in row-major order, with the sizes of their tensor.
 struct Spectrum {
     sizes: Vec<i64>,
     values: Vec<Complex64>,
@@ -135,7 +135,7 @@ impl Spectrum {
         })
     }
 
-    /// Replaces each row along `dim` by the `length` numbers that `each` computes from it.
+    /// Replaces each row along `dim` by the `length` numbers that `each` computes from the row.
     fn rows(
         &mut self,
         dim: usize,
@@ -221,7 +221,7 @@ impl Spectrum {
     }
 }
 
-/// Returns an unscaled in-place transform of rows of `n` numbers.
+/// Returns an in-place transform of rows of `n` numbers, without scaling of the results.
 #[cfg(feature = "fft")]
 fn plan(n: usize, forward: bool) -> Result<impl Fn(&mut [Complex64]), OpError> {
     let mut planner = rustfft::FftPlanner::new();
@@ -232,13 +232,13 @@ fn plan(n: usize, forward: bool) -> Result<impl Fn(&mut [Complex64]), OpError> {
     Ok(move |row: &mut [Complex64]| plan.process(row))
 }
 
-/// Returns an error, because the build does not include transforms.
+/// Returns an error: this build does not include Fourier transforms.
 #[cfg(not(feature = "fft"))]
 fn plan(_: usize, _: bool) -> Result<fn(&mut [Complex64]), OpError> {
     Err(super::needs_feature("aten::fft", "fft"))
 }
 
-/// Returns the dtype of the spectrum of `t`.
+/// Returns the dtype of the spectrum of a tensor `t`.
 fn spectrum_dtype(t: &Tensor) -> Result<DType, OpError> {
     match t.dtype() {
         DType::Half | DType::BFloat16 | DType::ComplexHalf => {
@@ -249,7 +249,7 @@ fn spectrum_dtype(t: &Tensor) -> Result<DType, OpError> {
     }
 }
 
-/// Returns the results of a plan. `lone` says that the operator supports one dimension only.
+/// Applies the transforms of `plan` to `t`. `lone` says that the operator supports one dimension only.
 fn transformed(t: &Tensor, kind: Kind, plan: &[Along], lone: bool) -> Result<Results, OpError> {
     let dtype = spectrum_dtype(t)?;
     if kind == Kind::FromReal && t.dtype().is_complex() {
@@ -339,7 +339,7 @@ fn strides(t: &Tensor, kind: Kind, real: bool, plan: &[Along], sizes: &[i64]) ->
     strides
 }
 
-/// Implements operators with the arguments `(self, n, dim, norm)`.
+/// Implements transforms along one dimension, with the arguments `(self, n, dim, norm)`.
 fn single(call: &Call<'_>, kind: Kind, forward: bool) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     if t.dim() == 0 {
@@ -364,7 +364,7 @@ fn single(call: &Call<'_>, kind: Kind, forward: bool) -> Result<Results, OpError
     transformed(&t, kind, &[along], true)
 }
 
-/// Implements operators with the arguments `(self, s, dim, norm)`.
+/// Implements transforms along several dimensions, with the arguments `(self, s, dim, norm)`.
 fn several(call: &Call<'_>, kind: Kind, forward: bool) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     let rank = t.dim();

@@ -1,4 +1,4 @@
-//! Gathers: reads of elements at indices that are in integer tensors.
+//! Gathers: reads of elements at indices that integer tensors contain.
 
 use super::indexing;
 use frazil_ir::DType;
@@ -38,7 +38,7 @@ pub(super) const ENTRIES: &[Row] = &[
 const IN_SELF: &str = "index out of range in self";
 const OF_DIMENSION: &str = "index {index} is out of bounds for dimension with size {size}";
 
-/// Appends a gather from `tensor`, whose dtype the result has.
+/// Appends a gather that reads elements of `tensor`, whose dtype the result has.
 fn read(
     p: &mut ProgramBuilder,
     tensor: TensorId,
@@ -179,7 +179,7 @@ fn gather(args: &Args<'_>) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// Returns PyTorch's error for an index whose dtype is not `Long`.
+/// Returns PyTorch's error for an index tensor whose dtype is not `Long`.
 fn check_long(index: &TensorArg, message: &str) -> Result<(), OpError> {
     match index.dtype() {
         DType::Long => Ok(()),

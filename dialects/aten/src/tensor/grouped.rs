@@ -1,4 +1,4 @@
-//! Grouped matmuls, with group boundaries in a tensor: the experts of a mixture.
+//! Grouped matmuls, whose group boundaries are in a tensor: the experts of a mixture-of-experts layer.
 
 use super::contraction::multiply;
 use frazil_ir::DType;
@@ -70,7 +70,7 @@ fn grouped(call: &Call<'_>) -> Result<Results, OpError> {
     one(out)
 }
 
-/// Checks PyTorch's conditions, in its order.
+/// Checks the arguments of a grouped matmul, in PyTorch's order.
 fn check(call: &Call<'_>, a: &Tensor, b: &Tensor, ends: Option<&Tensor>) -> Result<(), OpError> {
     let raised = |text: String| Err(OpError::Raised(text));
     if a.dtype() != b.dtype() {

@@ -11,7 +11,7 @@ use frazil_runtime::op::{Call, OpError, Results, one};
 use frazil_runtime::value::Value;
 use frazil_runtime::{Scalar, Tensor, TensorError, memory};
 
-/// Kernels for indexing with masks, whose result sizes depend on the elements.
+/// Entries of indexed writes (`index_put`, `scatter`, `index_add`), and of reads whose result size depends on the elements (`masked_select`, `nonzero`).
 pub(super) const ENTRIES: &[Row] = &[
     (
         "aten::index_put",
@@ -99,20 +99,20 @@ pub(super) const ENTRIES: &[Row] = &[
     ("aten::where", Entry::kernel(nonzero_columns)),
 ];
 
-/// Returns a copy of argument 0 after `write` has changed it.
+/// Returns a copy of argument 0 that `write` has changed.
 fn written(call: &Call<'_>, write: fn(&Call<'_>, &Tensor) -> Result<(), OpError>) -> Result<Results, OpError> {
     let out = call.tensor(0)?.deep_copy()?;
     write(call, &out)?;
     one(out)
 }
 
-/// Calls `write` to change argument 0, and returns that argument.
+/// Calls `write`, which changes argument 0, and returns the argument.
 fn in_place(call: &Call<'_>, write: fn(&Call<'_>, &Tensor) -> Result<(), OpError>) -> Result<Results, OpError> {
     write(call, &call.tensor(0)?)?;
     one(call.arg(0).clone())
 }
 
-/// Returns a non-negative index for one that may be negative.
+/// Returns `index` as a non-negative index: a negative one counts from the end.
 fn wrapped(index: i64, size: i64) -> Result<i64, OpError> {
     let i = if index < 0 { index.saturating_add(size) } else { index };
     if (0..size).contains(&i) {
@@ -126,7 +126,7 @@ fn out_of_bounds(index: i64, size: i64) -> OpError {
     OpError::raised(format!("index {index} is out of bounds for dimension with size {size}"))
 }
 
-/// Returns the multi-indices of the non-zero elements, one row per element.
+/// Returns the multi-indices of the non-zero elements as rows, and the number of rows.
 fn places(t: &Tensor) -> (Vec<i64>, usize) {
     let rank = t.dim();
     let mut rows = Vec::new();
@@ -374,7 +374,7 @@ impl Axis {
     }
 }
 
-/// Returns the row-major positions of the slices `indices` along `dim`.
+/// Returns the row-major positions in `t` of the slices with the indices `indices` along `dim`.
 fn slices(t: &Tensor, dim: usize, indices: &[i64]) -> Vec<i64> {
     let axis = Axis::of(t, dim);
     let mut positions = Vec::new();
@@ -409,7 +409,7 @@ fn dim_and_indices(call: &Call<'_>, t: &Tensor) -> Result<(usize, Vec<i64>), OpE
     Ok((dim, indices.into_iter().map(each).collect::<Result<_, _>>()?))
 }
 
-/// Combines the slices of argument `source` with those at the indices.
+/// Combines the slices of argument `source` with the slices of `t` that the index selects.
 fn along(call: &Call<'_>, t: &Tensor, source: usize, join: Join, scale: Scalar) -> Result<(), OpError> {
     let (dim, indices) = dim_and_indices(call, t)?;
     let mut source = call.tensor(source)?;
@@ -469,7 +469,7 @@ fn index_fill(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
     Ok(base.put_(&positions, &values, Join::Replace)?)
 }
 
-/// Returns the positions in `t` that `index` selects along `dim`, element by element.
+/// Returns for each element of `index` the position in `t` that it selects along `dim`.
 fn gathered(t: &Tensor, dim: usize, index: &Tensor) -> Result<Vec<i64>, OpError> {
     if index.numel() == 0 {
         return Ok(Vec::new());
@@ -513,7 +513,7 @@ fn scatter(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
     scatter_with(call, t, join)
 }
 
-/// Returns the elements of `src` at the coordinates of the elements of `index`.
+/// Returns the elements of `src` at the coordinates of the elements of `index`, in the order of `index`.
 fn source_of(src: &Tensor, index: &Tensor) -> Result<Tensor, OpError> {
     if src.dim() == 0 || index.numel() == 0 {
         return Ok(src.reshape(&[src.numel()])?);
@@ -633,12 +633,12 @@ fn reduced(t: &Tensor, positions: &[i64], src: &Tensor, how: &str, include_self:
     Ok(())
 }
 
-/// Returns the quotient rounded towards minus infinity.
+/// Returns the quotient `x / n` rounded towards minus infinity.
 fn floored(x: i64, n: i64) -> i64 {
     x.div_euclid(n)
 }
 
-/// Returns the neutral element of a combiner.
+/// Returns the neutral element of the combiner `join`.
 fn neutral(dtype: DType, join: Join) -> Scalar {
     let bound = |least: bool| match dtype {
         d if d.is_floating_point() => Scalar::Float(if least { f64::NEG_INFINITY } else { f64::INFINITY }),
@@ -676,7 +676,7 @@ fn put(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
     )?)
 }
 
-/// Returns the row-major positions where a mask, broadcast to `sizes`, is true.
+/// Returns the row-major positions at which a mask, broadcast to `sizes`, is true.
 fn masked(mask: &Tensor, sizes: &[i64]) -> Result<Vec<i64>, OpError> {
     if mask.dtype() != DType::Bool {
         return Err(OpError::raised("masked operations expect a BoolTensor as mask"));

@@ -64,12 +64,12 @@ pub(super) const ENTRIES: &[Row] = &[
     ("aten::upsample_bicubic2d.vec", Entry::new().eager(resample::cubic)),
 ];
 
-/// The input elements that an output element reads.
+/// The input elements from which an output element at coordinate o is interpolated.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Kind {
-    /// The element at ⌊o · scale⌋.
+    /// The nearest element, computed as ⌊o · scale⌋.
     Nearest,
-    /// The element at ⌊(o + ½) · scale⌋.
+    /// The nearest element, computed as ⌊(o + ½) · scale⌋.
     NearestExact,
     /// The two nearest elements.
     Linear,
@@ -78,7 +78,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Returns the number of elements.
+    /// Returns the number of input elements, along one dimension, per output element.
     fn taps(self) -> u8 {
         match self {
             Kind::Nearest | Kind::NearestExact => 1,
@@ -88,7 +88,7 @@ impl Kind {
     }
 }
 
-/// The sizes of one dimension, and the input step per output step.
+/// The sizes of one spatial dimension before and after interpolation, and the input step per output step.
 pub(super) struct Axis {
     pub input: i64,
     pub output: i64,
@@ -104,7 +104,7 @@ fn bicubic(args: &Args<'_>) -> Result<Program, OpError> {
     resized(args, 2, Kind::Cubic)
 }
 
-/// Returns the `n` spatial axes of a call's first argument.
+/// Returns the last `n` dimensions of a call's first argument, as axes of the interpolation.
 pub(super) fn axes_of(args: &Args<'_>, n: usize) -> Result<Vec<Axis>, OpError> {
     let x = args.tensor("input")?;
     check_rank(&x, n)?;
@@ -288,7 +288,7 @@ fn along(
     }
 }
 
-/// Returns the input coordinate number `n` that output coordinate `o` reads, and its weight.
+/// Returns coordinate number `n` in the input that output coordinate `o` reads, with its weight.
 fn tap<'f>(o: Sym<'f>, axis: &Axis, kind: Kind, dtype: DType, n: u8) -> (Sym<'f>, Sym<'f>) {
     let o = o.cast(dtype);
     let int = |v: i64| o.constant(0.0).cast(DType::Long) + v as f64;

@@ -1,4 +1,4 @@
-//! Concatenation.
+//! Concatenation of tensors: `cat`, `stack` and similar operators.
 
 use frazil_ir::DType;
 use frazil_ir::schema::AliasUse;
@@ -32,7 +32,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ("prim::VarStack", Entry::program(Pointwise, variadic_stack)),
 ];
 
-/// Returns the tensors converted to their common dtype.
+/// Returns the tensors, each converted to the common dtype of all.
 fn common(p: &mut ProgramBuilder, tensors: &[TensorId]) -> Result<Vec<TensorId>, OpError> {
     let joined = tensors
         .iter()

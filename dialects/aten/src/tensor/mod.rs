@@ -45,7 +45,7 @@ use frazil_runtime::entry::{Row, ScalarConversion, ScalarVariant};
 #[cfg(not(feature = "linalg"))]
 use without_linalg as linalg;
 
-/// Returns the error that `operator` cannot be run in this build.
+/// Returns the error for an operator that cannot be run because the build lacks a feature.
 #[cfg(any(test, not(all(feature = "fft", feature = "linalg"))))]
 fn needs_feature(operator: &str, feature: &str) -> frazil_runtime::op::OpError {
     frazil_runtime::op::OpError::Unsupported(format!(
@@ -53,7 +53,7 @@ fn needs_feature(operator: &str, feature: &str) -> frazil_runtime::op::OpError {
     ))
 }
 
-/// Returns the tensor overload that implements the one with a scalar at `position`.
+/// Returns the conversion by which the overload with a tensor at `position` computes the overload with a scalar there.
 const fn by_tensor(position: usize, conversion: ScalarConversion) -> ScalarVariant {
     ScalarVariant {
         overload: "Tensor",
@@ -62,7 +62,7 @@ const fn by_tensor(position: usize, conversion: ScalarConversion) -> ScalarVaria
     }
 }
 
-/// The tables, by family.
+/// The tables of entries, one for each family of operators.
 const TABLES: &[&[Row]] = &[
     activation::ENTRIES,
     arithmetic::ENTRIES,
@@ -100,14 +100,14 @@ const TABLES: &[&[Row]] = &[
     weight_norm::ENTRIES,
 ];
 
-/// Adds the tensor operators.
+/// Registers the tensor operators.
 pub(crate) fn register(registry: &mut Registry) {
     for table in TABLES.iter().chain(linalg::TABLES) {
         registry.register_all(table);
     }
 }
 
-/// Returns all rows of the tables.
+/// Returns the rows of all tables.
 #[cfg(test)]
 pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {
     TABLES.iter().chain(linalg::TABLES).copied().flatten()

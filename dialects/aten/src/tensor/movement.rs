@@ -101,7 +101,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ("aten::repeat_interleave", Entry::kernel(repeat_interleave)),
 ];
 
-/// Returns the number of elements of `sizes`.
+/// Returns the product of `sizes`, the number of elements of a tensor.
 fn numel(sizes: &[i64]) -> Result<i64, OpError> {
     Ok(layout::checked_numel(sizes).ok_or(TensorError::TooManyElements)?)
 }
@@ -144,7 +144,7 @@ pub(super) fn copied(
     })
 }
 
-/// Returns copies of the tensor next to each other; missing leading dimensions count as 1.
+/// Implements `repeat` and `tile`: copies of the tensor side by side. Missing leading dimensions count as 1.
 fn repeated(args: &Args<'_>, name: &str) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let mut times = args.ints(name)?;
@@ -334,7 +334,7 @@ fn im2col(args: &Args<'_>) -> Result<Program, OpError> {
     })
 }
 
-/// Rearranges `[.., c·r², h, w]` to `[.., c, h·r, w·r]`.
+/// Implements `pixel_shuffle`: rearranges `[.., c·r², h, w]` to `[.., c, h·r, w·r]`.
 fn pixel_shuffle(args: &Args<'_>) -> Result<Program, OpError> {
     let (x, r) = (args.tensor("self")?, args.int("upscale_factor")?);
     let rank = x.rank();
@@ -538,7 +538,7 @@ fn column_stack(args: &Args<'_>) -> Result<Program, OpError> {
     })
 }
 
-/// Returns a matrix with the last dimension as diagonal, and zeros elsewhere.
+/// Implements `diag_embed`: matrices with the last dimension on a diagonal, and zeros elsewhere.
 fn diag_embed(args: &Args<'_>) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let rank = x.rank() + 1;
@@ -623,7 +623,7 @@ fn repeat_each(args: &Args<'_>) -> Result<Program, OpError> {
     })
 }
 
-/// Returns every element repeated as often as the corresponding element of a tensor.
+/// Implements `repeat_interleave`: each element repeated as often as the corresponding element of a tensor says.
 fn repeat_interleave(call: &Call<'_>) -> Result<Results, OpError> {
     let name = call.ctx.name(call.schema.overload);
     if name == "Tensor" {

@@ -13,7 +13,7 @@ use frazil_runtime::op::{Call, OpError, one};
 use frazil_runtime::promote::{ResultType, compute_dtype};
 use frazil_runtime::structured::{Combine, Dims, Program, TensorId, TensorShape};
 
-/// Kernels: in training, running statistics are updated, which programs cannot do.
+/// Entries of the normalisations. Batch norms have an additional kernel, because programs cannot update running statistics.
 pub(super) const ENTRIES: &[Row] = &[
     // Without semantics.
     ("aten::cudnn_batch_norm", Entry::new().updates_statistics()),
@@ -113,7 +113,7 @@ fn keep_statistics(call: &Call<'_>, instances: bool, momentum: f64) -> Result<()
     Ok(())
 }
 
-/// Returns the extent of the channels, dimension 1.
+/// Returns the extent of dimension 1, the channels.
 fn channels(x: &TensorArg) -> Result<i64, OpError> {
     match x.sizes() {
         [_, c, ..] => Ok(*c),
@@ -123,7 +123,7 @@ fn channels(x: &TensorArg) -> Result<i64, OpError> {
     }
 }
 
-/// Returns a tensor with one element per channel, broadcast over an input of `rank` dimensions.
+/// Returns a tensor with one element per channel as an operand that broadcasts to an input of `rank` dimensions.
 fn per_channel(p: &mut ProgramBuilder, t: TensorId, channels: i64, rank: usize) -> Result<TensorId, OpError> {
     if p.shape(t).numel() != channels {
         let n = p.shape(t).numel();
@@ -138,7 +138,7 @@ fn per_channel(p: &mut ProgramBuilder, t: TensorId, channels: i64, rank: usize) 
     p.reshape(t, &sizes)
 }
 
-/// Returns a parameter with one element per channel as a vector, whatever its dimensions are.
+/// Returns the parameter `name`, which has one element per channel, as a vector.
 fn in_a_row(p: &mut ProgramBuilder, args: &Args<'_>, name: &str, channels: i64) -> Result<Option<TensorId>, OpError> {
     let Some(t) = args.opt_tensor(name)? else {
         return Ok(None);
@@ -154,10 +154,10 @@ fn in_a_row(p: &mut ProgramBuilder, args: &Args<'_>, name: &str, channels: i64) 
 
 const PARAMETERS: [&str; 4] = ["weight", "bias", "running_mean", "running_var"];
 
-/// The spread of a channel's elements.
+/// The scale statistic of each channel.
 #[derive(Clone, Copy)]
 enum Spread {
-    /// The variance, and the eps that is added to it.
+    /// The variance, and the `eps` to be added to it.
     Variance(TensorId, f64),
     /// 1 / √(variance + eps).
     Inverse(TensorId),
@@ -191,7 +191,8 @@ fn scale_and_shift(
     Ok((scale, shift))
 }
 
-/// Builds a batch norm: with running statistics in evaluation, with the batch's own statistics otherwise.
+/// Builds a batch norm: with running statistics in evaluation, with the batch's own statistics in training. `kept` says that the interpreter has already
+/// updated the running statistics.
 fn batch_norm(args: &Args<'_>, kept: bool) -> Result<Program, OpError> {
     let x = args.tensor("input")?;
     if x.shape.numel() == 0 {
@@ -280,7 +281,7 @@ fn normalised_nothing(args: &Args<'_>, x: &TensorArg) -> Result<Program, OpError
     p.finish(&[out])
 }
 
-/// Returns the dtype of a batch's saved statistics: that of the parameters, or the input's.
+/// Returns the dtype of a batch's saved statistics: the dtype of the parameters, or of the input.
 fn statistics_dtype(args: &Args<'_>, x: &TensorArg) -> Result<DType, OpError> {
     let parameters = ["weight", "bias", "running_mean"].map(|name| args.opt_tensor(name));
     for parameter in parameters {
@@ -344,7 +345,7 @@ fn kept_statistics(
     Ok((mean, invstd))
 }
 
-/// Computes mean and biased variance over `dims`, which keep extent 1.
+/// Computes mean and biased variance over the dimensions `dims`, which are kept with extent 1.
 fn statistics(
     p: &mut ProgramBuilder,
     x: TensorId,
@@ -405,7 +406,7 @@ fn normalized(
     Ok((out, mean, rstd))
 }
 
-/// Returns the last dimensions, whose sizes must be `normalized_shape`.
+/// Returns the last dimensions of `x`, whose sizes must be the argument `normalized_shape`.
 fn layer_dims(args: &Args<'_>, x: &TensorArg) -> Result<Vec<usize>, OpError> {
     let shape = args.ints("normalized_shape")?;
     match x.rank().checked_sub(shape.len()) {
@@ -559,7 +560,7 @@ fn instance_norm(args: &Args<'_>, kept: bool) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// Normalises each channel of each instance with its own statistics.
+/// Normalises each channel of each instance with its own mean and variance.
 fn by_instances(args: &Args<'_>, x: &TensorArg, c: i64) -> Result<Program, OpError> {
     let (compute, stored) = (compute_dtype(x.dtype()), statistics_dtype(args, x)?);
     let rank = x.rank();
@@ -576,7 +577,7 @@ fn by_instances(args: &Args<'_>, x: &TensorArg, c: i64) -> Result<Program, OpErr
     p.finish(&[out])
 }
 
-/// Computes x / √(mean(x²) + eps), times weight.
+/// Implements `rms_norm`: x / √(mean(x²) + eps), times the weight.
 fn rms_norm(args: &Args<'_>) -> Result<Program, OpError> {
     let x = args.tensor("input")?;
     let dims = layer_dims(args, &x)?;

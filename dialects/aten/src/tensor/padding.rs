@@ -48,7 +48,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
 ];
 
-/// The values outside of a padded tensor.
+/// The values of the elements around a padded tensor.
 #[derive(Clone, Copy, PartialEq)]
 enum Mode {
     Constant(Scalar),

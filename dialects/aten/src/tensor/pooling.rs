@@ -86,18 +86,18 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
 ];
 
-/// The windows of a pooling, one entry per spatial dimension.
+/// The windows of a pooling: sizes, strides, padding and dilation, with one entry per spatial dimension.
 struct Windows {
     kernel: Dims,
     stride: Dims,
     padding: Dims,
     dilation: Dims,
     output: Dims,
-    /// The window positions that are read; at others, no window overlaps the image.
+    /// The positions in windows that are read. At all other positions, no window overlaps the image.
     taps: Taps,
 }
 
-/// Window positions, one entry per spatial dimension.
+/// A range of positions in a window, for each spatial dimension.
 struct Taps {
     first: Dims,
     count: Dims,
@@ -181,7 +181,7 @@ impl Windows {
         })
     }
 
-    /// Returns true if every window is inside the input.
+    /// Returns true if every window is completely inside of the input.
     fn inside(&self, x: &TensorArg) -> bool {
         let n = self.kernel.len();
         (0..n).all(|i| {
@@ -191,7 +191,7 @@ impl Windows {
         })
     }
 
-    /// Returns the coordinate of the first position of the first window that is read.
+    /// Returns the coordinate, along spatial dimension `i`, of the first position that is read in the first window.
     fn start(&self, i: usize) -> i64 {
         self.dilation[i] * self.taps.first[i] - self.padding[i]
     }
@@ -227,7 +227,7 @@ impl Windows {
         (domain, sizes, access)
     }
 
-    /// Returns the reduction of each window of `x`.
+    /// Returns the reduction of each window of `x` to one element.
     fn fold(
         &self,
         p: &mut ProgramBuilder,
@@ -257,7 +257,7 @@ impl Windows {
     }
 }
 
-/// Returns the smallest value of a dtype.
+/// Returns the smallest value of the dtype, the neutral element of a maximum.
 fn least(dtype: DType) -> Number {
     match dtype {
         d if d.is_floating_point() => Number::Float(f64::NEG_INFINITY),
@@ -266,7 +266,7 @@ fn least(dtype: DType) -> Number {
     }
 }
 
-/// Offset of indices outside the image, larger than any index inside.
+/// Offset added to indices of elements outside of the image. It exceeds all indices inside.
 const BEYOND: i64 = 1 << 48;
 
 /// Returns the maxima and their row-major indices in the image: the first of equal values, the last of several NaN. A window outside the image has the index of
@@ -363,7 +363,7 @@ fn avg_pool(args: &Args<'_>, n: usize) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// Returns a sum divided by a count; integers are truncated.
+/// Returns `sum / count`; integers are truncated.
 fn quotient<'f>(sum: Sym<'f>, count: Sym<'f>) -> Sym<'f> {
     if sum.dtype().is_floating_point() {
         sum / count
@@ -392,7 +392,7 @@ fn elements<'f>(f: &'f Formula, w: &Windows, x: &TensorArg, include_pad: bool) -
     count
 }
 
-/// Returns the means over windows from ⌊o·size/out⌋ to ⌈(o+1)·size/out⌉.
+/// Implements adaptive average pooling: means over the windows from ⌊o·size/out⌋ to ⌈(o+1)·size/out⌉.
 fn adaptive_avg_pool(args: &Args<'_>, n: usize) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let output = args.int_array("output_size", n)?;
@@ -457,7 +457,7 @@ fn adaptive_avg_pool(args: &Args<'_>, n: usize) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// Computes means over the windows of one dimension, whose lengths may differ.
+/// Computes means over windows along one dimension, whose lengths may differ.
 fn uneven_means(
     p: &mut ProgramBuilder,
     x: TensorId,
@@ -507,7 +507,7 @@ fn uneven_means(
     }))
 }
 
-/// Returns start and end of the window at the output coordinate along loop `dim`.
+/// Returns start and end of the window for the output coordinate along loop `dim`.
 fn window<'f>(f: &'f Formula, dim: usize, size: i64, out: i64) -> (Sym<'f>, Sym<'f>) {
     let int = |v: i64| f.int(v, DType::Long);
     let o = f.index(dim);

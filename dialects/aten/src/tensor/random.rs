@@ -158,7 +158,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ("aten::multinomial", random(multinomial)),
 ];
 
-/// Returns the argument `dtype`, at any position.
+/// Returns the value of the argument `dtype`, or `default` if it is absent or None.
 fn dtype_of(call: &Call<'_>, default: DType) -> Result<DType, OpError> {
     Ok(named(call, "dtype")
         .map(|i| call.opt_dtype(i))
@@ -167,7 +167,7 @@ fn dtype_of(call: &Call<'_>, default: DType) -> Result<DType, OpError> {
         .unwrap_or(default))
 }
 
-/// Returns the position of the argument `name`.
+/// Returns the position of the argument `name` in the schema.
 fn named(call: &Call<'_>, name: &str) -> Option<usize> {
     call.schema.arguments.iter().position(|a| call.ctx.name(a.name) == name)
 }
@@ -241,7 +241,7 @@ fn made(
     one(draw(sizes, dtype_of(call, DType::Float)?)?)
 }
 
-/// Returns a tensor like argument 0, in the memory format of the argument `memory_format`.
+/// Returns a tensor that `draw` creates with the sizes and dtype of argument 0, in the memory format of the argument `memory_format`.
 fn like(call: &Call<'_>, draw: impl Fn(&[i64], DType) -> Result<Tensor, OpError>) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     let out = draw(t.sizes(), dtype_of(call, t.dtype())?)?;
@@ -303,7 +303,7 @@ fn normal_of(call: &Call<'_>, sizes: &[i64], dtype: DType) -> Result<Tensor, OpE
     normal_scaled(sizes, dtype, call.float(1)?, deviation(call.float(2)?)?)
 }
 
-/// Refuses dtypes that are not floating point for a distribution over real numbers.
+/// Returns an error unless `dtype` is a floating-point dtype, as distributions over real numbers require.
 fn continuous(name: &str, dtype: DType, shown: &str) -> Result<(), OpError> {
     match dtype.is_floating_point() {
         true => Ok(()),
@@ -313,7 +313,7 @@ fn continuous(name: &str, dtype: DType, shown: &str) -> Result<(), OpError> {
     }
 }
 
-/// Returns an argument that must be positive.
+/// Returns `value`, an argument that must be positive, or PyTorch's error.
 fn positive(operator: &str, name: &str, value: f64) -> Result<f64, OpError> {
     match value > 0.0 {
         true => Ok(value),
@@ -357,7 +357,7 @@ fn log_normal(call: &Call<'_>, sizes: &[i64], dtype: DType) -> Result<Tensor, Op
     sampled(sizes, dtype, |r, _| (mean + std * r.normal()).exp())
 }
 
-/// Returns the smallest positive integer such that `dtype` does not represent all smaller ones exactly.
+/// Returns the smallest positive integer that `dtype` cannot represent exactly.
 fn integers_of(dtype: DType) -> Result<i128, OpError> {
     Ok(match dtype {
         DType::Bool => 2,
@@ -415,7 +415,7 @@ fn high_in_tensor(call: &Call<'_>) -> Result<Results, OpError> {
     integers_like(call, 0, call.tensor(1)?.item()?.as_i64())
 }
 
-/// Returns integers from `low` up to, but not including, `high`.
+/// Returns a tensor of random integers from `low` up to, but not including, `high`.
 fn integers(sizes: &[i64], dtype: DType, low: i64, high: i64) -> Result<Tensor, OpError> {
     if low >= high {
         return Err(OpError::raised(format!(
@@ -442,7 +442,7 @@ fn drawn_between(sizes: &[i64], dtype: DType, low: i128, high: i128) -> Result<T
     Ok(Tensor::from_i64(&values, sizes)?.to_dtype(dtype)?)
 }
 
-/// Refuses a bound that `dtype` cannot represent.
+/// Returns an error if `dtype` cannot represent the bound `bound`.
 fn check_bound(name: &str, bound: i128, dtype: DType) -> Result<(), OpError> {
     let fits = match dtype {
         d if d.is_floating_point() => (bound as f64).abs() <= largest(d),
@@ -456,7 +456,7 @@ fn out_of_bounds(name: &str, dtype: DType) -> OpError {
     OpError::raised(format!("{name} is out of bounds for {}", type_in_c(dtype)))
 }
 
-/// Returns the largest finite number of a float dtype.
+/// Returns the largest finite number of the float dtype `dtype`.
 fn largest(dtype: DType) -> f64 {
     match dtype {
         DType::Half => 65504.0,
@@ -536,7 +536,7 @@ fn normal_around(
     })?)
 }
 
-/// Returns numbers like [`normal_around`], for a complex mean.
+/// Returns normally distributed numbers like [`normal_around`], around a complex mean.
 fn normal_complex(
     mean: Option<&Tensor>,
     sizes: &[i64],
@@ -598,7 +598,7 @@ fn binomial(call: &Call<'_>) -> Result<Results, OpError> {
     })?)
 }
 
-/// Returns points of the simplex: gamma-distributed numbers divided by their sum along the last dimension.
+/// Implements `_sample_dirichlet`: gamma-distributed numbers, divided by their sum along the last dimension.
 fn dirichlet(call: &Call<'_>) -> Result<Results, OpError> {
     let alpha = call.tensor(0)?;
     wide_floats_only("dirichlet", alpha.dtype())?;
@@ -637,7 +637,7 @@ fn bernoulli(call: &Call<'_>, probabilities: &Tensor) -> Result<Results, OpError
     one(drawn(probabilities)?.to_dtype(call.tensor(0)?.dtype())?)
 }
 
-/// Returns the first `count` numbers of a random permutation of `n`.
+/// Returns the first `count` numbers of a random permutation of `0..n`.
 fn shuffled(n: i64, count: i64) -> Vec<i64> {
     let mut random = Random::new();
     let mut order: Vec<i64> = (0..n).collect();
@@ -649,7 +649,7 @@ fn shuffled(n: i64, count: i64) -> Vec<i64> {
     order
 }
 
-/// Returns class indices drawn with the weights of each row.
+/// Implements `multinomial`: class indices drawn with the weights in each row.
 fn multinomial(call: &Call<'_>) -> Result<Results, OpError> {
     let (t, samples, replacement) = (call.tensor(0)?, call.int(1)?, call.flag(2)?);
     let classes = t.sizes().last().copied().unwrap_or(0);

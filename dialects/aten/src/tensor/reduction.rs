@@ -87,12 +87,12 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
 ];
 
-/// Returns the dimensions to reduce, and whether they are kept with extent 1.
+/// Returns the dimensions that a call reduces, and whether they are kept with extent 1.
 pub(super) fn dims_of(args: &Args<'_>, x: &TensorArg) -> Result<(Vec<usize>, bool), OpError> {
     Ok((args.dims("dim", x.rank())?, args.flag("keepdim")?))
 }
 
-/// Builds sums and products. Integers and Bool become Long unless a dtype is requested.
+/// Implements sums and products. Integers and Bool become Long unless a dtype is requested.
 fn folded(args: &Args<'_>, combine: Combine) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let (dims, keepdim) = dims_of(args, &x)?;
@@ -147,7 +147,7 @@ fn nansum(args: &Args<'_>) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// Returns the number of elements that are reduced to one.
+/// Returns the number of elements that are reduced to one, if `dims` are the reduced dimensions.
 pub(super) fn count(x: &TensorArg, dims: &[usize]) -> i64 {
     dims.iter().filter_map(|&d| x.sizes().get(d)).product()
 }
@@ -303,7 +303,7 @@ fn arg_extreme(args: &Args<'_>, combine: Combine) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// Builds `any` and `all`. Byte results stay Byte, as in PyTorch.
+/// Implements `any` and `all`. Results for Byte are Byte, as in PyTorch.
 fn truth(args: &Args<'_>, combine: Combine) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let (mut dims, keepdim) = dims_of(args, &x)?;
@@ -326,7 +326,7 @@ fn truth(args: &Args<'_>, combine: Combine) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// Returns the mean of squared deviations from the mean, with a correction of the divisor.
+/// Returns the mean of squared deviations from the mean, with a corrected divisor (`n - correction`).
 pub(super) fn variance_of(
     p: &mut ProgramBuilder,
     x: &TensorArg,
@@ -433,7 +433,7 @@ fn running_mean(
     })
 }
 
-/// Computes log Σ e^x, shifted by the maximum.
+/// Implements `logsumexp`: log Σ e^x, computed relative to the maximum.
 fn logsumexp(args: &Args<'_>) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let (dims, keepdim) = dims_of(args, &x)?;
@@ -475,7 +475,7 @@ fn logsumexp(args: &Args<'_>) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// Refuses norms over no elements whose order has no neutral element.
+/// Returns PyTorch's error for a norm over no elements, if the order of the norm has no neutral element.
 fn has_identity(args: &Args<'_>, x: &TensorArg, order: f64) -> Result<(), OpError> {
     let order = frazil_runtime::format::general(order, 6);
     let start = format!("linalg.vector_norm cannot compute the {order} norm on");
@@ -498,7 +498,7 @@ fn has_identity(args: &Args<'_>, x: &TensorArg, order: f64) -> Result<(), OpErro
     Ok(())
 }
 
-/// Returns the vector norm of order `p` (`ord`), 2 by default.
+/// Implements vector norms of order `p` (or `ord`), by default 2.
 fn norm(args: &Args<'_>) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let (dims, keepdim) = dims_of(args, &x)?;

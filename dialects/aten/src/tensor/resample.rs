@@ -10,7 +10,7 @@ use frazil_runtime::entry::{Entry, ResultLayout, Row};
 use frazil_runtime::memory;
 use frazil_runtime::op::{Call, OpError, Results, one};
 
-/// The shape of the weights as a function of the distance from the sampled position.
+/// The weight of an input element as a function of its distance x from the sampled position.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Filter {
     /// 1 - |x|.
@@ -36,17 +36,17 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
 ];
 
-/// Interpolates linearly; see [`either`].
+/// Implements linear interpolation; see [`either`].
 pub(super) fn linear(call: &Call<'_>) -> Result<Results, OpError> {
     either(call, Kind::Linear)
 }
 
-/// Interpolates by cubic polynomials; see [`either`].
+/// Implements interpolation by cubic polynomials; see [`either`].
 pub(super) fn cubic(call: &Call<'_>) -> Result<Results, OpError> {
     either(call, Kind::Cubic)
 }
 
-/// Interpolates bytes with this module, and other elements with the operator's program.
+/// Interpolates bytes with the kernels of this module, and elements of other dtypes with the operator's program.
 fn either(call: &Call<'_>, kind: Kind) -> Result<Results, OpError> {
     if call.tensor(0)?.dtype() != DType::Byte {
         return frazil_runtime::call::run_as_program(call, |args| interpolate::resized(args, 2, kind));
@@ -108,7 +108,7 @@ fn windows(axis: &Axis, filter: Filter, antialias: bool) -> Result<Vec<Window>, 
     Ok((0..axis.output).map(window).collect())
 }
 
-/// Returns all inputs within the filter's radius, which is wider if the image shrinks.
+/// Returns the input elements within the filter's radius of an output element. The radius is larger if the image shrinks.
 fn wide_window(axis: &Axis, filter: Filter, output: i64) -> Window {
     let widening = axis.scale.max(1.0);
     let radius = filter.radius() * widening;

@@ -31,7 +31,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
 ];
 
-/// The combiner of a scan.
+/// The combiner by which a scan accumulates elements.
 #[derive(Clone, Copy, PartialEq)]
 enum Scan {
     Sum,
@@ -57,7 +57,7 @@ fn complex_log_add(a: Complex64, b: Complex64) -> Complex64 {
     high + (Complex64::ONE + (low - high).exp()).ln()
 }
 
-/// Replaces each element by the combination of all elements up to it along the axis.
+/// Replaces each element by the combination of all elements up to it along `axis`.
 fn accumulate<T: Copy>(values: &mut [T], axis: &Axis, join: impl Fn(T, T) -> T) {
     let (size, inner) = (axis.size as usize, axis.inner as usize);
     for slab in values.chunks_exact_mut((size * inner).max(1)) {

@@ -1,4 +1,4 @@
-//! Reductions over segments of a dimension, whose lengths or offsets are in another tensor.
+//! Reductions over segments of a dimension, whose lengths or offsets another tensor contains.
 
 use frazil_ir::DType;
 use frazil_runtime::Tensor;
@@ -10,7 +10,7 @@ use frazil_runtime::value::Value;
 
 pub(super) const ENTRIES: &[Row] = &[("aten::segment_reduce", Entry::kernel(segment_reduce))];
 
-/// The reduction of the elements of a segment.
+/// The combiner by which the elements of a segment are reduced.
 #[derive(Clone, Copy, PartialEq)]
 enum Fold {
     Sum,
@@ -56,7 +56,7 @@ impl Fold {
     }
 }
 
-/// Implements an operator with the arguments `(data, reduce, lengths, indices, offsets, axis, unsafe, initial)`.
+/// Implements `segment_reduce(data, reduce, lengths, indices, offsets, axis, unsafe, initial)`.
 fn segment_reduce(call: &Call<'_>) -> Result<Results, OpError> {
     let data = call.tensor(0)?;
     let fold = Fold::named(call.text(1)?)?;

@@ -1,4 +1,4 @@
-//! Sets and bins: positions in sorted sequences, unique elements, histograms.
+//! Sorted sequences and sets: `searchsorted`, `bucketize`, unique elements, histograms.
 
 use super::indexing::Axis;
 use super::sorting::{Key, by_key};
@@ -48,7 +48,7 @@ fn insertion<K: Key>(row: &[K], x: K, right: bool) -> i64 {
     low as i64
 }
 
-/// Returns a number as a tensor that represents it exactly.
+/// Returns a zero-dimensional tensor that represents the number exactly.
 fn number(s: Scalar) -> Tensor {
     match s {
         Scalar::Float(_) | Scalar::Complex(_) => Tensor::scalar(DType::Double, s),
@@ -129,13 +129,13 @@ fn bucketize(call: &Call<'_>) -> Result<Results, OpError> {
     one(Tensor::from_i64(&found, values.sizes())?.to_dtype(dtype)?)
 }
 
-/// The distinct slices along a dimension.
+/// The distinct slices of a tensor along a dimension.
 struct Slices {
-    /// The index of the first slice of each distinct value, in order.
+    /// For each distinct slice, the index of its first occurrence, in order.
     kept: Vec<i64>,
-    /// The number of slices of each distinct value.
+    /// For each distinct slice, the number of its occurrences.
     number: Vec<i64>,
-    /// For each slice, the number of its distinct value.
+    /// For each slice of the tensor, the index of its distinct slice.
     places: Vec<i64>,
 }
 
@@ -178,7 +178,7 @@ impl Slices {
     }
 }
 
-/// Returns unique slices along `dim` (or elements), with the inverse mapping and the counts.
+/// Implements `unique`: the distinct slices along `dim` (or elements), with inverse indices and counts.
 fn unique(call: &Call<'_>, dim: Option<i64>, inverse: bool, counts: bool, sorted: bool) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     let (flat, dim) = match dim {
@@ -219,7 +219,7 @@ fn unique(call: &Call<'_>, dim: Option<i64>, inverse: bool, counts: bool, sorted
     Ok(smallvec::smallvec![out.into(), inverse.into(), counts.into()])
 }
 
-/// Returns true if the call's `dim` is not None.
+/// Returns true if the argument `dim` is not None.
 fn dim_given(call: &Call<'_>) -> bool {
     let at = call
         .schema

@@ -1,4 +1,4 @@
-//! Softmax and log-softmax: three loop nests over rows.
+//! Softmax and log-softmax, computed by three loop nests over rows.
 
 use frazil_ir::DType;
 use frazil_ir::schema::AliasUse;
@@ -55,12 +55,12 @@ fn program(args: &Args<'_>, rows: Rows) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// Returns the dimensions of a row: none for a zero-dimensional tensor, whose softmax is 1.
+/// Returns the dimensions along which the softmax is computed: none for a zero-dimensional tensor, whose softmax is 1.
 fn row(p: &ProgramBuilder, x: TensorId, dim: usize) -> Vec<usize> {
     if p.rank(x) == 0 { Vec::new() } else { vec![dim] }
 }
 
-/// Computes e^(x - max) / Σ e^(x - max) along `dim`.
+/// Returns the softmax e^(x - max) / Σ e^(x - max) along `dim`.
 pub(super) fn softmax_of(p: &mut ProgramBuilder, x: TensorId, dim: usize, output: DType) -> Result<TensorId, OpError> {
     let compute = compute_dtype(output);
     let dims = row(p, x, dim);
@@ -93,7 +93,7 @@ pub(super) fn softmax_of(p: &mut ProgramBuilder, x: TensorId, dim: usize, output
     p.map(&[exp, scale], output, |_, x| x[0] * x[1])
 }
 
-/// Computes x - max - log Σ e^(x - max) along `dim`.
+/// Returns the log-softmax x - max - log Σ e^(x - max) along `dim`.
 fn log_softmax_of(p: &mut ProgramBuilder, x: TensorId, dim: usize, output: DType) -> Result<TensorId, OpError> {
     let compute = compute_dtype(output);
     let dims = row(p, x, dim);

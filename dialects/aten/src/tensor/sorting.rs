@@ -46,13 +46,13 @@ fn second(results: Results) -> Result<Results, OpError> {
     Ok(results.into_iter().skip(1).collect())
 }
 
-/// The types in which elements are compared: integers and floats, both lossless.
+/// A type in which elements are compared: integers or floats, both without loss.
 pub(super) trait Key: Copy + PartialOrd {
-    /// Returns the order of two numbers in sorting, where NaN is greater than everything else.
+    /// Returns the order of two keys, in which NaN is greater than every number.
     fn compare(self, other: Self) -> Ordering;
-    /// Returns true for NaN.
+    /// Returns true if the key is NaN.
     fn missing(self) -> bool;
-    /// Returns the elements in row-major order.
+    /// Returns the elements of `t` as keys, in row-major order.
     fn values(t: &Tensor) -> Vec<Self>;
 }
 
@@ -85,7 +85,7 @@ impl Key for i64 {
     }
 }
 
-/// Evaluates `$body` with `$key` as the [`Key`] of the tensor's elements.
+/// Evaluates `$body` with `$key` as the [`Key`] type of the tensor's elements.
 macro_rules! by_key {
     ($t:expr, $key:ident => $body:expr) => {
         if $t.dtype().is_floating_point() {
@@ -99,7 +99,7 @@ macro_rules! by_key {
 }
 pub(super) use by_key;
 
-/// Refuses dtypes whose numbers have no order (complex).
+/// Returns an error for tensors whose elements have no order (complex numbers).
 fn ordered(t: &Tensor, operator: &str) -> Result<(), OpError> {
     if t.dtype().is_complex() {
         let dtype = t.dtype().type_name();
@@ -108,7 +108,7 @@ fn ordered(t: &Tensor, operator: &str) -> Result<(), OpError> {
     Ok(())
 }
 
-/// Returns the permutation that sorts `row`; the sort is stable.
+/// Returns the permutation that sorts `row` in ascending order; the sort is stable.
 fn order<K: Key>(row: &[K]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..row.len()).collect();
     order.sort_by(|&a, &b| row[a].compare(row[b]));
@@ -249,7 +249,7 @@ fn whole(call: &Call<'_>, ignore_nan: bool) -> Result<Results, OpError> {
     one(t.take(&[at as i64], &[])?)
 }
 
-/// Returns the last index of the most frequent value, the smallest of several.
+/// Returns the last index of the most frequent value in `row`. Of several such values, the smallest counts.
 fn mode_of<K: Key>(row: &[K]) -> Result<usize, OpError> {
     let order = order(row);
     let (mut best, mut best_count, mut start) = (0, 0, 0);

@@ -34,7 +34,7 @@ macro_rules! polynomials {
     };
 }
 
-/// Defines a kernel for a family of polynomials, shifted from [-1, 1] to [0, 1].
+/// Defines a kernel for a family of polynomials whose domain is shifted from [-1, 1] to [0, 1].
 macro_rules! shifted {
     ($family:ident) => {
         Entry::kernel(|c| {
@@ -171,7 +171,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
 ];
 
-/// Returns the dtype of the result: floats are kept, integers become floats.
+/// Returns the dtype of the result: a float dtype itself, the default float dtype for integers.
 fn float(dtype: DType, call: &Call<'_>) -> Result<DType, OpError> {
     if dtype.is_complex() {
         let name = call.ctx.name(call.schema.name);
@@ -231,7 +231,7 @@ fn binary_as(call: &Call<'_>, function: impl Fn(f64, f64, bool) -> f64) -> Resul
     one(laid_out_as(&out, &operands)?)
 }
 
-/// Implements `polygamma(n, self)`; the in-place form has the arguments in reverse order.
+/// Implements `polygamma(n, self)`. The in-place form has the two arguments in reverse order.
 fn polygamma(call: &Call<'_>) -> Result<Results, OpError> {
     let (t, n) = match call.arg(0) {
         Value::Tensor(cell) => (cell.get(), call.int(1)?),

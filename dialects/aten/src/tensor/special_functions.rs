@@ -24,13 +24,13 @@ pub(super) fn erfcx(x: f64) -> f64 {
     sum / (x * PI.sqrt())
 }
 
-/// Returns the normal distribution function. If `single`, the error function is computed in single precision.
+/// Returns the cumulative normal distribution at x. With `single`, the error function is computed in single precision.
 pub(super) fn ndtr(x: f64, single: bool) -> f64 {
     let erf = libm::erf(x * FRAC_1_SQRT_2);
     0.5 * (1.0 + if single { f64::from(erf as f32) } else { erf })
 }
 
-/// Returns log ndtr(x), accurate also where ndtr is nearly zero or one.
+/// Returns log ndtr(x), accurate even where ndtr is nearly zero or one.
 pub(super) fn log_ndtr(x: f64) -> f64 {
     let t = x * FRAC_1_SQRT_2;
     if x < -1.0 {
@@ -40,7 +40,7 @@ pub(super) fn log_ndtr(x: f64) -> f64 {
     }
 }
 
-/// Returns the inverse of [`ndtr`].
+/// Returns the inverse of [`ndtr`] at p.
 pub(super) fn ndtri(p: f64) -> f64 {
     match p {
         0.0 => f64::NEG_INFINITY,
@@ -163,7 +163,7 @@ pub(super) fn k1e(x: f64) -> f64 {
     scaled_k(1.0, x)
 }
 
-/// Returns a Bessel function like PyTorch, which returns NaN instead of the limit at infinity.
+/// Returns a Bessel function as PyTorch computes it: NaN instead of the limit at infinity.
 fn finite(function: fn(f64) -> f64, x: f64) -> f64 {
     if x.is_infinite() { f64::NAN } else { function(x) }
 }
@@ -184,7 +184,7 @@ pub(super) fn y1(x: f64) -> f64 {
     finite(libm::y1, x)
 }
 
-/// Returns sin(x) / x.
+/// Returns the spherical Bessel function of order 0, sin(x) / x.
 pub(super) fn spherical_j0(x: f64) -> f64 {
     if x.is_infinite() {
         return 0.0;
@@ -246,7 +246,7 @@ pub(super) fn airy_ai(x: f64) -> f64 {
 
 /// Returns Hurwitz's zeta function, Σ (q + n)^-x, by the Euler-Maclaurin formula.
 pub(super) fn zeta(x: f64, q: f64) -> f64 {
-    /// The coefficients B₂ₖ / (2k)!.
+    /// The coefficients B₂ₖ / (2k)! of the Euler-Maclaurin formula.
     const COEFFICIENTS: [f64; 10] = [
         1.0 / 12.0,
         -1.0 / 720.0,
@@ -439,7 +439,7 @@ pub(super) enum Polynomial {
     Legendre,
 }
 
-/// Maximum degree, to limit the time.
+/// Maximum degree of polynomials, to limit the time.
 const LARGEST_DEGREE: i64 = 1 << 20;
 
 /// Returns the polynomial of degree `n` (truncated) at `x`; 0 for negative degrees. If `single`, values out of the range of single precision become infinite.

@@ -1,4 +1,4 @@
-//! Tensors split into views along a dimension.
+//! Splitting of tensors into views along a dimension.
 
 use frazil_runtime::args::{Args, TensorArg};
 use frazil_runtime::build::ProgramBuilder;
@@ -38,7 +38,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ("aten::unbind", Entry::program(View, unbind)),
 ];
 
-/// Splits a tensor along a dimension into views of the given lengths.
+/// Returns the views of the given lengths into which a tensor is split along a dimension.
 fn pieces(args: &Args<'_>, x: &TensorArg, dim: usize, lengths: &[i64]) -> Result<Program, OpError> {
     let mut p = ProgramBuilder::new(args);
     let mut outputs = Vec::new();
@@ -53,7 +53,7 @@ fn pieces(args: &Args<'_>, x: &TensorArg, dim: usize, lengths: &[i64]) -> Result
 /// Memory per piece in bytes: as a step of a program, as a tensor, and as a value.
 const PIECE: usize = 1 << 10;
 
-/// Checks that there is memory for `count` pieces.
+/// Checks that memory suffices for a list of `count` views.
 fn check_pieces(count: i64) -> Result<(), OpError> {
     Ok(memory::check_items(count, PIECE)?)
 }
@@ -143,7 +143,7 @@ fn sections(args: &Args<'_>, x: &TensorArg, dim: usize, even: bool) -> Result<Pr
     pieces(args, x, dim, &lengths)
 }
 
-/// Splits before each of `indices`, which are clamped as in Python's slices.
+/// Splits a tensor before each of `indices`, which are clamped as in Python's slices.
 fn at_indices(args: &Args<'_>, x: &TensorArg, dim: usize) -> Result<Program, OpError> {
     let size = extent(x, dim, "tensor_split")?;
     let place = |i: i64| if i < 0 { i.saturating_add(size) } else { i }.clamp(0, size);

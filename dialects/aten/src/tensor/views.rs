@@ -12,7 +12,7 @@ use frazil_runtime::op::{Call, OpError, Results, one};
 use frazil_runtime::structured::{Affine, Dims, Program, TensorId};
 use frazil_runtime::value::{TensorCell, Value};
 
-/// Kernels: `view` never copies for any strides; `ravel` copies a tensor that is not row-major.
+/// Entries of the views. Some have an additional kernel for operands that are not row-major: `view` never copies them, `ravel` does.
 pub(super) const ENTRIES: &[Row] = &[
     ("aten::is_strides_like_format", Entry::new().observes(Observes::Order)),
     ("aten::sym_is_contiguous", Entry::new().observes(Observes::Order)),
@@ -189,7 +189,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
 ];
 
-/// Returns the tensor variable in argument 0.
+/// Returns argument 0 as a tensor variable.
 fn cell<'a>(call: &'a Call<'_>) -> Result<&'a TensorCell, OpError> {
     match call.arg(0) {
         Value::Tensor(cell) => Ok(cell),
@@ -262,7 +262,7 @@ fn with(
     p.finish(&[out])
 }
 
-/// Returns the sizes with a -1 replaced by the inferred size.
+/// Returns the sizes with a -1 replaced by the size that `numel` implies.
 pub(super) fn inferred(sizes: &[i64], numel: i64) -> Result<Dims, OpError> {
     let invalid = || OpError::raised(format!("shape '{sizes:?}' is invalid for input of size {numel}"));
     let unknown: Vec<usize> = (0..sizes.len()).filter(|&d| sizes[d] == -1).collect();
@@ -420,7 +420,7 @@ fn squeeze(args: &Args<'_>) -> Result<Program, OpError> {
     with(args, |p| Ok(p.squeeze(x.id, &gone)))
 }
 
-/// Implements `expand`, where -1 keeps the size of a dimension.
+/// Implements `expand`. A size of -1 keeps the extent of a dimension.
 fn expand(args: &Args<'_>) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let asked = args.ints("size")?;

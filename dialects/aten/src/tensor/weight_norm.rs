@@ -1,4 +1,4 @@
-//! Weight normalisation: weights given by direction and length.
+//! Weight normalisation: weights computed from a direction and a length.
 
 use frazil_ir::DType;
 use frazil_runtime::args::Args;

@@ -3,7 +3,7 @@
 use frazil_runtime::entry::{Entry, Row};
 use frazil_runtime::op::{Call, OpError, Results};
 
-/// The tables of the family.
+/// The tables of the linear algebra operators, in a build without the feature `linalg`.
 #[cfg(not(feature = "linalg"))]
 pub(super) const TABLES: &[&[Row]] = &[ENTRIES];
 

@@ -12,7 +12,7 @@ use frazil_runtime::value::Value;
 use num_complex::Complex64;
 use std::cmp::Ordering;
 
-/// Returns the operator on tensors that computes one on numbers.
+/// Returns the tensor operator that computes an operator on numbers, which `rule` selects.
 const fn by_tensors(operator: &'static str, overload: &'static str, rule: NumberRule) -> TensorVariant {
     TensorVariant {
         operator,
@@ -21,7 +21,7 @@ const fn by_tensors(operator: &'static str, overload: &'static str, rule: Number
     }
 }
 
-/// Returns a conversion to a kind of numbers.
+/// Returns the behaviour of a conversion to numbers of kind `kind`.
 const fn conversion(kind: NumberKind) -> NumberRead {
     NumberRead {
         kind: Some(kind),
@@ -153,7 +153,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ("prim::max", Entry::on_values(|c| extreme(c, Ordering::Greater))),
 ];
 
-/// Returns the two operands in their common type.
+/// Converts the two operands to their common type and applies the function for that type.
 fn arithmetic(
     call: &Call<'_>,
     int: fn(i64, i64) -> i64,

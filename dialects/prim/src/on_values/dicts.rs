@@ -1,4 +1,4 @@
-//! Dictionaries in order of insertion.
+//! Operators on dictionaries, whose entries are in order of insertion.
 
 use frazil_ir::{TypeKind, types};
 use frazil_runtime::entry::{Entry, Row};
@@ -7,7 +7,7 @@ use frazil_runtime::op::{Call, OpError, Results, one};
 use frazil_runtime::value::{DictValue, Key, ListValue, Value};
 use indexmap::IndexMap;
 
-/// The overloads with tensors as keys.
+/// Overloads on dictionaries whose keys are tensors.
 pub(super) const ENTRIES: &[Row] = &[
     ("aten::keys", Entry::on_values(keys)),
     ("aten::values", Entry::on_values(values)),
@@ -88,7 +88,7 @@ fn pop(call: &Call<'_>) -> Result<Results, OpError> {
         .ok_or_else(|| key_error(call))?)
 }
 
-/// Removes and returns the oldest entry: PyTorch's dictionaries pop from the front.
+/// Implements `popitem`: removes and returns the oldest entry, since PyTorch's dictionaries pop from the front.
 fn pop_item(call: &Call<'_>) -> Result<Results, OpError> {
     let (k, v) = call
         .dict(0)?
@@ -139,7 +139,7 @@ fn items(call: &Call<'_>) -> Result<Results, OpError> {
     one(Value::List(ListValue::new(call.ctx.tuple_of(&[d.key, d.value]), pairs)))
 }
 
-/// Creates a dictionary: empty, from another one, or from a list of pairs.
+/// Implements `dict`: creates a dictionary that is empty, or from a dictionary or a list of pairs.
 fn dict(call: &Call<'_>) -> Result<Results, OpError> {
     let (k, v) = match call.ctx.type_kind(call.output_type(0)) {
         TypeKind::Dict(k, v) => (k, v),

@@ -11,7 +11,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ("aten::percentFormat", Entry::on_values(percent_format)),
 ];
 
-/// Implements `"{} and {}".format(a, b)`; as in TorchScript, only plain `{}`.
+/// Implements `"{} and {}".format(a, b)`. As in TorchScript, `{}` is the only replacement field.
 fn format(call: &Call<'_>) -> Result<Results, OpError> {
     let template = call.text(0)?;
     let mut parts = template.split("{}");
@@ -27,7 +27,7 @@ fn format(call: &Call<'_>) -> Result<Results, OpError> {
     one(Value::str(out))
 }
 
-/// Evaluates `"%d of %s" % (a, b)`.
+/// Implements `"%d of %s" % (a, b)`.
 fn percent_format(call: &Call<'_>) -> Result<Results, OpError> {
     let values: Vec<Value> = match call.args.get(1) {
         Some(Value::Tuple(t)) => t.items.to_vec(),
@@ -105,7 +105,7 @@ fn formatted(call: &Call<'_>, specifier: char, value: &Value) -> Result<String, 
     })
 }
 
-/// Returns PyTorch's name of the kind of a value.
+/// Returns PyTorch's name for the type tag of a value.
 fn tag(value: &Value) -> &'static str {
     match value {
         Value::None => "None",

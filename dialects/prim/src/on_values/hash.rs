@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use frazil_runtime::op::OpError;
 use frazil_runtime::value::{Key, Value};
 
-/// Returns the hash of a value.
+/// Returns the hash of a value, as PyTorch on Linux computes it.
 pub(super) fn hash(value: &Value) -> Result<u64, OpError> {
     Ok(match value {
         Value::None => 0,
@@ -39,7 +39,7 @@ fn unhashable(class: &str) -> OpError {
     OpError::raised(format!("unhashable type: '{class}'"))
 }
 
-/// Computes `std::_Hash_bytes` of libstdc++ on 64-bit machines, which is MurmurHash2 with this seed.
+/// Computes `std::_Hash_bytes` of libstdc++ on 64-bit machines: MurmurHash2 with a fixed seed.
 fn bytes(bytes: &[u8]) -> u64 {
     const MULTIPLIER: u64 = 0xc6a4_a793_5bd1_e995;
     const SEED: u64 = 0xc70f_6907;

@@ -1,4 +1,4 @@
-//! Lists: indexing, slicing, growing, searching and sorting.
+//! Operators on lists: indexing, slicing, growing, searching and sorting.
 
 use super::arithmetic::order;
 use super::slices::slice_indices;
@@ -98,7 +98,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ("aten::count.Tensor", Entry::kernel(count)),
 ];
 
-/// Converts a Python index, which may be negative, to a position.
+/// Converts a Python index, which may be negative, to a position in a list of `len` elements.
 pub(super) fn position(index: i64, len: usize) -> Result<usize, OpError> {
     let wrapped = if index < 0 {
         index.saturating_add(len as i64)
@@ -287,7 +287,7 @@ fn is_nan(v: &Value) -> bool {
     matches!(v, Value::Float(f) if f.is_nan())
 }
 
-/// Implements `sort` in place and `sorted` into a new list; both are stable.
+/// Implements `sort` (in place) and `sorted` (a new list). Both sorts are stable.
 fn sort(call: &Call<'_>, in_place: bool) -> Result<Results, OpError> {
     let reverse = call.args.len() > 1 && call.flag(1)?;
     let l = call.list(0)?;
@@ -358,7 +358,7 @@ fn to_list(call: &Call<'_>) -> Result<Results, OpError> {
     one(nested(call, tensor.sizes(), element, &mut elements))
 }
 
-/// Builds nested lists of these sizes from the next elements.
+/// Builds nested lists with the sizes `sizes` from the next elements.
 fn nested(call: &Call<'_>, sizes: &[i64], element: TypeId, elements: &mut std::vec::IntoIter<Value>) -> Value {
     let Some((&length, rest)) = sizes.split_first() else {
         return elements.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The `math` and `cmath` modules.
+//! The functions of Python's modules `math` and `cmath`.
 
 use super::arithmetic::{complex_quotient, to_integer};
 use frazil_ir::types;

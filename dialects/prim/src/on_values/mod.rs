@@ -16,7 +16,7 @@ mod strings;
 
 use frazil_runtime::Registry;
 
-/// Adds the operators on scalars, strings and containers.
+/// Registers the operators on scalars, strings and containers.
 pub(crate) fn register(registry: &mut Registry) {
     for table in [
         arithmetic::ENTRIES,

@@ -1,4 +1,4 @@
-//! Marks for profilers in a program: `with torch.profiler.record_function("name")`. They are ignored here.
+//! Profiling annotations in a program, which are ignored: `with torch.profiler.record_function("name")`.
 
 use frazil_ir::TypeKind;
 use frazil_runtime::Tensor;

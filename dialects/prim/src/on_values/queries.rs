@@ -11,7 +11,7 @@ use frazil_runtime::op::{Call, OpError, Results, one};
 use frazil_runtime::promote::{ResultType, can_cast, promote_types};
 use frazil_runtime::value::Value;
 
-/// Converts a tensor to a number where the program uses it as one.
+/// Implements the implicit conversion of a tensor that a program uses as a number.
 fn implicit(call: &Call<'_>, to_int: bool) -> Result<Scalar, OpError> {
     let t = call.tensor(0)?;
     if t.dim() != 0 {

@@ -1,8 +1,8 @@
-//! The indices of slices of lists and strings.
+//! Indices of slices of lists and strings.
 
 use frazil_runtime::op::OpError;
 
-/// Returns the indices that `start:end:step` selects of a list of `len` elements, by Python's rules.
+/// Returns the indices that `start:end:step` selects from a sequence of `len` elements, by Python's rules.
 pub(super) fn slice_indices(
     start: Option<i64>,
     end: Option<i64>,

@@ -142,7 +142,7 @@ fn not_found() -> OpError {
     OpError::raised("ValueError: substring not found")
 }
 
-/// Creates a string from some bytes of a string.
+/// Creates a string from bytes taken from another string.
 fn text(bytes: Vec<u8>) -> Result<Value, OpError> {
     String::from_utf8(bytes)
         .map(Value::str)
@@ -173,7 +173,7 @@ fn slice(call: &Call<'_>) -> Result<Results, OpError> {
     one(text(chosen.filter_map(|i| bytes.get(i).copied()).collect())?)
 }
 
-/// Evaluates `list("abc")`: a list of characters.
+/// Implements `list("abc")`: a list of characters.
 pub(super) fn characters(call: &Call<'_>) -> Result<Results, OpError> {
     let items: Result<Vec<Value>, OpError> = call.text(0)?.bytes().map(|b| text(vec![b])).collect();
     one(Value::List(ListValue::new(types::STR, items?)))
@@ -315,7 +315,7 @@ fn within(call: &Call<'_>, test: fn(&[u8], &[u8]) -> bool) -> Result<Results, Op
     one(test(part, call.text(1)?.as_bytes()))
 }
 
-/// Returns the positions of `part`, which is not empty, in `s[start..end]`.
+/// Returns the positions of `part`, a non-empty string, in `s[start..end]`.
 fn matches<'a>(
     s: &'a [u8],
     part: &'a [u8],
@@ -434,7 +434,7 @@ fn all(call: &Call<'_>, test: fn(u8) -> bool) -> Result<Results, OpError> {
     one(!s.is_empty() && s.bytes().all(test))
 }
 
-/// Returns true if the string contains letters and none of the other case.
+/// Implements `islower` and `isupper`: true if the string has letters, and none of the other case.
 fn cased(call: &Call<'_>, other: fn(u8) -> bool) -> Result<Results, OpError> {
     let s = call.text(0)?;
     one(s.bytes().any(|b| b.is_ascii_alphabetic()) && !s.bytes().any(other))

@@ -1,4 +1,4 @@
-//! Operators with schemas: aliasing and mutation that their annotations specify.
+//! Analysis of operators with schemas: aliasing and mutation that the schemas' annotations specify.
 
 use super::super::memory::{Kind, Locations};
 use super::Analysis;
@@ -8,7 +8,7 @@ use frazil_ir::{NodeId, SymbolId, TypeId, TypeKind, ValueId};
 use smallvec::SmallVec;
 
 impl Analysis<'_> {
-    /// Analyses a call of this overload.
+    /// Analyses the call `node` of the overload `schema`.
     pub(super) fn operator(&mut self, node: NodeId, schema: &FunctionSchema) {
         let g = self.graph;
         let mut sets: SmallVec<[(SymbolId, Locations); 2]> = SmallVec::new();
@@ -169,7 +169,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// Gives up precision: everything in `locations` becomes known outside, and `out` may be anything.
+    /// Makes a conservative approximation: everything in `locations` becomes known outside, and `out` may be anything.
     fn give_up(&mut self, out: ValueId, locations: &Locations) {
         self.memory.escape(locations);
         self.set_wildcard(out);
@@ -278,7 +278,7 @@ impl Analysis<'_> {
     }
 }
 
-/// Adds `locations` to the named sets of an annotation.
+/// Adds `locations` to the named alias sets in the annotation `info`.
 fn bind(sets: &mut SmallVec<[(SymbolId, Locations); 2]>, info: &AliasInfo, locations: &Locations) {
     for set in &info.before {
         if let AliasSet::Named(name) = set {

@@ -19,10 +19,10 @@ use frazil_syntax::{FileIdentity, PrivateFolder};
 use serde::{Deserialize, Serialize};
 use std::hash::{Hash, Hasher};
 
-/// The store of the compiled methods of one model.
+/// A persistent cache of the compiled methods of one model.
 pub(crate) struct CodeCache {
     folder: PrivateFolder,
-    /// The part of the keys that all methods share.
+    /// The common prefix of the keys of all methods.
     prefix: String,
 }
 
@@ -30,26 +30,26 @@ pub(crate) struct CodeCache {
 #[derive(Serialize, Deserialize)]
 enum Shape {
     Tensor(u32),
-    /// Number of the output, sizes and strides.
+    /// A strided view of an output: index of the output, sizes and strides.
     Strided(u32, Vec<i64>, Vec<i64>),
     None,
     Bool(bool),
     Int(i64),
-    /// The bits of the number as an IEEE double.
+    /// A float, by the bits of its IEEE double.
     Float(u64),
     Str(String),
     List(Element, Vec<Shape>),
     Tuple(Vec<Shape>),
-    /// A NamedTuple, whose type is the declared one.
+    /// A NamedTuple of the method's declared result type.
     Named(Vec<Shape>),
     Input(u32),
-    /// Index of the input, sizes, strides and offset (in elements).
+    /// A view of an input: index of the input, sizes, strides and offset (in elements).
     View(u32, Vec<i64>, Vec<i64>, i64),
-    /// Number of the input, and the views to the result.
+    /// A view of an input: index of the input, and the view operations that lead to the result.
     Window(u32, Vec<PathStep>),
 }
 
-/// Number of input and output tensors of a method's code.
+/// Numbers of input and output tensors of a method's code.
 #[derive(Clone, Copy)]
 struct Counts {
     inputs: usize,
@@ -67,7 +67,7 @@ enum Element {
     Optional(Box<Element>),
     List(Box<Element>),
     Tuple(Vec<Element>),
-    /// Another type, which follows from the method's declared type.
+    /// Any other type, which follows from the method's declared result type.
     Declared,
 }
 
@@ -80,7 +80,7 @@ impl CodeCache {
         Some(CodeCache { folder, prefix })
     }
 
-    /// Returns the key of a method, and the name of its file.
+    /// Returns the key for a method and call signature, and the name of the file with its code.
     fn key(&self, method: &str, arguments: &[Argument]) -> (String, String) {
         let key = format!("{}\n{method}\n{arguments:?}", self.prefix);
         // The hash is used by one program only, so it need not be stable; collisions are detected by the key.
@@ -178,7 +178,7 @@ impl Shape {
         })
     }
 
-    /// Converts back to a specification. `ty` is the declared type, if it is known.
+    /// Converts the structure back to a result specification. `ty` is the declared type of the result, if it is known.
     fn spec(&self, ctx: &Context, ty: Option<TypeId>, counts: Counts) -> Option<ResultSpec> {
         let value = |v: Value| Some(ResultSpec::Value(v));
         let parts = ty.map_or(Parts::None, |ty| parts(ctx, ty));
@@ -228,7 +228,7 @@ impl Shape {
     }
 }
 
-/// Returns the NamedTuple type in a type, which may be optional.
+/// Returns the NamedTuple type that is `ty` itself, or the element type of the optional type `ty`.
 fn named_tuple(ctx: &Context, ty: TypeId) -> Option<TypeId> {
     match ctx.type_kind(ty) {
         TypeKind::Optional(inner) => named_tuple(ctx, inner),
@@ -238,7 +238,7 @@ fn named_tuple(ctx: &Context, ty: TypeId) -> Option<TypeId> {
 }
 
 impl Element {
-    /// Returns the element type; `None` for types that are not represented.
+    /// Returns the element type for `ty`; `None` for types that have no representation in files.
     fn of(ctx: &Context, ty: TypeId) -> Option<Element> {
         let boxed = |ty| Some(Box::new(Element::of(ctx, ty)?));
         Some(match ty {
@@ -277,7 +277,7 @@ impl Element {
     }
 }
 
-/// The component types of a type. An optional type has those of its element type.
+/// The component types of a declared type. An optional type has the components of its element type.
 enum Parts {
     List(TypeId),
     Tuple(Vec<TypeId>),

@@ -1,4 +1,4 @@
-//! Native code for inputs of given shapes: plans of kernels, and compiled methods.
+//! Native code of methods for inputs of given shapes: plans of kernels, and compiled methods.
 
 use crate::engine::instance::OwnHooks;
 use crate::engine::native::compiler::Compiler;
@@ -41,7 +41,7 @@ impl CompileOptions {
     }
 }
 
-/// An intermediate form in code generation.
+/// An intermediate representation of native code that can be printed.
 ///
 /// See [`NativePlan`] for an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,14 +74,14 @@ pub enum Emit {
 /// ```
 pub struct NativePlan {
     plan: Plan,
-    /// The results in terms of the code's outputs.
+    /// How the method's results are formed from the outputs of the code.
     pub(crate) results: Vec<ResultSpec>,
-    /// Whether the program emits warnings. Compiled code does not emit them.
+    /// Whether the method emits warnings, which compiled code does not emit.
     pub(crate) warns: bool,
     target: Target,
-    /// The files from which its constants are read.
+    /// The files from which constants of the method are read.
     backing: Backing,
-    /// Limits for compiling it.
+    /// Limits on the compilation of the plan.
     limits: Limits,
 }
 
@@ -127,19 +127,19 @@ impl NativePlan {
         })
     }
 
-    /// Returns the plan with the names of inputs and outputs from `graph`.
+    /// Returns the plan with inputs and outputs named as in `graph`.
     fn named(mut self, graph: &Graph) -> NativePlan {
         name_ports(&mut self.plan, graph, &self.results);
         self
     }
 
-    /// Returns the plan with `limits` for its compilation.
+    /// Returns the plan with `limits` as the limits on its compilation.
     fn within(mut self, limits: &Limits) -> NativePlan {
         self.limits = *limits;
         self
     }
 
-    /// Returns the plan, with `backing` as the files of its constants.
+    /// Returns the plan with `backing` as the files from which constants are read.
     fn reading(mut self, backing: &Backing) -> NativePlan {
         self.backing = backing.clone();
         self
@@ -229,7 +229,7 @@ impl NativePlan {
         self.code(compiler)?.instance()
     }
 
-    /// Returns the code in memory, of which instances can be created.
+    /// Returns executable code in memory, of which instances can be created.
     pub(crate) fn code(self, compiler: &Compiler) -> Result<CompiledCode> {
         let package = self.package(compiler)?;
         let code = CompiledCode::new(package, self.results, compiler)?;
@@ -237,7 +237,7 @@ impl NativePlan {
         Ok(code)
     }
 
-    /// Returns the code as a package, to be loaded or stored.
+    /// Returns the object code as a package that can be loaded or stored.
     pub(crate) fn package(&self, compiler: &Compiler) -> Result<Package> {
         within(&self.limits, Phase::Compile, || {
             Ok(Package::new(&self.plan, &compiler.back_end(self.target.clone()))?)
@@ -285,7 +285,7 @@ pub(crate) struct CompiledCode {
 }
 
 impl CompiledCode {
-    /// Makes the code of a method from `package`.
+    /// Loads `package` as the code of a method with the results `results`.
     pub(crate) fn new(package: Package, results: Vec<ResultSpec>, compiler: &Compiler) -> Result<CompiledCode> {
         let code = package.link(&compiler.back_end(compiler.options.target()))?;
         Ok(CompiledCode {
@@ -294,7 +294,7 @@ impl CompiledCode {
         })
     }
 
-    /// Returns an instance, which one thread at a time may use.
+    /// Returns an instance of the code, which one thread at a time may use.
     pub(crate) fn instance(&self) -> Result<CompiledMethod> {
         Ok(CompiledMethod {
             executable: self.code.instance()?,
@@ -359,7 +359,7 @@ impl CompiledMethod {
         Ok(single(self.results.iter().map(|r| r.value_with(&leaf)).collect()))
     }
 
-    /// Fails if an input has another dtype or shape than the method was compiled for.
+    /// Returns an error if an input has another dtype or shape than those for which the method was compiled.
     fn check(&self, inputs: &[Tensor]) -> Result<(), RunError> {
         // The number of outputs is checked with their sizes.
         for (port, input) in self.executable.inputs().iter().zip(inputs) {
@@ -380,7 +380,7 @@ impl CompiledMethod {
         Ok(self.results.iter().map(|r| r.value(&outputs)).collect())
     }
 
-    /// Runs the method, and returns the outputs of its code.
+    /// Runs the method, and returns the output tensors of its code.
     fn run_outputs(&mut self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let buffers = self.with_bytes(inputs, |code, inputs| code.call(inputs))?;
         let ports = self.executable.outputs();
@@ -423,7 +423,7 @@ impl CompiledMethod {
         })
     }
 
-    /// Calls `run` with the inputs' bytes.
+    /// Calls `run` with the bytes of the inputs.
     fn with_bytes<R>(
         &mut self,
         inputs: &[Tensor],
@@ -446,7 +446,7 @@ impl CompiledMethod {
     }
 }
 
-/// Returns the only output of a graph, or a tuple of its outputs.
+/// Returns the only result of a method, or a tuple of its results.
 fn single(mut results: Vec<Value>) -> Value {
     match results.len() {
         1 => results.remove(0),
@@ -594,7 +594,7 @@ impl Model {
     }
 }
 
-/// Returns `name` with underscores in place of all characters that C identifiers cannot contain.
+/// Returns `name` with underscores in place of characters that are not allowed in C identifiers.
 fn c_identifier(name: &str) -> String {
     let mut out: String = name
         .chars()

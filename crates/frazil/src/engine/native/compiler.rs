@@ -1,4 +1,4 @@
-//! Options of the compiler, with shared caches and threads.
+//! The compiler of an engine: options, with caches and threads that its methods share.
 
 use crate::engine::options::CompileOptions;
 use crate::error::Error;
@@ -16,20 +16,20 @@ use tracing::warn;
 pub(crate) struct Compiler {
     pub(crate) options: CompileOptions,
     objects: Option<ObjectCache>,
-    /// Threads for runs.
+    /// Pools of threads for running compiled methods.
     pools: Pools,
     /// Whether a warning about failed tuning has been emitted.
     is_untuned: Arc<AtomicBool>,
 }
 
 impl Compiler {
-    /// Returns a compiler that stores objects in the directory of `options`.
+    /// Returns a compiler that stores object code in the directory of `options`.
     pub(crate) fn of(options: &CompileOptions) -> Compiler {
         let folder = options.cache_dir.as_ref().map(PrivateFolder::new);
         Compiler::keeping_in(folder, options.clone())
     }
 
-    /// Returns a compiler that stores objects in `folder`, if that is given.
+    /// Returns a compiler that stores object code in `folder`; without a folder, none is stored.
     pub(crate) fn keeping_in(folder: Option<PrivateFolder>, options: CompileOptions) -> Compiler {
         Compiler {
             options,
@@ -39,7 +39,7 @@ impl Compiler {
         }
     }
 
-    /// Warns once that kernels are not tuned: failed tuning must not prevent compilation.
+    /// Emits one warning that kernels are not tuned, because failed tuning must not prevent compilation.
     pub(crate) fn warn_untuned(&self, why: &Error) {
         // An exceeded limit or an interruption is not a failure of tuning.
         if unexceeded().is_ok() && !self.is_untuned.swap(true, Ordering::Relaxed) {
@@ -47,21 +47,21 @@ impl Compiler {
         }
     }
 
-    /// Returns the same compiler for code with the name `name`.
+    /// Returns the same compiler, with `name` as the prefix of function names.
     pub(crate) fn named(&self, name: &str) -> Compiler {
         let mut named = self.clone();
         name.clone_into(&mut named.options.name);
         named
     }
 
-    /// Returns the same compiler with the cache `objects`, unless it already has one.
+    /// Returns the same compiler with the cache `objects`, unless it already has a cache.
     pub(crate) fn or_sharing(&self, objects: &ObjectCache) -> Compiler {
         let mut sharing = self.clone();
         sharing.objects.get_or_insert_with(|| objects.clone());
         sharing
     }
 
-    /// Returns the options of the code generator for `target`.
+    /// Returns the code generator's options for `target`.
     pub(crate) fn back_end(&self, target: Target) -> frazil_codegen::CompileOptions {
         frazil_codegen::CompileOptions {
             target,

@@ -38,7 +38,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tracing::warn;
 
-/// A method and the keys of its arguments: the key of compiled code.
+/// The key of compiled code: a method with its call signature.
 type Key = (String, Vec<Argument>);
 
 /// Compilation state of one method for one call signature, shared by all handles.
@@ -50,7 +50,7 @@ enum Made {
     Interpreted,
 }
 
-/// The state of one handle for compiled code ([`Made`]).
+/// The state of compiled code ([`Made`]) in one handle.
 enum Entry {
     Compiled(Box<CompiledMethod>),
     Segmented,
@@ -75,12 +75,12 @@ const MAX_SEGMENT_TREES: usize = 64;
 pub(crate) struct NativeCode {
     compiler: Compiler,
     strict: bool,
-    /// Maximum number of entries of one method.
+    /// Maximum number of call signatures of one method for which code is compiled.
     specialisations: Option<usize>,
     methods: Mutex<HashMap<Key, Arc<Once<Made>>>>,
-    /// Methods that run in segments, by name and call signature, which includes their state.
+    /// Segments of the methods that run in segments, keyed by method and call signature, which includes the objects' state.
     trees: Mutex<HashMap<Key, Arc<SegmentTree>>>,
-    /// Stored compiled methods of earlier processes.
+    /// Persistent cache with compiled methods of earlier processes.
     kept: Option<CodeCache>,
     record: Arc<Record>,
 }
@@ -90,11 +90,11 @@ pub(crate) struct NativeCode {
 pub(crate) struct Handle {
     entries: HashMap<Key, Entry>,
     runs: HashMap<Key, SegmentedRun>,
-    /// The attributes that each method sets.
+    /// The attributes that each method sets, as pairs of class and name.
     sets: HashMap<String, HashSet<(SymbolId, SymbolId)>>,
 }
 
-/// The reason why there is no code of an earlier process.
+/// The reason why the persistent cache has no code for a method.
 enum NotKept {
     Exceeded,
     Missing,
@@ -134,7 +134,7 @@ impl NativeCode {
         })
     }
 
-    /// Returns a function that creates delegates, which compile subgraphs of methods in the interpreter.
+    /// Returns a function that creates delegates for interpreters, which compile subgraphs of methods.
     pub(crate) fn subgraphs(&self) -> MakeDelegate {
         let (compiler, record) = (self.compiler.clone(), Arc::clone(&self.record));
         Box::new(move |registry| {
@@ -143,7 +143,7 @@ impl NativeCode {
         })
     }
 
-    /// Returns diagnostics on compiled and refused methods.
+    /// Returns diagnostics on compiled methods, and on methods that cannot be compiled.
     pub(crate) fn notes(&self) -> Vec<String> {
         self.record.notes()
     }
@@ -153,12 +153,12 @@ impl NativeCode {
         self.record.compile_time()
     }
 
-    /// Returns whether compiled methods of earlier processes can be used.
+    /// Returns whether compiled methods of earlier processes can be used, because there is a persistent cache.
     pub(crate) fn is_kept(&self) -> bool {
         self.kept.is_some()
     }
 
-    /// Runs `method` natively on complete arguments. Returns `None` if the interpreter must run it.
+    /// Runs `method` natively; its arguments are complete. Returns `None` if the interpreter must run it.
     pub(crate) fn call(
         &self,
         handle: &mut Handle,
@@ -251,7 +251,7 @@ impl NativeCode {
         }
     }
 
-    /// Loads the code of `package`.
+    /// Loads the code in `package` into memory.
     fn load(
         &self,
         method: &str,
@@ -318,7 +318,7 @@ impl NativeCode {
         }
     }
 
-    /// Returns the segmented run of `handle` for a method and call signature.
+    /// Returns the segmented run that `handle` has for a method and call signature.
     fn segmented_run<'h>(&self, handle: &'h mut Handle, key: Key) -> &'h mut SegmentedRun {
         if handle.runs.get(&key).is_none_or(SegmentedRun::is_over) {
             if handle.runs.len() >= MAX_SEGMENT_TREES {
@@ -485,7 +485,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns whether an engine with these options reads and freezes its model lazily.
+/// Returns whether an engine with these options reads and freezes its model on first use.
 pub(crate) fn reads_late(options: &EngineOptions) -> bool {
     options.kind == EngineKind::Native && options.compile.cache_dir.is_some()
 }

@@ -20,18 +20,18 @@ const LEAST_WORK: usize = 2;
 /// Maximum number of nodes of a graph that is partitioned.
 const MAX_NODES: usize = 100_000;
 
-/// The role of a node in the formation of clusters.
+/// The role of a node in the partitioning of a graph into clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     /// A node that cannot be in a cluster and ends it.
     Outside,
     /// A node that may be in a cluster.
     Cheap,
-    /// A node that may be in a cluster, and counts as work.
+    /// A node that may be in a cluster, and makes compiling the cluster worthwhile.
     Work,
 }
 
-/// Returns the graph with its clusters grouped; `None` if there is none.
+/// Returns the graph with each cluster grouped as a subgraph; `None` if there is no cluster.
 pub(crate) fn partition(graph: &Graph, registry: &Registry) -> Option<Graph> {
     if graph.node_capacity() > MAX_NODES {
         return None;
@@ -57,7 +57,7 @@ struct Finder<'a> {
     graph: &'a Graph,
     registry: &'a Registry,
     aliases: AliasDb,
-    /// Tensors whose memory an operator observes.
+    /// Tensors of which an operator observes more than the elements, such as strides or storage.
     seen: Vec<ValueId>,
 }
 
@@ -145,7 +145,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Returns whether the node returns a view of an operand whose memory is observed.
+    /// Returns whether the node returns a view of a tensor whose memory is observed.
     fn is_seen_view(&self, node: NodeId) -> bool {
         let shares = |a: ValueId, b: ValueId| self.aliases.may_contain_alias(a, b);
         let outputs = self.graph.node_outputs(node).iter();

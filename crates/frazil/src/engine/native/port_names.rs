@@ -1,4 +1,4 @@
-//! Names of the inputs and outputs of compiled methods, taken from the program.
+//! Names for inputs and outputs of compiled methods, taken from the graph.
 
 use frazil_codegen::plan::{Plan, Port};
 use frazil_codegen::specialise::ResultSpec;
@@ -22,7 +22,7 @@ pub(crate) fn name_ports(plan: &mut Plan, graph: &Graph, results: &[ResultSpec])
     rename(&mut plan.outputs, names);
 }
 
-/// Returns a value's name without its number.
+/// Returns the name of a value without the number at its end.
 fn word(graph: &Graph, value: ValueId) -> Option<String> {
     let word = graph.ctx().name(graph.value_name(value)?.word());
     (!word.is_empty()).then(|| word.to_owned())
@@ -74,7 +74,7 @@ fn elements(graph: &Graph, value: ValueId) -> Vec<ValueId> {
     }
 }
 
-/// Returns the fields of a NamedTuple.
+/// Returns the field names of a value that is a NamedTuple.
 fn fields(graph: &Graph, value: ValueId) -> Vec<String> {
     let ctx = graph.ctx();
     match ctx.type_kind(graph.ty(value)) {
@@ -83,7 +83,7 @@ fn fields(graph: &Graph, value: ValueId) -> Vec<String> {
     }
 }
 
-/// Gives ports these names, except names that another port already has.
+/// Gives the ports the names `names`, except names that another port already has.
 fn rename(ports: &mut [Port], names: Vec<Option<String>>) {
     let mut taken: HashSet<String> = HashSet::new();
     for (port, name) in ports.iter_mut().zip(names) {

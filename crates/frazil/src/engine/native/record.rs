@@ -1,4 +1,4 @@
-//! The record of an engine's compilations.
+//! The log of an engine's compilations.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

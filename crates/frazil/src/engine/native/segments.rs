@@ -34,7 +34,7 @@ const PATIENCE: usize = 64;
 /// Maximum number of stored segments for one method and call signature. Beyond it, the next run discards all of them.
 const MAX_KEPT: usize = 2 * MAX_SEGMENTS;
 
-/// The method to run.
+/// The method to be run in segments.
 pub(crate) struct Method<'a> {
     /// The name of the method.
     pub name: &'a str,
@@ -42,9 +42,9 @@ pub(crate) struct Method<'a> {
     pub graph: &'a Graph,
     /// The module of the graph.
     pub module: &'a Module,
-    /// The operators.
+    /// The operators, with their semantics.
     pub registry: &'a Registry,
-    /// The compiler for its segments.
+    /// The compiler for the method's segments.
     pub compiler: &'a Compiler,
     /// The record of compiled and refused segments.
     pub record: &'a Record,
@@ -52,13 +52,13 @@ pub(crate) struct Method<'a> {
     pub strict: bool,
 }
 
-/// The outcome of a run.
+/// The outcome of a segmented run of a method.
 pub(crate) enum Outcome {
-    /// The method returned this value.
+    /// The method returned the given value.
     Returned(Value),
     /// The interpreter must run the method, because it raises, or its tensors share memory in a relevant way.
     Interpret,
-    /// The method cannot be compiled, for this reason.
+    /// The method cannot be compiled, for the given reason.
     Refused(String),
 }
 
@@ -66,15 +66,15 @@ pub(crate) enum Outcome {
 #[derive(Default)]
 pub(crate) struct SegmentTree {
     segments: Mutex<Vec<Arc<Segment>>>,
-    /// The cache of kernel objects: most iterations of a loop share kernels.
+    /// The cache of object code. Most iterations of a loop have the same kernels.
     objects: ObjectCache,
-    /// The first segment.
+    /// The segment with which every run starts.
     first: Once<Found>,
-    /// The reason why the method is no longer run natively.
+    /// The reason why the method is no longer run in segments.
     given_up: OnceLock<String>,
 }
 
-/// The index of a segment, or the reason why there is none.
+/// The index of a segment, or the reason why the segment cannot be compiled.
 type Found = std::result::Result<usize, Refusal>;
 
 #[derive(Clone)]
@@ -83,32 +83,32 @@ enum Refusal {
     Unsupported(String),
 }
 
-/// A compiled segment.
+/// A compiled segment: the code between two graph breaks, and how the run continues.
 struct Segment {
-    /// The code; `None` if the segment computes nothing.
+    /// The code of the segment; `None` if the segment computes nothing.
     code: Option<CompiledCode>,
-    /// The input tensors of the code.
+    /// The tensors that are the inputs of the code.
     takes: Vec<TensorId>,
-    /// The output tensors of the code.
+    /// The tensors that are the outputs of the code.
     gives: Vec<TensorId>,
-    /// All inputs so far: arguments, state, and results of graph breaks.
+    /// All tensors that are inputs up to this segment: arguments, state, and results of graph breaks.
     inputs: Vec<TensorId>,
     /// End of the stable prefix: ids from here on denote other tensors in later segments.
     settled: TensorId,
     then: Then,
-    /// The next segments, by the results of the graph break.
+    /// The segments that follow, keyed by the results of the graph break.
     after: Mutex<HashMap<Vec<Argument>, Arc<Once<Found>>>>,
 }
 
 /// The state of one handle for a tree: instances of the segments that its runs have reached, and the edges between them.
 pub(crate) struct SegmentedRun {
     tree: Arc<SegmentTree>,
-    /// The instances, by the indices of the segments.
+    /// Instances of segments, by the index of the segment.
     stages: Vec<Option<Stage>>,
     first: Option<Found>,
 }
 
-/// An instance of a segment.
+/// An instance of a segment, for runs on one handle.
 struct Stage {
     segment: Arc<Segment>,
     code: Option<CompiledMethod>,
@@ -120,7 +120,7 @@ enum Then {
     Call(Box<RuntimeCall>),
 }
 
-/// The result of a method at its last segment; see [`Next::Return`].
+/// The end of a method: how its results are formed, and its side effects; see [`Next::Return`].
 struct Return {
     results: Vec<ResultSpec>,
     outputs: Vec<TensorId>,
@@ -134,7 +134,7 @@ impl SegmentTree {
         lock(&self.segments)
     }
 
-    /// Returns whether the maximum number of segments is exceeded, so that all must be discarded.
+    /// Returns whether there are more segments than the maximum, so that all of them must be discarded.
     pub(crate) fn is_full(&self) -> bool {
         self.segments().len() > MAX_KEPT
     }
@@ -203,7 +203,7 @@ impl SegmentedRun {
         self.stages.len() > MAX_KEPT
     }
 
-    /// Returns the instance of segment `at`.
+    /// Returns the instance of segment number `at`, which is created if necessary.
     fn stage(&mut self, at: usize) -> Result<&mut Stage> {
         if self.stages.len() <= at {
             self.stages.resize_with(at + 1, || None);
@@ -303,7 +303,7 @@ impl SegmentedRun {
 }
 
 impl Segment {
-    /// Compiles a segment. Returns it with the number of its kernel calls.
+    /// Compiles a segment. Returns it with the number of its calls of kernels.
     fn new(
         method: &Method<'_>,
         signature: &CallSignature,
@@ -378,7 +378,7 @@ impl Segment {
 }
 
 impl Return {
-    /// Commits the side effects of the method and returns its result.
+    /// Performs the side effects of the method and returns its result.
     fn value(
         &self,
         signature: &CallSignature,
@@ -414,7 +414,7 @@ impl Return {
     }
 }
 
-/// Returns whether two of the tensors share memory.
+/// Returns whether two tensors in `cells` share memory.
 fn overlap(cells: &[TensorCell]) -> bool {
     let mut seen = BTreeSet::new();
     let addresses = cells.iter().map(|c| Arc::as_ptr(c.get().storage()) as usize);

@@ -34,21 +34,21 @@ pub(crate) enum Argument {
     Tensor(InputSpec),
     /// A tensor that is not row-major, with its canonical strides.
     Strided(InputSpec, Dims),
-    /// The same tensor as the one with this number.
+    /// The same tensor as the tensor with the given index.
     Same(u32),
-    /// The object with this number.
+    /// The object with the given index.
     Object(u32),
-    /// A scalar that is an input of the compiled code.
+    /// A scalar of the given kind that is an input of the compiled code, so that its value does not matter.
     Number(NumberKind),
     List(Vec<Argument>),
     Tuple(Vec<Argument>),
     Dict(Vec<(Argument, Argument)>),
 }
 
-/// Tensors and objects described so far.
+/// Tensors and objects found so far in the description of arguments.
 #[derive(Default)]
 struct Found {
-    /// Variables of the tensors.
+    /// Variables of the tensors, by index.
     cells: Vec<TensorCell>,
     /// The tensors at the time of the description. Another thread may assign another tensor to the variable before they
     /// are used.
@@ -152,19 +152,19 @@ fn describe_number(value: &Value, found: &mut Found) -> Option<(Argument, specia
     Some((Argument::Number(kind), specialise::InputSpec::Number(kind)))
 }
 
-/// A call signature, with the tensors and objects of one call.
+/// The call signature of a call, with the tensors and objects of the call.
 pub(crate) struct CallSignature {
-    /// The properties of arguments and objects on which code is specialised.
+    /// The properties of arguments and objects for which code is specialised.
     pub keys: Vec<Argument>,
-    /// The specifications of the arguments for the compiler.
+    /// The specifications of the arguments, for the compiler.
     pub specs: Vec<specialise::InputSpec>,
-    /// The specifications of the objects for the compiler.
+    /// The specifications of the objects, for the compiler.
     pub objects: Vec<ObjectSpec>,
-    /// The objects: the method's own, then those reachable from it and from the arguments.
+    /// The objects: that of the method first, then those reachable from it and from the arguments.
     pub state: Vec<ObjectValue>,
-    /// The variables of the tensors.
+    /// The tensor variables of the arguments and objects.
     pub cells: Vec<TensorCell>,
-    /// The tensors.
+    /// The tensors in `cells`.
     pub tensors: Vec<Tensor>,
 }
 

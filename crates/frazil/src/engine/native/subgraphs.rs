@@ -1,4 +1,4 @@
-//! Native code for subgraphs of methods, called by the interpreter.
+//! Native code for subgraphs of methods, called by the interpreter at run time.
 
 use crate::engine::native::compiled::CompiledCode;
 use crate::engine::native::compiled::{CompiledMethod, NativePlan};
@@ -24,23 +24,23 @@ pub(crate) struct Subgraphs {
     registry: Arc<Registry>,
     compiler: Compiler,
     record: Arc<Record>,
-    /// The subgraphs, by the addresses of their graphs.
+    /// The compiled subgraphs, keyed by the address of their graph.
     parts: Mutex<HashMap<usize, Part>>,
 }
 
 /// A subgraph with its compiled code.
 struct Part {
-    /// Keeps the address of the graph, which identifies the subgraph, from being reused.
+    /// The graph of the subgraph. It is kept alive because its address is a key.
     _graph: Arc<Graph>,
     variants: HashMap<Vec<Argument>, Arc<Variant>>,
 }
 
-/// The code of a subgraph for one call signature.
+/// The compiled code of a subgraph for one call signature.
 #[derive(Default)]
 struct Variant {
     /// The code; `None` if the subgraph cannot be compiled.
     code: Once<Option<CompiledCode>>,
-    /// Unused instances. Their number is the largest number of concurrent runs so far.
+    /// Instances of the code that no thread uses. Their number is the largest number of concurrent runs so far.
     idle: Mutex<Vec<CompiledMethod>>,
 }
 

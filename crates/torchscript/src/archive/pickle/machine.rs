@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use super::{MAX_VALUES, Pickle, PickleError, PickleId, PickleValue, is_allowed_global};
 
-/// Bytes of memory per value: the value, its offset, and its positions in a container.
+/// Bytes of memory per value: the value itself, its offset, and its positions in a container.
 const VALUE_BYTES: usize = size_of::<PickleValue>() + 4 * size_of::<u32>();
 
-/// Bytes of a slot of the memo.
+/// Bytes of memory per slot of the memo.
 const MEMO_BYTES: usize = 24;
 
-/// An entry of the stack.
+/// An entry of the unpickler's stack: a value or a mark.
 enum Slot {
     Mark,
     Value(PickleId),
@@ -33,7 +33,7 @@ pub(super) struct Machine<'a> {
 type Step<T = ()> = Result<T, PickleError>;
 
 impl<'a> Machine<'a> {
-    /// Returns a machine at the first opcode.
+    /// Returns a machine whose next opcode is the first of the pickle.
     pub(super) fn new(bytes: &'a [u8]) -> Machine<'a> {
         Machine {
             bytes,
@@ -47,7 +47,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Runs to the `STOP` opcode.
+    /// Executes opcodes up to `STOP` and returns the pickle.
     pub(super) fn run(mut self) -> Step<Pickle> {
         loop {
             self.op = self.at;
@@ -355,7 +355,7 @@ impl<'a> Machine<'a> {
         self.push(id)
     }
 
-    /// Pushes the value of `opcode` with `operand`, shared with earlier uses of both.
+    /// Pushes the value of `opcode` with `operand`. Equal pairs of opcode and operand share one value.
     fn push_plain(&mut self, opcode: u8, operand: u8, value: PickleValue) -> Step {
         if let Some(&id) = self.plain.get(&(opcode, operand)) {
             return self.push(id);

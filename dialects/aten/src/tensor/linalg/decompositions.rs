@@ -86,10 +86,10 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
 ];
 
-/// Maximum number of iterations of a decomposition.
+/// Maximum number of iterations of an iterative decomposition.
 pub(super) const PATIENCE: usize = 10_000;
 
-/// The matrices in the last two dimensions of a tensor.
+/// A batch of matrices: the last two dimensions of a tensor.
 pub(super) struct Batch {
     pub(super) dtype: DType,
     pub(super) lead: Vec<i64>,
@@ -109,7 +109,7 @@ pub(super) fn words(call: &Call<'_>, text: &str) -> OpError {
 }
 
 impl Batch {
-    /// Returns the matrices of argument 0.
+    /// Returns argument 0 as a batch of matrices.
     pub(super) fn of(call: &Call<'_>) -> Result<Batch, OpError> {
         Batch::read(call, &call.tensor(0)?)
     }
@@ -149,7 +149,7 @@ impl Batch {
         })
     }
 
-    /// Returns both tensors with their leading dimensions broadcast.
+    /// Returns both tensors as batches of matrices, with their leading dimensions broadcast.
     pub(super) fn broadcast(call: &Call<'_>, a: &Tensor, b: &Tensor) -> Result<(Batch, Batch), OpError> {
         let split = |t: &Tensor| t.sizes().split_at(t.dim().saturating_sub(2)).0.to_vec();
         let (lead_a, lead_b) = (split(a), split(b));
@@ -192,18 +192,18 @@ impl Batch {
         Ok(Tensor::from_elements::<ComplexDoubleElement>(values, &sizes)?.to_dtype(dtype)?)
     }
 
-    /// Returns LAPACK's status for each matrix: 0 for success.
+    /// Returns the tensor of LAPACK's status codes, one for each matrix: 0 for success.
     pub(super) fn infos(&self, infos: &[i64]) -> Result<Tensor, OpError> {
         Ok(Tensor::from_i64(infos, &self.lead)?.to_dtype(DType::Int)?)
     }
 }
 
-/// Returns the same matrices in column-major order, as LAPACK returns them.
+/// Returns the batch of matrices with column-major strides, as LAPACK returns it.
 pub(super) fn by_columns(t: &Tensor) -> Result<Tensor, OpError> {
     Ok(t.with_strides(&layout::column_major_strides(t.sizes()))?)
 }
 
-/// Returns the elements in row-major order.
+/// Returns the elements of a matrix in row-major order.
 pub(super) fn elements(m: &Matrix) -> Vec<Complex64> {
     m.transpose().iter().copied().collect()
 }
@@ -212,7 +212,7 @@ fn reals(values: impl IntoIterator<Item = f64>) -> Vec<Complex64> {
     values.into_iter().map(|x| Complex64::new(x, 0.0)).collect()
 }
 
-/// Returns whether all numbers are finite. Otherwise, iterations for eigenvalues may not converge.
+/// Returns whether all elements are finite. Otherwise, iterations for eigenvalues may not converge.
 pub(super) fn is_finite(m: &Matrix) -> bool {
     m.iter().all(|x| x.re.is_finite() && x.im.is_finite())
 }
@@ -351,7 +351,7 @@ fn inverse(call: &Call<'_>, check: bool) -> Result<Results, OpError> {
     ])
 }
 
-/// Returns the number, from 1, of the first zero on the diagonal of U.
+/// Returns the index, from 1, of the first zero on the diagonal of U; the number of rows if there is none.
 fn first_zero_pivot(m: &Matrix) -> i64 {
     let u = m.clone().lu().u();
     let zero = u.diagonal().iter().position(|x| *x == Complex64::ZERO);
@@ -391,7 +391,7 @@ fn signed_logarithm(call: &Call<'_>) -> Result<Results, OpError> {
     ])
 }
 
-/// Solves A X = B, or X A = B.
+/// Implements `linalg_solve`: solves A X = B for X if `left`, otherwise X A = B.
 fn solve(call: &Call<'_>, left: bool, check: bool) -> Result<Results, OpError> {
     let (a, b) = (call.tensor(0)?, call.tensor(1)?);
     if a.dtype() != b.dtype() {

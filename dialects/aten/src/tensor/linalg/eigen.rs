@@ -45,7 +45,7 @@ fn eigenvalues(call: &Call<'_>) -> Result<Results, OpError> {
     one(batch.square(call)?.mapped(complex_of(batch.dtype), &[batch.rows], of)?)
 }
 
-/// Returns the eigenvalues, and eigenvectors of length one whose largest component is real.
+/// Implements `linalg_eig`: eigenvalues, and eigenvectors of length one whose largest component is real.
 fn eigen(call: &Call<'_>) -> Result<Results, OpError> {
     let batch = Batch::of(call)?;
     batch.square(call)?;

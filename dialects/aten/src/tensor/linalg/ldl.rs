@@ -51,12 +51,12 @@ fn factor(call: &Call<'_>, hermitian: bool, check: bool) -> Result<Results, OpEr
     ])
 }
 
-/// Returns the magnitude of a number in the search for a pivot.
+/// Returns the magnitude by which elements are compared in the search for a pivot.
 fn size(x: Complex64) -> f64 {
     x.l1_norm()
 }
 
-/// Factorises by Bunch-Kaufman pivoting on the lower triangle, column by column.
+/// Factorises a symmetric or Hermitian matrix by Bunch-Kaufman pivoting on the lower triangle, column by column.
 fn factorise(a: &mut Matrix, hermitian: bool) -> (Vec<i64>, i64) {
     let n = a.nrows();
     let alpha = (1.0 + 17f64.sqrt()) / 8.0;
@@ -149,7 +149,7 @@ fn exchange(a: &mut Matrix, p: usize, q: usize, turned: impl Fn(Complex64) -> Co
     (a[(p, p)], a[(q, q)]) = (y, x);
 }
 
-/// Eliminates the block of rows `k` and `k + 1` from the rows below it.
+/// Subtracts multiples of the rows `k` and `k + 1`, a 2x2 pivot, from the rows below them.
 fn eliminate_pair(a: &mut Matrix, k: usize, turned: impl Fn(Complex64) -> Complex64) {
     let n = a.nrows();
     let (first, second, off) = (a[(k, k)], a[(k + 1, k + 1)], a[(k + 1, k)]);

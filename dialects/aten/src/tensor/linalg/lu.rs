@@ -42,7 +42,7 @@ fn factor(call: &Call<'_>) -> Result<Results, OpError> {
     ])
 }
 
-/// Replaces a matrix by its factors.
+/// Replaces a matrix by its LU factors. Returns the pivots and LAPACK's status code.
 fn eliminate(m: &mut Matrix) -> (Vec<i64>, i64) {
     let mut exchanged = Vec::new();
     let mut info = 0;

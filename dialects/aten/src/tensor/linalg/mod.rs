@@ -9,7 +9,7 @@ mod rotations;
 
 use frazil_runtime::entry::Row;
 
-/// The tables of the family.
+/// The tables of the linear algebra operators.
 pub(super) const TABLES: &[&[Row]] = &[
     decompositions::ENTRIES,
     eigen::ENTRIES,

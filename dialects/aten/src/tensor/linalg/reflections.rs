@@ -90,7 +90,7 @@ fn qr(call: &Call<'_>) -> Result<Results, OpError> {
     Ok(smallvec::smallvec![q.into(), r.into()])
 }
 
-/// Applies a reflection: m ← (1 - tau v vᴴ) m.
+/// Applies a Householder reflection to `m`: m ← (1 - tau v vᴴ) m.
 fn reflect(m: &mut Matrix, v: &[Complex64], tau: Complex64) {
     for c in 0..m.ncols() {
         let overlap: Complex64 = v.iter().enumerate().map(|(r, v)| v.conj() * m[(r, c)]).sum();

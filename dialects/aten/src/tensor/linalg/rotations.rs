@@ -3,7 +3,7 @@
 use super::decompositions::Matrix;
 use num_complex::Complex64;
 
-/// Left vectors, singular values in descending order, and right vectors.
+/// A singular value decomposition: left vectors, singular values in descending order, right vectors.
 pub(super) type Decomposed = (Vec<Vec<Complex64>>, Vec<f64>, Vec<Vec<Complex64>>);
 
 /// Computes left vectors, singular values and right vectors by Jacobi rotations of columns until all are orthogonal. Vectors for singular value zero are left

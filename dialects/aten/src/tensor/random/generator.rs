@@ -1,9 +1,9 @@
-//! The generator, and the distributions of single numbers.
+//! The pseudorandom generator, and distributions of single numbers.
 
 use frazil_ir::DType;
 use std::hash::{BuildHasher, RandomState};
 
-/// SplitMix64, seeded from the process's random hash keys.
+/// The pseudorandom generator SplitMix64, seeded from the process's random hash keys.
 pub(super) struct Random(u64);
 
 impl Random {
@@ -42,7 +42,7 @@ impl Random {
         -(1.0 - self.uniform()).ln()
     }
 
-    /// Returns a uniformly distributed integer in 0..n.
+    /// Returns a uniformly distributed integer in `0..n`.
     pub(super) fn below(&mut self, n: u128) -> u64 {
         ((u128::from(self.next()) * n) >> 64) as u64
     }
@@ -167,7 +167,7 @@ impl Random {
     }
 }
 
-/// Returns the largest number of bits for which `dtype` represents all integers exactly.
+/// Returns the precision of a float dtype in bits: `dtype` represents all integers of that many bits exactly.
 pub(super) fn digits(dtype: DType) -> u32 {
     match dtype {
         DType::Half | DType::ComplexHalf => 11,
