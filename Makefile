@@ -7,7 +7,7 @@ LLVM ?= $(or $(LLVM_SYS_221_PREFIX),/usr/lib/llvm-22)
 PEERS = $(or $(PEERS_PYTHON),"$$(tools/peers.sh)")
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full test-python wheel fuzz fuzz-programs miri check install lit conformance bench bench-peers bench-text bench-passes bench-eager
+.PHONY: help setup demo test test-full test-python wheel fuzz fuzz-programs miri check install lit conformance bench bench-peers bench-text bench-passes bench-eager bench-cost-model
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,3 +75,6 @@ bench-passes: ## passes and alias analysis next to PyTorch's; ARGS=--growth for 
 bench-eager: ## what eager calls cost on small tensors next to PyTorch's
 	@$(CARGO) build -q --release -p frazil --no-default-features --example eager_times
 	@$(PEERS) tools/bench_eager.py $(ARGS)
+
+bench-cost-model: setup ## chosen kernels against the fastest ones on this machine; ARGS='--threads=2 FOLDER model.pt=1x3x224x224' for models of yours
+	@$(CARGO) run -q --release -p frazil --example cost_model -- $(ARGS)

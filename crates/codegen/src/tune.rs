@@ -4,7 +4,12 @@
 //! found is kept by what the kernel computes, so that it serves all models; lowering asks for it ([`LowerOptions::tuning`](crate::LowerOptions)).
 
 #[cfg(feature = "llvm")]
+mod compare;
+#[cfg(feature = "llvm")]
 mod measure;
+
+#[cfg(feature = "llvm")]
+pub use compare::{Comparison, Comparisons, Variant};
 
 use crate::kernel::{Conv, ConvTile, Epilogue, Gemm, GemmTile, KernelSpec, Winograd};
 use crate::target::Target;

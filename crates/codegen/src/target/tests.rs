@@ -1,3 +1,5 @@
+//! Tests of the names, the parameters and the keys of targets.
+
 use super::*;
 
 #[test]

@@ -2,12 +2,14 @@
 
 #![cfg(target_arch = "x86_64")]
 
+use crate::common::{assert_close, options, random, run_on};
+use frazil_codegen::CompileOptions;
 use frazil_codegen::kernel::{
     BlockedShape, Conv, ConvShape, Depthwise, Epilogue, Gemm, GemmB, KernelSpec, Loops, Place, Pool, PoolKind, Read,
     Stage, Write,
 };
 use frazil_codegen::native::{Stage as Text, kernel_text};
-use frazil_codegen::target::{InstructionSet, Machine, SSE2, Target};
+use frazil_codegen::target::{InstructionSet, MACHINES, Machine, SSE2, Target};
 use frazil_ir::DType;
 use frazil_runtime::expr::{BinaryOp, Expr, UnaryOp};
 use frazil_runtime::structured::{Affine, Dims};
@@ -233,4 +235,72 @@ fn prefetches_are_those_of_the_machine() {
     };
     assert!(prefetches("sapphirerapids") > 0);
     assert_eq!(prefetches("znver4"), 0);
+}
+
+/// Kernels with the parameters of any machine of this processor's vector unit compute the same, up to the order of additions.
+#[test]
+fn parameters_of_a_machine_change_results_by_rounding_only() {
+    let own = options();
+    let shape = ConvShape {
+        batch: 1,
+        in_channels: 48,
+        out_channels: 64,
+        groups: 1,
+        input: [23, 23],
+        output: [23, 23],
+        kernel: [3, 3],
+        stride: [1, 1],
+        padding: [1, 1],
+        dilation: [1, 1],
+    };
+    let pointwise = ConvShape {
+        kernel: [1, 1],
+        padding: [0, 0],
+        ..shape
+    };
+    let compute = |machine: &'static Machine| {
+        let target = Target {
+            machine,
+            ..own.target.clone()
+        };
+        let options = CompileOptions {
+            target,
+            threads: 2,
+            ..own.clone()
+        };
+        let mut results = Vec::new();
+        for [m, n, k] in [[3, 200, 500], [37, 200, 500], [130, 100, 800]] {
+            let gemm = Gemm::linear(m, n, k, Epilogue::none(), machine);
+            let b = gemm.pack_b(&random(n * k, 2), 1, k);
+            let output = vec![0.0; (m * n) as usize];
+            results.extend(run_on(
+                &KernelSpec::Gemm(gemm),
+                &[random(m * k, 1), b],
+                output,
+                options.clone(),
+            ));
+        }
+        for shape in [shape, pointwise] {
+            let conv = Conv {
+                winograd: None,
+                ..Conv::new(shape, false, Epilogue::none(), machine)
+            };
+            let taps = shape.kernel[0] * shape.kernel[1];
+            let weights = conv.pack_weights(&random(shape.in_channels * shape.out_channels * taps, 3));
+            let elements = |s: BlockedShape| s.elements();
+            let input = random(conv.input_shape().map_or(0, elements), 4);
+            let output = vec![0.0; conv.output_shape().elements() as usize];
+            results.extend(run_on(
+                &KernelSpec::Conv(conv),
+                &[input, weights],
+                output,
+                options.clone(),
+            ));
+        }
+        results
+    };
+    let expected = compute(own.target.machine);
+    for machine in MACHINES.into_iter().filter(|m| m.vector == own.target.vector()) {
+        assert_close(&compute(machine), &expected, 1e-4, machine.name);
+    }
 }
