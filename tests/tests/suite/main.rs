@@ -27,6 +27,7 @@ mod random_graphs;
 mod rooms;
 #[cfg(feature = "codegen")]
 mod stress;
+mod tensor_text;
 mod tidy;
 #[cfg(feature = "codegen")]
 mod tools;

@@ -161,7 +161,7 @@ fn moved_registry(standard: &Registry) -> Registry {
 }
 
 /// Describes an argument: tensors by their shapes, other values by themselves.
-fn spec(value: &Value) -> InputSpec {
+pub(super) fn spec(value: &Value) -> InputSpec {
     match value {
         Value::Tensor(cell) => {
             let tensor = cell.get();
@@ -207,7 +207,8 @@ fn first_segment(
     let next = match &found.next {
         Next::Call(call) => {
             let live = found.live.iter().filter(|&&id| tensors.as_constant(id).is_none());
-            tensors.outputs = call.inputs.iter().chain(live).copied().collect();
+            let outputs: Vec<_> = call.inputs.iter().chain(live).copied().collect();
+            tensors.set_outputs(&outputs);
             format!("{:?}", call.arguments)
         }
         returned => format!("{returned:?}"),
