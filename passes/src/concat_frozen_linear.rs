@@ -22,7 +22,7 @@ use frazil_ir::{BlockId, Builder, Constant, Graph, NodeId, TensorData, ValueId, 
 use indexmap::IndexMap;
 use std::sync::Arc;
 
-/// The declaration of the pass.
+/// Declaration of the pass `concat-frozen-linear` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "concat-frozen-linear",
     summary: "Merges linears with constant weights that have the same input.",
@@ -32,7 +32,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(ConcatFrozenLinear),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `concat-frozen-linear`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConcatFrozenLinear;
 

@@ -19,7 +19,7 @@ use frazil_ir::schema::Catalogue;
 use frazil_ir::{BlockId, Graph, NodeId, symbols};
 use std::collections::HashSet;
 
-/// The declaration of the pass.
+/// Declaration of the pass `create-functional-graphs` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "create-functional-graphs",
     summary: "Groups nodes without side effects whose values are not written.",
@@ -55,7 +55,7 @@ const MIN_NODES: usize = 6;
 /// Maximum number of non-functional nodes past which a node is moved to join its group.
 const MAX_PASSED: usize = 256;
 
-/// The pass; see the [module documentation](self).
+/// The pass `create-functional-graphs`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CreateFunctionalGraphs;
 

@@ -22,7 +22,7 @@ use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::{BuildHasher, Hash, Hasher};
 
-/// The declaration of the pass.
+/// Declaration of the pass `cse` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "cse",
     summary: "Merges nodes that compute the same value (common subexpression elimination).",
@@ -41,7 +41,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(CommonSubexpressionElimination),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `cse`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CommonSubexpressionElimination;
 

@@ -18,7 +18,7 @@ use crate::{AliasDb, support};
 use frazil_ir::{AttributeValue, BlockId, Definition, Graph, NodeId, ValueId, symbols};
 use std::sync::Arc;
 
-/// The declaration of the pass.
+/// Declaration of the pass `dce` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "dce",
     summary: "Removes nodes whose results are unused and whose side effects cannot be observed.",
@@ -47,7 +47,7 @@ const STATISTIC: &str = "nodes removed";
 /// Maximum number of rounds of the pass, to limit its time.
 const MAX_ROUNDS: usize = 8;
 
-/// The pass; see the [module documentation](self).
+/// The pass `dce`. See the [module documentation](self).
 #[derive(Clone, Debug, Default)]
 pub struct DeadCodeElimination {
     /// Treats nodes with side effects as dead, unless their results are used.

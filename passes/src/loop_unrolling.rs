@@ -17,7 +17,7 @@ use crate::support::rewrite::{clean_up, int};
 use crate::support::template::BlockTemplate;
 use frazil_ir::{BlockId, Builder, Graph, InsertPoint, NodeId, ValueId, symbols, types};
 
-/// The declaration of the pass.
+/// Declaration of the pass `loop-unrolling` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "loop-unrolling",
     summary: "Unrolls counted loops: short loops of constant length completely, others by eight.",
@@ -50,7 +50,7 @@ pub(crate) const MAX_NODES: usize = 4_000_000;
 
 const STATISTIC: &str = "loops unrolled";
 
-/// The pass; see the [module documentation](self).
+/// The pass `loop-unrolling`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LoopUnrolling;
 

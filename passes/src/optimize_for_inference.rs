@@ -16,7 +16,7 @@ use crate::support::operators::Operators;
 use crate::transpose_frozen_linear::TransposeFrozenLinear;
 use frazil_ir::{Constant, Graph, Module, symbols};
 
-/// The declaration of the pass.
+/// Declaration of the pass `optimize-for-inference` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "optimize-for-inference",
     summary: "Fuses relus into convolutions and transposes the weights of linears, in a frozen graph.",
@@ -26,7 +26,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(OptimizeForInference),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `optimize-for-inference`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OptimizeForInference;
 

@@ -19,7 +19,7 @@ use crate::support::rewrite::{Replacement, int, replace};
 use frazil_ir::types::{is_subtype, unify};
 use frazil_ir::{Builder, Constant, Context, Graph, NodeId, TypeId, TypeKind, ValueId, symbols, types};
 
-/// The declaration of the pass.
+/// Declaration of the pass `peephole-non-tensor` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "peephole-non-tensor",
     summary: "Simplifies operations on numbers, bools and None.",
@@ -49,7 +49,7 @@ pub static INFO: PassInfo = PassInfo {
     },
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `peephole-non-tensor`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PeepholeNonTensor {
     /// Assumes that floats represent all integers exactly, as PyTorch does.

@@ -22,7 +22,7 @@ use frazil_ir::schema::{Catalogue, FunctionSchema};
 use frazil_ir::{Builder, Graph, NodeId, SymbolId, TypeKind, ValueId, symbols, types};
 use std::collections::HashSet;
 
-/// The declaration of the pass.
+/// Declaration of the pass `remove-tensor-mutation` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "remove-tensor-mutation",
     summary: "Replaces writes to new tensors, before their first use, by new tensors.",
@@ -42,7 +42,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(RemoveTensorMutation),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `remove-tensor-mutation`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RemoveTensorMutation;
 

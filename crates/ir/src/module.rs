@@ -200,7 +200,7 @@ impl CompilationUnit {
         self.functions.iter_mut()
     }
 
-    /// Drops every function for which `keep` returns false, and its name in classes. Ids change: the result maps old ones to new ones.
+    /// Drops every function for which `keep` returns false, also from the methods of classes. Ids change: the result maps old ids to new ids.
     pub fn retain_functions(&mut self, keep: impl Fn(FunctionId) -> bool) -> IndexMap<FunctionId, FunctionId> {
         let old = std::mem::take(&mut self.functions);
         let mut map = IndexMap::new();

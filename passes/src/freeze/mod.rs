@@ -62,7 +62,7 @@ use preserve::Preserved;
 pub use error::FreezeError;
 pub use explain::{Keeper, Kept, kept_attributes};
 
-/// The declaration of the pass.
+/// Declaration of the pass `freeze` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "freeze",
     summary: "Turns attributes that no method changes into constants, and removes unused members.",

@@ -65,8 +65,7 @@ impl Family {
         (!overloads.is_empty()).then_some(Family { overloads })
     }
 
-    /// Returns the first overload that matches exactly, else the first that matches with conversions, with its
-    /// operator.
+    /// Returns the first overload that matches exactly, or else the first overload that matches with conversions, with its operator.
     pub(super) fn bind(
         &self,
         ops: &Ops,

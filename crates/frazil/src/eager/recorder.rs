@@ -26,7 +26,7 @@ pub(crate) struct Recorder {
     values: HashMap<usize, (ValueId, TensorCell)>,
     /// Values of the graph by name.
     names: HashMap<String, ValueId>,
-    /// For each name, one more than the last number that was appended to it, as in PyTorch.
+    /// For each name, one more than the last number that was appended to the name, as in PyTorch.
     numbers: HashMap<String, Option<u32>>,
     /// Dotted paths of parameters and buffers, keyed by the address of the variable.
     attributes: HashMap<usize, String>,
@@ -92,7 +92,7 @@ impl Recorder {
         }
     }
 
-    /// Names a value. As in PyTorch, a value that already has the name gets a numbered one, and numbers may have gaps.
+    /// Names a value. As in PyTorch, a value that already has this name gets a number appended to it, and numbers may have gaps.
     fn name_value(&mut self, value: ValueId, name: &str) {
         if let Some(old) = self.names.insert(name.to_owned(), value).filter(|&old| old != value) {
             let (base, number) = ValueName::split(name);
@@ -274,7 +274,7 @@ impl Recorder {
         self.builder(range).constant(constant)
     }
 
-    /// Returns the current value of a variable: a recorded one, an attribute, or else a constant.
+    /// Returns the current value of a tensor variable: a recorded value, an attribute, or else a constant.
     fn tensor(&mut self, cell: &TensorCell, range: Option<SourceRange>) -> ValueId {
         if let Some((value, _)) = self.values.get(&cell.address()) {
             return *value;

@@ -117,7 +117,7 @@ impl Model {
         self.root_mut().register_buffer(name, tensor, persistent)
     }
 
-    /// Adds an attribute of the value's own type, or replaces the one of that name (`Module.register_attribute` of the C++ interface).
+    /// Adds an attribute whose type is that of `value`, or replaces an existing attribute (`Module.register_attribute` of the C++ interface).
     ///
     /// ```
     /// # use frazil::Value;

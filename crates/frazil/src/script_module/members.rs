@@ -200,7 +200,7 @@ impl<'m> ScriptModule<'m> {
         tensors(tensors_of(modules, AttributeKind::Parameter, options.remove_duplicate))
     }
 
-    /// Returns the buffers (`Module.named_buffers`), by dotted path: each tensor once. Those that are `None` are left out.
+    /// Returns the buffers (`Module.named_buffers`) by dotted path, each tensor once. Buffers that are `None` are left out.
     ///
     /// See [`named_parameters`](Self::named_parameters) for an example.
     ///

@@ -28,7 +28,7 @@ impl Tracing<'_> {
         Ok(())
     }
 
-    /// Returns whether the results of a node of this kind with these operands require gradients, if their dtypes can.
+    /// Returns whether the results of a node of kind `kind` with these operands require gradients, if the results' dtypes allow it.
     pub(super) fn propagates(&self, kind: &str, operands: &[ValueId]) -> bool {
         let makes_new = kind.ends_with("_like") || kind.starts_with("aten::new_");
         !makes_new && !WITHOUT.contains(&kind) && operands.iter().any(|&operand| self.requires_gradient(operand))

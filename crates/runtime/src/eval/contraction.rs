@@ -266,7 +266,7 @@ impl Plan {
     }
 }
 
-/// An operand, and the loops that only it uses: the rows or the columns of the matmuls.
+/// An operand of the matmuls, and the loops that only this operand uses: the rows or the columns.
 struct Side<'n, 'a> {
     reader: &'n Reader<'a>,
     loops: &'n [usize],

@@ -1,4 +1,4 @@
-//! Objects of classes with `__getstate__` and `__setstate__`, which define what archives store of them.
+//! Objects of classes with `__getstate__` and `__setstate__`, the methods that define an object's state in archives.
 //!
 //! An archive contains the result of `__getstate__`, and PyTorch passes it to `__setstate__` during loading. A module stores it as [`Module::state`];
 //! [`restore`] converts it to attributes, and [`store`] is the inverse. Both run the program, with a limited number of steps.

@@ -1,4 +1,4 @@
-//! Entries: everything that a dialect states about an operator, in one value.
+//! Entries: the complete description of an operator by its dialect, in one value.
 //!
 //! A dialect is a table of rows `(name, entry)`. The name is that of an operator (`aten::add`: all its overloads, `aten::add_` and the
 //! `out` overloads) or of one overload (`aten::add.Scalar`), whose entry is completed by the operator's.
@@ -41,7 +41,7 @@ pub enum ResultLayout {
     AsComputed,
     /// In the order of the operands' dimensions ([`crate::shape::layout::elementwise_strides`]).
     Elementwise,
-    /// Channels innermost if one of the first two tensors has them innermost, from this rank on: 3 or 4.
+    /// Channels innermost, if one of the first two tensors has its channels innermost and at least the given rank: 3 or 4.
     ChannelsLast(usize),
     /// Column-major in the last two dimensions, whatever the operands' strides.
     ColumnMajor,
@@ -76,7 +76,7 @@ pub struct NumberRead {
 /// Which kinds of numbers an operator on numbers takes and returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NumberRule {
-    /// Integers or floats. Both operands are converted to float if one is a float; the result is of that kind.
+    /// Integers or floats. If one operand is a float, the other is converted to float. The result has the kind of the converted operands.
     Arithmetic,
     /// Integers or floats, converted to float. The result is a float.
     Quotient,
@@ -115,7 +115,7 @@ pub enum ScalarConversion {
 /// The tensor overload that implements an overload on a tensor and a scalar, after conversion of the scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScalarVariant {
-    /// The overload of the same operator with a tensor in place of the scalar; other arguments are the same.
+    /// The overload of the same operator that takes a tensor in place of the scalar, and otherwise the same arguments.
     pub overload: &'static str,
     /// The index of the scalar argument.
     pub position: usize,
@@ -272,7 +272,7 @@ impl Entry {
         self
     }
 
-    /// States that all elements of the result are equal. So in place, unlike other operators, it may write to overlapping elements.
+    /// States that all elements of the result are equal. The operator may therefore write, in place, to elements that overlap.
     #[must_use]
     pub const fn fills(mut self) -> Entry {
         self.traits.fills = true;
@@ -294,7 +294,7 @@ impl Entry {
         self
     }
 
-    /// States that the operator reads a number from a tensor, or converts one.
+    /// States that the operator reads a number from a tensor, or converts a number.
     #[must_use]
     pub const fn reads_number(mut self, read: &'static NumberRead) -> Entry {
         self.traits.number_read = Some(read);
@@ -315,7 +315,7 @@ impl Entry {
         self
     }
 
-    /// States the operator's role in code generation. One operator has each role.
+    /// States the operator's role in code generation. Each role belongs to one operator.
     #[must_use]
     pub const fn role(mut self, role: Role) -> Entry {
         self.traits.role = Some(role);
@@ -378,7 +378,7 @@ impl Entry {
         self
     }
 
-    /// States other names of the operator, and where they are replaced. An alias and its in-place form have the operator's semantics, overload by overload.
+    /// States other names of the operator, and where they are replaced. An alias and its in-place form have the semantics of the operator's overloads.
     #[must_use]
     pub const fn aliases(mut self, aliases: &'static [(&'static str, AliasUse)]) -> Entry {
         self.aliases = aliases;

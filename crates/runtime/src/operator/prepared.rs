@@ -308,7 +308,7 @@ fn affine_view(program: &Program) -> Option<&ViewMap> {
     }
 }
 
-/// Returns the view, if the call is of the kind `kinds`.
+/// Returns the result of `view`, if the call has the signature `kinds`.
 fn view_of(kinds: &[Kind], view: &ViewMap, args: &[impl Look]) -> Option<Result<Tensor, EvalError>> {
     let mut result = None;
     let is_so = kinds.iter().zip(args).all(|(kind, arg)| match (kind, arg.look()) {
@@ -326,7 +326,7 @@ fn view_of(kinds: &[Kind], view: &ViewMap, args: &[impl Look]) -> Option<Result<
 }
 
 impl Kind {
-    /// Returns the kind of an argument. `tensors` yields the tensors of `value` first, and is advanced past them.
+    /// Returns the [`Kind`] of an argument. `tensors` yields the tensors of `value` first, and is advanced past them.
     fn of<'t>(value: &Value, with_sizes: bool, tensors: &mut impl Iterator<Item = &'t TensorCell>) -> Kind {
         match value {
             Value::None => Kind::None,
@@ -349,7 +349,7 @@ impl Kind {
         }
     }
 
-    /// Returns true if cached code for this kind can be used for `value`, whose tensors `tensors` yields.
+    /// Returns true if cached code for an argument of this kind can be used for `value`. `tensors` yields the tensors of `value`.
     fn covers<'t>(&self, value: &Value, tensors: &mut impl Iterator<Item = &'t Tensor>) -> bool {
         match (self, value) {
             (Kind::None, Value::None) => true,

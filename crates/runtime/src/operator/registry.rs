@@ -1,4 +1,4 @@
-//! The registry: schemas and entries of the dialects that an embedder selects. There is no global one.
+//! The registry of operators: schemas and entries of the dialects that an embedder selects. There is no global registry.
 
 use crate::error::OpError;
 use crate::operator::args::Args;
@@ -56,7 +56,7 @@ pub type CompiledGraphs = Result<IndexMap<String, Arc<Graph>>, String>;
 /// A function that compiles a source, which may call the operators of the catalogue.
 pub type CompileFn = fn(&Catalogue) -> CompiledGraphs;
 
-/// Operators defined in TorchScript source. The source is compiled when one of them is first looked up.
+/// Operators defined in TorchScript source, which is compiled when the first of these operators is looked up.
 pub struct Composites {
     /// Pairs of operator or overload (`aten::mse_loss`) and the function of the source that defines it.
     pub functions: Vec<(String, String)>,
@@ -114,10 +114,7 @@ impl Registry {
         self.catalogue.ctx()
     }
 
-    /// Adds schemas, one per line. Nothing is added unless all of them parse.
-    ///
-    /// # Errors
-    /// The first line that does not parse.
+    /// Returns the catalogue of the operators' schemas.
     pub fn catalogue(&self) -> &Catalogue {
         &self.catalogue
     }

@@ -192,8 +192,7 @@ pub struct ViewMap {
 /// The mapping of a view's coordinates to those of the viewed tensor.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ViewKind {
-    /// Each coordinate of the tensor is an affine function of those of the view: permute, expand, select, slice,
-    /// squeeze, unsqueeze.
+    /// Each coordinate of the tensor is an affine function of the view's coordinates: permute, expand, select, slice, squeeze, unsqueeze.
     Affine(Vec<Affine>),
     /// The elements in row-major order with new sizes: view, reshape, flatten. Aliases if the strides allow it; otherwise a copy.
     Reshape,

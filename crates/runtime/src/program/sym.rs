@@ -10,8 +10,7 @@ use std::ops;
 #[derive(Default)]
 pub struct Formula(RefCell<Expr>);
 
-/// An operation of a [`Formula`]. Arithmetic on it appends operations. A plain number gets the dtype of the other
-/// operand.
+/// An operation of a [`Formula`]. Arithmetic on it appends operations. A plain number as operand gets the dtype of the other operand.
 #[derive(Clone, Copy)]
 pub struct Sym<'f> {
     formula: &'f Formula,

@@ -100,7 +100,7 @@ pub fn has_channels_innermost(sizes: &[i64], strides: &[i64]) -> bool {
     }
 }
 
-/// Returns true if the strides are those of [`channels_last_strides`]. Dimensions of extent 1 may have any stride.
+/// Returns true if `strides` are the strides that [`channels_last_strides`] returns. Dimensions of extent 1 may have any stride.
 pub fn is_channels_last(sizes: &[i64], strides: &[i64]) -> bool {
     let wanted = channels_last_strides(sizes);
     matches!(sizes.len(), 4 | 5)
@@ -219,7 +219,7 @@ pub fn repeats_elements(sizes: &[i64], strides: &[i64]) -> bool {
             .any(|(&size, &stride)| size > 1 && stride == 0)
 }
 
-/// Returns true if two elements have the same position: in the case of [`repeats_elements`], and for overlapping windows such as those of `unfold`.
+/// Returns true if two elements have the same position: if [`repeats_elements`] returns true, or for overlapping windows such as those of `unfold`.
 ///
 /// # Errors
 /// When there is no memory for the list of positions, which is needed if neither sizes nor strides decide.

@@ -23,7 +23,7 @@ pub enum LaneKind {
 }
 
 impl LaneKind {
-    /// Returns the kind of lane in which `dtype` is computed.
+    /// Returns the lane kind in which elements of `dtype` are computed.
     pub fn of(dtype: DType) -> LaneKind {
         match dtype {
             DType::Half | DType::BFloat16 | DType::Float => LaneKind::F32,
@@ -51,9 +51,9 @@ pub enum Lanes {
 pub trait Lane: bytemuck::Pod + Default + Send + Sync + crate::tensor::join::Joinable + 'static {
     /// A dtype with the same representation in memory as this lane.
     const DTYPE: DType;
-    /// Returns the vector in `lanes`; empty if it is of another kind ([`Lane::of_mut`] converts the kind).
+    /// Returns the vector in `lanes`; empty if `lanes` have another element type. [`Lane::of_mut`] converts the element type.
     fn of(lanes: &Lanes) -> &[Self];
-    /// Returns the vector in `lanes`, which is first converted to this element type if it has another.
+    /// Returns the vector in `lanes`, which are first converted to this element type if they have another one.
     fn of_mut(lanes: &mut Lanes) -> &mut Vec<Self>;
 }
 
@@ -148,7 +148,7 @@ impl Lanes {
         }
     }
 
-    /// Keeps the first `at` lanes and returns the others, which may be none.
+    /// Keeps the first `at` lanes and returns the remaining lanes, if any.
     pub fn split_off(&mut self, at: usize) -> Lanes {
         let at = at.min(self.len());
         match self {

@@ -263,7 +263,7 @@ impl Exporter {
     }
 }
 
-/// Returns the current bytes of a storage, shared. A later write to the storage copies them.
+/// Returns the current bytes of a storage without copying them. A later write to the storage copies them.
 pub fn share_bytes(storage: &Storage) -> SharedBytes {
     Arc::new(storage.bytes())
 }

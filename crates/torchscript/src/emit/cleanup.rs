@@ -117,7 +117,7 @@ fn replace(graph: &mut Graph, from: ValueId, to: ValueId) {
     graph.replace_all_uses_with(from, to);
 }
 
-/// Orders the outputs of every `prim::If` and `prim::Loop` by their first use; unused ones come last.
+/// Sorts the outputs of every `prim::If` and `prim::Loop` by their first use; unused outputs come last.
 fn order_outputs(graph: &mut Graph, block: BlockId) {
     // From the end, because an order depends on the nodes that follow; iterative over blocks, which may nest deeply.
     let mut pending = vec![block];

@@ -84,7 +84,7 @@ pub(crate) struct NativeCode {
     record: Arc<Record>,
 }
 
-/// The state of one handle: instances of the code that it has called. Calls that find an instance lock nothing.
+/// The state of one handle: instances of the code that it has called. Calls for which an instance exists take no lock.
 #[derive(Default)]
 pub(crate) struct Handle {
     entries: HashMap<Key, Entry>,
@@ -339,7 +339,7 @@ impl NativeCode {
             .or_insert_with(|| SegmentedRun::new(Arc::default()))
     }
 
-    /// Profiles `method` for the duration `time`. [`Cache::call`] must have run it natively with such arguments. Returns `None` if it is not native.
+    /// Profiles `method` for the duration `time`. The method must have run natively with such arguments before. Returns `None` if it does not run natively.
     pub(crate) fn profile(
         &self,
         handle: &mut Handle,

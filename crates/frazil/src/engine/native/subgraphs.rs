@@ -97,7 +97,7 @@ impl Subgraphs {
         }
     }
 
-    /// Returns the variant of a subgraph for one call signature; `None` if there are already too many.
+    /// Returns the variant of a subgraph for the call signature `key`; `None` if the subgraph already has the maximum number of variants.
     fn variant(&self, part: &Arc<Graph>, key: Vec<Argument>) -> Option<Arc<Variant>> {
         let mut parts = lock(&self.parts);
         let known = parts.entry(Arc::as_ptr(part) as usize).or_insert_with(|| Part {

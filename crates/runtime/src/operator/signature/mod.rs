@@ -25,8 +25,7 @@ pub struct Signature {
     is_function: bool,
 }
 
-/// The class whose methods are plain functions. It has no attributes; other classes of modules have at least
-/// `training`.
+/// The class of modules whose methods are plain functions. It has no attributes; all other classes of modules have at least `training`.
 const FUNCTIONS: &str = "__torch__.Functions";
 
 /// The kind of values that a parameter accepts unconverted, by which most arguments are checked without a comparison of types.
@@ -172,7 +171,7 @@ impl Signature {
         ExecError::raised("RuntimeError", message)
     }
 
-    /// Returns the error for keyword arguments with an unknown name, or one that is already set.
+    /// Returns the error for keyword arguments with an unknown name, or with the name of an argument that is already set.
     fn wrong_name(&self, named: &[(&str, Value)]) -> ExecError {
         let ctx = self.ctx();
         let arguments = &self.schema().arguments;
