@@ -217,7 +217,7 @@ fn batch_sides(graph: &mut Graph, block: BlockId, db: &AliasDb, cx: &mut PassCon
     }
 }
 
-/// Returns the matmuls of `block` with `common` on `side` (and not on the other) that do not depend on each other, in order.
+/// Returns the matmuls of `block` that have the operand `common` only on `side` and do not depend on each other, in order.
 fn independent(
     graph: &Graph,
     block: BlockId,

@@ -83,7 +83,7 @@ impl GraphPass for ConstantPooling {
     }
 }
 
-/// Number of elements at each end of a tensor that are hashed: enough to distinguish weights, and cheap for large ones.
+/// Number of elements at each end of a tensor that are hashed. It suffices to distinguish weights, and is fast for large tensors.
 const HASHED_ELEMENTS: usize = 64;
 
 fn hash_by_value(constant: &Constant, hasher: &mut impl Hasher) {

@@ -300,7 +300,7 @@ fn drop_idle_loop(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) -> 
     graph.erase(node)
 }
 
-/// Replaces outputs of a branch that are the same value, or equal immutable constants, on both sides.
+/// Replaces outputs of a branch for which both sides have the same value, or equal immutable constants.
 fn join_branches(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) {
     let &[then, other] = graph.node_blocks(node) else {
         return;

@@ -82,7 +82,7 @@ fn sum_with_product(graph: &Graph, node: NodeId, db: &AliasDb) -> Option<(NodeId
     }
 }
 
-/// Returns whether `other` must be converted to be the first operand of `aten::addmm`; `None` if it cannot be that.
+/// Returns whether `other` must be converted to be the first operand of `aten::addmm`; `None` if it cannot be the first operand.
 fn fits(graph: &Graph, product: NodeId, other: ValueId) -> Option<bool> {
     let tensor = |v: ValueId| match graph.ctx().type_kind(graph.ty(v)) {
         TypeKind::Tensor(ty) => Some(ty),

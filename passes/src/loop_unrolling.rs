@@ -141,7 +141,7 @@ fn unroll(graph: &mut Graph, node: NodeId, length: Option<i64>) {
     }
 }
 
-/// Inserts `times` copies of `body` at `point`, each with the results of the previous one. Returns the results of the last.
+/// Inserts `times` copies of `body` at `point`. Each copy uses the results of the previous copy. Returns the results of the last copy.
 ///
 /// The counter of every copy is `counter`; it is unused.
 fn repeat(
@@ -186,7 +186,7 @@ fn carry_counter(graph: &mut Graph, node: NodeId, body: BlockId) {
     graph.insert_operand(return_node, 1, next);
 }
 
-/// Replaces the loop by one over [`FACTOR`] copies of its body, followed by one for the remaining iterations.
+/// Replaces the loop by a loop over [`FACTOR`] copies of its body, followed by a loop for the remaining iterations.
 fn split(graph: &mut Graph, node: NodeId, body: BlockId, count: ValueId) {
     let ctx = graph.ctx().clone();
     let mut b = Builder::before(graph, node);

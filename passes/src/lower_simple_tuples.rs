@@ -62,7 +62,7 @@ pub(crate) fn take_apart(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'
     true
 }
 
-/// Returns the elements that `node` reads from a tuple that is built in the graph, and whether its result is a tuple of them.
+/// Returns the elements that `node` reads from a tuple that the graph constructs, and whether the result is a tuple of these elements.
 pub fn elements(graph: &Graph, node: NodeId) -> Option<(Vec<ValueId>, bool)> {
     let kind = graph.kind(node);
     if !matches!(

@@ -50,7 +50,7 @@ fn evaluating(module: &Module) -> Module {
     module
 }
 
-/// Optimises like `torch.jit.optimize_for_inference`: freezes the module in any mode, unless it is frozen already, and optimises the remaining methods.
+/// Optimises as `torch.jit.optimize_for_inference` does: freezes the module in any mode, unless it is already frozen, and optimises the remaining methods.
 ///
 /// # Errors
 /// The errors of freezing, except for training mode.

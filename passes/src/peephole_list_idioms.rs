@@ -104,8 +104,7 @@ fn rewrite(graph: &Graph, node: NodeId, db: &AliasDb) -> Option<Replacement> {
     }
 }
 
-/// Returns the unwritten lists whose length is used more than once, because a comparison of one use may determine
-/// another use.
+/// Returns the unmodified lists whose length is used more than once. A comparison of the length may determine its value at other uses.
 fn lists_asked(graph: &Graph, db: &AliasDb) -> HashMap<ValueId, usize> {
     let mut asked = HashMap::new();
     for node in graph.all_nodes() {

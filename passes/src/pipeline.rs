@@ -52,9 +52,9 @@ const MAX_NESTING: usize = 16;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PipelineErrorKind {
-    /// There is no pass with this name. The second field is the most similar name, if there is a similar one.
+    /// No pass has the given name. The second field is the most similar name, if there is a similar one.
     UnknownPass(String, Option<&'static str>),
-    /// The pass has no option with this name. The last field is the most similar name, if there is a similar one.
+    /// A pass has no option with the given name: pass, option, and the most similar option name, if there is a similar one.
     UnknownOption(&'static str, String, Option<&'static str>),
     /// The value is not valid for the option of the given name and type.
     BadValue(&'static str, OptionKind),

@@ -165,7 +165,7 @@ fn sampled(ctx: &Context, ty: TypeId, samples: &mut Samples) -> Option<TensorSha
     Some(TensorShape { dtype: t.dtype?, sizes })
 }
 
-/// Returns an operand: a constant, a tensor, or a list of these that is built in the graph.
+/// Returns an operand of shape inference: a constant, a tensor, or a list of these that the graph constructs.
 fn operand(graph: &Graph, value: ValueId, samples: &mut Samples) -> Option<ShapeOperand> {
     if let Some(constant) = graph.constant(value) {
         return Some(ShapeOperand::Constant(constant));

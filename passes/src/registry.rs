@@ -103,12 +103,12 @@ impl PassOptions {
         self.0.get(name)
     }
 
-    /// Returns the value of a bool option; false if it does not exist or is of another type.
+    /// Returns the value of the bool option `name`; false if there is no bool option `name`.
     pub fn bool(&self, name: &str) -> bool {
         matches!(self.get(name), Some(OptionValue::Bool(true)))
     }
 
-    /// Returns the value of an integer option; 0 if it does not exist or is of another type.
+    /// Returns the value of the integer option `name`; 0 if there is no integer option `name`.
     pub fn int(&self, name: &str) -> i64 {
         match self.get(name) {
             Some(OptionValue::Int(i)) => *i,
@@ -116,7 +116,7 @@ impl PassOptions {
         }
     }
 
-    /// Returns the value of a list option; empty if it does not exist or is of another type.
+    /// Returns the value of the list option `name`; empty if there is no list option `name`.
     pub fn list(&self, name: &str) -> &[String] {
         match self.get(name) {
             Some(OptionValue::List(items)) => items,

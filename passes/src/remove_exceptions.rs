@@ -60,7 +60,7 @@ impl GraphPass for RemoveExceptions {
     }
 }
 
-/// Returns the condition under which `node`, a branch, does not raise. `None` if both sides raise, or neither.
+/// Returns the condition under which the branch `node` does not raise an exception. `None` if both sides raise, or neither side does.
 fn taken_side(graph: &Graph, node: NodeId) -> Option<bool> {
     let &[then, other] = graph.node_blocks(node) else {
         return None;

@@ -80,7 +80,7 @@ impl GraphPass for RemoveInplaceOps {
 }
 
 struct Tensors {
-    /// The alias information, which is updated as tensors are created: a view of one is not new.
+    /// The alias information, updated as tensors are created. A view of a created tensor is not a new tensor.
     db: AliasDb,
     /// For each tensor that this pass has created, the original tensor.
     known_as: HashMap<ValueId, ValueId>,

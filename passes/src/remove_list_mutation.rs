@@ -56,7 +56,7 @@ impl GraphPass for RemoveListMutation {
     }
 }
 
-/// Returns the list to which `node` writes, the node that builds it, and its elements afterwards.
+/// Returns the list that `node` modifies, the node that constructs the list, and the elements of the list after the modification.
 fn written(graph: &Graph, node: NodeId) -> Option<(ValueId, NodeId, Vec<ValueId>)> {
     let kind = graph.kind_name(node);
     if !matches!(kind, "aten::append" | "aten::insert" | "aten::_set_item") {

@@ -61,14 +61,14 @@ impl FileIdentity {
         FileIdentity::of(&File::open(mapped_at(&maps, here)?).ok()?)
     }
 
-    /// Returns the identity of the file that contains this code, which is unknown on this system, since it may be a library.
+    /// Returns `None`: on this system, the file that contains this code is unknown, since it may be a library.
     #[cfg(not(target_os = "linux"))]
     pub fn of_this_code() -> Option<FileIdentity> {
         None
     }
 }
 
-/// Returns whether a later change, at `now` or after it, would be visible for a file that changed at `changed`.
+/// Returns whether a modification at or after `now` would give the file a later time than `changed`, the time of its last modification.
 #[cfg(unix)]
 fn is_settled(changed: Duration, now: Duration) -> bool {
     /// An upper bound of the tick of any system's clock.

@@ -95,7 +95,7 @@ impl PrivateFolder {
         written
     }
 
-    /// Creates a temporary file in the folder, and the folder itself if necessary, again if another process deletes it meanwhile.
+    /// Creates a temporary file in the folder. The folder is created if necessary, and again if another process deletes it meanwhile.
     fn temporary(&self) -> io::Result<(system::Folder, String, File)> {
         let mut tries = 0;
         loop {
@@ -294,7 +294,7 @@ mod system {
         }
     }
 
-    /// Restores the bits of [`FOLDER_MODE`] that the mask removed from a new folder. Without them, it may not even be possible to open it.
+    /// Restores the bits of [`FOLDER_MODE`] that the process's mask removed from a new folder. Without these bits, the folder may be impossible to open.
     fn open_up(path: &Path) -> io::Result<()> {
         let mode = Mode::from_raw_mode(FOLDER_MODE);
         #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -59,9 +59,9 @@ pub struct AliasDb {
     written: Vec<bool>,
     /// For each location, whether a node of the graph writes to it or to its contents.
     written_inside: Vec<bool>,
-    /// For each location, whether it is a result of the graph, or contained in one.
+    /// For each location, whether a result of the graph is, or contains, an object at this location.
     returned: Vec<bool>,
-    /// For each location, whether it or its contents are known outside after the graph has run.
+    /// For each location, whether it or its contents are known outside of the graph after the graph has run.
     escaping_inside: Vec<bool>,
     any_write: bool,
 }
@@ -154,7 +154,7 @@ impl AliasDb {
         intersects(self.locations(a), self.locations(b))
     }
 
-    /// Returns true if some object may be reached from both: they may alias, or one may contain the other or share contents with it.
+    /// Returns true if some object may be reachable from both values: they may alias, one may contain the other, or they may share contents.
     pub fn may_contain_alias(&self, a: ValueId, b: ValueId) -> bool {
         if self.locations(a).is_empty() || self.locations(b).is_empty() {
             return false;
@@ -219,7 +219,7 @@ impl AliasDb {
         self.writes.get(node).is_some()
     }
 
-    /// Returns true if `node`, or a node in its blocks, may write to one of `values` or to their contents.
+    /// Returns true if `node`, or a node in its blocks, may write to a value in `values` or to its contents.
     pub fn writes_to_alias(&self, node: NodeId, values: &[ValueId]) -> bool {
         match self.writes.get(node) {
             Some(w) => self.closure(values).iter().any(|l| self.is_written_by(w, *l)),

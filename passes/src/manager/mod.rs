@@ -1,4 +1,4 @@
-//! The pass manager: runs passes on a module or a graph, and observes them.
+//! The pass manager: runs passes on a module or a graph, with printing, verification and measurements.
 //!
 //! A [`GraphPass`] works on one graph and runs on every function of a module, on a given number of threads. A [`ModulePass`] works on a whole module. Pipelines
 //! nest: [`methods`](crate::pipeline) runs one on each function, `repeat` until nothing changes.
@@ -127,7 +127,7 @@ pub(crate) struct Entry {
 
 enum Step {
     Pass(AnyPass),
-    /// Runs all passes on one function before the next function. If names are given, runs on these functions only.
+    /// Runs all nested passes on one function before the next function. If names are given, only the named functions are processed.
     Methods {
         only: Vec<String>,
         entries: Vec<Entry>,

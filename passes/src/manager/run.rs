@@ -83,7 +83,7 @@ struct Run<'a> {
     warnings: Vec<String>,
 }
 
-/// Maximum number of rounds of all `repeat` steps on one function or module. Without it, two passes that undo each other would never end.
+/// Maximum number of rounds of all `repeat` steps on one function or module. Two passes that undo each other's rewrites would otherwise never end.
 const MAX_ROUNDS: u64 = 1000;
 
 /// Number of nodes up to which [`MAX_GROWTH`] does not apply.

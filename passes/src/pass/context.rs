@@ -49,7 +49,7 @@ impl Fuel {
         }
     }
 
-    /// Consumes fuel for one rewrite, which is counted as `statistic`. Returns false if none is left.
+    /// Consumes fuel for one rewrite, which is counted as `statistic`. Returns false if no fuel is left.
     fn take(&self, statistic: &'static str) -> bool {
         let less = |n: u64| n.checked_sub(1);
         let before = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
@@ -169,7 +169,7 @@ impl<'a> PassContext<'a> {
         db
     }
 
-    /// Returns the effect of `node` besides its results. It is cached for passes that query every node.
+    /// Returns the effect of `node` besides its results. Effects are cached for passes that query every node.
     pub fn effect(&mut self, graph: &Graph, node: NodeId) -> Effect {
         self.overloads.effect(self.operators.catalogue(), graph, node)
     }

@@ -148,7 +148,7 @@ impl Layer {
         Some(())
     }
 
-    /// Returns the base name of the new bias: that of the old bias, or one derived from the weight's.
+    /// Returns the base name of the new bias: the name of the old bias, or a name derived from that of the weight.
     fn bias_name(&self, graph: &Graph, weight: ValueId, bias: ValueId) -> Option<String> {
         match &self.bias {
             Some(_) => name_of(graph, bias),
@@ -277,7 +277,7 @@ pub fn ranked(graph: &Graph, node: NodeId) -> Option<Ranked> {
 pub struct PerChannel {
     /// One number per output channel.
     pub values: Vec<f64>,
-    /// Whether the constant has a batch dimension. It would add that dimension to a result without one.
+    /// Whether the constant has a batch dimension, so that a result without a batch dimension would get one.
     adds_batch: bool,
 }
 

@@ -11,7 +11,7 @@ use tempfile::{Builder, NamedTempFile};
 /// Prefix of the names of temporary files.
 pub(crate) const PREFIX: &str = ".frazil-";
 
-/// Maximum number of names in a folder that are examined, so that other files in it do not slow down writing.
+/// Maximum number of names in a folder that are examined for leftovers, so that writing is fast in folders with many files.
 const MAX_NAMES: usize = 10_000;
 
 /// Maximum number of attempts to create a file that another process removes before it is locked.
@@ -35,7 +35,7 @@ pub(super) fn create_in(folder: &Path) -> io::Result<NamedTempFile> {
     ))
 }
 
-/// Locks a temporary file that was just created. Returns false if another process has already treated it as a leftover and removed it.
+/// Locks a temporary file that was just created. Returns false if another process has already removed the file as a leftover.
 pub(crate) fn lock(file: &File) -> bool {
     match file.try_lock() {
         Ok(()) => has_name(file),

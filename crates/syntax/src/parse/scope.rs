@@ -10,7 +10,7 @@ use std::ops::Range;
 /// A map keyed by names that are slices of the text.
 pub(crate) type NameMap<'a, T> = HashMap<&'a str, T, BuildHasherDefault<NameHasher>>;
 
-/// The values of the numbered names of one word, by number. Printers number the names of a word consecutively.
+/// The values whose names are a common word and a number, indexed by the number. Printers number the names of a word consecutively.
 #[derive(Default)]
 struct Table {
     values: Vec<PackedOption<ValueId>>,
@@ -47,7 +47,7 @@ pub(crate) struct Scopes {
     tables: Vec<Table>,
     /// Index in `tables` of the table for each word.
     table_of: HashMap<SymbolId, usize, BuildHasherDefault<NameHasher>>,
-    /// The values of the other names. A name is in one place only; it may remain here although a table could now contain it.
+    /// The values of all names that are not in tables. A name stays here even if a table could contain it later.
     others: HashMap<ValueName, ValueId, BuildHasherDefault<NameHasher>>,
     /// Hidden values of the names that open blocks define, which are restored when the block ends.
     hidden: Vec<(ValueName, PackedOption<ValueId>)>,
@@ -74,7 +74,7 @@ impl Scopes {
         self.starts.len() + 1
     }
 
-    /// Binds `name` to `value`; returns the previous value of the name in this block or an enclosing one.
+    /// Binds `name` to `value`, and returns the previous value of the name in this block or an enclosing block.
     #[inline]
     pub(crate) fn define(&mut self, name: ValueName, value: ValueId) -> Option<ValueId> {
         let before = self.bind(name, value.into());
@@ -105,7 +105,7 @@ impl Scopes {
         self.tables.get(*self.table_of.get(&word)?)
     }
 
-    /// Returns the table for names with this word, if it has one or qualifies for one.
+    /// Returns the table for names with the word `word`, if there is one or the word qualifies for one.
     #[inline]
     fn table_mut(&mut self, word: SymbolId, number: usize) -> Option<&mut Table> {
         if word == symbols::EMPTY {

@@ -1,4 +1,4 @@
-//! Source that refers to compiled code: functions that call functions of other units, and methods that are added to a class.
+//! Compilation of source that refers to compiled code: functions that call functions of other units, and methods added to a class.
 
 use super::{Source, traces};
 use crate::error::{Result, SourceError};
@@ -59,7 +59,8 @@ pub fn load_source_with(file: &str, text: &str, known: &[Known<'_>], options: &L
     })
 }
 
-/// Returns the unit with the functions of `text` added as methods of `class` (`ScriptModule.define`). They may call the unit's methods and one another.
+/// Returns the unit with the functions of `text` added as methods of `class` (`ScriptModule.define`). The new methods may call the unit's methods and each
+/// other.
 ///
 /// # Errors
 /// When the text does not compile, or the class does not exist or already has a method of that name.

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
     use crate::source::file::SourceFile;
 
-    /// Returns texts with `levels` of nesting, one for each kind that the parser recurses into.
+    /// Returns source texts with `levels` of nesting: one for each construct on which the parser recurses.
     fn nested(levels: usize) -> Vec<String> {
         let chain = |open: &str, close: &str| format!("x = {}y{}\n", open.repeat(levels), close.repeat(levels));
         let mut texts: Vec<String> = [
