@@ -106,7 +106,7 @@ pub fn complex(re: f64, im: f64, out: &mut String) {
     out.push('j');
 }
 
-/// Appends a double as PyTorch's streams write it: like [`double`], but all whole numbers end in a dot, and zero has no sign.
+/// Appends a double as PyTorch's streams write it: like [`double`], but all whole numbers of up to 64 bits end in a dot, and zero has no sign.
 fn part(value: f64, out: &mut String) {
     // The whole numbers of a 64-bit integer.
     const WHOLE: f64 = 9_223_372_036_854_775_808.0;

@@ -1,4 +1,4 @@
-//! Indexed reads and writes, with indices in other tensors. Operators whose result sizes depend on the values of indices are kernels.
+//! Indexed reads and writes, with indices in other tensors. Operators that depend on the values of indices are kernels.
 
 use frazil_ir::DType;
 use frazil_ir::schema::AliasUse;
