@@ -82,7 +82,7 @@ pub struct ClassDef {
 }
 
 impl ClassDef {
-    /// Returns a definition without members.
+    /// Returns the definition of a nominal type without attributes, constants and methods.
     pub fn new(name: SymbolId, kind: ClassKind) -> ClassDef {
         ClassDef {
             name,

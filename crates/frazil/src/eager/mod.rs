@@ -178,7 +178,7 @@ impl Ops {
         OpCall::new(self, call::Name::Other(operator.into()))
     }
 
-    /// Starts a call of an operator with a method, by its index, as [`Ops::start`] does.
+    /// Starts a call of the operator with index `number` in the table of methods, as [`Ops::start`] does for a name.
     #[track_caller]
     #[inline]
     fn start_known(&self, number: usize) -> OpCall<'_> {

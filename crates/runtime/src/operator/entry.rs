@@ -343,7 +343,7 @@ impl Entry {
         self
     }
 
-    /// States that a call has an effect besides its results and writes, although the schema has results.
+    /// States that calls have a side effect in addition to writes to operands. Without this, an operator with results is assumed to have none.
     #[must_use]
     pub const fn has_effects(mut self) -> Entry {
         self.properties.has_effects = true;

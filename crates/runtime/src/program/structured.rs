@@ -129,7 +129,7 @@ pub struct Access {
 pub struct Structured {
     /// Extent of each loop.
     pub domain: Dims,
-    /// Kind of each loop; parallel ones first.
+    /// Kind of each loop. Parallel loops come before reduction loops.
     pub iterations: SmallVec<[Iteration; 6]>,
     /// The reads of operands. Input `i` of `body` is the element that `inputs[i]` reads.
     pub inputs: SmallVec<[Access; 3]>,

@@ -251,8 +251,8 @@ pub fn wrap_integers(v: &mut [i64], dtype: DType) {
     }
 }
 
-/// Converts a float to an integer as C++ code compiled for x86-64 does, which PyTorch's users observe. A value out of range becomes the most negative integer
-/// of the conversion's width (64 bits for `Long`, 32 for narrower types).
+/// Converts a float to an integer as PyTorch does on x86-64. A value out of range becomes the most negative integer of the conversion's width (64 bits for
+/// `Long`, 32 for narrower types).
 fn truncate(x: f64, to: DType) -> i64 {
     if to != DType::Long {
         let inside = x > -2_147_483_649.0 && x < 2_147_483_648.0;

@@ -57,8 +57,7 @@ pub struct PrintedCode {
     pub constants: ConstantTable,
     /// The classes and functions that the code refers to.
     pub dependencies: Dependencies,
-    /// The oldest archive format version in which all operators of the code have the same meaning; 0 if every version
-    /// will do.
+    /// The oldest archive format version in which all operators of the code have the same meaning; 0 if all versions qualify.
     pub min_version: u64,
 }
 

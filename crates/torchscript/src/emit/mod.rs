@@ -424,7 +424,7 @@ impl<'e, 'f> Emitter<'e, 'f> {
         self.frames.iter().rev().find_map(|frame| frame.variables.get(name))
     }
 
-    /// Returns the reason why `name` is undefined although an `if` assigned it, if that is the case.
+    /// Returns the error message for a use of `name`, if the sides of an `if` assigned values without a common type to it.
     pub(super) fn why_unjoined(&self, name: &str) -> Option<&String> {
         self.frames.iter().rev().find_map(|frame| frame.unjoined.get(name))
     }

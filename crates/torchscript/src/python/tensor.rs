@@ -391,7 +391,7 @@ pub(super) fn lowered_storage(view: &View) -> Arc<Storage> {
     Arc::new(Storage::new(Arc::new(bytes), Device::CPU))
 }
 
-/// Returns for each element of a tensor with sizes `sizes` its position in one with sizes `from`, by broadcasting.
+/// Returns, for each element of a tensor with sizes `sizes`, the position of the element that broadcasts to it from a tensor with sizes `from`.
 pub(super) fn broadcast_positions(from: &[i64], sizes: &[i64]) -> Option<Vec<usize>> {
     let lead = sizes.len().checked_sub(from.len())?;
     let mut strides = vec![0usize; sizes.len()];
