@@ -117,7 +117,8 @@ fn merge_compatible(graph: &mut Graph, group: &[NodeId], db: &mut AliasDb, cx: &
     }
 }
 
-/// Inserts one linear at the first of `nodes`, and replaces all of them by slices. Returns `None`, without changes, if the weights cannot be joined.
+/// Inserts a merged linear at the first of `nodes`, and replaces all nodes by slices of its result. Returns `None` and changes nothing if the weights cannot
+/// be concatenated.
 fn merge(graph: &mut Graph, nodes: &[NodeId], db: &mut AliasDb) -> Option<()> {
     let first = *nodes.first()?;
     let layers: Vec<fold::Layer> = nodes

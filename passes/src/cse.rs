@@ -45,8 +45,8 @@ pub static INFO: PassInfo = PassInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CommonSubexpressionElimination;
 
-/// Maximum number of equal nodes that are tried. Whether nodes can be merged depends on the uses of their results. If the last few equal nodes cannot be merged
-/// with, others are unlikely candidates.
+/// Maximum number of nodes with the same computation that are tried for merging. Uses of the results can prevent merging. If merging with the last few such
+/// nodes fails, earlier ones are unlikely to succeed.
 const MAX_TRIED: usize = 8;
 
 impl GraphPass for CommonSubexpressionElimination {

@@ -165,8 +165,8 @@ impl Liveness<'_> {
         }
     }
 
-    /// Marks a node, its operands, and the enclosing nodes. If the node is an unknown operator with blocks, the nodes in these are added to `inside`, because
-    /// it may use them in any way.
+    /// Marks a node, its operands, and the nodes that contain it as live. If the node is an unknown operator with blocks, it may use them in any way, so the
+    /// nodes in the blocks are added to `inside`.
     fn mark_upwards(&mut self, node: NodeId, mut inside: Option<&mut Vec<NodeId>>) {
         let g = self.graph;
         let mut cursor = Some(node);

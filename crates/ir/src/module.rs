@@ -317,7 +317,7 @@ impl Module {
         }
     }
 
-    /// Sorts the objects with a pending state in the order in which unpickling an archive restores them: each object after those that are reachable from its
+    /// Sorts the objects with a pending state in the order in which unpickling restores them: an object comes after the objects that are reachable from its
     /// state.
     pub fn order_states(&mut self) {
         let mut seen = EntitySet::new();

@@ -60,8 +60,8 @@ pub fn pool_of(threads: usize, name: &'static str) -> Option<ThreadPool> {
     }
 }
 
-/// Returns a pool as [`pool_of`] does, also of one thread. For 0, the number of threads is that of the processors, or
-/// the one in rayon's environment variable.
+/// Returns a pool as [`pool_of`] does, also of one thread. For 0, the number of threads is the number of processors, or the value of rayon's environment
+/// variable.
 fn start(threads: usize, name: &'static str) -> Option<ThreadPool> {
     let _blocked = SignalsBlocked::new();
     let mut count = threads;

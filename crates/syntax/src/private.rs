@@ -1,4 +1,4 @@
-//! Private folders and files, for data that is trusted when it is read again, in particular machine code. No other user can have written them.
+//! Private folders and files, for data that is trusted when it is read again, in particular machine code. They cannot have been written by other users.
 //!
 //! A checksum detects accidental damage. Ownership and permissions protect against other users of the machine:
 //!
@@ -75,8 +75,8 @@ impl PrivateFolder {
         read_at_most(&self.open(name)?, most)
     }
 
-    /// Replaces the file `name` by the output of `write`; processes that have opened the current one keep it. Returns false and changes nothing if
-    /// `write` returns false, or if another process deletes the folder meanwhile.
+    /// Replaces the file `name` by the output of `write`. Processes that have opened the old file keep it. Returns false and changes nothing if `write`
+    /// returns false, or if another process deletes the folder meanwhile.
     ///
     /// # Errors
     /// The errors of `write` and of [`PrivateFolder::prepare`]; also if the folder or the file cannot be written.

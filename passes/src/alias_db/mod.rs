@@ -172,8 +172,8 @@ impl AliasDb {
         self.locations(value).iter().any(|l| self.table.is_wildcard(*l))
     }
 
-    /// Returns true if one of the values, or something in it, may be known outside after the graph has run: it is, or is part of, a
-    /// result, or [may alias a wildcard](Self::may_alias_wildcard).
+    /// Returns true if one of the values, or a value in it, may be known outside after the graph has run: it is, or is part of, a result, or [may alias a
+    /// wildcard](Self::may_alias_wildcard).
     pub fn escapes_scope(&self, values: &[ValueId]) -> bool {
         let escapes = |v: &ValueId| self.locations(*v).iter().any(|l| self.escaping_inside[l.index()]);
         values.iter().any(escapes)
@@ -261,7 +261,7 @@ impl AliasDb {
         self.locations(value).iter().any(|l| locations.0[l.index()])
     }
 
-    /// Returns true if `a` and `b` may be made one object, or two, without an observable difference: neither is written, and not both are known outside.
+    /// Returns true if it makes no observable difference whether `a` and `b` are one object or two: neither is written, and at most one is known outside.
     pub fn safe_to_change_aliasing(&self, a: ValueId, b: ValueId) -> bool {
         if self.locations(a).is_empty() && self.locations(b).is_empty() {
             return true;
@@ -299,8 +299,8 @@ impl AliasDb {
         })
     }
 
-    /// Returns true if `b`, another view of all of `a`, may be replaced by `a` without an observable difference. Neither may be written, because that may
-    /// change the shape of only one, and at most one may leave the graph as an object.
+    /// Returns true if `a` may replace `b`, another view of all of `a`, without an observable difference. Neither may be written, because that may change the
+    /// shape of only one, and at most one may leave the graph as an object.
     pub(crate) fn safe_to_merge_values(&self, graph: &Graph, a: ValueId, b: ValueId) -> bool {
         if self.has_writers(a) || self.has_writers(b) {
             return false;
@@ -401,8 +401,7 @@ impl AliasDb {
         self.points.set(new, &locations);
     }
 
-    /// Adds a new value of the graph that shares nothing with any other: the result of an operator that neither aliases nor writes its
-    /// operands.
+    /// Adds a new value of the graph that shares no memory with any other value: the result of an operator that neither aliases nor writes its operands.
     pub fn create_value(&mut self, graph: &Graph, new: ValueId) {
         let fresh = self.table.fresh(graph.ctx(), graph.ty(new));
         for marks in [

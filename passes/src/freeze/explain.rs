@@ -44,8 +44,8 @@ pub struct Kept {
     pub at: Option<(FunctionId, NodeId)>,
 }
 
-/// Returns the reason why each attribute of a frozen module, except submodules, still exists, in the order of the object tree. In a module that is not frozen,
-/// calls of submodules use all of them as values.
+/// Returns, for each attribute of a frozen module except submodules, the reason why it still exists, in the order of the object tree. In a module that is not
+/// frozen, calls of submodules use the submodules as values.
 pub fn kept_attributes(module: &Module, operators: &dyn Operators) -> Vec<Kept> {
     let methods: Vec<Method> = methods_of(module)
         .into_iter()

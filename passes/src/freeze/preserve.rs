@@ -23,8 +23,8 @@ enum Member {
 }
 
 impl Preserved {
-    /// Finds `forward`, if there is one, and the members called `names`: attributes, submodules and methods, with dotted paths for those of
-    /// submodules. If that includes no method of the module itself, all of its methods are preserved.
+    /// Finds `forward`, if there is one, and the members called `names`: attributes, submodules and methods, with dotted paths for members of submodules. If
+    /// no method of the module itself is among them, all of its methods are preserved.
     ///
     /// # Errors
     /// If a name has no member.

@@ -127,8 +127,8 @@ impl<'a> PassContext<'a> {
         }
     }
 
-    /// Consumes fuel for one rewrite, which is counted as `name`. A pass must call this when it is certain to rewrite, and must not rewrite if the result is
-    /// false.
+    /// Consumes fuel for one rewrite, which is counted as `name`. A pass must call this function when it is certain to rewrite, and must not rewrite if the
+    /// result is false.
     #[must_use]
     pub fn rewrite(&mut self, name: &'static str) -> bool {
         // If a budget is exceeded, no more rewrites are done, and the manager returns the error.
@@ -174,8 +174,8 @@ impl<'a> PassContext<'a> {
         self.overloads.effect(self.operators.catalogue(), graph, node)
     }
 
-    /// Returns true if `node` may unify memory locations that are separate without it: it reads contents of a container, stores into one, carries values, or is
-    /// unknown.
+    /// Returns true if `node` may unify memory locations that are separate without it: it reads or stores contents of a container, carries values of a loop,
+    /// or is unknown.
     pub(crate) fn joins_memory(&mut self, graph: &Graph, node: NodeId) -> bool {
         let builds = matches!(
             graph.kind(node),

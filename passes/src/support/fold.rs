@@ -214,8 +214,8 @@ pub fn bypass(graph: &mut Graph, node: NodeId) {
     graph.erase(node);
 }
 
-/// Replaces `node` like [`bypass`]; its other operand is `other`. If the operation would add a batch dimension to the layer's result, a run-time test of the
-/// rank is inserted, which adds it.
+/// Replaces `node` by its layer operand as [`bypass`] does. `other` is the second operand. If the operation would add a batch dimension to the layer's
+/// result, a run-time test of the rank that adds the dimension is inserted.
 pub fn bypass_keeping_rank(graph: &mut Graph, node: NodeId, layer: &Layer, other: &PerChannel) {
     let (Some(input), Some(output)) = (graph.operand(node, 0), graph.output(node)) else {
         return;

@@ -225,8 +225,8 @@ impl Ops {
         self.recorder.is_some()
     }
 
-    /// Sets the source location of the following calls, for the recorded graph and for warnings: a file and a line, or none. It is meant for calls from another
-    /// language; other calls have their location in Rust.
+    /// Sets the source location of later calls, for the recorded graph and for warnings: a file and a line, or none. It is intended for calls from other
+    /// languages; calls from Rust have their location in Rust.
     ///
     /// ```
     /// # use frazil::{Session, Tensor, trace::TraceOptions};
@@ -335,8 +335,8 @@ impl Var {
         self.get().sizes().to_vec()
     }
 
-    /// Returns the size of dimension `dim`, counted from the end if it is negative, as a 0-d tensor. It converts to a number where one is required. A recorded
-    /// graph computes it from its input.
+    /// Returns the size of dimension `dim` (negative ones count from the end) as a zero-dimensional tensor, which converts to a number where one is required.
+    /// A recorded graph computes the size from its input.
     ///
     /// ```
     /// # use frazil::{Session, Tensor};

@@ -41,8 +41,8 @@ impl CallArguments {
         }
     }
 
-    /// Converts the result of a pre-hook of PyTorch without `with_kwargs` to positional arguments: the items of a tuple, or one value. `None` leaves the
-    /// arguments as they are.
+    /// Converts the result of a pre-hook (without `with_kwargs`, as in PyTorch) to positional arguments: the items of a tuple, or a single value. `None`
+    /// keeps the arguments unchanged.
     ///
     /// ```
     /// use frazil::{CallArguments, Value};

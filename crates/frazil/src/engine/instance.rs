@@ -268,8 +268,8 @@ impl Running {
     }
 }
 
-/// Freezes the model, and preserves everything that will be called. A frozen model is returned unchanged. A module in training mode, or one that selects its
-/// submodules at run time, cannot be frozen and is only inlined: its methods are compiled with attributes as inputs.
+/// Freezes the model, and preserves all methods that will be called. A frozen model is returned unchanged. A module that cannot be frozen (in training mode,
+/// or with submodules selected at run time) is only inlined: its methods are compiled with attributes as inputs.
 fn freeze_for(model: &Model, options: &EngineOptions) -> Result<Model> {
     let inlined = || {
         Ok(model

@@ -139,8 +139,8 @@ impl Engine {
         Ok(&self.shared.instance.running()?.model)
     }
 
-    /// Returns the graph that runs when `method` is called (`ScriptModule.graph_for`): for native engines the frozen one, which is specialised
-    /// for the arguments of each call.
+    /// Returns the graph that runs when `method` is called (`ScriptModule.graph_for`). Native engines run the frozen graph, which is specialised for the
+    /// arguments of each call.
     ///
     /// ```
     /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;

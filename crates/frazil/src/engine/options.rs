@@ -40,7 +40,7 @@ pub struct EngineOptions {
     pub compile: CompileOptions,
     /// Fails if a method cannot be compiled as a whole. Otherwise, the interpreter runs such a method, with native code for subgraphs that can be compiled.
     pub strict: bool,
-    /// The methods that will be called, with dotted paths for those of submodules (`encoder.forward`), and the submodules that will be called (`encoder`).
+    /// The methods that will be called, with dotted paths for methods of submodules (`encoder.forward`), and the submodules that will be called (`encoder`).
     /// Freezing preserves them.
     pub methods: Vec<String>,
     /// Names of attributes and methods that freezing preserves.

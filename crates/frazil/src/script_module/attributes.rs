@@ -11,7 +11,7 @@ use frazil_runtime::python_repr::repr;
 use frazil_runtime::{Tensor, Value};
 
 impl Model {
-    /// Sets the attribute at a dotted path (`setattr`). A tensor is shared with the module until one of the two is written. As in PyTorch, the new tensor
+    /// Sets the attribute at a dotted path (`setattr`). A tensor shares memory with the module until either is written. As in PyTorch, the new tensor
     /// determines whether a parameter requires gradients.
     ///
     /// ```

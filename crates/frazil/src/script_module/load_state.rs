@@ -33,8 +33,8 @@ use std::sync::Arc;
 pub struct LoadStateDictOptions {
     /// Whether missing and unexpected names are errors.
     pub strict: bool,
-    /// Whether the tensors replace those of the module, with their dtypes and layouts, instead of being copied into them. Gradient flags of parameters do not
-    /// change.
+    /// Whether the loaded tensors replace the module's tensors, with their dtypes and layouts, rather than being copied into them. Gradient flags of
+    /// parameters do not change.
     pub assign: bool,
 }
 

@@ -122,8 +122,8 @@ impl Graph {
         true
     }
 
-    /// Reorders the outputs of `node`: output `order[i]` moves to index `i`. Does nothing if `order` is not a permutation of
-    /// them. The caller must reorder the results of the node's blocks in the same way.
+    /// Reorders the outputs of `node`: output `order[i]` moves to index `i`. Does nothing if `order` is not a permutation of the outputs' indices. The caller
+    /// must reorder the results of the node's blocks in the same way.
     pub fn permute_outputs(&mut self, node: NodeId, order: &[usize]) {
         let Some(permuted) = permutation(self.node_outputs(node), order) else {
             return;

@@ -185,8 +185,8 @@ impl Graph {
         std::iter::successors(self.parent(node), |b| self.owner(*b).and_then(|n| self.parent(n)))
     }
 
-    /// Compares the positions of two placed nodes. A node comes before the nodes of its own blocks, and a block's return node after all its nodes. The blocks
-    /// of a node are in their order. `None` if one of them is not placed.
+    /// Compares the positions of two nodes in the graph. A node comes before the nodes in its blocks, and a block's return node after all nodes of the block.
+    /// The blocks of a node are compared by index. `None` if a node is not in any block.
     pub fn compare(&self, a: NodeId, b: NodeId) -> Option<Ordering> {
         if a == b {
             return Some(Ordering::Equal);

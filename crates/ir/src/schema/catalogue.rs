@@ -246,8 +246,8 @@ impl Catalogue {
         fitting.map_or(Resolution::NoOverload, Resolution::Found)
     }
 
-    /// Returns the output types of `node` by its schema for the types of its operands, one per output, `None` if a type variable is
-    /// unbound. `None` if no schema fits, or if the schema leaves the number of outputs open.
+    /// Returns the output types of `node` according to the schema for its operand types: one per output, `None` where a type variable is unbound. Returns
+    /// `None` if no schema matches, or if the schema does not determine the number of outputs.
     pub fn return_types(&self, graph: &Graph, node: NodeId) -> Option<(Arc<FunctionSchema>, ReturnTypes)> {
         let schema = self.resolve(graph, node).found().filter(|s| !s.is_varret)?;
         let mut bindings = Bindings::default();

@@ -233,8 +233,8 @@ impl Entry {
         Entry::of(Some(Semantics::Kernel(Callback::Plain(kernel))), None)
     }
 
-    /// Returns an entry with a Rust function for the overloads without tensors: on numbers, strings and containers. The overloads with tensors have the
-    /// semantics of another row for the same operator.
+    /// Returns an entry with a Rust function for overloads on numbers, strings and containers. Overloads on tensors have the semantics of another row for the
+    /// same operator.
     pub const fn on_values(kernel: KernelFn) -> Entry {
         Entry::of(None, Some(kernel))
     }
@@ -242,8 +242,8 @@ impl Entry {
 
 /// Builder methods for further properties.
 impl Entry {
-    /// Sets the kernel that the interpreter runs instead of this overload's program, if the result depends on strides (`clone` keeps them, `view` must not
-    /// copy). It must return the same elements as the program.
+    /// Sets the kernel that the interpreter runs in place of this overload's program, because the result depends on strides (`clone` keeps them, `view` must
+    /// not copy). The kernel must return the same elements as the program.
     #[must_use]
     pub const fn eager(mut self, kernel: KernelFn) -> Entry {
         self.eager = Some(kernel);
@@ -264,8 +264,8 @@ impl Entry {
         self
     }
 
-    /// States that the kernel changes none of its arguments and has predictable results. Their dtypes and sizes follow from those of the tensors among its
-    /// arguments, and from the values of the others. Native code calls such kernels between compiled ones.
+    /// States that the kernel changes none of its arguments, and that dtypes and sizes of its results follow from the dtypes and sizes of tensor arguments
+    /// and the values of other arguments. Native code calls such kernels between compiled kernels.
     #[must_use]
     pub const fn fixed_sizes(mut self) -> Entry {
         self.traits.fixed_sizes = true;
@@ -279,8 +279,8 @@ impl Entry {
         self
     }
 
-    /// States that the view returns the variable of its argument if there is nothing to do. Other views always return another variable, whose sizes and strides
-    /// can change independently of the argument's.
+    /// States that the view returns the variable of its argument if there is nothing to do. Other views always return a new variable, whose sizes and strides
+    /// can change independently.
     #[must_use]
     pub const fn returns_self(mut self) -> Entry {
         self.traits.returns_self = true;

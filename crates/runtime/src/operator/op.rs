@@ -70,8 +70,8 @@ impl Operator {
         self.variant
     }
 
-    /// Returns true for a kernel that changes none of its arguments and has predictable results. Their types, dtypes and sizes follow from the dtypes and sizes
-    /// of its tensor arguments and the values of the others.
+    /// Returns true for a kernel that changes none of its arguments, and whose results have types, dtypes and sizes that follow from the dtypes and sizes of
+    /// tensor arguments and the values of other arguments.
     pub fn has_fixed_sizes(&self) -> bool {
         self.traits.fixed_sizes
     }

@@ -264,7 +264,8 @@ impl Entry {
     }
 }
 
-/// Reads the tensors of a call of the kind `kinds`. Returns false if the call is of another kind, a tensor is not small and dense, or a tensor is in a list.
+/// Stages the tensors of a call with the signature `kinds`. Returns false if the call has another signature, a tensor is not small and dense, or a tensor is
+/// in a list.
 fn stage(kinds: &[Kind], staging: &mut Staging, args: &[impl Look]) -> bool {
     let mut tensors = 0..;
     kinds.iter().zip(args).all(|(kind, arg)| match (kind, arg.look()) {
@@ -277,7 +278,7 @@ fn stage(kinds: &[Kind], staging: &mut Staging, args: &[impl Look]) -> bool {
     })
 }
 
-/// Reads the tensors of a pointwise call as [`stage`] does. Each tensor must have one element, or the broadcast sizes.
+/// Stages the tensors of a pointwise call as [`stage`] does. Each tensor must have one element, or the sizes of the result.
 fn stage_broadcast(kinds: &[Kind], staging: &mut Staging, args: &[impl Look], sizes: &mut Dims) -> bool {
     let (mut tensors, mut count) = (0.., None);
     let staged = kinds.iter().zip(args).all(|(kind, arg)| match (kind, arg.look()) {

@@ -133,8 +133,8 @@ impl Registry {
         self.catalogue.add_lines(text);
     }
 
-    /// Registers an entry for `name`: an operator (`aten::add`) or one overload (`aten::add.Tensor`). It is merged with earlier entries for the name, and
-    /// overrides their properties.
+    /// Registers an entry for `name`: an operator (`aten::add`) or an overload (`aten::add.Tensor`). The entry is merged with earlier entries for `name`,
+    /// whose properties it overrides.
     pub fn register(&mut self, name: &str, entry: impl Into<Entry>) {
         let entry = entry.into();
         if entry.properties != Properties::NONE {
@@ -300,8 +300,8 @@ impl Registry {
         }
     }
 
-    /// Returns the operator for a schema's overload. Its semantics are those of the overload's own entry, else of the operator's, else of the functional form
-    /// from which it derives. `x_copy` without an entry returns copies of the results of `x`.
+    /// Returns the operator for a schema's overload. The semantics come from the entry of the overload, else of the operator, else of the functional form
+    /// that it derives from. `x_copy` without an entry returns copies of the results of `x`.
     pub fn operator_of(&self, schema: Arc<FunctionSchema>) -> Option<Operator> {
         let name = self.ctx().name(schema.name);
         if let Some(found) = self.operator_named(&schema, name) {
@@ -394,7 +394,8 @@ impl Registry {
 }
 
 impl Registry {
-    /// Returns the table name of the functional overload for an `out` overload of the operator `name`: the one with the same arguments except the written ones.
+    /// Returns the key of the functional overload for an `out` overload of the operator `name`: the overload with the same arguments except the written
+    /// arguments.
     fn functional_overload(&self, out: &FunctionSchema, name: &str) -> Option<String> {
         let ctx = self.ctx();
         let written: Vec<usize> = out_arguments(out).collect();

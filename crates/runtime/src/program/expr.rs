@@ -205,8 +205,8 @@ pub enum ExprOp {
     Select(ExprId, ExprId, ExprId),
     /// The argument converted to this node's dtype, as by `Tensor.to`.
     Cast(ExprId),
-    /// The coordinate along loop `n` of the domain, as `Long`. The parallel loops, which are the output's dimensions,
-    /// come first. In an epilogue, only these exist.
+    /// The coordinate along loop `n` of the domain, as `Long`. Parallel loops, which are the output's dimensions, come first. Epilogues can refer to parallel
+    /// loops only.
     Index(u32),
 }
 
@@ -328,8 +328,8 @@ impl Expr {
         self
     }
 
-    /// Replaces input `n` of this expression by the expression `inner`. `map` returns the new index of each input of `inner`, `rest` that of the other inputs
-    /// of this expression.
+    /// Replaces input `n` of this expression by the expression `inner`. `map` returns the new index of each input of `inner`, and `rest` the new index of
+    /// each other input of this expression.
     pub fn substitute(&self, n: u32, inner: &Expr, map: impl Fn(u32) -> u32, rest: impl Fn(u32) -> u32) -> Expr {
         let mut out = Expr::new();
         let mut inner_result = 0;

@@ -122,8 +122,7 @@ impl<'f> Sym<'f> {
         self.formula.float(value, self.dtype())
     }
 
-    /// Returns `self + i * imaginary`, both complex. Expressions have no complex constants, so i is computed as the
-    /// root of -1.
+    /// Returns `self + i * imaginary` for complex `self` and `imaginary`. Expressions have no complex constants, so i is computed as the root of -1.
     pub fn plus_imaginary(self, imaginary: Sym<'f>) -> Sym<'f> {
         self + imaginary * self.constant(-1.0).sqrt()
     }

@@ -109,8 +109,8 @@ impl Importer {
         })
     }
 
-    /// Returns the value like [`Importer::value`], with new lists and dictionaries. A program may modify them, and creates them again on each evaluation. The
-    /// tensors in them are shared.
+    /// Returns the value of a constant as [`Importer::value`] does, but with new lists and dictionaries, because the program may modify them. Their tensors
+    /// are shared.
     ///
     /// # Errors
     /// See [`Importer::value`].

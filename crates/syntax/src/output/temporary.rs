@@ -45,8 +45,8 @@ pub(crate) fn lock(file: &File) -> bool {
     }
 }
 
-/// Moves the file to a descriptor that is not one of the standard streams. A process may have been started without these, and printed text must
-/// not be written to a file.
+/// Moves the file to a descriptor that is not one of the standard streams. If the process was started without standard streams, printed text would otherwise
+/// be written to the file.
 #[cfg(unix)]
 pub(crate) fn not_standard(file: File) -> io::Result<File> {
     use std::os::fd::AsRawFd;

@@ -34,8 +34,8 @@ impl Table {
     }
 }
 
-/// Range of the numbers for which a word gets a table: if the number of its first name is in the range. Words with only one name, or with numbers of another
-/// meaning, get none.
+/// Range of numbers for which a word gets a table: the number of the first name with the word must be in the range. Words that occur in one name only, or
+/// with unrelated numbers, get no table.
 const FIRST_NUMBERS: Range<usize> = 8..24;
 
 /// The values that names denote in the open blocks of a graph.

@@ -1,4 +1,4 @@
-//! The final form of a graph after emission, as PyTorch's compiler creates it, so that graphs are printed alike:
+//! Transformations of an emitted graph to the form that PyTorch's compiler creates, so that both print the same graphs:
 //!
 //! 1. Tuples that are only taken apart are removed, and constant tuples become constants.
 //! 2. Dead nodes are removed.

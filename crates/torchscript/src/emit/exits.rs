@@ -340,7 +340,7 @@ impl<'g> Exits<'g> {
     }
 }
 
-/// Merges two consecutive `if`s when the first one computes the second's condition as a constant on each side. Each side of the second moves into the
+/// Merges two consecutive `if`s if the first computes the condition of the second as a constant on each side. Each side of the second `if` moves into the
 /// corresponding side of the first.
 fn join_consecutive_ifs(graph: &mut Graph, block: BlockId) {
     let mut next = graph.first(block);

@@ -10,7 +10,7 @@ use frazil_ir::{CompilationUnit, Module, ObjectId, SymbolId, symbols};
 use indexmap::IndexMap;
 use std::sync::Arc;
 
-/// Compiles source as [`load_source`](super::load_source) does; the text may also call the `known` functions. The returned unit includes these and their
+/// Compiles source as [`load_source`](super::load_source) does. The text may also call the functions in `known`, which the returned unit includes, with their
 /// dependencies. If several classes or functions have one name, the first is used.
 ///
 /// # Errors

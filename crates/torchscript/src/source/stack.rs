@@ -98,8 +98,8 @@ fn on_thread<T: Send, W: FnOnce(Stack) -> T + Send>(bytes: usize, work: &mut Opt
     })
 }
 
-/// Returns the bytes left on the stack of the current thread, from the system's list of mappings. A thread's stack is one mapping above a guard page; the main
-/// thread's grows down to its limit.
+/// Returns the number of bytes left on the stack of the current thread, from the system's list of mappings. A thread's stack is a mapping above a guard page.
+/// The main thread's stack grows down to its limit.
 fn caller_bytes() -> Option<usize> {
     let here = here();
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;

@@ -400,8 +400,7 @@ fn power<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     }
 }
 
-/// Returns the next representable value. For f16 and bf16 it is one unit in the last place of that dtype, although they
-/// are computed in Float.
+/// Implements `nextafter`. For f16 and bf16, the step is one unit in the last place of that dtype, although the computation is in Float.
 fn next_after<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     let (x, y) = (b.x(0), b.x(1));
     b.demand("nextafter_cpu", DType::is_floating_point);

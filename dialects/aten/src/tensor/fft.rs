@@ -99,8 +99,8 @@ enum Kind {
     ToReal,
 }
 
-/// A transform along one dimension: the number of elements (excess ones are left out, missing ones are zero), whether the exponent is negative (forward), and
-/// the factor of the results.
+/// A transform along one dimension: the number of elements (excess elements are dropped, missing elements are zero), whether the exponent is negative
+/// (forward), and the factor of the results.
 #[derive(Clone, Copy)]
 struct Along {
     dim: usize,

@@ -469,7 +469,7 @@ fn single(mut results: Vec<Value>) -> Value {
     }
 }
 
-/// Returns the tensor of one part of a result: an output of the code, an input, or a view of an input.
+/// Returns the tensor for one part of a result: an output of the code, an input, or a view of an input.
 pub(crate) fn leaf_value(spec: &ResultSpec, output: &dyn Fn(u32) -> Option<Tensor>, cells: &[TensorCell]) -> Value {
     let view = |n: u32, sizes: &[i64], strides: &[i64], offset: i64, marks: Marks| {
         let base = cells.get(n as usize)?.get();

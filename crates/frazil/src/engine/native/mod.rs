@@ -69,8 +69,8 @@ impl Made {
 /// Maximum number of call signatures with stored segments. Beyond it, all segments are discarded.
 const MAX_SEGMENT_TREES: usize = 64;
 
-/// Compiled methods by name and call signature, which all handles of an engine share. The first thread that needs one creates it, and other threads wait. No
-/// lock is held while code runs or is compiled.
+/// Compiled methods by name and call signature, which all handles of an engine share. The first thread that needs a compiled method creates it, and other
+/// threads wait. No lock is held while code runs or is compiled.
 pub(crate) struct NativeCode {
     compiler: Compiler,
     strict: bool,
@@ -489,8 +489,8 @@ pub(crate) fn reads_late(options: &EngineOptions) -> bool {
     options.kind == EngineKind::Native && options.compile.cache_dir.is_some()
 }
 
-/// Returns the folder for stored code, or the reason why it cannot be used. In that case, one warning is emitted and everything is compiled. Users of the
-/// folder get a clone of it, so that a later failure is also reported once.
+/// Returns the folder for stored code, or the reason why it cannot be used. Without a folder, a warning is emitted and everything is compiled. All users
+/// share one folder, so that a later failure is reported only once.
 fn usable_cache(options: &EngineOptions) -> (Option<PrivateFolder>, Option<String>) {
     let Some(folder) = options.compile.cache_dir.as_ref().map(PrivateFolder::new) else {
         return (None, None);

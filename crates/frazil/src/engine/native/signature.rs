@@ -1,5 +1,5 @@
-//! Call signatures: the properties of arguments and state that native code is specialised on. Tensors count by shape and kind of strides, other
-//! values by value.
+//! Call signatures: the properties of arguments and state for which native code is specialised. Tensors contribute shape and kind of strides, other values
+//! their value.
 
 use crate::engine::options::InputSpec;
 use frazil_codegen::specialise::{self, NumberKind, ObjectSpec};

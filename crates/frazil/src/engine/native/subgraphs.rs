@@ -19,7 +19,7 @@ use std::time::Instant;
 /// Maximum number of call signatures for which a subgraph is compiled. Beyond it, the interpreter runs all further calls.
 const MAX_VARIANTS: usize = 16;
 
-/// The compiled subgraphs of a model's methods. Several threads may run one at the same time; no lock is held while code runs or is compiled.
+/// The compiled subgraphs of a model's methods. Several threads may run the same subgraph at the same time. No lock is held while code runs or is compiled.
 pub(crate) struct Subgraphs {
     registry: Arc<Registry>,
     compiler: Compiler,

@@ -86,8 +86,8 @@ impl Signature {
         }
     }
 
-    /// Returns the complete arguments (without self) of a call with positional arguments `args` and keyword arguments `named`. They are converted as by
-    /// PyTorch; missing ones have their defaults.
+    /// Returns the complete arguments (without self) of a call with positional arguments `args` and keyword arguments `named`. Arguments are converted as in
+    /// PyTorch. Arguments that are not passed have their defaults.
     ///
     /// # Errors
     /// PyTorch's exceptions with its messages: when an argument has another type, is unknown, duplicate or missing, or there are too many.

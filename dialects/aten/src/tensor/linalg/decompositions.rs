@@ -493,8 +493,8 @@ fn triangular(call: &Call<'_>) -> Result<Results, OpError> {
     one(by_columns(&b.tensor(b.dtype, &[b.rows, b.columns], &values)?)?)
 }
 
-/// Computes L in A = L Lᴴ, or its adjoint, from one triangle of A. Also returns, for each matrix, the first minor that
-/// is not positive, or 0.
+/// Computes L in A = L Lᴴ, or its adjoint, from one triangle of A. Also returns for each matrix the order of the first leading minor that is not positive, or
+/// 0.
 fn cholesky(call: &Call<'_>, check: bool) -> Result<Results, OpError> {
     let batch = Batch::of(call)?;
     let n = batch.square(call)?.rows as usize;
