@@ -61,8 +61,8 @@ impl GraphPass for LoopUnrolling {
     }
 }
 
-/// Unrolls loops with a constant trip count, inner loops first, and removes unused nodes. `wanted` receives a loop's body and its trip count, and returns
-/// whether to unroll the loop.
+/// Unrolls counted loops (see [`is_counted`]), inner loops first, and removes unused nodes. `wanted` receives a loop's body and its trip count, if that is
+/// constant, and returns whether to unroll the loop.
 ///
 /// # Errors
 /// None; the return type is that of passes.
