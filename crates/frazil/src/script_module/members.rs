@@ -39,7 +39,7 @@ pub struct MemberOptions {
     pub recurse: bool,
     /// Whether each tensor and module is listed once, under its first name.
     pub remove_duplicate: bool,
-    /// Modules that are not listed, and neither are members that are reachable only through them.
+    /// Modules to be left out, together with the members that are reachable only through them.
     pub memo: HashSet<ObjectId>,
 }
 

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Maximum number of cache entries per operator, one for each call signature (see [`Kind`]).
 const KEPT: usize = 4;
 
-/// The tensor arguments of a call, indexed by [`TensorId`](crate::program::TensorId) as in the operator's program.
+/// The tensor arguments of a call, indexed by [`TensorId`](crate::program::structured::TensorId) as in the operator's program.
 pub(crate) type Tensors = SmallVec<[Tensor; 3]>;
 
 /// The cache of an operator. A call takes an entry out and puts it back, so that threads never share registers. The least recently used entry is evicted.
