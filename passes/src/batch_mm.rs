@@ -21,7 +21,7 @@ use frazil_ir::schema::Catalogue;
 use frazil_ir::{BlockId, Builder, Constant, Graph, NodeId, ValueId, types};
 use std::collections::{HashMap, HashSet};
 
-/// The declaration of the pass.
+/// Declaration of the pass `batch-mm` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "batch-mm",
     summary: "Merges a sum of matmuls, or matmuls with a common operand, into one node.",
@@ -49,7 +49,7 @@ const MIN_TREE: usize = 4;
 /// Minimum number of matmuls with a common operand that are replaced by one batched matmul.
 const MIN_SIDE: usize = 8;
 
-/// The pass; see the [module documentation](self).
+/// The pass `batch-mm`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BatchMm;
 
@@ -217,7 +217,7 @@ fn batch_sides(graph: &mut Graph, block: BlockId, db: &AliasDb, cx: &mut PassCon
     }
 }
 
-/// Returns the matmuls of `block` with `common` on `side` (and not on the other) that do not depend on each other, in order.
+/// Returns the matmuls of `block` that have the operand `common` only on `side` and do not depend on each other, in order.
 fn independent(
     graph: &Graph,
     block: BlockId,

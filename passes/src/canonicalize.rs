@@ -14,7 +14,7 @@ use crate::support::outputs::{order_of_uses, permute};
 use crate::support::retype::all_values;
 use frazil_ir::{Graph, NodeId, symbols};
 
-/// The declaration of the pass.
+/// Declaration of the pass `canonicalize` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "canonicalize",
     summary: "Renumbers values without names, and orders the results of branches by their use.",
@@ -49,7 +49,7 @@ pub static INFO: PassInfo = PassInfo {
     },
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `canonicalize`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug)]
 pub struct Canonicalize {
     /// Keeps the names of values that are not numbers.

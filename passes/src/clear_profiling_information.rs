@@ -10,7 +10,7 @@ use crate::registry::PassInfo;
 use crate::support::retype::retype;
 use frazil_ir::{Graph, types};
 
-/// The declaration of the pass.
+/// Declaration of the pass `clear-profiling-information` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "clear-profiling-information",
     summary: "Removes shapes from the types of tensors, but not from those of lists of tensors.",
@@ -26,7 +26,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(ClearProfilingInformation),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `clear-profiling-information`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClearProfilingInformation;
 

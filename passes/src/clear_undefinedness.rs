@@ -10,7 +10,7 @@ use crate::registry::{OptionInfo, OptionKind, PassInfo};
 use crate::support::retype::{map_tensors, retype};
 use frazil_ir::{Graph, TensorType, TypeKind};
 
-/// The declaration of the pass.
+/// Declaration of the pass `clear-undefinedness` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "clear-undefinedness",
     summary: "Removes from tensor types whether the tensor is undefined.",
@@ -35,7 +35,7 @@ pub static INFO: PassInfo = PassInfo {
     },
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `clear-undefinedness`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClearUndefinedness {
     /// Removes only the property whether tensors are undefined, and keeps the others in the types.

@@ -16,7 +16,7 @@ use crate::support;
 use crate::support::rewrite::{built_list, int};
 use frazil_ir::{Builder, DType, Graph, NodeId, TypeKind, ValueId, symbols};
 
-/// The declaration of the pass.
+/// Declaration of the pass `combine-concats` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "combine-concats",
     summary: "Merges nested concatenations.",
@@ -38,7 +38,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(CombineConcats),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `combine-concats`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CombineConcats;
 

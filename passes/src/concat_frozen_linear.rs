@@ -22,7 +22,7 @@ use frazil_ir::{BlockId, Builder, Constant, Graph, NodeId, TensorData, ValueId, 
 use indexmap::IndexMap;
 use std::sync::Arc;
 
-/// The declaration of the pass.
+/// Declaration of the pass `concat-frozen-linear` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "concat-frozen-linear",
     summary: "Merges linears with constant weights that have the same input.",
@@ -32,7 +32,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(ConcatFrozenLinear),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `concat-frozen-linear`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConcatFrozenLinear;
 
@@ -117,7 +117,8 @@ fn merge_compatible(graph: &mut Graph, group: &[NodeId], db: &mut AliasDb, cx: &
     }
 }
 
-/// Inserts one linear at the first of `nodes`, and replaces all of them by slices. Returns `None`, without changes, if the weights cannot be joined.
+/// Inserts a merged linear at the first of `nodes`, and replaces all nodes by slices of its result. Returns `None` and changes nothing if the weights cannot
+/// be concatenated.
 fn merge(graph: &mut Graph, nodes: &[NodeId], db: &mut AliasDb) -> Option<()> {
     let first = *nodes.first()?;
     let layers: Vec<fold::Layer> = nodes

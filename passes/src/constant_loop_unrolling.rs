@@ -8,7 +8,7 @@ use crate::registry::PassInfo;
 use crate::support;
 use frazil_ir::Graph;
 
-/// The declaration of the pass.
+/// Declaration of the pass `constant-loop-unrolling` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "constant-loop-unrolling",
     summary: "Unrolls loops of constant length.",
@@ -18,7 +18,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(ConstantLoopUnrolling),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `constant-loop-unrolling`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConstantLoopUnrolling;
 

@@ -15,7 +15,7 @@ use frazil_ir::{Constant, Graph, NodeId, TensorData, TypeId, symbols};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// The declaration of the pass.
+/// Declaration of the pass `constant-pooling` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "constant-pooling",
     summary: "Moves constants to the top of the graph and merges equal ones.",
@@ -36,7 +36,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(ConstantPooling),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `constant-pooling`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConstantPooling;
 
@@ -83,7 +83,7 @@ impl GraphPass<TorchScript> for ConstantPooling {
     }
 }
 
-/// Number of elements at each end of a tensor that are hashed: enough to distinguish weights, and cheap for large ones.
+/// Number of elements at each end of a tensor that are hashed. It suffices to distinguish weights, and is fast for large tensors.
 const HASHED_ELEMENTS: usize = 64;
 
 fn hash_by_value(constant: &Constant, hasher: &mut impl Hasher) {

@@ -26,7 +26,7 @@ use frazil_ir::types::is_subtype;
 use frazil_ir::{BlockId, Constant, Graph, NodeId, TupleConstant, TypeKind, ValueId, symbols};
 use std::sync::Arc;
 
-/// The declaration of the pass.
+/// Declaration of the pass `constant-propagation` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "constant-propagation",
     summary: "Evaluates nodes whose operands are constants.",
@@ -97,7 +97,7 @@ pub static IMMUTABLE: PassInfo = PassInfo {
 
 const STATISTIC: &str = "nodes folded";
 
-/// The pass; see the [module documentation](self).
+/// The pass `constant-propagation`. See the [module documentation](self).
 #[derive(Clone, Debug)]
 pub struct ConstantPropagation {
     /// Maximum size in bytes of the result of an evaluated node.
@@ -300,7 +300,7 @@ fn drop_idle_loop(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) -> 
     graph.erase(node)
 }
 
-/// Replaces outputs of a branch that are the same value, or equal immutable constants, on both sides.
+/// Replaces outputs of a branch for which both sides have the same value, or equal immutable constants.
 fn join_branches(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) {
     let &[then, other] = graph.node_blocks(node) else {
         return;

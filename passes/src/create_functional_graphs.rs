@@ -19,7 +19,7 @@ use frazil_ir::schema::Catalogue;
 use frazil_ir::{BlockId, Graph, NodeId, symbols};
 use std::collections::HashSet;
 
-/// The declaration of the pass.
+/// Declaration of the pass `create-functional-graphs` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "create-functional-graphs",
     summary: "Groups nodes without side effects whose values are not written.",
@@ -55,7 +55,7 @@ const MIN_NODES: usize = 6;
 /// Maximum number of non-functional nodes past which a node is moved to join its group.
 const MAX_PASSED: usize = 256;
 
-/// The pass; see the [module documentation](self).
+/// The pass `create-functional-graphs`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CreateFunctionalGraphs;
 
@@ -82,7 +82,7 @@ impl GraphPass<TorchScript> for CreateFunctionalGraphs {
     }
 }
 
-/// Returns the nodes that are not functional, with all nodes that contain one. Existing groups are included, so that they are not changed.
+/// Returns the nodes that are not functional, and the nodes that contain such nodes. Existing functional graphs are included, so that they are not changed.
 fn not_functional(graph: &Graph, db: &AliasDb, catalogue: &Catalogue) -> HashSet<NodeId> {
     let mut other = HashSet::new();
     for node in graph.all_nodes() {
@@ -108,8 +108,7 @@ fn open_blocks(graph: &Graph, other: &HashSet<NodeId>) -> Vec<BlockId> {
         .collect()
 }
 
-/// Moves functional nodes of `block` next to each other. Returns runs of adjacent ones with at least the required
-/// number.
+/// Moves functional nodes of `block` next to each other. Returns runs of adjacent functional nodes with at least [`MIN_NODES`] nodes.
 fn gather(
     graph: &mut Graph,
     block: BlockId,
@@ -148,7 +147,7 @@ fn gather(
         .collect()
 }
 
-/// Returns the number of these nodes with nested ones, without constants; counting stops at the required number.
+/// Returns the number of nodes in `run`, including nested nodes and without constants. Counting stops at the required number.
 fn size(graph: &Graph, run: &[NodeId]) -> usize {
     let within = |n: &NodeId| graph.node_blocks(*n).to_vec();
     let all = run

@@ -22,7 +22,7 @@ use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::{BuildHasher, Hash, Hasher};
 
-/// The declaration of the pass.
+/// Declaration of the pass `cse` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "cse",
     summary: "Merges nodes that compute the same value (common subexpression elimination).",
@@ -41,12 +41,12 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(CommonSubexpressionElimination),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `cse`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CommonSubexpressionElimination;
 
-/// Maximum number of equal nodes that are tried. Whether nodes can be merged depends on the uses of their results. If the last few equal nodes cannot be merged
-/// with, others are unlikely candidates.
+/// Maximum number of nodes with the same computation that are tried for merging. Uses of the results can prevent merging. If merging with the last few such
+/// nodes fails, earlier ones are unlikely to succeed.
 const MAX_TRIED: usize = 8;
 
 impl GraphPass<TorchScript> for CommonSubexpressionElimination {

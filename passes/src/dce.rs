@@ -18,7 +18,7 @@ use crate::{AliasDb, support};
 use frazil_ir::{AttributeValue, BlockId, Definition, Graph, NodeId, ValueId, symbols};
 use std::sync::Arc;
 
-/// The declaration of the pass.
+/// Declaration of the pass `dce` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "dce",
     summary: "Removes nodes whose results are unused and whose side effects cannot be observed.",
@@ -47,7 +47,7 @@ const STATISTIC: &str = "nodes removed";
 /// Maximum number of rounds of the pass, to limit its time.
 const MAX_ROUNDS: usize = 8;
 
-/// The pass; see the [module documentation](self).
+/// The pass `dce`. See the [module documentation](self).
 #[derive(Clone, Debug, Default)]
 pub struct DeadCodeElimination {
     /// Treats nodes with side effects as dead, unless their results are used.
@@ -165,8 +165,8 @@ impl Liveness<'_> {
         }
     }
 
-    /// Marks a node, its operands, and the enclosing nodes. If the node is an unknown operator with blocks, the nodes in these are added to `inside`, because
-    /// it may use them in any way.
+    /// Marks a node, its operands, and the nodes that contain it as live. If the node is an unknown operator with blocks, it may use them in any way, so the
+    /// nodes in the blocks are added to `inside`.
     fn mark_upwards(&mut self, node: NodeId, mut inside: Option<&mut Vec<NodeId>>) {
         let g = self.graph;
         let mut cursor = Some(node);

@@ -11,7 +11,7 @@ use crate::support;
 use crate::support::rewrite::clean_up;
 use frazil_ir::{Builder, Graph, NodeId};
 
-/// The declaration of the pass.
+/// Declaration of the pass `decompose-ops` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "decompose-ops",
     summary: "Decomposes aten::addmm.",
@@ -32,7 +32,7 @@ pub static INFO: PassInfo = PassInfo {
 
 const STATISTIC: &str = "operators decomposed";
 
-/// The pass; see the [module documentation](self).
+/// The pass `decompose-ops`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DecomposeOps;
 

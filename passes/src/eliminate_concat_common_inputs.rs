@@ -17,7 +17,7 @@ use crate::registry::PassInfo;
 use crate::support;
 use frazil_ir::{Graph, NodeId, ValueId};
 
-/// The declaration of the pass.
+/// Declaration of the pass `eliminate-concat-common-inputs` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "eliminate-concat-common-inputs",
     summary: "Reuses an earlier concatenation that is the beginning or end of another one.",
@@ -41,7 +41,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(EliminateConcatCommonInputs),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `eliminate-concat-common-inputs`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EliminateConcatCommonInputs;
 

@@ -12,7 +12,7 @@ use crate::support::{self, effects};
 use frazil_ir::schema::Catalogue;
 use frazil_ir::{Graph, ValueId};
 
-/// The declaration of the pass.
+/// Declaration of the pass `eliminate-no-ops` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "eliminate-no-ops",
     summary: "Removes `detach` if only the elements of its result are read.",
@@ -29,7 +29,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(EliminateNoOps),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `eliminate-no-ops`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EliminateNoOps;
 

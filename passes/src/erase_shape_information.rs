@@ -10,7 +10,7 @@ use crate::support;
 use crate::support::retype::{all_values, map_tensors, retype};
 use frazil_ir::{Graph, TensorType};
 
-/// The declaration of the pass.
+/// Declaration of the pass `erase-shape-information` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "erase-shape-information",
     summary: "Replaces all tensor types by `Tensor`.",
@@ -26,7 +26,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(EraseShapeInformation),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `erase-shape-information`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EraseShapeInformation;
 

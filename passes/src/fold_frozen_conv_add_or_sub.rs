@@ -18,7 +18,7 @@ use crate::registry::PassInfo;
 use crate::support::{self, fold};
 use frazil_ir::Graph;
 
-/// The declaration of the pass.
+/// Declaration of the pass `fold-frozen-conv-add-or-sub` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "fold-frozen-conv-add-or-sub",
     summary: "Folds additions and subtractions of per-channel constants into the bias of the convolution before them.",
@@ -28,7 +28,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(FoldFrozenConvAddOrSub),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `fold-frozen-conv-add-or-sub`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FoldFrozenConvAddOrSub;
 

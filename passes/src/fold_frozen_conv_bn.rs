@@ -21,7 +21,7 @@ use crate::registry::PassInfo;
 use crate::support::{self, fold};
 use frazil_ir::Graph;
 
-/// The declaration of the pass.
+/// Declaration of the pass `fold-frozen-conv-bn` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "fold-frozen-conv-bn",
     summary: "Folds batch norms in evaluation mode into the weights of the convolutions before them.",
@@ -31,7 +31,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(FoldFrozenConvBatchNorm),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `fold-frozen-conv-bn`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FoldFrozenConvBatchNorm;
 

@@ -9,7 +9,7 @@ use crate::registry::PassInfo;
 use crate::support::{self, fold};
 use frazil_ir::Graph;
 
-/// The declaration of the pass.
+/// Declaration of the pass `fold-frozen-conv-mul-or-div` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "fold-frozen-conv-mul-or-div",
     summary: "Folds multiplications and divisions by per-channel constants into the weights of the convolution before them.",
@@ -19,7 +19,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(FoldFrozenConvMulOrDiv),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `fold-frozen-conv-mul-or-div`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FoldFrozenConvMulOrDiv;
 

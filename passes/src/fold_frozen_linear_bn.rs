@@ -15,7 +15,7 @@ use crate::support::rank::rank;
 use crate::support::{self, fold};
 use frazil_ir::Graph;
 
-/// The declaration of the pass.
+/// Declaration of the pass `fold-frozen-linear-bn` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "fold-frozen-linear-bn",
     summary: "Folds batch norms in evaluation mode into the weights of the two-dimensional linears before them.",
@@ -25,7 +25,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(FoldFrozenLinearBatchNorm),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `fold-frozen-linear-bn`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FoldFrozenLinearBatchNorm;
 

@@ -14,7 +14,7 @@ use crate::support;
 use frazil_ir::schema::Catalogue;
 use frazil_ir::{Graph, NodeId, SymbolId, TypeKind, ValueId};
 
-/// The declaration of the pass.
+/// Declaration of the pass `functional-to-inplace-activation` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "functional-to-inplace-activation",
     summary: "Makes activations in-place if their operand has no other use.",
@@ -52,7 +52,7 @@ pub(crate) const ACTIVATIONS: &[(&str, bool)] = &[
     ("aten::silu", false),
 ];
 
-/// The pass; see the [module documentation](self).
+/// The pass `functional-to-inplace-activation`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FunctionalToInplaceActivation;
 

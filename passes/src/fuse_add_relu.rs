@@ -11,7 +11,7 @@ use crate::registry::PassInfo;
 use crate::rewrite_patterns::{PatternRewriter, Rule, parse_rules};
 use frazil_ir::Graph;
 
-/// The declaration of the pass.
+/// Declaration of the pass `fuse-add-relu` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "fuse-add-relu",
     summary: "Fuses an addition and the relu after it into aten::_add_relu.",
@@ -68,7 +68,7 @@ graph(%a, %b, %alpha, %out):
   return (%res)
 ";
 
-/// The pass; see the [module documentation](self).
+/// The pass `fuse-add-relu`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FuseAddRelu;
 

@@ -16,7 +16,7 @@ use crate::registry::PassInfo;
 use crate::support;
 use frazil_ir::{Builder, Graph, NodeId, TensorType, TypeKind, ValueId};
 
-/// The declaration of the pass.
+/// Declaration of the pass `fuse-addmm` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "fuse-addmm",
     summary: "Fuses additions to a matmul into aten::addmm.",
@@ -37,7 +37,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(FuseAddmm),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `fuse-addmm`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FuseAddmm;
 
@@ -82,7 +82,7 @@ fn sum_with_product(graph: &Graph, node: NodeId, db: &AliasDb) -> Option<(NodeId
     }
 }
 
-/// Returns whether `other` must be converted to be the first operand of `aten::addmm`; `None` if it cannot be that.
+/// Returns whether `other` must be converted to be the first operand of `aten::addmm`; `None` if it cannot be the first operand.
 fn fits(graph: &Graph, product: NodeId, other: ValueId) -> Option<bool> {
     let tensor = |v: ValueId| match graph.ctx().type_kind(graph.ty(v)) {
         TypeKind::Tensor(ty) => Some(ty),

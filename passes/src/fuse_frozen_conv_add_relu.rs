@@ -13,7 +13,7 @@ use crate::registry::PassInfo;
 use crate::support::{self, fold};
 use frazil_ir::{Graph, NodeId};
 
-/// The declaration of the pass.
+/// Declaration of the pass `fuse-frozen-conv-add-relu` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "fuse-frozen-conv-add-relu",
     summary: "Makes a relu after a convolution, or after an addition to one, an in-place relu.",
@@ -23,7 +23,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(FuseFrozenConvAddRelu),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `fuse-frozen-conv-add-relu`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FuseFrozenConvAddRelu;
 

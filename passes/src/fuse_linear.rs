@@ -13,7 +13,7 @@ use crate::support::rewrite::{Replacement, rewrite_nodes};
 use frazil_ir::{Constant, Context, Graph, NodeId, TypeKind, symbols};
 use std::sync::Arc;
 
-/// The declaration of the pass.
+/// Declaration of the pass `fuse-linear` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "fuse-linear",
     summary: "Fuses a matmul with transposed weights, and its bias, into aten::linear.",
@@ -31,7 +31,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(FuseLinear),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `fuse-linear`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FuseLinear;
 

@@ -19,7 +19,7 @@ use crate::support::rewrite::int;
 use crate::{AliasDb, support};
 use frazil_ir::{AttributeValue, BlockId, Graph, NodeId, ValueId, symbols};
 
-/// The declaration of the pass.
+/// Declaration of the pass `hoist-loop-invariants` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "hoist-loop-invariants",
     summary: "Moves loop-invariant nodes before the loop.",
@@ -47,7 +47,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(HoistLoopInvariants),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `hoist-loop-invariants`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HoistLoopInvariants;
 

@@ -11,7 +11,7 @@ use crate::support;
 use crate::support::outline::copy_subgraph;
 use frazil_ir::{Graph, NodeId, symbols};
 
-/// The declaration of the pass.
+/// Declaration of the pass `inline-fork-wait` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "inline-fork-wait",
     summary: "Replaces forks by their bodies.",
@@ -31,7 +31,7 @@ with prim::fork_0 = graph(%a : Tensor):
     build: |_| AnyPass::graph(InlineForkWait),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `inline-fork-wait`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InlineForkWait;
 

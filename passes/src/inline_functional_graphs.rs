@@ -10,7 +10,7 @@ use crate::support;
 use crate::support::outline::inline_subgraph;
 use frazil_ir::{Graph, symbols};
 
-/// The declaration of the pass.
+/// Declaration of the pass `inline-functional-graphs` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "inline-functional-graphs",
     summary: "Replaces functional graphs by their nodes.",
@@ -29,7 +29,7 @@ with prim::FunctionalGraph_0 = graph(%a : Tensor):
     build: |_| AnyPass::graph(InlineFunctionalGraphs),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `inline-functional-graphs`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InlineFunctionalGraphs;
 

@@ -8,7 +8,7 @@ use crate::registry::PassInfo;
 use crate::remove_tensor_mutation::remove_where;
 use frazil_ir::{Graph, NodeId};
 
-/// The declaration of the pass.
+/// Declaration of the pass `inplace-to-functional-activation` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "inplace-to-functional-activation",
     summary: "Makes in-place activations functional if the written tensor cannot be observed.",
@@ -26,7 +26,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(InplaceToFunctionalActivation),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `inplace-to-functional-activation`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InplaceToFunctionalActivation;
 

@@ -17,7 +17,7 @@ use crate::support::rewrite::{clean_up, int};
 use crate::support::template::BlockTemplate;
 use frazil_ir::{BlockId, Builder, Graph, InsertPoint, NodeId, ValueId, symbols, types};
 
-/// The declaration of the pass.
+/// Declaration of the pass `loop-unrolling` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "loop-unrolling",
     summary: "Unrolls counted loops: short loops of constant length completely, others by eight.",
@@ -50,7 +50,7 @@ pub(crate) const MAX_NODES: usize = 4_000_000;
 
 const STATISTIC: &str = "loops unrolled";
 
-/// The pass; see the [module documentation](self).
+/// The pass `loop-unrolling`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LoopUnrolling;
 
@@ -61,8 +61,8 @@ impl GraphPass<TorchScript> for LoopUnrolling {
     }
 }
 
-/// Unrolls counted loops, inner ones first, and removes unused nodes. `wanted` receives a loop's body and its constant length, and returns whether to unroll
-/// it.
+/// Unrolls counted loops (see [`is_counted`]), inner loops first, and removes unused nodes. `wanted` receives a loop's body and its trip count, if that is
+/// constant, and returns whether to unroll the loop.
 ///
 /// # Errors
 /// None; the return type is that of passes.
@@ -141,7 +141,7 @@ fn unroll(graph: &mut Graph, node: NodeId, length: Option<i64>) {
     }
 }
 
-/// Inserts `times` copies of `body` at `point`, each with the results of the previous one. Returns the results of the last.
+/// Inserts `times` copies of `body` at `point`. Each copy uses the results of the previous copy. Returns the results of the last copy.
 ///
 /// The counter of every copy is `counter`; it is unused.
 fn repeat(
@@ -186,7 +186,7 @@ fn carry_counter(graph: &mut Graph, node: NodeId, body: BlockId) {
     graph.insert_operand(return_node, 1, next);
 }
 
-/// Replaces the loop by one over [`FACTOR`] copies of its body, followed by one for the remaining iterations.
+/// Replaces the loop by a loop over [`FACTOR`] copies of its body, followed by a loop for the remaining iterations.
 fn split(graph: &mut Graph, node: NodeId, body: BlockId, count: ValueId) {
     let ctx = graph.ctx().clone();
     let mut b = Builder::before(graph, node);

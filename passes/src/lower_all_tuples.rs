@@ -13,7 +13,7 @@ use crate::support::constants::insert_constant;
 use crate::support::rewrite::built_by;
 use frazil_ir::{BlockId, Builder, Graph, NodeId, TypeId, TypeKind, ValueId, symbols};
 
-/// The declaration of the pass.
+/// Declaration of the pass `lower-all-tuples` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "lower-all-tuples",
     summary: "Replaces tuples by their elements, also in the inputs and outputs of the graph.",
@@ -33,7 +33,7 @@ pub static INFO: PassInfo = PassInfo {
 
 const STATISTIC: &str = "tuples lowered";
 
-/// The pass; see the [module documentation](self).
+/// The pass `lower-all-tuples`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LowerAllTuples;
 

@@ -10,7 +10,7 @@ use crate::support;
 use crate::support::rewrite::{Replacement, built_by, clean_up, element_index, int, replace};
 use frazil_ir::{Builder, Graph, NodeId, ValueId, symbols};
 
-/// The declaration of the pass.
+/// Declaration of the pass `lower-simple-tuples` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "lower-simple-tuples",
     summary: "Replaces reads of elements of tuples by the values that the tuples were built from.",
@@ -28,7 +28,7 @@ pub static INFO: PassInfo = PassInfo {
 
 const STATISTIC: &str = "tuple operations lowered";
 
-/// The pass; see the [module documentation](self).
+/// The pass `lower-simple-tuples`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LowerSimpleTuples;
 
@@ -62,7 +62,7 @@ pub(crate) fn take_apart(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'
     true
 }
 
-/// Returns the elements that `node` reads from a tuple that is built in the graph, and whether its result is a tuple of them.
+/// Returns the elements that `node` reads from a tuple that the graph constructs, and whether the result is a tuple of these elements.
 pub fn elements(graph: &Graph, node: NodeId) -> Option<(Vec<ValueId>, bool)> {
     let kind = graph.kind(node);
     if !matches!(

@@ -11,7 +11,7 @@ use crate::support;
 use frazil_ir::schema::Catalogue;
 use frazil_ir::{Graph, NodeId, SymbolId, TypeId, types};
 
-/// The declaration of the pass.
+/// Declaration of the pass `normalize-ops` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "normalize-ops",
     summary: "Replaces aliases of operators by one name.",
@@ -27,7 +27,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(NormalizeOps),
 };
 
-/// See the [module documentation](self).
+/// The pass `normalize-ops`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NormalizeOps;
 

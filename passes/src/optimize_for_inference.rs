@@ -16,7 +16,7 @@ use crate::support::operators::Operators;
 use crate::transpose_frozen_linear::TransposeFrozenLinear;
 use frazil_ir::{Constant, Graph, Module, symbols};
 
-/// The declaration of the pass.
+/// Declaration of the pass `optimize-for-inference` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "optimize-for-inference",
     summary: "Fuses relus into convolutions and transposes the weights of linears, in a frozen graph.",
@@ -26,7 +26,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(OptimizeForInference),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `optimize-for-inference`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OptimizeForInference;
 
@@ -50,7 +50,7 @@ fn evaluating(module: &Module) -> Module {
     module
 }
 
-/// Optimises like `torch.jit.optimize_for_inference`: freezes the module in any mode, unless it is frozen already, and optimises the remaining methods.
+/// Optimises as `torch.jit.optimize_for_inference` does: freezes the module in any mode, unless it is already frozen, and optimises the remaining methods.
 ///
 /// # Errors
 /// The errors of freezing, except for training mode.

@@ -16,7 +16,7 @@ use crate::registry::{OptionInfo, OptionKind, PassInfo};
 use crate::remove_dropout::RemoveDropout;
 use frazil_ir::Graph;
 
-/// The declaration of the pass.
+/// Declaration of the pass `optimize-frozen-graph` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "optimize-frozen-graph",
     summary: "Removes dropouts, and folds operators after convolutions and linears into their weights.",
@@ -35,7 +35,7 @@ pub static INFO: PassInfo = PassInfo {
     },
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `optimize-frozen-graph`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug)]
 pub struct OptimizeFrozenGraph {
     /// Runs the foldings of batch norms and arithmetic into weights, which change the rounding of results.

@@ -22,7 +22,7 @@ use crate::support::rewrite::int;
 use crate::support::template::BlockTemplate;
 use frazil_ir::{BlockId, Builder, Graph, InsertPoint, NodeId, ValueId, symbols, types};
 
-/// The declaration of the pass.
+/// Declaration of the pass `peel-loops` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "peel-loops",
     summary: "Peels the first iterations off a loop, into a loop of their own.",
@@ -63,7 +63,7 @@ pub static INFO: PassInfo = PassInfo {
     },
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `peel-loops`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug)]
 pub struct PeelLoops {
     /// Maximum trip count of the first of the two loops into which a loop is split. The pass does nothing if it is less than one.

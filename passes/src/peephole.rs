@@ -29,7 +29,7 @@ use crate::support::rewrite::{Replacement, built_by, element_index, int, rewrite
 use crate::{AliasDb, support};
 use frazil_ir::{Constant, Device, DeviceKind, Dim, Graph, NodeId, TensorType, TypeKind, ValueId, symbols};
 
-/// The declaration of the pass.
+/// Declaration of the pass `peephole` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "peephole",
     summary: "Rewrites single nodes whose result follows from their types or operands.",
@@ -67,7 +67,7 @@ pub static INFO: PassInfo = PassInfo {
     },
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `peephole`. See the [module documentation](self).
 #[derive(Clone, Debug, Default)]
 pub struct Peephole {
     /// Does not use the sizes and dtypes in tensor types.

@@ -19,7 +19,7 @@ use crate::support;
 use crate::support::rewrite::{Replacement, replace};
 use frazil_ir::{DType, Graph, NodeId, TypeKind, ValueId, types};
 
-/// The declaration of the pass.
+/// Declaration of the pass `peephole-alias-sensitive` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "peephole-alias-sensitive",
     summary: "Removes additions of zero and multiplications by one where aliasing allows it.",
@@ -58,7 +58,7 @@ pub static INFO: PassInfo = PassInfo {
     },
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `peephole-alias-sensitive`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PeepholeAliasSensitive {
     /// Does not use the dtypes in tensor types.

@@ -13,7 +13,7 @@ use crate::support::rewrite::{Replacement, built_by, rewrite_nodes};
 use frazil_ir::{Constant, Graph, NodeId, ValueId, symbols};
 use std::collections::HashMap;
 
-/// The declaration of the pass.
+/// Declaration of the pass `peephole-dict-idioms` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "peephole-dict-idioms",
     summary: "Evaluates lengths, elements and similar operators on dictionaries that are built in the graph.",
@@ -34,7 +34,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(PeepholeDictIdioms),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `peephole-dict-idioms`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PeepholeDictIdioms;
 

@@ -17,7 +17,7 @@ use crate::support::rewrite::{
 use frazil_ir::{Constant, Graph, NodeId, ValueId, symbols};
 use std::collections::HashMap;
 
-/// The declaration of the pass.
+/// Declaration of the pass `peephole-list-idioms` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "peephole-list-idioms",
     summary: "Evaluates lengths, elements and similar operators on lists that are built in the graph.",
@@ -44,7 +44,7 @@ pub static INFO: PassInfo = PassInfo {
     },
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `peephole-list-idioms`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PeepholeListIdioms {
     /// Also uses lengths of lists that are known from comparisons (`if len(x) == 2`).
@@ -104,8 +104,7 @@ fn rewrite(graph: &Graph, node: NodeId, db: &AliasDb) -> Option<Replacement> {
     }
 }
 
-/// Returns the unwritten lists whose length is used more than once, because a comparison of one use may determine
-/// another use.
+/// Returns the unmodified lists whose length is used more than once. A comparison of the length may determine its value at other uses.
 fn lists_asked(graph: &Graph, db: &AliasDb) -> HashMap<ValueId, usize> {
     let mut asked = HashMap::new();
     for node in graph.all_nodes() {

@@ -19,7 +19,7 @@ use crate::support::rewrite::{Replacement, int, replace};
 use frazil_ir::types::{is_subtype, unify};
 use frazil_ir::{Builder, Constant, Context, Graph, NodeId, TypeId, TypeKind, ValueId, symbols, types};
 
-/// The declaration of the pass.
+/// Declaration of the pass `peephole-non-tensor` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "peephole-non-tensor",
     summary: "Simplifies operations on numbers, bools and None.",
@@ -49,7 +49,7 @@ pub static INFO: PassInfo = PassInfo {
     },
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `peephole-non-tensor`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PeepholeNonTensor {
     /// Assumes that floats represent all integers exactly, as PyTorch does.
@@ -177,7 +177,7 @@ impl PeepholeNonTensor {
     }
 }
 
-/// Returns the value of `a is b`, if one of them is None and the types determine it.
+/// Returns the value of `a is b`, if `a` or `b` is None and the types determine the result.
 fn is_none(graph: &Graph, a: ValueId, b: ValueId) -> Option<bool> {
     let (a, b) = (graph.ty(a), graph.ty(b));
     let other = match (a == types::NONE, b == types::NONE) {
@@ -229,7 +229,7 @@ fn negation(graph: &Graph, value: ValueId) -> Option<Replacement> {
     twice.then_some(Replacement::Value(graph.operand(inner, 0)?))
 }
 
-/// Removes a conversion of a number to its own type, or back from a tensor that was created from it.
+/// Removes a conversion of a number to its own type, or of a tensor back to the number from which it was created.
 fn conversion(graph: &Graph, node: NodeId) -> Option<Replacement> {
     if graph.operand_count(node) != 1 {
         return None;

@@ -18,7 +18,7 @@ use frazil_ir::{BlockId, Context, Dim, Graph, NodeId, TensorType, TypeId, TypeKi
 use frazil_runtime::structured::{Dims, TensorShape};
 use std::collections::HashMap;
 
-/// The declaration of the pass.
+/// Declaration of the pass `propagate-shapes` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "propagate-shapes",
     summary: "Infers dtypes and sizes from those of the inputs, and adds them to tensor types.",
@@ -28,7 +28,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(PropagateShapes),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `propagate-shapes`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PropagateShapes;
 
@@ -165,7 +165,7 @@ fn sampled(ctx: &Context, ty: TypeId, samples: &mut Samples) -> Option<TensorSha
     Some(TensorShape { dtype: t.dtype?, sizes })
 }
 
-/// Returns an operand: a constant, a tensor, or a list of these that is built in the graph.
+/// Returns an operand of shape inference: a constant, a tensor, or a list of these that the graph constructs.
 fn operand(graph: &Graph, value: ValueId, samples: &mut Samples) -> Option<ShapeOperand> {
     if let Some(constant) = graph.constant(value) {
         return Some(ShapeOperand::Constant(constant));

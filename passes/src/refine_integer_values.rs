@@ -12,7 +12,7 @@ use crate::support::refine::{Facts, Known, Subject, walk};
 use crate::support::rewrite::{built_by, int};
 use frazil_ir::{Builder, Graph, InsertPoint, NodeId, ValueId, symbols, types};
 
-/// The declaration of the pass.
+/// Declaration of the pass `refine-integer-values` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "refine-integer-values",
     summary: "Replaces integers by constants in branches where a comparison determines their value.",
@@ -43,7 +43,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(RefineIntegerValues),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `refine-integer-values`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RefineIntegerValues;
 

@@ -10,7 +10,7 @@ use crate::support;
 use frazil_ir::types::is_subtype;
 use frazil_ir::{Graph, NodeId, TypeId, TypeKind, symbols};
 
-/// The declaration of the pass.
+/// Declaration of the pass `refine-tuple-types` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "refine-tuple-types",
     summary: "Refines the types of tuples to those of their elements.",
@@ -26,7 +26,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(RefineTupleTypes),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `refine-tuple-types`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RefineTupleTypes;
 

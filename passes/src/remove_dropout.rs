@@ -10,7 +10,7 @@ use crate::registry::PassInfo;
 use crate::support;
 use frazil_ir::{Constant, Graph};
 
-/// The declaration of the pass.
+/// Declaration of the pass `remove-dropout` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "remove-dropout",
     summary: "Removes dropouts that are disabled.",
@@ -31,7 +31,7 @@ const DROPOUTS: &[&str] = &[
     "aten::feature_dropout_",
 ];
 
-/// The pass; see the [module documentation](self).
+/// The pass `remove-dropout`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RemoveDropout;
 

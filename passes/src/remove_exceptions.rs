@@ -11,7 +11,7 @@ use crate::registry::PassInfo;
 use crate::support;
 use frazil_ir::{BlockId, Builder, Graph, NodeId, symbols};
 
-/// The declaration of the pass.
+/// Declaration of the pass `remove-exceptions` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "remove-exceptions",
     summary: "Replaces conditionals with one branch that raises by the other branch.",
@@ -35,7 +35,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(RemoveExceptions),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `remove-exceptions`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RemoveExceptions;
 
@@ -60,7 +60,7 @@ impl GraphPass<TorchScript> for RemoveExceptions {
     }
 }
 
-/// Returns the condition under which `node`, a branch, does not raise. `None` if both sides raise, or neither.
+/// Returns the condition under which the branch `node` does not raise an exception. `None` if both sides raise, or neither side does.
 fn taken_side(graph: &Graph, node: NodeId) -> Option<bool> {
     let &[then, other] = graph.node_blocks(node) else {
         return None;

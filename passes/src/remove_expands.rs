@@ -10,7 +10,7 @@ use crate::support;
 use crate::support::rewrite::{Replacement, rewrite_nodes};
 use frazil_ir::Graph;
 
-/// The declaration of the pass.
+/// Declaration of the pass `remove-expands` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "remove-expands",
     summary: "Removes expansions that are marked as implicit.",
@@ -31,7 +31,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(RemoveExpands),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `remove-expands`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RemoveExpands;
 

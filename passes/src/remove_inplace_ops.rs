@@ -21,7 +21,7 @@ use frazil_ir::schema::Catalogue;
 use frazil_ir::{Attribute, AttributeValue, Graph, NodeId, ValueId, symbols};
 use std::collections::HashMap;
 
-/// The declaration of the pass.
+/// Declaration of the pass `remove-inplace-ops` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "remove-inplace-ops",
     summary: "Replaces in-place operators on tensors that the graph creates, even if the tensor has been read before.",
@@ -43,7 +43,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(RemoveInplaceOps),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `remove-inplace-ops`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RemoveInplaceOps;
 
@@ -80,7 +80,7 @@ impl GraphPass<TorchScript> for RemoveInplaceOps {
 }
 
 struct Tensors {
-    /// The alias information, which is updated as tensors are created: a view of one is not new.
+    /// The alias information, updated as tensors are created. A view of a created tensor is not a new tensor.
     db: AliasDb,
     /// For each tensor that this pass has created, the original tensor.
     known_as: HashMap<ValueId, ValueId>,

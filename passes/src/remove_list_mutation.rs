@@ -11,7 +11,7 @@ use crate::support;
 use crate::support::rewrite::{built_list, element_index, int, unused_between};
 use frazil_ir::{Graph, NodeId, ValueId};
 
-/// The declaration of the pass.
+/// Declaration of the pass `remove-list-mutation` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "remove-list-mutation",
     summary: "Builds lists with the elements that are added right after their construction.",
@@ -28,7 +28,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(RemoveListMutation),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `remove-list-mutation`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RemoveListMutation;
 
@@ -56,7 +56,7 @@ impl GraphPass<TorchScript> for RemoveListMutation {
     }
 }
 
-/// Returns the list to which `node` writes, the node that builds it, and its elements afterwards.
+/// Returns the list that `node` modifies, the node that constructs the list, and the elements of the list after the modification.
 fn written(graph: &Graph, node: NodeId) -> Option<(ValueId, NodeId, Vec<ValueId>)> {
     let kind = graph.kind_name(node);
     if !matches!(kind, "aten::append" | "aten::insert" | "aten::_set_item") {

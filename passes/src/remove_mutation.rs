@@ -8,7 +8,7 @@ use crate::remove_list_mutation::RemoveListMutation;
 use crate::remove_tensor_mutation::RemoveTensorMutation;
 use frazil_ir::Graph;
 
-/// The declaration of the pass.
+/// Declaration of the pass `remove-mutation` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "remove-mutation",
     summary: "Replaces writes to lists and tensors that the graph creates by new lists and tensors.",
@@ -33,7 +33,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(RemoveMutation),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `remove-mutation`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RemoveMutation;
 

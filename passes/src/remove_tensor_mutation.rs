@@ -22,7 +22,7 @@ use frazil_ir::schema::{Catalogue, FunctionSchema};
 use frazil_ir::{Builder, Graph, NodeId, SymbolId, TypeKind, ValueId, symbols, types};
 use std::collections::HashSet;
 
-/// The declaration of the pass.
+/// Declaration of the pass `remove-tensor-mutation` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "remove-tensor-mutation",
     summary: "Replaces writes to new tensors, before their first use, by new tensors.",
@@ -42,7 +42,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(RemoveTensorMutation),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `remove-tensor-mutation`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RemoveTensorMutation;
 
@@ -52,7 +52,7 @@ impl GraphPass<TorchScript> for RemoveTensorMutation {
     }
 }
 
-/// Comparisons. Functional ones return bools; in-place ones write the result in the dtype of the tensor.
+/// Comparisons. The functional operators return bools; the in-place operators write the result in the dtype of the tensor.
 const COMPARISONS: &[&str] = &[
     "aten::eq",
     "aten::ne",
@@ -203,7 +203,7 @@ pub(crate) enum Functional {
     Normal,
 }
 
-/// Returns the functional variant of an in-place operator: one with the same arguments that returns the written values.
+/// Returns the functional computation for an in-place operator: an operator with the same arguments that returns the written values.
 pub(crate) fn functional_form(graph: &Graph, node: NodeId, catalogue: &Catalogue) -> Option<Functional> {
     let schema = effects::schema(graph, node, catalogue)?;
     if !writes_first_only(&schema) || graph.node_outputs(node).len() != 1 {
@@ -239,7 +239,7 @@ fn writes_first_only(schema: &FunctionSchema) -> bool {
     })
 }
 
-/// Returns true if another operand may be a tensor whose dtype promotes the result beyond that of the first.
+/// Returns true if another operand may be a tensor whose dtype promotes the result beyond the dtype of the first operand.
 fn may_promote(graph: &Graph, node: NodeId) -> bool {
     let dtype = |v: ValueId| match graph.ctx().type_kind(graph.ty(v)) {
         TypeKind::Tensor(ty) => ty.dtype,

@@ -31,7 +31,7 @@ use frazil_ir::{AttributeValue, Builder, Context, CopyMap, Definition, Graph, No
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// The declaration of the pass.
+/// Declaration of the pass `rewrite-patterns` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "rewrite-patterns",
     summary: "Replaces subgraphs by others, by the rules in a file.",

@@ -16,7 +16,7 @@ use crate::support::{self, fold};
 use frazil_ir::{Builder, Constant, Graph, TensorData, types};
 use std::sync::Arc;
 
-/// The declaration of the pass.
+/// Declaration of the pass `transpose-frozen-linear` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "transpose-frozen-linear",
     summary: "Replaces linears with constant weights by matmuls with transposed weights.",
@@ -26,7 +26,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::graph(TransposeFrozenLinear),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `transpose-frozen-linear`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TransposeFrozenLinear;
 

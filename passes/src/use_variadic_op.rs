@@ -37,7 +37,7 @@ const AFTER: &str = "graph(%x : Tensor, %y : Tensor):
   return (%z)
 ";
 
-/// The declaration of the pass.
+/// Declaration of the pass `use-variadic-op` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "use-variadic-op",
     summary: "Replaces operators on a list by variadic operators on its elements.",
@@ -119,7 +119,7 @@ named!(
     true
 );
 
-/// The pass; see the [module documentation](self).
+/// The pass `use-variadic-op`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UseVariadicOp {
     /// Replaces `aten::cat` by its variadic form.

@@ -21,10 +21,10 @@ const LEAST_TIME: Duration = Duration::from_millis(1500);
 /// Maximum number of measured runs. More do not make the results more precise.
 const MOST_RUNS: usize = 20_000;
 
-/// Minimum number of measured runs of a turn, after one run that warms up the caches.
+/// Minimum number of measured runs in a turn, after one run that warms up the caches.
 const LEAST_RUNS_OF_A_TURN: usize = 3;
 
-/// Measures `run`.
+/// Measures the duration of `run`, after warm-up runs. `compile` is stored in the result.
 ///
 /// # Errors
 /// The error of the first run that fails.

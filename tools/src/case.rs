@@ -39,7 +39,7 @@ pub struct CaseCall {
     pub kwargs: Map<String, Json>,
 }
 
-/// The keys of a case: those of [`Case`], then those of recorded cases for comparing results.
+/// The keys of a case file: the fields of [`Case`], then the additional keys of recorded cases.
 const CASE_KEYS: [&str; 20] = [
     "method",
     "preserve",

@@ -1,4 +1,4 @@
-//! One program that contains all tools, and selects one by the name with which it was started.
+//! A program that contains all tools, and runs the tool by whose name it was started.
 //!
 //! Almost all of a tool's size is the linked compiler, so one file with three names (hard or symbolic links) takes a third of the space. `make
 //! install` and the tests install it in this way. Cargo links one identical file for each name.

@@ -32,7 +32,7 @@ pub struct Reducer<'t, S> {
     max_runs: usize,
 }
 
-/// A change of a candidate at one of its parts. Returns false if it is impossible.
+/// A change to a part of a candidate. Returns false if the change is impossible.
 type Change<'c, S, T> = &'c dyn Fn(&mut S, &T) -> bool;
 
 impl<'t, S> Reducer<'t, S> {
@@ -153,7 +153,7 @@ fn delete(graph: &mut Graph, node: &NodeId) -> bool {
     graph.erase(node)
 }
 
-/// Replaces a branch by one of its sides, or a loop by its body.
+/// Replaces a branch by the contents of one of its sides, or a loop by its body.
 fn flatten(graph: &mut Graph, node: &NodeId) -> bool {
     let node = *node;
     if !graph.is_alive(node) {

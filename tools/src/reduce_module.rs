@@ -154,7 +154,7 @@ fn slots(module: &Module) -> Vec<Slot> {
     module.objects().flat_map(of).collect()
 }
 
-/// Replaces a value by the simplest of its type; a tensor by one with one element.
+/// Replaces a value by the simplest value of its type; a tensor by a tensor with one element.
 fn simplify(module: &mut Module, (object, index): &Slot) -> bool {
     let Some(slot) = module.object_mut(*object).slots.get_mut(*index) else {
         return false;
@@ -170,7 +170,7 @@ fn simplify(module: &mut Module, (object, index): &Slot) -> bool {
     found
 }
 
-/// Returns a tensor of the same dtype and rank with one element, zero; `None` if `tensor` already has the sizes of it.
+/// Returns a tensor with the dtype and rank of `tensor` and one element, zero; `None` if `tensor` already has these sizes.
 fn one_element(tensor: &TensorData) -> Option<TensorData> {
     let sizes = vec![1; tensor.rank()];
     let larger = tensor.sizes.as_slice() != sizes.as_slice();

@@ -3,7 +3,7 @@
 use frazil_ir::DType;
 use std::str::FromStr;
 
-/// Dtype and sizes of one input, as in `--input-shape=1x3x224x224:float32`. The empty text means a 0-d tensor.
+/// Dtype and sizes of an input, as in `--input-shape=1x3x224x224:float32`. An empty text is a zero-dimensional tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputShape {
     /// Element type; `float32` by default.

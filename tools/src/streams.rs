@@ -6,7 +6,7 @@ use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
-/// Parses the options of the process. Help texts (`--help`) and errors are written here.
+/// Parses the options of the process. Help texts (`--help`) and errors are written by this function.
 ///
 /// # Errors
 /// The exit status, if there is nothing left to do.

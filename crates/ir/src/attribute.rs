@@ -12,7 +12,7 @@ pub struct Attribute {
     pub value: AttributeValue,
 }
 
-/// The value of an attribute. PyTorch has a kind for each of int, ints, float, ...; here they are all constants.
+/// The value of an attribute. PyTorch distinguishes attributes of type int, ints, float and so on; here, all of these are constants.
 #[derive(Clone, Debug)]
 pub enum AttributeValue {
     /// A constant.
@@ -47,7 +47,7 @@ impl AttributeValue {
         }
     }
 
-    /// Returns true if both values are the same: constants by [`Constant::same`], types by id, graphs and elided values by identity.
+    /// Returns true if both values are the same. Constants are compared by [`Constant::same`], types by id, and graphs and elided values by identity.
     pub fn same(&self, other: &AttributeValue) -> bool {
         match (self, other) {
             (AttributeValue::Constant(a), AttributeValue::Constant(b)) => a.same(b),

@@ -160,7 +160,7 @@ impl DType {
         matches!(self, DType::ComplexHalf | DType::ComplexFloat | DType::ComplexDouble)
     }
 
-    /// Returns true for the integer dtypes, without `Bool` and the quantised ones.
+    /// Returns true for the integer dtypes; false for `Bool` and the quantised dtypes.
     pub fn is_integral(self) -> bool {
         matches!(
             self,

@@ -30,8 +30,8 @@ impl CompilationUnit {
         }
     }
 
-    /// Returns true if `class` has every method of `interface`, with parameter types that are supertypes and return types that are subtypes of
-    /// the interface's. False if either is not defined here.
+    /// Returns true if `class` has every method of `interface`, with parameter types that are supertypes, and return types that are subtypes, of the
+    /// interface's types. False if `class` or `interface` is not defined in this unit.
     pub fn implements(&self, ctx: &Context, class: SymbolId, interface: SymbolId) -> bool {
         let (Some(class), Some(interface)) = (self.class(class), self.class(interface)) else {
             return false;

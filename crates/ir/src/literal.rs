@@ -1,8 +1,8 @@
-//! Literals as C++ streams and PyTorch print them: numbers and strings, appended to a text.
+//! Text of numbers and strings, as C++ streams and PyTorch print them.
 
 use std::fmt::Write;
 
-/// Appends an integer. Graphs contain so many of them that the overhead of `write!` is measurable.
+/// Appends an integer. Graphs contain so many integers that the overhead of `write!` is measurable.
 pub fn integer(value: i64, out: &mut String) {
     if value < 0 {
         out.push('-');
@@ -75,7 +75,7 @@ pub fn scale(value: f64, out: &mut String) {
     }
 }
 
-/// Appends a double as PyTorch writes it in graphs and code: whole numbers end in a dot, others have 17 digits.
+/// Appends a double as PyTorch writes it in graphs and code: whole numbers end in a dot, other numbers have 17 digits.
 pub fn double(value: f64, out: &mut String) {
     // Above this limit PyTorch omits the dot.
     const WHOLE: f64 = 1e10;
@@ -106,7 +106,7 @@ pub fn complex(re: f64, im: f64, out: &mut String) {
     out.push('j');
 }
 
-/// Appends a double as PyTorch's streams write it: like [`double`], without its limit on whole numbers and without the sign of zero.
+/// Appends a double as PyTorch's streams write it: like [`double`], but all whole numbers of up to 64 bits end in a dot, and zero has no sign.
 fn part(value: f64, out: &mut String) {
     // The whole numbers of a 64-bit integer.
     const WHOLE: f64 = 9_223_372_036_854_775_808.0;

@@ -82,7 +82,7 @@ pub struct ClassDef {
 }
 
 impl ClassDef {
-    /// Returns a definition without members.
+    /// Returns the definition of a nominal type without attributes, constants and methods.
     pub fn new(name: SymbolId, kind: ClassKind) -> ClassDef {
         ClassDef {
             name,
@@ -200,7 +200,7 @@ impl CompilationUnit {
         self.functions.iter_mut()
     }
 
-    /// Drops every function for which `keep` returns false, and its name in classes. Ids change: the result maps old ones to new ones.
+    /// Drops every function for which `keep` returns false, also from the methods of classes. Ids change: the result maps old ids to new ids.
     pub fn retain_functions(&mut self, keep: impl Fn(FunctionId) -> bool) -> IndexMap<FunctionId, FunctionId> {
         let old = std::mem::take(&mut self.functions);
         let mut map = IndexMap::new();
@@ -317,7 +317,7 @@ impl Module {
         }
     }
 
-    /// Sorts the objects with a pending state in the order in which unpickling an archive restores them: each object after those that are reachable from its
+    /// Sorts the objects with a pending state in the order in which unpickling restores them: an object comes after the objects that are reachable from its
     /// state.
     pub fn order_states(&mut self) {
         let mut seen = EntitySet::new();

@@ -99,7 +99,7 @@ impl<'g> Names<'g> {
     }
 }
 
-/// Returns true for bytes of names of values, attributes, classes and keys of files. Bytes of non-ASCII characters are among them.
+/// Returns true for bytes that may occur in names of values, attributes, classes and keys of files. Bytes of non-ASCII characters are among them.
 pub const fn is_name_byte(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b == b'_' || b == b'.' || b == b'$' || b >= 0x80
 }

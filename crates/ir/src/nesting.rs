@@ -12,8 +12,8 @@ use std::sync::Arc;
 /// Maximum nesting of graphs in attributes of nodes, such as the bodies of forks.
 pub const MAX_GRAPHS: usize = 64;
 
-/// Maximum number of values in a value, counted recursively. Shared ones count at each place, since a small input can share containers so often that traversing
-/// it would not end.
+/// Maximum number of values nested in a value. A shared value counts once for each reference, since a small input can share containers so often that
+/// traversing it would not end.
 pub const MAX_VALUES: u64 = 1 << 24;
 
 /// The error for data that is nested more deeply, or shared more often, than readers accept.

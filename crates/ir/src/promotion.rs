@@ -2,7 +2,7 @@
 
 use crate::DType;
 
-/// Returns the dtype that represents the values of both dtypes, by PyTorch's table (`torch.promote_types`).
+/// Returns the dtype to which two dtypes are promoted, by PyTorch's table (`torch.promote_types`).
 pub fn promote_types(a: DType, b: DType) -> DType {
     use DType::{BFloat16, Bool, Byte, ComplexDouble, ComplexFloat, ComplexHalf, Float, Half};
     if a == b {

@@ -1,4 +1,4 @@
-//! Source locations: in the original Python program (as recorded in archives), or in a file that is read here.
+//! Source locations: in the original Python program (as recorded in archives), or in a text from which a graph was read.
 
 use crate::{Context, SymbolId};
 use cranelift_entity::packed_option::ReservedValue;

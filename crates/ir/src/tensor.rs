@@ -21,7 +21,7 @@ pub struct Storage {
     device: Device,
 }
 
-/// An owner of bytes that can reproduce them: an open file, or a computation. It need not store them permanently.
+/// An owner of bytes that can reproduce the bytes: an open file, or a computation. It need not store them permanently.
 ///
 /// [`AsRef`] returns all bytes, and stores them; they are always the same.
 pub trait Source: AsRef<[u8]> + Send + Sync {
@@ -342,7 +342,7 @@ impl TensorData {
         self.sizes.iter().product()
     }
 
-    /// Returns one past the last element of the tensor, in elements from the start of the storage.
+    /// Returns the position after the last element of the tensor, in elements from the start of the storage.
     pub fn end(&self) -> i64 {
         if self.numel() == 0 {
             return self.offset;

@@ -1,4 +1,4 @@
-//! Loops over lanes, compiled for several vector extensions; the best one for the processor is selected at run time.
+//! Loops over lanes, compiled for several vector extensions. The best version for the processor is selected at run time.
 
 /// Runs `body` as compiled for the widest vector registers of the machine. It is meant for loops over whole chunks, whose body is inlined. Results are the same
 /// on all machines, because no operations are contracted or reordered.

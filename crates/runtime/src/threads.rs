@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 /// Stack size of a thread in bytes, as for the main thread.
 const STACK_BYTES: usize = 8 << 20;
 
-/// A pool and its process. It is never dropped, because another process would wait for its threads forever.
+/// A thread pool with the process that owns it. It is never dropped, because another process would wait for its threads forever.
 struct Owned {
     origin: Origin,
     /// The thread pool; `None` if the system cannot start any thread.
@@ -60,8 +60,8 @@ pub fn pool_of(threads: usize, name: &'static str) -> Option<ThreadPool> {
     }
 }
 
-/// Returns a pool as [`pool_of`] does, also of one thread. For 0, the number of threads is that of the processors, or
-/// the one in rayon's environment variable.
+/// Returns a pool as [`pool_of`] does, also of one thread. For 0, the number of threads is the number of processors, or the value of rayon's environment
+/// variable.
 fn start(threads: usize, name: &'static str) -> Option<ThreadPool> {
     let _blocked = SignalsBlocked::new();
     let mut count = threads;
@@ -97,7 +97,7 @@ pub fn parallel<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     work()
 }
 
-/// Runs `work` on a thread of `pool` while this one waits, and checks for interruptions if it is responsible for them.
+/// Runs `work` on a thread of `pool` while the calling thread waits, and checks for interruptions if the calling thread is responsible for them.
 pub fn install<R: Send>(pool: &ThreadPool, work: impl FnOnce() -> R + Send) -> R {
     if !frazil_limits::polls() || rayon::current_thread_index().is_some() {
         return pool.install(work);

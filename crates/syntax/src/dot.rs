@@ -14,7 +14,7 @@ use std::fmt::Write;
 /// Maximum length of an attribute's value in a box, in characters.
 const MAX_VALUE: usize = 40;
 
-/// Prints graphs as one DOT file: each named graph is a cluster, and graphs in attributes of nodes are clusters beside it.
+/// Prints graphs as one DOT file. Each named graph is a cluster, and so is each graph in an attribute of a node.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -209,7 +209,7 @@ impl<'g, 'o> Picture<'g, 'o> {
     }
 }
 
-/// Returns a quoted DOT string. Line ends become centred lines; other control characters, which Graphviz does not draw, are removed.
+/// Returns a quoted DOT string. Line ends become centred lines. All other control characters are removed, because Graphviz does not draw them.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {

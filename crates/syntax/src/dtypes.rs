@@ -18,14 +18,14 @@ const DTYPES: [(DType, Dtype); 11] = [
     (DType::Bool, Dtype::BOOL),
 ];
 
-/// Returns the dtype for a dtype of `.safetensors` files; `None` for those that PyTorch does not have.
+/// Returns the dtype for a dtype of `.safetensors` files; `None` if PyTorch has no such dtype.
 ///
 /// See [`to_safetensors`] for an example.
 pub fn from_safetensors(dtype: Dtype) -> Option<DType> {
     DTYPES.iter().find(|(_, s)| *s == dtype).map(|(d, _)| *d)
 }
 
-/// Returns the name of a dtype in `.safetensors` files; `None` for those that the format does not have.
+/// Returns the name of a dtype in `.safetensors` files; `None` if the format has no such dtype.
 ///
 /// ```
 /// use frazil_ir::DType;

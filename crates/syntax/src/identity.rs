@@ -19,8 +19,8 @@ pub struct FileIdentity {
 }
 
 impl FileIdentity {
-    /// Returns the identity of an open file. `None` if the system does not report enough, or the file was changed just now: within one tick of the file
-    /// system's clock, another change would not be visible.
+    /// Returns the identity of an open file. `None` if the system does not report enough, or if the file has just been changed: a second change within one
+    /// tick of the file system's clock would not be visible.
     #[cfg(unix)]
     pub fn of(file: &File) -> Option<FileIdentity> {
         use std::os::unix::fs::MetadataExt;
@@ -43,8 +43,8 @@ impl FileIdentity {
         None
     }
 
-    /// Runs `read`, which reads `file`, and returns its result with the identity of the file. `None` for a file that changed meanwhile, because the data may be
-    /// of its old or new content, or of both.
+    /// Calls `read`, which reads `file`, and returns its result with the identity of the file. The identity is `None` for a file that changed meanwhile,
+    /// because the data may be a mixture of old and new content.
     pub fn while_reading<R>(file: &File, read: impl FnOnce() -> R) -> (Option<FileIdentity>, R) {
         let before = FileIdentity::of(file);
         let result = read();
@@ -61,14 +61,14 @@ impl FileIdentity {
         FileIdentity::of(&File::open(mapped_at(&maps, here)?).ok()?)
     }
 
-    /// Returns the identity of the file that contains this code, which is unknown on this system, since it may be a library.
+    /// Returns `None`: on this system, the file that contains this code is unknown, since it may be a library.
     #[cfg(not(target_os = "linux"))]
     pub fn of_this_code() -> Option<FileIdentity> {
         None
     }
 }
 
-/// Returns whether a later change, at `now` or after it, would be visible for a file that changed at `changed`.
+/// Returns whether a modification at or after `now` would give the file a later time than `changed`, the time of its last modification.
 #[cfg(unix)]
 fn is_settled(changed: Duration, now: Duration) -> bool {
     /// An upper bound of the tick of any system's clock.

@@ -24,7 +24,7 @@ pub struct OutputFile {
 
 /// The open file that receives the bytes.
 enum Destination {
-    /// A temporary file beside `path`, which gets `permissions` at the end; without them, it keeps those of new files.
+    /// A temporary file beside `path`, which gets `permissions` at the end, or the permissions of new files if there are none.
     Regular {
         temporary: NamedTempFile,
         path: PathBuf,

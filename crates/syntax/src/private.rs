@@ -1,4 +1,4 @@
-//! Private folders and files, for data that is trusted when it is read again, in particular machine code. No other user can have written them.
+//! Private folders and files, for data that is trusted when it is read again, in particular machine code. They cannot have been written by other users.
 //!
 //! A checksum detects accidental damage. Ownership and permissions protect against other users of the machine:
 //!
@@ -75,8 +75,8 @@ impl PrivateFolder {
         read_at_most(&self.open(name)?, most)
     }
 
-    /// Replaces the file `name` by the output of `write`; processes that have opened the current one keep it. Returns false and changes nothing if
-    /// `write` returns false, or if another process deletes the folder meanwhile.
+    /// Replaces the file `name` by the output of `write`. Processes that have opened the old file keep it. Returns false and changes nothing if `write`
+    /// returns false, or if another process deletes the folder meanwhile.
     ///
     /// # Errors
     /// The errors of `write` and of [`PrivateFolder::prepare`]; also if the folder or the file cannot be written.
@@ -95,7 +95,7 @@ impl PrivateFolder {
         written
     }
 
-    /// Creates a temporary file in the folder, and the folder itself if necessary, again if another process deletes it meanwhile.
+    /// Creates a temporary file in the folder. The folder is created if necessary, and again if another process deletes it meanwhile.
     fn temporary(&self) -> io::Result<(system::Folder, String, File)> {
         let mut tries = 0;
         loop {
@@ -294,7 +294,7 @@ mod system {
         }
     }
 
-    /// Restores the bits of [`FOLDER_MODE`] that the mask removed from a new folder. Without them, it may not even be possible to open it.
+    /// Restores the bits of [`FOLDER_MODE`] that the process's mask removed from a new folder. Without these bits, the folder may be impossible to open.
     fn open_up(path: &Path) -> io::Result<()> {
         let mode = Mode::from_raw_mode(FOLDER_MODE);
         #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -1,4 +1,4 @@
-//! Bytes with a header that contains their kind, length, and checksum.
+//! Bytes with a header (kind, length and checksum), by which damage is detected.
 //!
 //! The header consists of
 //! - eight bytes for kind and version;
@@ -32,7 +32,7 @@ pub fn seal(kind: &[u8; 8], parts: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
-/// Returns the claimed number of bytes, including the header, of sealed bytes of this kind whose first ones are `bytes`.
+/// Returns the length that the header of sealed bytes claims, including the header. `bytes` starts with the header.
 pub fn sealed_length(kind: &[u8; 8], bytes: &[u8]) -> Option<u64> {
     let length = u64::from_le_bytes(bytes.get(LENGTH)?.try_into().ok()?);
     let is_kind = bytes.get(KIND)? == kind;

@@ -41,7 +41,7 @@ pub struct SourceError {
 }
 
 impl SourceError {
-    /// Returns the location of the error: `file:line:column`, both from 1.
+    /// Returns the location of the error as `file:line:column`. Lines and columns are counted from 1.
     pub fn place(&self) -> String {
         let start = self
             .diagnostic

@@ -86,7 +86,7 @@ mod tests {
         assert!(unknown.is_empty(), "no schema for {unknown:?}");
     }
 
-    /// Properties of an entry's semantics are used only with semantics: in this row, in the operator's row, or in source.
+    /// Checks that every entry with properties of semantics belongs to an operator that has semantics: in this row, in the operator's row, or in source.
     #[test]
     fn every_fact_belongs_to_semantics() {
         let registry = full();

@@ -1,4 +1,4 @@
-//! Lists, tuples and dictionaries: construction and unpacking.
+//! Operators that construct and unpack lists, tuples and dictionaries.
 
 use frazil_ir::{TypeKind, types};
 use frazil_runtime::entry::{Entry, Row};

@@ -110,7 +110,8 @@ pub(crate) fn described(call: &Call<'_>) -> Result<Tensor, OpError> {
     }
 }
 
-/// Raises `message` unless the tensor has one element that is not zero. If its elements are unknown, nothing is checked.
+/// Raises the exception `message` if the tensor's only element is zero. A tensor without exactly one element raises another exception. If the elements are
+/// unknown, nothing is checked.
 fn asserted(call: &Call<'_>, message: &str) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     if t.numel() != 1 {

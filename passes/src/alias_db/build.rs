@@ -1,4 +1,4 @@
-//! The alias analysis of a graph: one walk over its nodes in order.
+//! The alias analysis of a graph, which visits the nodes once, in order.
 //!
 //! Values are in SSA form and each is analysed once. A carried value of a loop first gets its own location, which is later unified with the values that the
 //! body passes on, so no second walk is needed.
@@ -94,7 +94,7 @@ impl<'g> Analysis<'g> {
         (part.finish(self.memory.into_table()), self.overloads)
     }
 
-    /// Analyses several methods, each of an object, in one abstract memory: values that one of them stores are visible to the others.
+    /// Analyses several methods, each with its object, in one abstract memory: values that a method stores are visible to the other methods.
     pub(super) fn run_methods(mut self, methods: &[(&'g Graph, ObjectId)]) -> Vec<AliasDb> {
         let mut parts = Vec::with_capacity(methods.len());
         for &(graph, this) in methods {
@@ -467,7 +467,7 @@ impl<'g> Analysis<'g> {
         }
     }
 
-    /// Handles a call: if the callee is known, the call has the effects of its graph on these arguments.
+    /// Handles a call. If the callee is known, the call has the effects of the callee's graph on the arguments.
     fn call(&mut self, node: NodeId) {
         let g = self.graph;
         let callee = self.unit.and_then(|unit| {

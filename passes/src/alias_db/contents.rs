@@ -1,4 +1,4 @@
-//! Contents of locations. Most locations are tensors without contents, so these are in a separate table.
+//! Contents of locations. They are in a separate table, because most locations are tensors without contents.
 
 use super::memory::{Kind, Location};
 use cranelift_entity::entity_impl;

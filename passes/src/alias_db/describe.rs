@@ -13,7 +13,7 @@ pub enum Place {
     Value(ValueId),
     /// Any object of the given type that is known outside of the graph.
     Wildcard(TypeId),
-    /// A location without a value of the graph, such as an element of a constant list. The number distinguishes them.
+    /// A location that no value of the graph has, such as an element of a constant list. The number distinguishes such locations.
     Unnamed(usize),
     /// Any object that is known outside of the graph.
     Outside,
@@ -144,7 +144,7 @@ fn unshaped(ctx: &Context, ty: TypeId) -> TypeId {
     }
 }
 
-/// Returns the types of the direct contents of a value of type `ty`, as far as the type determines them.
+/// Returns the types of the values that a value of type `ty` contains directly, as far as `ty` determines them.
 fn held_types(ctx: &Context, ty: TypeId) -> SmallVec<[TypeId; 2]> {
     let mut out: SmallVec<[TypeId; 2]> = match ctx.type_kind(ty) {
         TypeKind::Optional(e) => return held_types(ctx, e),

@@ -1,4 +1,4 @@
-//! Abstract memory: locations, what may be stored in them, and unification.
+//! Abstract memory: locations, the values that may be stored in them, and unification.
 //!
 //! A location represents some objects of the program: a tensor's storage, a list, a dictionary, a tuple, an instance of a class. The possible contents of a
 //! container are stored by kind of element. Until elements are read, they are a list of locations, so that storing two tensors in a list does not make them
@@ -36,7 +36,7 @@ const MAX_SET: usize = 8;
 pub(super) enum Kind {
     /// Values without identity: numbers, strings.
     Immutable,
-    /// Objects of one type. All tensor types are one kind, and so are all tuple types, all classes, and all futures.
+    /// Objects of the given type. All tensor types are one kind, and so are all tuple types, all classes, and all futures.
     Of(TypeId),
     /// Objects of any type.
     Any,
@@ -49,7 +49,7 @@ pub(super) struct Data {
     pub(super) parent: Location,
     pub(super) kind: Kind,
     pub(super) wildcard: bool,
-    /// Index of its contents, if it ever had any. Most locations are tensors and have none.
+    /// Index of the location's contents, if it ever had contents. Most locations are tensors and have none.
     pub(super) content: PackedOption<ContentId>,
 }
 
@@ -74,7 +74,7 @@ pub(super) struct Memory<'m> {
     /// Cache of the kind of each type.
     kinds: SecondaryMap<TypeId, Option<Kind>>,
     wildcards: HashMap<Kind, Location>,
-    /// Set once something of any type has escaped: from then on there is only one wildcard.
+    /// Set once an object of type `Any` has escaped: there is only one wildcard from then on.
     any_wildcard: Option<Location>,
     /// Locations of the contents of constants and attributes, keyed by the address of the constant.
     pub(super) by_address: HashMap<usize, Location>,
@@ -226,7 +226,7 @@ impl<'m> Memory<'m> {
         }
     }
 
-    /// Returns the possible locations of a value of type `ty` that comes from outside: for a union, those of its members.
+    /// Returns the possible locations of a value of type `ty` that comes from outside the graph. For a union, they are the locations of its members.
     pub(super) fn wildcards(&mut self, ty: TypeId) -> Locations {
         let ctx = self.ctx.clone();
         match ctx.type_kind(ty) {
@@ -246,7 +246,7 @@ impl<'m> Memory<'m> {
         }
     }
 
-    /// Returns the wildcards that a wildcard of this kind may contain. Tuples, objects and the like may contain every existing one.
+    /// Returns the wildcards that a wildcard of kind `kind` may contain. Tuples and objects may contain every existing wildcard.
     pub(super) fn held_by_wildcard(&mut self, kind: Kind) -> Vec<Location> {
         let Kind::Of(ty) = kind else {
             return self.all_wildcards();
@@ -358,7 +358,7 @@ impl<'m> Memory<'m> {
         }
     }
 
-    /// Prepares the unification of two instances: attributes that were accessed in one are created in the other.
+    /// Prepares the unification of two instances: attributes that were accessed in only one instance are created in the other.
     fn align_fields(&mut self, a: Location, b: Location, work: &mut Work) {
         let is_object = |l: Location| self.content(l).is_some_and(|c| !c.objects.is_empty());
         if !is_object(a) && !is_object(b) {
@@ -472,7 +472,7 @@ impl<'m> Memory<'m> {
         out
     }
 
-    /// Returns the location of a field of `instance`, which is not a wildcard. Without a kind, only the value in the module counts.
+    /// Returns the location of a field of `instance`, which is not a wildcard. Without a kind, only the field's value in the module is considered.
     fn load_field(
         &mut self,
         instance: Location,

@@ -59,9 +59,9 @@ pub struct AliasDb {
     written: Vec<bool>,
     /// For each location, whether a node of the graph writes to it or to its contents.
     written_inside: Vec<bool>,
-    /// For each location, whether it is a result of the graph, or contained in one.
+    /// For each location, whether a result of the graph is, or contains, an object at this location.
     returned: Vec<bool>,
-    /// For each location, whether it or its contents are known outside after the graph has run.
+    /// For each location, whether it or its contents are known outside of the graph after the graph has run.
     escaping_inside: Vec<bool>,
     any_write: bool,
 }
@@ -154,7 +154,7 @@ impl AliasDb {
         intersects(self.locations(a), self.locations(b))
     }
 
-    /// Returns true if some object may be reached from both: they may alias, or one may contain the other or share contents with it.
+    /// Returns true if some object may be reachable from both values: they may alias, one may contain the other, or they may share contents.
     pub fn may_contain_alias(&self, a: ValueId, b: ValueId) -> bool {
         if self.locations(a).is_empty() || self.locations(b).is_empty() {
             return false;
@@ -172,8 +172,8 @@ impl AliasDb {
         self.locations(value).iter().any(|l| self.table.is_wildcard(*l))
     }
 
-    /// Returns true if one of the values, or something in it, may be known outside after the graph has run: it is, or is part of, a
-    /// result, or [may alias a wildcard](Self::may_alias_wildcard).
+    /// Returns true if one of the values, or a value in it, may be known outside after the graph has run: it is, or is part of, a result, or [may alias a
+    /// wildcard](Self::may_alias_wildcard).
     pub fn escapes_scope(&self, values: &[ValueId]) -> bool {
         let escapes = |v: &ValueId| self.locations(*v).iter().any(|l| self.escaping_inside[l.index()]);
         values.iter().any(escapes)
@@ -219,7 +219,7 @@ impl AliasDb {
         self.writes.get(node).is_some()
     }
 
-    /// Returns true if `node`, or a node in its blocks, may write to one of `values` or to their contents.
+    /// Returns true if `node`, or a node in its blocks, may write to a value in `values` or to its contents.
     pub fn writes_to_alias(&self, node: NodeId, values: &[ValueId]) -> bool {
         match self.writes.get(node) {
             Some(w) => self.closure(values).iter().any(|l| self.is_written_by(w, *l)),
@@ -261,7 +261,7 @@ impl AliasDb {
         self.locations(value).iter().any(|l| locations.0[l.index()])
     }
 
-    /// Returns true if `a` and `b` may be made one object, or two, without an observable difference: neither is written, and not both are known outside.
+    /// Returns true if it makes no observable difference whether `a` and `b` are one object or two: neither is written, and at most one is known outside.
     pub fn safe_to_change_aliasing(&self, a: ValueId, b: ValueId) -> bool {
         if self.locations(a).is_empty() && self.locations(b).is_empty() {
             return true;
@@ -299,8 +299,8 @@ impl AliasDb {
         })
     }
 
-    /// Returns true if `b`, another view of all of `a`, may be replaced by `a` without an observable difference. Neither may be written, because that may
-    /// change the shape of only one, and at most one may leave the graph as an object.
+    /// Returns true if `a` may replace `b`, another view of all of `a`, without an observable difference. Neither may be written, because that may change the
+    /// shape of only one, and at most one may leave the graph as an object.
     pub(crate) fn safe_to_merge_values(&self, graph: &Graph, a: ValueId, b: ValueId) -> bool {
         if self.has_writers(a) || self.has_writers(b) {
             return false;
@@ -401,8 +401,7 @@ impl AliasDb {
         self.points.set(new, &locations);
     }
 
-    /// Adds a new value of the graph that shares nothing with any other: the result of an operator that neither aliases nor writes its
-    /// operands.
+    /// Adds a new value of the graph that shares no memory with any other value: the result of an operator that neither aliases nor writes its operands.
     pub fn create_value(&mut self, graph: &Graph, new: ValueId) {
         let fresh = self.table.fresh(graph.ctx(), graph.ty(new));
         for marks in [

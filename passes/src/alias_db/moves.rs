@@ -52,7 +52,7 @@ impl Direction {
 }
 
 impl AliasDb {
-    /// Returns true if the order of `a` and `b` matters: one writes memory that the other reads or writes, or both have visible effects.
+    /// Returns true if the order of `a` and `b` matters: one node writes memory that the other reads or writes, or both have visible effects.
     pub fn conflict(&self, graph: &Graph, a: NodeId, b: NodeId, catalogue: &Catalogue) -> bool {
         let mut moving = Moving::new(self, graph, catalogue);
         moving.add(a);
@@ -149,7 +149,7 @@ impl AliasDb {
 
 /// The moves that bring a node to the target.
 struct Plan {
-    /// Whether the node stays on its side of the target, and the nodes that move along go to the other side.
+    /// Whether the node stays on its side of the target, while the nodes that have to move with it go to the other side.
     split: bool,
     /// The nodes that have to move together with the node, in the order in which they are visited.
     along: Vec<NodeId>,

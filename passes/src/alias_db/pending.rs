@@ -9,9 +9,9 @@ use frazil_ir::{NodeId, ValueId};
 pub(crate) struct PendingWrites {
     /// For each location, whether a live node reads it.
     read: Vec<bool>,
-    /// For each location, one plus the index of the last entry that writes to it; 0 for none.
+    /// For each location, one plus the index in `waiting` of the last entry that writes to it; 0 if there is none.
     last: Vec<u32>,
-    /// A node, and the previous entry that writes to the same location (one plus its index).
+    /// Entries: a pending node, and the previous entry that writes to the same location (as one plus its index).
     waiting: Vec<(NodeId, u32)>,
 }
 

@@ -14,7 +14,7 @@ pub(super) struct PointsTo {
 
 #[derive(Clone, Copy, Debug)]
 struct Span {
-    /// The only location, or the index of the first one in the pool if there are several.
+    /// The only location, or, if there are several, the index of the first location in `pool`.
     at: Location,
     len: u32,
 }
@@ -103,7 +103,7 @@ pub(super) fn canonical(set: &mut [Location], representative: impl Fn(Location) 
 /// The written memory of each node that writes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Writes {
-    /// For each node, one plus its index in `all`; 0 for a node that writes nothing.
+    /// For each node, one plus the index of its writes in `all`; 0 for a node that writes nothing.
     by_node: Vec<u32>,
     all: Vec<NodeWrites>,
 }

@@ -16,7 +16,7 @@ pub(super) struct Table {
     /// For each set of contents, the range in `held` of the locations that are contained directly.
     ranges: SecondaryMap<ContentId, Range<u32>>,
     held: Vec<Location>,
-    /// Representatives that may have contents: all wildcards, and few others.
+    /// Representatives that may have contents: all wildcards, and few other locations.
     holders: Vec<Location>,
     by_address: HashMap<usize, Location>,
     by_object: HashMap<ObjectId, Location>,
@@ -131,7 +131,7 @@ impl Table {
         self.held[range.start as usize..range.end as usize].iter().copied()
     }
 
-    /// Returns the marked locations, and all locations that contain marked ones, transitively. There is one result for each array of marks.
+    /// Returns the marked locations, and all locations that contain marked locations, transitively. There is one result for each array of marks.
     pub(super) fn marked_inside<const N: usize>(&self, marks: [&[bool]; N]) -> [Vec<bool>; N] {
         // The inverse relation: for each location a list of its containers, linked through the pairs.
         let mut last: Vec<u32> = vec![0; if self.held.is_empty() { 0 } else { self.len() }];

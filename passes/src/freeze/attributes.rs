@@ -21,7 +21,7 @@ use std::sync::Arc;
 pub(super) struct Attributes {
     /// For each frozen method's graph, the objects among its values.
     pub(super) objects: Vec<Scope>,
-    /// Objects that are used as values. They are kept with all their members and everything reachable from them.
+    /// Objects that are used as values. They are kept with all members, and so is everything reachable from them.
     pub(super) whole: HashSet<ObjectId>,
     /// Attributes that are passed to forks. As in PyTorch they are not folded, since an archive with a fork whose operands are all constants cannot be loaded.
     pub(super) forked: HashSet<(ObjectId, SymbolId)>,
@@ -154,7 +154,7 @@ fn is_identity_test(graph: &Graph, node: NodeId) -> Option<bool> {
     }
 }
 
-/// Returns the attribute accesses of a graph, in its order; those of forked graphs are not included.
+/// Returns the attribute accesses of a graph, in order; accesses in forked graphs are not included.
 pub(super) fn accesses(graph: &Graph) -> Vec<Access> {
     graph.all_nodes().into_iter().filter_map(|n| access(graph, n)).collect()
 }

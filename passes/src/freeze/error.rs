@@ -17,7 +17,7 @@ pub enum FreezeError {
         /// The names of the module's attributes and methods.
         known: Vec<String>,
     },
-    /// Two attributes of the module share data, and an element of one is written while the other is read.
+    /// Two attributes of the module share memory: an element of one attribute is written, and the other attribute is read.
     #[error(
         "module contains attributes values that overlaps: an element of {container} is written, and shared with {other}"
     )]

@@ -15,13 +15,13 @@ use std::collections::HashSet;
 pub enum Keeper {
     /// A node assigns the attribute.
     Assigned,
-    /// A node writes to its value, to memory that the value shares, or to something in it.
+    /// A node writes to the attribute's value, to its contents, or to memory that the value shares.
     Written,
     /// A node with unknown effects receives the value of the attribute.
     Escapes,
     /// A node passes the attribute's value to a forked graph.
     Forked,
-    /// The attribute belongs to an object that a node uses other than for reading its attributes.
+    /// The attribute belongs to an object that a node uses for anything but reading its attributes.
     UsedAsValue,
     /// The attribute belongs to an object that could not be restored from its state, because its `__setstate__` uses operators without semantics.
     Unrestored,
@@ -44,8 +44,8 @@ pub struct Kept {
     pub at: Option<(FunctionId, NodeId)>,
 }
 
-/// Returns the reason why each attribute of a frozen module, except submodules, still exists, in the order of the object tree. In a module that is not frozen,
-/// calls of submodules use all of them as values.
+/// Returns, for each attribute of a frozen module except submodules, the reason why it still exists, in the order of the object tree. In a module that is not
+/// frozen, calls of submodules use the submodules as values.
 pub fn kept_attributes(module: &Module, operators: &dyn Operators) -> Vec<Kept> {
     let methods: Vec<Method> = methods_of(module)
         .into_iter()
@@ -128,7 +128,7 @@ impl Explanation<'_> {
         }
     }
 
-    /// Returns the first node for which `wanted` returns true, preferably one without blocks.
+    /// Returns the first node for which `wanted` returns true. Nodes without blocks are preferred.
     fn find_node(&self, wanted: impl Fn(&AliasDb, &Graph, NodeId) -> bool) -> Place {
         let mut found = None;
         for (Method { function, graph, .. }, db) in self.methods.iter().zip(&self.dbs) {

@@ -62,7 +62,7 @@ use preserve::Preserved;
 pub use error::FreezeError;
 pub use explain::{Keeper, Kept, kept_attributes};
 
-/// The declaration of the pass.
+/// Declaration of the pass `freeze` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "freeze",
     summary: "Turns attributes that no method changes into constants, and removes unused members.",
@@ -207,8 +207,7 @@ pub fn freeze_with(
     })
 }
 
-/// Runs the frozen-graph optimisations on the methods that freezing keeps, and the clean-up that another freezing would
-/// do.
+/// The pass that optimises the frozen graphs of the methods that freezing keeps, and cleans up as a second freezing would.
 struct OptimizeFrozenMethods {
     preserve: Vec<String>,
     optimize: OptimizeFrozenGraph,
@@ -306,7 +305,7 @@ impl ModulePass<TorchScript> for Freeze {
     }
 }
 
-/// Maximum number of iterations of the passes of [`clean_up`], each of which may enable others. PyTorch's pipeline has two.
+/// Maximum number of iterations of the passes in [`clean_up`]. Each pass may enable others. PyTorch's pipeline has two iterations.
 const MAX_TURNS: usize = 4;
 
 /// Removes branches whose conditions are folded attributes, including writes in branches that never run.

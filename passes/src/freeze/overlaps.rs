@@ -1,4 +1,4 @@
-//! Containers whose elements are written and are also other attributes: refused as in PyTorch.
+//! Detection of containers whose elements are written and are also values of other attributes. Freezing refuses them, as in PyTorch.
 //!
 //! `self.l[0] += 1` is an error if `self.l[0]` shares its storage with `self.a`, which is read too; likewise for tuples and dictionaries. If the other
 //! attribute is written by its own name, both are kept.

@@ -23,8 +23,8 @@ enum Member {
 }
 
 impl Preserved {
-    /// Finds `forward`, if there is one, and the members called `names`: attributes, submodules and methods, with dotted paths for those of
-    /// submodules. If that includes no method of the module itself, all of its methods are preserved.
+    /// Finds `forward`, if there is one, and the members called `names`: attributes, submodules and methods, with dotted paths for members of submodules. If
+    /// no method of the module itself is among them, all of its methods are preserved.
     ///
     /// # Errors
     /// If a name has no member.
@@ -87,7 +87,7 @@ fn hooks_of(module: &Module, object: ObjectId) -> Vec<FunctionId> {
         .collect()
 }
 
-/// Returns the methods of a frozen module: those of the module itself, and those of submodules that `names` preserve.
+/// Returns the methods of a frozen module: the methods of the module itself, and the methods of submodules that `names` preserve.
 pub(super) fn frozen_methods(module: &Module, names: &[String]) -> Vec<FunctionId> {
     let root = module.class_of(module.root);
     let mut methods: Vec<FunctionId> = root.iter().flat_map(|c| c.methods.values().copied()).collect();
@@ -108,7 +108,7 @@ pub(super) fn frozen_methods(module: &Module, names: &[String]) -> Vec<FunctionI
     methods
 }
 
-/// Returns the member at the dotted `path`, and the attributes on the path, including the member if it is one.
+/// Returns the member at the dotted `path`, and the attributes along the path. If the member is an attribute, it is one of them.
 fn member(module: &Module, path: &str) -> Result<(Vec<(ObjectId, SymbolId)>, Member), FreezeError> {
     let ctx = module.ctx();
     let mut object = module.root;

@@ -153,7 +153,7 @@ pub(super) fn rebuild(
     Ok(())
 }
 
-/// Returns the remaining attributes: those that the preserved methods still read or write, and the preserved ones.
+/// Returns the attributes that remain: attributes that the preserved methods still read or write, and preserved attributes.
 fn left<'m>(module: &'m Module, methods: &[Method], attributes: &Attributes, kept: &Preserved) -> Left<'m> {
     let apart = methods.iter().map(|m| m.receiver).chain([module.root]).collect();
     let mut left = Left::new(module, &apart);

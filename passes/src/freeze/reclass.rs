@@ -1,4 +1,4 @@
-//! The remaining objects and attributes, and the classes of those objects.
+//! The objects and attributes that remain after freezing, and the classes of these objects.
 //!
 //! As in PyTorch, instances of one class still share a class, and so have the same attributes. If one of them needs an attribute or is kept whole, the same
 //! holds for all remaining ones.
@@ -32,7 +32,7 @@ enum Step {
 }
 
 impl<'m> Left<'m> {
-    /// Returns a set with only the root. `apart` are the objects that share their class with no others.
+    /// Returns a set that contains only the root. `apart` are the objects that do not share their class with other objects.
     pub(super) fn new(module: &'m Module, apart: &BTreeSet<ObjectId>) -> Left<'m> {
         let mut left = Left {
             module,

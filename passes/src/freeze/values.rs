@@ -27,8 +27,8 @@ pub(super) fn identities(value: &Constant, out: &mut HashSet<usize>) {
     }
 }
 
-/// Returns whether a graph can contain the tensor as a constant. PyTorch's graphs cannot contain sparse ones, so an archive with such a constant could not be
-/// read.
+/// Returns whether a graph can contain the tensor as a constant. Graphs in PyTorch cannot contain sparse tensors, so PyTorch could not read an archive with
+/// such a constant.
 fn can_be_constant(tensor: &TensorData) -> bool {
     !tensor.encoding.as_ref().is_some_and(|encoding| encoding.is_sparse())
 }

@@ -23,7 +23,7 @@ use frazil_ir::{
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The declaration of the pass.
+/// Declaration of the pass `inline` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
     name: "inline",
     summary: "Replaces calls of functions and methods by their bodies.",
@@ -34,7 +34,7 @@ pub static INFO: PassInfo = PassInfo {
     build: |_| AnyPass::module(Inline),
 };
 
-/// The pass; see the [module documentation](self).
+/// The pass `inline`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Inline;
 

@@ -12,7 +12,7 @@ pub(crate) struct NoMethod {
 
 pub(crate) struct Call {
     pub(crate) callee: FunctionId,
-    /// Number of leading operands that are not arguments: one for the function value of a `prim::CallFunction`.
+    /// Number of leading operands that are not arguments: 1 for a `prim::CallFunction`, whose first operand is the function.
     pub(crate) skip: usize,
 }
 

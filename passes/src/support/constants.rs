@@ -12,7 +12,7 @@ pub fn insert_constant(graph: &mut Graph, node: NodeId, constant: Constant, ty: 
     Builder::before(graph, node).constant_typed(constant, ty)
 }
 
-/// Converts `constant` for use in place of a value of type `ty`, and returns it with the type of its `prim::Constant`.
+/// Converts `constant` for use in place of a value of type `ty`. Returns it with the type of a `prim::Constant` for it.
 pub fn typed(ctx: &Context, constant: Constant, ty: TypeId) -> (Constant, TypeId) {
     let wanted = match ctx.type_kind(ty) {
         TypeKind::Optional(e) => e,

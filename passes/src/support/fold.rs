@@ -148,7 +148,7 @@ impl Layer {
         Some(())
     }
 
-    /// Returns the base name of the new bias: that of the old bias, or one derived from the weight's.
+    /// Returns the base name of the new bias: the name of the old bias, or a name derived from that of the weight.
     fn bias_name(&self, graph: &Graph, weight: ValueId, bias: ValueId) -> Option<String> {
         match &self.bias {
             Some(_) => name_of(graph, bias),
@@ -214,8 +214,8 @@ pub fn bypass(graph: &mut Graph, node: NodeId) {
     graph.erase(node);
 }
 
-/// Replaces `node` like [`bypass`]; its other operand is `other`. If the operation would add a batch dimension to the layer's result, a run-time test of the
-/// rank is inserted, which adds it.
+/// Replaces `node` by its layer operand as [`bypass`] does. `other` is the second operand. If the operation would add a batch dimension to the layer's
+/// result, a run-time test of the rank that adds the dimension is inserted.
 pub fn bypass_keeping_rank(graph: &mut Graph, node: NodeId, layer: &Layer, other: &PerChannel) {
     let (Some(input), Some(output)) = (graph.operand(node, 0), graph.output(node)) else {
         return;
@@ -277,7 +277,7 @@ pub fn ranked(graph: &Graph, node: NodeId) -> Option<Ranked> {
 pub struct PerChannel {
     /// One number per output channel.
     pub values: Vec<f64>,
-    /// Whether the constant has a batch dimension. It would add that dimension to a result without one.
+    /// Whether the constant has a batch dimension, so that a result without a batch dimension would get one.
     adds_batch: bool,
 }
 

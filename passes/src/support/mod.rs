@@ -23,7 +23,8 @@ pub fn subgraphs_and_self(graph: &Graph) -> impl Iterator<Item = &Graph> {
     graph.self_and_subgraphs().into_iter()
 }
 
-/// Calls `edit` on every graph in an attribute of a node of `graph`. A changed graph is a new one; other references keep the old one.
+/// Calls `edit` on a copy of every graph in an attribute of a node of `graph`. A changed copy replaces the graph in the attribute; other references keep the
+/// old graph.
 ///
 /// # Errors
 /// The first error of `edit`.

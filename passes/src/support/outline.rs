@@ -4,8 +4,8 @@ use frazil_ir::{AttributeValue, Builder, CopyMap, Graph, NodeId, SymbolId, Value
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Replaces the nodes of `run`, which are in one block and adjacent except for constants, by one node of kind `kind` with a graph of them in its attribute
-/// `Subgraph`.
+/// Replaces the nodes of `run`, which are in one block and adjacent except for constants, by a node of kind `kind`, whose attribute `Subgraph` contains them
+/// as a graph.
 ///
 /// Constants that they use are copied into that graph. Other values from outside are its inputs, and values that are used outside are its outputs.
 pub fn outline(graph: &mut Graph, run: &[NodeId], kind: SymbolId) {

@@ -3,7 +3,7 @@
 use frazil_ir::{Graph, NodeId, Use, ValueId, symbols};
 use std::cmp::Ordering;
 
-/// Returns the outputs of a branch or loop in the order of their first uses, unused ones last.
+/// Returns the outputs of a branch or loop in the order of their first uses; unused outputs come last.
 pub fn order_of_uses(graph: &Graph, node: NodeId) -> Vec<usize> {
     let first = |output: &ValueId| graph.uses(*output).min_by(|a, b| compare(graph, a, b));
     let firsts: Vec<Option<Use>> = graph.node_outputs(node).iter().map(first).collect();

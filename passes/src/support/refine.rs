@@ -28,8 +28,7 @@ impl Implied {
 
 /// A client of [`walk`]: selects the values whose integers are tracked, and visits nodes with the known facts.
 pub trait Subject {
-    /// Returns the value to which a comparison of `value` with a constant applies: itself, or the list whose length it
-    /// is.
+    /// Returns the value to which a comparison of `value` with a constant applies: `value` itself, or the list whose length `value` is.
     fn of(&self, graph: &Graph, value: ValueId) -> Option<ValueId>;
 
     /// Visits a node, or the return node of a block after its nodes, with the facts that are known there.
@@ -126,7 +125,7 @@ impl<S: Subject> Walk<'_, S> {
             .unwrap_or_default()
     }
 
-    /// Ends a block of `owner`. Returns the frame of its next block, if there is one.
+    /// Ends a block of `owner`. Returns the frame of the next block of `owner`, if there is one.
     fn leave(&mut self, graph: &mut Graph, owner: NodeId, done: Frame, facts: Facts) -> Option<Frame> {
         let blocks = graph.node_blocks(owner).to_vec();
         let index = blocks.iter().position(|b| *b == done.block)?;

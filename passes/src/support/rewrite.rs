@@ -73,7 +73,7 @@ pub fn clean_up(graph: &mut Graph, cx: &mut PassContext<'_>, statistic: &str, be
     cx.run(&DeadCodeElimination::default(), graph)
 }
 
-/// Returns the node that defines `value`, if it is of kind `kind`.
+/// Returns the node that defines `value`, if that node is of kind `kind`.
 pub fn built_by(graph: &Graph, value: ValueId, kind: frazil_ir::SymbolId) -> Option<NodeId> {
     graph.defining_node(value).filter(|n| graph.kind(*n) == kind)
 }
@@ -112,7 +112,7 @@ pub fn is_list(graph: &Graph, ty: TypeId) -> bool {
     matches!(graph.ctx().type_kind(ty), TypeKind::List(_))
 }
 
-/// Returns true if both nodes are in one block and no node between them, at any depth, uses `value`, an output of `from`.
+/// Returns true if both nodes are in the same block and no node between them, at any depth, uses `value`, an output of `from`.
 ///
 /// If `from` creates the value, this means that it has no uses before `to` runs.
 pub fn unused_between(graph: &Graph, value: ValueId, from: NodeId, to: NodeId) -> bool {

@@ -1,5 +1,5 @@
-//! Weights scaled by a factor per output channel, computed on reading. As long as only the compiler reads them, a model with folded batch norms needs no second
-//! copy of its weights.
+//! Weights scaled by a factor per output channel, computed when they are read. If only the compiler reads them, a model with folded batch norms needs no
+//! second copy of its weights.
 
 use super::fold::is_real;
 use frazil_ir::{DType, Device, Source, Storage, TensorData, TensorError, contiguous_strides};

@@ -3,7 +3,7 @@
 use frazil_ir::{BlockId, Builder, CopyMap, Graph, InsertPoint, ValueId};
 use std::collections::HashSet;
 
-/// A copy of a block that can be inserted into its graph any number of times. Creating one takes time in proportion to the size of the block.
+/// A template for copies of a block in its graph. Creating a template takes time proportional to the size of the block.
 pub struct BlockTemplate {
     /// The block as a graph: its inputs are the block's parameters, then the values from outside that the block uses.
     graph: Graph,

@@ -10,7 +10,7 @@ use crate::compare::Tolerance;
 use crate::tensors::Tensors;
 use crate::value::Outcome;
 
-/// A model with calls that run in order on one instance of it.
+/// A model with calls that are run in order on the same instance of the model.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// The name of the case: `NAME` for a model, `FOLDER/ID` for an operator.
@@ -54,7 +54,7 @@ impl Case {
     }
 }
 
-/// Returns the models below a folder, each in one of its own with `model.pt` and `case.json`; sorted by name.
+/// Returns the cases of the models below a folder, sorted by name. Each model has a folder of its own, with `model.pt` and `case.json`.
 pub fn models(folder: &Path) -> Result<Vec<Case>, RecordedError> {
     subfolders(folder)?
         .into_iter()

@@ -80,7 +80,7 @@ fn mismatch(place: &str, what: String) -> Mismatch {
     }
 }
 
-/// Compares the outcome of a call with the expected one.
+/// Compares the actual outcome of a call with the expected outcome.
 ///
 /// # Errors
 /// The first difference.
@@ -112,7 +112,7 @@ pub fn values(want: &Value, got: &Value, tolerance: Tolerance) -> Result<(), Mis
     values_at("result", want, got, tolerance)
 }
 
-/// Returns the largest absolute difference between two values of one structure, over all finite floating-point numbers in them.
+/// Returns the largest absolute difference between two values of equal structure, over all finite floating-point numbers in them.
 pub fn largest_difference(want: &Value, got: &Value) -> f64 {
     let finite = |want: f64, got: f64| {
         if want.is_finite() && got.is_finite() {

@@ -79,7 +79,7 @@ impl Tensors {
     }
 }
 
-/// The key of a checksum in the metadata of the tensors and in the JSON beside them.
+/// The key of the checksum, both in the metadata of the tensors and in the JSON.
 pub(crate) const CHECKSUM: &str = "crc32";
 
 /// Returns a checksum as text, as the JSON contains it.

@@ -115,7 +115,7 @@ pub fn list(items: Vec<Value>) -> Value {
     Value::List(ListValue::new(common_type(&items), items))
 }
 
-/// Returns a dictionary of these entries, with the types of keys and values if they all have the same.
+/// Returns a dictionary with the entries `entries`. Its key and value types are the common types of keys and values, if there are such types.
 pub fn dict(entries: Vec<(Value, Value)>) -> Value {
     let entries: IndexMap<Key, Value> = entries.into_iter().map(|(key, value)| (Key(key), value)).collect();
     let keys: Vec<Value> = entries.keys().map(|k| k.0.clone()).collect();
@@ -187,7 +187,7 @@ fn inline_tensor(body: &Json) -> Result<Option<Tensor>, RecordedError> {
     })
 }
 
-/// Returns the element type of a container: that of its scalars or tensors if all have the same, else `Any`.
+/// Returns the element type of a container: the common type of its scalars or tensors, or `Any` if they differ.
 pub fn common_type(items: &[Value]) -> TypeId {
     let simple = |v: &Value| match v {
         Value::Bool(_) => types::BOOL,
@@ -230,7 +230,7 @@ impl Results {
         self.values.push(json!({ "raises": text }));
     }
 
-    /// Returns the JSON of a value; its tensors are collected for the file beside it, under keys that begin with `name`.
+    /// Returns the JSON of a value. Its tensors are collected for the `.safetensors` file, under keys that begin with `name`.
     fn encode(&mut self, value: &Value, name: &str) -> Result<Json, RecordedError> {
         let mut list = |items: &[Value]| -> Result<Json, RecordedError> {
             let each = items.iter().enumerate();

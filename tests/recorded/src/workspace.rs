@@ -38,7 +38,7 @@ pub fn corpus() -> Option<PathBuf> {
     Some(path)
 }
 
-/// Returns the archives of the fixtures, and of the large corpus if there is one, sorted in each.
+/// Returns the archives of the fixtures, then of the large corpus if there is one, each sorted.
 ///
 /// # Panics
 /// If a folder cannot be read.

@@ -5,7 +5,7 @@ use frazil_ir::{DType, Device};
 use frazil_runtime::value::TensorCell;
 use frazil_runtime::{Scalar, Value};
 
-/// An argument as the caller passes it; the operator's schema decides on its conversion.
+/// An argument as the caller passes it. It is converted as the operator's schema requires.
 ///
 /// ```
 /// use frazil::{Session, Tensor, eager::Arg};

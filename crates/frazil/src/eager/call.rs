@@ -204,7 +204,7 @@ impl<'a> OpCall<'a> {
         Ok(self.run()?.0.into_vec())
     }
 
-    /// Runs the call. Returns the results, and the session's operators.
+    /// Runs the call. Returns the results, and the operators that ran it: those that record calls, if an argument belongs to a traced function.
     fn run(&self) -> Result<(Results, &Ops)> {
         let OpCall {
             operator: name,

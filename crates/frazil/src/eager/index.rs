@@ -66,7 +66,7 @@ impl From<&Var> for Index {
     }
 }
 
-/// A subscript: one [`Index`], a tuple of up to six, or a vector.
+/// The indices of a subscript: one [`Index`], a tuple of up to six, or a vector.
 pub trait Indices {
     /// Returns the indices in the order of the dimensions.
     fn indices(self) -> Vec<Index>;
@@ -129,7 +129,7 @@ impl Var {
         }
     }
 
-    /// Executes `self[indices] = value`, broadcast and converted. Indices are those of [`at`](Self::at).
+    /// Executes `self[indices] = value`. The value is broadcast and converted. The indices are those of [`at`](Self::at).
     ///
     /// ```
     /// # use frazil::{Session, Tensor};
@@ -161,7 +161,7 @@ impl Var {
         call.call().map(drop)
     }
 
-    /// Returns the view that the indices other than tensors select, and the index tensors for its dimensions.
+    /// Returns the view that all indices except tensors select, and the index tensors for the dimensions of the view.
     #[track_caller]
     fn view_at(&self, indices: Vec<Index>) -> Result<(Var, Vec<Arg<'static>>)> {
         let used = indices

@@ -10,7 +10,7 @@ use std::fmt;
 pub enum WarningKind {
     /// A value was used outside of the trace: a branch or a number may depend on it.
     Value,
-    /// A write to memory that other tensors refer to is recorded out of place.
+    /// A write to memory that other tensors share is recorded out of place.
     SharedWrite,
     /// The trace and the function return different results, or the trace returns different results each time.
     Different,

@@ -41,8 +41,8 @@ impl CallArguments {
         }
     }
 
-    /// Converts the result of a pre-hook of PyTorch without `with_kwargs` to positional arguments: the items of a tuple, or one value. `None` leaves the
-    /// arguments as they are.
+    /// Converts the result of a pre-hook (without `with_kwargs`, as in PyTorch) to positional arguments: the items of a tuple, or a single value. `None`
+    /// keeps the arguments unchanged.
     ///
     /// ```
     /// use frazil::{CallArguments, Value};
@@ -320,7 +320,7 @@ impl Hooks {
         Ok(())
     }
 
-    /// Runs the forward hooks with `always_call` for a call that raised, except the first `called` ones. Their errors are logged.
+    /// Runs the forward hooks with `always_call` for a call that raised an exception, except the first `called` hooks. Errors of the hooks are logged.
     pub(crate) fn always(&self, of: Receiver, call: &CallArguments, mut result: Value, called: usize) {
         let hooks = [Receiver::All, of].into_iter().flat_map(|of| self.after_of(of));
         for After { hook, .. } in hooks.skip(called).filter(|hook| hook.always_call) {

@@ -169,7 +169,7 @@ impl Instance {
         }
     }
 
-    /// Returns the receiver of hooks with these options. The model is not read for the root module.
+    /// Returns the module for which hooks with these options are registered. For the root module, the model is not read.
     ///
     /// # Errors
     /// If there is no module of that path.
@@ -188,7 +188,7 @@ impl Instance {
         &self.source
     }
 
-    /// Returns the model before freezing, which is read on first use. Its methods have the same types as those of the model that runs.
+    /// Returns the model before freezing, which is read on first use. Its methods have the same types as the methods of the frozen model.
     pub(crate) fn model(&self) -> Result<&Model> {
         self.source.read()
     }
@@ -268,8 +268,8 @@ impl Running {
     }
 }
 
-/// Freezes the model, and preserves everything that will be called. A frozen model is returned unchanged. A module in training mode, or one that selects its
-/// submodules at run time, cannot be frozen and is only inlined: its methods are compiled with attributes as inputs.
+/// Freezes the model, and preserves all methods that will be called. A frozen model is returned unchanged. A module that cannot be frozen (in training mode,
+/// or with submodules selected at run time) is only inlined: its methods are compiled with attributes as inputs.
 fn freeze_for(model: &Model, options: &EngineOptions) -> Result<Model> {
     let inlined = || {
         Ok(model
@@ -294,7 +294,7 @@ fn freeze_for(model: &Model, options: &EngineOptions) -> Result<Model> {
     }
 }
 
-/// Returns the names that freezing preserves, in order: always `forward` if there is one. Without `forward` and other names, all methods are preserved.
+/// Returns the names that freezing preserves, in order: `forward` first, if there is one. Without `forward` and other names, all methods are preserved.
 pub(crate) fn kept(options: &EngineOptions) -> Vec<String> {
     let methods = options.methods.iter().filter(|name| *name != "forward");
     let mut names: Vec<String> = methods.chain(&options.preserve).cloned().collect();

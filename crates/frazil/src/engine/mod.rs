@@ -27,7 +27,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An instance of a model whose methods can be called. Changes that a call makes are visible to the next one.
+/// An instance of a model whose methods can be called. Changes that a call makes are visible to later calls.
 ///
 /// An engine runs one call at a time. [`share`](Self::share) returns handles of the same instance for other threads.
 ///
@@ -122,7 +122,7 @@ impl Engine {
         &self.shared.instance
     }
 
-    /// Returns the model that runs: the frozen one, for native engines.
+    /// Returns the model whose methods run: for native engines, the frozen model.
     ///
     /// ```
     /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;
@@ -139,8 +139,8 @@ impl Engine {
         Ok(&self.shared.instance.running()?.model)
     }
 
-    /// Returns the graph that runs when `method` is called (`ScriptModule.graph_for`): for native engines the frozen one, which is specialised
-    /// for the arguments of each call.
+    /// Returns the graph that runs when `method` is called (`ScriptModule.graph_for`). Native engines run the frozen graph, which is specialised for the
+    /// arguments of each call.
     ///
     /// ```
     /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;
@@ -180,7 +180,7 @@ impl Engine {
         self.call_with(method, args, &[])
     }
 
-    /// Calls `method` with positional and keyword arguments; missing ones have their defaults.
+    /// Calls `method` with positional and keyword arguments. Arguments that are not passed have their defaults.
     ///
     /// ```
     /// # use frazil::Value;
@@ -238,7 +238,7 @@ impl Engine {
         self.names.module_called(&self.shared.instance, path)
     }
 
-    /// Returns whether there is stored code for this call from another process, so that the model need not be read.
+    /// Returns whether code for this call is stored from another process, so that the model need not be read.
     pub(crate) fn finds_kept_code(&mut self, method: &str, args: &[Value], named: &[(&str, Value)]) -> bool {
         match &self.shared.native {
             Some(native) => named.is_empty() && native.finds(&mut self.code, &self.shared.instance, method, args),
@@ -260,8 +260,7 @@ impl Engine {
         Ok(result?)
     }
 
-    /// Profiles `method`, which has been called with such arguments before, for about `time`; `None` if it does not run natively as a
-    /// whole.
+    /// Profiles `method`, which has already been called with such arguments, for about `time`. `None` if the method does not run natively as a whole.
     ///
     /// ```
     /// # use {frazil::{EngineOptions, Tensor}, std::time::Duration};
@@ -299,7 +298,7 @@ impl Engine {
         }
     }
 
-    /// Returns the model with the current attributes of this instance, which calls may have changed. Memory is shared until it is written.
+    /// Returns the model with the current attributes of this instance, which calls may have changed. Tensors share memory with the instance until written.
     ///
     /// ```
     /// # use frazil::Value;
@@ -326,7 +325,7 @@ impl Engine {
         })
     }
 
-    /// Returns diagnostics: one for each compiled method, and one with the reason for each method that was not compiled, from all [handles](Self::share).
+    /// Returns one diagnostic for each compiled method, and one with the reason for each method that was not compiled, from all [handles](Self::share).
     ///
     /// ```
     /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;

@@ -19,7 +19,7 @@ use frazil_torchscript::SaveError;
 pub enum ErrorClass {
     /// A file could not be read or written.
     Io,
-    /// The input is malformed, or a call does not fit it: an unknown method or attribute, a tensor of another shape.
+    /// The input is malformed, or a call does not fit the model: an unknown method or attribute, a tensor of another shape.
     Input,
     /// The model, the operation or this build does not support what was requested.
     Unsupported,

@@ -95,7 +95,7 @@ pub enum Error {
     #[cfg(feature = "codegen")]
     #[error(transparent)]
     NativeRun(#[from] frazil_codegen::compile::RunError),
-    /// An attribute, parameter, buffer or submodule is missing, or of another kind than required.
+    /// An attribute, parameter, buffer or submodule is missing, or a member of another kind has its name.
     #[error("{0}")]
     Attribute(String),
     /// A state dictionary does not fit the module, or its file is malformed.
@@ -148,7 +148,7 @@ pub enum Error {
     /// The object does not support the requested operation.
     #[error("{0}")]
     Unsupported(String),
-    /// The compiler was used in a process that was forked while another thread of its parent was using the compiler.
+    /// The compiler was used in a forked process whose parent was using the compiler on another thread at the time of the fork.
     #[error(transparent)]
     Forked(#[from] frazil_rt::gate::Torn),
 }
@@ -178,7 +178,7 @@ impl Error {
         }
     }
 
-    /// Returns the limit that was exceeded, if this is the cause: one of the session, or the allowance for reading an archive.
+    /// Returns the limit that was exceeded, if an exceeded limit caused the error: a limit of the session, or the allowance for reading an archive.
     ///
     /// See [`Session::with_limits`](crate::Session::with_limits) for an example.
     pub fn exceeded(&self) -> Option<&Exceeded> {

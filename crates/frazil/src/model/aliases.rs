@@ -91,7 +91,7 @@ impl Aliases {
         found.ok_or_else(|| Error::Unsupported(format!("the graph has no value `{name}`")))
     }
 
-    /// Returns true if both values may be one object, or tensors on one storage.
+    /// Returns true if both values may be the same object, or tensors on the same storage.
     ///
     /// See [`Aliases`] for an example.
     ///

@@ -327,7 +327,7 @@ impl Loaded {
         }
     }
 
-    /// Returns a model that engines can run: the module, or one whose methods are the functions, or whose `forward` is the bare graph.
+    /// Returns a model that engines can run: the module itself, or a module whose methods are the functions, or whose `forward` is the bare graph.
     ///
     /// ```
     /// # use frazil::{EngineKind, EngineOptions, Session, Tensor};
@@ -416,7 +416,7 @@ impl Loaded {
         matches!(self, Loaded::Model(_))
     }
 
-    /// Writes the text form of a module, with its larger tensors in a `.safetensors` file beside it.
+    /// Writes the text form of a module to `path`, with its larger tensors in a `.safetensors` file beside it.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
@@ -465,7 +465,7 @@ impl Loaded {
         }
     }
 
-    /// Returns one line for each remaining attribute of a frozen model, with the node that prevents folding. Empty for graphs.
+    /// Returns one line for each attribute that remains in a frozen model, with the node that prevents folding. Empty for graphs.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.n = 0\n \

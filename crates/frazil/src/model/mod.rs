@@ -65,7 +65,7 @@ setters!(PassOptions {
     reproducer: Option<PathBuf>,
 });
 
-/// Returns the pipeline of a reproducer's text: the rest of the line `# pipeline: `. `None` for other texts.
+/// Returns the pipeline in the text of a reproducer: the rest of the line `# pipeline: `. `None` if the text is no reproducer.
 ///
 /// ```
 /// let text = "# pipeline: inline,dce\ngraph(%x : Tensor):\n  return (%x)\n";
@@ -281,8 +281,7 @@ impl Model {
         })
     }
 
-    /// Restores objects as [`restored`](Self::restored) does, except those whose `__setstate__` uses operators without semantics. These keep their archived
-    /// state.
+    /// Restores objects as [`restored`](Self::restored) does. Objects whose `__setstate__` uses operators without semantics keep their archived state.
     pub(crate) fn restored_as_known(&self) -> Result<Model> {
         Ok(match state::restore_known(&self.module, self.session.registry())? {
             Some(module) => self.derived(module),
@@ -319,7 +318,8 @@ impl Model {
         Ok(self.freeze_with_passes(options, "", &PassOptions::default())?.0)
     }
 
-    /// Freezes as [`Model::freeze`] does, and then runs a textual pipeline. `passes` controls printing, verification and measurements of both.
+    /// Freezes as [`Model::freeze`] does, and then runs a textual pipeline. `passes` controls printing, verification and measurements during freezing and the
+    /// pipeline.
     ///
     /// ```
     /// # use frazil::{FreezeOptions, PassOptions};
@@ -509,7 +509,7 @@ impl Model {
         frazil_torchscript::save(&self.module, self.session.registry().catalogue(), out, options)
     }
 
-    /// Adds the functions of a source text as methods (`ScriptModule.define`). Each has the module as its first argument, and may call the other
+    /// Adds the functions of a source text as methods (`ScriptModule.define`). Each function has the module as its first argument, and may call the other
     /// methods.
     ///
     /// ```

@@ -11,7 +11,7 @@ use frazil_runtime::python_repr::repr;
 use frazil_runtime::{Tensor, Value};
 
 impl Model {
-    /// Sets the attribute at a dotted path (`setattr`). A tensor is shared with the module until one of the two is written. As in PyTorch, the new tensor
+    /// Sets the attribute at a dotted path (`setattr`). A tensor shares memory with the module until either is written. As in PyTorch, the new tensor
     /// determines whether a parameter requires gradients.
     ///
     /// ```
@@ -117,7 +117,7 @@ impl Model {
         self.root_mut().register_buffer(name, tensor, persistent)
     }
 
-    /// Adds an attribute of the value's own type, or replaces the one of that name (`Module.register_attribute` of the C++ interface).
+    /// Adds an attribute whose type is that of `value`, or replaces an existing attribute (`Module.register_attribute` of the C++ interface).
     ///
     /// ```
     /// # use frazil::Value;

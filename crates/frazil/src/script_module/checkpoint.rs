@@ -11,8 +11,8 @@ use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A file that `torch.save` wrote: a state dictionary, or a dictionary that contains one among other values. Nothing in it is executed, as
-/// with `torch.load(path, weights_only=True)`.
+/// A file that `torch.save` wrote: a state dictionary, or a dictionary that contains a state dictionary among other values. No code in the file is executed,
+/// as with `torch.load(path, weights_only=True)`.
 ///
 /// ```
 /// use frazil::{Checkpoint, StateDict, Tensor, write_checkpoint};

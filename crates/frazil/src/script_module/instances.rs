@@ -150,7 +150,7 @@ fn settle(module: &mut Module, affected: &IndexSet<ObjectId>) -> Result<()> {
 /// Values of a graph that are known objects, with the types that they had before.
 type Known = HashMap<ValueId, (ObjectId, TypeId)>;
 
-/// Updates the types of values that are known objects, in a method of `object`, to the types of these objects.
+/// Updates the types of values that are known objects, in a method of `object`, to the classes of these objects.
 fn retype(module: &Module, object: ObjectId, function: &mut Function) -> Result<()> {
     let name = module.ctx().name(function.name).to_owned();
     let graph = &mut function.graph;
@@ -246,7 +246,7 @@ fn lacks(module: &Module, object: ObjectId, name: SymbolId) -> Error {
     ))
 }
 
-/// Checks that the method that a node calls has the same argument and result types as the previous one.
+/// Checks that the method that `node` calls has the same argument and result types as the method that it called before.
 fn check_call(module: &Module, graph: &Graph, node: NodeId, object: ObjectId, before: TypeId) -> Result<()> {
     let (ctx, unit) = (module.ctx(), &module.unit);
     let (TypeKind::Class(old), Some(name)) = (ctx.type_kind(before), attribute_name(graph, node)) else {

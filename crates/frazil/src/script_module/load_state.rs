@@ -33,8 +33,8 @@ use std::sync::Arc;
 pub struct LoadStateDictOptions {
     /// Whether missing and unexpected names are errors.
     pub strict: bool,
-    /// Whether the tensors replace those of the module, with their dtypes and layouts, instead of being copied into them. Gradient flags of parameters do not
-    /// change.
+    /// Whether the loaded tensors replace the module's tensors, with their dtypes and layouts, rather than being copied into them. Gradient flags of
+    /// parameters do not change.
     pub assign: bool,
 }
 
@@ -92,7 +92,7 @@ impl Model {
 }
 
 impl ScriptModuleMut<'_> {
-    /// Loads a state dictionary into this module as [`Model::load_state_dict`] does; names are relative to it.
+    /// Loads a state dictionary into this module as [`Model::load_state_dict`] does. Names are relative to the module.
     ///
     /// ```
     /// # use frazil::{StateDict, Tensor};
@@ -111,7 +111,7 @@ impl ScriptModuleMut<'_> {
         self.load_state_dict_with(state, &LoadStateDictOptions::default().strict(strict))
     }
 
-    /// Loads a state dictionary into this module as [`Model::load_state_dict_with`] does; names are relative to it.
+    /// Loads a state dictionary into this module as [`Model::load_state_dict_with`] does. Names are relative to the module.
     ///
     /// See [`LoadStateDictOptions`] for an example.
     ///

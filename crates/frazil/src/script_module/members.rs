@@ -39,7 +39,7 @@ pub struct MemberOptions {
     pub recurse: bool,
     /// Whether each tensor and module is listed once, under its first name.
     pub remove_duplicate: bool,
-    /// Modules that are not listed, and neither are members that are reachable only through them.
+    /// Modules to be left out, together with the members that are reachable only through them.
     pub memo: HashSet<ObjectId>,
 }
 
@@ -200,7 +200,7 @@ impl<'m> ScriptModule<'m> {
         tensors(tensors_of(modules, AttributeKind::Parameter, options.remove_duplicate))
     }
 
-    /// Returns the buffers (`Module.named_buffers`), by dotted path: each tensor once. Those that are `None` are left out.
+    /// Returns the buffers (`Module.named_buffers`) by dotted path, each tensor once. Buffers that are `None` are left out.
     ///
     /// See [`named_parameters`](Self::named_parameters) for an example.
     ///

@@ -1,4 +1,4 @@
-//! Renaming of a module's classes and functions, so that they can be merged with others of the same names.
+//! Renaming of a module's classes and functions, so that they can be merged with equally named classes and functions.
 
 use frazil_ir::schema::FunctionSchema;
 use frazil_ir::{
@@ -16,7 +16,7 @@ pub(super) struct Renaming<'c> {
 }
 
 impl<'c> Renaming<'c> {
-    /// Returns new names for definitions of `other` whose names have another meaning in `unit`, and for shared definitions that refer to them.
+    /// Returns new names for definitions of `other` whose names have another meaning in `unit`, and for definitions that refer to these.
     pub(super) fn between(ctx: &'c Context, unit: &CompilationUnit, other: &CompilationUnit) -> Renaming<'c> {
         let mut renaming = Renaming {
             ctx,
@@ -216,7 +216,7 @@ impl<'c> Renaming<'c> {
         }
     }
 
-    /// Returns whether both definitions are equal after the second is renamed, so that objects of one class are valid for the other.
+    /// Returns whether both definitions are equal after `other` is renamed, so that objects of either class are valid for the other.
     fn is_same(&self, unit: &CompilationUnit, a: &ClassDef, other: &CompilationUnit, b: &ClassDef) -> bool {
         let renamed = self.class(b);
         let attributes = |c: &ClassDef| -> Vec<_> { c.attributes.iter().map(|(n, a)| (*n, a.ty, a.kind)).collect() };

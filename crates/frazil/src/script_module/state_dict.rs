@@ -53,7 +53,7 @@ pub struct IncompatibleKeys {
 }
 
 impl ScriptModule<'_> {
-    /// Returns the parameters and buffers by dotted name (`Module.state_dict`). Shared ones are listed under each of their names.
+    /// Returns the parameters and buffers by dotted name (`Module.state_dict`). A shared tensor is listed under each of its names.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \

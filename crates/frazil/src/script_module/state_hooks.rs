@@ -102,7 +102,7 @@ impl StateHooks {
         })
     }
 
-    /// Returns whether the module has hooks that run after loading, since these may read its tensors.
+    /// Returns whether the module has hooks that run after loading. These may read the module's tensors.
     pub(super) fn has_after_load(&self, object: ObjectId) -> bool {
         self.hooks(object).any(|hook| matches!(hook, StateHook::AfterLoad(_)))
     }

@@ -91,7 +91,7 @@ impl ScriptModuleMut<'_> {
         self.model.set_attribute(&super::join(&self.path, path), value)
     }
 
-    /// Applies a function to this module and everything below it, as [`Model::apply`] does. `each` receives the model and paths in it.
+    /// Applies a function to this module and all its submodules, as [`Model::apply`] does. `each` receives the model and the paths of the modules in it.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.net = nn.Sequential(nn.ReLU())\n \
@@ -119,7 +119,7 @@ impl ScriptModuleMut<'_> {
         })
     }
 
-    /// Sets the training flag of this module and everything below it, as [`Model::train`] does.
+    /// Sets the training flag of this module and all its submodules, as [`Model::train`] does.
     ///
     /// See [`ScriptModuleMut`] for an example.
     pub fn train(&mut self, mode: bool) {

@@ -21,7 +21,7 @@ impl SessionBuilder {
         }
     }
 
-    /// Adds a dialect: `register` adds schemas and semantics. Semantics for an existing operator replace the old ones.
+    /// Adds a dialect: `register` adds schemas and semantics. New semantics of an existing operator replace the previous ones.
     ///
     /// # Errors
     /// The errors of `register`.

@@ -63,7 +63,7 @@ impl Session {
         }
     }
 
-    /// Returns a builder for a session with operators and passes of an embedder in addition to the standard ones.
+    /// Returns a builder for a session that has an embedder's operators and passes in addition to the standard operators and passes.
     ///
     /// ```
     /// use frazil::{Session, runtime::pointwise::{Pointwise, Promotion}};
@@ -82,7 +82,7 @@ impl Session {
         SessionBuilder::standard()
     }
 
-    /// Returns a session with only these operators and passes; [`builder`](Self::builder) adds to the standard ones.
+    /// Returns a session with only these operators and passes. [`builder`](Self::builder) adds them to the standard operators and passes.
     ///
     /// ```
     /// use frazil::{Session, ir::Context, passes::PassRegistry, runtime::Registry};

@@ -25,7 +25,7 @@ impl Tracing<'_> {
         Ok(())
     }
 
-    /// Returns whether the results of a node of this kind with these operands require gradients, if their dtypes can.
+    /// Returns whether the results of a node of kind `kind` with these operands require gradients, if the results' dtypes allow it.
     pub(super) fn propagates(&self, kind: &str, operands: &[ValueId]) -> bool {
         let entry = self.registry.entry(kind);
         let never = entry.is_some_and(|entry| entry.traits().without_gradients);

@@ -44,7 +44,7 @@ impl Tracing<'_> {
         Ok(self.builder().constant(constant))
     }
 
-    /// Returns the current value of a tensor: a recorded one, an attribute, or else a constant.
+    /// Returns the current value of a tensor in the traced graph: a recorded value, an attribute, or else a constant.
     pub(super) fn tensor(&mut self, cell: &TensorCell) -> Result<ValueId> {
         if let Some((value, _)) = self.tensors.get(&cell.address()) {
             return Ok(*value);

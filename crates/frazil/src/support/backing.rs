@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use frazil_ir::FileBytes;
 use std::sync::Arc;
 
-/// The files from which tensors of a module are read: an archive, or the second file of a text. Clones share them.
+/// The files from which tensors of a module are read: an archive, or the tensor file of a module file. Clones share the files.
 #[derive(Clone, Default)]
 pub(crate) struct Backing(Arc<[Arc<FileBytes>]>);
 

@@ -42,7 +42,7 @@ impl<T> Once<T> {
         self.is_making.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the value. If necessary, initialises it with `make`, or waits for another thread that is doing so.
+    /// Returns the value. If necessary, initialises it with `make`, or waits for another thread that is initialising it.
     ///
     /// # Errors
     /// The errors of `make`; also if the current thread's budget is exceeded while it waits.

@@ -67,7 +67,7 @@ impl Parameters {
         self.add(path, TensorCell::new(tensor), AttributeKind::Buffer)
     }
 
-    /// Adds the parameter or buffer at `other` under a second path.
+    /// Adds a second path, `path`, for the parameter or buffer at `other`.
     ///
     /// See [`Parameters`] for an example.
     ///
@@ -240,7 +240,7 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// Returns the parameters with these operators. Each trace has its own variables, so that writes in one trace are not visible in others.
+    /// Returns the parameters with these operators. Each trace has separate variables, so that writes in a trace are not visible in other traces.
     pub(super) fn of(parameters: Option<&Parameters>, ops: &Ops) -> Result<Scope> {
         let mut copies: HashMap<usize, TensorCell> = HashMap::new();
         let mut entries = IndexMap::new();

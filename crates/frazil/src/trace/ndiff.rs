@@ -159,7 +159,7 @@ fn replace(a: &[&str], b: &[&str], out: &mut Vec<String>) {
     }
 }
 
-/// Returns the most similar pair of lines, if any are similar at all; equal lines count only if there are no others.
+/// Returns the most similar pair of lines, if any are similar. Equal lines are returned only if no different lines are similar.
 fn most_similar(a: &[Vec<char>], b: &[Vec<char>], [a0, a1, b0, b1]: [usize; 4]) -> Option<(usize, usize)> {
     if a1 - a0 > MAX_PAIRED || b1 - b0 > MAX_PAIRED {
         return None;
@@ -180,7 +180,7 @@ fn most_similar(a: &[Vec<char>], b: &[Vec<char>], [a0, a1, b0, b1]: [usize; 4]) 
     if best < SIMILAR { equal } else { found }
 }
 
-/// Prints both lines, each followed by a line of marks below the characters that the other line does not have.
+/// Prints both lines. Each is followed by a line of marks below the characters that the other line does not have.
 fn change(a: &str, b: &str, of_a: &[char], of_b: &[char], out: &mut Vec<String>) {
     let (mut under_a, mut under_b) = (String::new(), String::new());
     for (tag, [a0, a1, b0, b1]) in opcodes(of_a, of_b) {

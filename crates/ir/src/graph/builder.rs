@@ -52,7 +52,7 @@ impl<'g> Builder<'g> {
         self.point
     }
 
-    /// Moves to another insertion point and returns the old one.
+    /// Moves to the insertion point `point` and returns the previous one.
     pub fn move_to(&mut self, point: InsertPoint) -> InsertPoint {
         std::mem::replace(&mut self.point, point)
     }

@@ -137,8 +137,7 @@ impl Graph {
         (out, map)
     }
 
-    /// Drops tombstones and renumbers, so that handles follow the order of the graph. Old handles become invalid; the
-    /// result maps them to new ones. The revision keeps counting.
+    /// Drops erased nodes and renumbers ids in the order of the graph. Old ids become invalid; the result maps them to new ids. The revision keeps counting.
     pub fn compact(&mut self) -> Compaction {
         let (mut new, map) = self.rebuilt();
         let mut compaction = Compaction {

@@ -26,7 +26,7 @@ impl Graph {
         block
     }
 
-    /// Returns a new node of kind `kind` with neither operands nor outputs, not placed anywhere.
+    /// Returns a new node of kind `kind`, without operands and outputs, which is not in any block yet.
     pub fn create_node(&mut self, kind: SymbolId) -> NodeId {
         self.nodes.push(NodeData {
             kind: kind.into(),
@@ -122,8 +122,8 @@ impl Graph {
         true
     }
 
-    /// Reorders the outputs of `node`: output `order[i]` moves to index `i`. Does nothing if `order` is not a permutation of
-    /// them. The caller must reorder the results of the node's blocks in the same way.
+    /// Reorders the outputs of `node`: output `order[i]` moves to index `i`. Does nothing if `order` is not a permutation of the outputs' indices. The caller
+    /// must reorder the results of the node's blocks in the same way.
     pub fn permute_outputs(&mut self, node: NodeId, order: &[usize]) {
         let Some(permuted) = permutation(self.node_outputs(node), order) else {
             return;
@@ -239,7 +239,7 @@ impl Graph {
         }
     }
 
-    /// Sets the name of `value` to `name`. Names are for readers: several values may have the same name, and the printer makes them unique.
+    /// Sets the name of `value`. Several values may have the same name; the printer makes names unique.
     pub fn set_value_name(&mut self, value: ValueId, name: ValueName) {
         self.names[value] = name.into();
     }
@@ -301,7 +301,7 @@ impl Graph {
         self.set_attribute(node, name, text);
     }
 
-    /// Erases `node` with its blocks. Returns false and changes nothing if one of its outputs is used, or if it is a return node.
+    /// Erases `node` with its blocks. Returns false and changes nothing if an output of `node` is used, or if `node` is a return node.
     pub fn erase(&mut self, node: NodeId) -> bool {
         let used = self.node_outputs(node).iter().any(|v| self.has_uses(*v));
         if used || !self.is_alive(node) || self.kind(node) == symbols::PRIM_RETURN {

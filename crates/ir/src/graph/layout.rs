@@ -27,7 +27,7 @@ impl Graph {
         self.link(block, node, None, first);
     }
 
-    /// Inserts `node` before `other`, which must be placed; before a return node means at the end of its block.
+    /// Inserts `node` before `other`, which must be in a block. Before a return node means at the end of its block.
     pub fn insert_before(&mut self, node: NodeId, other: NodeId) {
         let Some(block) = self.parent(other) else { return };
         if self.return_node(block) == other {
@@ -168,7 +168,7 @@ impl Graph {
         }
     }
 
-    /// Returns the ancestor of `node` (or itself) that is in `block`, if `node` is in or below it.
+    /// Returns the node in `block` that is `node` itself or contains `node` in its blocks, if there is one.
     pub fn ancestor_in(&self, node: NodeId, block: BlockId) -> Option<NodeId> {
         let mut node = node;
         loop {
@@ -185,8 +185,8 @@ impl Graph {
         std::iter::successors(self.parent(node), |b| self.owner(*b).and_then(|n| self.parent(n)))
     }
 
-    /// Compares the positions of two placed nodes. A node comes before the nodes of its own blocks, and a block's return node after all its nodes. The blocks
-    /// of a node are in their order. `None` if one of them is not placed.
+    /// Compares the positions of two nodes in the graph. A node comes before the nodes in its blocks, and a block's return node after all nodes of the block.
+    /// The blocks of a node are compared by index. `None` if a node is not in any block.
     pub fn compare(&self, a: NodeId, b: NodeId) -> Option<Ordering> {
         if a == b {
             return Some(Ordering::Equal);
@@ -236,7 +236,7 @@ impl Graph {
         self.compare(a, b) == Some(Ordering::Less)
     }
 
-    /// Returns true if `value` is defined wherever `user` runs: by an earlier node of an enclosing block, or as a parameter of one.
+    /// Returns true if `value` is defined wherever `user` runs: by an earlier node of an enclosing block, or as a parameter of an enclosing block.
     pub fn dominates(&self, value: ValueId, user: NodeId) -> bool {
         match self.definition(value) {
             super::Definition::Parameter(block, _) => self.enclosing_blocks(user).any(|b| b == block),

@@ -144,7 +144,7 @@ impl Graph {
         Graph::with_capacity(ctx, 0)
     }
 
-    /// Returns an empty graph with room for `nodes` nodes of a few operands and one output.
+    /// Returns an empty graph with capacity for `nodes` nodes, each with a few operands and one output.
     pub fn with_capacity(ctx: Arc<Context>, nodes: usize) -> Graph {
         let mut graph = Graph {
             ctx,
@@ -370,7 +370,7 @@ impl Graph {
         self.names[value].expand()
     }
 
-    /// Returns the value as in messages: its name with `%`, or its handle if it has none.
+    /// Returns the value as shown in messages: its name with `%`, or its id if it has no name.
     pub fn show_value(&self, value: ValueId) -> impl fmt::Display + '_ {
         fmt::from_fn(move |f| match self.value_name(value) {
             Some(name) => write!(f, "%{}", name.display(&self.ctx)),
@@ -432,7 +432,7 @@ impl Graph {
         self.blocks[block].last.expand()
     }
 
-    /// Returns the block's own nodes in order, without those of nested blocks and without the return node.
+    /// Returns the nodes of the block in order, without nodes of nested blocks and without the return node.
     pub fn nodes(&self, block: BlockId) -> impl Iterator<Item = NodeId> + Clone + '_ {
         std::iter::successors(self.first(block), |n| self.next(*n))
     }

@@ -26,7 +26,7 @@ impl ValueName {
         Self::of_parts(ctx.symbol(word), number)
     }
 
-    /// Returns the name with the text `text`, if its word has been interned; otherwise no value has it.
+    /// Returns the name with the text `text`. `None` if its word has not been interned, so that no value has the name.
     pub fn find(ctx: &Context, text: &str) -> Option<ValueName> {
         let (word, number) = Self::split(text);
         Some(Self::of_parts(ctx.find_symbol(word)?, number))

@@ -149,7 +149,7 @@ impl Catalogue {
         *known = properties.or(*known);
     }
 
-    /// Returns the properties of operator `name`. An in-place form or an alias has those of the underlying operator.
+    /// Returns the properties of operator `name`. An in-place form or an alias has the properties of the underlying operator.
     ///
     /// ```
     /// use frazil_ir::schema::{Catalogue, Determinism, Properties};
@@ -227,7 +227,7 @@ impl Catalogue {
         self.overloads(name).find(|s| self.ctx.name(s.overload) == overload)
     }
 
-    /// Returns the overload for a complete operand list of these types, with all arguments in order, as in a graph.
+    /// Returns the overload for operands of these types, which are all arguments of the schema in order, as in a graph.
     ///
     /// An overload that exactly matches the types of the operands is preferred to one that requires the implicit conversions
     /// of graphs (refined tensors and optionals always match; a number matches `Scalar`).
@@ -246,8 +246,8 @@ impl Catalogue {
         fitting.map_or(Resolution::NoOverload, Resolution::Found)
     }
 
-    /// Returns the output types of `node` by its schema for the types of its operands, one per output, `None` if a type variable is
-    /// unbound. `None` if no schema fits, or if the schema leaves the number of outputs open.
+    /// Returns the output types of `node` according to the schema for its operand types: one per output, `None` where a type variable is unbound. Returns
+    /// `None` if no schema matches, or if the schema does not determine the number of outputs.
     pub fn return_types(&self, graph: &Graph, node: NodeId) -> Option<(Arc<FunctionSchema>, ReturnTypes)> {
         let schema = self.resolve(graph, node).found().filter(|s| !s.is_varret)?;
         let mut bindings = Bindings::default();

@@ -12,7 +12,7 @@ pub use catalogue::{Catalogue, CatalogueError, Resolution, ReturnTypes};
 pub use parse::{SchemaError, parse_schema};
 pub use properties::{Alias, AliasUse, Determinism, Observes, Properties};
 
-/// The signature of one overload of an operator, or of a function or method.
+/// The signature of an operator's overload, or of a function or method.
 #[derive(Clone, Debug)]
 pub struct FunctionSchema {
     /// The operator: `aten::add`.
@@ -87,7 +87,7 @@ pub enum TypeHint {
 pub struct AliasInfo {
     /// Alias sets on entry; values that have a set in common may alias.
     pub before: SmallVec<[AliasSet; 1]>,
-    /// Alias sets afterwards, if an arrow specifies others (`a -> *`: it is stored somewhere).
+    /// Alias sets after the operator has run, if an arrow specifies different ones (`a -> *`: the value is stored somewhere).
     pub after: SmallVec<[AliasSet; 1]>,
     /// True with an exclamation mark: the operator writes to the value.
     pub is_write: bool,

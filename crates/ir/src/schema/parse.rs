@@ -282,7 +282,7 @@ impl<'a> Parser<'a> {
         Ok((simple, TypeHint::None))
     }
 
-    /// Parses an alias annotation: `(a!)`, `(a -> *)`, `(b|a)`, `(*)`. Its content distinguishes it from a tuple or an argument list.
+    /// Parses an alias annotation: `(a!)`, `(a -> *)`, `(b|a)`, `(*)`. `None` for other parentheses: of a tuple or an argument list.
     fn alias(&mut self) -> Result<Option<AliasInfo>> {
         let Some(inside) = self
             .rest()

@@ -104,7 +104,8 @@ fn exact(ctx: &Context, ty: TypeId, f: Out<'_, '_>) -> fmt::Result {
     }
 }
 
-/// Prints the types that have the same structure in both graph styles: `element` prints the components of lists, optionals and tuples, `inner` the rest.
+/// Prints the types with the same structure in both graph styles. `element` prints the components of lists, optionals and tuples, `inner` all other
+/// components.
 fn structured(ctx: &Context, ty: TypeId, f: Out<'_, '_>, element: Printer, inner: Printer) -> fmt::Result {
     match ctx.type_kind(ty) {
         TypeKind::Number => f.write_str("Scalar"),

@@ -84,8 +84,8 @@ fn tensor_subtype(a: &TensorType, b: &TensorType) -> bool {
         && implies(a.undefined, b.undefined)
 }
 
-/// Returns the least common supertype of both, as for the branches of a TorchScript program: equal types, a type and `None`, tensors, tuples element by
-/// element. `None` if there is none (PyTorch then uses a Union or refuses, depending on the context).
+/// Returns the least common supertype of `a` and `b`, as for the branches of a TorchScript program: equal types, a type and `None`, tensors, tuples element
+/// by element. `None` if there is none (PyTorch then uses a Union or reports an error).
 pub fn unify(ctx: &Context, a: TypeId, b: TypeId) -> Option<TypeId> {
     if is_subtype(ctx, a, b) {
         return Some(b);

@@ -107,7 +107,7 @@ impl Graph {
         }
     }
 
-    /// Returns the nodes whose operator is not in `catalogue`, or has no overload for these operands.
+    /// Returns the nodes whose operator is not in `catalogue`, or has no overload that accepts the node's operands.
     pub fn unknown_operators(&self, catalogue: &Catalogue) -> Vec<NodeId> {
         let unknown = |n: &NodeId| !is_structural(self, *n) && catalogue.resolve(self, *n).found().is_none();
         self.all_nodes().into_iter().filter(unknown).collect()

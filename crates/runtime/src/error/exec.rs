@@ -69,7 +69,7 @@ impl ExecError {
         })
     }
 
-    /// Returns true if the program raised an exception, as opposed to using something that is not supported here.
+    /// Returns true if the program raised an exception; false if, for example, the program uses an operator that is not supported.
     pub fn is_raised(&self) -> bool {
         matches!(self.kind, ErrorKind::Raised { .. })
     }

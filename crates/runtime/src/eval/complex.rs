@@ -91,8 +91,7 @@ pub(super) fn exp(z: C) -> C {
     }
 }
 
-/// Returns the product as in Annex G of C: infinite if a factor is infinite, even if both parts of the plain product
-/// are NaN.
+/// Returns the product `x * y` as in Annex G of C: infinite if a factor is infinite, even if both parts of the plain product are NaN.
 fn product(x: C, y: C) -> C {
     let plain = x * y;
     let infinite = |z: C| z.re.is_infinite() || z.im.is_infinite();
@@ -128,8 +127,7 @@ pub(super) fn expm1<T: Float>(z: Complex<T>) -> Complex<T> {
     Complex::new(real, z.re.exp() * z.im.sin())
 }
 
-/// Returns the number of absolute value one with the direction of `z`; zero if `z` is zero or its absolute value
-/// overflows.
+/// Returns the number with absolute value 1 and the direction of `z`; zero if `z` is zero or its absolute value overflows.
 pub(super) fn sign<T: Float>(z: Complex<T>) -> Complex<T> {
     match z.re.is_zero() && z.im.is_zero() {
         true => Complex::new(T::zero(), T::zero()),

@@ -27,7 +27,7 @@ use frazil_ir::DType;
 use rayon::prelude::*;
 use std::borrow::Cow;
 
-/// Maximum number of elements of a packed operand. The rows of a larger one are processed in parts.
+/// Maximum number of elements of a packed operand. The rows of a larger operand are processed in parts.
 const MAX_PACKED: i64 = 1 << 24;
 /// Overhead of a run of elements during packing, in units of copying one element.
 const RUN_COST: i64 = 24;
@@ -53,7 +53,7 @@ pub(super) fn run(s: &Structured, nest: &Nest<'_>) -> Result<Option<Tensor>, Eva
     finish_pass(s, nest, &acc, dtype).map(Some)
 }
 
-/// Returns the lane kind of a nest that sums products of its two inputs in floating point; `None` for other nests.
+/// Returns the lane kind of a nest that sums products of its two inputs in floating point; `None` for any other nest.
 fn product_lane(s: &Structured) -> Option<LaneKind> {
     if s.combine != Some(Combine::Add) || s.inputs.len() != 2 {
         return None;
@@ -266,7 +266,7 @@ impl Plan {
     }
 }
 
-/// An operand, and the loops that only it uses: the rows or the columns of the matmuls.
+/// An operand of the matmuls, and the loops that only this operand uses: the rows or the columns.
 struct Side<'n, 'a> {
     reader: &'n Reader<'a>,
     loops: &'n [usize],

@@ -1,4 +1,4 @@
-//! Contractions with few rows (or columns) without packing. A depthwise convolution has one of these per channel.
+//! Contractions with few rows (or columns) without packing, such as the contraction for each channel of a depthwise convolution.
 //!
 //! Packing the long operand of such a contraction would cost more than multiplying it. Each step of the depth adds its multiples directly to the results, a run
 //! of elements at a time, and reads the operand in place.

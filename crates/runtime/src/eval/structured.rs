@@ -23,7 +23,7 @@ use num_complex::Complex;
 /// Minimum number of scalar iterations for parallel execution. Below, threads cost more than they save.
 pub(super) const PARALLEL_THRESHOLD: usize = 1 << 15;
 
-/// Runs one loop nest and returns its row-major result. Its accesses refer to `tensors` by index.
+/// Runs a loop nest and returns its row-major result. The accesses of the nest refer to `tensors` by index.
 pub fn eval_structured(s: &Structured, tensors: &[Tensor]) -> Result<Tensor, EvalError> {
     let byte_size = Tensor::byte_size(s.output.dtype, &s.output.sizes)?;
     // Loops read memory: marked operands are resolved before.
@@ -189,7 +189,7 @@ struct Kernel<'n, 'a> {
 }
 
 impl Kernel<'_, '_> {
-    /// Returns whether each output element is reduced completely before the next one, instead of many elements one reduction step at a time.
+    /// Returns whether the reduction of each output element is completed before the next element, rather than one reduction step for many elements at a time.
     ///
     /// This is better if the reduction is long and contiguous, or if there are few elements.
     fn folds_along_rows(&self) -> bool {

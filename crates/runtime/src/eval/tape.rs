@@ -299,7 +299,7 @@ impl Fold {
 }
 
 impl Reads {
-    /// Returns the elements that `access` reads in the loops `order` of `domain`, outer ones first; all other loops are at index 0. `None` for a malformed
+    /// Returns the elements that `access` reads in the loops `order` of `domain`, outer loops first. All other loops are at index 0. `None` for a malformed
     /// access, whose error the general implementation reports.
     fn new(access: &Access, shapes: &[TensorShape], domain: &[i64], order: &[usize]) -> Option<Reads> {
         let shape = shapes.get(access.tensor.index())?;

@@ -144,7 +144,7 @@ pub(super) fn fork(run: Run<'_>, graph: &Arc<Graph>, inputs: Vec<Value>) -> Futu
     future
 }
 
-/// Returns the result of a future. It is computed here unless another thread has started it.
+/// Returns the result of a future. The calling thread computes it, unless another thread has already started to.
 pub(super) fn wait(run: Run<'_>, future: &FutureValue) -> Result<Value, ExecError> {
     begin(run, future);
     future.wait()

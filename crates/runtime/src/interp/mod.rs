@@ -162,7 +162,7 @@ impl Interpreter {
         self
     }
 
-    /// Sets the number of threads that each call may use for its forks, including the calling one. With one thread, the default, forks run immediately.
+    /// Sets the number of threads that each call may use for its forks, including the calling thread. With one thread, the default, forks run immediately.
     pub fn with_threads(mut self, threads: usize) -> Interpreter {
         self.threads = threads;
         self
@@ -222,8 +222,8 @@ impl Interpreter {
         Ok(invoke(self.registry.ctx(), operator, values, &output_types, &[])?)
     }
 
-    /// Calls the method at a dotted path (`forward`, or `encoder.forward` of a submodule) with `args`, without `self`. The arguments are checked and converted
-    /// as by PyTorch; missing ones have their defaults.
+    /// Calls the method at a dotted path (`forward`, or `encoder.forward` of a submodule) with `args`, without `self`. Arguments are checked and converted as
+    /// in PyTorch. Arguments that are not passed have their defaults.
     ///
     /// # Errors
     /// Exceptions of the program, invalid arguments, and missing operators.

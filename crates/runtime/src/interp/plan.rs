@@ -88,7 +88,7 @@ pub struct GraphPlan {
 }
 
 impl GraphPlan {
-    /// Returns the plan of `graph` with the operators of `registry`. `importer` converts the constants; `module` contains the objects among these.
+    /// Returns the plan of `graph` with the operators of `registry`. `importer` converts the graph's constants. `module` contains the objects in constants.
     pub fn new(graph: &Graph, registry: &Registry, importer: &mut Importer, module: Option<&Module>) -> GraphPlan {
         let mut planner = Planner {
             registry,
@@ -232,8 +232,8 @@ impl Planner<'_> {
     }
 }
 
-/// Records for each step the slots whose last use it is, so that large tensors are freed early. Only values defined in the block itself are considered, because
-/// a loop reads the others again.
+/// Records for each step the slots that it reads last, so that large tensors are freed early. Only values defined in the same block are considered, because a
+/// loop reads outer values again.
 fn mark_dead(graph: &Graph, block: &mut BlockPlan) {
     let mut last = std::collections::HashMap::new();
     for (i, step) in block.steps.iter().enumerate() {

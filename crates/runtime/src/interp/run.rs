@@ -1,4 +1,4 @@
-//! The interpreter as a host of the walker: all values are known, and objects and calls are those of its module.
+//! The interpreter as a host of the walker: all values are known, and objects and functions belong to the interpreter's module.
 
 use super::forks::{self, Forks};
 use super::plan::GraphPlan;

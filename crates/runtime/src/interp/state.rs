@@ -1,4 +1,4 @@
-//! Objects of classes with `__getstate__` and `__setstate__`, which define what archives store of them.
+//! Objects of classes with `__getstate__` and `__setstate__`, the methods that define an object's state in archives.
 //!
 //! An archive contains the result of `__getstate__`, and PyTorch passes it to `__setstate__` during loading. A module stores it as [`Module::state`];
 //! [`restore`] converts it to attributes, and [`store`] is the inverse. Both run the program, with a limited number of steps.
@@ -80,8 +80,8 @@ pub fn restore(module: &Arc<Module>, registry: &Arc<Registry>) -> Result<Option<
     try_restore(module, registry, &HashSet::new()).map_err(|failure| failure.error)
 }
 
-/// Restores objects like [`restore`], except those whose `__setstate__` uses operators without semantics (as in quantised layers), and objects that contain
-/// such ones. These keep their states.
+/// Restores objects as [`restore`] does. Objects whose `__setstate__` uses operators without semantics (as in quantised layers), and objects that contain
+/// such objects, keep their pending states.
 ///
 /// # Errors
 /// When a `__setstate__` raises or leaves an attribute unset.
@@ -112,8 +112,7 @@ impl<E: Into<StateError>> From<E> for Box<Failure> {
     }
 }
 
-/// Restores all objects except those whose `__setstate__` is in `unknown`, and those whose state contains such an
-/// object.
+/// Restores all objects except objects whose `__setstate__` is in `unknown`, and objects whose state contains such an object.
 fn try_restore(
     module: &Arc<Module>,
     registry: &Arc<Registry>,
@@ -172,8 +171,8 @@ fn reaches(module: &Module, state: &Constant, objects: &HashSet<ObjectId>) -> bo
     false
 }
 
-/// Returns a copy of `module` in which every reachable object with `__getstate__` has the result of that method as its state. `None` if all of them already
-/// have one.
+/// Returns a copy of `module` in which the state of every reachable object with `__getstate__` is the result of that method. `None` if all such objects
+/// already have a state.
 ///
 /// # Errors
 /// When a `__getstate__` raises or cannot be run.
@@ -246,8 +245,8 @@ struct Methods {
 }
 
 impl Methods {
-    /// Returns the methods of object `id`'s class, if it has both. They must have the signatures that PyTorch requires: `__getstate__(self) -> T` and
-    /// `__setstate__(self, state: T)`.
+    /// Returns the methods `__getstate__` and `__setstate__` of object `id`'s class, if it has both. They must have the signatures that PyTorch requires:
+    /// `__getstate__(self) -> T` and `__setstate__(self, state: T)`.
     fn of(module: &Module, id: ObjectId) -> Result<Option<Methods>, StateError> {
         let ctx = module.ctx();
         let method = |name| module.class_of(id)?.methods.get(&ctx.find_symbol(name)?).copied();

@@ -88,7 +88,7 @@ pub trait Host {
     /// When the walk has to end before the value can be known.
     fn known(&mut self, value: Self::Value) -> Result<Option<Value>, Self::Error>;
 
-    /// Reports a branch or loop whose condition or trip count is `found`: unknown, or of another type.
+    /// Reports a branch or loop whose condition or trip count is `found`: unknown (`None`), or of another type than expected.
     ///
     /// If it returns no error, [`Host::missing`] is called for the nodes without semantics in its blocks. The walk then continues after the node, whose outputs
     /// have the default value.
@@ -117,13 +117,13 @@ pub trait Host {
         operands: Operands<Self::Value>,
     ) -> Result<Outputs<Self::Value>, Self::Error>;
 
-    /// Reports a node without semantics; `all` lists those of the whole graph. If it returns no error, the outputs have the default value.
+    /// Reports a node without semantics. `all` lists all such nodes of the graph. If the host returns no error, the node's outputs have the default value.
     ///
     /// # Errors
     /// When the walk has to end.
     fn missing(&mut self, at: At<'_>, all: &[MissingOperator]) -> Result<(), Self::Error>;
 
-    /// Reports a node of which no overload with semantics accepts operands of these types, like [`Host::missing`].
+    /// Reports a node of which no overload with semantics accepts these operand types, as [`Host::missing`] does for other nodes.
     ///
     /// # Errors
     /// When the walk has to end.
@@ -396,7 +396,7 @@ impl<H: Host> Walker<'_, H> {
         Ok(())
     }
 
-    /// Runs the rare kinds of nodes. They are a function of their own, so that other steps need little stack.
+    /// Runs the kinds of nodes that are rare. They have a function of their own, so that other steps need little stack.
     #[inline(never)]
     fn rare(&mut self, step: &Step, at: At<'_>) -> Result<(), H::Error> {
         let operands = self.operands(step);

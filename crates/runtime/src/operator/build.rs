@@ -19,7 +19,7 @@ pub fn step_of(step: i64, extent: i64) -> i64 {
     if extent <= 1 { step.min(1 << 24) } else { step }
 }
 
-/// A program under construction. Tensors are numbered; every step adds one.
+/// A program under construction. Tensors are numbered, and every step adds a tensor.
 pub struct ProgramBuilder {
     arguments: Vec<TensorShape>,
     steps: Vec<Step>,
@@ -302,7 +302,7 @@ impl ProgramBuilder {
         ))
     }
 
-    /// Returns a view. Its element at an index is the element of `t` at the coordinates that `map` computes, one per dimension of `t`.
+    /// Returns a view of `t`. The view's element at an index is the element of `t` at the coordinates that `map` computes, one per dimension of `t`.
     pub fn view(&mut self, t: TensorId, sizes: &[i64], map: Vec<Affine>) -> TensorId {
         let output = TensorShape {
             dtype: self.dtype(t),

@@ -151,7 +151,7 @@ fn check_elements(ctx: &Context, op: &Operator, args: &[Value]) -> Result<(), Op
     Ok(())
 }
 
-/// Returns the results of a small call with prepared code, in the layout of its variant; `None` for any other call.
+/// Returns the results of a small call from cached code, in the layout of its variant; `None` for any other call.
 fn invoke_small(ctx: &Context, op: &Operator, args: &[impl Look]) -> Result<Option<Results>, OpError> {
     let target = match (op.variant, args.first().map(Look::look)) {
         (Variant::InPlace, Some(Seen::Tensor(cell))) if !op.changes_view() => Some(cell),
@@ -375,7 +375,7 @@ pub(crate) fn write_results(op: &Operator, values: &[Value], results: Results) -
     }
 }
 
-/// Checks whether an in-place operator may write `target` when `operands` are its other arguments.
+/// Checks whether an in-place operator may write `target` while `operands` are its remaining arguments.
 ///
 /// # Errors
 /// PyTorch's error if an operand of an elementwise operator shares some of the target's elements ([`Tensor::partially_overlaps`]), and a refusal if the target

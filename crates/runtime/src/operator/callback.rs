@@ -15,7 +15,7 @@ pub type ProgramFn = fn(&Args<'_>) -> Result<Program, OpError>;
 /// A Rust function over values, which returns one value for each result of the schema.
 pub type KernelFn = fn(&Call<'_>) -> Result<Results, OpError>;
 
-/// A function of an operator's entry: a plain one without state, as in tables, or a closure.
+/// A function in an operator's entry: a plain function without state, as in tables, or a closure.
 pub enum Callback<P: Copy, C: ?Sized> {
     /// A plain function.
     Plain(P),

@@ -37,7 +37,7 @@ pub use crate::error::OpError;
 pub use crate::operator::callback::{Call, Callback, Kernel, KernelFn, ProgramBuild, ProgramFn, Results, one};
 pub use crate::operator::semantics::{Form, Semantics, Variant};
 
-/// One overload with its semantics, to which a node of a graph is resolved.
+/// An overload with its semantics: the result of resolving a node of a graph.
 #[derive(Clone)]
 pub struct Operator {
     pub(crate) schema: Arc<FunctionSchema>,
@@ -70,13 +70,13 @@ impl Operator {
         self.variant
     }
 
-    /// Returns true for a kernel that changes none of its arguments and has predictable results. Their types, dtypes and sizes follow from the dtypes and sizes
-    /// of its tensor arguments and the values of the others.
+    /// Returns true for a kernel that changes none of its arguments, and whose results have types, dtypes and sizes that follow from the dtypes and sizes of
+    /// tensor arguments and the values of other arguments.
     pub fn has_fixed_sizes(&self) -> bool {
         self.traits.fixed_sizes
     }
 
-    /// Returns the properties of the semantics, as the overload's and the operator's entries state them.
+    /// Returns the properties of the semantics, which the entries of the overload and of the operator state.
     pub fn traits(&self) -> Traits {
         self.traits
     }
@@ -101,7 +101,7 @@ impl Operator {
         self.traits.returns_self || self.semantics.form() != Form::View
     }
 
-    /// Returns true for an operator that draws random numbers in every call. The results of one call must not replace those of another.
+    /// Returns true for an operator that draws random numbers in every call, so that results of equal calls differ.
     pub fn is_random(&self) -> bool {
         self.is_random
     }

@@ -278,7 +278,7 @@ impl<'f> Body<'f, '_> {
         }
     }
 
-    /// Returns [`Body::scalar`], rounded to f16 or bf16 if the operands have that dtype. It must be in its range.
+    /// Returns [`Body::scalar`], rounded to f16 or bf16 if that is the operands' dtype. The number must be in the range of the dtype.
     pub fn rounded_scalar(&self, name: &str) -> Sym<'f> {
         match self.in_range(name, self.dtype) {
             Ok(s) => self.rounded(s),

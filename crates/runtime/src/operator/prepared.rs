@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Maximum number of cache entries per operator, one for each call signature (see [`Kind`]).
 const KEPT: usize = 4;
 
-/// The tensor arguments of a call, indexed by [`TensorId`](crate::program::TensorId) as in the operator's program.
+/// The tensor arguments of a call, indexed by [`TensorId`](crate::program::structured::TensorId) as in the operator's program.
 pub(crate) type Tensors = SmallVec<[Tensor; 3]>;
 
 /// The cache of an operator. A call takes an entry out and puts it back, so that threads never share registers. The least recently used entry is evicted.
@@ -264,7 +264,8 @@ impl Entry {
     }
 }
 
-/// Reads the tensors of a call of the kind `kinds`. Returns false if the call is of another kind, a tensor is not small and dense, or a tensor is in a list.
+/// Stages the tensors of a call with the signature `kinds`. Returns false if the call has another signature, a tensor is not small and dense, or a tensor is
+/// in a list.
 fn stage(kinds: &[Kind], staging: &mut Staging, args: &[impl Look]) -> bool {
     let mut tensors = 0..;
     kinds.iter().zip(args).all(|(kind, arg)| match (kind, arg.look()) {
@@ -277,7 +278,7 @@ fn stage(kinds: &[Kind], staging: &mut Staging, args: &[impl Look]) -> bool {
     })
 }
 
-/// Reads the tensors of a pointwise call as [`stage`] does. Each tensor must have one element, or the broadcast sizes.
+/// Stages the tensors of a pointwise call as [`stage`] does. Each tensor must have one element, or the sizes of the result.
 fn stage_broadcast(kinds: &[Kind], staging: &mut Staging, args: &[impl Look], sizes: &mut Dims) -> bool {
     let (mut tensors, mut count) = (0.., None);
     let staged = kinds.iter().zip(args).all(|(kind, arg)| match (kind, arg.look()) {
@@ -312,7 +313,7 @@ fn affine_view(program: &Program) -> Option<&ViewMap> {
     }
 }
 
-/// Returns the view, if the call is of the kind `kinds`.
+/// Returns the result of `view`, if the call has the signature `kinds`.
 fn view_of(kinds: &[Kind], view: &ViewMap, args: &[impl Look]) -> Option<Result<Tensor, EvalError>> {
     let mut result = None;
     let is_so = kinds.iter().zip(args).all(|(kind, arg)| match (kind, arg.look()) {
@@ -330,7 +331,7 @@ fn view_of(kinds: &[Kind], view: &ViewMap, args: &[impl Look]) -> Option<Result<
 }
 
 impl Kind {
-    /// Returns the kind of an argument. `tensors` yields the tensors of `value` first, and is advanced past them.
+    /// Returns the [`Kind`] of an argument. `tensors` yields the tensors of `value` first, and is advanced past them.
     fn of<'t>(value: &Value, with_sizes: bool, tensors: &mut impl Iterator<Item = &'t TensorCell>) -> Kind {
         match value {
             Value::None => Kind::None,
@@ -353,7 +354,7 @@ impl Kind {
         }
     }
 
-    /// Returns true if cached code for this kind can be used for `value`, whose tensors `tensors` yields.
+    /// Returns true if cached code for an argument of this kind can be used for `value`. `tensors` yields the tensors of `value`.
     fn covers<'t>(&self, value: &Value, tensors: &mut impl Iterator<Item = &'t Tensor>) -> bool {
         match (self, value) {
             (Kind::None, Value::None) => true,

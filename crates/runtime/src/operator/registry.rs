@@ -1,4 +1,4 @@
-//! The registry: schemas and entries of the dialects that an embedder selects. There is no global one.
+//! The registry of operators: schemas and entries of the dialects that an embedder selects. There is no global registry.
 
 use crate::error::OpError;
 use crate::operator::args::Args;
@@ -56,7 +56,7 @@ pub type CompiledGraphs = Result<IndexMap<String, Arc<Graph>>, String>;
 /// A function that compiles a source, which may call the operators of the catalogue.
 pub type CompileFn = fn(&Catalogue) -> CompiledGraphs;
 
-/// Operators defined in TorchScript source. The source is compiled when one of them is first looked up.
+/// Operators defined in TorchScript source, which is compiled when the first of these operators is looked up.
 pub struct Composites {
     /// Pairs of operator or overload (`aten::mse_loss`) and the function of the source that defines it.
     pub functions: Vec<(String, String)>,
@@ -114,10 +114,7 @@ impl Registry {
         self.catalogue.ctx()
     }
 
-    /// Adds schemas, one per line. Nothing is added unless all of them parse.
-    ///
-    /// # Errors
-    /// The first line that does not parse.
+    /// Returns the catalogue of the operators' schemas.
     pub fn catalogue(&self) -> &Catalogue {
         &self.catalogue
     }
@@ -136,8 +133,8 @@ impl Registry {
         self.catalogue.add_lines(text);
     }
 
-    /// Registers an entry for `name`: an operator (`aten::add`) or one overload (`aten::add.Tensor`). It is merged with earlier entries for the name, and
-    /// overrides their properties.
+    /// Registers an entry for `name`: an operator (`aten::add`) or an overload (`aten::add.Tensor`). The entry is merged with earlier entries for `name`,
+    /// whose properties it overrides.
     pub fn register(&mut self, name: &str, entry: impl Into<Entry>) {
         let entry = entry.into();
         if entry.properties != Properties::NONE {
@@ -303,8 +300,8 @@ impl Registry {
         }
     }
 
-    /// Returns the operator for a schema's overload. Its semantics are those of the overload's own entry, else of the operator's, else of the functional form
-    /// from which it derives. `x_copy` without an entry returns copies of the results of `x`.
+    /// Returns the operator for a schema's overload. The semantics come from the entry of the overload, else of the operator, else of the functional form
+    /// that it derives from. `x_copy` without an entry returns copies of the results of `x`.
     pub fn operator_of(&self, schema: Arc<FunctionSchema>) -> Option<Operator> {
         let name = self.ctx().name(schema.name);
         if let Some(found) = self.operator_named(&schema, name) {
@@ -397,7 +394,8 @@ impl Registry {
 }
 
 impl Registry {
-    /// Returns the table name of the functional overload for an `out` overload of the operator `name`: the one with the same arguments except the written ones.
+    /// Returns the key of the functional overload for an `out` overload of the operator `name`: the overload with the same arguments except the written
+    /// arguments.
     fn functional_overload(&self, out: &FunctionSchema, name: &str) -> Option<String> {
         let ctx = self.ctx();
         let written: Vec<usize> = out_arguments(out).collect();

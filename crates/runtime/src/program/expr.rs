@@ -1,4 +1,4 @@
-//! Scalar expressions: what a pointwise operator computes for one element.
+//! Scalar expressions: the computation of a pointwise operator for one element.
 //!
 //! An expression is plain data with three uses: the interpreter evaluates it element by element, constant folding uses the interpreter, and code generation
 //! emits vector instructions. It is a list of operations in evaluation order; an operand is an earlier operation's index. Common subexpressions are therefore
@@ -9,7 +9,7 @@ use frazil_ir::DType;
 /// Index of an operation in the [`Expr`] that contains it.
 pub type ExprId = u32;
 
-/// Functions of one argument. Semantics are C99's / IEEE 754's unless said otherwise.
+/// Functions of one argument. Unless stated otherwise, semantics are those of C99 and IEEE 754.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UnaryOp {
     /// `-x`; wraps around for integers.
@@ -188,7 +188,7 @@ impl Number {
     }
 }
 
-/// One operation of an expression; its dtype is stored beside it in [`ExprNode`].
+/// An operation of an expression. [`ExprNode`] combines it with the dtype of its result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ExprOp {
     /// The element of input number `n`, in the dtype of that input.
@@ -205,8 +205,8 @@ pub enum ExprOp {
     Select(ExprId, ExprId, ExprId),
     /// The argument converted to this node's dtype, as by `Tensor.to`.
     Cast(ExprId),
-    /// The coordinate along loop `n` of the domain, as `Long`. The parallel loops, which are the output's dimensions,
-    /// come first. In an epilogue, only these exist.
+    /// The coordinate along loop `n` of the domain, as `Long`. Parallel loops, which are the output's dimensions, come first. Epilogues can refer to parallel
+    /// loops only.
     Index(u32),
 }
 
@@ -219,7 +219,7 @@ pub struct ExprNode {
     pub dtype: DType,
 }
 
-/// A scalar expression: operations in evaluation order. The last one is the result.
+/// A scalar expression: operations in evaluation order. The last operation is the result.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Expr {
     nodes: Vec<ExprNode>,
@@ -253,7 +253,7 @@ impl Expr {
         self.nodes.last().map(|n| n.dtype)
     }
 
-    /// Returns the number of inputs: one more than the largest index in use.
+    /// Returns the number of inputs: one more than the largest input index in use.
     pub fn input_count(&self) -> usize {
         let inputs = self.nodes.iter().filter_map(|n| match n.op {
             ExprOp::Input(i) => Some(i as usize + 1),
@@ -313,7 +313,7 @@ impl Expr {
         self.push(ExprOp::Select(cond, then, other), dtype)
     }
 
-    /// Appends a cast of `a` to `dtype`, or returns `a` itself if it has that dtype.
+    /// Appends a cast of `a` to `dtype`, or returns `a` itself if its dtype is `dtype`.
     pub fn cast(&mut self, a: ExprId, dtype: DType) -> ExprId {
         if self.node(a).dtype == dtype {
             a
@@ -328,8 +328,8 @@ impl Expr {
         self
     }
 
-    /// Replaces input `n` of this expression by the expression `inner`. `map` returns the new index of each input of `inner`, `rest` that of the other inputs
-    /// of this expression.
+    /// Replaces input `n` of this expression by the expression `inner`. `map` returns the new index of each input of `inner`, and `rest` the new index of
+    /// each other input of this expression.
     pub fn substitute(&self, n: u32, inner: &Expr, map: impl Fn(u32) -> u32, rest: impl Fn(u32) -> u32) -> Expr {
         let mut out = Expr::new();
         let mut inner_result = 0;

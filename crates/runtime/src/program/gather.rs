@@ -1,4 +1,4 @@
-//! Reads at indices from other tensors: the step of a [`Program`](crate::program::structured::Program) whose coordinates are not affine.
+//! Gathers: steps of a [`Program`](crate::program::structured::Program) that read elements at indices which other tensors contain.
 
 use crate::program::structured::{Affine, TensorId};
 use crate::shape::TensorShape;
@@ -35,7 +35,7 @@ pub enum Coordinate {
 }
 
 impl Gather {
-    /// Returns the tensors that are read: the one with the elements, and those with the indices.
+    /// Returns the tensors that the gather reads: the tensor with the elements, and the tensors with the indices.
     pub fn operands(&self) -> impl Iterator<Item = TensorId> + '_ {
         let values = self.coordinates.iter().filter_map(|c| match c {
             Coordinate::Affine(_) => None,

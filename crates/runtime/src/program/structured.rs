@@ -144,7 +144,7 @@ pub struct Access {
 pub struct Structured {
     /// Extent of each loop.
     pub domain: Dims,
-    /// Kind of each loop; parallel ones first.
+    /// Kind of each loop. Parallel loops come before reduction loops.
     pub iterations: SmallVec<[Iteration; 6]>,
     /// The reads of operands. Input `i` of `body` is the element that `inputs[i]` reads.
     pub inputs: SmallVec<[Access; 3]>,
@@ -207,8 +207,7 @@ pub struct ViewMap {
 /// The mapping of a view's coordinates to those of the viewed tensor.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ViewKind {
-    /// Each coordinate of the tensor is an affine function of those of the view: permute, expand, select, slice,
-    /// squeeze, unsqueeze.
+    /// Each coordinate of the tensor is an affine function of the view's coordinates: permute, expand, select, slice, squeeze, unsqueeze.
     Affine(Vec<Affine>),
     /// The elements in row-major order with new sizes: view, reshape, flatten. Aliases if the strides allow it; otherwise a copy.
     Reshape,

@@ -10,8 +10,7 @@ use std::ops;
 #[derive(Default)]
 pub struct Formula(RefCell<Expr>);
 
-/// An operation of a [`Formula`]. Arithmetic on it appends operations. A plain number gets the dtype of the other
-/// operand.
+/// An operation of a [`Formula`]. Arithmetic on it appends operations. A plain number as operand gets the dtype of the other operand.
 #[derive(Clone, Copy)]
 pub struct Sym<'f> {
     formula: &'f Formula,
@@ -123,8 +122,7 @@ impl<'f> Sym<'f> {
         self.formula.float(value, self.dtype())
     }
 
-    /// Returns `self + i * imaginary`, both complex. Expressions have no complex constants, so i is computed as the
-    /// root of -1.
+    /// Returns `self + i * imaginary` for complex `self` and `imaginary`. Expressions have no complex constants, so i is computed as the root of -1.
     pub fn plus_imaginary(self, imaginary: Sym<'f>) -> Sym<'f> {
         self + imaginary * self.constant(-1.0).sqrt()
     }

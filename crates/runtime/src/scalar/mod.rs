@@ -60,7 +60,7 @@ impl Scalar {
         }
     }
 
-    /// Returns the scalar rounded to f16 or bf16 if `dtype` is one of them, otherwise unchanged.
+    /// Returns the scalar rounded to `dtype` if that is f16 or bf16, otherwise unchanged.
     pub fn rounded_to(self, dtype: DType) -> Scalar {
         let round = |x: f64| match dtype {
             DType::Half | DType::ComplexHalf => f16::from_f32(x as f32).to_f64(),

@@ -100,7 +100,7 @@ pub fn has_channels_innermost(sizes: &[i64], strides: &[i64]) -> bool {
     }
 }
 
-/// Returns true if the strides are those of [`channels_last_strides`]. Dimensions of extent 1 may have any stride.
+/// Returns true if `strides` are the strides that [`channels_last_strides`] returns. Dimensions of extent 1 may have any stride.
 pub fn is_channels_last(sizes: &[i64], strides: &[i64]) -> bool {
     let wanted = channels_last_strides(sizes);
     matches!(sizes.len(), 4 | 5)
@@ -219,7 +219,7 @@ pub fn repeats_elements(sizes: &[i64], strides: &[i64]) -> bool {
             .any(|(&size, &stride)| size > 1 && stride == 0)
 }
 
-/// Returns true if two elements have the same position: in the case of [`repeats_elements`], and for overlapping windows such as those of `unfold`.
+/// Returns true if two elements have the same position: if [`repeats_elements`] returns true, or for overlapping windows such as those of `unfold`.
 ///
 /// # Errors
 /// When there is no memory for the list of positions, which is needed if neither sizes nor strides decide.
@@ -263,8 +263,8 @@ pub fn shares_elements(sizes: &[i64], strides: &[i64]) -> Result<bool, OutOfMemo
     Ok(positions.windows(2).any(|pair| pair[0] == pair[1]))
 }
 
-/// Returns the smallest and the largest offset, in elements relative to the first one, that `sizes` and `strides` reach. `None` for an empty tensor, or if the
-/// arithmetic overflows.
+/// Returns the smallest and the largest offset, in elements relative to the first element, that `sizes` and `strides` reach. `None` for an empty tensor, or
+/// if the arithmetic overflows.
 pub fn extent(sizes: &[i64], strides: &[i64]) -> Option<(i64, i64)> {
     if sizes.contains(&0) {
         return None;
@@ -303,8 +303,8 @@ pub fn broadcast(a: &[i64], b: &[i64]) -> Option<Dims> {
     Some(out)
 }
 
-/// Returns the strides by which a tensor of `sizes` and `strides` is read as one of sizes `target`, with repetition
-/// along broadcast dimensions; `None` if it cannot be expanded.
+/// Returns the strides by which a tensor of `sizes` and `strides` is read as a tensor of sizes `target`, with repetition along broadcast dimensions; `None`
+/// if it cannot be expanded.
 pub fn expand_strides(sizes: &[i64], strides: &[i64], target: &[i64]) -> Option<Dims> {
     let lead = target.len().checked_sub(sizes.len())?;
     let mut out: Dims = smallvec![0; target.len()];
@@ -357,7 +357,8 @@ pub fn view_strides(sizes: &[i64], strides: &[i64], new_sizes: &[i64]) -> Option
     (new_dim == 0 || sizes.is_empty()).then_some(out)
 }
 
-/// Returns a non-negative dimension for one that may be negative, counted from the end. `None` if it is out of range; a rank of 0 counts as 1, as in PyTorch.
+/// Returns `dim` as a non-negative index of a dimension: negative ones count from the end. `None` if `dim` is out of range. A rank of 0 counts as 1, as in
+/// PyTorch.
 pub fn wrap_dim(dim: i64, rank: usize) -> Option<usize> {
     let rank = i64::try_from(rank.max(1)).ok()?;
     let wrapped = if dim < 0 { dim + rank } else { dim };

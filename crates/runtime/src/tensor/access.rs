@@ -48,7 +48,7 @@ struct Bound {
     size: i64,
 }
 
-/// An [`Access`] composed with the strides of the tensor that it reads: one stride per loop.
+/// An [`Access`] composed with the strides of the accessed tensor: one stride per loop.
 #[derive(Clone)]
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
@@ -59,7 +59,7 @@ pub(crate) struct Reader<'a> {
     fill: f64,
 }
 
-/// A walk over some loops of a domain in row-major order, with fixed indices of the others.
+/// A walk over some loops of a domain in row-major order. The indices of the remaining loops are fixed.
 pub(crate) struct Walk<'w> {
     /// Extents of all loops of the domain.
     pub extents: &'w [i64],

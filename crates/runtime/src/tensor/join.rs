@@ -3,7 +3,7 @@
 /// The combination of a written value with the element stored at its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Join {
-    /// The value replaces the element. Of several values, the last one remains.
+    /// The value replaces the element. If several values are written to an element, the last one remains.
     Replace,
     /// The sum of value and element.
     Add,

@@ -23,7 +23,7 @@ pub enum LaneKind {
 }
 
 impl LaneKind {
-    /// Returns the kind of lane in which `dtype` is computed.
+    /// Returns the lane kind in which elements of `dtype` are computed.
     pub fn of(dtype: DType) -> LaneKind {
         match dtype {
             DType::Half | DType::BFloat16 | DType::Float => LaneKind::F32,
@@ -51,9 +51,9 @@ pub enum Lanes {
 pub trait Lane: bytemuck::Pod + Default + Send + Sync + crate::tensor::join::Joinable + 'static {
     /// A dtype with the same representation in memory as this lane.
     const DTYPE: DType;
-    /// Returns the vector in `lanes`; empty if it is of another kind ([`Lane::of_mut`] converts the kind).
+    /// Returns the vector in `lanes`; empty if `lanes` have another element type. [`Lane::of_mut`] converts the element type.
     fn of(lanes: &Lanes) -> &[Self];
-    /// Returns the vector in `lanes`, which is first converted to this element type if it has another.
+    /// Returns the vector in `lanes`, which are first converted to this element type if they have another one.
     fn of_mut(lanes: &mut Lanes) -> &mut Vec<Self>;
 }
 
@@ -148,7 +148,7 @@ impl Lanes {
         }
     }
 
-    /// Keeps the first `at` lanes and returns the others, which may be none.
+    /// Keeps the first `at` lanes and returns the remaining lanes, if any.
     pub fn split_off(&mut self, at: usize) -> Lanes {
         let at = at.min(self.len());
         match self {
@@ -251,8 +251,8 @@ pub fn wrap_integers(v: &mut [i64], dtype: DType) {
     }
 }
 
-/// Converts a float to an integer as C++ code compiled for x86-64 does, which PyTorch's users observe. A value out of range becomes the most negative integer
-/// of the conversion's width (64 bits for `Long`, 32 for narrower types).
+/// Converts a float to an integer as PyTorch does on x86-64. A value out of range becomes the most negative integer of the conversion's width (64 bits for
+/// `Long`, 32 for narrower types).
 fn truncate(x: f64, to: DType) -> i64 {
     if to != DType::Long {
         let inside = x > -2_147_483_649.0 && x < 2_147_483_648.0;

@@ -1,5 +1,4 @@
-//! Conjugate and negative bits of tensors. The elements of a tensor with such a bit are the conjugates or negatives of
-//! those of its storage.
+//! Conjugate and negative bits of tensors. The elements of a tensor with such a bit are the conjugates or negatives of the elements in its storage.
 
 use frazil_ir::DType;
 

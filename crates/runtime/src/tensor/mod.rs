@@ -284,16 +284,14 @@ impl Tensor {
         }
     }
 
-    /// Returns a tensor with the same storage, dtype and conjugate and negative bits, and other sizes, strides and
-    /// offset, in elements.
+    /// Returns a tensor with the same storage, dtype, and conjugate and negative bits, and with the given sizes, strides and offset, in elements.
     pub fn as_strided(&self, sizes: &[i64], strides: &[i64], offset: i64) -> Result<Tensor, TensorError> {
         let mut view = Tensor::from_storage(self.storage.clone(), self.dtype, sizes, strides, offset)?;
         view.marks = self.marks;
         Ok(view)
     }
 
-    /// Returns the same bytes as another dtype, without conjugate and negative bits. `view_as_real` and `view(dtype)`
-    /// use this.
+    /// Returns a tensor of another dtype over the same bytes, without conjugate and negative bits. `view_as_real` and `view(dtype)` use this.
     pub fn reinterpret(
         &self,
         dtype: DType,
@@ -381,7 +379,7 @@ impl Tensor {
         self.dense_copy(&strides)
     }
 
-    /// Returns a tensor with the elements of this one and the strides `strides`, which must be dense; the tensor itself if it has them.
+    /// Returns a tensor with the same elements and the strides `strides`, which must be dense. A tensor with these strides is returned itself.
     pub fn with_strides(&self, strides: &[i64]) -> Result<Tensor, TensorError> {
         if self.strides[..] == *strides {
             return Ok(self.clone());
@@ -421,7 +419,7 @@ impl Tensor {
         self.as_strided(&sizes, &self.strides, self.offset)
     }
 
-    /// Writes the elements of `src`, broadcast and converted, into this tensor (`Tensor.copy_`). Both may share a storage: the old contents are read.
+    /// Writes the elements of `src`, broadcast and converted, into this tensor (`Tensor.copy_`). If both tensors share a storage, the old contents are read.
     pub fn copy_(&self, src: &Tensor) -> Result<(), TensorError> {
         let src = src.expand(&self.sizes)?;
         // Equal marks on both sides are none.

@@ -328,7 +328,8 @@ impl Storage {
         AlignedBytes::zeroed(self.len).unwrap_or_else(|_| AlignedBytes::empty())
     }
 
-    /// Shares the contents of `other`, without a copy until one of the two is written. Returns false and does nothing if the lengths differ.
+    /// Makes this storage share the contents of `other`. Contents are copied when one of the two is written. Returns false and does nothing if the lengths
+    /// differ.
     pub fn adopt(&self, other: &Storage) -> bool {
         if self.len != other.len {
             return false;

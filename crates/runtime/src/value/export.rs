@@ -32,7 +32,7 @@ pub enum ExportError {
 }
 
 /// Converts values to constants. A tensor, storage, list or dictionary becomes one constant, across all calls of the same exporter. Bytes are shared and not
-/// copied: later writes of the program do not change the constants.
+/// copied. Later writes of the program do not change the constants.
 #[derive(Default)]
 pub struct Exporter {
     storages: HashMap<usize, Arc<frazil_ir::Storage>>,
@@ -67,8 +67,8 @@ impl Exporter {
         self.export(value, false, 0)
     }
 
-    /// Returns an exporter for values of a program on the objects that `importer` created for `module`. Objects keep their numbers, and new ones get the next
-    /// numbers. An unmodified tensor is exported as its original constant.
+    /// Returns an exporter for values of a program on the objects that `importer` created for `module`. These objects keep their ids, and new objects get the
+    /// next ids. An unmodified tensor is exported as its original constant.
     pub fn of_module(module: &Module, importer: &Importer) -> Exporter {
         let mut exporter = Exporter {
             next_object: module.object_count() as u32,
@@ -118,8 +118,8 @@ impl Exporter {
         self.pending.push(id);
     }
 
-    /// Stores the current state of all objects in `module`: those from the importer, and those reachable from them. Each object is stored once, by the first
-    /// call after it was encountered.
+    /// Stores the current state of all objects in `module`: objects from the importer, and objects reachable from them. Each object is stored once, by the
+    /// first call after it was encountered.
     ///
     /// # Errors
     /// See [`value`](Self::value).
@@ -263,7 +263,7 @@ impl Exporter {
     }
 }
 
-/// Returns the current bytes of a storage, shared. A later write to the storage copies them.
+/// Returns the current bytes of a storage without copying them. A later write to the storage copies them.
 pub fn share_bytes(storage: &Storage) -> SharedBytes {
     Arc::new(storage.bytes())
 }

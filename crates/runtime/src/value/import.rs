@@ -13,7 +13,7 @@ use indexmap::IndexMap;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Converts constants to values. A tensor, storage, list, dictionary or object becomes one value, across all calls of the same importer.
+/// Converts constants to values. Equal references to a tensor, storage, list, dictionary or object become the same value, in all calls of one importer.
 #[derive(Default)]
 pub struct Importer {
     storages: HashMap<usize, Arc<Storage>>,
@@ -109,8 +109,8 @@ impl Importer {
         })
     }
 
-    /// Returns the value like [`Importer::value`], with new lists and dictionaries. A program may modify them, and creates them again on each evaluation. The
-    /// tensors in them are shared.
+    /// Returns the value of a constant as [`Importer::value`] does, but with new lists and dictionaries, because the program may modify them. Their tensors
+    /// are shared.
     ///
     /// # Errors
     /// See [`Importer::value`].
@@ -155,7 +155,7 @@ impl Importer {
         })
     }
 
-    /// Returns the variable for a tensor constant. Its bytes are shared until it is written.
+    /// Returns the variable for a tensor constant. The variable shares the constant's bytes until it is written.
     ///
     /// # Errors
     /// When it does not fit its storage.

@@ -43,7 +43,7 @@ pub fn is_instance(
     })
 }
 
-/// Returns true if one answer is true. Otherwise returns `None` if one is unknown, else false.
+/// Combines answers by a logical or. Returns true if one answer is true; otherwise `None` if one answer is unknown, else false.
 fn any(mut answers: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     answers.try_fold(false, |any, answer| answer.map(|a| any || a))
 }

@@ -18,7 +18,8 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 
-/// A tensor variable: `is` compares its identity, and operators that change sizes or strides in place (`t_`, `squeeze_`, `resize_`) change it for all owners.
+/// A tensor variable. `is` compares the identity of variables. Operators that change sizes or strides in place (`t_`, `squeeze_`, `resize_`) change it for
+/// all owners.
 #[derive(Clone)]
 pub struct TensorCell(Arc<RwLock<Tensor>>);
 

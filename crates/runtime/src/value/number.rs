@@ -1,4 +1,4 @@
-//! The kinds of Python's real numbers, and zero-dimensional tensors that represent them with Python's precision.
+//! The kinds of Python's real numbers, and the zero-dimensional tensors that represent such numbers with Python's precision.
 
 use crate::value::Value;
 use frazil_ir::DType;
@@ -24,7 +24,7 @@ impl NumberKind {
         }
     }
 
-    /// Returns the kind of a value; `None` for values that are not real numbers.
+    /// Returns the kind of a real number; `None` for any other value.
     pub fn of_value(value: &Value) -> Option<NumberKind> {
         match value {
             Value::Bool(_) => Some(NumberKind::Bool),

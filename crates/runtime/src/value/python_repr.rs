@@ -135,7 +135,7 @@ fn string(text: &str, out: &mut String) {
     out.push(quote);
 }
 
-/// Returns Python's `str.isprintable` for a character. Rust escapes the same characters, and at the start of a text also combining ones.
+/// Returns the result of Python's `str.isprintable` for a character: false for the characters that Rust escapes, too.
 fn is_printable(c: char) -> bool {
     c == '"' || c == '\'' || format!("a{c}").escape_debug().count() == 2
 }
@@ -201,7 +201,7 @@ fn parts(tensor: &Tensor) -> (Vec<f64>, Vec<f64>) {
         .unzip()
 }
 
-/// Returns the texts of numbers in one notation and width, which the finite nonzero numbers determine.
+/// Returns the texts of numbers in one notation and width, which depend on the finite nonzero numbers.
 fn numbers(shown: &[f64]) -> (Vec<String>, usize) {
     let style = FloatStyle::of(shown);
     let counted = shown.iter().filter(|x| x.is_finite() && **x != 0.0);

@@ -16,14 +16,14 @@ pub(super) struct StorageUse {
     pub(super) dtype: DType,
 }
 
-/// All values of a module that the text refers to by number, in the order of the numbers. Keys are addresses, because identity matters.
+/// All values of a module that the text references by number, in the order of the numbers. Keys are addresses, because identity matters.
 #[derive(Default)]
 pub(super) struct Collected {
     pub(super) tensors: IndexMap<usize, Arc<TensorData>>,
     pub(super) storages: IndexMap<usize, StorageUse>,
-    /// Lists, dictionaries and tuples that are referenced more than once. Each comes after those that it contains.
+    /// Lists, dictionaries and tuples that are referenced more than once. Each comes after the values that it contains.
     pub(super) shared: IndexMap<usize, Constant>,
-    /// NamedTuples and interfaces, which are printed as their names. Each comes after those that it refers to.
+    /// NamedTuples and interfaces, which are printed by name. Each comes after the types to which it refers.
     pub(super) named_types: IndexSet<TypeId>,
     /// The number of references to each container, keyed by its address.
     counts: HashMap<usize, u32>,

@@ -239,7 +239,7 @@ impl<'m> Comparer<'m> {
         }
     }
 
-    /// Returns true if the two were visited before as a pair. Returns an error if one was visited with another.
+    /// Returns true if `a` and `b` were visited before as a pair. Returns an error if either was visited with a different partner.
     fn identity(&mut self, a: usize, b: usize, what: &str) -> Result<bool, String> {
         match (self.identities.get(&a), self.backwards.get(&b)) {
             (None, None) => {

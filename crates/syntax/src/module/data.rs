@@ -179,7 +179,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// Reads an encoding, if there is one: ` per_tensor_affine (0.1, 128)` or ` sparse_coo (tensor<0>, tensor<1>)`.
+    /// Reads the encoding of a tensor, if it has one: ` per_tensor_affine (0.1, 128)` or ` sparse_coo (tensor<0>, tensor<1>)`.
     fn encoding(&mut self) -> Parsed<Option<Encoding>> {
         self.cur.skip_space();
         if !["per_", "sparse_"]

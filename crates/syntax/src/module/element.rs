@@ -50,7 +50,7 @@ fn push(dtype: DType, bytes: &[u8], out: &mut String) -> Option<()> {
     Some(())
 }
 
-/// Returns the parameters of `encoding` as a tuple: scale and zero point; scales, zero points and dimension; or the tensors of a sparse one.
+/// Returns the parameters of `encoding` as a tuple: scale and zero point; scales, zero points and dimension; or, if sparse, its tensors.
 pub(super) fn encoding_parameters(ctx: &Context, encoding: &Encoding) -> Constant {
     let tensors = encoding.tensors().into_iter();
     let mut items: Vec<Constant> = tensors.map(|t| Constant::Tensor(Arc::clone(t))).collect();

@@ -337,7 +337,7 @@ impl Parser<'_, '_> {
         parse_type(self.cur, self.ctx, &self.env.nominal)
     }
 
-    /// Reads the checksum after the name of the tensor file, if there is one, and compares it with that of the file.
+    /// Reads the checksum after the name of the tensor file, if there is one, and compares it with the checksum of the tensor file.
     fn belongs_to(&mut self, source: &dyn TensorSource) -> Parsed<()> {
         self.cur.skip_space();
         if !self.cur.eat_word("crc32") {

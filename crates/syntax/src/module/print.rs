@@ -25,9 +25,10 @@ const INLINE_BYTES: usize = 64;
 pub struct ModulePrintOptions<'a> {
     /// Leaves out the elements of tensors that have more than this number. Such a text cannot be read back.
     pub elide_constants_larger_than: Option<usize>,
-    /// Name of the file with the bytes of large storages; without one all bytes are in the text.
+    /// Name of the tensor file, which contains the bytes of large storages. Without a tensor file, all bytes are in the text.
     pub tensor_file: Option<&'a str>,
-    /// Checksum of that file's tensors, as returned by [`TensorFile::checksum`](super::TensorFile::checksum). A reader refuses a file with another checksum.
+    /// Checksum of the tensors in the tensor file, as returned by [`TensorFile::checksum`](super::TensorFile::checksum). A reader refuses a tensor file with
+    /// another checksum.
     pub tensor_checksum: Option<u32>,
 }
 

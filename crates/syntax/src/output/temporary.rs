@@ -11,7 +11,7 @@ use tempfile::{Builder, NamedTempFile};
 /// Prefix of the names of temporary files.
 pub(crate) const PREFIX: &str = ".frazil-";
 
-/// Maximum number of names in a folder that are examined, so that other files in it do not slow down writing.
+/// Maximum number of names in a folder that are examined for leftovers, so that writing is fast in folders with many files.
 const MAX_NAMES: usize = 10_000;
 
 /// Maximum number of attempts to create a file that another process removes before it is locked.
@@ -35,7 +35,7 @@ pub(super) fn create_in(folder: &Path) -> io::Result<NamedTempFile> {
     ))
 }
 
-/// Locks a temporary file that was just created. Returns false if another process has already treated it as a leftover and removed it.
+/// Locks a temporary file that was just created. Returns false if another process has already removed the file as a leftover.
 pub(crate) fn lock(file: &File) -> bool {
     match file.try_lock() {
         Ok(()) => has_name(file),
@@ -45,8 +45,8 @@ pub(crate) fn lock(file: &File) -> bool {
     }
 }
 
-/// Moves the file to a descriptor that is not one of the standard streams. A process may have been started without these, and printed text must
-/// not be written to a file.
+/// Moves the file to a descriptor that is not one of the standard streams. If the process was started without standard streams, printed text would otherwise
+/// be written to the file.
 #[cfg(unix)]
 pub(crate) fn not_standard(file: File) -> io::Result<File> {
     use std::os::fd::AsRawFd;

@@ -28,7 +28,7 @@ pub struct ParseOptions<'c> {
     pub catalogue: Option<&'c Catalogue>,
     /// Whether to run the verifier on the result and report its failures with their locations in the text.
     pub verify: bool,
-    /// Assigns each node without a source range its location in the text itself, so that later errors can refer to it.
+    /// Whether nodes without a source range get their location in the text as source range, so that later errors can refer to it.
     pub places: bool,
     /// The name of the text in source locations; `<text>` by default.
     pub name: Option<&'c str>,
@@ -154,7 +154,7 @@ pub(crate) struct GraphParser<'p, 'a> {
     pub(super) file: (&'a str, SymbolId),
     /// The last parsed source range, which adjacent nodes often share.
     pub(super) last_range: (&'a str, Option<SourceRange>),
-    /// Nodes whose kind ends in `_N`, which may refer to a graph after this one.
+    /// Nodes whose kind ends in `_N`, which may refer to a graph that follows the graph being parsed.
     pub(super) candidates: Vec<(&'a str, NodeId)>,
     /// Undefined names that have already been reported.
     pub(super) names: Vec<&'a str>,
@@ -478,7 +478,7 @@ impl<'p, 'a> GraphParser<'p, 'a> {
         with_stack(|| Ok(Arc::new(inner.graph(depth + 1)?.0)))
     }
 
-    /// Assigns each node without a source range its location in the text, if the options require it.
+    /// Gives each node without a source range its location in the text as source range, if the options require it.
     fn place_nodes(&mut self) {
         if !self.options.places {
             return;

@@ -1,4 +1,4 @@
-//! Reading of nodes: outputs, kind, attributes, operands, and the rest of their line.
+//! Parsing of nodes: outputs, kind, attributes, operands, and the rest of the line.
 
 use super::graph::{GraphParser, SpanTable};
 use super::suggest::nearest;
@@ -32,7 +32,7 @@ pub(super) type Outputs = SmallVec<[Output; 2]>;
 const MAX_KNOWN_TYPE: usize = 256;
 
 impl<'a> GraphParser<'_, 'a> {
-    /// Reads a node. `None` if it could not be identified; then the rest of its line is skipped.
+    /// Reads a node. `None` if the text is no node; the rest of the line is then skipped.
     pub(super) fn statement(&mut self, block: BlockId) -> Option<NodeId> {
         let mut outputs = Outputs::new();
         let mut read = self.outputs(&mut outputs);
@@ -104,7 +104,7 @@ impl<'a> GraphParser<'_, 'a> {
         Ok(Some(ty))
     }
 
-    /// Reads `%name`. It is inlined because it is called for every operand, so that its results stay in registers.
+    /// Reads `%name`. The function is inlined because it is called for every operand, so that its results stay in registers.
     #[inline(always)]
     pub(super) fn value_name(&mut self) -> Parsed<Name> {
         self.cur.skip_space();
@@ -134,7 +134,7 @@ impl<'a> GraphParser<'_, 'a> {
         Ok(ValueName::of_parts(self.symbol(word), number))
     }
 
-    /// Names `value`; returns the location of another definition of the same name that this one hides.
+    /// Names `value`. Returns the location of a previous definition of the same name, which is then hidden.
     pub(super) fn define(&mut self, output: &Output, value: ValueId) -> Option<Span> {
         SpanTable::set(&mut self.spans.values, value.as_u32(), output.name.span);
         self.graph.set_value_name(value, output.name.id);

@@ -10,7 +10,7 @@ use std::ops::Range;
 /// A map keyed by names that are slices of the text.
 pub(crate) type NameMap<'a, T> = HashMap<&'a str, T, BuildHasherDefault<NameHasher>>;
 
-/// The values of the numbered names of one word, by number. Printers number the names of a word consecutively.
+/// The values whose names are a common word and a number, indexed by the number. Printers number the names of a word consecutively.
 #[derive(Default)]
 struct Table {
     values: Vec<PackedOption<ValueId>>,
@@ -34,8 +34,8 @@ impl Table {
     }
 }
 
-/// Range of the numbers for which a word gets a table: if the number of its first name is in the range. Words with only one name, or with numbers of another
-/// meaning, get none.
+/// Range of numbers for which a word gets a table: the number of the first name with the word must be in the range. Words that occur in one name only, or
+/// with unrelated numbers, get no table.
 const FIRST_NUMBERS: Range<usize> = 8..24;
 
 /// The values that names denote in the open blocks of a graph.
@@ -47,7 +47,7 @@ pub(crate) struct Scopes {
     tables: Vec<Table>,
     /// Index in `tables` of the table for each word.
     table_of: HashMap<SymbolId, usize, BuildHasherDefault<NameHasher>>,
-    /// The values of the other names. A name is in one place only; it may remain here although a table could now contain it.
+    /// The values of all names that are not in tables. A name stays here even if a table could contain it later.
     others: HashMap<ValueName, ValueId, BuildHasherDefault<NameHasher>>,
     /// Hidden values of the names that open blocks define, which are restored when the block ends.
     hidden: Vec<(ValueName, PackedOption<ValueId>)>,
@@ -74,7 +74,7 @@ impl Scopes {
         self.starts.len() + 1
     }
 
-    /// Binds `name` to `value`; returns the previous value of the name in this block or an enclosing one.
+    /// Binds `name` to `value`, and returns the previous value of the name in this block or an enclosing block.
     #[inline]
     pub(crate) fn define(&mut self, name: ValueName, value: ValueId) -> Option<ValueId> {
         let before = self.bind(name, value.into());
@@ -105,7 +105,7 @@ impl Scopes {
         self.tables.get(*self.table_of.get(&word)?)
     }
 
-    /// Returns the table for names with this word, if it has one or qualifies for one.
+    /// Returns the table for names with the word `word`, if there is one or the word qualifies for one.
     #[inline]
     fn table_mut(&mut self, word: SymbolId, number: usize) -> Option<&mut Table> {
         if word == symbols::EMPTY {

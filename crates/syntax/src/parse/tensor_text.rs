@@ -44,7 +44,7 @@ pub(crate) fn find(text: &str) -> Option<(&str, Suffix)> {
     None
 }
 
-/// Returns the length of `(1,2,.,.)`, which begins a slice of a tensor of many dimensions. Other brackets contain a tuple.
+/// Returns the length of `(1,2,.,.)`, the header of a slice of a tensor with many dimensions. `None` for other parentheses, which contain a tuple.
 fn slice_header(bytes: &[u8]) -> Option<usize> {
     let end = bytes.iter().position(|b| *b == b')')?;
     let inner = bytes[..end].strip_prefix(b"(")?.strip_suffix(b",.,.")?;

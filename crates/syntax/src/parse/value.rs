@@ -216,7 +216,7 @@ impl Values<'_, '_> {
         })
     }
 
-    /// Reads a tensor in the form in which PyTorch prints small ones; otherwise does not advance.
+    /// Reads a tensor in the form in which PyTorch prints small tensors. Does not advance if the text is none.
     fn tensor_text(&mut self, wanted: Option<TypeId>) -> Option<Value> {
         // Cheap tests first: most values are scalars.
         if !matches!(
@@ -578,7 +578,7 @@ impl Values<'_, '_> {
     }
 }
 
-/// Returns the element type of an optional; other types unchanged.
+/// Returns the element type of an optional type; any other type unchanged.
 fn strip(ctx: &Context, ty: TypeId) -> TypeId {
     match ctx.type_kind(ty) {
         TypeKind::Optional(e) => e,
@@ -586,7 +586,7 @@ fn strip(ctx: &Context, ty: TypeId) -> TypeId {
     }
 }
 
-/// Returns the type of a list of these items without annotation: that of its elements, `Tensor` for an empty list, as in TorchScript.
+/// Returns the type of a list with these items and without annotation: the type of the elements, `Tensor` for an empty list, as in TorchScript.
 pub(crate) fn common_type(ctx: &Context, items: &[Constant]) -> TypeId {
     let mut element_types = items.iter().map(|c| match c {
         Constant::Tensor(_) => types::TENSOR,

@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub struct PrintOptions {
     /// Prints source ranges after nodes: `# model.py:10:5`.
     pub source_ranges: bool,
-    /// Tensors with more elements than this are printed as `<Tensor>`, as PyTorch prints all but small ones.
+    /// Maximum number of elements of a printed tensor. Larger tensors are printed as `<Tensor>`, as in PyTorch.
     pub elide_constants_larger_than: Option<usize>,
 }
 
@@ -125,7 +125,7 @@ struct Printer<'a> {
     types: HashMap<TypeId, String, BuildHasherDefault<NameHasher>>,
     options: PrintOptions,
     style: &'a dyn Style,
-    /// Graphs to be printed after this one: bodies of nodes, with the node, and graphs in other attributes.
+    /// Graphs to be printed after the current graph: bodies of nodes, with the node, and graphs in other attributes.
     groups: Vec<(Option<NodeId>, Arc<Graph>)>,
     out: &'a mut String,
 }
@@ -268,7 +268,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Prints a reference to a graph in an attribute, which is printed after this one. PyTorch prints `<Graph>`.
+    /// Prints a reference to a graph in an attribute, which is printed after the current graph. PyTorch prints `<Graph>`.
     fn inner_graph(&mut self, graph: &Arc<Graph>) {
         let _ = write!(self.out, "graph<{}>", self.groups.len());
         self.groups.push((None, graph.clone()));

@@ -1,4 +1,4 @@
-//! Tensors as PyTorch prints them inside graphs: up to ten elements in full, larger ones as `<Tensor>`.
+//! Printing of tensors as PyTorch does inside graphs: up to ten elements in full, larger tensors as `<Tensor>`.
 
 use frazil_ir::literal;
 use frazil_ir::{DType, DeviceKind, TensorData};
@@ -10,7 +10,7 @@ const MAX_SHOWN: i64 = 10;
 /// Line width in characters above which the columns of matrices are split into groups.
 const LINE: usize = 80;
 
-/// Returns the printed form. `None` for dtypes whose elements PyTorch does not print here (quantised ones).
+/// Returns the printed form of a tensor; `None` for quantised dtypes, whose elements PyTorch does not print in graphs.
 pub(crate) fn show(t: &TensorData) -> Option<String> {
     let numel = t.numel();
     if numel > MAX_SHOWN {

@@ -117,7 +117,7 @@ impl std::fmt::Debug for SharedBytes {
     }
 }
 
-/// Bytes that one read from the file fetches ahead of the request: entries of directories are small.
+/// Number of bytes that a read from the file fetches in advance, because directory entries are small.
 const AHEAD: usize = 16 << 10;
 
 /// A reader over [`SharedBytes`]: a position, and a buffer of bytes that were read ahead.

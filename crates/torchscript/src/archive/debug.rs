@@ -72,7 +72,7 @@ impl SourceMap {
         .read()
     }
 
-    /// Returns the original position of the code at byte `offset` of the code file, if the table has one.
+    /// Returns the position in the original program of the code at byte `offset` of the code file, if the table has one.
     pub fn find(&self, offset: u64) -> Option<&SourcePlace> {
         let after = self.offsets.partition_point(|&start| start <= offset);
         self.places.get(after.checked_sub(1)?)

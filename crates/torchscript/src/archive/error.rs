@@ -36,7 +36,7 @@ pub enum ArchiveError {
         /// How to convert the file, or what to do instead.
         advice: &'static str,
     },
-    /// One entry of the archive is damaged or uses a feature that `.pt` files do not have.
+    /// An entry of the archive is damaged, or uses a feature that `.pt` files do not have.
     #[error("archive entry `{entry}` (header at byte {offset}): {reason}")]
     Entry {
         /// The name of the entry.

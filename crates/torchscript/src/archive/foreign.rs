@@ -1,4 +1,4 @@
-//! Detection of other file formats that users pass as TorchScript archives, with advice for each.
+//! Detection of files in other formats that are passed as TorchScript archives, with advice for each format.
 
 use super::error::ArchiveError;
 
@@ -192,7 +192,7 @@ fn is_safetensors(bytes: &[u8]) -> bool {
     length.is_some_and(|length| length < 1 << 32) && bytes.get(8..10) == Some(b"{\"")
 }
 
-/// Returns the format of a zip file with entries of these names; `None` if it looks like a TorchScript archive.
+/// Returns the format of a zip file with entries called `names`; `None` if it looks like a TorchScript archive.
 pub fn of_entries(names: &[&str]) -> Option<Foreign> {
     let ends = |end: &str| {
         let is = |name: &str| {

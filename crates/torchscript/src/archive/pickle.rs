@@ -35,7 +35,7 @@ pub enum PickleValue {
     List(Vec<PickleId>),
     /// A tuple.
     Tuple(Box<[PickleId]>),
-    /// A dictionary, in insertion order; keys may repeat, the last one counts.
+    /// A dictionary, in insertion order. Keys may repeat; the last entry of a key counts.
     Dict(Vec<(PickleId, PickleId)>),
     /// A reference to a class or function by the names of its module and of itself.
     Global {
@@ -125,7 +125,7 @@ pub enum PickleError {
         /// The protocol that the pickle states.
         protocol: u8,
     },
-    /// Too few values on the stack, no mark, or a value of the wrong kind for the opcode.
+    /// The stack has too few values, no mark, or a value of the wrong type for the opcode.
     #[error("pickle byte {offset}: {expected}")]
     Stack {
         /// The byte offset in the pickle.
@@ -222,7 +222,7 @@ impl Pickle {
         }
     }
 
-    /// Returns the elements of the list or tuple with id `id`; `None` for a value of another kind.
+    /// Returns the elements of the list or tuple with id `id`; `None` if that value is neither.
     pub fn elements(&self, id: PickleId) -> Option<&[PickleId]> {
         match self.value(id) {
             PickleValue::List(items) => Some(items),
@@ -231,7 +231,7 @@ impl Pickle {
         }
     }
 
-    /// Returns module and name of the global with id `id`; `None` for a value of another kind.
+    /// Returns module and name of the global with id `id`; `None` if that value is no global.
     pub fn global(&self, id: PickleId) -> Option<(&str, &str)> {
         match self.value(id) {
             PickleValue::Global { module, name } => Some((module, name)),

@@ -68,7 +68,7 @@ struct Entry {
     stored: Option<Range<usize>>,
 }
 
-/// Opens a zip file. It starts at byte 0 unless other data was prepended.
+/// Opens a zip file that starts at byte 0, or after other data that was prepended to it.
 ///
 /// PyTorch writes 64-bit end-of-directory records that it does not need. If the first entry's name is as long as those, a search for the start of the file
 /// finds the second entry instead.

@@ -58,7 +58,7 @@ fn is_output(argument: &Argument) -> bool {
     argument.keyword_only && argument.alias.as_ref().is_some_and(|alias| alias.is_write)
 }
 
-/// Returns whether two constants are equal for a program and of the same kind: 1 is not 1.0.
+/// Returns whether two constants are equal and of the same type: 1 is not 1.0.
 fn is_equal(a: &Constant, b: &Constant) -> bool {
     match (a, b) {
         (Constant::Float(a), Constant::Float(b)) => a == b,

@@ -12,7 +12,7 @@ use frazil_ir::{Constant, Context, Device, TensorData, TypeId, TypeKind, literal
 
 use super::error::CodeError;
 
-/// Maximum nesting of containers in a literal. Deeper ones go to the table, because a literal repeats the types of everything that it contains.
+/// Maximum nesting of containers in a literal. More deeply nested constants are put into the table, because a literal repeats the types of all its parts.
 const MAX_LITERAL: usize = 64;
 
 /// An entry of a [`ConstantTable`].
@@ -20,7 +20,7 @@ const MAX_LITERAL: usize = 64;
 pub enum TableEntry {
     /// A constant, which is stored in the archive.
     Value(Constant),
-    /// A value that the graph's text omitted, as it was printed there (`<Tensor>`). Such code cannot be loaded.
+    /// An elided value in the text from which the graph was read, as printed there (`<Tensor>`). Code with such an entry cannot be loaded.
     Elided(Arc<str>),
 }
 
@@ -230,7 +230,7 @@ pub(super) fn is_vague(ctx: &Context, element: TypeId) -> bool {
     )
 }
 
-/// Returns whether all strings in the constant are ASCII. Not all readers decode escapes of other characters alike.
+/// Returns whether all strings in the constant are ASCII. Readers of code decode escapes of non-ASCII characters differently.
 fn is_ascii(value: &Constant) -> bool {
     // Containers and strings still to be looked at.
     let mut pending = vec![value];

@@ -38,7 +38,7 @@ pub(super) struct Tables {
     pub(super) min_version: u64,
 }
 
-/// One printed file: its text so far, and the names in use.
+/// A printed file: the text so far, and the names in use.
 #[derive(Debug, Default)]
 pub(super) struct File {
     pub(super) body: CodeText,
@@ -319,8 +319,7 @@ impl<'p> FunctionPrinter<'p> {
     }
 }
 
-/// Returns a signature for a graph without one. Arguments have the names of the graph's inputs, and types have no
-/// shapes.
+/// Returns a signature for a graph without a signature. Arguments have the names of the graph's inputs, and types have no shapes.
 fn schema_of_graph(graph: &Graph) -> FunctionSchema {
     let ctx = graph.ctx();
     let argument = |name, ty| Argument {

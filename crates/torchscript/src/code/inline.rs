@@ -1,4 +1,4 @@
-//! Decides which nodes are printed inside the expression that uses them, instead of as statements.
+//! Selection of the nodes that are printed inside the expression that uses them, and not as statements.
 //!
 //! Python evaluates the operands of an expression from left to right, then the expression. So the nodes before a statement can be printed inside it if a walk
 //! over its operands from right to left reaches them in reverse order. Constants can move freely.
@@ -28,7 +28,7 @@ pub(super) fn inlined_nodes(graph: &Graph) -> Vec<bool> {
     scan.inlined
 }
 
-/// Maximum nesting of nodes in the expression of one statement. It is a fraction of the readers' limit, because parentheses and types count, too.
+/// Maximum nesting of nodes in the expression of a statement. It is less than the readers' limit, to which parentheses and types contribute, too.
 const MAX_INLINED: usize = 800;
 
 pub(super) fn index(node: NodeId) -> usize {

@@ -1,4 +1,4 @@
-//! TorchScript source of functions, classes and modules: what PyTorch shows as `.code` and stores in archives.
+//! TorchScript source of functions, classes and modules, as PyTorch prints it (`.code`) and stores it in archives.
 //!
 //! - [`print_method`] gives one method or function as text, [`print_class`] a class with its methods.
 //! - [`print_module`] gives the source files of a module, as an archive holds them under `code/`.
@@ -44,7 +44,7 @@ pub struct CodeSource<'a> {
     pub ctx: &'a Context,
     /// The unit with the classes and functions that the code refers to; `None` for a graph by itself.
     pub unit: Option<&'a CompilationUnit>,
-    /// The operators, with the names and defaults of their arguments. An operator that is missing here is printed with all of its operands.
+    /// The operators, with the names and defaults of their arguments. An operator without a schema is printed with all of its operands.
     pub catalogue: &'a Catalogue,
 }
 
@@ -57,8 +57,7 @@ pub struct PrintedCode {
     pub constants: ConstantTable,
     /// The classes and functions that the code refers to.
     pub dependencies: Dependencies,
-    /// The oldest archive format version in which all operators of the code have the same meaning; 0 if every version
-    /// will do.
+    /// The oldest archive format version in which all operators of the code have the same meaning; 0 if all versions qualify.
     pub min_version: u64,
 }
 

@@ -116,8 +116,7 @@ impl ModulePrinter<'_> {
     }
 }
 
-/// Returns the classes of all objects that are reachable from the module, each once. An object's class comes before
-/// those of its attributes.
+/// Returns the classes of all objects that are reachable from the module, each once. The class of an object comes before the classes of its attributes.
 fn classes_of_objects(module: &Module) -> Vec<SymbolId> {
     let mut classes = Vec::new();
     let mut seen: HashSet<ObjectId> = HashSet::new();

@@ -21,7 +21,7 @@ const RESERVED: &[&str] = &[
 /// far less often.
 const MAX_ATTEMPTS: usize = 10_000;
 
-/// The names of one file. Variables are unique within their function. Number suffixes continue through the file, as in PyTorch.
+/// The names in a file. Variables are unique within a function. Number suffixes continue through the file, as in PyTorch.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     used: HashSet<Rc<str>>,

@@ -39,7 +39,7 @@ pub(super) enum LoopForm {
     For,
     /// `while`, a loop without a counter.
     While,
-    /// A `while` with a counter of this name. Passes create such loops, which have both a trip count and a condition.
+    /// `while` with a counter of the given name. Passes create such loops, which have both a trip count and a condition.
     Counted(Rc<str>),
 }
 
@@ -139,8 +139,7 @@ impl FunctionPrinter<'_> {
         found
     }
 
-    /// Schedules the nodes of `block` before all other work. `goes_on` says that a statement follows them in the same
-    /// suite.
+    /// Schedules the nodes of `block` before all other steps. `goes_on` says that another statement follows in the same suite.
     fn block(&mut self, graph: GraphIndex, block: BlockId, goes_on: bool) {
         if !goes_on {
             // A block may have nodes and no lines: constants are printed where they are used.
@@ -197,7 +196,7 @@ impl FunctionPrinter<'_> {
         }
     }
 
-    /// Prints a node without blocks as a statement, or keeps it as an expression for its only use.
+    /// Prints a node without blocks as a statement, or stores its expression for the only use of its output.
     fn expression(&mut self, graph: GraphIndex, node: NodeId) -> Result<()> {
         let text = self.right_hand_side(graph, node)?;
         let long = is_long(text.len(), self.level);

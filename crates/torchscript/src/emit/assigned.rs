@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use ruff_python_ast::visitor::{Visitor, walk_expr, walk_stmt};
 use ruff_python_ast::{CmpOp, Expr, Stmt};
 
-/// Collects the variables that statements assign. With `narrowed`, variables that they may narrow to another type are included, because narrowing sets them as
-/// well.
+/// Collects the variables that statements assign. With `narrowed`, also collects variables whose types they may narrow, because narrowing assigns them.
 pub(super) fn assigned_names(body: &[Stmt], narrowed: bool, names: &mut BTreeSet<String>) {
     let mut finder = Assigned { narrowed, names };
     finder.visit_body(body);

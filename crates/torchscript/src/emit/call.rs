@@ -211,8 +211,7 @@ impl<'f> Emitter<'_, 'f> {
         class.is_some_and(|class| !class.forward_hooks.is_empty() || !class.forward_pre_hooks.is_empty())
     }
 
-    /// Emits the call of a module with hooks: those before `forward` may replace the arguments, those after it the
-    /// result.
+    /// Emits the call of a module with hooks. Hooks before `forward` may replace the arguments, hooks after it the result.
     fn call_with_hooks(&mut self, object: ValueId, arguments: Arguments, node: &impl Ranged) -> Result<ValueId> {
         let TypeKind::Class(class) = self.kind_of(object) else {
             return self.error("call", "this cannot be called", node);

@@ -52,7 +52,7 @@ impl<'f> Emitter<'_, 'f> {
         }
     }
 
-    /// Emits a `prim::If`, with an output for each variable that is defined on both sides and assigned on at least one.
+    /// Emits a `prim::If`, with an output for each variable that both sides define and at least one side assigns.
     pub(super) fn branches(
         &mut self,
         condition: Condition,

@@ -17,7 +17,7 @@ pub(super) const RETURN: &str = "prim::ReturnStmt";
 
 pub(super) const CONTINUATION: &str = "prim::LoopContinuation";
 
-/// Kind of the temporary node for the nodes between `prim::Enter` and `prim::Exit`, during the lowering of exits.
+/// Kind of the temporary node that contains the nodes between `prim::Enter` and `prim::Exit` while exits are lowered.
 const WITH: &str = "prim::With";
 
 /// Replaces all exits (`return`, `break`, `continue`) in `graph` by outputs of blocks.
@@ -238,8 +238,7 @@ impl<'g> Exits<'g> {
         }
     }
 
-    /// Moves `rest` and the nodes after it in `block` under an `if`, which runs them if `flag` says that no exit was
-    /// taken.
+    /// Moves `rest` and the nodes after it in `block` into an `if`, which runs them if `flag` says that no exit has occurred.
     fn guard(&mut self, block: BlockId, flag: ValueId, values: &[ValueId], rest: NodeId) -> Exit {
         let node = Builder::before(self.graph, rest).node(symbols::PRIM_IF, &[flag], &[]);
         let sides = [self.graph.add_block(node), self.graph.add_block(node)];
@@ -272,7 +271,7 @@ impl<'g> Exits<'g> {
         self.branch(node, sides)
     }
 
-    /// Adds outputs to the `if` that replaces a `with`, for values that are defined in its body and used after it.
+    /// Adds outputs to the `if` that replaces a `with`, for values that the body defines and later nodes use.
     fn hand_out(&mut self, node: NodeId, sides: [BlockId; 2], moved: &[NodeId]) {
         let defined: Vec<ValueId> = moved
             .iter()
@@ -332,7 +331,7 @@ impl<'g> Exits<'g> {
         types.into_iter().map(|ty| self.unset(ty)).collect()
     }
 
-    /// Adds an output to an `if`: `a` on the first side and `b` on the other.
+    /// Adds an output to an `if`, with the value `a` on the first side and `b` on the second.
     fn add_output(&mut self, node: NodeId, sides: [BlockId; 2], a: ValueId, b: ValueId) -> ValueId {
         let ty = joined_or_union(self.graph.ctx(), self.graph.ty(a), self.graph.ty(b));
         self.graph.add_result(sides[0], a);
@@ -341,7 +340,7 @@ impl<'g> Exits<'g> {
     }
 }
 
-/// Merges two consecutive `if`s when the first one computes the second's condition as a constant on each side. Each side of the second moves into the
+/// Merges two consecutive `if`s if the first computes the condition of the second as a constant on each side. Each side of the second `if` moves into the
 /// corresponding side of the first.
 fn join_consecutive_ifs(graph: &mut Graph, block: BlockId) {
     let mut next = graph.first(block);

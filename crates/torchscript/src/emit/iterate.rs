@@ -65,7 +65,7 @@ impl<'f> Emitter<'_, 'f> {
         }
     }
 
-    /// Returns the items of an iterable with a statically known length, for unrolling; `None` for any other.
+    /// Returns the items of an iterable whose length is known statically, for unrolling; `None` for any other iterable.
     pub(super) fn unrolled(&mut self, iterable: &Iterable<'f>, node: &impl Ranged) -> Result<Option<Vec<Sugared<'f>>>> {
         Ok(match iterable {
             Iterable::Static(items) => Some(items.clone()),

@@ -96,7 +96,7 @@ impl<'f> Emitter<'_, 'f> {
         self.builtin(then, Arguments::of(&[tensor, number]), node).map(Some)
     }
 
-    /// Emits the length of a container of modules, or whether it has a child of a name. Both are constants.
+    /// Emits the length of a container of modules, or the test whether it has a child with a given name. Both are constants.
     fn container_operator(
         &mut self,
         operator: &str,

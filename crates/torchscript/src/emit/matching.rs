@@ -261,7 +261,7 @@ impl Matcher<'_> {
         })
     }
 
-    /// Returns whether the remaining positional arguments may form one list: `zeros(2, 3)` for `zeros(int[] size)`.
+    /// Returns whether the remaining positional arguments may form a list: `zeros(2, 3)` for `zeros(int[] size)`.
     fn takes_rest_as_list(&self, schema: &FunctionSchema, index: usize, argument: &Argument) -> bool {
         let is_last = schema.arguments.get(index + 1).is_none_or(|next| next.keyword_only);
         let TypeKind::List(element) = self.definitions.ctx.type_kind(argument.ty) else {
@@ -359,7 +359,7 @@ impl Matcher<'_> {
         }
     }
 
-    /// Returns the conversion from type `found` to `wanted` as far as there is one, and the resulting type.
+    /// Returns the conversion from type `found` to type `wanted`, if there is one, and the resulting type.
     pub(crate) fn convert(&self, found: TypeId, open: bool, wanted: TypeId, implicit: bool) -> (Conversion, TypeId) {
         let ctx = &self.definitions.ctx;
         let found_kind = ctx.type_kind(found);

@@ -67,7 +67,7 @@ pub(super) struct Frame<'f> {
 /// The state of an enclosing loop.
 #[derive(Debug)]
 pub(super) enum Loop<'f> {
-    /// A `prim::Loop`: the variables that it carries, their initial values, and its condition (or the constant in its place).
+    /// A `prim::Loop`: the carried variables, their initial values, and the loop's condition (or the constant in its place).
     Node {
         carried: Vec<(String, ValueId)>,
         test: Option<&'f Expr>,
@@ -116,7 +116,7 @@ pub(super) struct Emitter<'e, 'f> {
     pub(super) empty_lists: HashSet<ValueId>,
     /// Parameters without an annotation, whose type is `Tensor` by default.
     inferred: HashSet<ValueId>,
-    /// Values that have been assigned to a variable. A value gets the name of the first one.
+    /// Values that have been assigned to a variable. A value gets the name of the first variable to which it is assigned.
     pub(super) bound: HashSet<ValueId>,
     /// The name of the function that is compiled.
     function: String,
@@ -223,7 +223,7 @@ impl<'e, 'f> Emitter<'e, 'f> {
         }
     }
 
-    /// Adds an input to the graph for each parameter that the call passes. All others are constants: their defaults.
+    /// Adds an input to the graph for each parameter that the call passes. Other parameters are constants: their defaults.
     fn traced_inputs(&mut self, def: &'f StmtFunctionDef, schema: &FunctionSchema) -> Result<()> {
         for parameter in def.parameters.iter_non_variadic_params() {
             let name = &parameter.parameter.name;
@@ -386,7 +386,7 @@ impl<'e, 'f> Emitter<'e, 'f> {
         value
     }
 
-    /// Runs `work` one nesting level deeper. Fails if the limit is exceeded.
+    /// Calls `work` one nesting level deeper. Fails if the maximum nesting is exceeded.
     pub(super) fn deeper<T>(&mut self, node: &impl Ranged, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth >= MAX_DEPTH || self.names.definitions().stack.is_short() {
             let levels = self.depth;
@@ -424,7 +424,7 @@ impl<'e, 'f> Emitter<'e, 'f> {
         self.frames.iter().rev().find_map(|frame| frame.variables.get(name))
     }
 
-    /// Returns the reason why `name` is undefined although an `if` assigned it, if that is the case.
+    /// Returns the error message for a use of `name`, if the sides of an `if` assigned values without a common type to it.
     pub(super) fn why_unjoined(&self, name: &str) -> Option<&String> {
         self.frames.iter().rev().find_map(|frame| frame.unjoined.get(name))
     }
@@ -444,7 +444,7 @@ impl<'e, 'f> Emitter<'e, 'f> {
         }
     }
 
-    /// Names `value` after the variable to which it will be assigned, unless it was assigned to another one before.
+    /// Names `value` after the variable `name` to which it will be assigned, unless it has already been assigned to another variable.
     pub(super) fn suggest_name(&mut self, value: ValueId, name: &str) {
         let is_fresh = self.graph.value_name(value).is_none() && !self.bound.contains(&value);
         if is_fresh && self.graph.defining_block(value) == Some(self.block) && is_meaningful(name) {
@@ -538,7 +538,7 @@ impl<'e, 'f> Emitter<'e, 'f> {
         self.op(READ, &[value], ty)
     }
 
-    /// Returns the value that was assigned to a variable, with its own type instead of the declared one.
+    /// Returns the value that was assigned to a variable, which has its own type and not the variable's declared type.
     pub(super) fn held(&self, value: ValueId) -> ValueId {
         let node = self.graph.defining_node(value);
         match node.filter(|&node| self.graph.kind_name(node) == READ) {

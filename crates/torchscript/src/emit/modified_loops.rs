@@ -3,7 +3,7 @@
 
 use frazil_ir::{BlockId, Builder, Graph, NodeId, ValueId, symbols, types};
 
-/// Rewrites all loops of `graph` that have both a trip count and a condition.
+/// Rewrites all loops of `graph` that have both a trip count and a condition; see the [module documentation](self).
 pub(super) fn run(graph: &mut Graph) {
     for node in graph.all_nodes() {
         if graph.kind(node) == symbols::PRIM_LOOP

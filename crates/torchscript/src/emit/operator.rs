@@ -79,7 +79,7 @@ impl<'f> Emitter<'_, 'f> {
         self.builtin(operator, Arguments::of(&[left, right]), node)
     }
 
-    /// Emits an expression as a bool, together with what it implies about the types of variables.
+    /// Emits an expression as a bool, together with the types of variables that its truth implies.
     pub(super) fn condition(&mut self, expr: &'f Expr) -> Result<Condition> {
         self.deeper(expr, |this| this.condition_inner(expr))
     }

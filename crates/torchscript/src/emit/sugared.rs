@@ -27,7 +27,7 @@ pub(crate) enum Sugared<'f> {
     /// A method without arguments whose result is known at compile time, such as the children of a container of
     /// modules.
     Known(Box<Sugared<'f>>),
-    /// A special form: a call that is compiled in its own way.
+    /// A special form, such as `isinstance` or `annotate`, whose call is not compiled as an ordinary call.
     Special(Special),
     /// A nested function definition, for `fork` and `awaitable`.
     Closure(&'f StmtFunctionDef),

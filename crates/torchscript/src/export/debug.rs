@@ -8,7 +8,7 @@ use frazil_ir::{Context, SourceRange, SourceTexts, SymbolId};
 use super::pickle::{MemoSlot, PickleWriter, ShortTuple};
 use crate::code::CodeMark;
 
-/// Returns the record for the code file `entry` with these marks.
+/// Returns the debug record for the code file `entry`, whose code has the marks `marks`.
 ///
 /// If the text of the original program is known, the record contains the piece of text around the mark. If only file, line and column are known (as from `.ir`
 /// text), it contains blanks up to that column as the text of that line. Code without a source, or from this file of an archive, has an empty source: readers

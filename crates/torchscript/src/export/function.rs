@@ -11,7 +11,7 @@ use frazil_ir::{
 /// The qualified name of the wrapper class in which PyTorch saves functions.
 const CLASS: &str = "__torch__.PlaceholderModule";
 
-/// Returns a module whose `forward` is function `id` of `unit`: what `torch.jit.save` writes for a function. Calls of other functions stay calls.
+/// Returns a module whose `forward` is function `id` of `unit`, as `torch.jit.save` writes for a function. Calls of other functions stay calls.
 ///
 /// A graph without a signature gets one: arguments are named like the graph's inputs, and several results become a tuple.
 pub fn function_module(ctx: &Arc<Context>, unit: &CompilationUnit, id: FunctionId) -> Module {
@@ -43,7 +43,7 @@ pub fn function_module(ctx: &Arc<Context>, unit: &CompilationUnit, id: FunctionI
     Module::new(Arc::clone(ctx), unit, class_name, vec![Constant::Bool(true)])
 }
 
-/// Returns a signature for a graph without one. The graph is changed to have one result.
+/// Returns a signature for a graph without a signature. The graph is changed to have exactly one result.
 fn signature(graph: &mut Graph) -> FunctionSchema {
     let ctx = Arc::clone(graph.ctx());
     let outputs: Vec<_> = graph.outputs().collect();

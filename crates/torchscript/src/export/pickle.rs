@@ -159,7 +159,7 @@ impl PickleWriter {
         self.out.push(op::TUPLE);
     }
 
-    /// Pops the last `length` values, at most three, and pushes a tuple of them.
+    /// Pops the last `length` values (at most three), and pushes a tuple of these values.
     pub(super) fn short_tuple(&mut self, length: ShortTuple) {
         self.out.push(match length {
             ShortTuple::Empty => op::EMPTY_TUPLE,

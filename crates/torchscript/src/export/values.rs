@@ -143,7 +143,7 @@ impl<'m> ValueWriter<'m> {
         Ok(())
     }
 
-    /// Writes a value with an identity, or a reference to it if it has been written.
+    /// Writes a value that has an identity. If the value has already been written, writes a reference to it.
     fn shared(&mut self, identity: Identity, write: impl FnOnce(&mut Self) -> Written) -> Written {
         if let Some(&slot) = self.memo.get(&identity) {
             self.pickle.get(slot);

@@ -69,7 +69,7 @@ impl Checkpoint {
         Ok(entries(at, &place)?)
     }
 
-    /// Returns the keys of the dictionary at a path, each with the kind of its value: `a dictionary`, `a tensor`.
+    /// Returns the keys of the dictionary at a path of keys, each with a description of its value: `a dictionary`, `a tensor`.
     ///
     /// # Errors
     /// When there is no dictionary.
@@ -94,8 +94,7 @@ impl Checkpoint {
         }
     }
 
-    /// Returns the tensors of the dictionary at a path, by name. Tensors that share a storage in the file also share it
-    /// here.
+    /// Returns the tensors, with their names, of the dictionary at a path of keys. Tensors that share a storage in the file share it in the result.
     ///
     /// # Errors
     /// When there is no dictionary, an entry is no tensor, or a tensor is of a kind that archives cannot contain.

@@ -1,4 +1,4 @@
-//! Source that refers to compiled code: functions that call functions of other units, and methods that are added to a class.
+//! Compilation of source that refers to compiled code: functions that call functions of other units, and methods added to a class.
 
 use super::{Source, traces};
 use crate::error::{Result, SourceError};
@@ -10,7 +10,7 @@ use frazil_ir::{CompilationUnit, Module, ObjectId, SymbolId, symbols};
 use indexmap::IndexMap;
 use std::sync::Arc;
 
-/// Compiles source as [`load_source`](super::load_source) does; the text may also call the `known` functions. The returned unit includes these and their
+/// Compiles source as [`load_source`](super::load_source) does. The text may also call the functions in `known`, which the returned unit includes, with their
 /// dependencies. If several classes or functions have one name, the first is used.
 ///
 /// # Errors
@@ -59,7 +59,8 @@ pub fn load_source_with(file: &str, text: &str, known: &[Known<'_>], options: &L
     })
 }
 
-/// Returns the unit with the functions of `text` added as methods of `class` (`ScriptModule.define`). They may call the unit's methods and one another.
+/// Returns the unit with the functions of `text` added as methods of `class` (`ScriptModule.define`). The new methods may call the unit's methods and each
+/// other.
 ///
 /// # Errors
 /// When the text does not compile, or the class does not exist or already has a method of that name.

@@ -192,8 +192,7 @@ pub(crate) trait Annotations: Names {
 
 impl<N: Names + ?Sized> Annotations for N {}
 
-/// Returns the length of the list that one number may represent: 2 for `BroadcastingList2[int]`, also inside
-/// `Optional`.
+/// Returns the length of the list that a single number may represent: 2 for `BroadcastingList2[int]`, also inside `Optional`.
 pub(crate) fn broadcast(expr: &Expr) -> Option<u32> {
     let Expr::Subscript(subscript) = expr else { return None };
     let head = dotted(&subscript.value)?;

@@ -41,8 +41,7 @@ pub(crate) enum Base {
     Path(String),
 }
 
-/// The methods of a class of modules by name, with its children and attributes. Methods are compiled when code calls
-/// them.
+/// The methods of a class of modules by name, and its children and attributes. Methods are compiled when code calls them.
 #[derive(Default)]
 pub(crate) struct MethodTable {
     pub(crate) methods: HashMap<String, MethodSource>,
@@ -62,6 +61,6 @@ pub(crate) struct MethodTable {
 pub(crate) struct MethodSource {
     pub(crate) file: Arc<SourceFile>,
     pub(crate) body: DefPath,
-    /// Index of the class member that declares the signature, if the body is another member.
+    /// Index of the class member that declares the signature, if the body is in a different member.
     pub(crate) signature: Option<usize>,
 }

@@ -58,7 +58,7 @@ pub(crate) struct Definitions {
     pub(crate) version: u64,
     /// The available stack of the compiling thread.
     pub(crate) stack: Stack,
-    /// The rules of the program: those of source files and the library, or those of archives.
+    /// The rules by which the program is compiled: rules for source files and the library, or rules for archives.
     pub(crate) rules: Rules,
     pub(crate) unit: CompilationUnit,
     pub(crate) globals: HashMap<SymbolId, Global>,
@@ -184,8 +184,7 @@ impl Definitions {
         self.globals.insert(symbol, Global::Function(id));
     }
 
-    /// Returns whether an assignment to attribute `name` declares it. It does if it is the first one in `__init__` of a
-    /// class of source.
+    /// Returns whether an assignment to attribute `name` declares the attribute: the first assignment in `__init__` of a class of source does.
     pub(crate) fn would_declare(&self, class: SymbolId, name: SymbolId) -> bool {
         self.initialising.last() == Some(&class)
             && self
@@ -225,7 +224,7 @@ impl Definitions {
         self.unit.is_subtype(&self.ctx, a, b)
     }
 
-    /// Returns the union of `members`. The union of `None` and one other type is an optional. `number` expands to its three kinds.
+    /// Returns the union of `members`. The union of `None` and one type is an optional. `number` is replaced by its three kinds.
     pub(crate) fn union_of(&self, members: &[TypeId]) -> TypeId {
         union_of(&self.ctx, members)
     }

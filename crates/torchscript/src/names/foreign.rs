@@ -1,4 +1,4 @@
-//! Signatures of the methods of classes that C++ code registers. Archives refer to these classes and do not define them.
+//! Signatures of the methods of classes that C++ code registers. Archives refer to such classes and do not define them.
 
 use frazil_ir::schema::{Argument, FunctionSchema, parse_schema};
 use frazil_ir::{Context, SymbolId, TypeId, TypeKind, symbols};
@@ -6,7 +6,7 @@ use frazil_ir::{Context, SymbolId, TypeId, TypeKind, symbols};
 /// Prefix of the qualified names of classes that C++ code registers.
 pub(crate) const FOREIGN_CLASSES: &str = "__torch__.torch.classes.";
 
-/// Signatures, without the object, of those methods that modules call, for the classes that PyTorch registers.
+/// For each class that PyTorch registers, the signatures (without the object) of the methods that modules call.
 const METHODS: &[(&str, &[&str])] = &[
     (
         "quantized.LinearPackedParamsBase",

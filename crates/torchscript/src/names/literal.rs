@@ -125,8 +125,8 @@ pub(crate) trait Constants: Annotations {
         })
     }
 
-    /// Returns the value of a NamedTuple such as `Point(1, y=2.)`, where `ty` is the type that is called. `None` if it is another type, or the arguments do not
-    /// fit.
+    /// Returns the value of a NamedTuple such as `Point(1, y=2.)`, where `ty` is the type that is called. `None` if `ty` is no NamedTuple, or the arguments
+    /// do not match its fields.
     fn named_tuple(&mut self, file: &SourceFile, call: &ExprCall, ty: TypeId) -> Result<Option<Constant>> {
         let TypeKind::NamedTuple(class, names, types) = self.ctx().type_kind(ty) else {
             return Ok(None);

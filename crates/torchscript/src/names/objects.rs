@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use frazil_ir::{CompilationUnit, Constant, Context, Module, Object, ObjectId, TypeId, TypeKind, types};
 
-/// The objects of an archive by number: those that code names as constants, then the module and everything reachable
-/// from it.
+/// The objects of an archive by id: first the objects in the table of constants, then the module and everything reachable from it.
 #[derive(Default)]
 pub(crate) struct Objects {
     pub(crate) objects: Vec<Object>,
@@ -30,7 +29,7 @@ impl Objects {
         }
     }
 
-    /// Returns a module with these objects and the code of their classes. `root` is the root object.
+    /// Returns a module with these objects, the code of their classes, and the root object `root`.
     pub(crate) fn into_module(self, root: ObjectId, ctx: &Arc<Context>, unit: CompilationUnit) -> Module {
         let mut objects = self.objects.into_iter();
         let first = objects.next().unwrap_or(Object {

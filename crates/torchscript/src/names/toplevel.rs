@@ -122,7 +122,7 @@ impl Definitions {
         }
     }
 
-    /// Returns the value of `expr` at its definition, if it is a default or a value in a class body.
+    /// Returns the value of `expr`, a default or a value in a class body, at its definition. `None` for other expressions.
     pub(crate) fn bound_value(&self, file: &SourceFile, expr: &Expr) -> Option<&Bound> {
         let top = self.top.as_ref().filter(|top| Arc::ptr_eq(&top.text, &file.text))?;
         top.bound.get(&expr.range())

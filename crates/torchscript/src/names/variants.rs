@@ -88,8 +88,7 @@ impl Definitions {
         Ok(Some(id))
     }
 
-    /// Returns a function compiled with Python's rules for arguments of these types. Other parameters have their
-    /// defaults.
+    /// Returns a function compiled with Python's rules for arguments of the given types. All other parameters have their defaults.
     pub(crate) fn define_variant(
         &mut self,
         file: &Arc<SourceFile>,

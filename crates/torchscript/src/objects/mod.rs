@@ -49,7 +49,7 @@ pub(crate) struct Reader<'r> {
     entry: &'static str,
     /// The folder of the archive that contains the storages of this pickle.
     folder: &'static str,
-    /// Values that have been read, so that a value that is stored once becomes one value.
+    /// Values that have been read, by id, so that a value that the pickle references several times becomes a single value.
     known: HashMap<PickleId, Constant>,
     storages: HashMap<String, Arc<Storage>>,
     /// The number of values in each container (including nested ones), keyed by its address.

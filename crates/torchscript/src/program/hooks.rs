@@ -13,7 +13,7 @@ use crate::error::{LoadError, Result};
 use crate::names::Names;
 use crate::source::{DefPath, SourceFile};
 
-/// A hook that a source text registers: whether it is called before `forward`, its file, and the number of its definition there.
+/// A hook that a source text registers: whether it runs before `forward`, its file, and the index of its statement in the file.
 pub(super) type RegisteredHook = (bool, Arc<SourceFile>, usize);
 
 impl Program<'_> {
@@ -173,8 +173,7 @@ impl Program<'_> {
     }
 }
 
-/// One hook, with the types that its signature must fit. The messages are those of PyTorch's
-/// `ClassType::checkForwardHookSchema`.
+/// A hook, with the types that its signature must have. Error messages are those of PyTorch's `ClassType::checkForwardHookSchema`.
 struct HookCheck<'a> {
     program: &'a Program<'a>,
     hook: &'a FunctionSchema,

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::names::Global;
 use crate::source::{DefPath, SOURCE_QUALIFIER};
 
-/// A function of another unit, and its name in the source. Its unit must have the source's context.
+/// A compiled function in another unit, with the name by which source refers to it. The unit must have the same context as the source.
 #[derive(Clone, Copy, Debug)]
 pub struct Known<'u> {
     /// The name by which the source refers to the function.

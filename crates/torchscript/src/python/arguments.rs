@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use super::value::Py;
 
-/// The arguments of a call. It records which of them have been read; a call with unread arguments is refused.
+/// The arguments of a call. The arguments that have been read are recorded; a call with unread arguments is an error.
 pub(super) struct Arguments {
     positional: Vec<Py>,
     keywords: Vec<(String, Py)>,

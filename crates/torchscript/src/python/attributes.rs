@@ -344,8 +344,7 @@ impl Maker<'_> {
         Ok(Some(Member::Method(function(index))))
     }
 
-    /// Returns whether a class of the object, defined in the text, has one of the methods `names`, which Python calls
-    /// implicitly.
+    /// Returns whether a class of the object that the text defines has one of the methods `names`, which Python calls implicitly.
     pub(super) fn defines(&mut self, object: &ObjectRef, names: &[&str]) -> Result<bool> {
         let chain = self.chain(object)?;
         let is_source = |class: &&ClassRef| class.file.rules.is_source();
@@ -355,7 +354,7 @@ impl Maker<'_> {
             .any(|class| names.iter().any(|name| class.method(name).is_some())))
     }
 
-    /// Returns the member `name` of an enumeration, if `class` is one.
+    /// Returns the member `name` of the enumeration `class`; `None` if `class` is no enumeration.
     fn enum_member(&mut self, class: &ClassRef, name: &str) -> Result<Option<Py>> {
         let Some(ty) = self.enum_type(class)? else {
             return Ok(None);
@@ -372,7 +371,7 @@ impl Maker<'_> {
         Ok(member.map(|member| Py::Member(ty, Box::new(member.clone()))))
     }
 
-    /// Returns the type of an enumeration, if `class` is one.
+    /// Returns the type of the enumeration `class`; `None` if `class` is no enumeration.
     pub(super) fn enum_type(&mut self, class: &ClassRef) -> Result<Option<frazil_ir::TypeId>> {
         let is_enum = class.def().is_some_and(|def| {
             let mut bases = def.bases().iter().filter_map(dotted);
@@ -464,7 +463,7 @@ fn class_constant<'c>(class: &'c ClassRef, name: &str) -> Option<&'c Expr> {
     })
 }
 
-/// Sets an attribute as `nn.Module` does: a parameter is registered as one.
+/// Sets an attribute as `nn.Module` does: a parameter is also registered.
 ///
 /// # Errors
 /// PyTorch's exception, with its message.

@@ -484,7 +484,7 @@ impl Maker<'_> {
     }
 }
 
-/// Returns the exception that PyTorch raises for a call because of its dtypes, if it does.
+/// Returns the exception that PyTorch raises for the dtypes of a call's arguments, if it raises one.
 fn refused(path: &str, arguments: &Arguments) -> Option<String> {
     let dtype = || arguments.named("dtype").and_then(dtype_of);
     match path {
@@ -533,7 +533,7 @@ fn whole(x: f64) -> Option<Py> {
     (-LIMIT..LIMIT).contains(&x).then_some(Py::Int(x as i64))
 }
 
-/// Returns the sum of floats, if all versions of Python compute the same one: newer versions compensate for rounding.
+/// Returns the sum of floats, if all versions of Python compute the same sum. (Newer versions compensate for rounding.)
 fn float_sum(items: &[f64]) -> Option<f64> {
     let naive: f64 = items.iter().fold(0.0, |sum, x| sum + x);
     let (mut sum, mut lost) = (0.0f64, 0.0f64);

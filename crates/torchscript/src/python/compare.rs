@@ -63,7 +63,7 @@ impl Py {
         })
     }
 
-    /// Returns whether both values are equal; `None` for values that are too large to be compared.
+    /// Returns whether two values are equal; `None` if they are too large to be compared.
     pub(super) fn equals(&self, other: &Py) -> Option<bool> {
         self.equals_at(other, 0, &mut MAX_VISITED.clone())
     }
@@ -279,8 +279,7 @@ pub(super) fn is_among(items: &[Py], item: &Py) -> Option<bool> {
     known.then_some(false)
 }
 
-/// Returns the result of comparing two values other than tensors. `in` is supported for lists, tuples, dictionaries and
-/// strings.
+/// Returns the result of the comparison `op` of two values other than tensors. `in` is supported for lists, tuples, dictionaries and strings.
 pub(super) fn compared(op: CmpOp, left: &Py, right: &Py) -> Option<bool> {
     let visits = matches!(op, CmpOp::Eq | CmpOp::NotEq | CmpOp::In | CmpOp::NotIn);
     if visits && !(left.is_small() && right.is_small()) {

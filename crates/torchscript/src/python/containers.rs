@@ -232,7 +232,7 @@ impl Maker<'_> {
         Ok(Py::Object(Rc::new(RefCell::new(slice))))
     }
 
-    /// Calls `append`, `extend`, `update` or a view of a dictionary; returns `None` for other methods.
+    /// Calls `append`, `extend`, `update`, or a method that returns a view of a dictionary. Returns `None` for other methods.
     pub(super) fn container_method(
         &mut self,
         file: &Arc<SourceFile>,

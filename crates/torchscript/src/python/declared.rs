@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::names::{Annotations, Bound, ClassRef, Definitions, Names, library_constant};
 use crate::source::dotted;
 
-/// The declarations for objects of a class. As in Python, those of a class hide those of its bases.
+/// The declarations for objects of a class. As in Python, declarations of a class hide those of its bases.
 pub(super) struct Declared {
     annotations: Vec<Annotation>,
     /// Names of the attributes that are declared as constants.
@@ -28,7 +28,7 @@ struct Annotation {
 #[derive(Clone, Copy)]
 pub(super) struct Wanted {
     pub(super) ty: TypeId,
-    /// Whether the declaration is in the text: a value of another type is an error then.
+    /// Whether the source text contains the declaration, so that a value of another type is an error.
     pub(super) is_strict: bool,
 }
 
@@ -160,7 +160,7 @@ pub(super) fn class_level(
     None
 }
 
-/// Returns the constant as modules may have it, with tuples in place of lists; `None` for other kinds.
+/// Returns the constant in the form in which modules may have it, with tuples in place of lists; `None` if it cannot be a constant of a module.
 fn valid(definitions: &Definitions, constant: &Constant) -> Option<Constant> {
     match constant {
         Constant::None

@@ -169,7 +169,7 @@ impl HostTensor {
         Some(HostTensor::of(view))
     }
 
-    /// Returns the part of a matrix above or below a diagonal, with zeros elsewhere.
+    /// Returns a matrix with the elements above or below a diagonal, and zeros elsewhere.
     pub(super) fn triangle(&self, upper: bool, diagonal: i64) -> Option<HostTensor> {
         let sizes = self.sizes();
         let &[.., columns] = sizes.as_slice() else {
@@ -191,7 +191,7 @@ impl HostTensor {
     }
 }
 
-/// Returns the function of `torch` with this name, if it has one operand and a floating-point result.
+/// Returns the function of `torch` called `name`, if it has one operand and a floating-point result.
 pub(super) fn unary(name: &str) -> Option<fn(f64) -> f64> {
     Some(match name {
         "sin" => f64::sin,
@@ -210,7 +210,7 @@ pub(super) fn unary(name: &str) -> Option<fn(f64) -> f64> {
     })
 }
 
-/// Returns the dtype in which PyTorch computes with two operands, at least one of which is a tensor.
+/// Returns the dtype in which PyTorch computes with two operands, if at least one is a tensor.
 fn promoted(a: &Py, b: &Py) -> Option<DType> {
     let with = |result: ResultType, value: &Py| {
         Some(match value {

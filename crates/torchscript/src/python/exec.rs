@@ -263,8 +263,7 @@ impl Maker<'_> {
         })
     }
 
-    /// Enters the contexts of a `with`. Only contexts that turn gradients on or off are supported; they have no effect
-    /// here.
+    /// Enters the contexts of a `with` statement. Only contexts that turn gradients on or off are supported. They have no effect.
     pub(super) fn enter(&mut self, scope: &mut Scope, with: &StmtWith) -> Result<()> {
         for item in &with.items {
             let context = item.context_expr.as_call_expr();

@@ -160,7 +160,7 @@ impl Maker<'_> {
         Some(Py::Tensor(tensor))
     }
 
-    /// Evaluates `torch.Tensor` and related classes, called with sizes or a list. Elements are zero where PyTorch leaves them uninitialised.
+    /// Evaluates a call of `torch.Tensor` or a related class with sizes or a list. Elements that PyTorch leaves uninitialised are zero.
     fn legacy(&mut self, dtype: DType, arguments: &Arguments) -> Option<HostTensor> {
         match arguments.positional() {
             [] => HostTensor::new(dtype, vec![0], |_| 0.0),
@@ -299,8 +299,7 @@ fn legacy_dtype(name: &str) -> Option<DType> {
     })
 }
 
-/// Reads the common options of factories and returns `requires_grad`; `None` if another option has an effect that is
-/// not supported.
+/// Reads the options that all factory functions have, and returns `requires_grad`. `None` if an option has an effect that is not supported.
 fn options(arguments: &Arguments) -> Option<bool> {
     for name in ["layout", "pin_memory", "generator", "out"] {
         if !matches!(arguments.named(name), None | Some(Py::None | Py::Bool(false))) {

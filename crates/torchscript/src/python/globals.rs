@@ -1,4 +1,4 @@
-//! The values of the names at the top level of a source text, including unknown ones.
+//! The global variables of a source text, including variables whose values are unknown.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -25,7 +25,7 @@ pub(super) struct Globals {
     tainted: HashMap<(usize, usize), (Py, Box<SourceError>)>,
     /// Functions and classes that were passed to unknown code, which may call them at any later time.
     pub(super) escaped: Vec<Py>,
-    /// Classes for which it is unknown whether they are classes of modules, by number, with the reason.
+    /// Classes for which it is unknown whether they are classes of modules, keyed by statement index, with the reason.
     pub(super) unclear: HashMap<usize, Box<SourceError>>,
     /// The error of the first statement that could not be run.
     pub(super) refused: Option<Box<SourceError>>,
@@ -146,7 +146,7 @@ fn addresses(value: &Py) -> [Option<(usize, usize)>; 2] {
     [Some(address), None]
 }
 
-/// Visits `value` and everything that it contains once, without recursion. Classes of objects are visited, too.
+/// Visits `value` and everything that it contains, each once and without recursion. Classes of objects are visited, too.
 pub(super) fn walk(value: &Py, visit: &mut dyn FnMut(&Py)) {
     let mut waiting = vec![value.clone()];
     let mut known = std::collections::HashSet::new();
@@ -198,7 +198,7 @@ pub(super) fn modules(root: &ObjectRef) -> Vec<ObjectRef> {
     found
 }
 
-/// Visits the module and its submodules once, outer ones first, with their names as in `named_modules()`.
+/// Visits the module and its submodules, each once, containing modules first, with their names as in `named_modules()`.
 pub(super) fn walk_modules(root: &ObjectRef, visit: &mut dyn FnMut(&str, &ObjectRef)) {
     let mut known = std::collections::HashSet::new();
     let mut waiting = vec![(String::new(), Rc::clone(root))];

@@ -68,7 +68,7 @@ pub(super) fn constant(path: &str) -> Option<Py> {
     }
 }
 
-/// Returns whether a dotted name certainly denotes a function, class, dtype or module, which is true and not `None`.
+/// Returns whether a dotted name denotes a function, class, dtype or module. Such a value is true and not `None`.
 pub(super) fn is_function_path(path: &str) -> bool {
     if is_known(path) || matches!(path, "torch.nn" | "torch.nn.functional" | "torch.nn.init" | "copy") {
         return true;

@@ -633,7 +633,7 @@ fn no_constant(class: &ClassRef, name: &str, found: &str) -> Box<SourceError> {
     class.file.error("construct", message, &place)
 }
 
-/// Returns the value as a constant, without an expected type; `None` if it cannot be one.
+/// Returns the value as a constant, without an expected type; `None` if no constant represents it.
 pub(super) fn constant(ctx: &frazil_ir::Context, value: &Py, depth: usize) -> Option<Constant> {
     if depth > MAX_CALLS || (depth == 0 && !value.is_small()) {
         return None;

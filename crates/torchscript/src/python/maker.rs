@@ -17,7 +17,7 @@ use crate::source::SourceFile;
 /// The end of error messages about expressions that can only be evaluated by Python.
 pub(super) const BEYOND: &str = "cannot be evaluated without Python";
 
-/// Maximum number of executed statements and expressions, in addition to one for each byte of the text.
+/// Maximum number of executed statements and expressions, to which the length of the text in bytes is added.
 pub(super) const MAX_STEPS: usize = 500_000;
 
 /// Maximum work on elements of lists, strings and tensors, in units of 16 elements.
@@ -26,8 +26,7 @@ pub(super) const MAX_WORK: u64 = 1 << 30;
 /// Maximum total size of the lists, strings and dictionaries that expressions create, in bytes.
 pub(super) const MAX_BYTES: u64 = 1 << 29;
 
-/// Maximum total size of the tensors that expressions create, in bytes. An element takes eight bytes while the text
-/// runs.
+/// Maximum total size of the tensors that expressions create, in bytes. While the source text runs, an element takes eight bytes.
 pub(super) const MAX_TENSOR_BYTES: u64 = 8 << 30;
 
 /// Maximum nesting of calls. Deeper nesting is treated as infinite recursion.
@@ -131,7 +130,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// Counts bytes before a list, string or dictionary allocates them. Returns an error if the limit is exceeded.
+    /// Counts bytes before a list, string or dictionary allocates them. Returns an error if the limit on bytes is exceeded.
     pub(super) fn charge_bytes(&mut self, file: &SourceFile, bytes: u64, node: &impl Ranged) -> Result<()> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > MAX_BYTES {

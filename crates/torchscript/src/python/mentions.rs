@@ -34,7 +34,7 @@ pub(super) struct Mentions {
     pub(super) changed: BTreeSet<String>,
     /// Names of attributes that are read.
     pub(super) attributes: BTreeSet<String>,
-    /// Dotted names that are read, as long as they are written.
+    /// Dotted names that are read, with all components as in the source.
     pub(super) paths: BTreeSet<String>,
     /// Names that imports bind, with the dotted name of the imported object.
     pub(super) imported: BTreeMap<String, String>,

@@ -281,7 +281,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// Returns whether the class of an object has a member of this name, which prevents registration of tensors and modules under it.
+    /// Returns whether the class of an object has a member called `name`, so that no tensor or module can be registered under this name.
     fn attribute_of_class(&mut self, object: &ObjectRef, name: &str) -> Result<bool> {
         let chain = self.chain(object)?;
         Ok(self.inherited(&chain, name)?.is_some())

@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::names::ancestry;
 use crate::source::{SourceFile, dotted};
 
-/// Functions without an effect on the definitions. A statement that calls one is skipped after its arguments have been evaluated.
+/// Functions without an effect on the definitions. A statement that calls such a function is skipped after its arguments have been evaluated.
 const HARMLESS: &[&str] = &[
     "print",
     "torch.save",
@@ -317,13 +317,12 @@ pub(super) fn is_unknown_name(name: &str) -> bool {
 type Seen = HashSet<(usize, String)>;
 
 impl Maker<'_> {
-    /// Returns whether a statement has no side effects: it sets only variables, and all of its callees are known to be pure.
+    /// Returns whether a statement has no side effects: it assigns only variables, and all of its callees are known to have none.
     pub(super) fn is_pure(&mut self, file: &SourceFile, mentions: &Mentions) -> Result<bool> {
         self.is_pure_code(file, mentions, None, &mut Seen::new())
     }
 
-    /// Returns [`Self::is_pure`] for code in a method of `this` or one of its submodules, whose other methods are
-    /// analysed, too.
+    /// Returns [`Self::is_pure`] for code in a method of `this` or a submodule of `this`. Other methods that the code calls are analysed, too.
     fn is_pure_code(
         &mut self,
         file: &SourceFile,
@@ -477,7 +476,7 @@ impl Maker<'_> {
         Ok(is_known && !changes && !file.classes().any(is_own))
     }
 
-    /// Returns whether the module or one of its submodules has a child, function or method of this name.
+    /// Returns whether the module or a submodule has a child, function or method called `name`.
     fn has_member(&mut self, this: &ObjectRef, name: &str) -> Result<bool> {
         for module in modules(this) {
             let held = module

@@ -396,7 +396,7 @@ impl Maker<'_> {
         Ok(is_unclear || ancestry(self.names, class)?.is_some())
     }
 
-    /// Returns what the names that a statement assigns may denote: a module, a class of modules, or something else.
+    /// Returns for each name that a statement assigns what it may denote: a module, a class of modules, or another value.
     fn roles(
         &mut self,
         file: &Arc<SourceFile>,

@@ -117,7 +117,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Returns the global variables that are modules and not submodules of another module, in the order of their assignments, one for each module.
+    /// Returns a global variable for each module that is not a submodule of another module, in the order of assignment.
     fn candidates(&mut self, file: &Arc<SourceFile>) -> Result<Vec<Candidate>> {
         let mut found: Vec<Candidate> = Vec::new();
         let mut unknown = Vec::new();
@@ -224,7 +224,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Returns whether the module, or one of its submodules, is of a class of the text.
+    /// Returns whether the class of the module or of a submodule is defined by the source text.
     fn has_own_class(&self, object: &ObjectRef) -> bool {
         modules(object)
             .iter()
@@ -253,7 +253,7 @@ impl Maker<'_> {
     }
 }
 
-/// Returns the addresses of the modules in `outer`, and of the module that it was scripted from with its submodules.
+/// Returns the addresses of the submodules of `outer`, and of the module (with submodules) that `torch.jit.script` copied to `outer`.
 fn held(outer: &ObjectRef) -> HashSet<*const RefCell<PyObject>> {
     let original = outer.borrow().scripted.clone();
     let originals = original.iter().flat_map(modules);

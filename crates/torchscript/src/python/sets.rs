@@ -64,7 +64,7 @@ pub(super) fn elements(value: &Py) -> Option<Vec<Py>> {
     }
 }
 
-/// Returns the elements of `items` that are among `others` if `wanted`, else those that are not.
+/// Returns the elements of `items` that are among `others` (if `wanted`), or those that are not.
 fn chosen(items: &[Py], others: &[Py], wanted: bool) -> Option<Vec<Py>> {
     let mut out = Vec::new();
     for item in items {

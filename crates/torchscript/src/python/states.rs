@@ -59,7 +59,7 @@ pub(super) fn pairs(items: Vec<(String, Py)>) -> Py {
     iterator(pairs.collect())
 }
 
-/// Evaluates `state_dict()`: parameters, then buffers, then those of the children. Tensors with several names occur several times.
+/// Evaluates `state_dict()`: parameters, then buffers, then the entries of the children. Tensors with several names occur several times.
 pub(super) fn state_dict(object: &ObjectRef) -> Vec<(Py, Py)> {
     let mut found = Vec::new();
     collect(object, "", 0, &mut found);

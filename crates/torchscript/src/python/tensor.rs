@@ -231,7 +231,7 @@ impl HostTensor {
         }
     }
 
-    /// Returns the tensor itself if it already has this dtype, else a copy: `x.float()`.
+    /// Returns the tensor itself if its dtype is `dtype`, otherwise a copy, as `x.float()` does.
     pub(super) fn cast(&self, dtype: DType) -> Option<HostTensor> {
         if self.dtype() == dtype {
             return Some(self.clone());
@@ -258,7 +258,7 @@ impl HostTensor {
         self.0.view.borrow().is_contiguous()
     }
 
-    /// Changes the sizes in place. The elements are then contiguous from the first one on; new elements are zero.
+    /// Changes the sizes in place. The elements are then contiguous, from the first element of the storage view on; new elements are zero.
     pub(super) fn resize(&self, sizes: &[i64]) -> Option<()> {
         let count = usize::try_from(element_count(sizes)?).ok()?;
         let mut view = self.0.view.borrow_mut();
@@ -391,7 +391,7 @@ pub(super) fn lowered_storage(view: &View) -> Arc<Storage> {
     Arc::new(Storage::new(Arc::new(bytes), Device::CPU))
 }
 
-/// Returns for each element of a tensor with sizes `sizes` its position in one with sizes `from`, by broadcasting.
+/// Returns, for each element of a tensor with sizes `sizes`, the position of the element that broadcasts to it from a tensor with sizes `from`.
 pub(super) fn broadcast_positions(from: &[i64], sizes: &[i64]) -> Option<Vec<usize>> {
     let lead = sizes.len().checked_sub(from.len())?;
     let mut strides = vec![0usize; sizes.len()];

@@ -109,7 +109,7 @@ impl Maker<'_> {
         self.trace_object(file, &object, methods, strict, call).map(Some)
     }
 
-    /// Returns whether a trace is strict; `None` if another argument has an effect that is not supported.
+    /// Returns the argument `strict` of a trace; `None` if another argument has an effect that is not supported.
     fn trace_flags(&self, arguments: &Arguments) -> Option<bool> {
         for name in IGNORED {
             arguments.named(name);

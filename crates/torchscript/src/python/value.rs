@@ -86,7 +86,7 @@ pub(super) struct PyObject {
     pub(super) mode: Option<bool>,
     /// The traced methods, if `torch.jit.trace` returned this module.
     pub(super) traced: Vec<TracedMethod>,
-    /// Whether the module was in training mode when it was traced; `None` for modules that were not.
+    /// Whether the module was in training mode when it was traced; `None` for a module that was not traced.
     pub(super) trained_when_traced: Option<bool>,
     /// Whether `nn.Module.__init__` has been called.
     pub(super) is_ready: bool,

@@ -66,7 +66,7 @@ pub(crate) fn marker(file: &SourceFile, def: &StmtFunctionDef) -> Result<Marker>
     Ok(marker)
 }
 
-/// Returns whether a function or class is compiled at its definition, so that an error in it is an error of the text.
+/// Returns whether a function or class is compiled at its definition, so that its errors are errors of the source text.
 pub(crate) fn is_scripted_statement(file: &SourceFile, statement: &Stmt) -> bool {
     match statement {
         Stmt::FunctionDef(def) => is_scripted(file, &def.decorator_list),

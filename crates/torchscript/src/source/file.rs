@@ -20,7 +20,7 @@ const MAX_SOURCE_BYTES: usize = 1 << 30;
 /// Estimated memory of the parser per token in bytes, including its part of the syntax tree.
 const TOKEN_BYTES: usize = 80;
 
-/// Returns the approximate number of tokens in `text`: words, numbers, and all other characters except spaces.
+/// Returns the approximate number of tokens in `text`: words, numbers, and all remaining characters except spaces.
 fn tokens(text: &str) -> usize {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
     let mut in_word = false;
@@ -51,7 +51,7 @@ pub(crate) struct SourceFile {
     /// Aliases of dotted names (`act = F.relu`), known after the source text has run.
     aliases: OnceLock<HashMap<String, String>>,
     module: ModModule,
-    /// Functions and classes inside `if`, `for`, `with` and `try` at the top level. Their numbers follow those of the body.
+    /// Functions and classes inside `if`, `for`, `with` and `try` at the top level. Their indices follow the indices of the top-level statements.
     nested: Vec<Stmt>,
     /// Index of each function and class statement, keyed by the byte offset at which it starts.
     numbers: HashMap<u32, usize>,
@@ -202,7 +202,7 @@ impl SourceFile {
             .filter_map(Stmt::as_class_def_stmt)
     }
 
-    /// Returns the statement with this number: one of the body, or a function or class inside one.
+    /// Returns the statement with index `number`: a top-level statement, or a function or class inside one.
     pub(crate) fn statement(&self, number: usize) -> Option<&Stmt> {
         match number.checked_sub(self.module.body.len()) {
             Some(nested) => self.nested.get(nested),
@@ -225,8 +225,7 @@ impl SourceFile {
         self.definitions.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the source range of the code at `range`: in the original program if the archive has debug records, else
-    /// in this file.
+    /// Returns the source range of the code at `range`: in the original program if the archive has debug records, otherwise in this file.
     pub(crate) fn range(&self, ctx: &Context, range: TextRange) -> SourceRange {
         let start = range.start().to_u32();
         let original = self

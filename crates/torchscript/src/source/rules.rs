@@ -10,7 +10,7 @@ pub(crate) enum Rules {
     Archive,
     /// A handwritten source text. Its top level is run as Python.
     Source,
-    /// A file of the library, compiled as source is. It has the qualifier of its definitions. It may use forms that other sources may not.
+    /// A library file with the given qualifier of its definitions. It is compiled as user source is, but may use forms that user source may not.
     Library(&'static str),
 }
 

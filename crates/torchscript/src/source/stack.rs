@@ -98,8 +98,8 @@ fn on_thread<T: Send, W: FnOnce(Stack) -> T + Send>(bytes: usize, work: &mut Opt
     })
 }
 
-/// Returns the bytes left on the stack of the current thread, from the system's list of mappings. A thread's stack is one mapping above a guard page; the main
-/// thread's grows down to its limit.
+/// Returns the number of bytes left on the stack of the current thread, from the system's list of mappings. A thread's stack is a mapping above a guard page.
+/// The main thread's stack grows down to its limit.
 fn caller_bytes() -> Option<usize> {
     let here = here();
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
     use crate::source::file::SourceFile;
 
-    /// Returns texts with `levels` of nesting, one for each kind that the parser recurses into.
+    /// Returns source texts with `levels` of nesting: one for each construct on which the parser recurses.
     fn nested(levels: usize) -> Vec<String> {
         let chain = |open: &str, close: &str| format!("x = {}y{}\n", open.repeat(levels), close.repeat(levels));
         let mut texts: Vec<String> = [

@@ -20,7 +20,7 @@ macro_rules! sources {
     };
 }
 
-/// The sources, by subject. Each is compiled when one of its operators is first looked up.
+/// The files of composite operators, by subject. A file is compiled when one of its operators is first looked up.
 const SOURCES: [Source; 21] = sources![
     "attention.py",
     "backward.py",

@@ -307,7 +307,7 @@ const INTEGER_ADDCDIV: &str = "Integer division with addcdiv is no longer suppor
     tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The future addcdiv behavior \
     is just the latter implementation: (input + value * tensor1 / tensor2), for all dtypes.";
 
-/// Refuses a factor `alpha` of a higher kind (integer, float, complex) than `dtype`, the dtype of the operand.
+/// Refuses a factor `alpha` of a higher type category (integer, float, complex) than `dtype`, the dtype of the operand.
 pub(super) fn check_alpha(alpha: Scalar, dtype: DType) -> Result<(), OpError> {
     let float = dtype.is_floating_point() || dtype.is_complex();
     Err(OpError::raised(match alpha {
@@ -376,7 +376,7 @@ fn rounded_division<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     }
 }
 
-/// Returns a power. Small constant exponents become products and roots, which are exact, unlike the general function.
+/// Computes powers. Small constant exponents become products and roots, which are exact, unlike the general function.
 fn power<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     let x = b.x(0);
     let float = b.compute().is_floating_point() || b.compute().is_complex();
@@ -400,8 +400,7 @@ fn power<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     }
 }
 
-/// Returns the next representable value. For f16 and bf16 it is one unit in the last place of that dtype, although they
-/// are computed in Float.
+/// Implements `nextafter`. For f16 and bf16, the step is one unit in the last place of that dtype, although the computation is in Float.
 fn next_after<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     let (x, y) = (b.x(0), b.x(1));
     b.demand("nextafter_cpu", DType::is_floating_point);
@@ -511,8 +510,7 @@ fn lerp<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     )
 }
 
-/// Returns PyTorch's error if it does not interpolate between these operands: both ends, and a weight with dimensions,
-/// must have the same float dtype.
+/// Returns PyTorch's error for operands of `lerp` that it refuses: both ends, and a weight with dimensions, must have the same float dtype.
 fn refused_ends(b: &Body<'_, '_>) -> Option<OpError> {
     let own = b.operand_dtype(0)?;
     let weighs = b.rank("weight") > 0;

@@ -222,7 +222,7 @@ fn conjugated(t: &Tensor) -> Tensor {
     t.with_marks(t.marks().conjugated())
 }
 
-/// Returns the tensor itself if `marked` is false for its conjugate and negative bits, else a copy without them.
+/// Returns the tensor itself if `marked` returns false for its conjugate and negative bits, otherwise a copy without these bits.
 fn resolved(call: &Call<'_>, marked: fn(Marks) -> bool) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     if marked(t.marks()) {

@@ -181,7 +181,7 @@ fn sum_of_products(args: &Args<'_>) -> Result<Program, OpError> {
     }
 }
 
-/// Multiplies the first matrix by each of the others. The node's attribute says on which side it is.
+/// Multiplies the first matrix by each of the others. An attribute of the node says on which side the first matrix is.
 fn batch_of_products(call: &Call<'_>) -> Result<Results, OpError> {
     let side = call.attributes.iter().find(|a| call.ctx.name(a.name) == "side");
     match side.and_then(|a| a.value.as_constant()).and_then(|c| c.as_int()) {
@@ -227,7 +227,8 @@ fn product(args: &Args<'_>, a: &str, b: &str, ranks: Option<(usize, usize)>) -> 
     p.finish(&[out])
 }
 
-/// Multiplies batches like [`multiply_as`]. Without elements to multiply, dtypes are not compared, and `output` is the second one's dtype.
+/// Multiplies batches as [`multiply_as`] does. If there are no elements to multiply, dtypes are not compared, and `output` is the dtype of the second
+/// operand.
 fn multiply_batches(p: &mut ProgramBuilder, x: &TensorArg, y: &TensorArg, output: DType) -> Result<TensorId, OpError> {
     if x.shape.numel() == 0 || y.shape.numel() == 0 {
         let x = p.cast(x.id, y.dtype())?;
@@ -623,7 +624,7 @@ fn attention(args: &Args<'_>) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// Repeats the heads of keys or values for grouped queries: each of them is used by several heads of queries.
+/// Repeats the heads of keys or values for grouped queries, in which several heads of queries use one head of keys and values.
 fn repeat_heads(p: &mut ProgramBuilder, t: TensorId, heads: i64) -> Result<TensorId, OpError> {
     let sizes = p.sizes(t);
     let rank = sizes.len();

@@ -73,7 +73,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
 ];
 
-/// Parameters of a convolution, one entry per spatial dimension. Padding may differ at the two ends (`same`).
+/// Parameters of a convolution, with one entry per spatial dimension. Padding may differ between the two ends of a dimension (`same`).
 struct Parameters {
     stride: Dims,
     before: Dims,

@@ -128,7 +128,7 @@ fn like(call: &Call<'_>, value: Scalar, at: usize) -> Result<Results, OpError> {
     one(in_format_of(&out, &t, call.opt_int(at + 4)?)?)
 }
 
-/// Returns the row-major `out` in the memory format with number `format`; without one, with strides like those of `t`.
+/// Returns the row-major tensor `out` in the memory format with the code `format`, or, without a format, with strides like those of `t`.
 pub(super) fn in_format_of(out: &Tensor, t: &Tensor, format: Option<i64>) -> Result<Tensor, OpError> {
     match format {
         None | Some(layout::PRESERVE_FORMAT) => Ok(laid_out_as(out, std::slice::from_ref(t))?),
@@ -253,8 +253,7 @@ fn arange(args: &Args<'_>) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// Computes `steps` numbers from start to end, both included, or `base` to their power. The second half is computed
-/// from the end.
+/// Computes `steps` numbers from start to end, both included, or `base` to the power of these numbers. The second half is computed from the end.
 fn spaced(args: &Args<'_>, base: Option<f64>) -> Result<Program, OpError> {
     let (start, end, steps) = (args.float("start")?, args.float("end")?, args.int("steps")?);
     if steps < 0 {

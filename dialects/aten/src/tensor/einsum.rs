@@ -1,4 +1,4 @@
-//! Einstein notation: one letter per dimension; products are summed over the letters that the result lacks.
+//! Einstein summation: one letter per dimension; products are summed over the letters that the result does not have.
 
 use frazil_ir::DType;
 use frazil_runtime::args::Args;
@@ -178,7 +178,7 @@ fn implicit_output(left: &str, extents: &[(Label, i64)]) -> Vec<Label> {
         .collect()
 }
 
-/// Returns the access to `o` in loops over `loops`. Equal labels of one operand select its diagonal.
+/// Returns the access to the operand `o` in loops over `loops`. Equal labels of the operand select its diagonal.
 fn access(p: &ProgramBuilder, o: &Operand, loops: &[Label]) -> Access {
     let place = |(label, &size): (&Label, &i64)| match loops.iter().position(|l| l == label) {
         Some(at) if size != 1 => Affine::index(loops.len(), at),

@@ -99,8 +99,8 @@ enum Kind {
     ToReal,
 }
 
-/// A transform along one dimension: the number of elements (excess ones are left out, missing ones are zero), whether the exponent is negative (forward), and
-/// the factor of the results.
+/// A transform along one dimension: the number of elements (excess elements are dropped, missing elements are zero), whether the exponent is negative
+/// (forward), and the factor of the results.
 #[derive(Clone, Copy)]
 struct Along {
     dim: usize,
@@ -292,7 +292,7 @@ fn transformed(t: &Tensor, kind: Kind, plan: &[Along], lone: bool) -> Result<Res
     })
 }
 
-/// Returns the strides of a result of sizes `sizes`. Each pass over dimensions makes these innermost, and keeps the order of the others.
+/// Returns the strides of a result of sizes `sizes`. Each pass over dimensions makes these innermost, and keeps the order of all other dimensions.
 fn strides(t: &Tensor, kind: Kind, real: bool, plan: &[Along], sizes: &[i64]) -> Vec<i64> {
     let mut dims: Vec<usize> = plan.iter().map(|a| a.dim).collect();
     let mut strides = t.strides().to_vec();

@@ -232,8 +232,8 @@ fn take_along_dim(args: &Args<'_>) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// Computes `t[indices]`. The broadcast dimensions of adjacent index tensors are in their place, those of separated ones come first. Masks have no program,
-/// because the size of the result depends on their elements.
+/// Implements `t[indices]`. Adjacent index tensors are replaced by their broadcast dimensions. If index tensors are not adjacent, these dimensions come
+/// first. Masks have no program, because the size of the result depends on their elements.
 fn index(args: &Args<'_>) -> Result<Program, OpError> {
     let mut p = ProgramBuilder::new(args);
     let t = args.tensor("self")?;

@@ -124,7 +124,7 @@ fn check(call: &Call<'_>, a: &Tensor, b: &Tensor, ends: Option<&Tensor>) -> Resu
     }
 }
 
-/// Checks that one of the last two dimensions is dense, and that the other's stride is a multiple of 16 bytes.
+/// Checks that one of the last two dimensions is dense, and that the stride of the other dimension is a multiple of 16 bytes.
 fn check_strides(name: &str, t: &Tensor) -> Result<(), OpError> {
     let d = t.dim();
     let (rows, columns, strides) = (t.sizes()[d - 2], t.sizes()[d - 1], t.strides());

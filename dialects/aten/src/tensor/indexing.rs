@@ -1,4 +1,4 @@
-//! Reading and writing at indices from other tensors. Operators that depend on the values of indices are kernels.
+//! Indexed reads and writes, with indices in other tensors. Operators that depend on the values of indices are kernels.
 
 use frazil_ir::DType;
 use frazil_ir::schema::AliasUse;
@@ -387,7 +387,7 @@ fn slices(t: &Tensor, dim: usize, indices: &[i64]) -> Vec<i64> {
     positions
 }
 
-/// Returns the dimension in argument 1, and the indices along it in argument 2, both checked.
+/// Returns argument 1, a dimension, and argument 2, the indices along this dimension, both checked.
 fn dim_and_indices(call: &Call<'_>, t: &Tensor) -> Result<(usize, Vec<i64>), OpError> {
     let dim = wrap_dim(call.int(1)?, t.dim())?;
     let index = call.tensor(2)?;

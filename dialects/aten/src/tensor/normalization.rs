@@ -62,7 +62,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ("aten::rms_norm", Entry::program(LoopNests, rms_norm)),
 ];
 
-/// Updates the running mean and the unbiased running variance (arguments 3 and 4) with those of the input. Those of instances are averaged.
+/// Updates the running mean and the unbiased running variance (arguments 3 and 4) with the statistics of the input. Statistics of instances are averaged.
 fn keep_statistics(call: &Call<'_>, instances: bool, momentum: f64) -> Result<(), OpError> {
     let x = call.tensor(0)?;
     let (mean, var) = (call.opt_tensor(3)?, call.opt_tensor(4)?);
@@ -163,7 +163,7 @@ enum Spread {
     Inverse(TensorId),
 }
 
-/// Computes scale = weight / √(var + eps) and shift = bias - mean * scale, both with one element per channel.
+/// Computes scale = weight / √(var + eps) and shift = bias - mean * scale, each with one element per channel.
 fn scale_and_shift(
     p: &mut ProgramBuilder,
     mean: TensorId,
@@ -235,7 +235,7 @@ fn batch_norm(args: &Args<'_>, kept: bool) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// Refuses parameters whose dtype differs from the input's. Those of f16 and bf16 inputs may be f32.
+/// Refuses parameters whose dtype differs from the input's dtype. Parameters of f16 and bf16 inputs may be f32.
 fn check_parameters(args: &Args<'_>, x: &TensorArg, names: &[&str]) -> Result<(), OpError> {
     let mut first = None;
     for name in names {

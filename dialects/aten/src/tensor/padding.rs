@@ -94,7 +94,7 @@ fn moded(args: &Args<'_>, mode: Mode) -> Result<Program, OpError> {
     with(args, |p| padded(p, x.id, &widths, mode))
 }
 
-/// Pads a tensor. `widths` are (before, after) pairs of elements, starting with the last dimension; negative ones crop.
+/// Pads a tensor. `widths` are (before, after) pairs of elements, starting with the last dimension; negative widths crop.
 fn padded(p: &mut ProgramBuilder, x: TensorId, widths: &[i64], mode: Mode) -> Result<TensorId, OpError> {
     let rank = p.rank(x);
     if !widths.len().is_multiple_of(2) || widths.len() / 2 > rank {

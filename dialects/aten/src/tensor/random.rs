@@ -190,8 +190,7 @@ fn wide_floats_only(kernel: &str, dtype: DType) -> Result<(), OpError> {
     }
 }
 
-/// Returns a tensor of numbers that are drawn one by one in the real dtype of `dtype`. For complex numbers, both parts
-/// are drawn.
+/// Returns a tensor of numbers that are drawn separately, in the real dtype of `dtype`. For a complex number, both parts are drawn.
 fn sampled(sizes: &[i64], dtype: DType, mut draw: impl FnMut(&mut Random, DType) -> f64) -> Result<Tensor, OpError> {
     // Checks the sizes before anything is drawn.
     let count = Tensor::zeros(DType::Bool, sizes)?.numel() as usize;
@@ -217,8 +216,7 @@ fn normal(sizes: &[i64], dtype: DType) -> Result<Tensor, OpError> {
     normal_scaled(sizes, dtype, 0.0, 1.0)
 }
 
-/// Returns normally distributed numbers. The parts of complex ones have half of the variance each, and their mean is
-/// real.
+/// Returns normally distributed numbers. The parts of complex numbers have half of the variance each, and a real mean.
 fn normal_scaled(sizes: &[i64], dtype: DType, mean: f64, std: f64) -> Result<Tensor, OpError> {
     if !(dtype.is_floating_point() || dtype.is_complex()) {
         return Err(not_implemented("normal_kernel_cpu", dtype));
@@ -249,7 +247,7 @@ fn like(call: &Call<'_>, draw: impl Fn(&[i64], DType) -> Result<Tensor, OpError>
     one(create::in_format_of(&out, &t, format.flatten())?)
 }
 
-/// Fills argument 0, or a tensor like it, with the results of `draw` for its dtype.
+/// Fills argument 0, or a tensor with its sizes, with the results of `draw` for the tensor's dtype.
 fn filled(
     call: &Call<'_>,
     in_place: bool,

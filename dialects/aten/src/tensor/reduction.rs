@@ -214,7 +214,7 @@ fn extreme(args: &Args<'_>, combine: Combine) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// Returns the extremum along one dimension and its first index. If there is a NaN, it is the extremum.
+/// Returns the extremum along a dimension, and the index of its first occurrence. A NaN counts as the extremum.
 fn value_and_index(
     p: &mut ProgramBuilder,
     x: TensorId,

@@ -88,7 +88,7 @@ fn sinc(x: f64) -> f64 {
     if x == 0.0 { 1.0 } else { x.sin() / x }
 }
 
-/// The inputs that an output reads: the index of the first one, and the weights of consecutive ones.
+/// The input elements that an output element reads: the index of the first element, and the weights of consecutive elements.
 struct Window {
     first: usize,
     weights: Vec<f64>,
@@ -129,7 +129,7 @@ fn wide_window(axis: &Axis, filter: Filter, output: i64) -> Window {
     }
 }
 
-/// Returns the two or four nearest inputs; those outside are replaced by the nearest one inside.
+/// Returns the two or four nearest input elements. Positions outside of the input are replaced by the nearest element inside.
 fn narrow_window(axis: &Axis, filter: Filter, output: i64) -> Window {
     let place = axis.scale * output as f64;
     let centred = axis.scale * (output as f64 + 0.5) - 0.5;
@@ -154,7 +154,7 @@ fn narrow_window(axis: &Axis, filter: Filter, output: i64) -> Window {
     }
 }
 
-/// Returns the weights as sixteen-bit integers with as many fractional bits as fit, and the number of these bits.
+/// Returns the weights as 16-bit fixed-point integers with as many fractional bits as fit, and the number of fractional bits.
 fn fixed_point(windows: &[Window]) -> (Vec<Vec<i64>>, u32) {
     let largest = windows.iter().flat_map(|w| &w.weights).fold(0.0f64, |m, &w| m.max(w));
     let overflows = |bits: &u32| 0.5 + largest * f64::from(1u32 << (bits + 1)) >= f64::from(1 << 15);

@@ -92,8 +92,7 @@ fn searchsorted(call: &Call<'_>) -> Result<Results, OpError> {
     one(Tensor::from_i64(&found, values.sizes())?.to_dtype(dtype)?)
 }
 
-/// Returns for each value the position at which it would be inserted into its row of the sorted `sequence`, or into the
-/// only row.
+/// Returns for each value the position at which it would be inserted into its row of the sorted `sequence`. If there is only one row, all values use it.
 fn inserted(sequence: &Tensor, values: &Tensor, right: bool, one_row: bool) -> Vec<i64> {
     fn places<K: Key>(sequence: &Tensor, values: &Tensor, right: bool, one_row: bool) -> Vec<i64> {
         let last = |t: &Tensor| t.sizes().last().copied().unwrap_or(1).max(0) as usize;

@@ -138,7 +138,7 @@ pub(super) fn rows<K: Key>(t: &Tensor, dim: usize) -> (Axis, Vec<(i64, Vec<K>)>)
     (axis, rows)
 }
 
-/// Returns a tensor like `t` with `length` elements along `dim`, and the indices along `dim` of these elements.
+/// Returns a tensor like `t` with `length` elements along `dim`, and the indices of these elements along `dim`.
 pub(super) fn picked<K: Key>(
     t: &Tensor,
     dim: usize,
@@ -196,7 +196,7 @@ fn topk(call: &Call<'_>) -> Result<Results, OpError> {
     Ok(smallvec::smallvec![values.into(), indices.into()])
 }
 
-/// Returns one element of each row along the dimension in argument `at`; the next argument is `keepdim`.
+/// Returns one element of each row along the dimension in argument `at`. The argument after it is `keepdim`.
 fn chosen<K: Key>(
     call: &Call<'_>,
     at: usize,

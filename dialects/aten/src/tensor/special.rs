@@ -192,7 +192,7 @@ fn unary(call: &Call<'_>, function: fn(f64) -> f64) -> Result<Results, OpError> 
     mapped(call, &call.tensor(0)?, function)
 }
 
-/// Computes a binary function of two tensors that broadcast; one of them may be a number.
+/// Computes a binary function of two tensors, which broadcast. One of the operands may be a number.
 fn binary(call: &Call<'_>, function: fn(f64, f64) -> f64) -> Result<Results, OpError> {
     binary_as(call, |x, y, _| function(x, y))
 }

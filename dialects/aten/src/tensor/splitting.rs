@@ -66,8 +66,7 @@ fn extent(x: &TensorArg, dim: usize, operator: &str) -> Result<i64, OpError> {
         .ok_or_else(|| OpError::raised(format!("{operator} expects at least a 1-dimensional tensor")))
 }
 
-/// Returns the lengths of pieces of length `length`; the last one may be shorter. An empty dimension is one empty
-/// piece.
+/// Returns the lengths of pieces of length `length`; the last piece may be shorter. An empty dimension is one empty piece.
 fn even_lengths(size: i64, length: i64) -> Result<Vec<i64>, OpError> {
     if size == 0 || length == 0 {
         return Ok(vec![size]);
@@ -122,8 +121,7 @@ fn split(args: &Args<'_>) -> Result<Program, OpError> {
     pieces(args, &x, dim, &lengths)
 }
 
-/// Splits into `sections` pieces. If the division has a remainder, the first ones are one element longer, or it is an
-/// error if `even`.
+/// Splits into `sections` pieces. If the division has a remainder, the first pieces are one element longer, or it is an error (`even`).
 fn sections(args: &Args<'_>, x: &TensorArg, dim: usize, even: bool) -> Result<Program, OpError> {
     let (size, sections) = (extent(x, dim, "tensor_split")?, args.int("sections")?);
     if sections < 1 {

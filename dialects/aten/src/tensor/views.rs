@@ -197,7 +197,7 @@ fn cell<'a>(call: &'a Call<'_>) -> Result<&'a TensorCell, OpError> {
     }
 }
 
-/// Returns the same memory as elements of another dtype. The last dimension changes with the width of an element.
+/// Returns a tensor of another dtype over the same memory. The extent of the last dimension changes with the size of an element.
 fn reinterpreted(t: &Tensor, dtype: DType) -> Result<Tensor, OpError> {
     if !t.marks().is_none() {
         return Err(OpError::raised(
@@ -403,8 +403,7 @@ fn move_dims(args: &Args<'_>) -> Result<Program, OpError> {
     with(args, |p| Ok(p.permute(x.id, &order)))
 }
 
-/// Implements `squeeze`. Without a dimension, all of extent 1 are removed; a specified one is kept if its extent is not
-/// 1.
+/// Implements `squeeze`. Without a dimension, all dimensions of extent 1 are removed. A specified dimension is kept if its extent is not 1.
 fn squeeze(args: &Args<'_>) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let asked = if args.has("dim") {
@@ -576,8 +575,7 @@ fn diagonal(args: &Args<'_>, name: &str) -> Result<Program, OpError> {
     with(args, |p| Ok(p.view(x.id, &sizes, map)))
 }
 
-/// Returns windows of `size` elements along a dimension, every `step`-th. The windows' elements are a new last
-/// dimension.
+/// Implements `unfold`: windows of `size` elements along a dimension, at every `step`-th position. The elements of a window are a new last dimension.
 fn unfold(args: &Args<'_>) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let (size, step) = (args.int("size")?, args.int("step")?);

@@ -29,7 +29,7 @@ fn implicit(call: &Call<'_>, to_int: bool) -> Result<Scalar, OpError> {
     Ok(t.item()?)
 }
 
-/// Returns the properties of reading a number of this kind, or of the tensor's kind, from a tensor.
+/// Returns the behaviour of reading a number of kind `kind` (or of the tensor's kind) from a tensor.
 const fn read(kind: Option<NumberKind>, is_implicit: bool) -> NumberRead {
     NumberRead {
         kind,

@@ -200,7 +200,7 @@ fn is_space(b: u8) -> bool {
     b.is_ascii_whitespace() || b == 0x0b
 }
 
-/// Converts Python's maximum number of splits, where a negative one means all, to the number of parts for `splitn`.
+/// Converts the maximum number of splits in Python, where a negative number means all, to the number of parts for `splitn`.
 fn parts(cuts: i64) -> usize {
     usize::try_from(cuts).map_or(usize::MAX, |n| n.saturating_add(1))
 }
@@ -233,7 +233,7 @@ fn rsplit(call: &Call<'_>) -> Result<Results, OpError> {
     one(strings(words))
 }
 
-/// Implements `splitlines`: every line end counts separately (`\r\n` are two), and `keepends` makes it an element of its own, as in PyTorch.
+/// Implements `splitlines` as PyTorch does: `\r\n` counts as two line ends, and with `keepends` each line end is a separate element.
 fn split_lines(call: &Call<'_>) -> Result<Results, OpError> {
     let (s, keep) = (call.text(0)?, call.flag(1)?);
     let is_end = |c: char| matches!(c, '\n' | '\r' | '\x0b' | '\x0c' | '\x1c' | '\x1d' | '\x1e');

@@ -239,7 +239,7 @@ impl Analysis<'_> {
         Some(elements)
     }
 
-    /// Stores elements of other operands in a container that the operator writes to (`extend`, `update`), because it may store any of them.
+    /// Stores the elements of other operands in a container that the operator writes to (`extend`, `update`), because the operator may store any of them.
     fn store_into_written(&mut self, node: NodeId, schema: &FunctionSchema, written: &[(ValueId, Locations)]) {
         let g = self.graph;
         for (container, locations) in written {

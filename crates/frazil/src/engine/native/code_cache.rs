@@ -141,8 +141,7 @@ impl CodeCache {
 }
 
 impl Shape {
-    /// Returns the structure of a result; `None` for results that are not stored: other values, and lists of another
-    /// type than the declared one.
+    /// Returns the structure of a result. `None` for results that are not stored: unsupported values, and lists of another type than the declared one.
     fn of(result: &ResultSpec, ctx: &Context, ty: TypeId) -> Option<Shape> {
         let parts = parts(ctx, ty);
         Some(match (result, parts) {

@@ -145,7 +145,7 @@ impl NativePlan {
         self
     }
 
-    /// Returns the number of kernel calls of a run, and of distinct kernels among them.
+    /// Returns the number of kernel calls in one run, and the number of distinct kernels among them.
     ///
     /// See [`NativePlan`] for an example.
     pub fn kernel_count(&self) -> (usize, usize) {
@@ -180,7 +180,7 @@ impl NativePlan {
         Ok(bytes)
     }
 
-    /// Writes a shared library, and its C header beside it.
+    /// Writes a shared library to `path`, and its C header to a file beside it.
     ///
     /// ```
     /// # use frazil::{CompileOptions, InputSpec, ir::DType};
@@ -374,7 +374,7 @@ impl CompiledMethod {
         Ok(())
     }
 
-    /// Runs the method as [`CompiledMethod::run`] does, and returns the outputs of the graph one by one.
+    /// Runs the method as [`CompiledMethod::run`] does, and returns the outputs of the graph separately.
     pub(crate) fn run_all(&mut self, inputs: &[Tensor]) -> Result<Vec<Value>> {
         let outputs: Vec<Value> = self.run_outputs(inputs)?.into_iter().map(Value::from).collect();
         Ok(self.results.iter().map(|r| r.value(&outputs)).collect())
@@ -454,7 +454,7 @@ fn single(mut results: Vec<Value>) -> Value {
     }
 }
 
-/// Returns the tensor of one part of a result: an output of the code, an input, or a view of an input.
+/// Returns the tensor for one part of a result: an output of the code, an input, or a view of an input.
 pub(crate) fn leaf_value(spec: &ResultSpec, output: &dyn Fn(u32) -> Option<Tensor>, cells: &[TensorCell]) -> Value {
     let view = |n: u32, sizes: &[i64], strides: &[i64], offset: i64, marks: Marks| {
         let base = cells.get(n as usize)?.get();
@@ -482,7 +482,7 @@ pub(crate) fn leaf_value(spec: &ResultSpec, output: &dyn Fn(u32) -> Option<Tenso
     }
 }
 
-/// Refuses `forward` of a module with hooks: a compiled method runs no hooks, but callers of `forward` expect them.
+/// Returns an error for the method `forward` of a module with hooks: compiled methods run no hooks, but callers of `forward` expect them.
 fn has_no_hooks(model: &Model, method: &str) -> Result<()> {
     let hooks = OwnHooks::of(model, model.module().root, "");
     if method != "forward" || hooks.is_empty() {

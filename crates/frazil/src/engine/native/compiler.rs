@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tracing::warn;
 
-/// Options, with the cache of kernel objects and the threads that compilations share. Clones share both.
+/// Options of the compiler, with the cache of kernel objects and the threads that compilations share. Clones share cache and threads.
 #[derive(Clone)]
 pub(crate) struct Compiler {
     pub(crate) options: CompileOptions,

@@ -70,8 +70,8 @@ impl Made {
 /// Maximum number of call signatures with stored segments. Beyond it, all segments are discarded.
 const MAX_SEGMENT_TREES: usize = 64;
 
-/// Compiled methods by name and call signature, which all handles of an engine share. The first thread that needs one creates it, and other threads wait. No
-/// lock is held while code runs or is compiled.
+/// Compiled methods by name and call signature, which all handles of an engine share. The first thread that needs a compiled method creates it, and other
+/// threads wait. No lock is held while code runs or is compiled.
 pub(crate) struct NativeCode {
     compiler: Compiler,
     strict: bool,
@@ -85,7 +85,7 @@ pub(crate) struct NativeCode {
     record: Arc<Record>,
 }
 
-/// The state of one handle: instances of the code that it has called. Calls that find an instance lock nothing.
+/// The state of one handle: instances of the code that it has called. Calls for which an instance exists take no lock.
 #[derive(Default)]
 pub(crate) struct Handle {
     entries: HashMap<Key, Entry>,
@@ -340,7 +340,7 @@ impl NativeCode {
             .or_insert_with(|| SegmentedRun::new(Arc::default()))
     }
 
-    /// Profiles `method` for the duration `time`. [`Cache::call`] must have run it natively with such arguments. Returns `None` if it is not native.
+    /// Profiles `method` for the duration `time`. The method must have run natively with such arguments before. Returns `None` if it does not run natively.
     pub(crate) fn profile(
         &self,
         handle: &mut Handle,
@@ -490,8 +490,8 @@ pub(crate) fn reads_late(options: &EngineOptions) -> bool {
     options.kind == EngineKind::Native && options.compile.cache_dir.is_some()
 }
 
-/// Returns the folder for stored code, or the reason why it cannot be used. In that case, one warning is emitted and everything is compiled. Users of the
-/// folder get a clone of it, so that a later failure is also reported once.
+/// Returns the folder for stored code, or the reason why it cannot be used. Without a folder, a warning is emitted and everything is compiled. All users
+/// share one folder, so that a later failure is reported only once.
 fn usable_cache(options: &EngineOptions) -> (Option<PrivateFolder>, Option<String>) {
     let Some(folder) = options.compile.cache_dir.as_ref().map(PrivateFolder::new) else {
         return (None, None);

@@ -7,7 +7,7 @@ use frazil_runtime::Value;
 use std::collections::HashSet;
 
 /// Names the inputs of `plan` after the arguments of `graph`, and its outputs after the returned values: variables, fields of NamedTuples, keys of
-/// dictionaries. Unnamed ones keep `input0`, `output1`.
+/// dictionaries. Values without a name keep `input0`, `output1`.
 pub(crate) fn name_ports(plan: &mut Plan, graph: &Graph, results: &[ResultSpec]) {
     let is_object = |value: ValueId| matches!(graph.ctx().type_kind(graph.ty(value)), TypeKind::Class(_));
     let arguments: Vec<ValueId> = graph.inputs().iter().copied().filter(|&v| !is_object(v)).collect();

@@ -31,7 +31,7 @@ const MAX_SEGMENTS: usize = 512;
 /// Number of segments after which a method is left to the interpreter, unless the engine is strict. The control flow of such a method depends on values that
 /// rarely repeat.
 const PATIENCE: usize = 64;
-/// Maximum number of stored segments for one method and call signature. Beyond it, the next run discards all of them.
+/// Maximum number of stored segments for one method and call signature. Above it, the next run discards all segments of the signature.
 const MAX_KEPT: usize = 2 * MAX_SEGMENTS;
 
 /// The method to be run in segments.
@@ -56,7 +56,7 @@ pub(crate) struct Method<'a> {
 pub(crate) enum Outcome {
     /// The method returned the given value.
     Returned(Value),
-    /// The interpreter must run the method, because it raises, or its tensors share memory in a relevant way.
+    /// The interpreter must run the method, because it raises an exception, or because its tensors share memory in an unsupported way.
     Interpret,
     /// The method cannot be compiled, for the given reason.
     Refused(String),
@@ -93,14 +93,14 @@ struct Segment {
     gives: Vec<TensorId>,
     /// All tensors that are inputs up to this segment: arguments, state, and results of graph breaks.
     inputs: Vec<TensorId>,
-    /// End of the stable prefix: ids from here on denote other tensors in later segments.
+    /// End of the stable prefix: tensor ids from this one on denote different tensors in later segments.
     settled: TensorId,
     then: Then,
     /// The segments that follow, keyed by the results of the graph break.
     after: Mutex<HashMap<Vec<Argument>, Arc<Once<Found>>>>,
 }
 
-/// The state of one handle for a tree: instances of the segments that its runs have reached, and the edges between them.
+/// The state of one handle for a [`SegmentTree`]: instances of the segments that its runs have reached, and the edges between these.
 pub(crate) struct SegmentedRun {
     tree: Arc<SegmentTree>,
     /// Instances of segments, by the index of the segment.
@@ -198,7 +198,7 @@ impl SegmentedRun {
         }
     }
 
-    /// Returns whether the tree has been discarded, so that the next run needs a new one.
+    /// Returns whether the segment tree has been discarded, so that the next run needs a new tree.
     pub(crate) fn is_over(&self) -> bool {
         self.stages.len() > MAX_KEPT
     }

@@ -1,5 +1,5 @@
-//! Call signatures: the properties of arguments and state that native code is specialised on. Tensors count by shape and kind of strides, other
-//! values by value.
+//! Call signatures: the properties of arguments and state for which native code is specialised. Tensors contribute shape and kind of strides, other values
+//! their value.
 
 use crate::engine::options::InputSpec;
 use frazil_codegen::specialise::{self, NumberKind, ObjectSpec};
@@ -21,7 +21,7 @@ pub(crate) fn tensor_spec(spec: &InputSpec) -> specialise::InputSpec {
     specialise::InputSpec::Tensor(tensor_shape(spec))
 }
 
-/// The contribution of one argument to a call signature: the shape of a tensor, any other value itself.
+/// The contribution of one argument to a call signature: for a tensor its shape, for any other value the value itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Argument {
     None,
@@ -50,10 +50,9 @@ pub(crate) enum Argument {
 struct Found {
     /// Variables of the tensors, by index.
     cells: Vec<TensorCell>,
-    /// The tensors at the time of the description. Another thread may assign another tensor to the variable before they
-    /// are used.
+    /// The tensors at the time of the description. Another thread may assign another tensor to a variable before the tensors are used.
     tensors: Vec<Tensor>,
-    /// Objects, if they are allowed. In that case, one tensor that occurs twice is also distinguished from two tensors.
+    /// Objects, if they are allowed. If so, an argument list with one tensor twice is also distinguished from one with two tensors.
     objects: Option<Vec<ObjectValue>>,
 }
 
@@ -126,7 +125,7 @@ fn describe(value: &Value, found: &mut Found) -> Option<(Argument, specialise::I
     }
 }
 
-/// Described arguments: the keys for specialisation, the specifications for the compiler, and the tensors among them.
+/// Described arguments: the keys for specialisation, the specifications for the compiler, and the tensors in the arguments.
 pub(crate) type Described = (Vec<Argument>, Vec<specialise::InputSpec>, Vec<Tensor>);
 
 /// Describes all arguments with [`describe`].
@@ -143,7 +142,7 @@ pub(crate) fn describe_cells(args: &[Value]) -> Option<(Described, Vec<TensorCel
     Some(((keys, specs, found.tensors), found.cells))
 }
 
-/// Describes a number in an attribute, as [`describe`] does, as an input of the compiled code. Returns `None` for other values.
+/// Describes a number in an attribute, as [`describe`] does, as an input of the compiled code. Returns `None` if `value` is not a number.
 fn describe_number(value: &Value, found: &mut Found) -> Option<(Argument, specialise::InputSpec)> {
     let kind = NumberKind::of_value(value).filter(|k| *k != NumberKind::Bool)?;
     let tensor = Tensor::scalar(kind.dtype(), value.as_scalar()?);
@@ -169,7 +168,7 @@ pub(crate) struct CallSignature {
 }
 
 impl CallSignature {
-    /// Returns the call signature; `None` if native code does not support one of the values.
+    /// Returns the call signature; `None` if native code does not support an argument or attribute.
     ///
     /// `changes` returns whether the method sets an attribute of a class. Numbers in such attributes are inputs of the code and not part of the signature,
     /// because they rarely repeat.

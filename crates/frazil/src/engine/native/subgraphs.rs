@@ -19,7 +19,7 @@ use std::time::Instant;
 /// Maximum number of call signatures for which a subgraph is compiled. Beyond it, the interpreter runs all further calls.
 const MAX_VARIANTS: usize = 16;
 
-/// The compiled subgraphs of a model's methods. Several threads may run one at the same time; no lock is held while code runs or is compiled.
+/// The compiled subgraphs of a model's methods. Several threads may run the same subgraph at the same time. No lock is held while code runs or is compiled.
 pub(crate) struct Subgraphs {
     registry: Arc<Registry>,
     compiler: Compiler,
@@ -97,7 +97,7 @@ impl Subgraphs {
         }
     }
 
-    /// Returns the variant of a subgraph for one call signature; `None` if there are already too many.
+    /// Returns the variant of a subgraph for the call signature `key`; `None` if the subgraph already has the maximum number of variants.
     fn variant(&self, part: &Arc<Graph>, key: Vec<Argument>) -> Option<Arc<Variant>> {
         let mut parts = lock(&self.parts);
         let known = parts.entry(Arc::as_ptr(part) as usize).or_insert_with(|| Part {

@@ -25,8 +25,7 @@ pub struct Signature {
     is_function: bool,
 }
 
-/// The class whose methods are plain functions. It has no attributes; other classes of modules have at least
-/// `training`.
+/// The class of modules whose methods are plain functions. It has no attributes; all other classes of modules have at least `training`.
 const FUNCTIONS: &str = "__torch__.Functions";
 
 /// The kind of values that a parameter accepts unconverted, by which most arguments are checked without a comparison of types.
@@ -87,8 +86,8 @@ impl Signature {
         }
     }
 
-    /// Returns the complete arguments (without self) of a call with positional arguments `args` and keyword arguments `named`. They are converted as by
-    /// PyTorch; missing ones have their defaults.
+    /// Returns the complete arguments (without self) of a call with positional arguments `args` and keyword arguments `named`. Arguments are converted as in
+    /// PyTorch. Arguments that are not passed have their defaults.
     ///
     /// # Errors
     /// PyTorch's exceptions with its messages: when an argument has another type, is unknown, duplicate or missing, or there are too many.
@@ -172,7 +171,7 @@ impl Signature {
         ExecError::raised("RuntimeError", message)
     }
 
-    /// Returns the error for keyword arguments with an unknown name, or one that is already set.
+    /// Returns the error for keyword arguments with an unknown name, or with the name of an argument that is already set.
     fn wrong_name(&self, named: &[(&str, Value)]) -> ExecError {
         let ctx = self.ctx();
         let arguments = &self.schema().arguments;

@@ -16,7 +16,7 @@ enum Slot {
     Value(PickleId),
 }
 
-/// The stack machine that interprets a pickle. It executes the opcodes that build data and refuses all others.
+/// The stack machine that interprets a pickle. It executes the opcodes that build data and refuses all other opcodes.
 pub(super) struct Machine<'a> {
     bytes: &'a [u8],
     at: usize,

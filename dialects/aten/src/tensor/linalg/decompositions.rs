@@ -1,4 +1,4 @@
-//! Decompositions of matrices and operators that use them, computed in double precision. Vectors are unique up to their signs only.
+//! Decompositions of matrices, and operators that use decompositions, computed in double precision. Vectors are unique up to sign.
 
 use super::rotations::by_rotations;
 use frazil_ir::DType;
@@ -292,7 +292,7 @@ fn completed(mut basis: Vec<Vec<Complex64>>, size: usize, count: usize) -> Matri
     Matrix::from_fn(size, basis.len(), |r, c| basis[c][r])
 }
 
-/// Computes eigenvalues in ascending order, and eigenvectors, of Hermitian matrices, of which one triangle is read.
+/// Computes eigenvalues in ascending order, and eigenvectors, of Hermitian matrices. Only one triangle of each matrix is read.
 fn hermitian(call: &Call<'_>) -> Result<Results, OpError> {
     let batch = Batch::of(call)?;
     batch.square(call)?;
@@ -493,8 +493,8 @@ fn triangular(call: &Call<'_>) -> Result<Results, OpError> {
     one(by_columns(&b.tensor(b.dtype, &[b.rows, b.columns], &values)?)?)
 }
 
-/// Computes L in A = L Lᴴ, or its adjoint, from one triangle of A. Also returns, for each matrix, the first minor that
-/// is not positive, or 0.
+/// Computes L in A = L Lᴴ, or its adjoint, from one triangle of A. Also returns for each matrix the order of the first leading minor that is not positive, or
+/// 0.
 fn cholesky(call: &Call<'_>, check: bool) -> Result<Results, OpError> {
     let batch = Batch::of(call)?;
     let n = batch.square(call)?.rows as usize;

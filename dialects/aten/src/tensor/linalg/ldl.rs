@@ -23,7 +23,8 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
 ];
 
-/// Computes LD, the exchanges (from 1; both rows of a block have the same negative number), and the number of the first zero block of D.
+/// Computes the LDL factorisation: L and D in one matrix, the row exchanges (from 1; both rows of a block have the same negative number), and the number of
+/// the first zero block of D.
 fn factor(call: &Call<'_>, hermitian: bool, check: bool) -> Result<Results, OpError> {
     let batch = Batch::of(call)?;
     batch.square(call)?;

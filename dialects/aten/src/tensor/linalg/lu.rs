@@ -1,4 +1,4 @@
-//! LU factorisation with row exchanges: L and U in one matrix as in LAPACK, and its unpacking.
+//! LU factorisation with row exchanges: L and U in a single matrix as in LAPACK, and the unpacking of that matrix.
 
 use super::decompositions::{Batch, Matrix, by_columns, elements, words};
 use frazil_ir::DType;
