@@ -11,7 +11,7 @@
 
 use frazil_codegen::kernel::{Conv, ConvShape, Depthwise, Epilogue, Gemm, KernelSpec};
 use frazil_codegen::plan::{Buffer, Plan, Port};
-use frazil_codegen::{CompileOptions, compile};
+use frazil_codegen::{BackendOptions, compile};
 use frazil_ir::DType;
 use std::ffi::c_void;
 use std::time::Instant;
@@ -98,7 +98,7 @@ const PRODUCTS: &[(&str, i64, i64, i64)] = &[
     ("linear 1,4096,9216", 1, 4096, 9216),
 ];
 
-fn products(wanted: &str, options: &CompileOptions) {
+fn products(wanted: &str, options: &BackendOptions) {
     for &(name, m, n, k) in PRODUCTS.iter().filter(|l| l.0.contains(wanted)) {
         let gemm = Gemm::linear(m, n, k, Epilogue::bias(), options.target.machine);
         let packed = gemm.pack_b(&vec![0.01; (n * k) as usize], 1, k);
@@ -121,9 +121,9 @@ fn main() {
     let threads = std::env::args()
         .find_map(|a| a.strip_prefix("--threads=").and_then(|n| n.parse().ok()))
         .unwrap_or(1);
-    let options = CompileOptions {
+    let options = BackendOptions {
         threads,
-        ..CompileOptions::default()
+        ..BackendOptions::default()
     };
     for layer in LAYERS.iter().filter(|l| l.0.contains(&wanted)) {
         let (name, c, o, groups, h, k, stride, pad, plain) = *layer;
@@ -162,7 +162,7 @@ fn main() {
 }
 
 /// Compiles `spec`, runs it for a while, and prints its line. `sizes`: elements of input, output and bias.
-fn measure(name: &str, spec: KernelSpec, packed: &[f32], sizes: [i64; 3], macs: i64, options: &CompileOptions) {
+fn measure(name: &str, spec: KernelSpec, packed: &[f32], sizes: [i64; 3], macs: i64, options: &BackendOptions) {
     let [inputs, outputs, bias] = sizes;
     let port = |n: i64| Port {
         name: "x".into(),

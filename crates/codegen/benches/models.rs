@@ -11,7 +11,7 @@ use frazil_codegen::kernel::{
     BlockedShape, Conv, ConvShape, Depthwise, Epilogue, EpilogueOperand, Gemm, KernelSpec, Pool, PoolKind,
 };
 use frazil_codegen::plan::{Buffer, Plan, Port};
-use frazil_codegen::{CompileOptions, compile};
+use frazil_codegen::{BackendOptions, compile};
 use frazil_ir::DType;
 use frazil_runtime::expr::{BinaryOp, Expr};
 use std::ffi::c_void;
@@ -28,7 +28,7 @@ struct Value {
 
 struct Net {
     plan: Plan,
-    options: CompileOptions,
+    options: BackendOptions,
     next: u64,
 }
 
@@ -308,9 +308,9 @@ fn main() {
         ("squeezenet1_1", squeezenet1_1),
     ];
     for (name, build) in models.into_iter().filter(|m| m.0.contains(&wanted)) {
-        let options = CompileOptions {
+        let options = BackendOptions {
             threads,
-            ..CompileOptions::default()
+            ..BackendOptions::default()
         };
         let mut net = Net {
             plan: Plan::default(),

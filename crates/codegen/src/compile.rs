@@ -37,7 +37,7 @@ use std::time::Instant;
 
 /// How to compile.
 #[derive(Clone, Debug)]
-pub struct CompileOptions {
+pub struct BackendOptions {
     /// The processor; the host's by default.
     pub target: Target,
     /// Threads that a run uses, the caller's included.
@@ -49,9 +49,9 @@ pub struct CompileOptions {
 }
 
 #[cfg(feature = "llvm")]
-impl Default for CompileOptions {
+impl Default for BackendOptions {
     fn default() -> Self {
-        CompileOptions {
+        BackendOptions {
             target: host_target(),
             threads: 1,
             cache: None,
@@ -112,7 +112,7 @@ pub fn compile_objects(
 /// # Errors
 /// When a kernel cannot be compiled, the plan contradicts itself, or the system refuses memory or threads.
 #[cfg(feature = "llvm")]
-pub fn compile(plan: &Plan, options: &CompileOptions) -> Result<Executable, CompileError> {
+pub fn compile(plan: &Plan, options: &BackendOptions) -> Result<Executable, CompileError> {
     Package::new(plan, options)?.load(options)
 }
 
@@ -233,7 +233,7 @@ pub enum RunError {
 
 impl LoadedCode {
     /// Links `package`, which has been validated.
-    pub(crate) fn new(package: Package, options: &CompileOptions) -> Result<LoadedCode, CompileError> {
+    pub(crate) fn new(package: Package, options: &BackendOptions) -> Result<LoadedCode, CompileError> {
         let Package {
             contents,
             objects,

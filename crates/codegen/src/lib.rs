@@ -47,10 +47,10 @@ pub mod tune;
 
 #[cfg(feature = "llvm")]
 pub use compile::compile;
-pub use compile::{CompileOptions, Executable, LoadedCode};
+pub use compile::{BackendOptions, Executable, LoadedCode};
 pub use error::{LowerError, Unsupported};
 pub use frazil_tensor_ir as tensor_ir;
 pub use lower::{LowerOptions, Lowered, compile_graph, lower};
 pub use package::Package;
 pub use pools::Pools;
-pub use specialise::{InputSpec, ResultSpec};
+pub use specialise::{ArgumentSpec, ResultSpec};

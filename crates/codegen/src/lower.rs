@@ -10,7 +10,7 @@ use frazil_tensor_ir::transform::fuse::fuse;
 
 use crate::schedule::{Prepare, Schedule};
 use crate::slices::slice_chains;
-use crate::specialise::{InputSpec, ResultSpec, specialise};
+use crate::specialise::{ArgumentSpec, ResultSpec, specialise};
 use crate::spread::spread;
 use crate::target::Target;
 use crate::tune::Tuning;
@@ -53,7 +53,7 @@ pub struct Lowered {
 /// [`LowerError::Unsupported`] lists everything that cannot be compiled.
 pub fn compile_graph(
     graph: &Graph,
-    inputs: &[InputSpec],
+    inputs: &[ArgumentSpec],
     registry: &Registry,
     options: &LowerOptions,
 ) -> Result<Lowered, LowerError> {

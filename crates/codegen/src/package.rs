@@ -6,7 +6,7 @@ mod stored;
 
 #[cfg(feature = "llvm")]
 use crate::compile::compile_objects;
-use crate::compile::{CompileOptions, Executable, LoadedCode, prepare};
+use crate::compile::{BackendOptions, Executable, LoadedCode, prepare};
 use crate::kernel::KernelSpec;
 use crate::native::CompileError;
 use crate::native::jit::Jit;
@@ -175,7 +175,7 @@ impl Package {
     /// # Errors
     /// When a kernel cannot be compiled, or the plan contradicts itself.
     #[cfg(feature = "llvm")]
-    pub fn new(plan: &Plan, options: &CompileOptions) -> Result<Package, CompileError> {
+    pub fn new(plan: &Plan, options: &BackendOptions) -> Result<Package, CompileError> {
         let contents = Contents::of(plan);
         contents.validate(&plan.constants, &plan.preparation.sources, plan.hosts.len())?;
         Ok(Package {
@@ -191,7 +191,7 @@ impl Package {
     ///
     /// # Errors
     /// When the code is not for this process, or the system refuses memory or threads.
-    pub fn load(self, options: &CompileOptions) -> Result<Executable, CompileError> {
+    pub fn load(self, options: &BackendOptions) -> Result<Executable, CompileError> {
         self.link(options)?.instance()
     }
 
@@ -199,7 +199,7 @@ impl Package {
     ///
     /// # Errors
     /// As [`Package::load`].
-    pub fn link(self, options: &CompileOptions) -> Result<LoadedCode, CompileError> {
+    pub fn link(self, options: &BackendOptions) -> Result<LoadedCode, CompileError> {
         self.validate()?;
         LoadedCode::new(self, options)
     }
@@ -208,7 +208,7 @@ impl Package {
     ///
     /// # Errors
     /// As [`Package::load`].
-    pub fn prepared(mut self, options: &CompileOptions) -> Result<Package, CompileError> {
+    pub fn prepared(mut self, options: &BackendOptions) -> Result<Package, CompileError> {
         self.validate()?;
         if let Weights::Sources(sources) = self.weights {
             let objects = self.objects.iter().map(Vec::as_slice);

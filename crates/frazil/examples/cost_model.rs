@@ -14,7 +14,7 @@ use frazil::{FreezeOptions, Session};
 use frazil_codegen::native::host_target;
 use frazil_codegen::target::Target;
 use frazil_codegen::tune::{Comparisons, Tuning};
-use frazil_codegen::{CompileOptions, InputSpec, LowerOptions, compile_graph};
+use frazil_codegen::{ArgumentSpec, BackendOptions, LowerOptions, compile_graph};
 use frazil_recorded::case::models;
 use frazil_runtime::structured::TensorShape;
 use serde_json::Value as Json;
@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 const TOLERANCE: f64 = 1.1;
 
 /// A method, and the types and sizes of its inputs.
-type Call = (String, Vec<InputSpec>);
+type Call = (String, Vec<ArgumentSpec>);
 
 /// An archive, and calls of its methods.
 type Inputs = (PathBuf, Vec<Call>);
@@ -42,10 +42,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     if paths.is_empty() {
         paths.push(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/models").to_owned());
     }
-    let options = CompileOptions {
+    let options = BackendOptions {
         target,
         threads,
-        ..CompileOptions::default()
+        ..BackendOptions::default()
     };
     let mut comparisons = Comparisons::default();
     for path in &paths {
@@ -63,8 +63,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn inputs(path: &str) -> Result<Vec<Inputs>, Box<dyn Error>> {
     if let Some((model, shapes)) = path.split_once('=') {
         let sizes = |shape: &str| shape.split('x').map(str::parse).collect::<Result<_, _>>();
-        let spec = |shape: &str| -> Result<InputSpec, Box<dyn Error>> {
-            Ok(InputSpec::Tensor(TensorShape {
+        let spec = |shape: &str| -> Result<ArgumentSpec, Box<dyn Error>> {
+            Ok(ArgumentSpec::Tensor(TensorShape {
                 dtype: DType::Float,
                 sizes: sizes(shape)?,
             }))
@@ -80,7 +80,7 @@ fn inputs(path: &str) -> Result<Vec<Inputs>, Box<dyn Error>> {
         for call in case.json.get("calls").and_then(Json::as_array).into_iter().flatten() {
             let spec = |argument: &Json| {
                 let tensor = tensors.get(argument.get("tensor")?.as_str()?).ok()?;
-                Some(InputSpec::Tensor(TensorShape {
+                Some(ArgumentSpec::Tensor(TensorShape {
                     dtype: tensor.dtype(),
                     sizes: tensor.sizes().into(),
                 }))
@@ -100,7 +100,7 @@ fn inputs(path: &str) -> Result<Vec<Inputs>, Box<dyn Error>> {
 fn measure(
     model: &Path,
     calls: &[Call],
-    options: &CompileOptions,
+    options: &BackendOptions,
     comparisons: &mut Comparisons,
 ) -> Result<(), Box<dyn Error>> {
     let session = Session::new();
@@ -119,7 +119,7 @@ fn measure(
     Ok(())
 }
 
-fn print(comparisons: &Comparisons, options: &CompileOptions) {
+fn print(comparisons: &Comparisons, options: &BackendOptions) {
     let target = &options.target;
     println!("{} ({}), threads: {}", target.cpu, target.machine.name, options.threads);
     println!("| kernel | chosen | us | best | us | ratio |");

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 /// What is known of an input.
 #[derive(Clone, Debug)]
-pub enum InputSpec {
+pub enum ArgumentSpec {
     /// A row-major tensor of this dtype and these sizes, given when the compiled function runs.
     Tensor(TensorShape),
     /// A tensor that is not row-major, with strides that stand for its own ([`frazil_runtime::layout::representative_strides`]). The compiled function
@@ -20,11 +20,11 @@ pub enum InputSpec {
     /// A value that is fixed when the function is compiled. Tensors in it are constants.
     Value(Value),
     /// A list.
-    List(Vec<InputSpec>),
+    List(Vec<ArgumentSpec>),
     /// A tuple.
-    Tuple(Vec<InputSpec>),
+    Tuple(Vec<ArgumentSpec>),
     /// A dictionary, and the types of its keys and values.
-    Dict(TypeId, TypeId, Vec<(Key, InputSpec)>),
+    Dict(TypeId, TypeId, Vec<(Key, ArgumentSpec)>),
     /// The input tensor of this number, which was described before: the same variable.
     Same(u32),
     /// The object of this number in [`Start::objects`].
@@ -55,7 +55,7 @@ pub enum ResultSpec {
     Number(u32),
     /// A view of the input tensor of this number, which is row-major: sizes, strides and offset, and what its elements are of the input's.
     View(u32, Vec<i64>, Vec<i64>, i64, Marks),
-    /// A view of the input tensor of this number, an [`InputSpec::Strided`]: the views from the input to it, and what its elements are of the input's.
+    /// A view of the input tensor of this number, an [`ArgumentSpec::Strided`]: the views from the input to it, and what its elements are of the input's.
     Window(u32, Vec<PathStep>, Marks),
 }
 

@@ -7,7 +7,7 @@
 use super::memory;
 use frazil_codegen::target::Target;
 use frazil_codegen::tune::Tuning;
-use frazil_codegen::{CompileOptions, Package};
+use frazil_codegen::{BackendOptions, Package};
 use frazil_syntax::{PrivateFolder, seal};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -71,7 +71,7 @@ fn package(bytes: &[u8]) -> bool {
         "an entry is not what it was"
     );
     drop(twice);
-    let options = CompileOptions {
+    let options = BackendOptions {
         target: Target::new("x86-64-v3", ""),
         threads: 1,
         cache: None,

@@ -22,7 +22,7 @@ use frazil_codegen::plan::Plan;
 use frazil_codegen::specialise::{Next, Start, stretch};
 use frazil_codegen::target::Target;
 use frazil_codegen::tune::Tuning;
-use frazil_codegen::{InputSpec, LowerError, LowerOptions, compile_graph, lower};
+use frazil_codegen::{ArgumentSpec, LowerError, LowerOptions, compile_graph, lower};
 use frazil_ir::schema::AliasUse;
 use frazil_ir::{AttributeValue, Graph};
 use frazil_recorded::case::{self, Case};
@@ -161,22 +161,22 @@ fn moved_registry(standard: &Registry) -> Registry {
 }
 
 /// Describes an argument: tensors by their shapes, other values by themselves.
-pub(super) fn spec(value: &Value) -> InputSpec {
+pub(super) fn spec(value: &Value) -> ArgumentSpec {
     match value {
         Value::Tensor(cell) => {
             let tensor = cell.get();
-            InputSpec::Tensor(TensorShape {
+            ArgumentSpec::Tensor(TensorShape {
                 dtype: tensor.dtype(),
                 sizes: tensor.sizes().into(),
             })
         }
-        Value::List(list) => InputSpec::List(list.items().iter().map(spec).collect()),
-        Value::Tuple(tuple) => InputSpec::Tuple(tuple.items.iter().map(spec).collect()),
+        Value::List(list) => ArgumentSpec::List(list.items().iter().map(spec).collect()),
+        Value::Tuple(tuple) => ArgumentSpec::Tuple(tuple.items.iter().map(spec).collect()),
         Value::Dict(dict) => {
             let entries = dict.with(|entries| entries.iter().map(|(k, v)| (k.clone(), spec(v))).collect());
-            InputSpec::Dict(dict.key, dict.value, entries)
+            ArgumentSpec::Dict(dict.key, dict.value, entries)
         }
-        other => InputSpec::Value(other.clone()),
+        other => ArgumentSpec::Value(other.clone()),
     }
 }
 
@@ -194,7 +194,7 @@ fn describe(plan: &Plan) -> String {
 /// Plans the kernels of the first segment of `graph`.
 fn first_segment(
     graph: &Graph,
-    inputs: &[InputSpec],
+    inputs: &[ArgumentSpec],
     registry: &Registry,
     options: &LowerOptions,
 ) -> Result<String, LowerError> {
@@ -224,7 +224,7 @@ struct Planned {
 }
 
 /// Plans the kernels of `graph`; those of its first segment, if it cannot be compiled as a whole.
-fn plan(graph: &Graph, inputs: &[InputSpec], registry: &Registry) -> Planned {
+fn plan(graph: &Graph, inputs: &[ArgumentSpec], registry: &Registry) -> Planned {
     let options = LowerOptions {
         name: "model".into(),
         target: Target::new("x86-64-v3", "+avx2,+fma"),
@@ -272,7 +272,7 @@ fn compare(case: &Case, session: &Session, other: &Registry) -> Result<bool, Str
     let arguments = case.json.pointer("/calls/0/args").and_then(Json::as_array);
     let inputs = arguments.expect("the case has a call").iter();
     let inputs = inputs.map(|json| spec(&value_from_json(json, &tensors).expect("an argument")));
-    let inputs: Vec<InputSpec> = inputs.collect();
+    let inputs: Vec<ArgumentSpec> = inputs.collect();
     let standard = plan(graph, &inputs, session.registry());
     let renamed = plan(&moved_graph(graph), &inputs, other);
     match difference(&standard.text, &renamed.text.replace(NEW, OLD)) {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use frazil::{FreezeOptions, Session};
-use frazil_codegen::InputSpec;
+use frazil_codegen::ArgumentSpec;
 use frazil_codegen::specialise::specialise;
 use frazil_codegen::tensor_ir::standard::PIPELINE;
 use frazil_codegen::tensor_ir::text::{PrintOptions, parse_with, print_with};
@@ -63,7 +63,7 @@ fn check_model(case: &Case, session: &Session) -> bool {
     let arguments = case.json.pointer("/calls/0/args").and_then(Json::as_array);
     let inputs = arguments.expect("the case has a call").iter();
     let inputs = inputs.map(|json| spec(&value_from_json(json, &tensors).expect("an argument")));
-    let inputs: Vec<InputSpec> = inputs.collect();
+    let inputs: Vec<ArgumentSpec> = inputs.collect();
     let Ok(specialised) = specialise(graph, &inputs, session.registry()) else {
         return false;
     };

@@ -4,7 +4,7 @@ use crate::cost;
 use crate::kernel::{Epilogue, Gemm, KernelSpec};
 use crate::plan::Plan;
 use crate::target::Target;
-use crate::{CompileOptions, compile};
+use crate::{BackendOptions, compile};
 use std::time::Instant;
 
 /// Floating-point operations a second of a matrix product whose operands stay in cache, on `threads` threads: the best of a few runs.
@@ -27,10 +27,10 @@ pub(crate) fn peak(target: &Target, threads: usize) -> f64 {
     let to = crate::plan::Buffer::Output { index: 0, offset: 0 };
     let flops = cost::flops(&spec) as f64;
     plan.call(spec, [from, weights, to]);
-    let options = CompileOptions {
+    let options = BackendOptions {
         target: target.clone(),
         threads,
-        ..CompileOptions::default()
+        ..BackendOptions::default()
     };
     let Ok(mut code) = compile(&plan, &options) else {
         return 0.0;

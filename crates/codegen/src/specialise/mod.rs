@@ -34,7 +34,7 @@ use std::sync::Arc;
 use store::{Store, address};
 
 pub use frazil_runtime::number::NumberKind;
-pub use frazil_tensor_ir::spec::{InputSpec, PathStep, ResultSpec};
+pub use frazil_tensor_ir::spec::{ArgumentSpec, PathStep, ResultSpec};
 pub use stretch::{Next, ObjectSpec, Start, Stretch, stretch};
 
 /// A graph of tensor programs and how its outputs make up the results of the graph that it came from.
@@ -53,7 +53,7 @@ pub struct Specialised {
 /// # Errors
 /// [`LowerError::Unsupported`] with everything that cannot be compiled; [`LowerError::Raises`] when the program raises on such
 /// inputs whatever their elements are.
-pub fn specialise(graph: &Graph, inputs: &[InputSpec], registry: &Registry) -> Result<Specialised, LowerError> {
+pub fn specialise(graph: &Graph, inputs: &[ArgumentSpec], registry: &Registry) -> Result<Specialised, LowerError> {
     specialise_graph(graph, inputs, registry, Returns::New)
 }
 
@@ -63,7 +63,7 @@ pub fn specialise(graph: &Graph, inputs: &[InputSpec], registry: &Registry) -> R
 /// As [`specialise`].
 pub fn specialise_aliasing(
     graph: &Graph,
-    inputs: &[InputSpec],
+    inputs: &[ArgumentSpec],
     registry: &Registry,
 ) -> Result<Specialised, LowerError> {
     specialise_graph(graph, inputs, registry, Returns::Eager)
@@ -73,13 +73,13 @@ pub fn specialise_aliasing(
 ///
 /// # Errors
 /// As [`specialise`].
-pub fn specialise_part(graph: &Graph, inputs: &[InputSpec], registry: &Registry) -> Result<Specialised, LowerError> {
+pub fn specialise_part(graph: &Graph, inputs: &[ArgumentSpec], registry: &Registry) -> Result<Specialised, LowerError> {
     specialise_graph(graph, inputs, registry, Returns::Strided)
 }
 
 fn specialise_graph(
     graph: &Graph,
-    inputs: &[InputSpec],
+    inputs: &[ArgumentSpec],
     registry: &Registry,
     returns: Returns,
 ) -> Result<Specialised, LowerError> {
@@ -139,7 +139,7 @@ enum Returns {
 struct Specialiser<'a> {
     start: &'a Start<'a>,
     /// What the operators gave that the run waited for so far; `None` where it must not wait.
-    answers: Option<&'a [Vec<InputSpec>]>,
+    answers: Option<&'a [Vec<ArgumentSpec>]>,
     returns: Returns,
     /// How many answers have been used, and the number of checks then.
     answered: usize,
@@ -185,7 +185,7 @@ impl<'a> Specialiser<'a> {
         ctx: &'a Arc<Context>,
         registry: &'a Registry,
         start: &'a Start<'a>,
-        answers: Option<&'a [Vec<InputSpec>]>,
+        answers: Option<&'a [Vec<ArgumentSpec>]>,
     ) -> Specialiser<'a> {
         Specialiser {
             start,
@@ -219,7 +219,7 @@ impl<'a> Specialiser<'a> {
 }
 
 impl Specialiser<'_> {
-    fn arguments(&mut self, graph: &Graph, inputs: &[InputSpec]) -> Result<Vec<Slot>, LowerError> {
+    fn arguments(&mut self, graph: &Graph, inputs: &[ArgumentSpec]) -> Result<Vec<Slot>, LowerError> {
         let object_class = |v: &ValueId| match self.ctx.type_kind(graph.ty(*v)) {
             TypeKind::Class(name) => Some(name),
             _ => None,
@@ -249,24 +249,25 @@ impl Specialiser<'_> {
     }
 
     /// The value that `spec` describes; `outer` when it comes from the caller, who sees what is written to it.
-    fn input(&mut self, spec: &InputSpec, outer: bool) -> Result<Value, LowerError> {
-        let all =
-            |s: &mut Self, items: &[InputSpec]| items.iter().map(|i| s.input(i, outer)).collect::<Result<Vec<_>, _>>();
+    fn input(&mut self, spec: &ArgumentSpec, outer: bool) -> Result<Value, LowerError> {
+        let all = |s: &mut Self, items: &[ArgumentSpec]| {
+            items.iter().map(|i| s.input(i, outer)).collect::<Result<Vec<_>, _>>()
+        };
         Ok(match spec {
-            InputSpec::Tensor(shape) => {
+            ArgumentSpec::Tensor(shape) => {
                 let id = self.tensors.input(shape.clone());
                 let cell = self.store.fresh(id, shape, outer)?;
                 self.inputs.push(cell.clone());
                 Value::Tensor(cell)
             }
-            InputSpec::Strided(shape, strides) => {
+            ArgumentSpec::Strided(shape, strides) => {
                 let id = self.tensors.input(shape.clone());
                 let cell = self.store.strided_input(id, shape, strides, outer)?;
                 self.strided.insert(address(cell.get().storage()));
                 self.inputs.push(cell.clone());
                 Value::Tensor(cell)
             }
-            InputSpec::Number(kind) => {
+            ArgumentSpec::Number(kind) => {
                 let shape = TensorShape {
                     dtype: kind.dtype(),
                     sizes: Default::default(),
@@ -277,14 +278,14 @@ impl Specialiser<'_> {
                 self.note_number(&cell, *kind);
                 Value::Tensor(cell)
             }
-            InputSpec::Same(number) => {
+            ArgumentSpec::Same(number) => {
                 let cell = self.inputs.get(*number as usize);
                 Value::Tensor(
                     cell.cloned()
                         .ok_or_else(|| LowerError::Malformed("an unknown input".into()))?,
                 )
             }
-            InputSpec::Object(number) => {
+            ArgumentSpec::Object(number) => {
                 let object = self.objects.get(*number as usize);
                 Value::Object(
                     object
@@ -292,11 +293,11 @@ impl Specialiser<'_> {
                         .ok_or_else(|| LowerError::Malformed("an unknown object".into()))?,
                 )
             }
-            InputSpec::Value(v) => {
+            ArgumentSpec::Value(v) => {
                 self.note_constants(v);
                 v.clone()
             }
-            InputSpec::List(items) => {
+            ArgumentSpec::List(items) => {
                 let items = all(self, items)?;
                 let element = items.first().map_or(frazil_ir::types::TENSOR, |v| v.ty(self.ctx));
                 let list = Value::List(ListValue::new(element, items.clone()));
@@ -305,9 +306,9 @@ impl Specialiser<'_> {
                 }
                 list
             }
-            InputSpec::Tuple(items) => Value::tuple(all(self, items)?),
-            InputSpec::Dict(key, value, entries) => {
-                let entry = |(k, v): &(Key, InputSpec)| Ok((k.clone(), self.input(v, outer)?));
+            ArgumentSpec::Tuple(items) => Value::tuple(all(self, items)?),
+            ArgumentSpec::Dict(key, value, entries) => {
+                let entry = |(k, v): &(Key, ArgumentSpec)| Ok((k.clone(), self.input(v, outer)?));
                 let entries: Result<IndexMap<Key, Value>, LowerError> = entries.iter().map(entry).collect();
                 let entries = entries?;
                 let items = entries.values().cloned().collect();

@@ -8,7 +8,7 @@
 //! All of it is for methods that have a driver: only a driver can tell the run what a number is.
 
 use super::operators::Refusal;
-use super::{InputSpec, ResultSpec, Specialiser};
+use super::{ArgumentSpec, ResultSpec, Specialiser};
 use crate::error::LowerError;
 use frazil_ir::{DType, Graph, NodeId, TypeId, TypeKind, types};
 use frazil_runtime::entry::{NumberRead, NumberRule, Role, TensorVariant};
@@ -391,7 +391,7 @@ impl Specialiser<'_> {
         };
         self.answered += 1;
         self.earlier_checks = self.checks.len();
-        let given = answer.iter().map(|spec: &InputSpec| self.input(spec, false));
+        let given = answer.iter().map(|spec: &ArgumentSpec| self.input(spec, false));
         given.collect::<Result<_, _>>().map(Some)
     }
 

@@ -12,7 +12,7 @@
 use super::control::Frame;
 use super::operators::Refusal;
 use super::store::address;
-use super::{InputSpec, ResultSpec, Returns, Slot, Specialiser};
+use super::{ArgumentSpec, ResultSpec, Returns, Slot, Specialiser};
 use crate::error::{LowerError, Unsupported};
 use frazil_ir::schema::Argument;
 use frazil_ir::{Definition, Graph, Module, NodeId, SymbolId, ValueId, symbols};
@@ -39,7 +39,7 @@ pub struct ObjectSpec {
     /// Qualified name of its class.
     pub class: SymbolId,
     /// Its attributes in order.
-    pub slots: Vec<InputSpec>,
+    pub slots: Vec<ArgumentSpec>,
 }
 
 /// A method up to where it ends, or has to wait.
@@ -82,8 +82,8 @@ pub enum Next {
 /// As [`super::specialise`].
 pub fn stretch(
     graph: &Graph,
-    inputs: &[InputSpec],
-    answers: &[Vec<InputSpec>],
+    inputs: &[ArgumentSpec],
+    answers: &[Vec<ArgumentSpec>],
     start: &Start<'_>,
     registry: &Registry,
 ) -> Result<Stretch, LowerError> {

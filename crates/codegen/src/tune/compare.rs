@@ -2,7 +2,7 @@
 
 use super::measure::{Trial, forms};
 use super::question;
-use crate::compile::CompileOptions;
+use crate::compile::BackendOptions;
 use crate::kernel::{Conv, Gemm, KernelSpec};
 use crate::listing::kernel_line;
 use crate::native::CompileError;
@@ -62,7 +62,7 @@ impl Comparisons {
     ///
     /// # Errors
     /// If a kernel cannot be compiled.
-    pub fn measure(&mut self, plan: &Plan, options: &CompileOptions) -> Result<(), CompileError> {
+    pub fn measure(&mut self, plan: &Plan, options: &BackendOptions) -> Result<(), CompileError> {
         for spec in &plan.kernels {
             let Some((bare, key)) = question(spec, &options.target, options.threads) else {
                 continue;

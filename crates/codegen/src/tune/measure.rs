@@ -1,7 +1,7 @@
 //! Measuring the forms of a plan's kernels.
 
 use super::{Choice, Tuning, question};
-use crate::compile::{CompileOptions, Executable, compile};
+use crate::compile::{BackendOptions, Executable, compile};
 use crate::kernel::{GemmB, KernelSpec};
 use crate::native::CompileError;
 use crate::plan::{Buffer, Plan, Port};
@@ -19,7 +19,7 @@ impl Tuning {
     ///
     /// # Errors
     /// When a kernel cannot be compiled.
-    pub fn measure(&mut self, plan: &Plan, options: &CompileOptions) -> Result<(), CompileError> {
+    pub fn measure(&mut self, plan: &Plan, options: &BackendOptions) -> Result<(), CompileError> {
         let (target, threads) = (&options.target, options.threads);
         for spec in &plan.kernels {
             let Some((bare, key)) = question(spec, target, threads) else {
@@ -66,7 +66,7 @@ pub(super) struct Trial {
 
 impl Trial {
     /// Compiles `spec`; `None` for a kernel that cannot be measured.
-    pub(super) fn new(spec: &KernelSpec, options: &CompileOptions) -> Result<Option<Trial>, CompileError> {
+    pub(super) fn new(spec: &KernelSpec, options: &BackendOptions) -> Result<Option<Trial>, CompileError> {
         let Some(plan) = plan_of(spec) else {
             return Ok(None);
         };

@@ -10,7 +10,7 @@
 
 use crate::common;
 use common::{options, run_on};
-use frazil_codegen::CompileOptions;
+use frazil_codegen::BackendOptions;
 use frazil_codegen::kernel::{KernelSpec, Loops, Place, Read, Stage, Write};
 use frazil_codegen::target::Target;
 use frazil_ir::DType;
@@ -18,10 +18,10 @@ use frazil_runtime::expr::{BinaryOp, Expr, UnaryOp};
 use frazil_runtime::structured::{Affine, Dims};
 
 /// The host's vectors, and narrower ones where the host has them.
-fn targets() -> Vec<CompileOptions> {
+fn targets() -> Vec<BackendOptions> {
     let mut all = vec![options()];
     if options().target.vector().lanes > 8 {
-        all.push(CompileOptions {
+        all.push(BackendOptions {
             target: Target::new("x86-64-v3", ""),
             ..options()
         });
@@ -30,7 +30,7 @@ fn targets() -> Vec<CompileOptions> {
 }
 
 /// What native code for `options` makes of `body`, element by element.
-fn map(body: &Expr, inputs: &[Vec<f32>], options: &CompileOptions) -> Vec<f32> {
+fn map(body: &Expr, inputs: &[Vec<f32>], options: &BackendOptions) -> Vec<f32> {
     let n = inputs[0].len();
     let at = || Affine {
         coefficients: Dims::from_slice(&[1]),

@@ -3,7 +3,7 @@
 use frazil_codegen::compile::RunError;
 use frazil_codegen::native::host_target;
 use frazil_codegen::tune::Tuning;
-use frazil_codegen::{CompileOptions, InputSpec, LowerOptions, ResultSpec, aot, compile, compile_graph};
+use frazil_codegen::{ArgumentSpec, BackendOptions, LowerOptions, ResultSpec, aot, compile, compile_graph};
 use frazil_ir::{Context, Graph};
 use frazil_runtime::interp::Interpreter;
 use frazil_runtime::structured::TensorShape;
@@ -25,7 +25,7 @@ fn parse(registry: &Registry, text: &str) -> Graph {
 
 fn lowered(registry: &Registry, graph: &Graph, inputs: &[Tensor]) -> frazil_codegen::Lowered {
     let specs = inputs.iter().map(|t| {
-        InputSpec::Tensor(TensorShape {
+        ArgumentSpec::Tensor(TensorShape {
             dtype: t.dtype(),
             sizes: t.sizes().into(),
         })
@@ -45,7 +45,7 @@ fn native(text: &str, inputs: &[Tensor]) -> Result<Vec<u8>, RunError> {
     let registry = registry();
     let graph = parse(&registry, text);
     let lowered = lowered(&registry, &graph, inputs);
-    let mut exe = compile(&lowered.plan, &CompileOptions::default()).unwrap_or_else(|e| panic!("{e}"));
+    let mut exe = compile(&lowered.plan, &BackendOptions::default()).unwrap_or_else(|e| panic!("{e}"));
     let dense: Vec<Vec<u8>> = inputs.iter().map(|t| t.storage().bytes().to_vec()).collect();
     let inputs: Vec<&[u8]> = dense.iter().map(Vec::as_slice).collect();
     let mut outputs: Vec<Vec<u8>> = lowered.plan.outputs.iter().map(|p| vec![0xFF; p.bytes()]).collect();

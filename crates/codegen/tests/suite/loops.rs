@@ -13,7 +13,7 @@ use common::{assert_close, options, random};
 use frazil_codegen::kernel::{Guard, Indirect, Kept, KernelSpec, Local, Loops, Place, Read, Stage, Write};
 use frazil_codegen::plan::{Buffer, Plan, Port};
 use frazil_codegen::target::Target;
-use frazil_codegen::{CompileOptions, compile};
+use frazil_codegen::{BackendOptions, compile};
 use frazil_ir::DType;
 use frazil_runtime::expr::{BinaryOp, Expr, ExprOp, Number, UnaryOp};
 use frazil_runtime::structured::{Affine, Combine, Dims};
@@ -42,7 +42,7 @@ fn write(argument: u32, coefficients: &[i64]) -> Write {
 }
 
 /// Runs with the bytes of all arguments but the last, which is `output_bytes` long.
-fn run_bytes(spec: &Loops, inputs: &[Vec<u8>], output_bytes: usize, options: &CompileOptions) -> Vec<u8> {
+fn run_bytes(spec: &Loops, inputs: &[Vec<u8>], output_bytes: usize, options: &BackendOptions) -> Vec<u8> {
     let port = |i: usize, bytes: usize| {
         let dtype = spec.arguments[i];
         Port {
@@ -97,7 +97,7 @@ fn run_f32(spec: &Loops, inputs: &[Vec<f32>], n: usize) -> Vec<f32> {
         spec,
         &inputs,
         n * 4,
-        &CompileOptions {
+        &BackendOptions {
             threads: 2,
             ..options()
         },
@@ -524,10 +524,10 @@ fn other_targets() {
             &spec,
             &[bytes(&x)],
             63 * 4,
-            &CompileOptions {
+            &BackendOptions {
                 target,
                 threads: 1,
-                ..CompileOptions::default()
+                ..BackendOptions::default()
             },
         ));
         let want: Vec<f32> = x.iter().map(|v| v.tanh()).collect();

@@ -4,7 +4,7 @@ use frazil_codegen::kernel::KernelSpec;
 use frazil_codegen::native::host_target;
 use frazil_codegen::plan::Plan;
 use frazil_codegen::tune::Tuning;
-use frazil_codegen::{CompileOptions, LowerOptions, compile, lower};
+use frazil_codegen::{BackendOptions, LowerOptions, compile, lower};
 use frazil_ir::{DType, TensorData};
 use frazil_runtime::Tensor;
 use frazil_runtime::eval::eval_program;
@@ -346,10 +346,10 @@ impl Net {
         };
         let plan = lower(self.graph, &options).unwrap();
         for threads in [1, 2] {
-            let options = CompileOptions {
+            let options = BackendOptions {
                 target: target.clone(),
                 threads,
-                ..CompileOptions::default()
+                ..BackendOptions::default()
             };
             let mut exe = compile(&plan, &options).unwrap();
             let bytes: Vec<&[u8]> = inputs.iter().map(|(_, v)| bytemuck::cast_slice(v)).collect();

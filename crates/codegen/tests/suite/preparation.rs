@@ -5,7 +5,7 @@ use crate::common;
 use common::{assert_close, options, random, run, to_blocked};
 use frazil_codegen::kernel::{Conv, ConvShape, Epilogue, KernelSpec, Winograd};
 use frazil_codegen::plan::{Buffer, Plan, Port};
-use frazil_codegen::{CompileOptions, Package, aot};
+use frazil_codegen::{BackendOptions, Package, aot};
 use frazil_ir::DType;
 use std::process::Command;
 
@@ -93,7 +93,7 @@ fn instances_and_files_share_what_is_prepared() {
     let folder = frazil_syntax::PrivateFolder::new(directory.path());
     let path = directory.path().join("package");
     for threads in [1, 2] {
-        let options = CompileOptions { threads, ..options() };
+        let options = BackendOptions { threads, ..options() };
         let package = Package::new(&plan, &options).unwrap();
         let write = |package: &Package| {
             let written = folder.write("package", |file| package.write("key", serde_json::Value::Null, file));

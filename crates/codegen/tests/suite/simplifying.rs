@@ -2,7 +2,7 @@
 //! pointwise operators, with random doubles, NaN, infinities and zeros of both signs.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails loudly")]
 
-use frazil_codegen::InputSpec;
+use frazil_codegen::ArgumentSpec;
 use frazil_codegen::lower::optimise;
 use frazil_codegen::specialise::specialise;
 use frazil_ir::{Context, DType};
@@ -284,12 +284,12 @@ fn simplified_and_folded_graphs_compute_what_they_did() {
         let specials = seed % 3 == 0;
         let inputs: Vec<Tensor> = sizes.iter().map(|s| random.tensor(dtype, s, specials)).collect();
         let shape = |s: &Vec<i64>| {
-            InputSpec::Tensor(TensorShape {
+            ArgumentSpec::Tensor(TensorShape {
                 dtype,
                 sizes: s.as_slice().into(),
             })
         };
-        let specs: Vec<InputSpec> = sizes.iter().map(shape).collect();
+        let specs: Vec<ArgumentSpec> = sizes.iter().map(shape).collect();
         let made = specialise(&parsed.graph, &specs, &registry).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
         let want = evaluate(&made.graph, &inputs);
         let within = if sums(&made.graph) {

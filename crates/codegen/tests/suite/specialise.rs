@@ -2,7 +2,7 @@
 
 use frazil_codegen::native::host_target;
 use frazil_codegen::tune::Tuning;
-use frazil_codegen::{CompileOptions, InputSpec, LowerError, LowerOptions, ResultSpec, compile, compile_graph};
+use frazil_codegen::{ArgumentSpec, BackendOptions, LowerError, LowerOptions, ResultSpec, compile, compile_graph};
 use frazil_ir::{Context, DType, Graph};
 use frazil_runtime::interp::Interpreter;
 use frazil_runtime::structured::TensorShape;
@@ -33,9 +33,9 @@ fn options() -> LowerOptions {
     }
 }
 
-fn specs(shapes: &[&[i64]]) -> Vec<InputSpec> {
+fn specs(shapes: &[&[i64]]) -> Vec<ArgumentSpec> {
     let tensor = |sizes: &&[i64]| {
-        InputSpec::Tensor(TensorShape {
+        ArgumentSpec::Tensor(TensorShape {
             dtype: DType::Float,
             sizes: (*sizes).into(),
         })
@@ -61,7 +61,7 @@ fn agrees(text: &str, shapes: &[&[i64]]) {
         .collect();
     let expected = Interpreter::new(Arc::new(registry)).run_graph(&graph, &values);
     let expected = expected.unwrap_or_else(|e| panic!("{e}"));
-    let mut exe = compile(&lowered.plan, &CompileOptions::default()).unwrap_or_else(|e| panic!("{e}"));
+    let mut exe = compile(&lowered.plan, &BackendOptions::default()).unwrap_or_else(|e| panic!("{e}"));
     let inputs: Vec<&[u8]> = data.iter().map(|d| bytemuck::cast_slice(d)).collect();
     let mut outputs: Vec<Vec<u8>> = lowered.plan.outputs.iter().map(|p| vec![0xFF; p.bytes()]).collect();
     let mut slices: Vec<&mut [u8]> = outputs.iter_mut().map(Vec::as_mut_slice).collect();

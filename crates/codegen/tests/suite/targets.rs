@@ -3,7 +3,7 @@
 #![cfg(target_arch = "x86_64")]
 
 use crate::common::{assert_close, options, random, run_on};
-use frazil_codegen::CompileOptions;
+use frazil_codegen::BackendOptions;
 use frazil_codegen::kernel::{
     BlockedShape, Conv, ConvShape, Depthwise, Epilogue, Gemm, GemmB, KernelSpec, Loops, Place, Pool, PoolKind, Read,
     Stage, Write,
@@ -263,7 +263,7 @@ fn parameters_of_a_machine_change_results_by_rounding_only() {
             machine,
             ..own.target.clone()
         };
-        let options = CompileOptions {
+        let options = BackendOptions {
             target,
             threads: 2,
             ..own.clone()

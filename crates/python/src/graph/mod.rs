@@ -289,7 +289,7 @@ impl GraphCell {
         let model = self.model();
         let value = crate::value::Values::new(value.py(), model, crate::arrays::Kind::Numpy).read(value)?;
         let ty = value.ty(model.module().ctx());
-        let constant = frazil::runtime::import::value_to_constant(&value);
+        let constant = frazil::runtime::export::value_to_constant(&value);
         let constant = constant.ok_or_else(|| type_error("expected a value that a graph can hold, not an object"))?;
         Ok((constant, Some(ty)))
     }

@@ -3,7 +3,7 @@
 use crate::error::TensorError;
 use crate::tensor::Tensor;
 use crate::tensor::storage::{SharedBytes, Storage};
-use crate::value::import::Importer;
+use crate::value::import::{Importer, tensor_with_strides};
 use crate::value::{ObjectValue, TensorCell, Value};
 use frazil_ir::nesting::{MAX_NESTING, with_stack};
 use frazil_ir::{
@@ -40,6 +40,8 @@ pub struct Exporter {
     done: HashMap<usize, Constant>,
     /// The constants from which tensor variables were imported, keyed by [`TensorCell::address`].
     origins: HashMap<usize, Arc<TensorData>>,
+    /// Whether each tensor gets a storage of its own with its elements alone, in place of the storage that it may share.
+    is_compact: bool,
     /// Whether the values are those of a program. A program's own tensors never require gradients.
     of_program: bool,
     objects: HashMap<ObjectId, ObjectValue>,
@@ -214,6 +216,9 @@ impl Exporter {
     /// quantisation) are preserved.
     fn variable(&mut self, variable: &TensorCell) -> Result<Arc<TensorData>, TensorError> {
         let tensor = variable.get();
+        if self.is_compact {
+            return tensor_with_strides(&tensor);
+        }
         let Some(origin) = self.origins.get(&variable.address()).cloned() else {
             let mut data = self.tensor(&tensor)?;
             data.requires_grad &= !self.of_program;
@@ -263,6 +268,16 @@ impl Exporter {
     }
 }
 
+/// Returns a value as a constant, as folding inserts it into graphs. Returns `None` for values with an identity beyond their contents (objects, futures), and for
+/// containers that are nested too deeply. Tensors do not keep the memory that they were views of.
+pub fn value_to_constant(value: &Value) -> Option<Constant> {
+    let mut exporter = Exporter {
+        is_compact: true,
+        ..Exporter::default()
+    };
+    exporter.constant(value).ok()
+}
+
 /// Returns the current bytes of a storage without copying them. A later write to the storage copies them.
 pub fn share_bytes(storage: &Storage) -> SharedBytes {
     Arc::new(storage.bytes())
@@ -271,7 +286,6 @@ pub fn share_bytes(storage: &Storage) -> SharedBytes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::value::import::Importer;
     use crate::value::{ListValue, TensorCell};
 
     #[test]

@@ -6,9 +6,7 @@ use crate::tensor::Tensor;
 use crate::tensor::storage::Storage;
 use crate::value::{DictValue, EnumMember, Key, ListValue, ObjectValue, TensorCell, TupleValue, Value};
 use frazil_ir::nesting::with_stack;
-use frazil_ir::{
-    Constant, DeviceKind, EnumConstant, ListConstant, Module, ObjectId, TensorData, TupleConstant, symbols, types,
-};
+use frazil_ir::{Constant, DeviceKind, Module, ObjectId, TensorData, symbols};
 use indexmap::IndexMap;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -198,7 +196,7 @@ pub fn tensor_to_constant(t: &Tensor) -> Result<Arc<TensorData>, TensorError> {
 }
 
 /// Returns a tensor as an immutable constant with the same strides and a copy of its memory.
-fn tensor_with_strides(t: &Tensor) -> Result<Arc<TensorData>, TensorError> {
+pub(super) fn tensor_with_strides(t: &Tensor) -> Result<Arc<TensorData>, TensorError> {
     if *t.strides() == contiguous_strides(t.sizes())[..] {
         return tensor_to_constant(t);
     }
@@ -217,50 +215,4 @@ fn tensor_with_strides(t: &Tensor) -> Result<Arc<TensorData>, TensorError> {
     TensorData::new(t.dtype(), t.sizes(), t.strides(), 0, memory.storage.clone())
         .map(Arc::new)
         .map_err(|_| too_large())
-}
-
-/// Returns a value as a constant, as folding inserts it into graphs. `None` for values with an identity beyond their contents (objects, futures).
-pub fn value_to_constant(v: &Value) -> Option<Constant> {
-    let all = |items: &[Value]| items.iter().map(value_to_constant).collect::<Option<Vec<_>>>();
-    Some(match v {
-        Value::None => Constant::None,
-        Value::Bool(b) => Constant::Bool(*b),
-        Value::Int(i) => Constant::Int(*i),
-        Value::Float(f) => Constant::Float(*f),
-        Value::Complex(c) => Constant::Complex(*c),
-        Value::Str(s) => Constant::Str(s.clone()),
-        Value::Device(d) => Constant::Device(*d),
-        Value::Tensor(t) => Constant::Tensor(tensor_with_strides(&t.get()).ok()?),
-        Value::List(l) => Constant::List(Arc::new(ListConstant {
-            element: l.element,
-            items: all(&l.items())?,
-        })),
-        Value::Tuple(t) => {
-            let items = all(&t.items)?;
-            // A plain tuple is typed by its elements, which needs a context: callers that have one use the node's type.
-            Constant::Tuple(Arc::new(TupleConstant {
-                ty: t.ty.unwrap_or(types::ANY_TUPLE),
-                items,
-            }))
-        }
-        Value::Dict(d) => {
-            let entries = d.with(|e| {
-                e.iter()
-                    .map(|(k, v)| Some((value_to_constant(&k.0)?, value_to_constant(v)?)))
-                    .collect::<Option<Vec<_>>>()
-            })?;
-            Constant::Dict(Arc::new(frazil_ir::DictConstant {
-                key: d.key,
-                value: d.value,
-                entries,
-            }))
-        }
-        Value::Enum(e) => Constant::Enum(Arc::new(EnumConstant {
-            class: e.class,
-            name: e.name.clone(),
-            value: value_to_constant(&e.value)?,
-        })),
-        Value::Function(name) => Constant::Function(*name),
-        Value::Object(_) | Value::Future(_) => return None,
-    })
 }

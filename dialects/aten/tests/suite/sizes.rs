@@ -60,7 +60,7 @@ fn check(registry: &Registry, op: &Operator, args: &[Value], state: &State) -> O
         };
         state.calls.fetch_add(1, Ordering::Relaxed);
         let all = program.shapes();
-        let shapes: Vec<_> = program.outputs.iter().map(|&id| all.get(id as usize)).collect();
+        let shapes: Vec<_> = program.outputs.iter().map(|&id| all.get(id.index())).collect();
         let operands: Vec<Tensor> = cells.iter().map(|c| c.get()).collect();
         let told = shapes.into_iter().map(|shape| {
             let shape = shape?;

@@ -5,17 +5,17 @@
 use frazil_codegen::kernel::KernelSpec;
 use frazil_codegen::plan::{Buffer, Plan, Port};
 use frazil_codegen::target::Target;
-use frazil_codegen::{CompileOptions, compile};
+use frazil_codegen::{BackendOptions, compile};
 use frazil_ir::DType;
 
 /// The processor that is tested: that of this machine, or one that valgrind knows.
-pub fn options() -> CompileOptions {
+pub fn options() -> BackendOptions {
     match is_under_valgrind() {
-        true => CompileOptions {
+        true => BackendOptions {
             target: Target::new("x86-64-v3", ""),
-            ..CompileOptions::default()
+            ..BackendOptions::default()
         },
-        false => CompileOptions::default(),
+        false => BackendOptions::default(),
     }
 }
 
@@ -39,10 +39,10 @@ pub fn random(n: i64, seed: u64) -> Vec<f32> {
 
 /// Runs `spec` on `inputs` and gives its last buffer, which starts as `output`.
 pub fn run(spec: &KernelSpec, inputs: &[Vec<f32>], output: Vec<f32>, threads: usize) -> Vec<f32> {
-    run_on(spec, inputs, output, CompileOptions { threads, ..options() })
+    run_on(spec, inputs, output, BackendOptions { threads, ..options() })
 }
 
-pub fn run_on(spec: &KernelSpec, inputs: &[Vec<f32>], mut output: Vec<f32>, options: CompileOptions) -> Vec<f32> {
+pub fn run_on(spec: &KernelSpec, inputs: &[Vec<f32>], mut output: Vec<f32>, options: BackendOptions) -> Vec<f32> {
     let port = |name: String, n: usize| Port {
         name,
         dtype: DType::Float,

@@ -89,7 +89,7 @@ impl NativePlan {
     /// Returns a plan for [`CompiledMethod::run_aliasing`]: inputs that the graph returns are not outputs of the code.
     pub(crate) fn aliasing(
         graph: &Graph,
-        inputs: &[specialise::InputSpec],
+        inputs: &[specialise::ArgumentSpec],
         registry: &Registry,
         compiler: &Compiler,
     ) -> Result<Self, LowerError> {
@@ -99,7 +99,7 @@ impl NativePlan {
     /// Returns a plan for a subgraph of a method. Results have the same strides as in the interpreter.
     pub(crate) fn part(
         graph: &Graph,
-        inputs: &[specialise::InputSpec],
+        inputs: &[specialise::ArgumentSpec],
         registry: &Registry,
         compiler: &Compiler,
     ) -> Result<Self, LowerError> {

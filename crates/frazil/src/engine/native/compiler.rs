@@ -62,8 +62,8 @@ impl Compiler {
     }
 
     /// Returns the code generator's options for `target`.
-    pub(crate) fn back_end(&self, target: Target) -> frazil_codegen::CompileOptions {
-        frazil_codegen::CompileOptions {
+    pub(crate) fn back_end(&self, target: Target) -> frazil_codegen::BackendOptions {
+        frazil_codegen::BackendOptions {
             target,
             threads: self.options.threads,
             cache: self.objects.clone(),

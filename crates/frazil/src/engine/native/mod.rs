@@ -369,7 +369,7 @@ impl NativeCode {
         instance: &Instance,
         method: &str,
         keys: &[Argument],
-        specs: &[specialise::InputSpec],
+        specs: &[specialise::ArgumentSpec],
     ) -> Result<Made> {
         let limits = *instance.source().session().limits();
         within(&limits, Phase::Compile, || {
@@ -384,7 +384,7 @@ impl NativeCode {
         instance: &Instance,
         method: &str,
         keys: &[Argument],
-        specs: &[specialise::InputSpec],
+        specs: &[specialise::ArgumentSpec],
     ) -> Result<Made> {
         let start = Instant::now();
         let compiler = self.compiler.named(method);

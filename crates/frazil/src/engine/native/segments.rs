@@ -16,7 +16,7 @@ use crate::support::once::Once;
 use frazil_codegen::LowerError;
 use frazil_codegen::cache::ObjectCache;
 use frazil_codegen::compile::RunError;
-use frazil_codegen::specialise::{InputSpec, Next, ResultSpec, Specialised, Start, stretch};
+use frazil_codegen::specialise::{ArgumentSpec, Next, ResultSpec, Specialised, Start, stretch};
 use frazil_codegen::tensor_ir::call::RuntimeCall;
 use frazil_ir::{Graph, Module};
 use frazil_runtime::structured::TensorId;
@@ -147,7 +147,7 @@ impl SegmentTree {
         &self,
         method: &Method<'_>,
         signature: &CallSignature,
-        answers: &[Vec<InputSpec>],
+        answers: &[Vec<ArgumentSpec>],
         known: &BTreeSet<TensorId>,
     ) -> Result<Found> {
         let limit = if method.strict { MAX_SEGMENTS } else { PATIENCE };
@@ -235,7 +235,7 @@ impl SegmentedRun {
         let mut known: HashMap<TensorId, Tensor> = HashMap::new();
         let mut cells = signature.cells.clone();
         let mut given_tensors: Vec<Tensor> = Vec::new();
-        let mut answers: Vec<Vec<InputSpec>> = Vec::new();
+        let mut answers: Vec<Vec<ArgumentSpec>> = Vec::new();
         let mut next = match &self.first {
             Some(found) => found.clone(),
             None => {
@@ -307,7 +307,7 @@ impl Segment {
     fn new(
         method: &Method<'_>,
         signature: &CallSignature,
-        answers: &[Vec<InputSpec>],
+        answers: &[Vec<ArgumentSpec>],
         known: &BTreeSet<TensorId>,
         objects: &ObjectCache,
     ) -> Result<(Segment, usize)> {

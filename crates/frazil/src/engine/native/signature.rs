@@ -17,8 +17,8 @@ fn tensor_shape(spec: &InputSpec) -> TensorShape {
     }
 }
 
-pub(crate) fn tensor_spec(spec: &InputSpec) -> specialise::InputSpec {
-    specialise::InputSpec::Tensor(tensor_shape(spec))
+pub(crate) fn tensor_spec(spec: &InputSpec) -> specialise::ArgumentSpec {
+    specialise::ArgumentSpec::Tensor(tensor_shape(spec))
 }
 
 /// The contribution of one argument to a call signature: for a tensor its shape, for any other value the value itself.
@@ -57,9 +57,9 @@ struct Found {
 }
 
 /// Returns the key of `value` and its specification; `None` if native code does not support it.
-fn describe(value: &Value, found: &mut Found) -> Option<(Argument, specialise::InputSpec)> {
-    let fixed = |key| Some((key, specialise::InputSpec::Value(value.clone())));
-    let mut each = |items: &[Value]| -> Option<(Vec<Argument>, Vec<specialise::InputSpec>)> {
+fn describe(value: &Value, found: &mut Found) -> Option<(Argument, specialise::ArgumentSpec)> {
+    let fixed = |key| Some((key, specialise::ArgumentSpec::Value(value.clone())));
+    let mut each = |items: &[Value]| -> Option<(Vec<Argument>, Vec<specialise::ArgumentSpec>)> {
         let described: Option<Vec<_>> = items.iter().map(|v| describe(v, found)).collect();
         Some(described?.into_iter().unzip())
     };
@@ -74,7 +74,7 @@ fn describe(value: &Value, found: &mut Found) -> Option<(Argument, specialise::I
             let again = found.cells.iter().position(|c| c.is(cell));
             if let (Some(number), Some(_)) = (again, &found.objects) {
                 let number = number as u32;
-                return Some((Argument::Same(number), specialise::InputSpec::Same(number)));
+                return Some((Argument::Same(number), specialise::ArgumentSpec::Same(number)));
             }
             let tensor = cell.get();
             let spec = InputSpec::new(tensor.dtype(), tensor.sizes());
@@ -83,11 +83,11 @@ fn describe(value: &Value, found: &mut Found) -> Option<(Argument, specialise::I
             found.tensors.push(tensor);
             Some(match strides {
                 None => {
-                    let described = specialise::InputSpec::Tensor(tensor_shape(&spec));
+                    let described = specialise::ArgumentSpec::Tensor(tensor_shape(&spec));
                     (Argument::Tensor(spec), described)
                 }
                 Some(strides) => {
-                    let described = specialise::InputSpec::Strided(tensor_shape(&spec), strides.clone());
+                    let described = specialise::ArgumentSpec::Strided(tensor_shape(&spec), strides.clone());
                     (Argument::Strided(spec, strides), described)
                 }
             })
@@ -99,15 +99,15 @@ fn describe(value: &Value, found: &mut Found) -> Option<(Argument, specialise::I
                 objects.push(object.clone());
             }
             let number = number as u32;
-            Some((Argument::Object(number), specialise::InputSpec::Object(number)))
+            Some((Argument::Object(number), specialise::ArgumentSpec::Object(number)))
         }
         Value::List(l) => {
             let (keys, specs) = each(&l.items())?;
-            Some((Argument::List(keys), specialise::InputSpec::List(specs)))
+            Some((Argument::List(keys), specialise::ArgumentSpec::List(specs)))
         }
         Value::Tuple(t) => {
             let (keys, specs) = each(&t.items)?;
-            Some((Argument::Tuple(keys), specialise::InputSpec::Tuple(specs)))
+            Some((Argument::Tuple(keys), specialise::ArgumentSpec::Tuple(specs)))
         }
         Value::Dict(d) => {
             let entries: Vec<(Key, Value)> = d.with(|e| e.iter().map(|(k, v)| (k.clone(), v.clone())).collect());
@@ -119,14 +119,17 @@ fn describe(value: &Value, found: &mut Found) -> Option<(Argument, specialise::I
                 keys.push((name, described));
                 specs.push((key, spec));
             }
-            Some((Argument::Dict(keys), specialise::InputSpec::Dict(d.key, d.value, specs)))
+            Some((
+                Argument::Dict(keys),
+                specialise::ArgumentSpec::Dict(d.key, d.value, specs),
+            ))
         }
         _ => None,
     }
 }
 
 /// Described arguments: the keys for specialisation, the specifications for the compiler, and the tensors in the arguments.
-pub(crate) type Described = (Vec<Argument>, Vec<specialise::InputSpec>, Vec<Tensor>);
+pub(crate) type Described = (Vec<Argument>, Vec<specialise::ArgumentSpec>, Vec<Tensor>);
 
 /// Describes all arguments with [`describe`].
 pub(crate) fn describe_all(args: &[Value]) -> Option<Described> {
@@ -143,12 +146,12 @@ pub(crate) fn describe_cells(args: &[Value]) -> Option<(Described, Vec<TensorCel
 }
 
 /// Describes a number in an attribute, as [`describe`] does, as an input of the compiled code. Returns `None` if `value` is not a number.
-fn describe_number(value: &Value, found: &mut Found) -> Option<(Argument, specialise::InputSpec)> {
+fn describe_number(value: &Value, found: &mut Found) -> Option<(Argument, specialise::ArgumentSpec)> {
     let kind = NumberKind::of_value(value).filter(|k| *k != NumberKind::Bool)?;
     let tensor = Tensor::scalar(kind.dtype(), value.as_scalar()?);
     found.cells.push(TensorCell::new(tensor.clone()));
     found.tensors.push(tensor);
-    Some((Argument::Number(kind), specialise::InputSpec::Number(kind)))
+    Some((Argument::Number(kind), specialise::ArgumentSpec::Number(kind)))
 }
 
 /// The call signature of a call, with the tensors and objects of the call.
@@ -156,7 +159,7 @@ pub(crate) struct CallSignature {
     /// The properties of arguments and objects for which code is specialised.
     pub keys: Vec<Argument>,
     /// The specifications of the arguments, for the compiler.
-    pub specs: Vec<specialise::InputSpec>,
+    pub specs: Vec<specialise::ArgumentSpec>,
     /// The specifications of the objects, for the compiler.
     pub objects: Vec<ObjectSpec>,
     /// The objects: that of the method first, then those reachable from it and from the arguments.
