@@ -9,7 +9,7 @@ use frazil_runtime::structured::{Affine, Dims, TensorId, TensorShape, ViewKind, 
 use frazil_runtime::value::{DictValue, Key, ListValue, TupleValue, Value};
 use serde::{Deserialize, Serialize};
 
-/// What is known of an input.
+/// The description of an argument at compile time.
 #[derive(Clone, Debug)]
 pub enum ArgumentSpec {
     /// A row-major tensor of this dtype and these sizes, given when the compiled function runs.
@@ -27,19 +27,19 @@ pub enum ArgumentSpec {
     Dict(TypeId, TypeId, Vec<(Key, ArgumentSpec)>),
     /// The input tensor of this number, which was described before: the same variable.
     Same(u32),
-    /// The object of this number in [`Start::objects`].
+    /// The object of this number in the objects of the start of a segment.
     Object(u32),
-    /// A number that a run tells, as a tensor of [`NumberKind::dtype`] without dimensions. Of a [`Stretch`] only.
+    /// A number that is known at run time only, as a tensor of [`NumberKind::dtype`] without dimensions. In segments only.
     Number(NumberKind),
 }
 
-/// What a result of the graph is, in terms of the compiled function's outputs.
+/// A result of a method in terms of the outputs of its graph.
 #[derive(Clone, Debug)]
 pub enum ResultSpec {
     /// The output of this number.
     Tensor(u32),
-    /// The output of this number, whose elements are in the order in which a tensor of these sizes and strides, which leave no gaps, stores them. Of a
-    /// [`Stretch`], of [`specialise_aliasing`] and of [`specialise_part`] only.
+    /// The output of this number, whose elements are in the order in which a tensor of these sizes and strides, which leave no gaps, stores them. Not in
+    /// methods that return new tensors.
     Strided(u32, Vec<i64>, Vec<i64>),
     /// A value that does not depend on the inputs' elements.
     Value(Value),
@@ -49,9 +49,9 @@ pub enum ResultSpec {
     Tuple(Option<TypeId>, Vec<ResultSpec>),
     /// A dictionary, and the types of its keys and values.
     Dict(TypeId, TypeId, Vec<(Key, ResultSpec)>),
-    /// The input tensor of this number itself: the same variable. Of a [`Stretch`] or of [`specialise_aliasing`] only, as are views.
+    /// The input tensor of this number itself: the same variable. Only in segments and in methods that return inputs, as are views.
     Input(u32),
-    /// The number that the output of this number holds, a tensor without dimensions. Of a [`Stretch`] only.
+    /// The number in the output of this number, a tensor without dimensions. In segments only.
     Number(u32),
     /// A view of the input tensor of this number, which is row-major: sizes, strides and offset, and what its elements are of the input's.
     View(u32, Vec<i64>, Vec<i64>, i64, Marks),

@@ -287,6 +287,25 @@ fn every_pass_has_a_lit_test_of_its_name_and_the_reverse() {
 }
 
 #[test]
+fn every_pass_of_the_tensor_ir_has_a_lit_test_of_its_name() {
+    let passes = with_extension("crates/tensor-ir/src/transform", "rs");
+    let names = passes.iter().filter_map(|path| {
+        let below = path.strip_prefix("crates/tensor-ir/src/transform").ok()?;
+        let name = Path::new(below.components().next()?.as_os_str())
+            .file_stem()?
+            .to_str()?;
+        (!["mod", "rewriter"].contains(&name)).then(|| name.replace('_', "-"))
+    });
+    let names: BTreeSet<String> = names.collect();
+    let missing: Vec<String> = names
+        .iter()
+        .map(|name| format!("lit-tests/tensors/{name}.tensors"))
+        .filter(|path| !root().join(path).exists())
+        .collect();
+    assert_none(&missing, "transformations without a lit test; write");
+}
+
+#[test]
 fn every_rust_file_says_what_it_is_about() {
     let mut violations = Vec::new();
     for path in with_extension("", "rs") {

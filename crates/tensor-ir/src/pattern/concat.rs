@@ -5,16 +5,16 @@ use crate::graph::TensorGraph;
 use frazil_runtime::expr::{BinaryOp, ExprId, ExprOp, UnaryOp};
 use frazil_runtime::structured::{Access, Affine, Structured, TensorId};
 
-/// Tensors side by side along one dimension, or a stretch of one tensor.
+/// Tensors side by side along one dimension, or a slice of one tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConcatClass {
     /// The dimension.
     pub axis: usize,
-    /// What stands there, in order, without gaps.
+    /// The parts along that dimension, in order, without gaps.
     pub parts: Vec<ConcatPart>,
 }
 
-/// A stretch of a concatenation.
+/// A part of a concatenation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConcatPart {
     /// The source; its sizes are the result's but for the axis.
@@ -28,13 +28,13 @@ pub struct ConcatPart {
 }
 
 /// Recognises a nest whose body selects one of its reads by comparisons of one coordinate with constants, or that copies a
-/// stretch of a tensor.
+/// slice of a tensor.
 pub(super) fn recognise(graph: &TensorGraph, s: &Structured) -> Option<ConcatClass> {
     if s.finish.is_some() {
         return None;
     }
     if let [access] = s.inputs.as_slice() {
-        return stretch(graph, s, access);
+        return slice(graph, s, access);
     }
     let choice = Choice::of(s)?;
     let extent = *s.domain.get(choice.axis)?;
@@ -80,7 +80,7 @@ pub(super) fn recognise(graph: &TensorGraph, s: &Structured) -> Option<ConcatCla
 }
 
 /// A copy of part of a tensor, all of it but for one dimension.
-fn stretch(graph: &TensorGraph, s: &Structured, access: &Access) -> Option<ConcatClass> {
+fn slice(graph: &TensorGraph, s: &Structured, access: &Access) -> Option<ConcatClass> {
     let sizes = &graph.shape(access.tensor).sizes;
     let is_copy = matches!(s.body.nodes(), [n] if n.op == ExprOp::Input(0));
     if !is_copy || graph.shape(access.tensor).dtype != s.output.dtype || sizes.len() != s.domain.len() {

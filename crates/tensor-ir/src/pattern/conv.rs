@@ -1,7 +1,7 @@
 //! Recognition of convolutions.
 
+use super::nest::{EpilogueClass, Nest};
 use super::window::{Images, Window};
-use super::{EpilogueClass, Nest};
 use crate::affine::as_loop;
 use crate::graph::TensorGraph;
 use frazil_runtime::expr::{ExprOp, Number};

@@ -1,6 +1,6 @@
-//! Recognition of matrix products.
+//! Recognition of matmuls.
 
-use super::{EpilogueClass, Nest};
+use super::nest::{EpilogueClass, Nest};
 use frazil_runtime::structured::{Access, TensorId};
 
 /// `C[m][n] = Σ_k A[m][k] · B[k][n]` over batch loops, all strides in elements.
@@ -24,7 +24,7 @@ pub struct GemmClass {
     pub epilogue: EpilogueClass,
 }
 
-/// An operand of a matrix product, dense in memory and read with strides.
+/// An operand of a matmul, dense in memory and read with strides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GemmOperand {
     /// Which tensor.
@@ -37,7 +37,7 @@ pub struct GemmOperand {
     pub inner: i64,
 }
 
-/// A batch loop of a matrix product and what each operand advances by.
+/// A batch loop of a matmul and what each operand advances by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchLoop {
     /// Number of iterations.
@@ -57,7 +57,7 @@ struct Run {
     strides: [i64; 3],
 }
 
-/// Recognises a matrix product.
+/// Recognises a matmul.
 pub(super) fn recognise(nest: &Nest<'_>) -> Option<GemmClass> {
     let [a, b] = nest.factors()?;
     with_roles(nest, a, b).or_else(|| with_roles(nest, b, a))

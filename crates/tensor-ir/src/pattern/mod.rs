@@ -1,75 +1,41 @@
 //! Recognition of loop nests by their structure: which kernel family can run a [`Structured`].
 //!
 //! Nothing here knows an operator. A convolution is a sum of products of two reads of which one slides over the result's
-//! rows and columns; a matrix product is one whose reads have rows, columns and a common inner loop; pooling folds a
+//! rows and columns; a matmul is one whose reads have rows, columns and a common inner loop; pooling reduces a
 //! window. What fits no family is [`Class::General`] and runs as plain loops.
 
 mod concat;
 mod conv;
 mod gemm;
+mod nest;
 mod pool;
 mod window;
 
 pub use concat::{ConcatClass, ConcatPart};
 pub use conv::{ConvClass, ConvShape, Phase, Spread};
 pub use gemm::{BatchLoop, GemmClass, GemmOperand};
+pub use nest::{EpilogueClass, EpilogueOperand, OperandClass};
 pub use pool::PoolClass;
 
-use crate::affine::{Strided, can_leave};
 use crate::graph::TensorGraph;
-use frazil_ir::{DType, contiguous_strides};
-use frazil_runtime::expr::{BinaryOp, Expr, ExprOp};
-use frazil_runtime::structured::{Access, Combine, Dims, Structured, TensorId};
+use frazil_runtime::structured::Structured;
+use nest::Nest;
 
 /// What a loop nest is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Class {
     /// A convolution over rows and columns with constant weights.
     Conv(ConvClass),
-    /// A matrix product.
+    /// A matmul.
     Gemm(GemmClass),
-    /// The fold of a window.
+    /// The reduction of a window.
     Pool(PoolClass),
     /// Tensors side by side along one dimension.
     Concat(ConcatClass),
-    /// One result element from the elements of its operands, without a fold.
+    /// One result element from the elements of its operands, without a reduction.
     Pointwise,
     /// Any other loop nest.
     General,
-}
-
-/// A further operand of an epilogue, f32, and how the result's coordinates address it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum EpilogueOperand {
-    /// One element.
-    Scalar,
-    /// One element a channel (convolution, pooling) or a column (matrix product): a bias. Kernels in blocked layout read it with
-    /// the channels padded to whole blocks.
-    Channel,
-    /// One element a row of the matrix product. Not for convolution and pooling.
-    Row,
-    /// One element a result, at the same strides as the output: a residual.
-    Elementwise,
-}
-
-/// What is done to a contraction's or a window's result, and what it reads.
-#[derive(Clone, Debug, PartialEq)]
-pub struct EpilogueClass {
-    /// Input 0 is the accumulated f32, input `1 + i` is `operands[i]`.
-    pub expr: Expr,
-    /// The further reads.
-    pub operands: Vec<OperandClass>,
-}
-
-/// A read of an epilogue.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OperandClass {
-    /// Which tensor.
-    pub tensor: TensorId,
-    /// Its first element that is read, in row-major order.
-    pub offset: i64,
-    /// How the result's coordinates address it.
-    pub kind: EpilogueOperand,
 }
 
 /// Classifies `s`, a loop nest over tensors of `graph`.
@@ -107,149 +73,5 @@ impl Class {
     /// True when both are of one family.
     pub fn same_family(&self, other: &Class) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
-    }
-}
-
-/// A loop nest with what the recognisers ask about it.
-struct Nest<'a> {
-    graph: &'a TensorGraph,
-    s: &'a Structured,
-    /// Number of parallel loops.
-    parallel: usize,
-    /// Row-major strides of the result, one a parallel loop, 0 for loops of extent 1.
-    result: Dims,
-}
-
-impl<'a> Nest<'a> {
-    fn new(graph: &'a TensorGraph, s: &'a Structured) -> Nest<'a> {
-        let parallel = s.parallel_rank();
-        // The loops may split dimensions of the result.
-        let strides = contiguous_strides(&s.domain[..parallel]);
-        let result = strides.iter().zip(&s.domain).map(|(&t, &n)| if n == 1 { 0 } else { t });
-        Nest {
-            graph,
-            s,
-            parallel,
-            result: result.collect(),
-        }
-    }
-
-    fn sizes(&self, access: &Access) -> &'a [i64] {
-        &self.graph.shape(access.tensor).sizes
-    }
-
-    fn strided(&self, access: &Access) -> Strided {
-        Strided::of(access, self.sizes(access), &self.s.domain)
-    }
-
-    fn can_leave(&self, access: &Access) -> bool {
-        can_leave(access, self.sizes(access), &self.s.domain)
-    }
-
-    fn extent(&self, l: usize) -> i64 {
-        self.s.domain[l]
-    }
-
-    /// The loops with more than one iteration.
-    fn loops(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.s.domain.len()).filter(|&l| self.s.domain[l] != 1)
-    }
-
-    fn is_reduction(&self, l: usize) -> bool {
-        l >= self.parallel
-    }
-
-    /// The two factors when the nest is an f32 sum of products of two reads.
-    fn factors(&self) -> Option<[&'a Access; 2]> {
-        let s = self.s;
-        if s.combine != Some(Combine::Add) || !self.is_f32() {
-            return None;
-        }
-        let (last, rest) = s.body.nodes().split_last()?;
-        let ExprOp::Binary(BinaryOp::Mul, a, b) = last.op else {
-            return None;
-        };
-        let input = |id: u32| match rest.get(id as usize)?.op {
-            ExprOp::Input(i) => s.inputs.get(i as usize),
-            _ => None,
-        };
-        match (rest.len(), s.inputs.len()) {
-            (2, 2) => Some([input(a)?, input(b)?]),
-            _ => None,
-        }
-    }
-
-    /// The read when the body is one read and nothing else.
-    fn single_read(&self) -> Option<&'a Access> {
-        let s = self.s;
-        let [access] = s.inputs.as_slice() else { return None };
-        let [node] = s.body.nodes() else { return None };
-        (node.op == ExprOp::Input(0) && self.is_f32()).then_some(access)
-    }
-
-    /// True when everything is f32.
-    fn is_f32(&self) -> bool {
-        let s = self.s;
-        s.accumulate == DType::Float
-            && s.output.dtype == DType::Float
-            && s.body.nodes().iter().all(|n| n.dtype == DType::Float)
-            && s.inputs
-                .iter()
-                .all(|a| self.graph.shape(a.tensor).dtype == DType::Float)
-    }
-
-    /// Classifies the finish's reads. `channel` and `row` give, a parallel loop, what it adds to the channel (or column)
-    /// and to the row number of a result. `None` when a read is neither uniform, by channel, by row nor by element,
-    /// or the expression is not one on f32.
-    fn epilogue(&self, channel: &[i64], row: Option<&[i64]>) -> Option<EpilogueClass> {
-        let s = self.s;
-        let Some(expr) = &s.finish else {
-            return Some(EpilogueClass {
-                expr: Expr::identity(DType::Float),
-                operands: Vec::new(),
-            });
-        };
-        // Halves are floats that were rounded.
-        let computable = |dtype| matches!(dtype, DType::Float | DType::Bool | DType::Half | DType::BFloat16);
-        let allowed = expr
-            .nodes()
-            .iter()
-            .all(|n| computable(n.dtype) && !matches!(n.op, ExprOp::Index(_)));
-        if !allowed || expr.dtype() != Some(DType::Float) {
-            return None;
-        }
-        let effective = |strides: &[i64]| -> Dims {
-            let unit = |(&t, &n)| if n == 1 { 0 } else { t };
-            strides.iter().zip(&s.domain).map(unit).collect()
-        };
-        let (channel, row) = (effective(channel), row.map(effective));
-        let operand = |access: &Access| {
-            if self.can_leave(access) || self.graph.shape(access.tensor).dtype != DType::Float {
-                return None;
-            }
-            let Strided { strides, offset } = self.strided(access);
-            let strides = &strides[..self.parallel];
-            let kind = if strides.iter().all(|&t| t == 0) {
-                EpilogueOperand::Scalar
-            } else if *strides == *channel {
-                EpilogueOperand::Channel
-            } else if row.as_deref() == Some(strides) {
-                EpilogueOperand::Row
-            } else if (offset == 0 || row.is_some()) && *strides == *self.result {
-                // A matrix product takes a part of a larger tensor too.
-                EpilogueOperand::Elementwise
-            } else {
-                return None;
-            };
-            Some(OperandClass {
-                tensor: access.tensor,
-                offset,
-                kind,
-            })
-        };
-        Some(EpilogueClass {
-            expr: expr.clone(),
-            operands: s.finish_inputs.iter().map(operand).collect::<Option<_>>()?,
-        })
     }
 }

@@ -1,7 +1,7 @@
 //! Recognition of pooling.
 
+use super::nest::{EpilogueClass, Nest};
 use super::window::{Images, loop_of};
-use super::{EpilogueClass, Nest};
 use frazil_runtime::structured::{Combine, OutOfBounds, TensorId};
 
 /// The fold of a window that slides over images. The sum of a window is an average with divisor 1; a mean's division stands

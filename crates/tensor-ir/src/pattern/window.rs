@@ -1,6 +1,6 @@
 //! Reads that slide a window over rows and columns: what convolution and pooling have in common.
 
-use super::Nest;
+use super::nest::Nest;
 use crate::affine::range;
 use frazil_runtime::structured::{Access, Affine};
 

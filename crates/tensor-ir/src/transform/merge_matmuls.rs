@@ -1,4 +1,4 @@
-//! Matrix products with one weight whose left operands are equally spaced parts of one tensor become one product: the steps of a loop over
+//! Matmuls with one weight whose left operands are equally spaced parts of one tensor become one matmul: the steps of a loop over
 //! a sequence, when what they multiply does not depend on the steps before. The weight is then read once.
 
 use crate::graph::{TensorGraph, TensorOp};
@@ -70,7 +70,7 @@ pub static INFO: PassInfo<TensorIr> = PassInfo {
 /// Rows of a product from which on a larger one gains nothing.
 const MANY_ROWS: i64 = 32;
 
-/// Products that are equal but for where they read their left operand.
+/// Matmuls that differ only in the positions from which they read their left operand.
 struct Group {
     /// The nest, with the offsets of that read cleared.
     nest: Structured,

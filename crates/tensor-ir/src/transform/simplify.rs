@@ -297,7 +297,7 @@ fn through_reshape(access: &Access, sizes: &[i64], base: &[i64], domain: &[i64])
     let mut out: AccessMap = base.iter().map(|_| Affine::constant(rank, 0)).collect();
     let (mut i, mut j) = (0, 0);
     loop {
-        // The next stretch of dimensions with equal products, on both sides; dimensions of extent 1 belong to none.
+        // The next range of dimensions with equal products, on both sides; dimensions of extent 1 belong to none.
         while j < sizes.len() && sizes[j] == 1 {
             if may_leave && leaves(j) {
                 return None;
@@ -331,7 +331,7 @@ fn through_reshape(access: &Access, sizes: &[i64], base: &[i64], domain: &[i64])
     }
 }
 
-/// Writes the element number `number` of a stretch of dimensions `sizes` as coordinates, when those are affine.
+/// Writes the element number `number` of a range of dimensions `sizes` as coordinates, when those are affine.
 fn split(mut number: Affine, sizes: &[i64], domain: &[i64], out: &mut [Affine]) -> Option<()> {
     for d in (1..sizes.len()).rev() {
         let size = sizes[d];

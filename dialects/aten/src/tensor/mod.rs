@@ -14,6 +14,7 @@ mod embedding;
 mod fft;
 mod gather;
 mod grouped;
+mod indexed_reduction;
 mod indexing;
 mod interpolate;
 mod join;
