@@ -2,12 +2,11 @@
 //!
 //! The front half turns a frozen graph and the shapes of its inputs into a [`plan::Plan`] ([`compile_graph`]):
 //!
-//! 1. [`specialise`] runs the graph once without elements: control flow, lists and mutation disappear, each operator appends the tensor
-//!    program of its registry entry to a [`graph::TensorGraph`]. From here on nothing knows an operator.
-//! 2. [`simplify`] reads past views and folds constants; [`fuse`] moves pointwise work into the loops around it.
-//! 3. [`classify`] recognises convolutions, matrix products, windows and concatenations by their access maps; [`layout`] chooses which
-//!    tensors lie in channel blocks, and which parts are written in place.
-//! 4. [`build_plan`] chooses a kernel for each nest and packs weights, giving a [`schedule::Schedule`]; [`memory`] places its buffers.
+//! 1. [`specialise`] runs the graph once without elements: control flow, lists and mutation disappear, and each operator appends the program of its registry
+//!    entry to a [`TensorGraph`](tensor_ir::TensorGraph). From here on, nothing depends on operators.
+//! 2. The passes of [`tensor_ir`] simplify and fuse loop nests, and its patterns recognise convolutions, matmuls, windows and concatenations by their maps.
+//! 3. [`layout`] chooses which tensors are stored in channel blocks, and which parts are written in place.
+//! 4. [`build_plan`] selects a kernel for each nest and packs weights, which gives a [`schedule::Schedule`]; [`memory`] places its buffers.
 //!
 //! The back half turns a plan into machine code. [`listing`] shows a plan.
 //!
