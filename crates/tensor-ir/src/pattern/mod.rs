@@ -21,7 +21,7 @@ use crate::graph::TensorGraph;
 use frazil_runtime::structured::Structured;
 use nest::Nest;
 
-/// What a loop nest is.
+/// The pattern of a loop nest.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Class {
     /// A convolution over rows and columns with constant weights.
