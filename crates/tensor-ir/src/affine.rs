@@ -6,7 +6,7 @@ use frazil_runtime::structured::{Access, Affine, Dims, OutOfBounds};
 /// The greatest offset of an access. Sums of a few of them do not overflow.
 const MAX_REACH: i64 = 1 << 60;
 
-/// `outer` with its index `i` replaced by `inner[i]`, a map from a domain of `rank` loops; `None` where that overflows.
+/// Returns `outer` with its index `i` replaced by `inner[i]`, a map from a domain of `rank` loops; `None` if that overflows.
 pub fn compose(outer: &Affine, inner: &[Affine], rank: usize) -> Option<Affine> {
     let mut out = Affine::constant(rank, outer.offset);
     for (&c, map) in outer.coefficients.iter().zip(inner) {
@@ -21,10 +21,10 @@ pub fn compose(outer: &Affine, inner: &[Affine], rank: usize) -> Option<Affine> 
     Some(out)
 }
 
-/// A bound on the coordinates and the offset, in elements, of an access by `map` to a dense tensor of `sizes` over a domain of
-/// `extents`; `None` where it is too large to be computed with.
+/// Returns a bound on the coordinates and the offset, in elements, of an access by `map` to a dense tensor of `sizes` over a domain of
+/// `extents`; `None` if the bound is too large for arithmetic on the access.
 ///
-/// All accesses of a tensor graph have one. Arithmetic on their maps, on parts of them, and on [`linear`] of them does not overflow.
+/// All accesses of a valid graph have such a bound. Arithmetic on their maps, on parts of them, and on [`linear`] of them does not overflow.
 pub fn reach(map: &[Affine], sizes: &[i64], extents: &[i64]) -> Option<i64> {
     let (mut total, mut stride) = (0i64, 1i64);
     for (m, &size) in map.iter().zip(sizes).rev() {
@@ -38,7 +38,7 @@ pub fn reach(map: &[Affine], sizes: &[i64], extents: &[i64]) -> Option<i64> {
     (total <= MAX_REACH).then_some(total)
 }
 
-/// The least and the greatest value of `map` over a domain of `extents`, which are all positive.
+/// Returns the least and the greatest value of `map` over a domain of `extents`, which are all positive.
 pub fn range(map: &Affine, extents: &[i64]) -> (i64, i64) {
     let (mut low, mut high) = (map.offset, map.offset);
     for (&c, &n) in map.coefficients.iter().zip(extents) {
@@ -52,13 +52,13 @@ pub fn range(map: &Affine, extents: &[i64]) -> (i64, i64) {
     (low, high)
 }
 
-/// True when `map` stays in `0..extent` over the domain.
+/// Returns whether `map` stays in `0..extent` over the domain.
 pub fn stays_within(map: &Affine, extents: &[i64], extent: i64) -> bool {
     let (low, high) = range(map, extents);
     low >= 0 && high < extent
 }
 
-/// The single loop that `map` is, when it is `index[l]` and nothing else.
+/// Returns the loop `l` if `map` is `index[l]`.
 pub fn as_loop(map: &Affine) -> Option<usize> {
     let mut found = None;
     for (l, &c) in map.coefficients.iter().enumerate() {
@@ -71,7 +71,7 @@ pub fn as_loop(map: &Affine) -> Option<usize> {
     found.filter(|_| map.offset == 0)
 }
 
-/// True when coordinate `i` of `access` is loop `i`, for each of `sizes`, which are the first loops' extents. Coordinates of
+/// Returns whether coordinate `i` of `access` is loop `i`, for each of `sizes`, which are the first loops' extents. Coordinates of
 /// dimensions of extent 1 may as well be constant 0.
 pub fn is_identity(access: &Access, sizes: &[i64], domain: &[i64]) -> bool {
     access.map.len() == sizes.len()
@@ -83,17 +83,17 @@ pub fn is_identity(access: &Access, sizes: &[i64], domain: &[i64]) -> bool {
         })
 }
 
-/// True when every loop with a coefficient has extent 1.
+/// Returns whether every loop with a coefficient has extent 1.
 fn only_over_unit_loops(coefficients: &[i64], domain: &[i64]) -> bool {
     coefficients.iter().zip(domain).all(|(&c, &n)| c == 0 || n == 1)
 }
 
-/// Where the elements that an access reads lie in a dense row-major tensor.
+/// The addresses of an access to a dense row-major tensor, in elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Strided {
     /// Elements that each loop advances by; 0 for loops of extent 1.
     pub strides: Dims,
-    /// Element that all loops start at.
+    /// The element that is read in the first iteration.
     pub offset: i64,
 }
 
@@ -112,13 +112,13 @@ impl Strided {
         }
     }
 
-    /// True when nothing depends on the loops.
+    /// Returns whether the access does not depend on the loops.
     pub fn is_uniform(&self) -> bool {
         self.strides.iter().all(|&s| s == 0)
     }
 }
 
-/// The element number of coordinates `map` in a dense row-major tensor of `sizes`, as a function of `rank` loops. The access has a
+/// Returns the element number of coordinates `map` in a dense row-major tensor of `sizes`, as a function of `rank` loops. The access has a
 /// [`reach`].
 pub fn linear(map: &[Affine], sizes: &[i64], rank: usize) -> Affine {
     let strides = contiguous_strides(sizes);
@@ -132,7 +132,7 @@ pub fn linear(map: &[Affine], sizes: &[i64], rank: usize) -> Affine {
     out
 }
 
-/// True when the access can leave a tensor of `sizes`.
+/// Returns whether the access can leave a tensor of `sizes`.
 pub fn can_leave(access: &Access, sizes: &[i64], domain: &[i64]) -> bool {
     access.out_of_bounds != OutOfBounds::Never
         && access

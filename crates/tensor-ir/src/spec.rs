@@ -1,4 +1,4 @@
-//! How arguments and results of a method consist of the tensors of a graph.
+//! Descriptions of a method's arguments and results in terms of the inputs and outputs of its graph.
 
 use frazil_ir::{DType, TypeId};
 use frazil_runtime::Tensor;
@@ -53,14 +53,14 @@ pub enum ResultSpec {
     Input(u32),
     /// The number in the output of this number, a tensor without dimensions. In segments only.
     Number(u32),
-    /// A view of the input tensor of this number, which is row-major: sizes, strides and offset, and what its elements are of the input's.
+    /// A view of the input tensor of this number, which is row-major: sizes, strides and offset, and the marks of its elements relative to the input's.
     View(u32, Vec<i64>, Vec<i64>, i64, Marks),
-    /// A view of the input tensor of this number, an [`ArgumentSpec::Strided`]: the views from the input to it, and what its elements are of the input's.
+    /// A view of the input tensor of this number, an [`ArgumentSpec::Strided`]: the views from the input to it, and the marks of its elements relative to the input's.
     Window(u32, Vec<PathStep>, Marks),
 }
 
 impl ResultSpec {
-    /// The value, when the tensors that it mentions are `tensors`. It must not mention inputs.
+    /// Returns the value for the outputs `tensors`. The description must not refer to inputs.
     pub fn value(&self, tensors: &[Value]) -> Value {
         self.value_with(&|leaf| match leaf {
             ResultSpec::Tensor(i) => tensors.get(*i as usize).cloned().unwrap_or_default(),
@@ -73,7 +73,7 @@ impl ResultSpec {
         })
     }
 
-    /// The value, when `leaf` gives those of outputs, inputs, and their views.
+    /// Returns the value. `leaf` returns the values of outputs, inputs and their views.
     pub fn value_with(&self, leaf: &dyn Fn(&ResultSpec) -> Value) -> Value {
         let all = |items: &[ResultSpec]| -> Vec<Value> { items.iter().map(|r| r.value_with(leaf)).collect() };
         match self {
@@ -97,7 +97,7 @@ impl ResultSpec {
     }
 }
 
-/// The number that a tensor without dimensions holds, as [`NumberKind::dtype`] stores it; `None` for other values.
+/// Returns the number in a tensor without dimensions, as [`NumberKind::dtype`] stores it; `None` for other values.
 pub fn number_in(value: &Value) -> Option<Value> {
     let tensor = value.as_tensor()?;
     Some(match (tensor.dtype(), tensor.item().ok()?) {
@@ -111,14 +111,14 @@ pub fn number_in(value: &Value) -> Option<Value> {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(from = "KeptStep", into = "KeptStep")]
 pub struct PathStep {
-    /// How the view reads its base.
+    /// The map from the view to its base.
     pub kind: ViewKind,
     /// dtype and sizes of the view.
     pub shape: TensorShape,
 }
 
 impl PathStep {
-    /// The view of `base`; `None` if its strides need a copy.
+    /// Returns the view of `base`; `None` if strides cannot express it.
     pub fn of(&self, base: &Tensor) -> Option<Tensor> {
         match &self.kind {
             ViewKind::Reshape => base.view(&self.shape.sizes),
@@ -129,7 +129,7 @@ impl PathStep {
         }
     }
 
-    /// The view of tensor `tensor` of a graph.
+    /// Returns the view of tensor `tensor` of a graph.
     pub fn over(&self, tensor: TensorId) -> ViewMap {
         ViewMap {
             tensor,
@@ -139,7 +139,7 @@ impl PathStep {
     }
 }
 
-/// A [`PathStep`] as kept code holds it.
+/// The serialised form of a [`PathStep`].
 #[derive(Serialize, Deserialize)]
 struct KeptStep {
     /// Coefficients and offset of each coordinate; `None` for [`ViewKind::Reshape`].
@@ -181,7 +181,7 @@ impl From<KeptStep> for PathStep {
     }
 }
 
-/// dtypes by name, as data outside the process says them.
+/// Serialisation of dtypes by name.
 pub mod dtype_name {
     use super::{DType, Deserialize};
     use serde::{Deserializer, Serializer, de::Error};

@@ -75,7 +75,7 @@ impl TensorOp {
         }
     }
 
-    /// Lets `change` rename the tensors that are read.
+    /// Calls `change` with each operand, to rename it.
     pub(crate) fn each_operand(&mut self, change: &mut impl FnMut(&mut TensorId)) {
         match self {
             TensorOp::Input(_) | TensorOp::Constant(_) => {}

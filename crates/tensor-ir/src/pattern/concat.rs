@@ -79,7 +79,7 @@ pub(super) fn recognise(graph: &TensorGraph, s: &Structured) -> Option<ConcatCla
     })
 }
 
-/// A copy of part of a tensor, all of it but for one dimension.
+/// A copy of a slice of a tensor along one dimension.
 fn slice(graph: &TensorGraph, s: &Structured, access: &Access) -> Option<ConcatClass> {
     let sizes = &graph.shape(access.tensor).sizes;
     let is_copy = matches!(s.body.nodes(), [n] if n.op == ExprOp::Input(0));
@@ -93,7 +93,7 @@ fn slice(graph: &TensorGraph, s: &Structured, access: &Access) -> Option<ConcatC
             offset: 0,
             ..map.clone()
         }) == Some(d);
-        // A loop that stands still stands for a coordinate that does: that of a diagonal moves with another loop.
+        // A loop of one iteration may be the coordinate of a dimension that is constant, but not that of a diagonal, which depends on another loop.
         let stands = s.domain[d] == 1 && low == high;
         let inside = low >= 0 && high < size && (moves || stands);
         if !inside {
@@ -117,12 +117,12 @@ fn slice(graph: &TensorGraph, s: &Structured, access: &Access) -> Option<ConcatC
     })
 }
 
-/// A body that depends on one coordinate and otherwise only chooses.
+/// A body that selects one of its inputs by one coordinate.
 struct Choice<'a> {
     s: &'a Structured,
     axis: usize,
     root: ExprId,
-    /// 0 and the coordinates at which a comparison may change, ascending.
+    /// 0 and the coordinates at which the result of a comparison may change, ascending.
     breaks: Vec<i64>,
 }
 
@@ -155,7 +155,7 @@ impl<'a> Choice<'a> {
         })
     }
 
-    /// Which read is chosen where the coordinate is `at`.
+    /// Returns the read that is selected at coordinate `at`.
     fn input_at(&self, id: ExprId, at: i64) -> Option<usize> {
         match self.s.body.nodes().get(id as usize)?.op {
             ExprOp::Input(i) => Some(i as usize),
@@ -167,7 +167,7 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// The value of a condition, or of an integer that conditions are made of.
+    /// Returns the value of a condition, or of an integer operand of a condition, at coordinate `at`.
     fn value_at(&self, id: ExprId, at: i64) -> Option<i64> {
         let value = |id| self.value_at(id, at);
         Some(match self.s.body.nodes().get(id as usize)?.op {

@@ -9,8 +9,8 @@ use frazil_runtime::structured::{Access, OutOfBounds, TensorId};
 
 /// Sizes of a two-dimensional convolution; height before width. A one-dimensional one has height 1.
 ///
-/// The window of output (y, x) starts at input (y · stride − padding). What lies outside of the input is zero, so that padding
-/// at the bottom and right follows from `output`.
+/// The window of output row y starts at input row y · stride − padding. Elements outside of the input are zero. Padding at the bottom and right
+/// follows from `output`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ConvShape {
     /// Number of images.
@@ -62,30 +62,30 @@ pub struct ConvClass {
     pub input: TensorId,
     /// The weights.
     pub weight: TensorId,
-    /// Where weight (output channel of the group, input channel of the group, kernel row, kernel column) of group g lies
-    /// in the row-major weights: group, output channel, input channel, row, column.
+    /// Strides of the row-major weights, in elements: of the group, the output channel and the input channel within a group, the kernel row, the
+    /// kernel column.
     pub weight_strides: [i64; 5],
     /// First element of the weights.
     pub weight_offset: i64,
-    /// What is done to the sums.
+    /// The epilogue of the sums.
     pub epilogue: EpilogueClass,
-    /// When the images are others with zeros put between their elements, as for a transposed convolution.
+    /// Zero insertion (input dilation) of the images, as in a transposed convolution.
     pub spread: Option<Spread>,
 }
 
-/// A part of a convolution of spread images: every so many-th result.
+/// A part of a convolution with zero insertion: results at equal distances.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Phase {
-    /// The convolution of the images as they were.
+    /// The convolution of the images without inserted zeros.
     pub conv: ConvClass,
     /// Row and column of its first result.
     pub first: [i64; 2],
-    /// Rows and columns from one of its results to the next.
+    /// Distance of its results, in rows and in columns.
     pub step: [i64; 2],
 }
 
 impl ConvClass {
-    /// The convolution as one or several that read no zeros: the results at distances of `step` meet the same taps.
+    /// Returns convolutions that read no inserted zeros. Results at distances of `step` have the same taps.
     pub fn phases(&self) -> Vec<Phase> {
         let Some(spread) = &self.spread else {
             return vec![Phase {
@@ -137,7 +137,7 @@ fn with_roles(nest: &Nest<'_>, x: &Access, w: &Access) -> Option<ConvClass> {
     let weights = nest.strided(w);
     let [rows, columns] = &images.windows;
 
-    // What is left after images, rows, columns and taps are loops over channels.
+    // The loops that are not over images, rows, columns or taps are over channels.
     let taken = [
         images.batch_loop,
         rows.position,
@@ -167,7 +167,7 @@ fn with_roles(nest: &Nest<'_>, x: &Access, w: &Access) -> Option<ConvClass> {
     {
         return None;
     }
-    // Taps must go through the weights, and images and positions must not.
+    // The weights depend on the taps, and not on images and positions.
     let stride = |l: Option<usize>| l.map_or(0, |l| weights.strides[l]);
     let fixed = [images.batch_loop, rows.position, columns.position];
     if fixed.iter().any(|&l| stride(l) != 0)
@@ -225,22 +225,22 @@ fn with_roles(nest: &Nest<'_>, x: &Access, w: &Access) -> Option<ConvClass> {
     })
 }
 
-/// Images with zeros between their elements: how they come about.
+/// Zero insertion: images with zeros between their elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spread {
-    /// The nest that puts them there.
+    /// The nest that inserts the zeros.
     pub nest: TensorId,
-    /// The images without them.
+    /// The images without inserted zeros.
     pub source: TensorId,
-    /// Height and width without them.
+    /// Height and width without inserted zeros.
     pub size: [i64; 2],
-    /// Rows and columns from one element to the next.
+    /// Distance of the original elements, in rows and in columns.
     pub step: [i64; 2],
 }
 
 impl Spread {
-    /// What `images` are spread from: a nest over `[batch][channels]` and, a spatial dimension, the elements and the places behind each,
-    /// of which the first alone is read from somewhere.
+    /// Recognises zero insertion: a nest over `[batch][channels]` and two loops for each spatial dimension, over the elements and over the places from
+    /// one element to the next. Only the first of these places is read from another tensor.
     fn of(graph: &TensorGraph, images: TensorId) -> Option<Spread> {
         let nest = graph.root(images);
         let s = graph.as_nest(nest)?;
@@ -280,7 +280,7 @@ fn untouched_tap(window: &Window, weight_strides: &[i64]) -> bool {
     window.tap.is_some_and(|l| weight_strides[l] == 0)
 }
 
-/// True when reads outside of the operand, if there are any, give 0.
+/// Returns whether reads outside of the operand, if there are any, have the value 0.
 fn pads_with_zero(nest: &Nest<'_>, x: &Access) -> bool {
     match x.out_of_bounds {
         OutOfBounds::Value(Number::Int(0) | Number::Float(0.0)) => true,

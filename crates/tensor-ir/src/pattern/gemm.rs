@@ -20,14 +20,14 @@ pub struct GemmClass {
     pub b: GemmOperand,
     /// Distance of C's rows; its columns are contiguous.
     pub c_row_stride: i64,
-    /// What is done to the sums.
+    /// The epilogue of the sums.
     pub epilogue: EpilogueClass,
 }
 
 /// An operand of a matmul, dense in memory and read with strides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GemmOperand {
-    /// Which tensor.
+    /// The tensor.
     pub tensor: TensorId,
     /// Its first element that is read.
     pub offset: i64,
@@ -37,7 +37,7 @@ pub struct GemmOperand {
     pub inner: i64,
 }
 
-/// A batch loop of a matmul and what each operand advances by.
+/// A batch loop of a matmul, with its stride in each operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchLoop {
     /// Number of iterations.
@@ -50,7 +50,7 @@ pub struct BatchLoop {
     pub c: i64,
 }
 
-/// Several loops that run like one, or one loop: its extent and its stride in A, B and C.
+/// A loop, or several with collapsible strides: extent, and strides in A, B and C.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Run {
     extent: i64,
@@ -98,7 +98,7 @@ fn with_roles(nest: &Nest<'_>, a: &Access, b: &Access) -> Option<GemmClass> {
     if columns.is_empty() || n.strides[2] != 1 {
         return None;
     }
-    // Rows that do not run like one become a batch loop, which B does not see.
+    // Loops over rows that cannot be collapsed become batch loops with stride 0 in B.
     let mut m = Run::unit();
     for &(l, r) in rows.iter().rev() {
         match collapse(&[r], m) {
@@ -151,7 +151,7 @@ impl Run {
     }
 }
 
-/// Joins `outer`, outermost first, around `inner`; `None` when some operand's strides do not run on.
+/// Collapses the loops `outer`, outermost first, and `inner` into one; `None` if the strides of an operand do not allow it.
 fn collapse(outer: &[Run], inner: Run) -> Option<Run> {
     outer.iter().rev().try_fold(inner, |inner, &outer| {
         if inner.extent == 1 {

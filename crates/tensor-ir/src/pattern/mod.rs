@@ -1,8 +1,8 @@
 //! Recognition of loop nests by their structure: which kernel family can run a [`Structured`].
 //!
-//! Nothing here knows an operator. A convolution is a sum of products of two reads of which one slides over the result's
+//! Operators do not matter. A convolution is a sum of products of two reads of which one slides over the result's
 //! rows and columns; a matmul is one whose reads have rows, columns and a common inner loop; pooling reduces a
-//! window. What fits no family is [`Class::General`] and runs as plain loops.
+//! window. Other nests are [`Class::General`] and run as plain loops.
 
 mod concat;
 mod conv;
@@ -46,14 +46,14 @@ pub fn classify(graph: &TensorGraph, s: &Structured) -> Class {
             None => Class::Pointwise,
         };
     }
-    // What an empty loop reads may begin outside of its tensor, as a flipped tensor without elements does; and there is nothing to win.
+    // The reads of an empty loop may start outside of their tensors, as those of a flipped tensor without elements do. No kernel is faster for it.
     if s.domain.contains(&0) {
         return Class::General;
     }
     let nest = Nest::new(graph, s);
     let conv = conv::recognise(&nest);
-    // Images that give one result each are rows of a matrix, whose product reads the weights once for many of them; and of one channel
-    // they lie as such.
+    // If each image has one result, the images are the rows of a matmul, which reads the weights once for many of them. Images of one channel
+    // are stored as rows already.
     let is_matrix = |c: &ConvShape| c.output == [1, 1] && (c.batch > 1 || c.in_channels == 1);
     let rows = conv.as_ref().is_some_and(|c| is_matrix(&c.shape));
     let product = (rows || conv.is_none()).then(|| gemm::recognise(&nest)).flatten();

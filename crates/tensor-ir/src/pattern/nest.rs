@@ -1,4 +1,4 @@
-//! Loop nests as the patterns read them: factors, strides, epilogues.
+//! Properties of loop nests that all patterns use: factors, strides, epilogues.
 
 use crate::affine::{Strided, can_leave};
 use crate::graph::TensorGraph;
@@ -6,7 +6,7 @@ use frazil_ir::{DType, contiguous_strides};
 use frazil_runtime::expr::{BinaryOp, Expr, ExprOp};
 use frazil_runtime::structured::{Access, Combine, Dims, Structured, TensorId};
 
-/// A further operand of an epilogue, f32, and how the result's coordinates address it.
+/// The addressing of a further f32 operand of an epilogue by the result's coordinates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EpilogueOperand {
     /// One element.
@@ -20,7 +20,7 @@ pub enum EpilogueOperand {
     Elementwise,
 }
 
-/// What is done to a contraction's or a window's result, and what it reads.
+/// The epilogue of a contraction or window reduction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EpilogueClass {
     /// Input 0 is the accumulated f32, input `1 + i` is `operands[i]`.
@@ -32,11 +32,11 @@ pub struct EpilogueClass {
 /// A read of an epilogue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperandClass {
-    /// Which tensor.
+    /// The tensor.
     pub tensor: TensorId,
     /// Its first element that is read, in row-major order.
     pub offset: i64,
-    /// How the result's coordinates address it.
+    /// Its addressing by the result's coordinates.
     pub kind: EpilogueOperand,
 }
 
@@ -80,7 +80,7 @@ impl<'a> Nest<'a> {
         self.s.domain[l]
     }
 
-    /// The loops with more than one iteration.
+    /// Returns the loops with more than one iteration.
     pub(super) fn loops(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.s.domain.len()).filter(|&l| self.s.domain[l] != 1)
     }
@@ -89,7 +89,7 @@ impl<'a> Nest<'a> {
         l >= self.parallel
     }
 
-    /// The two factors when the nest is an f32 sum of products of two reads.
+    /// Returns the two factors if the nest is an f32 sum of products of two reads.
     pub(super) fn factors(&self) -> Option<[&'a Access; 2]> {
         let s = self.s;
         if s.combine != Some(Combine::Add) || !self.is_f32() {
@@ -109,7 +109,7 @@ impl<'a> Nest<'a> {
         }
     }
 
-    /// The read when the body is one read and nothing else.
+    /// Returns the read if the body consists of one read.
     pub(super) fn single_read(&self) -> Option<&'a Access> {
         let s = self.s;
         let [access] = s.inputs.as_slice() else { return None };
@@ -117,7 +117,7 @@ impl<'a> Nest<'a> {
         (node.op == ExprOp::Input(0) && self.is_f32()).then_some(access)
     }
 
-    /// True when everything is f32.
+    /// Returns whether all reads, operations and results are f32.
     pub(super) fn is_f32(&self) -> bool {
         let s = self.s;
         s.accumulate == DType::Float
@@ -128,8 +128,8 @@ impl<'a> Nest<'a> {
                 .all(|a| self.graph.shape(a.tensor).dtype == DType::Float)
     }
 
-    /// Classifies the reads of the epilogue. `channel` and `row` give, a parallel loop, what it adds to the channel (or column)
-    /// and to the row number of a result. `None` when a read is neither uniform, by channel, by row nor by element,
+    /// Classifies the reads of the epilogue. `channel` and `row` contain, for each parallel loop, its stride in the channel (or column)
+    /// and row number of a result. `None` when a read is neither uniform, by channel, by row nor by element,
     /// or the expression is not one on f32.
     pub(super) fn epilogue(&self, channel: &[i64], row: Option<&[i64]>) -> Option<EpilogueClass> {
         let s = self.s;
@@ -139,7 +139,7 @@ impl<'a> Nest<'a> {
                 operands: Vec::new(),
             });
         };
-        // Halves are floats that were rounded.
+        // f16 and bf16 are computed as f32 and rounded.
         let computable = |dtype| matches!(dtype, DType::Float | DType::Bool | DType::Half | DType::BFloat16);
         let allowed = expr
             .nodes()
@@ -166,7 +166,7 @@ impl<'a> Nest<'a> {
             } else if row.as_deref() == Some(strides) {
                 EpilogueOperand::Row
             } else if (offset == 0 || row.is_some()) && *strides == *self.result {
-                // A matmul takes a part of a larger tensor too.
+                // The residual of a matmul may be a part of a larger tensor.
                 EpilogueOperand::Elementwise
             } else {
                 return None;

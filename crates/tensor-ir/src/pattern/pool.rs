@@ -4,8 +4,7 @@ use super::nest::{EpilogueClass, Nest};
 use super::window::{Images, loop_of};
 use frazil_runtime::structured::{Combine, OutOfBounds, TensorId};
 
-/// The fold of a window that slides over images. The sum of a window is an average with divisor 1; a mean's division stands
-/// in the epilogue.
+/// The reduction of a window that slides over images. A mean is a sum with a division in the epilogue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PoolClass {
     /// `Max` or `Add`.
@@ -28,12 +27,12 @@ pub struct PoolClass {
     pub padding: [i64; 2],
     /// Dilation.
     pub dilation: [i64; 2],
-    /// What is done to the result.
+    /// The epilogue.
     pub epilogue: EpilogueClass,
 }
 
 impl PoolClass {
-    /// True when a window of several elements takes several positions; otherwise whole rows or images are folded.
+    /// Returns whether a window of several elements has several positions; otherwise whole rows or images are reduced.
     pub fn slides(&self) -> bool {
         (0..2).any(|i| self.kernel[i] > 1 && (self.output_size[i] > 1 || self.padding[i] > 0))
     }

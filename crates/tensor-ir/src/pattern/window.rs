@@ -1,4 +1,4 @@
-//! Reads that slide a window over rows and columns: what convolution and pooling have in common.
+//! Reads through a window that slides over rows and columns, in convolutions and pooling.
 
 use super::nest::Nest;
 use crate::affine::range;
@@ -21,7 +21,7 @@ pub(super) struct Window {
     pub stride: i64,
     /// Step of the taps.
     pub dilation: i64,
-    /// How far before the operand the first window starts.
+    /// Number of positions before the operand at which the first window starts.
     pub padding: i64,
 }
 
@@ -105,7 +105,7 @@ impl Images {
         })
     }
 
-    /// One property of rows and of columns.
+    /// Returns a property of rows and of columns.
     pub(super) fn both(&self, f: impl Fn(&Window) -> i64) -> [i64; 2] {
         [f(&self.windows[0]), f(&self.windows[1])]
     }

@@ -1,4 +1,4 @@
-//! Rewriting with a count of rewrites: the one way in which transformations change a graph.
+//! Rewriting with a count of rewrites. Transformations change graphs only through a [`Rewriter`].
 
 use crate::graph::TensorGraph;
 use crate::ir::TensorIr;
@@ -22,7 +22,7 @@ impl Listener for AllowAll {
     }
 }
 
-/// A graph that is rewritten. Reads go to the graph itself.
+/// A graph that is rewritten. It dereferences to the graph for reading.
 pub struct Rewriter<'g> {
     graph: &'g mut TensorGraph,
     listener: &'g mut dyn Listener,

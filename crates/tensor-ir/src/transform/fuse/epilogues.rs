@@ -1,4 +1,4 @@
-//! Pointwise consumers become the finish of the fold before them.
+//! Elementwise consumers become the epilogue of the reduction that computes their operand.
 
 use super::keeps_family;
 use crate::affine::is_identity;
@@ -7,10 +7,10 @@ use crate::transform::simplify::{converted, merge_equal_reads, with_unit_loops};
 use frazil_runtime::expr::{Expr, ExprOp};
 use frazil_runtime::structured::{Access, Affine, OutOfBounds, Structured, TensorId};
 
-/// The nest that computes the fold `producer` and, to each result, what the pointwise `consumer` does to it.
+/// Returns the nest that computes the reduction behind `operand`, and applies the elementwise `consumer` to each result.
 ///
-/// Only when nothing else reads the producer, and the consumer reads element for element what the producer gives, perhaps under
-/// other sizes. The fused nest has the producer's loops, which may split dimensions of the consumer's result.
+/// `None` if the reduction has other users, or the consumer does not read its elements in order, perhaps under other sizes. The fused nest has the
+/// producer's loops, which may split dimensions of the consumer's result.
 pub(super) fn attempt(graph: &TensorGraph, consumer: &Structured, operand: TensorId) -> Option<Structured> {
     let producer = graph.root(operand);
     let p = graph.as_nest(producer)?;
@@ -25,7 +25,7 @@ pub(super) fn attempt(graph: &TensorGraph, consumer: &Structured, operand: Tenso
     }
     let parallel = p.parallel_rank();
     let split = split_loops(&consumer.domain, &p.domain[..parallel])?;
-    // What the producer's readers see: its finish, converted to its dtype.
+    // The producer's result: its epilogue, converted to its dtype.
     let inner = match &p.finish {
         Some(finish) => converted(finish, p.output.dtype),
         None => converted(&Expr::identity(p.accumulate), p.output.dtype),
@@ -50,7 +50,7 @@ pub(super) fn attempt(graph: &TensorGraph, consumer: &Structured, operand: Tenso
         }
     }
     merge_equal_reads(&mut fused);
-    // Where only dimensions of extent 1 differ, the loops can be the dimensions.
+    // If only dimensions of extent 1 differ, the loops can be the dimensions.
     if fused.domain[..parallel] != fused.output.sizes[..]
         && let Some(same) = with_unit_loops(&fused, &consumer.output.sizes)
     {
@@ -59,7 +59,7 @@ pub(super) fn attempt(graph: &TensorGraph, consumer: &Structured, operand: Tenso
     keeps_family(graph, p, &fused).then_some(fused)
 }
 
-/// For each loop of a domain the loops of a finer one, with equal elements in equal order, that make it up: number and factor.
+/// For each loop of a domain, the loops of a finer domain that it consists of, by number and factor. Both have the same iterations in the same order.
 type Split = Vec<Vec<(usize, i64)>>;
 
 fn split_loops(coarse: &[i64], fine: &[i64]) -> Option<Split> {
@@ -68,7 +68,7 @@ fn split_loops(coarse: &[i64], fine: &[i64]) -> Option<Split> {
     for (l, &extent) in coarse.iter().enumerate() {
         let first = next;
         let mut product = 1;
-        // A loop of one iteration takes one of its own kind, if there is one left over.
+        // A loop of one iteration consists of one of the finer loops of one iteration, if there are enough.
         let spare = fine.len() - next > coarse.len() - l - 1;
         while next < fine.len() && (product < extent || (next == first && spare && fine[next] == 1)) {
             product *= fine[next];
@@ -90,7 +90,7 @@ fn split_loops(coarse: &[i64], fine: &[i64]) -> Option<Split> {
     fine[next..].iter().all(|&n| n == 1).then_some(split)
 }
 
-/// The map over the finer domain, followed by further loops up to `rank`.
+/// Returns the map over the finer domain, which further loops up to `rank` follow.
 fn split_map(map: &Affine, split: &Split, rank: usize) -> Affine {
     let mut out = Affine::constant(rank, map.offset);
     for (&c, loops) in map.coefficients.iter().zip(split) {
@@ -101,7 +101,7 @@ fn split_map(map: &Affine, split: &Split, rank: usize) -> Affine {
     out
 }
 
-/// The body with its coordinates renumbered; `None` when one of them is split.
+/// Returns the body, whose coordinates keep their numbers; `None` if a coordinate is split or would be renumbered.
 fn with_split_indices(body: &Expr, split: &Split) -> Option<Expr> {
     let indices = body.nodes().iter().filter_map(|n| match n.op {
         ExprOp::Index(i) => Some(i as usize),

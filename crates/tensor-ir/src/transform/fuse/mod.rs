@@ -1,12 +1,11 @@
-//! Fusion: pointwise work moves into the loops that produce or consume its operands.
+//! Fusion: elementwise operations move into the loops that read their results or compute their operands.
 //!
-//! Two rewrites, tried for each loop nest in topological order until none applies:
-//! - a pointwise producer is computed where it is read ([`producers`]);
-//! - a pointwise consumer becomes the finish of the fold that produces its operand ([`epilogues`]): bias, activation and residual
+//! Two rewrites are tried for each loop nest, in topological order, until none applies:
+//! - an elementwise producer is computed where it is read ([`producers`]);
+//! - an elementwise consumer becomes the epilogue of the reduction that computes its operand ([`epilogues`]): bias, activation and residual
 //!   of a convolution, the scaling of a mean.
 //!
-//! A rewrite is kept only when the nest stays in the kernel family that it was in, and when it does not compute an element
-//! several times that is worth storing.
+//! A rewrite is done only if the nest stays in its kernel family, and if no element that is worth storing is computed several times.
 
 mod epilogues;
 mod producers;
@@ -72,7 +71,7 @@ pub fn fuse(graph: &mut Rewriter<'_>) {
     }
 }
 
-/// One rewrite of the nest `id`: the producer that went into it and the new nest.
+/// Returns one rewrite of the nest `id`: the producer that becomes part of it, and the new nest.
 fn step(graph: &TensorGraph, id: TensorId) -> Option<(TensorId, Structured)> {
     let s = graph.as_nest(id)?;
     let producers: Vec<TensorId> = graph.operands(id).into_iter().collect();
@@ -80,7 +79,7 @@ fn step(graph: &TensorGraph, id: TensorId) -> Option<(TensorId, Structured)> {
         .iter()
         .find_map(|&p| producers::attempt(graph, s, p).map(|fused| (p, fused)))
         .or_else(|| {
-            // The last producer: what was there before it can be its operand.
+            // The last producer first, since earlier ones can be its operands.
             let mut late = producers.iter().rev();
             late.find_map(|&p| epilogues::attempt(graph, s, p).map(|fused| (p, fused)))
         });
@@ -91,7 +90,7 @@ fn step(graph: &TensorGraph, id: TensorId) -> Option<(TensorId, Structured)> {
     })
 }
 
-/// True when `fused` runs on the kernel family that `before` ran on, if that was one of the fast ones.
+/// Returns whether `fused` is in the kernel family of `before`, if that family has epilogues.
 fn keeps_family(graph: &TensorGraph, before: &Structured, fused: &Structured) -> bool {
     let class = classify(graph, before);
     !class.has_epilogue() || class.same_family(&classify(graph, fused))

@@ -1,4 +1,4 @@
-//! Pointwise producers are computed where they are read.
+//! Elementwise producers are computed where they are read.
 
 use super::keeps_family;
 use crate::affine::{as_loop, can_leave, compose, reach};
@@ -9,9 +9,9 @@ use frazil_runtime::expr::{Expr, ExprOp};
 use frazil_runtime::structured::{Access, Structured, TensorId};
 use smallvec::SmallVec;
 
-/// The nest `consumer` with every body read of the pointwise `producer` replaced by what computes it.
+/// Returns the nest `consumer` with every read of the elementwise `producer` in its body replaced by the producer's body.
 ///
-/// Only when that computes nothing twice, unless it is a mere copy or constant.
+/// `None` if elements would be computed several times, unless the producer is a copy, a conversion or a constant.
 pub(super) fn attempt(graph: &TensorGraph, consumer: &Structured, producer: TensorId) -> Option<Structured> {
     let p = graph.as_nest(producer)?;
     if p.combine.is_some() || p.finish.is_some() || classify(graph, p) != Class::Pointwise {
@@ -47,7 +47,7 @@ pub(super) fn attempt(graph: &TensorGraph, consumer: &Structured, producer: Tens
     same.then_some(fused)
 }
 
-/// True when computing the body costs no more than reading its result: a copy, a conversion or a constant.
+/// Returns whether computing the body costs no more than reading its result: a copy, a conversion or a constant.
 fn is_free(body: &Expr) -> bool {
     let free = |op: &ExprOp| matches!(op, ExprOp::Input(_) | ExprOp::Const(_) | ExprOp::Cast(_));
     body.nodes().iter().all(|n| free(&n.op)) && body.input_count() <= 1
@@ -60,7 +60,7 @@ fn replace(graph: &TensorGraph, s: &mut Structured, position: usize, access: &Ac
     let mut ids = Vec::with_capacity(p.body.nodes().len());
     for node in p.body.nodes() {
         let op = match node.op {
-            // A coordinate of the producer is one of the consumer's, or this does not fit an expression.
+            // Expressions have loop indices only, so that the producer's coordinate has to be a loop of the consumer.
             ExprOp::Index(n) => ExprOp::Index(as_loop(access.map.get(n as usize)?)? as u32),
             op => remap(op, &ids),
         };
@@ -77,7 +77,7 @@ fn replace(graph: &TensorGraph, s: &mut Structured, position: usize, access: &Ac
         reach(&map, &graph.shape(read.tensor).sizes, &s.domain)?;
         s.inputs.push(Access { map, ..read.clone() });
     }
-    // The replaced read has no use any more; another one must not stand for it by number.
+    // The replaced read is no longer used: the reads after it are renumbered.
     let last = s.inputs.len() as u32 - 1;
     s.body = s.body.substitute(
         last + 1,
