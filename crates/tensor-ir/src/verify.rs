@@ -3,8 +3,8 @@
 //! - Operands have smaller numbers than the tensors that are computed from them.
 //! - dtype and sizes of a tensor are those that its operation computes. The parallel loops of a reduction may split dimensions of its result; those of
 //!   other nests are its dimensions.
-//! - Maps have a coefficient for each loop and a coordinate for each dimension. Reads without a value for positions outside of their operand stay inside,
-//!   and all maps have a [`reach`], so that arithmetic on them cannot overflow.
+//! - Maps have a coefficient for each loop and a coordinate for each dimension. Views, the affine coordinates of gathers, and reads without a value for
+//!   positions outside of their operand stay inside. All maps have a [`reach`], so that arithmetic on them cannot overflow.
 //! - Operands of scalar operations come before them and have the dtypes that the operations require.
 //! - A nest has a combiner if it has reduction loops. An epilogue does not depend on reduction loops.
 //! - Each check belongs to an output that is a bool.
@@ -24,7 +24,7 @@ use std::fmt;
 pub struct Failure {
     /// The tensor whose operation violates it; `None` for outputs and checks.
     pub tensor: Option<TensorId>,
-    /// What is wrong.
+    /// The violated rule, and where.
     pub message: String,
 }
 
@@ -225,16 +225,21 @@ fn gather(graph: &TensorGraph, gather: &Gather) -> Checked {
         gather.coordinates.len() == base.sizes.len(),
         "a gather has not as many coordinates as its tensor has dimensions",
     )?;
-    for coordinate in &gather.coordinates {
+    let domain = &gather.output.sizes;
+    for (coordinate, &size) in gather.coordinates.iter().zip(&base.sizes) {
         match coordinate {
-            Coordinate::Affine(map) => require(
-                map.coefficients.len() == gather.output.sizes.len(),
-                "a map has not as many coefficients as the result has dimensions",
-            )?,
+            Coordinate::Affine(map) => {
+                maps(std::slice::from_ref(map), &[size], domain)?;
+                let stays = domain.contains(&0) || stays_within(map, domain, size);
+                require(stays, "a gather leaves its tensor")?;
+            }
             Coordinate::Value { tensor, map } => {
                 let index = graph.shape(*tensor);
                 require(index.dtype.is_integral(), "the indices of a gather are not integers")?;
-                maps(map, &index.sizes, &gather.output.sizes)?;
+                maps(map, &index.sizes, domain)?;
+                let mut all = map.iter().zip(&index.sizes);
+                let stays = domain.contains(&0) || all.all(|(map, &size)| stays_within(map, domain, size));
+                require(stays, "a gather leaves the tensor of its indices")?;
             }
         }
     }

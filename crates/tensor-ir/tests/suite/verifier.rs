@@ -2,6 +2,7 @@
 
 use frazil_ir::DType;
 use frazil_runtime::expr::{BinaryOp, Expr, ExprOp};
+use frazil_runtime::gather::{Coordinate, Gather};
 use frazil_runtime::structured::{Affine, Combine, Structured, TensorId, TensorShape};
 use frazil_tensor_ir::text::parse;
 use frazil_tensor_ir::verify::verify;
@@ -88,6 +89,56 @@ fn every_rule_of_nests_is_checked() {
         );
     }
     assert_eq!(failures(|n| n.combine = Some(Combine::Max)), [""; 0]);
+}
+
+/// A change of a gather.
+type GatherChange = Box<dyn FnOnce(&mut Gather)>;
+
+#[test]
+fn every_rule_of_gathers_is_checked() {
+    const GATHER: &str = "func @f(%0: float32[4, 3], %1: int64[5]) {
+  %2 = gather float32[5, 3] %0[%1[d0], d1] raise \"\"
+  return %2
+}";
+    let affine = |change: fn(&mut Affine)| -> GatherChange {
+        Box::new(move |gather| match &mut gather.coordinates[1] {
+            Coordinate::Affine(map) => change(map),
+            Coordinate::Value { .. } => panic!("the coordinate is a map"),
+        })
+    };
+    let index = |change: fn(&mut Affine)| -> GatherChange {
+        Box::new(move |gather| match &mut gather.coordinates[0] {
+            Coordinate::Value { map, .. } => change(&mut map[0]),
+            Coordinate::Affine(_) => panic!("the coordinate is the element of a tensor"),
+        })
+    };
+    let cases: Vec<(GatherChange, &str)> = vec![
+        (Box::new(|g| g.output.sizes[0] = 4), "a result of another shape"),
+        (Box::new(|g| drop(g.coordinates.pop())), "as many coordinates"),
+        (affine(|map| map.coefficients.truncate(1)), "as many coefficients"),
+        (affine(|map| map.coefficients[1] = i64::MAX), "too large to be computed"),
+        (affine(|map| map.offset = i64::MIN), "too large to be computed"),
+        (affine(|map| map.offset = 1), "a gather leaves its tensor"),
+        (index(|map| map.offset = -1), "leaves the tensor of its indices"),
+        (
+            Box::new(|g| g.operands_mut().for_each(|id| *id = TensorId::new(0))),
+            "not integers",
+        ),
+    ];
+    for (change, expected) in cases {
+        let mut graph = parse(GATHER).unwrap().graph;
+        let id = graph.outputs()[0];
+        let TensorOp::Gather(mut gather) = graph.op(id).clone() else {
+            panic!("the output is a gather");
+        };
+        change(&mut gather);
+        graph.set_op(id, TensorOp::Gather(gather));
+        let found: Vec<String> = verify(&graph).iter().map(ToString::to_string).collect();
+        assert!(
+            found.iter().any(|message| message.contains(expected)),
+            "{expected}: {found:?}"
+        );
+    }
 }
 
 #[test]
