@@ -1,11 +1,11 @@
 //! Calls of operators that have no program: their kernels run between those that are compiled.
 //!
-//! Such a kernel sorts, scatters or draws boxes together; the sizes of what it gives follow from the sizes of what it is given, so that
-//! everything around it can be compiled. Its results lie one after the other in one buffer.
+//! Such a kernel sorts, scatters, or suppresses overlapping boxes. The sizes of its results follow from the sizes of its inputs, so that
+//! everything around it can be compiled. Its results are stored in one buffer, one after the other.
 
-use crate::alignment::align_up;
+use crate::alignment::{ALIGNMENT, align_up};
 use crate::spec::ResultSpec;
-use frazil_ir::{Attribute, Context, TypeId, contiguous_strides};
+use frazil_ir::{Attribute, Context, DType, TypeId, contiguous_strides};
 use frazil_runtime::call::invoke;
 use frazil_runtime::op::Operator;
 use frazil_runtime::storage::AlignedBytes;
@@ -18,21 +18,21 @@ use std::sync::Arc;
 /// One call of an operator.
 #[derive(Clone)]
 pub struct RuntimeCall {
-    /// What is called, as its functional form.
+    /// The operator, in its functional form.
     pub op: Operator,
-    /// Names and types of the graph that it comes from.
+    /// The context of the operator's names and types.
     pub ctx: Arc<Context>,
-    /// Its arguments; [`ResultSpec::Tensor`] is a number of [`RuntimeCall::inputs`].
+    /// The arguments. The number in [`ResultSpec::Tensor`] is an index of [`RuntimeCall::inputs`].
     pub arguments: Vec<ResultSpec>,
-    /// The tensors that it is given.
+    /// The tensors among the arguments.
     pub inputs: Vec<TensorId>,
-    /// Their dtypes and sizes.
+    /// dtype and sizes of each of `inputs`.
     pub input_shapes: Vec<TensorShape>,
-    /// dtype and sizes of each result; none are known of a call that a method waits for.
+    /// dtype and sizes of each result. Empty for a call between two segments, whose results may have any sizes.
     pub results: Vec<TensorShape>,
-    /// Types of the node's outputs.
+    /// The types of the results.
     pub output_types: Vec<TypeId>,
-    /// The node's attributes.
+    /// The attributes of the node that is called.
     pub attributes: Vec<Attribute>,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Debug for RuntimeCall {
     }
 }
 
-/// Calls are equal when they are one.
+/// Calls are compared by identity.
 impl PartialEq for RuntimeCall {
     fn eq(&self, other: &RuntimeCall) -> bool {
         std::ptr::eq(self, other)
@@ -50,18 +50,39 @@ impl PartialEq for RuntimeCall {
 }
 
 impl RuntimeCall {
-    /// The operator's name with its overload.
+    /// Returns the operator's name with its overload.
     pub fn name(&self) -> String {
         self.op.schema().full_name(&self.ctx)
     }
 
-    /// Where result `index` begins, in bytes; one past the last result, where the results end.
+    /// Returns what [`bytes`](Self::bytes) returns; `None` if it does not fit 63 bits.
+    pub fn checked_bytes(&self) -> Option<usize> {
+        let mut total = 1usize;
+        for shape in &self.results {
+            let mut bytes = shape.dtype.size();
+            for &extent in &shape.sizes {
+                bytes = bytes.checked_mul(usize::try_from(extent.max(0)).ok()?)?;
+            }
+            total = total.checked_add(bytes.checked_next_multiple_of(ALIGNMENT)?)?;
+        }
+        i64::try_from(total).is_ok().then_some(total)
+    }
+
+    /// Returns dtype and sizes of the tensor that contains all results as bytes.
+    pub fn shape(&self) -> TensorShape {
+        TensorShape {
+            dtype: DType::Byte,
+            sizes: smallvec::smallvec![self.bytes() as i64],
+        }
+    }
+
+    /// Returns the offset of result `index` in bytes; for the number of results, the offset after the last one.
     pub fn offset(&self, index: usize) -> usize {
         let bytes = |s: &TensorShape| align_up(s.numel().max(0) as usize * s.dtype.size());
         self.results.iter().take(index).map(bytes).sum()
     }
 
-    /// Bytes of all results, and of one more after them, which is zero: that the call has not raised.
+    /// Returns the number of bytes of all results, and of one byte after them, which is zero: the call has not raised an exception.
     pub fn bytes(&self) -> usize {
         self.offset(self.results.len()) + 1
     }
@@ -69,7 +90,7 @@ impl RuntimeCall {
     /// Runs the operator on its inputs.
     ///
     /// # Errors
-    /// What the operator raises; in words.
+    /// The message of the operator's exception.
     pub fn values(&self, inputs: &[Value]) -> Result<Vec<Value>, String> {
         let arguments: Vec<Value> = self.arguments.iter().map(|a| a.value(inputs)).collect();
         let results = invoke(&self.ctx, &self.op, &arguments, &self.output_types, &self.attributes);
@@ -79,7 +100,7 @@ impl RuntimeCall {
     /// Runs the operator on the bytes of its inputs, dense, and writes its results to `output`.
     ///
     /// # Errors
-    /// What the operator raises; in words.
+    /// The message of the operator's exception.
     pub fn run(&self, inputs: &[&[u8]], output: &mut [u8]) -> Result<(), String> {
         let tensor = |(bytes, shape): (&&[u8], &TensorShape)| {
             let storage = Storage::from_owned(AlignedBytes::copied(bytes)?);

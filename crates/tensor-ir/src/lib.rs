@@ -3,6 +3,7 @@
 pub mod affine;
 mod alignment;
 pub mod call;
+pub mod extent;
 pub mod graph;
 pub mod ir;
 pub mod pattern;

@@ -85,6 +85,7 @@ const CRATES: &[Rooms] = &[
         order: &[
             "affine",
             "alignment",
+            "extent",
             "spec",
             "call",
             "graph",

@@ -211,7 +211,7 @@ fn run(options: &Options, session: &Session) -> Result<(), Failure> {
     progress.stage("reading");
     #[cfg(feature = "codegen")]
     if TensorFunction::is_text_file(&options.input) {
-        return tensors::run(options, &progress);
+        return tensors::run(options, session, &progress);
     }
     let mut loaded = session.load_any(&options.input)?;
     if let Loaded::Graphs(graphs) = &loaded {

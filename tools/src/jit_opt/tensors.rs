@@ -5,12 +5,12 @@ use super::{
 };
 use crate::Failure;
 use crate::progress::Progress;
-use frazil::{TensorFunction, TensorStage};
+use frazil::{Session, TensorFunction, TensorStage};
 use std::path::Path;
 
 /// Runs the options on the tensor function that the input contains.
-pub(super) fn run(options: &Options, progress: &Progress) -> Result<(), Failure> {
-    let mut function = TensorFunction::read(&options.input)?;
+pub(super) fn run(options: &Options, session: &Session, progress: &Progress) -> Result<(), Failure> {
+    let mut function = TensorFunction::read(&options.input, session)?;
     let reproduced = match options.run_reproducer {
         true => Some(reproduced_pipeline(&options.input)?),
         false => None,

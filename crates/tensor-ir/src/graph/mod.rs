@@ -8,8 +8,10 @@
 
 mod op;
 mod subgraph;
+mod symbols;
 
 pub use op::{Origin, TensorNode, TensorOp, accesses};
+use symbols::Symbols;
 
 use crate::call::RuntimeCall;
 use cranelift_entity::PrimaryMap;
@@ -30,6 +32,8 @@ pub struct TensorGraph {
     inputs: Vec<TensorId>,
     outputs: Vec<TensorId>,
     checks: Vec<String>,
+    /// `None` if all sizes are fixed.
+    symbols: Option<Box<Symbols>>,
     revision: u64,
 }
 
@@ -78,10 +82,7 @@ impl TensorGraph {
     /// Adds a call of an operator without a program. Returns its results, and last a bool that is always false: if it is an output, the call is
     /// executed even if its results are not read.
     pub fn call(&mut self, call: RuntimeCall, origins: Vec<Origin>) -> Vec<TensorId> {
-        let shape = TensorShape {
-            dtype: DType::Byte,
-            sizes: smallvec::smallvec![call.bytes() as i64],
-        };
+        let shape = call.shape();
         let mut results = call.results.clone();
         results.push(TensorShape {
             dtype: DType::Bool,
@@ -326,10 +327,20 @@ impl TensorGraph {
         }
     }
 
-    /// Replaces the operation that computes `id` by one whose result has another shape. Users have to be changed accordingly.
+    /// Replaces the operation that computes `id` by one whose result has another shape. Users have to be changed accordingly. The extents of `id` become
+    /// unknown: see [`TensorGraph::set_extents`].
     pub fn set_shape_and_op(&mut self, id: TensorId, shape: TensorShape, op: TensorOp) {
+        self.set_extents(id, None);
         self.nodes[id].shape = shape;
         self.set_op(id, op);
+    }
+
+    /// Makes `id` the last input of the graph, in place of the operation that computes it. An input stays what it is.
+    pub fn set_input(&mut self, id: TensorId) {
+        if !matches!(self.op(id), TensorOp::Input(_)) {
+            self.set_op(id, TensorOp::Input(self.inputs.len() as u32));
+            self.inputs.push(id);
+        }
     }
 
     /// Replaces `id` in all live operations and outputs by `other`, which has the same shape.

@@ -30,6 +30,7 @@ impl TensorGraph {
                 part.push(node.shape.clone(), op, node.origins.clone())
             };
         }
+        part.copy_symbols(self, |id| needed[id.index()].then(|| renamed[id.index()]));
         wanted.iter().for_each(|id| part.add_output(renamed[id.index()]));
         (part, taken)
     }
@@ -46,6 +47,7 @@ impl TensorGraph {
             let new = compacted.push(node.shape.clone(), op, node.origins.clone());
             renamed[id.index()] = new;
         }
+        compacted.copy_symbols(self, |id| self.is_live(id).then(|| renamed[id.index()]));
         compacted.inputs = self.inputs.iter().map(|id| renamed[id.index()]).collect();
         self.outputs
             .iter()

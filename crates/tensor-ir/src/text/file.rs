@@ -1,13 +1,15 @@
 //! Texts in files, with the elements of large constants in a `.safetensors` file beside them.
 
-use super::parse::{Function, parse_with};
+use super::parse::{Function, ParseOptions, parse_with};
 use super::print::{PrintOptions, is_inline, print_with};
 use crate::graph::TensorGraph;
 use frazil_ir::{Device, TensorData, contiguous_strides};
+use frazil_runtime::registry::Registry;
 use frazil_runtime::structured::{TensorId, TensorShape};
 use frazil_syntax::{OutputFile, ParseError, TensorFile, TensorFileError, TensorSource, write_tensors};
 use std::collections::HashMap;
-use std::io::Write;
+use std::fs::File;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -55,11 +57,23 @@ pub enum FileError {
     },
 }
 
-/// Reads the text at `path`, and its large constants from the file of the same name with the extension `.safetensors`.
+/// Returns whether the file at `path` begins as the text of a function does. Comments do not count.
+pub fn is_text_file(path: &Path) -> bool {
+    let mut head = [0; 4096];
+    let read = File::open(path).and_then(|mut file| file.read(&mut head));
+    let head = String::from_utf8_lossy(&head[..read.unwrap_or(0)]);
+    let mut lines = head.lines().map(str::trim);
+    let first = lines.find(|line| !(line.is_empty() || line.starts_with('#') || line.starts_with("//")));
+    let beginnings = ["func @", "constants crc32 ", "symbols {"];
+    first.is_some_and(|line| beginnings.iter().any(|beginning| line.starts_with(beginning)))
+}
+
+/// Reads the text at `path`, and its large constants from the file of the same name with the extension `.safetensors`. Calls
+/// in the text may name the operators of `operators`.
 ///
 /// # Errors
 /// If a file cannot be read, or the text is malformed.
-pub fn read_file(path: &Path) -> Result<Function, FileError> {
+pub fn read_file(path: &Path, operators: Option<&Registry>) -> Result<Function, FileError> {
     let text = std::fs::read_to_string(path).map_err(|source| FileError::Read {
         path: path.to_owned(),
         source,
@@ -79,7 +93,11 @@ pub fn read_file(path: &Path) -> Result<Function, FileError> {
         let bytes = info.data_offsets.1.checked_sub(info.data_offsets.0)?;
         (bytes == usize::try_from(data.numel()).ok()?.checked_mul(shape.dtype.size())?).then(|| Arc::new(data))
     };
-    let function = parse_with(&text, &constant).map_err(|source| FileError::Text {
+    let options = ParseOptions {
+        constants: &constant,
+        operators,
+    };
+    let function = parse_with(&text, options).map_err(|source| FileError::Text {
         path: path.to_owned(),
         text: text.clone(),
         source,
@@ -90,6 +108,13 @@ pub fn read_file(path: &Path) -> Result<Function, FileError> {
         }
         _ => Ok(function),
     }
+}
+
+/// Returns the live constants whose elements texts do not contain by default: large ones, and those with elements that no number represents.
+pub fn external_constants(graph: &TensorGraph) -> Vec<(TensorId, &Arc<TensorData>)> {
+    let constants = graph.live_ids().into_iter();
+    let constants = constants.filter_map(|id| Some((id, graph.as_constant(id)?)));
+    constants.filter(|(_, data)| !is_inline(data)).collect()
 }
 
 /// Writes `graph` as the function `name` to `path`, and its large constants to the file of the same name with the extension `.safetensors`. Both are written
@@ -104,12 +129,10 @@ pub fn write_file(path: &Path, name: &str, graph: &TensorGraph) -> Result<(), Fi
     };
     let mut keys: HashMap<TensorId, String> = HashMap::new();
     let mut entries: Vec<(String, &TensorData)> = Vec::new();
-    for id in graph.live_ids() {
-        if let Some(data) = graph.as_constant(id).filter(|data| !is_inline(data)) {
-            let key = id.index().to_string();
-            entries.push((key.clone(), data));
-            keys.insert(id, key);
-        }
+    for (id, data) in external_constants(graph) {
+        let key = id.index().to_string();
+        entries.push((key.clone(), data));
+        keys.insert(id, key);
     }
     let mut text = OutputFile::create(path).map_err(failed(path))?;
     // A terminal or a pipe has no files beside it.

@@ -9,7 +9,7 @@ use frazil_syntax::ParseError;
 pub(super) type Parsed<T> = Result<T, ParseError>;
 
 /// Maximum number of dimensions of a tensor, and of loops of a nest.
-const MAX_RANK: usize = 64;
+pub(super) const MAX_RANK: usize = 64;
 
 /// A position in a text.
 pub(super) struct Lexer<'a> {

@@ -22,12 +22,15 @@
 //! ```
 
 mod affine;
+mod call;
+mod extent;
 mod file;
+mod fragment;
 mod lex;
 mod names;
 mod parse;
 mod print;
 
-pub use file::{FileError, read_file, write_file};
-pub use parse::{Function, parse, parse_with};
+pub use file::{FileError, external_constants, is_text_file, read_file, write_file};
+pub use parse::{ConstantLookup, Function, ParseOptions, parse, parse_with};
 pub use print::{PrintOptions, print, print_with};

@@ -1,13 +1,17 @@
 //! The parser.
 
 use super::affine::parse_affine;
+use super::call::CallParser;
+use super::extent::{parse_symbols, parse_type};
 use super::lex::{Lexer, Parsed};
 use super::names::{binary_of, combiner_of, unary_of};
+use crate::extent::Extent;
 use crate::graph::{Origin, TensorGraph, TensorOp};
 use crate::verify::verify;
 use frazil_ir::{DType, TensorData};
 use frazil_runtime::expr::{Expr, ExprOp, Number};
 use frazil_runtime::gather::{Coordinate, Gather};
+use frazil_runtime::registry::Registry;
 use frazil_runtime::structured::{
     Access, Affine, Iteration, OutOfBounds, Structured, TensorId, TensorShape, ViewKind, ViewMap,
 };
@@ -28,29 +32,47 @@ pub struct Function {
     pub checksum: Option<u32>,
 }
 
-/// Reads a text that contains the elements of all constants. The graph is valid: see [`verify`].
+/// Returns the tensor of a key, which has the given shape; `None` if there is none.
+pub type ConstantLookup<'a> = &'a dyn Fn(&str, &TensorShape) -> Option<Arc<TensorData>>;
+
+/// Options of [`parse_with`].
+#[derive(Clone, Copy)]
+pub struct ParseOptions<'a> {
+    /// Finds the large constants, whose elements are not in the text.
+    pub constants: ConstantLookup<'a>,
+    /// The operators that calls in the text may name. Without it, texts with calls are refused.
+    pub operators: Option<&'a Registry>,
+}
+
+impl Default for ParseOptions<'_> {
+    fn default() -> Self {
+        ParseOptions {
+            constants: &|_, _| None,
+            operators: None,
+        }
+    }
+}
+
+/// Reads a text that contains the elements of all constants, and no calls of operators. The graph is valid: see [`verify`].
 ///
 /// # Errors
 /// The first error, with its place.
 pub fn parse(text: &str) -> Result<Function, ParseError> {
-    parse_with(text, &|_, _| None)
+    parse_with(text, ParseOptions::default())
 }
 
-/// Reads a text whose large constants are elsewhere: `constant` returns the tensor of a key, which has the given shape.
+/// Reads a text. The graph is valid: see [`verify`].
 ///
 /// # Errors
 /// As [`parse`].
-pub fn parse_with(
-    text: &str,
-    constant: &dyn Fn(&str, &TensorShape) -> Option<Arc<TensorData>>,
-) -> Result<Function, ParseError> {
+pub fn parse_with(text: &str, options: ParseOptions<'_>) -> Result<Function, ParseError> {
     let mut parser = Parser {
         lexer: Lexer::new(text),
         graph: TensorGraph::new(),
         ids: HashMap::new(),
         places: HashMap::new(),
         checksum: None,
-        constant,
+        options,
     };
     let name = parser.function()?;
     if !parser.lexer.at_end() {
@@ -83,7 +105,7 @@ struct Parser<'a> {
     /// The names of tensors in the text, in bytes.
     places: HashMap<TensorId, Range<usize>>,
     checksum: Option<u32>,
-    constant: &'a dyn Fn(&str, &TensorShape) -> Option<Arc<TensorData>>,
+    options: ParseOptions<'a>,
 }
 
 impl Parser<'_> {
@@ -100,6 +122,10 @@ impl Parser<'_> {
             };
             self.checksum = Some(checksum.map_err(error)?);
         }
+        if self.lexer.take("symbols") {
+            let symbols = parse_symbols(&mut self.lexer)?;
+            self.graph.set_symbols(symbols);
+        }
         self.lexer.expect("func")?;
         self.lexer.expect("@")?;
         let name = match self.lexer.next_is("\"") {
@@ -111,8 +137,9 @@ impl Parser<'_> {
             loop {
                 let (start, name) = (self.lexer.position(), self.lexer.number_after("%")?);
                 self.lexer.expect(":")?;
-                let shape = self.lexer.shape()?;
+                let (shape, extents) = parse_type(&mut self.lexer, self.graph.symbols())?;
                 let id = self.graph.input(shape);
+                self.graph.set_extents(id, extents);
                 self.define(start, name, id)?;
                 if self.lexer.take(")") {
                     break;
@@ -157,57 +184,61 @@ impl Parser<'_> {
 
     /// Reads the name of a tensor that is defined.
     fn tensor(&mut self) -> Parsed<TensorId> {
-        let start = self.lexer.position();
-        let name = self.lexer.number_after("%")?;
-        let known = self.ids.get(&name).copied();
-        known.ok_or_else(|| {
-            self.lexer
-                .error_from(start, "undefined-value", "a tensor that is defined before")
-        })
+        defined_tensor(&mut self.lexer, &self.ids)
     }
 
     fn statement(&mut self) -> Parsed<()> {
         let start = self.lexer.position();
         let name = self.lexer.number_after("%")?;
         self.lexer.expect("=")?;
+        let (shape, extents, op) = self.operation()?;
+        let origins = self.origins()?;
+        let id = self.graph.push(shape, op, origins);
+        self.graph.set_extents(id, extents);
+        self.define(start, name, id)
+    }
+
+    /// Reads an operation with dtype, sizes and extents of its result.
+    fn operation(&mut self) -> Parsed<(TensorShape, Option<Vec<Extent>>, TensorOp)> {
         let at = self.lexer.position();
         let keyword = self.lexer.word("an operation")?;
-        let shape = match keyword {
-            "constant" | "nest" | "reshape" | "view" | "gather" | "result" => self.lexer.shape()?,
-            "call" => {
-                let expected = "an operation that a text can define: calls of operators cannot be read";
-                return Err(self.lexer.error_from(at, "unexpected-token", expected));
-            }
-            _ => {
-                let expected = "`constant`, `nest`, `reshape`, `view`, `gather` or `result`";
-                return Err(self.lexer.error_from(at, "unexpected-token", expected));
-            }
-        };
+        if keyword == "call" {
+            let (graph, ids) = (&self.graph, &self.ids);
+            let mut parser = CallParser {
+                lexer: &mut self.lexer,
+                operators: self.options.operators,
+                tensor: &|lexer| defined_tensor(lexer, ids),
+                shape: &|id| graph.shape(id).clone(),
+            };
+            let call = parser.call()?;
+            return Ok((call.shape(), None, TensorOp::Call(Arc::new(call))));
+        }
+        let known = ["constant", "nest", "reshape", "view", "gather", "result"];
+        if !known.contains(&keyword) {
+            let expected = "`constant`, `nest`, `reshape`, `view`, `gather`, `call` or `result`";
+            return Err(self.lexer.error_from(at, "unexpected-token", expected));
+        }
+        let (shape, extents) = parse_type(&mut self.lexer, self.graph.symbols())?;
+        let output = shape.clone();
         let op = match keyword {
             "constant" => TensorOp::Constant(self.elements(&shape)?),
-            "nest" => TensorOp::Nest(Box::new(self.nest(shape.clone())?)),
-            "reshape" => TensorOp::View(ViewMap {
-                tensor: self.tensor()?,
-                kind: ViewKind::Reshape,
-                output: shape.clone(),
-            }),
+            "nest" => TensorOp::Nest(Box::new(self.nest(output)?)),
+            "reshape" => {
+                let (tensor, kind) = (self.tensor()?, ViewKind::Reshape);
+                TensorOp::View(ViewMap { tensor, kind, output })
+            }
             "view" => {
                 let (tensor, map) = self.read(shape.sizes.len())?;
-                TensorOp::View(ViewMap {
-                    tensor,
-                    kind: ViewKind::Affine(map),
-                    output: shape.clone(),
-                })
+                let kind = ViewKind::Affine(map);
+                TensorOp::View(ViewMap { tensor, kind, output })
             }
-            "gather" => TensorOp::Gather(Box::new(self.gather(shape.clone())?)),
+            "gather" => TensorOp::Gather(Box::new(self.gather(output)?)),
             _ => TensorOp::CallResult {
                 call: self.tensor()?,
                 result: u32::try_from(self.lexer.size()?).unwrap_or(u32::MAX),
             },
         };
-        let origins = self.origins()?;
-        let id = self.graph.push(shape, op, origins);
-        self.define(start, name, id)
+        Ok((shape, extents, op))
     }
 
     fn origins(&mut self) -> Parsed<Vec<Origin>> {
@@ -236,7 +267,7 @@ impl Parser<'_> {
         }
         if self.lexer.take("@") {
             let key = self.lexer.string()?;
-            let found = (self.constant)(&key, shape);
+            let found = (self.options.constants)(&key, shape);
             let expected = "the key of a tensor of this dtype and size in the file beside the text";
             return found.ok_or_else(|| self.lexer.error_from(start, "unknown-reference", expected));
         }
@@ -436,6 +467,14 @@ impl Parser<'_> {
             output,
         })
     }
+}
+
+/// Reads the name of a tensor in `ids`.
+fn defined_tensor(lexer: &mut Lexer<'_>, ids: &HashMap<usize, TensorId>) -> Parsed<TensorId> {
+    let start = lexer.position();
+    let name = lexer.number_after("%")?;
+    let known = ids.get(&name).copied();
+    known.ok_or_else(|| lexer.error_from(start, "undefined-value", "a tensor that is defined before"))
 }
 
 /// Returns the bytes of an element; `None` if the number does not fit the dtype.

@@ -1,13 +1,15 @@
 //! The printer.
 
 use super::affine::AffineText;
+use super::call::CallText;
+use super::extent::{SymbolsText, TypeText};
+use super::fragment::{Commas, NumberText, Quoted};
 use super::names::{binary_name, combiner_name, unary_name};
 use crate::graph::{TensorGraph, TensorNode, TensorOp};
-use crate::spec::ResultSpec;
 use frazil_ir::{DType, TensorData};
 use frazil_runtime::expr::{Expr, ExprOp, Number};
 use frazil_runtime::gather::{Coordinate, Gather};
-use frazil_runtime::structured::{Access, Affine, OutOfBounds, Structured, TensorId, TensorShape, ViewKind};
+use frazil_runtime::structured::{Access, Affine, OutOfBounds, Structured, TensorId, ViewKind};
 use std::collections::HashMap;
 use std::fmt::{self, Display, Formatter};
 
@@ -51,50 +53,6 @@ struct FunctionText<'a> {
     options: PrintOptions<'a>,
 }
 
-/// Items with commas between them.
-struct Commas<I>(I);
-
-impl<I: Clone + IntoIterator<Item: Display>> Display for Commas<I> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        for (i, item) in self.0.clone().into_iter().enumerate() {
-            f.write_str(if i > 0 { ", " } else { "" })?;
-            item.fmt(f)?;
-        }
-        Ok(())
-    }
-}
-
-struct ShapeText<'a>(&'a TensorShape);
-
-impl Display for ShapeText<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{}[{}]", self.0.dtype.python_name(), Commas(&self.0.sizes))
-    }
-}
-
-struct NumberText(Number);
-
-impl Display for NumberText {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Number::Int(i) => write!(f, "{i}"),
-            Number::Float(x) if x.is_nan() => f.write_str("nan"),
-            // `Debug` prints the fewest digits that are read as the same number, with a point or an exponent.
-            Number::Float(x) => write!(f, "{x:?}"),
-        }
-    }
-}
-
-/// A string in quotes, with the escapes of JSON.
-struct Quoted<'a>(&'a str);
-
-impl Display for Quoted<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let quoted = serde_json::to_string(self.0).map_err(|_| fmt::Error)?;
-        f.write_str(&quoted)
-    }
-}
-
 struct ReadText<'a>(TensorId, &'a [Affine]);
 
 impl Display for ReadText<'_> {
@@ -107,11 +65,12 @@ impl Display for FunctionText<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let FunctionText { name, graph, .. } = *self;
         let inputs = graph.inputs().iter();
-        let inputs: Vec<String> = inputs
-            .map(|&id| format!("{id}: {}", ShapeText(graph.shape(id))))
-            .collect();
+        let inputs: Vec<String> = inputs.map(|&id| format!("{id}: {}", self.type_text(id))).collect();
         if let Some(checksum) = self.options.checksum {
             writeln!(f, "constants crc32 \"{checksum:08x}\"")?;
+        }
+        if !graph.symbols().is_empty() {
+            writeln!(f, "{}", SymbolsText(graph.symbols()))?;
         }
         writeln!(f, "func @{}({}) {{", name_text(name), inputs.join(", "))?;
         for id in graph.live_ids() {
@@ -139,8 +98,16 @@ fn name_text(name: &str) -> String {
 }
 
 impl FunctionText<'_> {
+    fn type_text(&self, id: TensorId) -> TypeText<'_> {
+        TypeText {
+            shape: self.graph.shape(id),
+            extents: self.graph.extents(id),
+            symbols: self.graph.symbols(),
+        }
+    }
+
     fn statement(&self, f: &mut Formatter<'_>, id: TensorId, node: &TensorNode) -> fmt::Result {
-        let shape = ShapeText(&node.shape);
+        let shape = self.type_text(id);
         write!(f, "  {id} = ")?;
         match &node.op {
             TensorOp::Input(_) => {}
@@ -162,12 +129,7 @@ impl FunctionText<'_> {
                 ViewKind::Affine(map) => write!(f, "view {shape} {}", ReadText(view.tensor, map))?,
             },
             TensorOp::Gather(gather) => write!(f, "gather {shape} {}", GatherText(gather))?,
-            TensorOp::Call(call) => {
-                let arguments = call.arguments.iter().map(|a| ArgumentText(a, &call.inputs));
-                let results = call.results.iter().map(ShapeText);
-                write!(f, "call {shape} {}", Quoted(&call.name()))?;
-                write!(f, "({}) -> ({})", Commas(arguments), Commas(results))?;
-            }
+            TensorOp::Call(call) => write!(f, "{}", CallText(call))?,
             TensorOp::CallResult { call, result } => write!(f, "result {shape} {call} {result}")?,
         }
         for (i, origin) in node.origins.iter().enumerate() {
@@ -296,24 +258,5 @@ impl Display for GatherText<'_> {
             f.write_str(" from_end")?;
         }
         write!(f, " raise {}", Quoted(&self.0.message))
-    }
-}
-
-struct ArgumentText<'a>(&'a ResultSpec, &'a [TensorId]);
-
-impl Display for ArgumentText<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let items = |all: &[ResultSpec]| Commas(all.iter().map(|a| ArgumentText(a, self.1))).to_string();
-        match self.0 {
-            ResultSpec::Tensor(i) => match self.1.get(*i as usize) {
-                Some(id) => id.fmt(f),
-                None => f.write_str("?"),
-            },
-            ResultSpec::List(_, all) => write!(f, "[{}]", items(all)),
-            ResultSpec::Tuple(_, all) => write!(f, "({})", items(all)),
-            ResultSpec::Value(value) => write!(f, "{value:?}"),
-            // No operator takes others.
-            _ => f.write_str("?"),
-        }
     }
 }

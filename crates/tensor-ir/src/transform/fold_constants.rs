@@ -14,6 +14,9 @@ use std::sync::Arc;
 
 /// Results above this many bytes are only folded when their operands are at least a quarter as large.
 const SMALL_BYTES: i64 = 1 << 20;
+/// Largest number of iterations of a nest for each element of its operands, which bounds the time of folding. A matmul of two square matrices has half
+/// as many as their rows.
+const MAX_ITERATIONS: i64 = 1024;
 
 /// The declaration of the pass.
 pub static INFO: PassInfo<TensorIr> = PassInfo {
@@ -56,6 +59,10 @@ pub fn fold(graph: &mut Rewriter<'_>, id: TensorId) {
 
 /// Returns the constant that replaces `id`, if it depends on constants only and storing it is worth it.
 fn folded(graph: &TensorGraph, id: TensorId) -> Option<Arc<TensorData>> {
+    // A constant has its elements for the representatives only.
+    if graph.extents(id).is_some() {
+        return None;
+    }
     let node = graph.node(id);
     let step = match &node.op {
         TensorOp::Nest(s) if !is_fill(s) => Step::Compute(s.clone()),
@@ -69,13 +76,19 @@ fn folded(graph: &TensorGraph, id: TensorId) -> Option<Arc<TensorData>> {
     let size = |numel: i64, size: usize| numel.saturating_mul(size as i64);
     let read: i64 = constants.iter().map(|c| size(c.numel(), c.dtype.size())).sum();
     let made = size(node.shape.numel(), node.shape.dtype.size());
-    let is_worth_it = made <= SMALL_BYTES.max(read.saturating_mul(4));
+    let iterations = match &step {
+        Step::Compute(nest) => nest.domain.iter().fold(1i64, |product, &n| product.saturating_mul(n)),
+        Step::View(_) | Step::Gather(_) => 0,
+    };
+    let elements: i64 = constants.iter().map(|c| c.numel()).sum();
+    let is_short = iterations <= node.shape.numel().max(elements.saturating_mul(MAX_ITERATIONS));
+    let is_worth_it = is_short && made <= SMALL_BYTES.max(read.saturating_mul(4));
     is_worth_it
         .then(|| evaluate(graph, step, &operands, &constants))
         .flatten()
 }
 
-/// True for a nest that gives one number everywhere: cheaper to compute where it is read than to store.
+/// Returns whether all elements of the result are one number, which is cheaper to compute where it is read than to store.
 fn is_fill(s: &Structured) -> bool {
     s.inputs.is_empty() && s.body.nodes().iter().all(|n| !matches!(n.op, ExprOp::Index(_)))
 }

@@ -1,6 +1,7 @@
-//! Matmuls with one weight whose left operands are equally spaced parts of one tensor become one matmul: the steps of a loop over
-//! a sequence, when what they multiply does not depend on the steps before. The weight is then read once.
+//! Matmuls with one weight, whose left operands are equally spaced parts of one tensor, become one matmul, which reads the weight once. Such matmuls
+//! come from loops over a sequence whose steps multiply parts of the input.
 
+use crate::extent::Extent;
 use crate::graph::{TensorGraph, TensorOp};
 use crate::ir::TensorIr;
 use crate::pattern::{Class, classify};
@@ -67,27 +68,31 @@ pub static INFO: PassInfo<TensorIr> = PassInfo {
     build: |_| AnyPass::graph(Transformation(merge_matmuls)),
 };
 
-/// Rows of a product from which on a larger one gains nothing.
+/// Number of rows of a matmul from which on a larger matmul is not faster.
 const MANY_ROWS: i64 = 32;
 
 /// Matmuls that differ only in the positions from which they read their left operand.
 struct Group {
     /// The nest, with the offsets of that read cleared.
     nest: Structured,
-    /// Which of its reads that is.
+    /// The index of that read.
     read: usize,
-    /// Each product, and the offsets.
+    /// Each matmul with its offsets.
     members: Vec<(TensorId, Vec<i64>)>,
 }
 
-/// Merges all such products of the graph.
+/// Merges all such matmuls of the graph.
 pub fn merge_matmuls(graph: &mut Rewriter<'_>) {
     let mut groups: Vec<Group> = Vec::new();
     for id in graph.live_ids() {
         let Some((nest, read, offsets)) = candidate(graph, id) else {
             continue;
         };
-        match groups.iter_mut().find(|g| g.read == read && g.nest == nest) {
+        let fits = |g: &&mut Group| {
+            let first = g.members.first();
+            g.read == read && g.nest == nest && first.is_some_and(|(first, _)| graph.has_same_extents(*first, id))
+        };
+        match groups.iter_mut().find(fits) {
             Some(group) => group.members.push((id, offsets)),
             None => groups.push(Group {
                 nest,
@@ -116,7 +121,8 @@ pub fn merge_matmuls(graph: &mut Rewriter<'_>) {
     }
 }
 
-/// The nest of a product of few rows with a constant, without the offsets of its read of the other factor; that read, and the offsets.
+/// Returns the nest of a matmul of few rows with a constant, with the offsets of its read of the left operand cleared; the index of that read; and
+/// the offsets.
 fn candidate(graph: &TensorGraph, id: TensorId) -> Option<(Structured, usize, Vec<i64>)> {
     let s = graph.as_nest(id)?;
     let uses_index = |e: &Expr| e.nodes().iter().any(|n| matches!(n.op, ExprOp::Index(_)));
@@ -135,7 +141,7 @@ fn candidate(graph: &TensorGraph, id: TensorId) -> Option<(Structured, usize, Ve
     Some((nest, read, offsets))
 }
 
-/// Lets the first product of the group be all of them, and the others parts of it.
+/// Makes the first matmul of the group compute all of them, and the others views of its result.
 fn merge(graph: &mut Rewriter<'_>, group: &Group) -> Option<()> {
     let mut members = group.members.clone();
     let first_id = members.first()?.0;
@@ -171,10 +177,15 @@ fn merge(graph: &mut Rewriter<'_>, group: &Group) -> Option<()> {
     }
     let shape = graph.shape(first_id).clone();
     let first_part = members.iter().position(|(id, _)| *id == first_id)?;
+    let extents = graph.extents(first_id).map(|extents| {
+        let first = Extent::from(count);
+        std::iter::once(first).chain(extents.iter().cloned()).collect()
+    });
     let graph = graph.rewrite("matmuls merged")?;
     // Readers of the first matmul's result have to read a part of it before its shape changes.
     read_part(graph, first_id, first_part as i64);
     graph.set_shape_and_op(first_id, all.output.clone(), TensorOp::Nest(Box::new(all)));
+    graph.set_extents(first_id, extents);
     for (i, &(id, _)) in members.iter().enumerate() {
         if id == first_id {
             continue;

@@ -1,5 +1,4 @@
-//! Simplification of the tensor-program graph: views become part of the reads that go through them, copies that copy
-//! nothing disappear, and each nest reads an element once.
+//! Simplification: views become part of the reads that go through them, copies of whole tensors are removed, and equal reads of a nest become one.
 
 use crate::affine::{as_loop, can_leave, compose, is_identity, linear, range, reach, stays_within};
 use crate::graph::{TensorGraph, TensorOp};
@@ -55,7 +54,7 @@ pub fn simplify(graph: &mut Rewriter<'_>) {
     }
 }
 
-/// Lets a nest that only a reshape reads, which drops dimensions of extent 1, have the reshape's sizes itself.
+/// Gives a nest the sizes of the reshape that is its only user, if the reshape only removes dimensions of extent 1.
 fn drop_unit_loops(graph: &mut Rewriter<'_>, id: TensorId) {
     let TensorOp::View(v) = graph.op(id) else { return };
     let (base, kind) = (v.tensor, &v.kind);
@@ -77,7 +76,7 @@ fn drop_unit_loops(graph: &mut Rewriter<'_>, id: TensorId) {
     }
 }
 
-/// The nest with result sizes `sizes`, when those are its own but for extents of 1.
+/// Returns the nest with result sizes `sizes`, if they differ from its own only in extents of 1.
 pub fn with_unit_loops(s: &Structured, sizes: &[i64]) -> Option<Structured> {
     let parallel = s.parallel_rank();
     let (old, reduction) = s.domain.split_at(parallel);
@@ -123,11 +122,13 @@ fn simplify_node(graph: &mut Rewriter<'_>, id: TensorId) {
         TensorOp::View(v) => {
             let base = v.tensor;
             let v = through_reshapes(graph, v);
-            if let Some(constant) = graph.as_constant(v.tensor).and_then(|c| view_of_constant(c, &v)) {
+            let constant = graph.as_constant(v.tensor).and_then(|c| view_of_constant(c, &v));
+            // A constant has its elements for the representatives only.
+            if let Some(constant) = constant.filter(|_| graph.extents(id).is_none()) {
                 if let Some(graph) = graph.rewrite("views folded") {
                     graph.set_op(id, TensorOp::Constant(Arc::new(constant)));
                 }
-            } else if is_noop(graph, &v) {
+            } else if is_noop(graph, &v) && graph.has_same_extents(id, v.tensor) {
                 if let Some(graph) = graph.rewrite("copies removed") {
                     graph.replace_uses(id, v.tensor);
                 }
@@ -143,7 +144,8 @@ fn simplify_node(graph: &mut Rewriter<'_>, id: TensorId) {
             finish_into_body(&mut s);
             resolve_keeping_windows(graph, &mut s);
             merge_equal_reads(&mut s);
-            match copied_whole(graph, &s) {
+            let source = copied_whole(graph, &s).filter(|&source| graph.has_same_extents(id, source));
+            match source {
                 Some(source) => {
                     if let Some(graph) = graph.rewrite("copies removed") {
                         graph.replace_uses(id, source);
@@ -160,7 +162,7 @@ fn simplify_node(graph: &mut Rewriter<'_>, id: TensorId) {
     }
 }
 
-/// Makes a sum of a single product that product: nothing to pack, and nothing to add but the zero that sums begin with.
+/// Replaces a sum of a single product by the product, plus the zero that sums start with.
 fn drop_single_term(s: &mut Structured) {
     let parallel = s.parallel_rank();
     let products = s
@@ -194,8 +196,8 @@ fn drop_single_term(s: &mut Structured) {
     }
 }
 
-/// Reads past as many views as possible, unless that makes a convolution or a sliding window unrecognisable: then past as many as
-/// leave it one, since a copy of the view costs less.
+/// Resolves as many views as possible. If that makes a convolution or a sliding window unrecognisable, resolves only as many as keep it, since a copy of
+/// the view costs less.
 fn resolve_keeping_windows(graph: &TensorGraph, s: &mut Structured) {
     let slides = |s: &Structured| match classify(graph, s) {
         Class::Conv(_) => true,
@@ -217,7 +219,7 @@ fn resolve_keeping_windows(graph: &TensorGraph, s: &mut Structured) {
     }
 }
 
-/// Views of views that are tried one by one.
+/// Maximum number of nested views that are resolved one by one.
 const MAX_VIEWS: usize = 4;
 
 /// [`resolve`]s every read of the nest.
@@ -271,7 +273,7 @@ type AccessMap = SmallVec<[Affine; 6]>;
 
 fn through_affine(map: &[Affine], access: &Access, sizes: &[i64], base: &[i64], domain: &[i64]) -> Option<AccessMap> {
     if access.out_of_bounds != OutOfBounds::Never {
-        // A coordinate that leaves the view must leave the base too, in a dimension of its own.
+        // A coordinate outside of the view has to be outside of the base too, in a dimension of its own.
         for (d, (coordinate, &size)) in access.map.iter().zip(sizes).enumerate() {
             let same = || {
                 map.iter()
@@ -286,7 +288,7 @@ fn through_affine(map: &[Affine], access: &Access, sizes: &[i64], base: &[i64], 
     map.iter().map(|m| compose(m, &access.map, domain.len())).collect()
 }
 
-/// The coordinates in a tensor of sizes `base` of the element at the access's coordinates in its reshape to `sizes`.
+/// Returns the coordinates, in a tensor of sizes `base`, of the element at the access's coordinates in its reshape to `sizes`.
 fn through_reshape(access: &Access, sizes: &[i64], base: &[i64], domain: &[i64]) -> Option<AccessMap> {
     if base.iter().chain(sizes).any(|&n| n <= 0) {
         return None;
@@ -331,7 +333,7 @@ fn through_reshape(access: &Access, sizes: &[i64], base: &[i64], domain: &[i64])
     }
 }
 
-/// Writes the element number `number` of a range of dimensions `sizes` as coordinates, when those are affine.
+/// Writes the coordinates of element number `number` in dimensions of `sizes` to `out`; `None` if they are not affine.
 fn split(mut number: Affine, sizes: &[i64], domain: &[i64], out: &mut [Affine]) -> Option<()> {
     for d in (1..sizes.len()).rev() {
         let size = sizes[d];
@@ -355,7 +357,7 @@ fn split(mut number: Affine, sizes: &[i64], domain: &[i64], out: &mut [Affine]) 
     Some(())
 }
 
-/// A reshape of a reshape is a reshape of the original.
+/// Returns a reshape of a reshape as a reshape of the original.
 fn through_reshapes(graph: &TensorGraph, mut v: ViewMap) -> ViewMap {
     while v.kind == ViewKind::Reshape {
         match graph.op(v.tensor) {
@@ -378,7 +380,7 @@ fn is_noop(graph: &TensorGraph, v: &ViewMap) -> bool {
         }
 }
 
-/// The view as a constant over the same storage, where its strides can say that.
+/// Returns the view of a constant as a constant over the same storage, if strides can express it.
 fn view_of_constant(c: &TensorData, v: &ViewMap) -> Option<TensorData> {
     let sizes: frazil_ir::Shape = v.output.sizes.iter().copied().collect();
     match &v.kind {
@@ -399,7 +401,7 @@ fn view_of_constant(c: &TensorData, v: &ViewMap) -> Option<TensorData> {
     }
 }
 
-/// Without a fold the finish is only more of the body.
+/// Appends the epilogue of a nest without a reduction to its body.
 fn finish_into_body(s: &mut Structured) {
     if s.combine.is_some() {
         return;
@@ -415,7 +417,7 @@ fn finish_into_body(s: &mut Structured) {
     s.inputs.extend(more);
 }
 
-/// The operation on other nodes: node `i` is `ids[i]`.
+/// Returns the operation with operand `i` replaced by `ids[i]`.
 pub fn remap(op: ExprOp, ids: &[u32]) -> ExprOp {
     let at = |i: u32| ids[i as usize];
     match op {
@@ -428,7 +430,7 @@ pub fn remap(op: ExprOp, ids: &[u32]) -> ExprOp {
     }
 }
 
-/// `body` followed by a conversion.
+/// Returns `body` with its result converted to `dtype`.
 pub fn converted(body: &Expr, dtype: frazil_ir::DType) -> Expr {
     match body.dtype() {
         Some(d) if d != dtype => {
@@ -441,7 +443,7 @@ pub fn converted(body: &Expr, dtype: frazil_ir::DType) -> Expr {
     }
 }
 
-/// Lets equal reads be one input, and drops reads that nothing uses.
+/// Merges equal reads of the nest, and removes unused ones.
 pub fn merge_equal_reads(s: &mut Structured) {
     (s.inputs, s.body) = merged(&s.inputs, &s.body, 0);
     if let Some(finish) = &s.finish {
@@ -471,7 +473,7 @@ fn merged<A: smallvec::Array<Item = Access>>(reads: &[Access], expr: &Expr, firs
     (kept, expr.substitute(absent, &Expr::new(), |i| i, rename))
 }
 
-/// The tensor that a nest copies whole and unchanged, if that is all that it does.
+/// Returns the tensor that the nest copies as a whole, if it does nothing else.
 fn copied_whole(graph: &TensorGraph, s: &Structured) -> Option<TensorId> {
     let [access] = s.inputs.as_slice() else { return None };
     let [node] = s.body.nodes() else { return None };
@@ -483,7 +485,7 @@ fn copied_whole(graph: &TensorGraph, s: &Structured) -> Option<TensorId> {
     same.then_some(access.tensor)
 }
 
-/// The nest that copies tensor `id`, of shape `from`, and converts it to `to`'s dtype.
+/// Returns the nest that copies tensor `id`, of shape `from`, and converts it to `to`'s dtype.
 pub fn conversion(id: TensorId, from: &TensorShape, to: TensorShape) -> Structured {
     let rank = from.sizes.len();
     Structured {

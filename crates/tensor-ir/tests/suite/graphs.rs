@@ -39,7 +39,7 @@ proptest! {
     #[test]
     fn use_lists_are_those_of_the_outputs(
         choices in prop::collection::vec((0usize..9, 0usize..9), 1..9),
-        changes in prop::collection::vec((0usize..4, 0usize..10, 0usize..10), 0..12),
+        changes in prop::collection::vec((0usize..5, 0usize..10, 0usize..10), 0..12),
     ) {
         let mut graph = graph(&choices);
         let count = graph.len();
@@ -51,9 +51,10 @@ proptest! {
                 1 => graph.set_outputs(&[low, high, high]),
                 // Users of the first have larger numbers than the second.
                 2 => graph.replace_uses(high, low),
+                3 => graph.set_input(high),
                 _ => {
-                    if !matches!(graph.op(high), TensorOp::Input(_)) {
-                        let op = graph.op(TensorId::new(1)).clone();
+                    let op = graph.op(TensorId::new(1)).clone();
+                    if ![graph.op(high), &op].iter().any(|op| matches!(op, TensorOp::Input(_))) {
                         graph.set_op(high, op);
                     }
                 }

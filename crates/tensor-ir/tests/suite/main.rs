@@ -7,6 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod extents;
 mod graphs;
 mod passes;
 mod text;

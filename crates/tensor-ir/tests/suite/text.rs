@@ -1,8 +1,12 @@
 //! The text form: what is printed is read as the same, and mistakes are errors with their places.
 
+use frazil_runtime::entry::Entry;
+use frazil_runtime::op::{Call, Results};
+use frazil_runtime::registry::Registry;
 use frazil_syntax::render;
-use frazil_tensor_ir::text::{parse, print, read_file, write_file};
+use frazil_tensor_ir::text::{ParseOptions, parse, parse_with, print, read_file, write_file};
 use proptest::prelude::*;
+use std::sync::Arc;
 
 /// A function with every operation that a text can define.
 pub const ALL: &str = r#"func @all(%0: float32[2, 3, 4, 4], %1: int64[5], %2: bool[]) {
@@ -70,7 +74,7 @@ fn large_constants_are_in_a_file_beside_the_text() {
     let function = parse(&text).unwrap();
     assert!(print("f", &function.graph).contains("constant float32[100] elided"));
     write_file(&path, "f", &function.graph).unwrap();
-    let read = read_file(&path).unwrap();
+    let read = read_file(&path, None).unwrap();
     let constant = |g: &frazil_tensor_ir::TensorGraph| g.as_constant(g.outputs()[0]).unwrap().to_bytes().into_owned();
     assert_eq!(constant(&read.graph), constant(&function.graph));
 
@@ -83,7 +87,7 @@ fn large_constants_are_in_a_file_beside_the_text() {
         path.with_extension("safetensors"),
     )
     .unwrap();
-    let error = read_file(&path).unwrap_err().to_string();
+    let error = read_file(&path, None).unwrap_err().to_string();
     assert!(error.contains("does not belong to the text"), "{error}");
 }
 
@@ -158,6 +162,106 @@ fn mistakes_are_errors_with_their_places() {
     }
 }
 
+/// A registry with an operator that calls may name, and one that changes its argument.
+fn operators() -> Registry {
+    let mut registry = Registry::new(Arc::default());
+    let schemas = "mine::sort(Tensor self, int dim=-1, Tensor[] others=[], *, bool? stable=None, float[] levels=[], Scalar start=0, str mode=\"\", Device? device=None) -> (Tensor, Tensor)
+mine::fill_(Tensor(a!) self, Scalar value) -> Tensor(a!)
+mine::nonzero(Tensor self) -> Tensor
+";
+    registry.add_schemas(schemas).unwrap();
+    let kernel = |_: &Call<'_>| Ok(Results::new());
+    registry.register("mine::sort", Entry::kernel(kernel).fixed_sizes());
+    registry.register("mine::nonzero", Entry::kernel(kernel));
+    registry.register("mine::fill_", Entry::kernel(kernel).fixed_sizes());
+    registry
+}
+
+/// The schema of `mine::sort` as a string of a text.
+const SORT: &str = r#""mine::sort(Tensor self, int dim=-1, Tensor[] others=[], *, bool? stable=None, float[] levels=[], Scalar start=0, str mode=\"\", Device? device=None) -> (Tensor, Tensor)""#;
+
+#[test]
+fn calls_of_operators_are_read_as_they_are_printed() {
+    let registry = operators();
+    let text = format!(
+        r#"func @f(%0: float32[8], %1: float32[2]) {{
+  %2 = call {SORT}(%0, -1, [%1, %0], true, [0.5, inf, -1e-20], complex 1.0 -2.5, "a \"b\"", device "cpu") -> (float32[8], int64[8]) from "mine::sort"
+  %3 = result float32[8] %2 0
+  %4 = result bool[] %2 2
+  %5 = call {SORT}(%3, 0, [], none, [], 2, "", none) -> (float32[3, 0], int64[]) from "mine::sort"
+  %6 = result int64[] %5 1
+  check %4 "mine::sort"
+  return %3, %6
+}}
+"#
+    );
+    let options = ParseOptions {
+        operators: Some(&registry),
+        ..ParseOptions::default()
+    };
+    let function =
+        parse_with(&text, options).unwrap_or_else(|e| panic!("{}", render("f", &text, &e.diagnostics, false)));
+    assert_eq!(print(&function.name, &function.graph), text);
+
+    let call = |callee: &str, arguments: &str, results: &str| {
+        format!(
+            "func @f(%0: float32[8]) {{ %1 = call {callee}({arguments}) -> ({results}) %2 = result float32[8] %1 0 return %2 }}"
+        )
+    };
+    let arguments = "%0, -1, [], none, [], 0, \"\", none";
+    let shapes = "float32[8], int64[8]";
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let cases = [
+        (
+            call("\"mine::sort(Tensor self) -> Tensor\"", arguments, shapes),
+            "which is registered",
+        ),
+        (call("\"mine::none() -> Tensor\"", "", shapes), "a registered operator"),
+        (
+            call("\"mine::nonzero(Tensor self) -> Tensor\"", "%0", "float32[8]"),
+            "sizes do not depend on elements",
+        ),
+        (
+            call(
+                "\"mine::fill_(Tensor self, Scalar value) -> Tensor\"",
+                "%0, 1",
+                "float32[8]",
+            ),
+            "without side effects",
+        ),
+        (
+            call(SORT, "%0", shapes),
+            "arguments of the types that the schema states",
+        ),
+        (
+            call(SORT, "%0, 1.5, [], none, [], 0, \"\", none", shapes),
+            "arguments of the types that the schema states",
+        ),
+        (call(SORT, "%0, elided", shapes), "printed without it"),
+        (call(SORT, &deep, shapes), "at most 8 lists"),
+        (
+            call(SORT, "%0, -1, [], none, [], 0, \"\", device \"tpu\"", shapes),
+            "a device such as",
+        ),
+        (
+            call(SORT, arguments, "float32[8]"),
+            "as many results as the schema states",
+        ),
+        (
+            call(SORT, arguments, "float32[8], int64[1152921504606846976, 8]"),
+            "size in bytes",
+        ),
+        (call(SORT, arguments, "float32[7], int64[8]"), "no such result"),
+    ];
+    for (text, expected) in cases {
+        let error = parse_with(&text, options).expect_err(&text);
+        let shown = render("f.tensors", &text, &error.diagnostics, false);
+        assert!(shown.contains(expected), "{expected}\n{shown}");
+    }
+    let error = parse(&text).expect_err("there is no registry");
+    assert!(error.to_string().contains("without a registry"), "{error}");
+}
+
 proptest! {
     /// No text makes the parser panic, and what it accepts is printed and read as the same.
     #[test]
@@ -165,7 +269,9 @@ proptest! {
         let at = ALL.floor_char_boundary(cut.min(ALL.len()));
         let end = ALL.floor_char_boundary((at + remove).min(ALL.len()));
         let text = format!("{}{insert}{}", &ALL[..at], &ALL[end..]);
-        if let Ok(function) = parse(&text) {
+        if let Ok(mut function) = parse(&text) {
+            // Dead tensors are not printed, and the others are numbered anew when the text is read.
+            function.graph.compact();
             let printed = print(&function.name, &function.graph);
             let again = parse(&printed).map_err(|e| TestCaseError::fail(format!("{e}\n{printed}")))?;
             prop_assert_eq!(print(&again.name, &again.graph), printed);

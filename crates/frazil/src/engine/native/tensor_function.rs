@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::model::PassOptions;
 use crate::model::loaded::Loaded;
 use crate::model::text::{ReproducerFile, StderrPrinter};
+use crate::session::Session;
 use crate::support::limited::within;
 use frazil_codegen::lower::{laid_out, scheduled};
 use frazil_codegen::specialise::{ResultSpec, Specialised};
@@ -16,8 +17,6 @@ use frazil_codegen::tensor_ir::{TensorGraph, TensorIr};
 use frazil_codegen::{layout, schedule};
 use frazil_limits::{Limits, Phase};
 use frazil_pass_manager::{IrPrinter, IrRef, PassError, PassManager, PassRegistry, Report, Reproducer};
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 /// A stage between the tensor IR and the plan, as [`TensorFunction::stage`] shows it.
@@ -74,24 +73,20 @@ impl Loaded {
 impl TensorFunction {
     /// Returns whether the file at `path` begins as the text of a tensor function does. Comments do not count.
     pub fn is_text_file(path: &Path) -> bool {
-        let mut head = [0; 4096];
-        let read = File::open(path).and_then(|mut file| file.read(&mut head));
-        let head = String::from_utf8_lossy(&head[..read.unwrap_or(0)]);
-        let mut lines = head.lines().map(str::trim);
-        let first = lines.find(|line| !(line.is_empty() || line.starts_with('#') || line.starts_with("//")));
-        first.is_some_and(|line| line.starts_with("func @") || line.starts_with("constants crc32 "))
+        text::is_text_file(path)
     }
 
-    /// Reads the text at `path`, and its large constants from the `.safetensors` file beside it.
+    /// Reads the text at `path`, and its large constants from the `.safetensors` file beside it. Calls in the text may name the operators of `session`,
+    /// whose limits apply.
     ///
     /// # Errors
     /// If a file cannot be read, or the text is malformed or not valid.
-    pub fn read(path: &Path) -> Result<TensorFunction> {
-        let function = text::read_file(path).map_err(file_error)?;
+    pub fn read(path: &Path, session: &Session) -> Result<TensorFunction> {
+        let function = text::read_file(path, Some(session.registry())).map_err(file_error)?;
         Ok(TensorFunction {
             name: function.name,
             graph: function.graph,
-            limits: Limits::NONE,
+            limits: *session.limits(),
         })
     }
 

@@ -8,6 +8,12 @@
 //! - Operands of scalar operations come before them and have the dtypes that the operations require.
 //! - A nest has a combiner if it has reduction loops. An epilogue does not depend on reduction loops.
 //! - Each check belongs to an output that is a bool.
+//! - The sizes of a tensor and of the iterations of a loop nest fit 60 bits, in elements.
+//! - Symbols have different names, and ranges that contain their representatives. Extents are not negative, have the value of the tensor's sizes for the
+//!   representatives, and vary only if that value is at least 2. As far as extents are known, reads over whole dimensions stay inside for all values of
+//!   the symbols, reshapes keep the number of elements, and reductions iterate over dimensions of equal extents.
+
+mod symbols;
 
 use crate::affine::{reach, stays_within};
 use crate::graph::{TensorGraph, TensorOp, accesses};
@@ -67,6 +73,10 @@ pub fn verify(graph: &TensorGraph) -> Vec<Failure> {
             }
         }
     }
+    // The rules of extents assume that the operations are valid.
+    if failures.is_empty() {
+        failures = symbols::verify(graph);
+    }
     failures
 }
 
@@ -82,6 +92,7 @@ fn operation(graph: &TensorGraph, id: TensorId) -> Checked {
         require(operand < id, format!("it reads {operand}, which is not defined before"))?;
     }
     require(shape.sizes.iter().all(|&n| n >= 0), "it has a negative size")?;
+    require(is_bounded(&shape.sizes), "it has too many elements")?;
     match graph.op(id) {
         TensorOp::Input(number) => {
             let expected = graph.inputs().get(*number as usize);
@@ -109,7 +120,9 @@ fn operation(graph: &TensorGraph, id: TensorId) -> Checked {
             require(
                 fits,
                 "an operand of the call has another shape than the call was made for",
-            )
+            )?;
+            let is_sized = call.checked_bytes().is_some() && call.shape() == *shape;
+            require(is_sized, "the call has results of another number of bytes")
         }
         TensorOp::CallResult { call, result } => {
             let TensorOp::Call(made) = graph.op(*call) else {
@@ -131,6 +144,7 @@ fn nest(graph: &TensorGraph, nest: &Structured) -> Checked {
         "its loops and their kinds do not fit",
     )?;
     require(nest.domain.iter().all(|&n| n >= 0), "a loop has a negative extent")?;
+    require(is_bounded(&nest.domain), "it has too many iterations")?;
     require(
         nest.combine.is_some() || parallel == rank,
         "it has reduction loops and no combiner",
@@ -156,6 +170,12 @@ fn nest(graph: &TensorGraph, nest: &Structured) -> Checked {
         expression(finish, &inputs, parallel)?;
     }
     Ok(())
+}
+
+/// Returns whether the product of the sizes, and of any of them, fits 60 bits. Transformations compute such products.
+fn is_bounded(sizes: &[i64]) -> bool {
+    let product = sizes.iter().try_fold(1i64, |product, &n| product.checked_mul(n.max(1)));
+    product.is_some_and(|product| product <= 1 << 60)
 }
 
 /// Returns the number of elements; `None` if it overflows.
