@@ -12,7 +12,6 @@ pub mod multicall;
 pub mod npy;
 pub mod progress;
 pub mod reduce;
-mod reduce_module;
 pub mod shape;
 pub mod streams;
 mod unique_json;

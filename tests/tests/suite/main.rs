@@ -22,6 +22,7 @@ mod module_text;
 mod namespaces;
 mod operators_page;
 mod pages;
+mod planted;
 #[cfg(feature = "codegen")]
 mod random_graphs;
 mod rooms;

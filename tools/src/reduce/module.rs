@@ -1,31 +1,30 @@
-//! Reduction of a module: its methods, attributes and values, by the same search as [`reduce`](crate::reduce) uses for graphs.
+//! Reduction of a module: its methods, attributes and values.
 //!
 //! Only unused members are removed: a method that a graph may call is kept until the call is removed, and so is an attribute that is read or written. Objects
 //! without references are kept, but emptied.
 
-use crate::reduce::{Candidate, Reducer, simpler};
+use super::graph::simpler;
+use super::{Candidate, Reducer};
 use frazil::ir::{AttributeValue, Constant, Graph, Module, ObjectId, SymbolId, TensorData, symbols};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-impl Candidate for Module {
-    fn is_valid(&self) -> bool {
-        self.unit.functions().all(|(_, f)| f.graph.verify(None).is_ok())
-    }
-}
-
 /// A member of a class: the names of class and member.
 type Member = (SymbolId, SymbolId);
 
-impl Reducer<'_, Module> {
-    /// Returns the smallest module for which the test is true, as found from `module`, and the number of tests. Bodies of methods are not changed.
-    pub fn reduce_module(mut self, module: &Module) -> (Module, usize) {
-        let mut best = module.clone();
-        self.each(&mut best, &methods, &drop_method);
-        self.each(&mut best, &functions, &drop_function);
-        self.each(&mut best, &attributes, &drop_attribute);
-        self.each(&mut best, &slots, &simplify);
-        (best, self.runs)
+/// Bodies of methods are not changed.
+impl Candidate for Module {
+    fn round(reducer: &mut Reducer<'_, Module>, best: &mut Module) {
+        reducer.each(best, &methods, &drop_method);
+        reducer.each(best, &functions, &drop_function);
+        reducer.each(best, &attributes, &drop_attribute);
+        reducer.each(best, &slots, &simplify);
+    }
+
+    fn prune(&mut self) {}
+
+    fn is_valid(&self) -> bool {
+        self.unit.functions().all(|(_, f)| f.graph.verify(None).is_ok())
     }
 }
 

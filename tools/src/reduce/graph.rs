@@ -1,122 +1,31 @@
-//! Reduction of a graph while a test holds: delta debugging.
-//!
-//! Every step proposes smaller valid graphs, and keeps those for which the test is true. Whole runs of nodes, outputs and inputs are tried before parts of
-//! them, so that irrelevant parts are removed with logarithmically many tests. Steps are repeated until none succeeds.
+//! Reduction of a TorchScript graph.
 
+use super::{Candidate, Reducer};
 use frazil::ir::{Builder, Constant, Graph, InsertPoint, NodeId, TypeKind, ValueId, symbols, types};
 
-/// The result of the reduction of a graph.
-pub struct Reduction {
-    /// The smallest graph that was found to pass the test.
-    pub graph: Graph,
-    /// Number of tests that were run.
-    pub runs: usize,
-}
-
-/// An input that [`Reducer`] can reduce step by step to a smaller one: a graph or a module.
-pub trait Candidate: Clone {
-    /// Returns false if the verifier rejects the candidate, so that the command would fail for another reason than the one under investigation.
-    fn is_valid(&self) -> bool;
-}
-
 impl Candidate for Graph {
+    fn round(reducer: &mut Reducer<'_, Graph>, best: &mut Graph) {
+        let outputs = |g: &Graph| (0..g.outputs().len()).rev().collect();
+        reducer.each(best, &outputs, &|g, i: &usize| {
+            let root = g.root();
+            g.remove_result(root, *i);
+            true
+        });
+        reducer.each(best, &nodes_backwards, &delete);
+        reducer.each(best, &nodes_backwards, &flatten);
+        let inputs = |g: &Graph| (0..g.inputs().len()).rev().collect();
+        reducer.each(best, &inputs, &|g, i: &usize| g.remove_parameter(g.root(), *i));
+        reducer.each(best, &nodes_backwards, &drop_outputs);
+        reducer.each(best, &nodes_backwards, &simplify_constant);
+        reducer.each(best, &values, &forget_type);
+    }
+
+    fn prune(&mut self) {
+        self.compact();
+    }
+
     fn is_valid(&self) -> bool {
         self.verify(None).is_ok()
-    }
-}
-
-/// The search for a smaller candidate that still passes the test. See the [module documentation](self).
-pub struct Reducer<'t, S> {
-    test: &'t mut dyn FnMut(&S) -> bool,
-    pub(crate) runs: usize,
-    max_runs: usize,
-}
-
-/// A change to a part of a candidate. Returns false if the change is impossible.
-type Change<'c, S, T> = &'c dyn Fn(&mut S, &T) -> bool;
-
-impl<'t, S> Reducer<'t, S> {
-    /// Returns a reducer that keeps candidates for which `test` returns true, and runs at most `max_runs` tests.
-    pub fn new(test: &'t mut dyn FnMut(&S) -> bool, max_runs: usize) -> Reducer<'t, S> {
-        Reducer {
-            test,
-            runs: 0,
-            max_runs,
-        }
-    }
-}
-
-impl Reducer<'_, Graph> {
-    /// Returns the smallest graph found, starting from `graph`, for which the test is true.
-    pub fn reduce(mut self, graph: &Graph) -> Reduction {
-        let mut best = graph.clone();
-        loop {
-            let revision = best.revision();
-            let outputs = |g: &Graph| (0..g.outputs().len()).rev().collect();
-            self.each(&mut best, &outputs, &|g, i: &usize| {
-                let root = g.root();
-                g.remove_result(root, *i);
-                true
-            });
-            self.each(&mut best, &nodes_backwards, &delete);
-            self.each(&mut best, &nodes_backwards, &flatten);
-            let inputs = |g: &Graph| (0..g.inputs().len()).rev().collect();
-            self.each(&mut best, &inputs, &|g, i: &usize| g.remove_parameter(g.root(), *i));
-            self.each(&mut best, &nodes_backwards, &drop_outputs);
-            self.each(&mut best, &nodes_backwards, &simplify_constant);
-            self.each(&mut best, &values, &forget_type);
-            if best.revision() == revision || self.runs >= self.max_runs {
-                break;
-            }
-        }
-        let mut compact = best.clone();
-        compact.compact();
-        let graph = if self.holds(&compact) { compact } else { best };
-        Reduction { graph, runs: self.runs }
-    }
-}
-
-impl<S: Candidate> Reducer<'_, S> {
-    fn holds(&mut self, candidate: &S) -> bool {
-        if self.runs >= self.max_runs || !candidate.is_valid() {
-            return false;
-        }
-        self.runs += 1;
-        (self.test)(candidate)
-    }
-
-    /// Applies `change` to ever smaller runs of the elements of `list`, and keeps candidates for which the test is
-    /// true.
-    pub(crate) fn each<T>(&mut self, best: &mut S, list: &dyn Fn(&S) -> Vec<T>, change: Change<'_, S, T>) {
-        let mut size = list(best).len();
-        while size > 0 {
-            let mut start = 0;
-            loop {
-                let items = list(best);
-                let Some(chunk) = items.get(start..).filter(|rest| !rest.is_empty()) else {
-                    break;
-                };
-                let chunk = &chunk[..size.min(chunk.len())];
-                let mut candidate = best.clone();
-                let mut changed = false;
-                for item in chunk {
-                    changed |= change(&mut candidate, item);
-                }
-                if changed && self.holds(&candidate) {
-                    // The following elements have moved up, unless the change left something smaller in its place.
-                    if list(&candidate).len() >= items.len() {
-                        start += size;
-                    }
-                    *best = candidate;
-                } else {
-                    start += size;
-                }
-                if self.runs >= self.max_runs {
-                    return;
-                }
-            }
-            size /= 2;
-        }
     }
 }
 
@@ -217,7 +126,7 @@ fn drop_outputs(graph: &mut Graph, node: &NodeId) -> bool {
 }
 
 /// Returns the simplest value of the type of `constant`; `None` if `constant` is that value.
-pub(crate) fn simpler(constant: &Constant) -> Option<Constant> {
+pub(super) fn simpler(constant: &Constant) -> Option<Constant> {
     Some(match constant {
         Constant::Int(n) if *n != 0 => Constant::Int(0),
         Constant::Float(f) if *f != 0.0 => Constant::Float(0.0),
@@ -289,12 +198,12 @@ mod tests {
         };
         let small = Reducer::new(&mut test, 10_000).reduce(&parse(&text));
         assert_eq!(
-            small.graph.all_nodes().len(),
+            small.smallest.all_nodes().len(),
             2,
             "{}",
-            frazil_syntax::print_graph(&small.graph)
+            frazil_syntax::print_graph(&small.smallest)
         );
-        assert_eq!(small.graph.outputs().len(), 0);
+        assert_eq!(small.smallest.outputs().len(), 0);
         assert!(asked < 200, "{asked}");
     }
 
@@ -308,7 +217,7 @@ mod tests {
                 .into_iter()
                 .any(|n| g.kind_name(n) == "foo::bad" && g.operand_count(n) == 3)
         };
-        let small = Reducer::new(&mut test, 10_000).reduce(&parse(text)).graph;
+        let small = Reducer::new(&mut test, 10_000).reduce(&parse(text)).smallest;
         assert_eq!(count(&small, "prim::Loop"), 0);
         assert!(small.all_nodes().len() <= 3, "{}", frazil_syntax::print_graph(&small));
     }
