@@ -29,7 +29,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 COMMON = ["-rss_limit_mb=2048", "-print_final_stats=1", "-reload=1", "-verbosity=1"]
 # Most bytes of an input. Longer ones reach nothing that these do not, and are slower.
-MAX_LEN = {"archive": 1 << 16, "package": 1 << 14, "roundtrip": 1 << 16, "text": 1 << 14, "source": 1 << 14}
+MAX_LEN = {"archive": 1 << 16, "package": 1 << 14, "roundtrip": 1 << 16, "tensors": 1 << 14, "text": 1 << 14, "source": 1 << 14}
 DEFAULT_MAX_LEN = 1 << 13
 # A run stops after so many findings of a target: the same mistake is found again and again.
 MAX_FINDINGS = 5

@@ -14,7 +14,7 @@ import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-TARGETS = ("archive", "capi", "files", "interp", "package", "pipelines", "roundtrip", "source", "text")
+TARGETS = ("archive", "capi", "files", "interp", "package", "pipelines", "roundtrip", "source", "tensors", "text")
 # Larger inputs mutate badly, and take long.
 LARGE = 1 << 16
 SMALL = 1 << 13
@@ -29,6 +29,11 @@ torch.jit.script torch.jit.export torch.jit.ignore torch.jit.unused torch.jit.Fi
 nn.Module super().__init__() nn.Parameter register_buffer register_parameter isinstance range enumerate zip len print getattr hasattr
 graph block0 prim::Constant prim::If prim::Loop prim::ListConstruct prim::TupleConstruct prim::TupleUnpack prim::DictConstruct prim::GetAttr prim::SetAttr
 prim::CallMethod prim::CallFunction prim::CallFunctional prim::fork prim::Closure prim::RaiseException prim::unchecked_cast prim::Uninitialized
+""".split()
+TENSOR_WORDS = """
+symbols func check return constant nest reshape view gather call result for reduce combine epilogue else from at raise from_end in elided
+float16 bfloat16 float32 float64 int8 uint8 int16 int32 int64 bool complex64 const index cast fma select acc floordiv ceildiv min max
+add sub mul div div_floor remainder pow maximum and or xor shl eq lt neg abs not exp sqrt isnan d0 d1 %0 %1 x0 v0 y0 w0 inf nan none true device complex
 """.split()
 
 
@@ -169,6 +174,18 @@ def packages() -> dict[str, bytes]:
     return found
 
 
+def tensor_texts() -> dict[str, bytes]:
+    """Texts of the tensor IR: lit tests, and the examples of passes and of tests in Rust files."""
+    found = {path.name: path.read_bytes() for path in sorted(ROOT.glob("lit-tests/**/*.tensors"))}
+    for path in sorted(ROOT.glob("lit-tests/**/*.test")):
+        parts = re.findall(r"^#--- (\S+\.tensors)\n(.*?)(?=^#---|\Z)", path.read_text(), re.M | re.S)
+        found |= {f"{path.stem}-{name}": text.encode() for name, text in parts}
+    for path in sorted(ROOT.glob("crates/tensor-ir/**/*.rs")):
+        texts = re.findall(r"^(?:.*\")?((?:symbols .*\n)?func @.*?^}$)", path.read_text(), re.M | re.S)
+        found |= {f"{path.stem}-{number}": text.encode() for number, text in enumerate(texts)}
+    return found
+
+
 def dictionary() -> str:
     words = set(KEYWORDS)
     for path in sorted(ROOT.glob("dialects/*/src/**/*.txt")):
@@ -191,6 +208,7 @@ def write(folder: pathlib.Path) -> None:
         "pipelines": pipelines(programs),
         "roundtrip": loaded,
         "source": sources(),
+        "tensors": tensor_texts(),
         "text": texts(),
     }
     for target in TARGETS:
@@ -199,6 +217,7 @@ def write(folder: pathlib.Path) -> None:
             (folder / target / name).write_bytes(text)
     for target in ("interp", "pipelines", "source", "text"):
         (folder / f"{target}.dict").write_text(dictionary())
+    (folder / "tensors.dict").write_text("".join(f'"{word}"\n' for word in TENSOR_WORDS))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ pub mod pipelines;
 pub mod program;
 pub mod roundtrip;
 pub mod source;
+pub mod tensors;
 pub mod text;
 
 use frazil_ir::Context;

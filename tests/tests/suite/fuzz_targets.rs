@@ -101,6 +101,13 @@ fn texts_are_read_or_refused() {
     });
 }
 
+#[test]
+fn texts_of_tensors_are_read_or_refused() {
+    run(files("lit-tests", "tensors"), |bytes| {
+        targets::tensors::run(&String::from_utf8_lossy(bytes))
+    });
+}
+
 /// Prepends a line of bytes that select options to a program.
 fn chosen(seed: u64, bytes: &[u8]) -> Vec<u8> {
     let mut line = mutated(&[b'a'; 24], seed);
