@@ -1,8 +1,9 @@
 //! The C file of a compiled library: its tables and its interface.
 
 use super::header::dtype_name;
-use crate::compile::{kernel_name, phase_name};
-use crate::plan::{Buffer, Call, PAGE, Plan, Port};
+use frazil_executor::memory::PAGE;
+use frazil_executor::program::{kernel_name, phase_name};
+use frazil_planner::plan::{Buffer, Call, Plan, Port};
 use std::fmt::Write;
 
 /// Writing to a string cannot fail.

@@ -2,7 +2,7 @@
 
 use super::builder::{Emitter, Int, Val};
 use super::expr::{ExprEmitter, Values};
-use crate::kernel::{Epilogue, EpilogueOperand};
+use frazil_planner::kernel::{Epilogue, EpilogueOperand};
 
 /// Where one vector of results lies.
 pub struct Position<'c> {

@@ -7,6 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod added_family;
 mod common;
 mod conv;
 mod functions;

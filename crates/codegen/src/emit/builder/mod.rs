@@ -7,7 +7,7 @@ mod avx512;
 mod integer;
 mod memory;
 
-use crate::target::Target;
+use frazil_planner::target::Target;
 use melior::Context;
 use melior::ir::attribute::FlatSymbolRefAttribute;
 use melior::ir::operation::OperationBuilder;

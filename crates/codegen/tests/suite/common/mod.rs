@@ -2,11 +2,11 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail loudly")]
 
-use frazil_codegen::kernel::KernelSpec;
-use frazil_codegen::plan::{Buffer, Plan, Port};
-use frazil_codegen::target::Target;
 use frazil_codegen::{BackendOptions, compile};
 use frazil_ir::DType;
+use frazil_planner::kernel::KernelSpec;
+use frazil_planner::plan::{Buffer, Plan, Port};
+use frazil_planner::target::Target;
 
 /// The processor that is tested: that of this machine, or one that valgrind knows.
 pub fn options() -> BackendOptions {

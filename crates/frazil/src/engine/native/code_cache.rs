@@ -10,9 +10,10 @@
 //! The folder is private to the user ([`PrivateFolder`]). A file that fails verification is ignored ([`Package::read`]).
 
 use crate::engine::native::signature::Argument;
-use frazil_codegen::specialise::PathStep;
-use frazil_codegen::{Package, ResultSpec};
+use frazil_executor::Package;
 use frazil_ir::{Context, TypeId, TypeKind, types};
+use frazil_planner::ResultSpec;
+use frazil_planner::specialise::PathStep;
 use frazil_runtime::Value;
 use frazil_runtime::marks::Marks;
 use frazil_syntax::{FileIdentity, PrivateFolder};

@@ -3,9 +3,11 @@
 use crate::engine::options::CompileOptions;
 use crate::error::Error;
 use crate::support::limited::unexceeded;
-use frazil_codegen::Pools;
+use frazil_codegen::BackendOptions;
+use frazil_codegen::backend::LlvmCode;
 use frazil_codegen::cache::ObjectCache;
-use frazil_codegen::target::Target;
+use frazil_executor::{Pools, RunOptions};
+use frazil_planner::target::Target;
 use frazil_syntax::PrivateFolder;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -61,13 +63,22 @@ impl Compiler {
         sharing
     }
 
+    /// Returns the options for loading and running code.
+    pub(crate) fn run_options(&self) -> RunOptions {
+        RunOptions {
+            threads: self.options.threads,
+            pools: self.pools.clone(),
+            linker: Some(LlvmCode::link),
+        }
+    }
+
     /// Returns the code generator's options for `target`.
-    pub(crate) fn back_end(&self, target: Target) -> frazil_codegen::BackendOptions {
-        frazil_codegen::BackendOptions {
-            target,
+    pub(crate) fn back_end(&self, target: Target) -> BackendOptions {
+        BackendOptions {
             threads: self.options.threads,
             cache: self.objects.clone(),
             pools: self.pools.clone(),
+            ..BackendOptions::new(target)
         }
     }
 }

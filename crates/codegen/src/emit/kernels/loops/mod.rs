@@ -1,0 +1,547 @@
+//! Loop nests: one vectorised loop where the accesses allow it, scalar loops otherwise.
+
+mod ahead;
+mod combine;
+mod read;
+
+use crate::emit::builder::{Emitter, Int, Val};
+use crate::emit::expr::{self, ExprEmitter, Leaves};
+use crate::emit::family::{EmitKernel, InvalidKernel};
+use crate::emit::function::KernelFunction;
+use crate::emit::math::Floats;
+use combine::{horizontal, identity, join};
+use frazil_ir::DType;
+use frazil_planner::kernel::{Loops, Place, Read, Stage, Write};
+use frazil_runtime::expr::{Expr, ExprNode, ExprOp};
+use frazil_runtime::structured::{Affine, Combine};
+use read::{lane_indices, lanes_agree};
+
+/// Most scratch memory of a task.
+const MAX_LOCAL_BYTES: i64 = 64 * 1024;
+
+impl EmitKernel for Loops {
+    fn check(&self) -> Result<(), InvalidKernel> {
+        check(self)?;
+        let expressions = self.stages.iter().flat_map(|s| s.expressions());
+        Ok(expressions.into_iter().try_for_each(expr::check)?)
+    }
+
+    fn emit(&self, function: &mut KernelFunction<'_>, _phase: usize) {
+        emit(function, self);
+    }
+}
+
+/// Refuses specs whose indices or places do not exist.
+fn check(spec: &Loops) -> Result<(), String> {
+    let local_bytes: i64 = spec
+        .locals
+        .iter()
+        .map(|l| l.elements.max(0) * l.dtype.size() as i64)
+        .sum();
+    if local_bytes > MAX_LOCAL_BYTES {
+        return Err(format!(
+            "{local_bytes} bytes of scratch memory, at most {MAX_LOCAL_BYTES} are allowed"
+        ));
+    }
+    for (i, stage) in spec.stages.iter().enumerate() {
+        let rank = spec.rank(stage);
+        let affine_ok = |a: &Affine| a.coefficients.len() == rank;
+        let place_ok = |p: Place| match p {
+            Place::Argument(n) => (n as usize) < spec.arguments.len(),
+            Place::Local(n) => (n as usize) < spec.locals.len(),
+        };
+        if !stage.writes().all(|w| place_ok(w.place) && affine_ok(&w.index)) {
+            return Err(format!("stage {i}: the place or rank of what is written"));
+        }
+        for list in [&stage.inputs, &stage.finish_inputs] {
+            for (n, r) in list.iter().enumerate() {
+                let guards = r.guards.iter().all(|g| affine_ok(&g.index));
+                let indirect = r.indirect.iter().all(|x| (x.input as usize) < n && x.extent > 0);
+                if !place_ok(r.place) || !affine_ok(&r.index) || !guards || !indirect {
+                    return Err(format!(
+                        "stage {i}: the place, rank, guards or indirection of operand {n}"
+                    ));
+                }
+            }
+        }
+        if !stage.indices.iter().all(affine_ok) {
+            return Err(format!("stage {i}: the rank of an index"));
+        }
+        let finish_inputs = stage.finish.as_ref().map_or(0, |f| f.input_count());
+        let (reading, folded) = match &stage.kept {
+            Some(kept) => (&kept.body, stage.body.input_count()),
+            None => (&stage.body, 0),
+        };
+        if reading.input_count() > stage.inputs.len() || folded > 1 || finish_inputs > stage.finish_inputs.len() + 1 {
+            return Err(format!("stage {i}: an expression reads more operands than there are"));
+        }
+        let indices = |x: &Expr| {
+            x.nodes()
+                .iter()
+                .all(|n| !matches!(n.op, ExprOp::Index(k) if k as usize >= stage.indices.len()))
+        };
+        if !stage.expressions().all(indices) {
+            return Err(format!("stage {i}: an expression uses an index that is not defined"));
+        }
+        if stage.combine.is_none() && (!stage.reduction.is_empty() || stage.kept.is_some()) {
+            return Err(format!("stage {i}: reduction loops without a combination"));
+        }
+        for dtype in spec
+            .arguments
+            .iter()
+            .chain(spec.locals.iter().map(|l| &l.dtype))
+            .chain([&stage.accumulate])
+        {
+            if expr::element_type(*dtype).is_none() {
+                return Err(format!("no native arithmetic for elements of dtype {dtype:?}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Emits all tasks.
+fn emit(kernel: &mut KernelFunction<'_>, spec: &Loops) {
+    let locals: Vec<_> = spec
+        .locals
+        .iter()
+        .map(|l| kernel.e.stack((l.elements * l.dtype.size() as i64).max(1)))
+        .collect();
+    kernel.for_each_task(|e, buffers, task| {
+        let outer = e.delinearize(task, &spec.outer);
+        for (number, stage) in spec.stages.iter().enumerate() {
+            let mut nest = Nest {
+                spec,
+                stage,
+                buffers,
+                locals: &locals,
+                ahead: Vec::new(),
+            };
+            nest.ahead = ahead::rows(e, &nest, number, task);
+            nest.emit(e, &outer);
+        }
+    });
+}
+
+/// Which loop of a stage is vectorised.
+#[derive(Clone, Copy, PartialEq)]
+enum Vectorised {
+    /// None.
+    No,
+    /// The last inner loop.
+    Inner,
+    /// The last reduction loop.
+    Reduction,
+}
+
+/// One stage with its buffers.
+struct Nest<'a, 'c> {
+    spec: &'a Loops,
+    stage: &'a Stage,
+    buffers: &'a [Val<'c>],
+    locals: &'a [Val<'c>],
+    /// What the next task reads, to be asked for by the vectorised loop: address and size of each first element.
+    ahead: Vec<(Val<'c>, i64)>,
+}
+
+/// One point, or one vector of points, of the loops.
+struct Point<'c> {
+    /// All loop indices; the vectorised one is that of lane 0.
+    at: Vec<Int<'c>>,
+    /// The vectorised loop and the number of lanes.
+    vector: Option<(usize, i64)>,
+    /// The lanes that exist; all when `None`.
+    mask: Option<Val<'c>>,
+}
+
+impl<'c> Point<'c> {
+    fn lanes(&self) -> Option<i64> {
+        self.vector.map(|(_, n)| n)
+    }
+
+    fn step(&self, a: &Affine) -> i64 {
+        self.vector
+            .and_then(|(l, _)| a.coefficients.get(l).copied())
+            .unwrap_or(0)
+    }
+
+    fn linear(&self, e: &mut Emitter<'c>, a: &Affine) -> Int<'c> {
+        e.linear(a.coefficients.iter().copied().zip(self.at.iter().copied()), a.offset)
+    }
+}
+
+impl<'a, 'c> Nest<'a, 'c> {
+    fn vectorised(&self) -> Vectorised {
+        let (s, outer) = (self.stage, self.spec.outer.len());
+        let unit = |reads: &[Read], l: usize| {
+            reads
+                .iter()
+                .all(|r| matches!(r.index.coefficients[l], 0 | 1) && lanes_agree(reads, r, l))
+        };
+        if let (Some(&extent), l) = (s.inner.last(), (outer + s.inner.len()).wrapping_sub(1)) {
+            let contiguous =
+                s.writes().all(|w| w.index.coefficients[l] == 1) && unit(&s.inputs, l) && unit(&s.finish_inputs, l);
+            if contiguous && extent > 1 && (s.combine.is_none() || extent >= self.spec.lanes / 2) {
+                return Vectorised::Inner;
+            }
+        }
+        if let (Some(&extent), l) = (s.reduction.last(), self.spec.rank(s).wrapping_sub(1))
+            && unit(&s.inputs, l)
+            && s.kept.iter().all(|k| k.output.index.coefficients[l] == 1)
+            && extent > 1
+        {
+            return Vectorised::Reduction;
+        }
+        Vectorised::No
+    }
+
+    /// The number of iterations, where there is one loop.
+    fn vector_extent(&self) -> Option<i64> {
+        match (self.stage.inner.as_slice(), self.stage.reduction.as_slice()) {
+            (&[extent], []) | ([], &[extent]) => Some(extent),
+            _ => None,
+        }
+    }
+
+    fn emit(&self, e: &mut Emitter<'c>, outer: &[Int<'c>]) {
+        let vectorised = self.vectorised();
+        let mut at = outer.to_vec();
+        let inner = self.stage.inner.len();
+        let scalar_inner = if vectorised == Vectorised::Inner {
+            inner - 1
+        } else {
+            inner
+        };
+        self.inner_loops(e, &mut at, 0, scalar_inner, vectorised);
+    }
+
+    /// Opens the inner loops from `depth` on; below the last runs one result, or one vector of results at a time.
+    fn inner_loops(&self, e: &mut Emitter<'c>, at: &mut Vec<Int<'c>>, depth: usize, end: usize, v: Vectorised) {
+        if depth < end {
+            e.for_each(0, self.stage.inner[depth], 1, |e, i| {
+                at.push(i);
+                self.inner_loops(e, at, depth + 1, end, v);
+                at.pop();
+            });
+            return;
+        }
+        if v != Vectorised::Inner {
+            return self.result(e, at, None, None, v);
+        }
+        let (extent, lanes, l) = (self.stage.inner[end], self.spec.lanes, at.len());
+        let full = extent / lanes * lanes;
+        let mut done = 0;
+        // Wider vectors than the target has become several ones, an operation at a time.
+        for width in [self.abreast(e) * lanes, lanes] {
+            let until = extent / width * width;
+            e.for_each(done, until, width, |e, i| {
+                ahead::fetch(e, &self.ahead, i, width);
+                at.push(i);
+                self.result(e, at, Some((l, width)), None, v);
+                at.pop();
+            });
+            done = until;
+        }
+        if full < extent {
+            let mask = e.mask(Int::Const(extent - full), lanes);
+            at.push(Int::Const(full));
+            self.result(e, at, Some((l, lanes)), Some(mask), v);
+            at.pop();
+        }
+    }
+
+    /// How many vectors are computed side by side. A polynomial is a chain of operations that wait for each other: the processor looks
+    /// ahead for others, but not far enough to fill the time with the next iterations.
+    fn abreast(&self, e: &Emitter<'c>) -> i64 {
+        let chain = |n: &ExprNode| match n.op {
+            ExprOp::Unary(op, _) => Floats::function(op, n.dtype).is_some(),
+            ExprOp::Binary(op, ..) => Floats::function_of_two(op, n.dtype).is_some(),
+            _ => false,
+        };
+        let s = self.stage;
+        // What is done to the result of a reduction is done once.
+        let each = s.expressions().take(match s.combine {
+            Some(_) => 1 + usize::from(s.kept.is_some()),
+            None => usize::MAX,
+        });
+        if each.flat_map(Expr::nodes).any(chain) {
+            e.target.machine.loops.interleaved.max(1)
+        } else {
+            1
+        }
+    }
+
+    /// Computes and stores the result at `at`.
+    fn result(
+        &self,
+        e: &mut Emitter<'c>,
+        at: &mut Vec<Int<'c>>,
+        vector: Option<(usize, i64)>,
+        mask: Option<Val<'c>>,
+        v: Vectorised,
+    ) {
+        let s = self.stage;
+        let lanes = vector.map(|(_, n)| n);
+        let acc = match s.combine {
+            None => {
+                let point = Point {
+                    at: at.clone(),
+                    vector,
+                    mask,
+                };
+                let value = self.expr(e, &s.body, &s.inputs, &point, None);
+                self.cast(e, value, s.body.dtype(), s.accumulate, lanes)
+            }
+            Some(combine) if v == Vectorised::Reduction => self.reduce_vectors(e, at, 0, combine, None),
+            Some(combine) => {
+                let start = identity(e, combine, s.accumulate, lanes);
+                self.reduce(e, at, 0, s.reduction.len(), (vector, mask), combine, start)
+            }
+        };
+        // The reduction loops are closed: their coefficients are 0 from here on.
+        let mut all = at.clone();
+        all.resize(self.spec.rank(s), Int::Const(0));
+        let point = Point { at: all, vector, mask };
+        let (value, dtype) = match &s.finish {
+            None => (acc, Some(s.accumulate)),
+            Some(f) => (self.expr(e, f, &s.finish_inputs, &point, Some(acc)), f.dtype()),
+        };
+        self.write(e, value, dtype, &s.output, &point);
+    }
+
+    /// Stores `value`, computed as `dtype`, in the lanes of `point` that exist.
+    fn write(&self, e: &mut Emitter<'c>, value: Val<'c>, dtype: Option<DType>, to: &Write, point: &Point<'c>) {
+        let (out, lanes) = (self.dtype(to.place), point.lanes());
+        let value = self.cast(e, value, dtype, out, lanes);
+        let value = ExprEmitter::new(e, lanes).to_storage(value, out);
+        let address = self.address(e, to.place, &to.index, point, Int::Const(0));
+        match point.mask {
+            None => e.store(value, address, out.size() as i64),
+            Some(mask) => e.store_masked_at(value, address, mask, out.size() as i64),
+        }
+    }
+
+    /// The reduction loops from `depth` to `end`, carrying one accumulator.
+    #[expect(clippy::too_many_arguments, reason = "recursion over the loops carries them all")]
+    fn reduce(
+        &self,
+        e: &mut Emitter<'c>,
+        at: &mut Vec<Int<'c>>,
+        depth: usize,
+        end: usize,
+        (vector, mask): (Option<(usize, i64)>, Option<Val<'c>>),
+        combine: Combine,
+        acc: Val<'c>,
+    ) -> Val<'c> {
+        if depth < end {
+            return e.for_loop(0, self.stage.reduction[depth], 1, &[acc], |e, i, acc| {
+                at.push(i);
+                let acc = self.reduce(e, at, depth + 1, end, (vector, mask), combine, acc[0]);
+                at.pop();
+                vec![acc]
+            })[0];
+        }
+        let point = Point {
+            at: at.clone(),
+            vector,
+            mask,
+        };
+        let value = self.body(e, &point);
+        join(e, combine, self.stage.accumulate, acc, value, point.lanes())
+    }
+
+    /// The reduction loops with the last one vectorised: several vectors of partial results, joined at the end.
+    fn reduce_vectors(
+        &self,
+        e: &mut Emitter<'c>,
+        at: &mut Vec<Int<'c>>,
+        depth: usize,
+        combine: Combine,
+        acc: Option<&[Val<'c>]>,
+    ) -> Val<'c> {
+        let (s, lanes) = (self.stage, self.spec.lanes);
+        let extent = s.reduction[s.reduction.len() - 1];
+        let count = (extent / lanes).min(e.target.machine.loops.accumulators).max(1);
+        let start = identity(e, combine, s.accumulate, Some(lanes));
+        let start = acc.map_or_else(|| vec![start; count as usize], <[_]>::to_vec);
+        let sums = self.vector_loops(e, at, depth, combine, &start);
+        let mut sum = sums[0];
+        for &other in &sums[1..] {
+            sum = join(e, combine, s.accumulate, sum, other, Some(lanes));
+        }
+        horizontal(e, combine, s.accumulate, sum, lanes)
+    }
+
+    fn vector_loops(
+        &self,
+        e: &mut Emitter<'c>,
+        at: &mut Vec<Int<'c>>,
+        depth: usize,
+        combine: Combine,
+        acc: &[Val<'c>],
+    ) -> Vec<Val<'c>> {
+        let s = self.stage;
+        let (extent, lanes) = (s.reduction[depth], self.spec.lanes);
+        if depth + 1 < s.reduction.len() {
+            return e.for_loop(0, extent, 1, acc, |e, i, acc| {
+                at.push(i);
+                let acc = self.vector_loops(e, at, depth + 1, combine, acc);
+                at.pop();
+                acc
+            });
+        }
+        let l = at.len();
+        let step = lanes * acc.len() as i64;
+        let full = extent / step * step;
+        let abreast = if acc.len() as i64 % e.target.machine.loops.interleaved.max(1) == 0 {
+            self.abreast(e)
+        } else {
+            1
+        };
+        let width = abreast * lanes;
+        let mut acc = e.for_loop(0, full, step, acc, |e, i, acc| {
+            ahead::fetch(e, &self.ahead, i, step);
+            let mut next = Vec::new();
+            for (n, side) in acc.chunks(abreast as usize).enumerate() {
+                let i = e.add(i, n as i64 * width);
+                at.push(i);
+                let values = self.body(
+                    e,
+                    &Point {
+                        at: at.clone(),
+                        vector: Some((l, width)),
+                        mask: None,
+                    },
+                );
+                at.pop();
+                for (j, &a) in (0..).zip(side) {
+                    let value = match abreast {
+                        1 => values,
+                        _ => e.shuffle(values, values, j * lanes..(j + 1) * lanes),
+                    };
+                    next.push(join(e, combine, s.accumulate, a, value, Some(lanes)));
+                }
+            }
+            next
+        });
+        for i in (full..extent).step_by(lanes as usize) {
+            let n = (i - full) as usize / lanes as usize % acc.len();
+            let mask = (extent - i < lanes).then(|| e.mask(Int::Const(extent - i), lanes));
+            at.push(Int::Const(i));
+            let mut value = self.body(
+                e,
+                &Point {
+                    at: at.clone(),
+                    vector: Some((l, lanes)),
+                    mask,
+                },
+            );
+            at.pop();
+            if let Some(mask) = mask {
+                let nothing = identity(e, combine, s.accumulate, Some(lanes));
+                value = e.select(mask, value, nothing);
+            }
+            acc[n] = join(e, combine, s.accumulate, acc[n], value, Some(lanes));
+        }
+        acc
+    }
+
+    fn body(&self, e: &mut Emitter<'c>, point: &Point<'c>) -> Val<'c> {
+        let s = self.stage;
+        let value = match &s.kept {
+            None => self.expr(e, &s.body, &s.inputs, point, None),
+            Some(kept) => {
+                let value = self.expr(e, &kept.body, &s.inputs, point, None);
+                let value = self.cast(e, value, kept.body.dtype(), s.accumulate, point.lanes());
+                self.write(e, value, Some(s.accumulate), &kept.output, point);
+                self.expr(e, &s.body, &[], point, Some(value))
+            }
+        };
+        self.cast(e, value, s.body.dtype(), s.accumulate, point.lanes())
+    }
+
+    fn cast(&self, e: &mut Emitter<'c>, v: Val<'c>, from: Option<DType>, to: DType, lanes: Option<i64>) -> Val<'c> {
+        ExprEmitter::new(e, lanes).cast(v, from.unwrap_or(to), to)
+    }
+
+    /// Emits `expr`. With an accumulator, that is input 0 and `reads` are the inputs from 1 on.
+    fn expr(
+        &self,
+        e: &mut Emitter<'c>,
+        expr: &Expr,
+        reads: &[Read],
+        point: &Point<'c>,
+        acc: Option<Val<'c>>,
+    ) -> Val<'c> {
+        let mut leaves = StageLeaves {
+            nest: self,
+            reads,
+            point,
+            acc,
+        };
+        ExprEmitter::new(e, point.lanes()).emit(expr, &mut leaves)
+    }
+
+    fn dtype(&self, place: Place) -> DType {
+        match place {
+            Place::Argument(n) => self.spec.arguments[n as usize],
+            Place::Local(n) => self.spec.locals[n as usize].dtype,
+        }
+    }
+
+    fn address(
+        &self,
+        e: &mut Emitter<'c>,
+        place: Place,
+        index: &Affine,
+        point: &Point<'c>,
+        further: Int<'c>,
+    ) -> Val<'c> {
+        let base = match place {
+            Place::Argument(n) => self.buffers[n as usize],
+            Place::Local(n) => self.locals[n as usize],
+        };
+        let index = point.linear(e, index);
+        let index = e.add(index, further);
+        e.offset(base, index, self.dtype(place).size() as i64)
+    }
+}
+
+/// The leaves of a stage's expressions.
+struct StageLeaves<'n, 'a, 'c> {
+    nest: &'n Nest<'a, 'c>,
+    reads: &'n [Read],
+    point: &'n Point<'c>,
+    acc: Option<Val<'c>>,
+}
+
+impl<'c> Leaves<'c> for StageLeaves<'_, '_, 'c> {
+    fn input(&mut self, e: &mut Emitter<'c>, n: u32, dtype: DType) -> Val<'c> {
+        let (value, from) = match (self.acc, n) {
+            (Some(acc), 0) => (acc, self.nest.stage.accumulate),
+            (Some(_), n) => self.operand(e, n as usize - 1),
+            (None, n) => self.operand(e, n as usize),
+        };
+        ExprEmitter::new(e, self.point.lanes()).cast(value, from, dtype)
+    }
+
+    fn index(&mut self, e: &mut Emitter<'c>, n: u32) -> Val<'c> {
+        let index = &self.nest.stage.indices[n as usize];
+        match self.point.vector {
+            Some((_, lanes)) => lane_indices(e, self.point, index, lanes),
+            None => {
+                let index = self.point.linear(e, index);
+                e.int(index)
+            }
+        }
+    }
+}
+
+impl<'c> StageLeaves<'_, '_, 'c> {
+    fn operand(&self, e: &mut Emitter<'c>, n: usize) -> (Val<'c>, DType) {
+        (
+            self.nest.read(e, self.reads, n, self.point),
+            self.nest.dtype(self.reads[n].place),
+        )
+    }
+}
