@@ -27,7 +27,7 @@ pub enum EmitError {
         /// What is wrong.
         reason: InvalidKernel,
     },
-    /// Nobody has registered an emitter for the family.
+    /// No emitter is registered for the family.
     #[error("kernel {kernel}: there is no emitter for kernels of the family `{family}`")]
     NoEmitter {
         /// The kernel's name.

@@ -5,7 +5,7 @@
 use frazil_codegen::BackendOptions;
 use frazil_codegen::compile::{Stage, kernel_text};
 use frazil_ir::DType;
-use frazil_planner::kernel::{Conv, ConvShape, Depthwise, Epilogue, Gemm, GemmB, KernelSpec, Lattice};
+use frazil_planner::kernel::{Conv, ConvShape, Depthwise, Epilogue, Gemm, GemmB, KernelSpec, StridedOutput};
 use frazil_planner::target::Target;
 use frazil_runtime::expr::{Expr, UnaryOp};
 
@@ -61,11 +61,11 @@ fn hot_kernels_do_not_spill() {
         ];
         let costly = Conv::new(conv(32, 192, 28, 1, 1, 0), false, activation(UnaryOp::Tanh), machine);
         specs.push(KernelSpec::from(costly));
-        let lattice = Lattice {
+        let output = StridedOutput {
             image: [64, 64],
             step: [2, 2],
         };
-        let phase = Conv::on_lattice(conv(64, 32, 32, 1, 1, 0), lattice, false, Epilogue::bias(), machine);
+        let phase = Conv::with_output(conv(64, 32, 32, 1, 1, 0), output, false, Epilogue::bias(), machine);
         specs.push(KernelSpec::from(phase));
         for (shape, plain) in [
             (conv(3, 64, 224, 7, 2, 3), true),

@@ -24,7 +24,8 @@ mod spec;
 
 pub use blocked::BlockedShape;
 pub use conv::{
-    ActivationLayout, Conv, ConvTile, Grouping, Lattice, Winograd, WinogradWeights, channels_of_group, winograd_tiles,
+    ActivationLayout, Conv, ConvTile, Grouping, StridedOutput, Winograd, WinogradWeights, channels_of_group,
+    winograd_tiles,
 };
 pub use depthwise::Depthwise;
 pub use epilogue::Epilogue;

@@ -1,4 +1,4 @@
-//! What every kernel says of itself, and kernels of any family.
+//! The trait of kernels, and kernels of any family.
 
 use super::{Epilogue, WinogradWeights};
 use crate::target::Machine;

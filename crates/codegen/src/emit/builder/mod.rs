@@ -207,7 +207,7 @@ impl<'c> Emitter<'c> {
         }
     }
 
-    /// The truth value `condition`, which code is to be laid out for as one that seldom holds.
+    /// The bool `condition`, which code is to be laid out for as one that seldom holds.
     pub fn unlikely(&mut self, condition: Val<'c>) -> Val<'c> {
         let (i1, expected) = (self.ty("i1"), self.constant("0 : i1"));
         self.op1("llvm.intr.expect", &[condition, expected], i1)

@@ -1,4 +1,4 @@
-//! Matrix products: a register tile of rows × vectors, A broadcast in place, B packed or packed on the way.
+//! Matmuls: a register tile of rows × vectors, A broadcast in place, B packed or packed on the way.
 
 use crate::emit::builder::{Emitter, Int, Val};
 use crate::emit::epilogue::{self, Position};

@@ -1,4 +1,4 @@
-//! What a matrix product says of itself as a kernel.
+//! Matmuls as kernels: the trait.
 
 use super::{Gemm, GemmB, GemmBatch, GemmTile};
 use crate::kernel::cost::operands;

@@ -1,4 +1,4 @@
-//! Matrix products.
+//! Matmuls.
 
 mod kernel;
 mod tile;
@@ -6,11 +6,11 @@ mod tile;
 pub use tile::{GemmTile, RowTiles};
 
 use super::Epilogue;
-use super::pack::in_stretches;
+use super::pack::in_chunks;
 use super::sizes::div_ceil;
 use crate::target::Machine;
 
-/// One batch loop of a matrix product: its extent, and what each operand advances by.
+/// One batch loop of a matmul: its extent, and what each operand advances by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GemmBatch {
     /// Number of products.
@@ -145,7 +145,7 @@ impl Gemm {
     /// [`Gemm::pack_b`] into zeros.
     pub fn pack_b_into(&self, weights: &[f32], k_stride: i64, n_stride: i64, packed: &mut [f32]) {
         let nr = self.tile_columns();
-        in_stretches(packed, (nr * self.k) as usize, |panel, out| {
+        in_chunks(packed, (nr * self.k) as usize, |panel, out| {
             let first = panel as i64 * nr;
             for column in 0..nr.min(self.n - first) {
                 for k in 0..self.k {

@@ -1,9 +1,9 @@
-//! Blockings of matrix products.
+//! Blockings of matmuls.
 
 use super::super::sizes::div_ceil;
 use crate::target::Machine;
 
-/// Register and cache blocking of a matrix product.
+/// Register and cache blocking of a matmul.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GemmTile {
     /// Rows of a register tile.

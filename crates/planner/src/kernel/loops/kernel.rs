@@ -1,4 +1,4 @@
-//! What loop nests say of themselves as a kernel.
+//! Loop nests as kernels: the trait.
 
 use super::{Loops, Place, Read, Stage};
 use crate::kernel::Kernel;

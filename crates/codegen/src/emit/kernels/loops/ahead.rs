@@ -1,7 +1,7 @@
 //! Rows that are asked for before their task begins.
 //!
 //! A kernel of several stages reads its row in the first one and computes in the others, which leave the memory idle; the processor's
-//! prefetchers do not see the next row before somebody reads it.
+//! prefetchers do not see the next row before it is read.
 
 use super::{Nest, Point, Vectorised};
 use crate::emit::builder::{Emitter, Int, Val};
