@@ -3,7 +3,7 @@
 use super::{Gemm, GemmB, GemmBatch, GemmTile};
 use crate::kernel::cost::operands;
 use crate::kernel::partition::task_size;
-use crate::kernel::{Epilogue, Kernel, KernelSpec, Trial, Variants};
+use crate::kernel::{Epilogue, Kernel, KernelSpec, Numbers, Trial, Variants};
 use crate::target::Machine;
 use smallvec::{SmallVec, smallvec};
 use std::fmt::{self, Write};
@@ -31,6 +31,18 @@ impl Kernel for Gemm {
 
     fn streamed_weights(&self) -> Option<usize> {
         self.streams_weights().then_some(1)
+    }
+
+    fn numbers(&self) -> Numbers {
+        let mut numbers = Numbers::new();
+        self.map(&mut |n| numbers.push(*n));
+        numbers
+    }
+
+    fn code_text(&self, is_argument: &[bool]) -> String {
+        let mut is_argument = is_argument.iter();
+        let constants = self.map(&mut |n| (is_argument.next() != Some(&true)).then_some(*n));
+        format!("{constants:?}")
     }
 
     fn flops(&self) -> i64 {
