@@ -14,6 +14,13 @@ impl CodeIdentity {
     }
 }
 
+/// A kernel's number as its code depends on it: `None` for an argument. 0 and 1 are always constants: a stride of 0 is a broadcast, a stride of 1
+/// is a vector, and a loop of one iteration is none.
+pub(super) fn constant(number: i64, is_argument: Option<&bool>) -> Option<i64> {
+    let is_argument = is_argument == Some(&true) && number != 0 && number != 1;
+    (!is_argument).then_some(number)
+}
+
 /// The code of all kernels that differ in some numbers only, which are the arguments of the code. All other numbers are constants.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelCode {
@@ -60,6 +67,12 @@ impl KernelCode {
         let numbers = kernel.numbers();
         let arguments = numbers.iter().zip(&self.is_argument).filter(|(_, is)| **is);
         Some(arguments.map(|(n, _)| *n).collect())
+    }
+
+    /// Everything that the code depends on but numbers: only codes of one skeleton can be extended to serve each other's kernels.
+    pub fn skeleton(&self) -> String {
+        let all = vec![true; self.is_argument.len()];
+        format!("{} {}", self.kernel.family(), self.kernel.code_text(&all))
     }
 
     /// One of the kernels that the code serves.

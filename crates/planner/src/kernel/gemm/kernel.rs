@@ -1,6 +1,7 @@
 //! Matmuls as kernels: the trait.
 
 use super::{Gemm, GemmB, GemmBatch, GemmTile};
+use crate::kernel::code::constant;
 use crate::kernel::cost::operands;
 use crate::kernel::partition::task_size;
 use crate::kernel::{Epilogue, Kernel, KernelSpec, Numbers, Trial, Variants};
@@ -41,7 +42,7 @@ impl Kernel for Gemm {
 
     fn code_text(&self, is_argument: &[bool]) -> String {
         let mut is_argument = is_argument.iter();
-        let constants = self.map(&mut |n| (is_argument.next() != Some(&true)).then_some(*n));
+        let constants = self.map(&mut |n| constant(*n, is_argument.next()));
         format!("{constants:?}")
     }
 
