@@ -85,39 +85,39 @@ impl AliasDb {
 
     /// Returns whether `node` could be moved to the side `side` of `target`. The graph is not changed.
     pub fn could_move(&self, graph: &Graph, node: NodeId, target: NodeId, side: Side, catalogue: &Catalogue) -> bool {
-        node == target || self.plan_move(graph, node, target, side, catalogue).is_some()
+        node == target || self.moves_to(graph, node, target, side, catalogue).is_some()
     }
 
     fn try_move(&self, graph: &mut Graph, node: NodeId, target: NodeId, side: Side, catalogue: &Catalogue) -> bool {
         if node == target {
             return true;
         }
-        let Some(plan) = self.plan_move(graph, node, target, side, catalogue) else {
+        let Some(moves) = self.moves_to(graph, node, target, side, catalogue) else {
             return false;
         };
         side.place(graph, node, target);
         // The nodes that move along are placed after the node in the direction of the move: next to the node, or beyond
         // the target.
-        let (mut place, along) = if plan.split {
+        let (mut place, along) = if moves.split {
             (target, side.other())
         } else {
             (node, side)
         };
-        for n in plan.along {
+        for n in moves.along {
             along.place(graph, n, place);
             place = n;
         }
         true
     }
 
-    fn plan_move(
+    fn moves_to(
         &self,
         graph: &Graph,
         node: NodeId,
         target: NodeId,
         side: Side,
         catalogue: &Catalogue,
-    ) -> Option<Plan> {
+    ) -> Option<NodeMoves> {
         if graph.parent(node).is_none() || graph.parent(node) != graph.parent(target) {
             return None;
         }
@@ -143,12 +143,12 @@ impl AliasDb {
             moving = Moving::new(self, graph, catalogue);
             along.iter().for_each(|n| moving.add(*n));
         }
-        (!moving.depends(target)).then_some(Plan { split, along })
+        (!moving.depends(target)).then_some(NodeMoves { split, along })
     }
 }
 
 /// The moves that bring a node to the target.
-struct Plan {
+struct NodeMoves {
     /// Whether the node stays on its side of the target, while the nodes that have to move with it go to the other side.
     split: bool,
     /// The nodes that have to move together with the node, in the order in which they are visited.

@@ -127,7 +127,7 @@ fn bare_graphs_run_as_forward() {
 #[test]
 fn keyword_only_arguments_are_not_positional() {
     let text = "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n    def forward(self, x, *, n: int):\n        return x * n\n\n\nmodel = M()\n";
-    let model = load("model.py", text);
+    let model = load("model.py", text).runnable().expect("it can be run");
     for kind in kinds() {
         let mut engine = engine_of(&model, kind);
         let (x, n) = (column(&[1.0, 2.0]), Value::Int(3));
@@ -139,7 +139,10 @@ fn keyword_only_arguments_are_not_positional() {
         assert!(refused.contains(expected), "{refused}");
         let unknown = engine.call_with("forward", std::slice::from_ref(&x), &[("m", n)]);
         let refused = unknown.expect_err("`n` is missing").to_string();
-        assert!(refused.contains("forward() is missing value for argument 'n'"), "{refused}");
+        assert!(
+            refused.contains("forward() is missing value for argument 'n'"),
+            "{refused}"
+        );
     }
 }
 

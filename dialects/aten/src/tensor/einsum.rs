@@ -2,7 +2,7 @@
 
 use frazil_ir::DType;
 use frazil_runtime::args::Args;
-use frazil_runtime::build::{Fold, ProgramBuilder};
+use frazil_runtime::build::{Accumulation, ProgramBuilder};
 use frazil_runtime::entry::{Entry, Row};
 use frazil_runtime::op::Form::Contraction;
 use frazil_runtime::op::OpError;
@@ -306,7 +306,7 @@ fn summed(
         d if d.is_floating_point() || d.is_complex() => d,
         _ => DType::Long,
     };
-    let fold = Fold {
+    let accumulation = Accumulation {
         combine: Combine::Add,
         accumulate: compute_dtype(dtype),
         output: dtype,
@@ -316,7 +316,7 @@ fn summed(
         &[view],
         &dims,
         false,
-        fold,
+        accumulation,
         |_, x| x[0].cast(compute_dtype(dtype)),
         None,
     )

@@ -3,7 +3,7 @@
 use frazil_ir::DType;
 use frazil_ir::schema::AliasUse;
 use frazil_runtime::args::Args;
-use frazil_runtime::build::{Fold, ProgramBuilder};
+use frazil_runtime::build::{Accumulation, ProgramBuilder};
 use frazil_runtime::entry::{Entry, Row};
 use frazil_runtime::op::Form::LoopNests;
 use frazil_runtime::op::OpError;
@@ -68,7 +68,7 @@ pub(super) fn softmax_of(p: &mut ProgramBuilder, x: TensorId, dim: usize, output
         &[x],
         &dims,
         true,
-        Fold {
+        Accumulation {
             combine: Combine::Max,
             accumulate: compute,
             output: compute,
@@ -82,7 +82,7 @@ pub(super) fn softmax_of(p: &mut ProgramBuilder, x: TensorId, dim: usize, output
         &[exp],
         &dims,
         true,
-        Fold {
+        Accumulation {
             combine: Combine::Add,
             accumulate: compute,
             output: compute,
@@ -101,7 +101,7 @@ fn log_softmax_of(p: &mut ProgramBuilder, x: TensorId, dim: usize, output: DType
         &[x],
         &dims,
         true,
-        Fold {
+        Accumulation {
             combine: Combine::Max,
             accumulate: compute,
             output: compute,
@@ -109,7 +109,7 @@ fn log_softmax_of(p: &mut ProgramBuilder, x: TensorId, dim: usize, output: DType
         |_, x| x[0],
         None,
     )?;
-    let fold = Fold {
+    let accumulation = Accumulation {
         combine: Combine::Add,
         accumulate: compute,
         output: compute,
@@ -123,6 +123,13 @@ fn log_softmax_of(p: &mut ProgramBuilder, x: TensorId, dim: usize, output: DType
             false => sum.log(),
         }
     });
-    let log = p.reduce_with(&[x, max], &dims, true, fold, |_, x| (x[0] - x[1]).exp(), Some(finish))?;
+    let log = p.reduce_with(
+        &[x, max],
+        &dims,
+        true,
+        accumulation,
+        |_, x| (x[0] - x[1]).exp(),
+        Some(finish),
+    )?;
     p.map(&[x, max, log], output, |_, x| x[0] - x[1] - x[2])
 }
