@@ -238,7 +238,7 @@ impl<'a> OpCall<'a> {
         // Operands are recorded before the call, since in-place operators change them.
         let (given, values) = (bound.given(), values_of(&args));
         let operands = ops
-            .record(|r| r.operands(operator, &given, &values, place))
+            .record(|r| r.operands(ops.registry(), operator, &given, &values, place))
             .transpose()?;
         let results = run()?;
         if let Some(operands) = operands {

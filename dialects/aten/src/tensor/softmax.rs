@@ -1,7 +1,7 @@
 //! Softmax and log-softmax, computed by three loop nests over rows.
 
 use frazil_ir::DType;
-use frazil_ir::schema::AliasUse;
+use frazil_ir::schema::{AliasUse, Observes};
 use frazil_runtime::args::Args;
 use frazil_runtime::build::{Accumulation, ProgramBuilder};
 use frazil_runtime::entry::{Entry, Row};
@@ -16,7 +16,8 @@ pub(super) const ENTRIES: &[Row] = &[
         "aten::softmax",
         Entry::program(LoopNests, |a| program(a, softmax_of))
             .preserves_rank()
-            .aliases(&[("aten::special_softmax", AliasUse::Normalised)]),
+            .aliases(&[("aten::special_softmax", AliasUse::Normalised)])
+            .observes(Observes::Elements),
     ),
     ("aten::_softmax", Entry::program(LoopNests, |a| program(a, softmax_of))),
     (
