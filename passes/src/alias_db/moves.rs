@@ -1,7 +1,7 @@
 //! Moving nodes without changing observable behaviour.
 //!
-//! A node moves towards another node of its block, together with the nodes between them that it cannot pass. One walk over a [`Direction`] handles both orders
-//! and both sides of the target.
+//! A node is moved to one side of a target node in the same block. Nodes between the two whose order with the moved node matters are moved along. The nodes are
+//! visited from the moved node to the target, in either [`Direction`].
 
 use super::{AliasDb, NodeWrites};
 use crate::alias_db::memory::Location;
@@ -136,7 +136,7 @@ impl AliasDb {
             cursor = direction.step(graph, n);
         }
         cursor?;
-        // If the node stops short of the target, only the nodes that it could not pass move beyond the target.
+        // If the node remains on its side of the target, only the nodes in `along` are moved past the target.
         let split = (side == Side::Before) == (direction == Direction::Forward);
         let along = moving.nodes[1..].to_vec();
         if split {
@@ -147,9 +147,9 @@ impl AliasDb {
     }
 }
 
-/// The moves that bring a node to the target.
+/// The positions of the nodes after a node has been moved to the target.
 struct NodeMoves {
-    /// Whether the node stays on its side of the target, while the nodes that have to move with it go to the other side.
+    /// Whether the node remains on its side of the target, and the nodes in `along` are placed on the other side.
     split: bool,
     /// The nodes that have to move together with the node, in the order in which they are visited.
     along: Vec<NodeId>,

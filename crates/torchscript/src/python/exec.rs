@@ -200,7 +200,7 @@ impl Maker<'_> {
             }
             (_, op) => self.binary(&file, op, &left, &right, assign)?,
         };
-        // What the target calls has been called.
+        // Calls in the target have been evaluated above, and must not be evaluated again by the assignment.
         if !Mentions::of_expr(&assign.target).calls.is_empty() {
             return self.beyond(&file, "an assignment in place to what a call gives", assign);
         }

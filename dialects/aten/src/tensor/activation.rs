@@ -23,7 +23,7 @@ pub(super) const ENTRIES: &[Row] = &[
         .activation(Activation::KeepsDtype)
         .observes(Observes::Elements),
     ),
-    // What the two operators give that it stands for. PyTorch's own clamps infinity to the largest number, and NaN to zero in some places.
+    // The result of `add` and `relu`. PyTorch's kernel differs: it clamps infinity to the largest finite number, and NaN to zero for some elements.
     (
         "aten::_add_relu",
         Entry::pointwise(Pointwise::new(&["self", "other"], Default, |b| {

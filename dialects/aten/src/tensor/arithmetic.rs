@@ -421,7 +421,7 @@ fn next_after<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     let size = x.abs();
     let exponent = size.unary(UnaryOp::Log2).floor().maximum(least);
     let unit = (exponent - digits).unary(UnaryOp::Exp2);
-    // Below a power of two numbers lie twice as near.
+    // Below a power of two, the distance between adjacent numbers is half of that above it.
     let at_power = size.eq(exponent.unary(UnaryOp::Exp2)).and(exponent.gt(least));
     let inwards = x.gt(0.0).and(y.lt(x)).or(x.lt(0.0).and(y.gt(x)));
     let unit = at_power.and(inwards).select(unit * 0.5, unit);

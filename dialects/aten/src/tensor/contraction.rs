@@ -578,7 +578,7 @@ fn attention(args: &Args<'_>) -> Result<Program, OpError> {
         ));
     }
     let width = q.sizes()[rank - 1];
-    // Factors are scaled before they are multiplied: of none of them the scale says nothing.
+    // Query and key are scaled before they are multiplied. If they have no features, the scale has no effect, and 1 avoids a division by zero.
     let scale = match width {
         0 => 1.0,
         _ => args.opt_float("scale")?.unwrap_or(1.0 / (width as f64).sqrt()),

@@ -46,7 +46,7 @@ pub(super) const ENTRIES: &[Row] = &[
                 }
                 let x = c.tensor(0)?;
                 if x.numel() == 0 {
-                    // Only what has elements has to be of floating point and to fit the weights. These have their part in the dtype as numbers have.
+                    // An empty input may have any dtype, and sizes that do not fit the weights. The weights take part in promotion as tensors without dimensions.
                     let mut promoted = ResultType::new().tensor(x.dtype(), x.dim());
                     for i in [1, 2] {
                         if let Some(t) = c.opt_tensor(i)? {
@@ -335,7 +335,7 @@ fn kept_statistics(
     )?;
     let invstd = p.map(&[spread], kept, |_, x| {
         let inverse = x[0].constant(1.0) / (x[0] / n + eps).sqrt();
-        // What does not spread at all counts as infinitely narrow only where nothing is added to it.
+        // As in PyTorch, the inverse of a zero variance is zero, and not infinity, if `eps` is zero.
         if eps == 0.0 {
             x[0].eq(0.0).select(x[0].constant(0.0), inverse)
         } else {

@@ -78,7 +78,7 @@ pub(super) fn softmax_of(p: &mut ProgramBuilder, x: TensorId, dim: usize, output
         None,
     )?;
     let exp = p.map(&[x, max], compute, |_, x| (x[0] - x[1]).exp())?;
-    // One division a row, and a product an element. The sum lies between 1 and the row's length, so that nothing under- or overflows.
+    // One division for each row, and one multiplication for each element. The sum is between 1 and the length of the row, so its inverse is finite and not zero.
     let scale = p.reduce(
         &[exp],
         &dims,

@@ -168,7 +168,7 @@ pub(super) const ENTRIES: &[Row] = &[
             let dtype = c
                 .opt_dtype(1)?
                 .ok_or_else(|| OpError::raised("view_copy() needs a dtype"))?;
-            // Of a view with marks it copies the elements that are seen.
+            // The conjugate and negative bits are applied before the elements are copied.
             one(reinterpreted(&c.tensor(0)?.resolved()?, dtype)?.deep_copy()?)
         }),
     ),
