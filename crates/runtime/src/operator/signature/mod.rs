@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub struct Signature {
     module: Arc<Module>,
     function: FunctionId,
-    /// For each argument (without self), the kind of values that need no conversion.
+    /// For each argument (without self), the kind of positional values that are accepted without conversion.
     plain: Vec<Plain>,
     /// Whether the signature is that of a plain function, with a `self` that is only a placeholder.
     is_function: bool,
@@ -37,7 +37,7 @@ enum Plain {
     Float,
     Bool,
     Str,
-    /// Other types, which are compared for every value.
+    /// Other types, which are compared for every value, and keyword-only arguments.
     Other,
 }
 
@@ -96,7 +96,11 @@ impl Signature {
     pub fn of_function(module: &Arc<Module>, receiver: ObjectId, function: FunctionId) -> Signature {
         let arguments = &module.unit.function(function).schema.arguments;
         let plain = arguments.iter().skip(1);
-        let plain = plain.map(|a| Plain::of(module.ctx().type_kind(a.ty))).collect();
+        let plain = plain.map(|a| match a.keyword_only {
+            true => Plain::Other,
+            false => Plain::of(module.ctx().type_kind(a.ty)),
+        });
+        let plain = plain.collect();
         let class = module.class_of(receiver);
         let is_function = class.is_some_and(|c| c.attributes.is_empty() && module.ctx().name(c.name) == FUNCTIONS);
         Signature {
