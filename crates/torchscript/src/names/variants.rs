@@ -37,7 +37,8 @@ impl Definitions {
         plain(&self.ctx, input.ty(&self.ctx))
     }
 
-    /// Returns the names and types of the parameters to which the example inputs belong: all inputs are positional, and follow `skipped` other parameters.
+    /// Returns the names and types of the parameters to which the example inputs belong. The inputs are in the order of the parameters, keyword-only ones
+    /// included, after `skipped` other parameters. So they are not assigned as the arguments of a call are.
     fn types_of_inputs(
         &self,
         file: &SourceFile,
