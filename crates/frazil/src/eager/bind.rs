@@ -34,7 +34,7 @@ pub(super) struct Bound<'f, 'c, 'a> {
     pub(super) overload: &'f Overload,
     pub(super) operator: &'f Operator,
     /// The argument of the call for each argument of the schema; `None` for those that have their defaults.
-    given: SmallVec<[Option<&'c Arg<'a>>; 6]>,
+    given: SmallVec<[Option<&'c Arg<'a>>; 8]>,
 }
 
 impl Family {
@@ -100,7 +100,7 @@ impl Overload {
         ctx: &Context,
         positional: &'c [Arg<'a>],
         named: &'c [(&'a str, Arg<'a>)],
-    ) -> Option<(Fit, SmallVec<[Option<&'c Arg<'a>>; 6]>)> {
+    ) -> Option<(Fit, SmallVec<[Option<&'c Arg<'a>>; 8]>)> {
         // Most overloads that do not fit are refused before types are compared.
         if positional.len() > self.positional {
             return None;
