@@ -113,6 +113,7 @@ fn measure(
         fuse: true,
         tuning: Tuning::default(),
         families: Vec::new(),
+        any_size: false,
         threads: options.threads,
     };
     for (method, specs) in calls {

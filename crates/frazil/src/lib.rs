@@ -45,7 +45,7 @@ pub use engine::native::compiled::{CompiledMethod, Emit, NativePlan};
 pub use engine::native::tensor_function::{TensorFunction, TensorStage};
 #[cfg(feature = "codegen")]
 pub use engine::options::InputSpec;
-pub use engine::options::{CompileOptions, EngineKind, EngineOptions};
+pub use engine::options::{CompileOptions, EngineKind, EngineOptions, FusionStrategy};
 pub use error::{CallError, Error, ErrorClass, Result};
 #[cfg(feature = "codegen")]
 pub use frazil_executor::run::profile::{Profile, Row as ProfileRow};

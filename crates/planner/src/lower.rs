@@ -76,7 +76,7 @@ pub fn scheduled(graph: &mut TensorGraph, options: &LowerOptions) -> Result<Sche
     let mut schedule = info_span!("select").in_scope(|| select::schedule(graph, &layouts, options))?;
     frazil_limits::check()?;
     if options.fuse {
-        slice_chains(&mut schedule, options.target.machine);
+        slice_chains(&mut schedule, options);
     }
     spread(&mut schedule, options.threads, options.target.machine);
     Ok(schedule)

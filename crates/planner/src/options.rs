@@ -18,6 +18,8 @@ pub struct LowerOptions {
     pub tuning: Tuning,
     /// Kernel families that are tried before Frazil's own, in order.
     pub families: Vec<Arc<dyn KernelFamily>>,
+    /// Whether plans for other sizes are to share code with this one. Blockings then do not depend on the sizes of activations, which may be slower.
+    pub any_size: bool,
     /// Threads that a run will use. Code for another number gives the same results, but divides them less evenly.
     pub threads: usize,
 }

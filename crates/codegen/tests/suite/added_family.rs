@@ -282,6 +282,7 @@ fn plan(target: &Target) -> Plan {
         fuse: true,
         tuning: Default::default(),
         families: vec![Arc::new(DoubleMatmuls)],
+        any_size: false,
         threads: 2,
     };
     let plan = compile_graph(&graph, &inputs, &registry, &options).unwrap().plan;

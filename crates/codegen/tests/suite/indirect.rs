@@ -37,6 +37,7 @@ fn lowered(registry: &Registry, graph: &Graph, inputs: &[Tensor]) -> frazil_plan
         fuse: true,
         tuning: Tuning::default(),
         families: Vec::new(),
+        any_size: false,
         threads: 1,
     };
     compile_graph(graph, &specs.collect::<Vec<_>>(), registry, &options).unwrap_or_else(|e| panic!("{e}"))

@@ -344,6 +344,7 @@ impl Net {
             fuse: true,
             tuning: Tuning::default(),
             families: Vec::new(),
+            any_size: false,
             threads: 1,
         };
         let plan = lower(self.graph, &options).unwrap();

@@ -304,6 +304,7 @@ fn plan(text: &str, shapes: &[[i64; 2]], target: &Target) -> Plan {
         fuse: true,
         tuning: Default::default(),
         families: Vec::new(),
+        any_size: true,
         threads: 1,
     };
     compile_graph(&graph, &inputs, &registry, &options).unwrap().plan

@@ -2,13 +2,14 @@
 //! scores of a few heads, their softmax and their product with the values, and then goes on to the next heads, so that no score goes to memory.
 
 use crate::kernel::{EpilogueOperand, Gemm, GemmB, GemmTile, KernelSpec, Loops, Place};
+use crate::options::LowerOptions;
 use crate::schedule::{BufferId, Home, Schedule, Slice, Step};
-use crate::target::Machine;
 use frazil_runtime::expr::ExprOp;
 use frazil_runtime::structured::Affine;
 
 /// Takes such chains in `schedule` apart: a product of matrices that are computed, loops over its rows, and another such product.
-pub(crate) fn slice_chains(schedule: &mut Schedule, machine: &Machine) {
+pub(crate) fn slice_chains(schedule: &mut Schedule, options: &LowerOptions) {
+    let machine = options.target.machine;
     let resident = machine.partition.resident_bytes;
     let mut uses = vec![0usize; schedule.buffers.len()];
     for slice in schedule.steps.iter().flat_map(|s| &s.buffers) {
@@ -24,7 +25,7 @@ pub(crate) fn slice_chains(schedule: &mut Schedule, machine: &Machine) {
             .and_then(|three| Chain::find(schedule, &uses, three, resident))
         {
             Some(chain) => {
-                chain.emit(schedule, machine);
+                chain.emit(schedule, options);
                 at += 3;
             }
             None => {
@@ -112,7 +113,8 @@ impl<'s> Chain<'s> {
         })
     }
 
-    fn emit(&self, schedule: &mut Schedule, machine: &Machine) {
+    fn emit(&self, schedule: &mut Schedule, options: &LowerOptions) {
+        let machine = options.target.machine;
         let [one, two, three] = self.steps;
         for (buffer, bytes) in self.between {
             if let Some(home) = schedule.buffers.get_mut(buffer as usize) {
@@ -124,7 +126,11 @@ impl<'s> Chain<'s> {
         let product = |which: usize| {
             let mut gemm = self.products[which].clone();
             gemm.batch[self.batch[which]].extent = self.part;
-            gemm.tile = GemmTile::choose(gemm.batch_count(), [gemm.m, gemm.n, gemm.k], machine);
+            let sizes = [gemm.m, gemm.n, gemm.k];
+            gemm.tile = match options.any_size {
+                true => GemmTile::for_any_rows(gemm.batch_count(), sizes, machine),
+                false => GemmTile::choose(gemm.batch_count(), sizes, machine),
+            };
             KernelSpec::from(gemm)
         };
         let mut rows = self.rows.clone();

@@ -12,6 +12,7 @@ use frazil_tensor_ir::pattern::{ConcatClass, EpilogueClass, GemmClass};
 impl Builder<'_> {
     pub(super) fn gemm(&mut self, id: TensorId, g: &GemmClass) {
         let element = 4;
+        let products = g.batch.iter().map(|b| b.extent).product();
         let mut spec = Gemm {
             m: g.m,
             n: g.n,
@@ -31,11 +32,10 @@ impl Builder<'_> {
             b: GemmB::Packed,
             c_row_stride: g.c_row_stride,
             lanes: self.lanes(),
-            tile: GemmTile::choose(
-                g.batch.iter().map(|b| b.extent).product(),
-                [g.m, g.n, g.k],
-                self.target.machine,
-            ),
+            tile: match self.options.any_size {
+                true => GemmTile::for_any_rows(products, [g.m, g.n, g.k], self.target.machine),
+                false => GemmTile::choose(products, [g.m, g.n, g.k], self.target.machine),
+            },
             epilogue: Epilogue::none(),
         };
         let a = self.plain(g.a.tensor).at(g.a.offset as u64 * element);

@@ -19,6 +19,7 @@ use frazil_executor::run::profile::Profile;
 use frazil_executor::{Executable, LoadedCode, Package};
 use frazil_ir::{Graph, TypeKind};
 use frazil_limits::{Limits, Phase};
+use frazil_planner::kernel::{KernelCode, KernelSpec};
 use frazil_planner::plan::{Plan, Port};
 use frazil_planner::specialise::{
     self, PathStep, ResultSpec, Specialised, specialise, specialise_aliasing, specialise_part,
@@ -238,6 +239,19 @@ impl NativePlan {
         let code = CompiledCode::new(package, self.results, compiler)?;
         self.backing.check()?;
         Ok(code)
+    }
+
+    /// Returns the distinct kernels.
+    pub(crate) fn kernels(&self) -> &[KernelSpec] {
+        &self.plan.kernels
+    }
+
+    /// As [`NativePlan::package`], with `codes` as the code of the kernels.
+    pub(crate) fn package_with(&self, compiler: &Compiler, codes: &[KernelCode]) -> Result<Package> {
+        within(&self.limits, Phase::Compile, || {
+            let options = compiler.back_end(self.back_end.target.clone());
+            Ok(frazil_codegen::package_with(&self.plan, codes, &options)?)
+        })
     }
 
     /// Returns the object code as a package that can be loaded or stored.
@@ -539,6 +553,7 @@ pub(crate) fn lower_options(compiler: &Compiler) -> LowerOptions {
         fuse: options.fuse,
         tuning: Tuning::default(),
         families: Vec::new(),
+        any_size: compiler.any_size,
         threads: options.threads,
     }
 }

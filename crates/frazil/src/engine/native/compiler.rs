@@ -18,6 +18,8 @@ use tracing::warn;
 pub(crate) struct Compiler {
     pub(crate) options: CompileOptions,
     objects: Option<ObjectCache>,
+    /// Whether plans are made to share code with those for other sizes.
+    pub(crate) any_size: bool,
     /// Pools of threads for running compiled methods.
     pools: Pools,
     /// Whether a warning about failed tuning has been emitted.
@@ -36,6 +38,7 @@ impl Compiler {
         Compiler {
             options,
             objects: folder.map(ObjectCache::new),
+            any_size: false,
             pools: Pools::default(),
             is_untuned: Arc::default(),
         }
@@ -54,6 +57,14 @@ impl Compiler {
         let mut named = self.clone();
         name.clone_into(&mut named.options.name);
         named
+    }
+
+    /// Returns the same compiler, for plans that share code with those for other sizes.
+    pub(crate) fn for_any_size(&self) -> Compiler {
+        Compiler {
+            any_size: true,
+            ..self.clone()
+        }
     }
 
     /// Returns the same compiler with the cache `objects`, unless it already has a cache.

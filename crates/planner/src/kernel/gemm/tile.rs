@@ -37,6 +37,25 @@ impl GemmTile {
         best.unwrap_or_else(|| with(1))
     }
 
+    /// As [`GemmTile::choose`], with a register tile that does not depend on the number of rows unless they are few.
+    pub fn for_any_rows(products: i64, [m, n, k]: [i64; 3], machine: &Machine) -> GemmTile {
+        if m <= machine.gemm.few_rows {
+            return GemmTile::choose(products, [m, n, k], machine);
+        }
+        /// Rows of which the height of a tile makes no difference.
+        const MANY_ROWS: i64 = 1 << 12;
+        let tile = GemmTile::choose(products, [MANY_ROWS, n, k], machine);
+        // The height that the registers allow, as no number of rows is better than others.
+        let rows = (machine.vector.registers - tile.vectors - 1) / tile.vectors;
+        let rows = rows.min(machine.gemm.tile_rows).max(1);
+        let sized = GemmTile::with(products, [m, n, k], machine, tile.vectors, machine.gemm.k_block);
+        GemmTile {
+            rows,
+            m_task: div_ceil(sized.m_task, rows) * rows,
+            ..sized
+        }
+    }
+
     /// Estimated cycles that a step of k takes for `m` rows of one tile's columns.
     fn time(&self, m: i64, machine: &Machine) -> f64 {
         let (row, vector) = (machine.gemm.row_cycles, machine.gemm.vector_cycles);
