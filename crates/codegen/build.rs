@@ -1,5 +1,5 @@
-//! Checks that LLVM and MLIR 22 are there, has their libraries linked statically, compiles the runtime that compiled libraries carry, and tells the crate a hash of its sources,
-//! which kept objects are marked with: other sources may compile the same kernel to other code.
+//! Checks that LLVM and MLIR 22 are there, has their libraries linked statically, compiles the runtime that compiled libraries carry, and tells the crate a hash of its sources
+//! and the planner's, which kept objects are marked with: other sources may compile the same kernel to other code.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
@@ -11,16 +11,18 @@ const LLVM_MAJOR: &str = "22";
 fn main() {
     println!("cargo::rerun-if-env-changed=LLVM_SYS_221_PREFIX");
     println!("cargo::rerun-if-env-changed=MLIR_SYS_220_PREFIX");
-    if std::env::var_os("CARGO_FEATURE_LLVM").is_some() {
-        check_llvm();
-        link_statically(&["libstdc++.a", "libz.a", "libzstd.a", "libffi.a"]);
-        if let Err(message) = compile_runtime() {
-            println!("cargo::error=compiling the runtime of compiled libraries: {message}");
-        }
+    check_llvm();
+    link_statically(&["libstdc++.a", "libz.a", "libzstd.a", "libffi.a"]);
+    if let Err(message) = compile_runtime() {
+        println!("cargo::error=compiling the runtime of compiled libraries: {message}");
     }
-    println!("cargo::rerun-if-changed=src");
     let mut hasher = DefaultHasher::new();
-    match hash(Path::new("src"), &mut hasher) {
+    // The planner chooses what the emitters read: tiles, tasks, parameters of machines.
+    let hashed = ["src", "../planner/src"].iter().try_for_each(|sources| {
+        println!("cargo::rerun-if-changed={sources}");
+        hash(Path::new(sources), &mut hasher)
+    });
+    match hashed {
         Ok(()) => println!("cargo::rustc-env=FRAZIL_CODEGEN_SOURCES={:016x}", hasher.finish()),
         Err(e) => println!("cargo::error=reading the crate's sources: {e}"),
     }

@@ -9,14 +9,14 @@ use crate::streams::{self, OutputFolder, print_line};
 use crate::{Failure, print_failure, tracing_to_stderr, tuning_file};
 use clap::{Parser, ValueEnum};
 use frazil::runtime::python_repr::repr;
-use frazil::{CallError, Engine, EngineKind, EngineOptions, Limits, Model, Session, Value};
+use frazil::{CallError, Engine, EngineKind, EngineOptions, FusionStrategy, Limits, Model, Session, Value};
 use frazil_recorded::RecordedError;
 use frazil_recorded::tensors::Tensors;
 use frazil_recorded::value::{Results, value_from_json};
 use serde::Deserialize;
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const EXAMPLES: &str = "\
 Inputs and results are written as in Python:
@@ -52,6 +52,10 @@ struct Options {
     /// Disable the fusion of loop nests, except of pointwise ones
     #[arg(long)]
     no_fusion: bool,
+    /// static:N, optionally followed by ,dynamic:M: the first N shapes of a method's arguments get code of their own, and up to M further shapes share code,
+    /// whose sizes are arguments
+    #[arg(long, value_name = "STRATEGY", default_value = "static:2", value_parser = strategy)]
+    fusion_strategy: Strategy,
     /// Fail if a method cannot be compiled, instead of running it in the interpreter
     #[arg(long)]
     strict: bool,
@@ -71,8 +75,11 @@ struct Options {
     /// Measure latency on the first call's inputs
     #[arg(long)]
     bench: bool,
-    /// With --bench: print a last line of JSON
-    #[arg(long, requires = "bench")]
+    /// With --calls: measure each call, in order, planning and compilation included
+    #[arg(long, requires = "calls", conflicts_with_all = ["bench", "profile"])]
+    time_calls: bool,
+    /// With --bench or --time-calls: print a last line of JSON
+    #[arg(long)]
     json: bool,
     /// With --bench: for each line of standard input, a number of seconds, measure for this time and print a line of JSON. Use it to measure several programs
     /// in alternation
@@ -186,6 +193,35 @@ fn native_code_is_off() -> bool {
     }
 }
 
+/// The value of `--fusion-strategy`.
+#[derive(Clone, Copy, Debug)]
+struct Strategy {
+    shapes: FusionStrategy,
+    /// Most shapes with native code.
+    most: Option<usize>,
+}
+
+fn strategy(text: &str) -> Result<Strategy, String> {
+    let expected = || format!("`static:N` or `static:N,dynamic:M` is expected, not `{text}`");
+    let number = |part: &str, kind: &str| part.strip_prefix(kind)?.parse::<usize>().ok();
+    let (first, second) = match text.split_once(',') {
+        Some((first, second)) => (first, Some(second)),
+        None => (text, None),
+    };
+    let static_shapes = number(first, "static:").ok_or_else(expected)?;
+    let most = match second {
+        Some(second) => {
+            let dynamic = number(second, "dynamic:").ok_or_else(expected)?;
+            Some(static_shapes.saturating_add(dynamic))
+        }
+        None => None,
+    };
+    Ok(Strategy {
+        shapes: FusionStrategy { static_shapes },
+        most,
+    })
+}
+
 fn engine_options(options: &Options, methods: Vec<String>, preserve: Vec<String>) -> EngineOptions {
     EngineOptions::default()
         .kind(match options.engine {
@@ -199,6 +235,8 @@ fn engine_options(options: &Options, methods: Vec<String>, preserve: Vec<String>
         .preserve(preserve)
         .cache_dir(options.cache_dir.clone())
         .fuse(!options.no_fusion)
+        .fusion_strategy(options.fusion_strategy.shapes)
+        .specialisations(options.fusion_strategy.most)
         .tune(options.model.as_deref().filter(|_| options.tune).map(tuning_file))
 }
 
@@ -242,8 +280,11 @@ fn run_case(
     }
     let mut results = out.map(|_| Results::default());
     let mut outcome = Ok(());
+    let mut times = Vec::with_capacity(calls.len());
     for (number, call) in calls.iter().enumerate() {
+        let start = Instant::now();
         let result = call.run(&mut engine);
+        times.push(start.elapsed().as_secs_f64() * 1e3);
         if let Err(CallError::Raised(text)) = &result {
             streams::tell(format_args!("call {number} raised {text}\n"));
         }
@@ -265,6 +306,16 @@ fn run_case(
     }
     tell(options, &engine);
     progress.done();
+    if options.time_calls {
+        let text = match options.json {
+            true => serde_json::json!({ "calls_ms": times }).to_string(),
+            false => {
+                let lines = times.iter().enumerate().map(|(i, ms)| format!("call {i}: {ms:.3} ms"));
+                lines.collect::<Vec<_>>().join("\n")
+            }
+        };
+        print_line(text)?;
+    }
     if let (Some(out), Some(results)) = (out, results) {
         let (json, tensors) = results.finish()?;
         let folder = OutputFolder::create(out)?;

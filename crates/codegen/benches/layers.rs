@@ -9,10 +9,10 @@
     reason = "this is a program that prints figures"
 )]
 
-use frazil_codegen::kernel::{Conv, ConvShape, Depthwise, Epilogue, Gemm, KernelSpec};
-use frazil_codegen::plan::{Buffer, Plan, Port};
 use frazil_codegen::{BackendOptions, compile};
 use frazil_ir::DType;
+use frazil_planner::kernel::{Conv, ConvShape, Depthwise, Epilogue, Gemm, KernelSpec};
+use frazil_planner::plan::{Buffer, Plan, Port};
 use std::ffi::c_void;
 use std::time::Instant;
 
@@ -104,7 +104,7 @@ fn products(wanted: &str, options: &BackendOptions) {
         let packed = gemm.pack_b(&vec![0.01; (n * k) as usize], 1, k);
         measure(
             name,
-            KernelSpec::Gemm(gemm),
+            KernelSpec::from(gemm),
             &packed,
             [m * k, m * n, n],
             m * n * k,
@@ -145,16 +145,16 @@ fn main() {
         let (spec, packed, inputs, outputs) = if groups == 0 {
             let gemm = Gemm::linear(1, o, c, Epilogue::bias(), machine);
             let packed = gemm.pack_b(&weights, 1, c);
-            (KernelSpec::Gemm(gemm), packed, c, o)
+            (KernelSpec::from(gemm), packed, c, o)
         } else if shape.is_depthwise() {
             let dw = Depthwise::new(shape, Epilogue::bias(), machine);
             let (i, o) = (dw.input_shape().elements(), dw.output_shape().elements());
-            (KernelSpec::Depthwise(dw.clone()), dw.pack_weights(&weights), i, o)
+            (KernelSpec::from(dw.clone()), dw.pack_weights(&weights), i, o)
         } else {
             let conv = Conv::new(shape, plain, Epilogue::bias(), machine);
             let i = conv.input_shape().map_or(c * h * h, |s| s.elements());
             let (packed, o) = (conv.pack_weights(&weights), conv.output_shape().elements());
-            (KernelSpec::Conv(conv), packed, i, o)
+            (KernelSpec::from(conv), packed, i, o)
         };
         measure(name, spec, &packed, [inputs, outputs, o + 64], shape.macs(), &options);
     }
@@ -175,12 +175,9 @@ fn measure(name: &str, spec: KernelSpec, packed: &[f32], sizes: [i64; 3], macs: 
     };
     plan.inputs = vec![port(inputs)];
     plan.outputs = vec![port(outputs)];
-    let transformation = match &spec {
-        KernelSpec::Conv(conv) => conv.transformation(),
-        _ => None,
-    };
+    let transformation = spec.get::<Conv>().and_then(Conv::transformation);
     let packed = plan.weights(packed, transformation);
-    let bias = plan.constants.push(&vec![0.5f32; bias as usize]);
+    let bias = plan.constant(&vec![0.5f32; bias as usize]);
     let buffers = [
         Buffer::Input { index: 0, offset: 0 },
         packed,

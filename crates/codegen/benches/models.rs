@@ -7,12 +7,12 @@
     reason = "this is a program that prints figures"
 )]
 
-use frazil_codegen::kernel::{
-    BlockedShape, Conv, ConvShape, Depthwise, Epilogue, EpilogueOperand, Gemm, KernelSpec, Pool, PoolKind,
-};
-use frazil_codegen::plan::{Buffer, Plan, Port};
 use frazil_codegen::{BackendOptions, compile};
 use frazil_ir::DType;
+use frazil_planner::kernel::{
+    BlockedShape, Conv, ConvShape, Depthwise, Epilogue, EpilogueOperand, Gemm, KernelSpec, Pool, PoolKind,
+};
+use frazil_planner::plan::{Buffer, Plan, Port};
 use frazil_runtime::expr::{BinaryOp, Expr};
 use std::ffi::c_void;
 use std::time::Instant;
@@ -99,16 +99,16 @@ impl Net {
             let spec = Depthwise::new(shape, epilogue, self.options.target.machine);
             let packed = spec.pack_weights(&weights);
             let bytes = spec.output_shape().bytes();
-            (KernelSpec::Depthwise(spec), packed, None, bytes)
+            (KernelSpec::from(spec), packed, None, bytes)
         } else {
             let spec = Conv::new(shape, x.plain, epilogue, self.options.target.machine);
             let packed = spec.pack_weights(&weights);
             let bytes = spec.output_shape().bytes();
             let transformation = spec.transformation();
-            (KernelSpec::Conv(spec), packed, transformation, bytes)
+            (KernelSpec::from(spec), packed, transformation, bytes)
         };
         let weights = self.plan.weights(&packed, transformation);
-        let bias = self.plan.constants.push(&vec![0.1f32; out as usize + 64]);
+        let bias = self.plan.constant(&vec![0.1f32; out as usize + 64]);
         let buffer = into.unwrap_or_else(|| self.fresh(bytes));
         let buffers = [x.buffer, weights, bias]
             .into_iter()
@@ -142,7 +142,7 @@ impl Net {
             epilogue: Epilogue::none(),
         };
         let buffer = self.fresh(spec.output.bytes());
-        self.plan.call(KernelSpec::Pool(spec), [x.buffer, buffer]);
+        self.plan.call(KernelSpec::from(spec), [x.buffer, buffer]);
         Value { buffer, size, ..x }
     }
 
@@ -157,10 +157,10 @@ impl Net {
     fn linear(&mut self, x: Value, out: i64) {
         let gemm = Gemm::linear(1, out, x.channels, Epilogue::bias(), self.options.target.machine);
         let weights = gemm.pack_b(&vec![0.001; (out * x.channels) as usize], 1, x.channels);
-        let weights = self.plan.constants.push(&weights);
-        let bias = self.plan.constants.push(&vec![0.1f32; out as usize]);
+        let weights = self.plan.constant(&weights);
+        let bias = self.plan.constant(&vec![0.1f32; out as usize]);
         self.plan.call(
-            KernelSpec::Gemm(gemm),
+            KernelSpec::from(gemm),
             [x.buffer, weights, bias, Buffer::Output { index: 0, offset: 0 }],
         );
     }
@@ -283,7 +283,7 @@ fn squeezenet1_1(n: &mut Net) {
         epilogue: Epilogue::none(),
     };
     n.plan.call(
-        KernelSpec::Pool(spec),
+        KernelSpec::from(spec),
         [x.buffer, Buffer::Output { index: 0, offset: 0 }],
     );
 }

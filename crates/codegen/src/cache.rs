@@ -1,12 +1,12 @@
 //! Objects of kernels, on disk or in memory, by what they are compiled from.
 //!
-//! On disk a file's name is a hash of the key: the kernel's spec, its name, the target, and a hash of this crate's sources. The key itself stands in
+//! On disk a file's name is a hash of the key: the identity of the kernel's code, the target, and a hash of the sources of planner and code generator. The key itself stands in
 //! front of the object, so that two keys of one hash are told apart. Key and object are [sealed](seal), in a [`PrivateFolder`]: what was damaged, or may
 //! be somebody else's, is not there. Several processes of a user may share a folder. A file that cannot be read or written is no error: the kernel is
 //! compiled then.
 
-use crate::kernel::KernelSpec;
-use crate::target::Target;
+use frazil_planner::kernel::KernelCode;
+use frazil_planner::target::Target;
 use frazil_syntax::{PrivateFolder, read_sealed, seal, unseal};
 use std::collections::HashMap;
 use std::io::Write;
@@ -55,94 +55,112 @@ impl ObjectCache {
         }
     }
 
-    /// The object of the kernel `name`, if it is there.
-    pub(crate) fn get(&self, name: &str, spec: &KernelSpec, target: &Target) -> Option<Vec<u8>> {
-        let key = key(name, spec, target);
+    /// Returns the object of the code `key`, if it is there.
+    pub(crate) fn get(&self, key: &CodeKey) -> Option<Vec<u8>> {
         match &self.place {
             Place::Directory(folder) => {
-                let mut file = folder.open(&file_name(&key)).ok()?;
+                let mut file = folder.open(&key.file_name()).ok()?;
                 let length = file.metadata().ok()?.len();
                 let mut bytes = read_sealed(OBJECT, &mut file, length, MOST_BYTES)?;
                 // Nothing is behind it.
                 (bytes.len() as u64 == length).then_some(())?;
                 let contents = unseal(OBJECT, &bytes)?;
-                let object = contents.strip_prefix(key.as_bytes())?.strip_prefix(&[0])?.len();
+                let object = contents.strip_prefix(key.text.as_bytes())?.strip_prefix(&[0])?.len();
                 Some(bytes.split_off(bytes.len() - object))
             }
             Place::Memory(objects) => objects
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
-                .get(&key)
+                .get(&key.text)
                 .cloned(),
         }
     }
 
-    /// Keeps the object of the kernel `name`.
-    pub(crate) fn put(&self, name: &str, spec: &KernelSpec, target: &Target, object: &[u8]) {
-        let key = key(name, spec, target);
+    /// Stores the object of the code `key`.
+    pub(crate) fn put(&self, key: &CodeKey, object: &[u8]) {
         match &self.place {
             Place::Directory(folder) => {
-                let bytes = seal(OBJECT, &[key.as_bytes(), &[0], object]);
+                let bytes = seal(OBJECT, &[key.text.as_bytes(), &[0], object]);
                 // Others would not be read again.
                 if bytes.len() as u64 <= MOST_BYTES {
-                    folder.keep(&file_name(&key), |file| file.write_all(&bytes).map(|()| true));
+                    folder.keep(&key.file_name(), |file| file.write_all(&bytes).map(|()| true));
                 }
             }
             Place::Memory(objects) => {
                 let mut objects = objects.lock().unwrap_or_else(PoisonError::into_inner);
-                objects.insert(key, object.to_vec());
+                objects.insert(key.text.clone(), object.to_vec());
             }
         }
     }
 }
 
-fn file_name(key: &str) -> String {
-    format!("{:016x}.o", fnv(key.as_bytes()))
+/// Everything that an object depends on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct CodeKey {
+    text: String,
+    hash: u128,
 }
 
-/// Everything that the object depends on. The debug form of a spec shows all of it, numbers exactly.
-fn key(name: &str, spec: &KernelSpec, target: &Target) -> String {
-    format!("{FORMAT}\n{name}\n{target:?}\n{spec:?}")
+impl CodeKey {
+    /// The key of `code` for `target`.
+    pub(crate) fn of(code: &KernelCode, target: &Target) -> CodeKey {
+        let text = format!("{FORMAT}\n{target:?}\n{}", code.identity().text());
+        CodeKey {
+            hash: fnv(text.as_bytes()),
+            text,
+        }
+    }
+
+    /// The symbol of the code's first phase.
+    pub(crate) fn symbol(&self) -> String {
+        format!("k{:032x}", self.hash)
+    }
+
+    fn file_name(&self) -> String {
+        format!("{:032x}.o", self.hash)
+    }
 }
 
-/// FNV-1a: the same in every version of everything, and good enough for file names.
-fn fnv(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, b| {
-        (hash ^ u64::from(*b)).wrapping_mul(0x0000_0100_0000_01b3)
+/// FNV-1a of 128 bits: the same in every version of everything. It only has to tell apart what a process meets: the key itself is compared too, and two codes
+/// of one symbol in a package are an error.
+fn fnv(bytes: &[u8]) -> u128 {
+    bytes.iter().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, |hash, b| {
+        (hash ^ u128::from(*b)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
     })
 }
 
 #[cfg(test)]
-#[cfg(feature = "llvm")]
 mod tests {
     use super::*;
-    use crate::kernel::{Epilogue, Gemm};
-    use crate::native::host_target;
+    use crate::backend::host_target;
+    use frazil_planner::kernel::{Epilogue, Gemm};
 
     #[test]
     fn objects_are_found_by_all_that_they_depend_on() {
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path().join("new");
         let target = host_target();
-        let spec = |m| KernelSpec::Gemm(Gemm::linear(m, 8, 8, Epilogue::none(), target.machine));
+        let code = |m| KernelCode::constant(Gemm::linear(m, 8, 8, Epilogue::none(), target.machine).into());
+        let key = |m| CodeKey::of(&code(m), &target);
         let on_disk = ObjectCache::new(PrivateFolder::new(&directory));
         for cache in [&on_disk, &ObjectCache::default()] {
-            assert_eq!(cache.get("k", &spec(1), &target), None);
-            cache.clone().put("k", &spec(1), &target, b"code");
-            assert_eq!(cache.get("k", &spec(1), &target).as_deref(), Some(&b"code"[..]));
-            assert_eq!(cache.get("other", &spec(1), &target), None);
-            assert_eq!(cache.get("k", &spec(2), &target), None);
+            assert_eq!(cache.get(&key(1)), None);
+            cache.clone().put(&key(1), b"code");
+            assert_eq!(cache.get(&key(1)).as_deref(), Some(&b"code"[..]));
+            let other = Target::new("x86-64-v2", "");
+            assert_eq!(cache.get(&CodeKey::of(&code(1), &other)), None);
+            assert_eq!(cache.get(&key(2)), None);
         }
         // A file that was cut off or changed is no object.
         let file = std::fs::read_dir(directory).unwrap().next().unwrap().unwrap().path();
         let whole = std::fs::read(&file).unwrap();
         for end in 0..whole.len() {
             std::fs::write(&file, &whole[..end]).unwrap();
-            assert_eq!(on_disk.get("k", &spec(1), &target), None);
+            assert_eq!(on_disk.get(&key(1)), None);
             let mut changed = whole.clone();
             changed[end] ^= 1;
             std::fs::write(&file, &changed).unwrap();
-            assert_eq!(on_disk.get("k", &spec(1), &target), None);
+            assert_eq!(on_disk.get(&key(1)), None);
         }
         // One that is longer is not read: only its header is.
         std::fs::write(&file, &whole).unwrap();
@@ -152,8 +170,8 @@ mod tests {
             .unwrap()
             .set_len(1 << 40)
             .unwrap();
-        assert_eq!(on_disk.get("k", &spec(1), &target), None);
+        assert_eq!(on_disk.get(&key(1)), None);
         std::fs::write(&file, &whole).unwrap();
-        assert_eq!(on_disk.get("k", &spec(1), &target).as_deref(), Some(&b"code"[..]));
+        assert_eq!(on_disk.get(&key(1)).as_deref(), Some(&b"code"[..]));
     }
 }

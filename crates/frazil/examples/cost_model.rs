@@ -11,10 +11,12 @@
 
 use frazil::ir::DType;
 use frazil::{FreezeOptions, Session};
-use frazil_codegen::native::host_target;
-use frazil_codegen::target::Target;
-use frazil_codegen::tune::{Comparisons, Tuning};
-use frazil_codegen::{ArgumentSpec, BackendOptions, LowerOptions, compile_graph};
+use frazil_codegen::BackendOptions;
+use frazil_codegen::backend::host_target;
+use frazil_codegen::tune::Comparisons;
+use frazil_planner::target::Target;
+use frazil_planner::tune::Tuning;
+use frazil_planner::{ArgumentSpec, LowerOptions, compile_graph};
 use frazil_recorded::case::models;
 use frazil_runtime::structured::TensorShape;
 use serde_json::Value as Json;
@@ -110,6 +112,8 @@ fn measure(
         target: options.target.clone(),
         fuse: true,
         tuning: Tuning::default(),
+        families: Vec::new(),
+        any_size: false,
         threads: options.threads,
     };
     for (method, specs) in calls {

@@ -45,12 +45,12 @@ pub use engine::native::compiled::{CompiledMethod, Emit, NativePlan};
 pub use engine::native::tensor_function::{TensorFunction, TensorStage};
 #[cfg(feature = "codegen")]
 pub use engine::options::InputSpec;
-pub use engine::options::{CompileOptions, EngineKind, EngineOptions};
+pub use engine::options::{CompileOptions, EngineKind, EngineOptions, FusionStrategy};
 pub use error::{CallError, Error, ErrorClass, Result};
 #[cfg(feature = "codegen")]
-pub use frazil_codegen::plan::Port;
+pub use frazil_executor::run::profile::{Profile, Row as ProfileRow};
 #[cfg(feature = "codegen")]
-pub use frazil_codegen::profile::{Profile, Row as ProfileRow};
+pub use frazil_planner::plan::Port;
 pub use model::aliases::Aliases;
 pub use model::loaded::{Graphs, Loaded};
 pub use model::{FreezeOptions, Model, PassOptions, pipeline_of_reproducer};

@@ -5,9 +5,8 @@
 //! is a tuning file.
 
 use super::memory;
-use frazil_codegen::target::Target;
-use frazil_codegen::tune::Tuning;
-use frazil_codegen::{BackendOptions, Package};
+use frazil_executor::{Package, RunOptions};
+use frazil_planner::tune::Tuning;
 use frazil_syntax::{PrivateFolder, seal};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -19,7 +18,7 @@ static FOLDER: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().expect("
 const MARK: &[u8] = b"\n====\n";
 const NAME: &str = "entry.method";
 const KEY: &str = "key";
-/// The form of files; `crates/codegen/src/package/stored.rs` says it in words.
+/// The form of files; `crates/executor/src/package/stored.rs` says it in words.
 const KIND: &[u8; 8] = b"FRAZILP4";
 const BLOCK: usize = 256 << 10;
 const PAGE: usize = 4096;
@@ -71,13 +70,7 @@ fn package(bytes: &[u8]) -> bool {
         "an entry is not what it was"
     );
     drop(twice);
-    let options = BackendOptions {
-        target: Target::new("x86-64-v3", ""),
-        threads: 1,
-        cache: None,
-        pools: frazil_codegen::Pools::default(),
-    };
-    let loaded = package.load(&options);
+    let loaded = package.load(&RunOptions::default());
     if let Ok(code) = &loaded {
         let ports = || code.inputs().iter().chain(code.outputs());
         assert!(ports().all(|port| port.bytes() >= port.elements() && isize::try_from(port.bytes()).is_ok()));

@@ -17,14 +17,14 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use frazil::{FreezeOptions, Session};
-use frazil_codegen::listing::listing;
-use frazil_codegen::plan::Plan;
-use frazil_codegen::specialise::{Next, Start, stretch};
-use frazil_codegen::target::Target;
-use frazil_codegen::tune::Tuning;
-use frazil_codegen::{ArgumentSpec, LowerError, LowerOptions, compile_graph, lower};
 use frazil_ir::schema::AliasUse;
 use frazil_ir::{AttributeValue, Graph};
+use frazil_planner::plan::Plan;
+use frazil_planner::plan::listing::listing;
+use frazil_planner::specialise::{Next, Start, stretch};
+use frazil_planner::target::Target;
+use frazil_planner::tune::Tuning;
+use frazil_planner::{ArgumentSpec, LowerError, LowerOptions, compile_graph, lower};
 use frazil_recorded::case::{self, Case};
 use frazil_recorded::value::value_from_json;
 use frazil_recorded::workspace::{corpus, fixtures, root};
@@ -230,6 +230,8 @@ fn plan(graph: &Graph, inputs: &[ArgumentSpec], registry: &Registry) -> Planned 
         target: Target::new("x86-64-v3", "+avx2,+fma"),
         fuse: true,
         tuning: Tuning::default(),
+        families: Vec::new(),
+        any_size: false,
         threads: 4,
     };
     match compile_graph(graph, inputs, registry, &options) {

@@ -25,7 +25,7 @@ struct Rooms {
 /// Most files that may import one another in a circle.
 const MAX_CIRCLE: usize = 3;
 
-/// All crates but `codegen`, whose stages are still to be separated.
+/// All crates.
 const CRATES: &[Rooms] = &[
     Rooms {
         sources: "crates/runtime/src",
@@ -96,6 +96,43 @@ const CRATES: &[Rooms] = &[
             "transform",
             "standard",
         ],
+        exceptions: &[],
+        circles: &[],
+    },
+    Rooms {
+        sources: "crates/executor/src",
+        order: &["link", "memory", "error", "program", "package", "run"],
+        exceptions: &[(
+            "package",
+            "run",
+            "a package has a description of each call, which profiles show",
+        )],
+        circles: &[],
+    },
+    Rooms {
+        sources: "crates/planner/src",
+        order: &[
+            "target",
+            "kernel",
+            "codes",
+            "family",
+            "tune",
+            "options",
+            "error",
+            "specialise",
+            "layout",
+            "plan",
+            "schedule",
+            "placement",
+            "select",
+            "lower",
+        ],
+        exceptions: &[],
+        circles: &[],
+    },
+    Rooms {
+        sources: "crates/codegen/src",
+        order: &["emit", "cache", "backend", "options", "compile", "aot", "tune"],
         exceptions: &[],
         circles: &[],
     },

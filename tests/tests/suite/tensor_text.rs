@@ -5,20 +5,20 @@ use std::path::Path;
 use std::sync::Arc;
 
 use frazil::{FreezeOptions, Session};
-use frazil_codegen::ArgumentSpec;
-use frazil_codegen::specialise::specialise;
-use frazil_codegen::tensor_ir::standard::PIPELINE;
-use frazil_codegen::tensor_ir::text::{ParseOptions, PrintOptions, external_constants, parse_with, print_with};
-use frazil_codegen::tensor_ir::verify::verify;
-use frazil_codegen::tensor_ir::{TensorGraph, TensorIr, TensorOp};
 use frazil_ir::TensorData;
 use frazil_pass_manager::{PassManager, PassRegistry};
+use frazil_planner::ArgumentSpec;
+use frazil_planner::specialise::specialise;
 use frazil_recorded::case::{self, Case};
 use frazil_recorded::value::value_from_json;
 use frazil_recorded::workspace::{corpus, fixtures};
 use frazil_runtime::Signature;
 use frazil_runtime::structured::TensorId;
 use frazil_runtime::value::Value;
+use frazil_tensor_ir::standard::PIPELINE;
+use frazil_tensor_ir::text::{ParseOptions, PrintOptions, external_constants, parse_with, print_with};
+use frazil_tensor_ir::verify::verify;
+use frazil_tensor_ir::{TensorGraph, TensorIr, TensorOp};
 use serde_json::Value as Json;
 
 use super::namespaces::spec;

@@ -1,7 +1,7 @@
 //! The C header of a compiled library.
 
-use crate::plan::{Plan, Port};
 use frazil_ir::DType;
+use frazil_planner::plan::{Plan, Port};
 
 /// The version of the interface; [`COMMON`] says it too.
 const ABI_VERSION: u32 = 2;

@@ -7,11 +7,11 @@
 mod header;
 mod source;
 
-use crate::compile::{compile_objects, kernel_name};
-use crate::native::{CompileError, Stage, kernel_text};
-use crate::package::Contents;
-use crate::plan::Plan;
-use crate::target::Target;
+use crate::backend::CompileError;
+use crate::compile::{Stage, compile_objects, kernel_text};
+use crate::options::BackendOptions;
+use frazil_planner::kernel::KernelCode;
+use frazil_planner::plan::{Plan, kernel_name};
 use frazil_syntax::{OutputFile, TemporaryFolder};
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -64,26 +64,31 @@ pub enum EmitFileError {
 
 /// The kernels' specs and the calls as text, for reading.
 pub fn kernels_text(plan: &Plan) -> String {
-    crate::listing::listing(plan)
+    frazil_planner::plan::listing::listing(plan)
 }
 
 /// All kernels as text at `stage`, one after the other.
-pub fn stage_text(plan: &Plan, target: &Target, stage: Stage) -> Result<String, CompileError> {
+pub fn stage_text(plan: &Plan, options: &BackendOptions, stage: Stage) -> Result<String, CompileError> {
     let mut out = String::new();
     let compiled = plan.kernels.iter().enumerate().filter(|(_, k)| !k.phases().is_empty());
     for (i, spec) in compiled {
-        out.push_str(&kernel_text(&kernel_name(&plan.name, i), spec, target, stage)?);
+        out.push_str(&kernel_text(
+            &kernel_name(&plan.name, i),
+            &KernelCode::constant(spec.clone()),
+            options,
+            stage,
+        )?);
         out.push('\n');
     }
     Ok(out)
 }
 
 /// One relocatable object with all kernels.
-pub fn object(plan: &Plan, target: &Target) -> Result<Vec<u8>, EmitFileError> {
-    Contents::of(plan).validate(&plan.constants, &plan.preparation.sources, plan.hosts.len())?;
+pub fn object(plan: &Plan, options: &BackendOptions) -> Result<Vec<u8>, EmitFileError> {
+    plan.validate().map_err(CompileError::from)?;
     check_standalone(plan)?;
     let directory = temporary()?;
-    let mut objects = write_objects(plan, target, directory.path())?;
+    let mut objects = write_objects(plan, options, directory.path())?;
     if objects.is_empty() {
         let empty = directory.path().join("empty.c");
         write(&empty, b"typedef int frazil_no_kernels;\n")?;
@@ -101,8 +106,8 @@ pub fn object(plan: &Plan, target: &Target) -> Result<Vec<u8>, EmitFileError> {
 ///
 /// # Errors
 /// When a kernel cannot be compiled, the C compiler fails, or a file cannot be written; then nothing is.
-pub fn write_library(plan: &Plan, target: &Target, library: &Path) -> Result<PathBuf, EmitFileError> {
-    Contents::of(plan).validate(&plan.constants, &plan.preparation.sources, plan.hosts.len())?;
+pub fn write_library(plan: &Plan, options: &BackendOptions, library: &Path) -> Result<PathBuf, EmitFileError> {
+    plan.validate().map_err(CompileError::from)?;
     check_standalone(plan)?;
     let identifier = |c: char| c == '_' || c.is_ascii_alphanumeric();
     if !plan.name.chars().all(identifier) || plan.name.starts_with(|c: char| c.is_ascii_digit()) || plan.name.is_empty()
@@ -110,7 +115,7 @@ pub fn write_library(plan: &Plan, target: &Target, library: &Path) -> Result<Pat
         return Err(EmitFileError::Name(plan.name.clone()));
     }
     let directory = temporary()?;
-    let parts = library_parts(plan, target, directory.path())?;
+    let parts = library_parts(plan, options, directory.path())?;
     let output = match library.extension() {
         Some(extension) if extension == "a" => link_static(plan, directory.path(), parts)?,
         _ => link_shared(plan, directory.path(), parts)?,
@@ -130,8 +135,8 @@ pub fn write_library(plan: &Plan, target: &Target, library: &Path) -> Result<Pat
 }
 
 /// Writes what a library is linked from to `directory`; gives the names of the objects and sources.
-fn library_parts(plan: &Plan, target: &Target, directory: &Path) -> Result<Vec<OsString>, EmitFileError> {
-    let mut parts = write_objects(plan, target, directory)?;
+fn library_parts(plan: &Plan, options: &BackendOptions, directory: &Path) -> Result<Vec<OsString>, EmitFileError> {
+    let mut parts = write_objects(plan, options, directory)?;
     let file = |name: &str| directory.join(name);
     write(&file("runtime.o"), RUNTIME)?;
     // An empty section has no address of its own.
@@ -198,8 +203,8 @@ fn check_standalone(plan: &Plan) -> Result<(), EmitFileError> {
 }
 
 /// Compiles the kernels and writes their objects; gives their names in `directory`.
-fn write_objects(plan: &Plan, target: &Target, directory: &Path) -> Result<Vec<OsString>, EmitFileError> {
-    let objects = compile_objects(plan, target, None)?;
+fn write_objects(plan: &Plan, options: &BackendOptions, directory: &Path) -> Result<Vec<OsString>, EmitFileError> {
+    let objects = compile_objects(plan, options)?;
     let mut names = Vec::with_capacity(objects.len());
     for (i, object) in objects.iter().enumerate() {
         let name = format!("kernel_{i}.o");

@@ -1,12 +1,11 @@
 //! Comparison of the cost model's choices with measurements.
 
 use super::measure::{Trial, forms};
-use super::question;
-use crate::compile::BackendOptions;
-use crate::kernel::{Conv, Gemm, KernelSpec};
-use crate::listing::kernel_line;
-use crate::native::CompileError;
-use crate::plan::Plan;
+use crate::backend::CompileError;
+use crate::options::BackendOptions;
+use frazil_planner::plan::Plan;
+use frazil_planner::plan::listing::kernel_line;
+use frazil_planner::tune::measured_kernel;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -64,7 +63,7 @@ impl Comparisons {
     /// If a kernel cannot be compiled.
     pub fn measure(&mut self, plan: &Plan, options: &BackendOptions) -> Result<(), CompileError> {
         for spec in &plan.kernels {
-            let Some((bare, key)) = question(spec, &options.target, options.threads) else {
+            let Some((bare, key)) = measured_kernel(&**spec, &options.target, options.threads) else {
                 continue;
             };
             if !self.known.insert(key) {
@@ -73,7 +72,8 @@ impl Comparisons {
             let mut trials = Vec::new();
             for variant in forms(&bare, options.target.machine) {
                 frazil_limits::check()?;
-                trials.push((describe(&variant), Trial::new(&variant, options)?, f64::INFINITY));
+                let description = variant.variants().map_or_else(String::new, |v| v.variant());
+                trials.push((description, Trial::new(&variant, options)?, f64::INFINITY));
             }
             for _ in 0..ROUNDS {
                 for (_, trial, seconds) in &mut trials {
@@ -105,33 +105,5 @@ impl Comparisons {
     /// Returns the number of kernels whose chosen variant takes more than `ratio` times as long as the fastest.
     pub fn slower_than(&self, ratio: f64) -> usize {
         self.rows.iter().filter(|r| r.ratio() > ratio).count()
-    }
-}
-
-fn describe(spec: &KernelSpec) -> String {
-    match spec {
-        KernelSpec::Conv(Conv {
-            winograd: Some(w),
-            block,
-            ..
-        }) => {
-            format!("winograd {}x{}", w.columns, w.vectors * block)
-        }
-        KernelSpec::Conv(Conv { tile, block, .. }) => format!(
-            "direct {}x{}, {} blocks, {} rows",
-            tile.columns,
-            tile.vectors * block,
-            tile.channel_blocks,
-            tile.rows
-        ),
-        KernelSpec::Gemm(Gemm { tile, lanes, .. }) => format!(
-            "{}x{}, k {}, task {}x{}",
-            tile.rows,
-            tile.vectors * lanes,
-            tile.k_block,
-            tile.m_task,
-            tile.n_task
-        ),
-        _ => String::new(),
     }
 }

@@ -1,12 +1,14 @@
 //! Measuring the forms of a plan's kernels.
 
-use super::{Choice, Tuning, question};
-use crate::compile::{BackendOptions, Executable, compile};
-use crate::kernel::{GemmB, KernelSpec};
-use crate::native::CompileError;
-use crate::plan::{Buffer, Plan, Port};
-use crate::target::Machine;
+use crate::backend::CompileError;
+use crate::compile::compile;
+use crate::options::BackendOptions;
+use frazil_executor::Executable;
 use frazil_ir::DType;
+use frazil_planner::kernel::KernelSpec;
+use frazil_planner::plan::{Buffer, Plan, Port};
+use frazil_planner::target::Machine;
+use frazil_planner::tune::{Tuning, measured_kernel};
 use std::time::{Duration, Instant};
 
 /// How much faster than the analytical choice another one has to be: less may be noise.
@@ -14,46 +16,36 @@ const MARGIN: f64 = 0.97;
 /// How long a form is run.
 const TIME: Duration = Duration::from_millis(20);
 
-impl Tuning {
-    /// Measures the kernels of `plan` that are not known yet, on this processor, whose kind `options` tells.
-    ///
-    /// # Errors
-    /// When a kernel cannot be compiled.
-    pub fn measure(&mut self, plan: &Plan, options: &BackendOptions) -> Result<(), CompileError> {
-        let (target, threads) = (&options.target, options.threads);
-        for spec in &plan.kernels {
-            let Some((bare, key)) = question(spec, target, threads) else {
-                continue;
-            };
-            if self.kernels.contains_key(&key) {
-                continue;
-            }
-            let forms = forms(&bare, target.machine);
-            let mut times = Vec::with_capacity(forms.len());
-            for form in &forms {
-                frazil_limits::check()?;
-                times.push(Trial::new(form, options)?.map_or(f64::INFINITY, |mut t| t.seconds(TIME)));
-            }
-            let best = times.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1));
-            let better = best.filter(|(_, time)| times.first().is_some_and(|own| **time < own * MARGIN));
-            let choice = better.and_then(|(i, _)| match forms.get(i)? {
-                KernelSpec::Conv(c) => Some(Choice::Conv(c.tile, c.winograd)),
-                KernelSpec::Gemm(g) => Some(Choice::Gemm(g.tile)),
-                _ => None,
-            });
-            self.kernels.insert(key, choice);
+/// Measures the kernels of `plan` that are not known yet, on this processor, whose kind `options` tells.
+///
+/// # Errors
+/// When a kernel cannot be compiled.
+pub fn measure(tuning: &mut Tuning, plan: &Plan, options: &BackendOptions) -> Result<(), CompileError> {
+    let (target, threads) = (&options.target, options.threads);
+    for spec in &plan.kernels {
+        let Some((bare, key)) = measured_kernel(&**spec, target, threads) else {
+            continue;
+        };
+        if tuning.is_known(&key) {
+            continue;
         }
-        Ok(())
+        let forms = forms(&bare, target.machine);
+        let mut times = Vec::with_capacity(forms.len());
+        for form in &forms {
+            frazil_limits::check()?;
+            times.push(Trial::new(form, options)?.map_or(f64::INFINITY, |mut t| t.seconds(TIME)));
+        }
+        let best = times.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1));
+        let better = best.filter(|(_, time)| times.first().is_some_and(|own| **time < own * MARGIN));
+        let variant = better.and_then(|(i, _)| Some(forms.get(i)?.variants()?.variant()));
+        tuning.record(key, variant);
     }
+    Ok(())
 }
 
 /// The kernel's variants, the one that the cost model chooses first.
 pub(super) fn forms(spec: &KernelSpec, machine: &Machine) -> Vec<KernelSpec> {
-    let others: Vec<KernelSpec> = match spec {
-        KernelSpec::Conv(c) => c.alternatives(machine).into_iter().map(KernelSpec::Conv).collect(),
-        KernelSpec::Gemm(g) => g.alternatives(machine).into_iter().map(KernelSpec::Gemm).collect(),
-        _ => Vec::new(),
-    };
+    let others = spec.variants().map_or_else(Vec::new, |v| v.alternatives(machine));
     [spec.clone()].into_iter().chain(others).collect()
 }
 
@@ -97,57 +89,24 @@ impl Trial {
 
 /// A plan that calls the kernel once; `None` for a kernel that cannot be measured.
 fn plan_of(spec: &KernelSpec) -> Option<Plan> {
-    let mut plan = Plan {
-        name: "tune".to_owned(),
-        ..Plan::default()
-    };
+    let trial = spec.variants()?.trial()?;
     let port = |elements: i64| Port {
         name: "x".to_owned(),
         dtype: DType::Float,
         shape: smallvec::smallvec![elements],
     };
-    let input = Buffer::Input { index: 0, offset: 0 };
-    let output = Buffer::Output { index: 0, offset: 0 };
-    match spec {
-        KernelSpec::Conv(c) => {
-            let s = &c.shape;
-            let plain = s.batch * s.in_channels * s.input[0] * s.input[1];
-            plan.inputs = vec![port(c.input_shape().map_or(plain, |s| s.elements()))];
-            plan.outputs = vec![port(c.output_shape().elements())];
-            let weights = s.out_channels * (s.in_channels / s.groups.max(1)) * s.kernel[0] * s.kernel[1];
-            let packed = c.pack_weights(&vec![0.01; weights as usize]);
-            let weights = plan.weights(&packed, c.transformation());
-            plan.call(spec.clone(), [input, weights, output]);
-        }
-        KernelSpec::Gemm(g) => {
-            let reach = |steps: &[(i64, i64)]| 1 + steps.iter().map(|(n, step)| (n - 1).max(0) * step).sum::<i64>();
-            let strides = g.batch.iter().flat_map(|b| [b.a, b.b, b.c]);
-            let b = match g.b {
-                GemmB::Packed => [0, 0],
-                GemmB::Strided { k_stride, n_stride } => [k_stride, n_stride],
-            };
-            // One that runs backwards begins inside of its operand, which this plan has no word for.
-            if strides.chain([g.a_row_stride, g.a_col_stride]).chain(b).any(|s| s < 0) {
-                return None;
-            }
-            let batch = |of: &dyn Fn(&crate::kernel::GemmBatch) -> i64| {
-                g.batch.iter().map(|b| (b.extent, of(b))).collect::<Vec<_>>()
-            };
-            let a = [batch(&|b| b.a), vec![(g.m, g.a_row_stride), (g.k, g.a_col_stride)]].concat();
-            let c = [batch(&|b| b.c), vec![(g.m, g.c_row_stride), (g.n, 1)]].concat();
-            plan.inputs = vec![port(reach(&a))];
-            plan.outputs = vec![port(reach(&c))];
-            let right = match g.b {
-                GemmB::Packed => plan.constants.push(&vec![0.01f32; g.packed_elements()]),
-                GemmB::Strided { k_stride, n_stride } => {
-                    let b = [batch(&|b| b.b), vec![(g.k, k_stride), (g.n, n_stride)]].concat();
-                    plan.inputs.push(port(reach(&b)));
-                    Buffer::Input { index: 1, offset: 0 }
-                }
-            };
-            plan.call(spec.clone(), [input, right, output]);
-        }
-        _ => return None,
+    let mut plan = Plan {
+        name: "tune".to_owned(),
+        inputs: trial.inputs.iter().copied().map(port).collect(),
+        outputs: vec![port(trial.output)],
+        ..Plan::default()
+    };
+    let inputs = (0..trial.inputs.len() as u32).map(|index| Buffer::Input { index, offset: 0 });
+    let mut buffers: Vec<Buffer> = inputs.collect();
+    if let Some((packed, transformation)) = trial.weights {
+        buffers.push(plan.weights(&packed, transformation));
     }
+    buffers.push(Buffer::Output { index: 0, offset: 0 });
+    plan.call(spec.clone(), buffers);
     Some(plan)
 }

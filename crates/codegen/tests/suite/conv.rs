@@ -10,8 +10,8 @@
 
 use crate::common;
 use common::{assert_close, options, random, run, to_blocked, to_plain};
-use frazil_codegen::kernel::{Conv, ConvShape, Epilogue, EpilogueOperand, KernelSpec, Winograd};
 use frazil_ir::DType;
+use frazil_planner::kernel::{Conv, ConvShape, Epilogue, EpilogueOperand, KernelSpec, Winograd};
 use frazil_runtime::expr::{BinaryOp, Expr};
 
 /// A convolution of plain tensors.
@@ -85,7 +85,7 @@ fn check_kernel(conv: &Conv, tolerance: f32) {
     let mut weights = conv.pack_weights(&w);
     if let Some(transformation) = conv.transformation() {
         let transformed = vec![f32::NAN; transformation.transformed_bytes() / 4];
-        weights = run(&KernelSpec::WinogradWeights(transformation), &[weights], transformed, 2);
+        weights = run(&KernelSpec::from(transformation), &[weights], transformed, 2);
     }
     let mut inputs = vec![input, weights];
     let out_shape = conv.output_shape();
@@ -113,7 +113,7 @@ fn check_kernel(conv: &Conv, tolerance: f32) {
         .max(1.0);
     for threads in [1, 2] {
         let output = vec![0.0; out_shape.elements() as usize];
-        let got = run(&KernelSpec::Conv(conv.clone()), &inputs, output, threads);
+        let got = run(&KernelSpec::from(conv.clone()), &inputs, output, threads);
         let got = to_plain(&got, s.batch, s.out_channels, op, block);
         assert_close(
             &got,
@@ -235,7 +235,7 @@ fn groups_do_not_meet() {
         x[(2 * c / g * 66 - 1) as usize] = f32::INFINITY;
         let inputs = [to_blocked(&x, 1, c, 66, block), conv.pack_weights(&w)];
         let output = vec![0.0; conv.output_shape().elements() as usize];
-        let got = run(&KernelSpec::Conv(conv), &inputs, output, 1);
+        let got = run(&KernelSpec::from(conv), &inputs, output, 1);
         let got = to_plain(&got, 1, o, 66, block);
         let want = reference(&s, &x, &w);
         assert!(want.iter().any(|v| v.is_nan()) && want.iter().any(|v| v.is_infinite()));

@@ -11,9 +11,9 @@
 use crate::common;
 use common::{options, run_on};
 use frazil_codegen::BackendOptions;
-use frazil_codegen::kernel::{KernelSpec, Loops, Place, Read, Stage, Write};
-use frazil_codegen::target::Target;
 use frazil_ir::DType;
+use frazil_planner::kernel::{KernelSpec, Loops, Place, Read, Stage, Write};
+use frazil_planner::target::Target;
 use frazil_runtime::expr::{BinaryOp, Expr, UnaryOp};
 use frazil_runtime::structured::{Affine, Dims};
 
@@ -52,7 +52,7 @@ fn map(body: &Expr, inputs: &[Vec<f32>], options: &BackendOptions) -> Vec<f32> {
         stages: vec![stage],
         lanes: options.target.vector().lanes,
     };
-    run_on(&KernelSpec::Loops(spec), inputs, vec![0.5; n], options.clone())
+    run_on(&KernelSpec::from(spec), inputs, vec![0.5; n], options.clone())
 }
 
 fn unary(op: UnaryOp) -> Expr {

@@ -10,8 +10,8 @@
 
 use crate::common;
 use common::{assert_close, options, random, run, run_on};
-use frazil_codegen::kernel::{Epilogue, EpilogueOperand, Gemm, GemmB, GemmBatch, GemmTile, KernelSpec};
 use frazil_ir::DType;
+use frazil_planner::kernel::{Epilogue, EpilogueOperand, Gemm, GemmB, GemmBatch, GemmTile, KernelSpec};
 use frazil_runtime::expr::{BinaryOp, Expr};
 
 fn reference(gemm: &Gemm, a: &[f32], b: impl Fn(i64, i64, i64) -> f32) -> Vec<f32> {
@@ -59,7 +59,7 @@ fn linear_of_any_size() {
         let inputs = [a, gemm.pack_b(&w, 1, k), bias];
         for threads in [1, 2] {
             let got = run(
-                &KernelSpec::Gemm(gemm.clone()),
+                &KernelSpec::from(gemm.clone()),
                 &inputs,
                 vec![f32::NAN; (m * n) as usize],
                 threads,
@@ -91,7 +91,7 @@ fn every_epilogue_operand() {
         *x = *x * 0.5 + channel[i % n as usize] + row[i / n as usize] + full[i];
     }
     let inputs = [a, gemm.pack_b(&w, n, 1), vec![0.5], channel, row, full];
-    let got = run(&KernelSpec::Gemm(gemm), &inputs, vec![0.0; (m * n) as usize], 2);
+    let got = run(&KernelSpec::from(gemm), &inputs, vec![0.0; (m * n) as usize], 2);
     assert_close(&got, &want, 2e-5, "epilogue");
 }
 
@@ -129,7 +129,7 @@ fn strided_operands_and_batches() {
             b[(p * b_size + k * k_stride + n * n_stride) as usize]
         });
         let got = run(
-            &KernelSpec::Gemm(gemm),
+            &KernelSpec::from(gemm),
             &[a, b],
             vec![f32::NAN; (3 * m * n) as usize],
             2,
@@ -140,7 +140,7 @@ fn strided_operands_and_batches() {
 
 #[test]
 fn other_targets() {
-    use frazil_codegen::target::Target;
+    use frazil_planner::target::Target;
     for cpu in ["x86-64", "x86-64-v3"] {
         let mut options = options();
         options.target = Target::new(cpu, "");
@@ -150,7 +150,7 @@ fn other_targets() {
         let want = reference(&gemm, &a, |_, k2, n2| w[(n2 * k + k2) as usize]);
         let packed = gemm.pack_b(&w, 1, k);
         let got = run_on(
-            &KernelSpec::Gemm(gemm),
+            &KernelSpec::from(gemm),
             &[a, packed],
             vec![0.0; (m * n) as usize],
             options,

@@ -1,10 +1,11 @@
 //! Reads at places that tensors name, and calls of kernels without programs, against the interpreter.
 
-use frazil_codegen::compile::RunError;
-use frazil_codegen::native::host_target;
-use frazil_codegen::tune::Tuning;
-use frazil_codegen::{ArgumentSpec, BackendOptions, LowerOptions, ResultSpec, aot, compile, compile_graph};
+use frazil_codegen::backend::host_target;
+use frazil_codegen::{BackendOptions, aot, compile};
+use frazil_executor::RunError;
 use frazil_ir::{Context, Graph};
+use frazil_planner::tune::Tuning;
+use frazil_planner::{ArgumentSpec, LowerOptions, ResultSpec, compile_graph};
 use frazil_runtime::interp::Interpreter;
 use frazil_runtime::structured::TensorShape;
 use frazil_runtime::{Registry, Tensor, Value};
@@ -23,7 +24,7 @@ fn parse(registry: &Registry, text: &str) -> Graph {
         .graph
 }
 
-fn lowered(registry: &Registry, graph: &Graph, inputs: &[Tensor]) -> frazil_codegen::Lowered {
+fn lowered(registry: &Registry, graph: &Graph, inputs: &[Tensor]) -> frazil_planner::Lowered {
     let specs = inputs.iter().map(|t| {
         ArgumentSpec::Tensor(TensorShape {
             dtype: t.dtype(),
@@ -35,6 +36,8 @@ fn lowered(registry: &Registry, graph: &Graph, inputs: &[Tensor]) -> frazil_code
         target: host_target(),
         fuse: true,
         tuning: Tuning::default(),
+        families: Vec::new(),
+        any_size: false,
         threads: 1,
     };
     compile_graph(graph, &specs.collect::<Vec<_>>(), registry, &options).unwrap_or_else(|e| panic!("{e}"))
@@ -176,6 +179,6 @@ fn a_library_names_what_it_cannot_run() {
     let text = SORTED.replace("  %c : Tensor = aten::cumsum_(%s, %1, %true)\n", "");
     let graph = parse(&registry, &text);
     let plan = lowered(&registry, &graph, &[floats(&[3, 7])]).plan;
-    let error = aot::object(&plan, &host_target()).unwrap_err().to_string();
+    let error = aot::object(&plan, &BackendOptions::default()).unwrap_err().to_string();
     assert!(error.contains("aten::sort"), "{error}");
 }

@@ -1,10 +1,12 @@
 //! Compiled libraries, used from C.
 
+use frazil_codegen::BackendOptions;
 use frazil_codegen::aot;
-use frazil_codegen::kernel::{Epilogue, Gemm, KernelSpec};
-use frazil_codegen::native::{Stage, host_target};
-use frazil_codegen::plan::{Buffer, Plan, Port};
+use frazil_codegen::backend::host_target;
+use frazil_codegen::compile::Stage;
 use frazil_ir::DType;
+use frazil_planner::kernel::{Epilogue, Gemm, KernelSpec};
+use frazil_planner::plan::{Buffer, Plan, Port};
 use std::process::Command;
 
 /// y = relu-free two-layer perceptron: 5 × 40 -> 512 -> 7, all weights 0.5, all biases 1. The first product has more than one task on every target.
@@ -29,9 +31,9 @@ fn plan() -> Plan {
     let hidden = Buffer::Workspace { offset: 0 };
     for (from, to, n, k) in [(input, hidden, 512, 40), (hidden, output, 7, 512)] {
         let gemm = Gemm::linear(5, n, k, Epilogue::bias(), machine);
-        let weights = plan.constants.push(&gemm.pack_b(&vec![0.5; (n * k) as usize], 1, k));
-        let bias = plan.constants.push(&vec![1.0f32; n as usize]);
-        plan.call(KernelSpec::Gemm(gemm), [from, weights, bias, to]);
+        let weights = plan.constant(&gemm.pack_b(&vec![0.5; (n * k) as usize], 1, k));
+        let bias = plan.constant(&vec![1.0f32; n as usize]);
+        plan.call(KernelSpec::from(gemm), [from, weights, bias, to]);
     }
     plan
 }
@@ -84,7 +86,7 @@ int main(void) {
 fn a_c_program_runs_the_library() {
     let directory = tempfile::tempdir().unwrap();
     let library = directory.path().join("two_layers.so");
-    let header = aot::write_library(&plan(), &host_target(), &library).unwrap_or_else(|e| panic!("{e}"));
+    let header = aot::write_library(&plan(), &BackendOptions::default(), &library).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(header, directory.path().join("two_layers.h"));
     std::fs::write(directory.path().join("main.c"), PROGRAM).unwrap();
     let status = Command::new("cc")
@@ -177,7 +179,7 @@ int main(void) {
 fn each_mistake_has_a_message() {
     let directory = tempfile::tempdir().unwrap();
     let library = directory.path().join("two_layers.so");
-    aot::write_library(&plan(), &host_target(), &library).unwrap_or_else(|e| panic!("{e}"));
+    aot::write_library(&plan(), &BackendOptions::default(), &library).unwrap_or_else(|e| panic!("{e}"));
     std::fs::write(directory.path().join("main.c"), MISTAKES).unwrap();
     let status = Command::new("cc")
         .current_dir(directory.path())
@@ -194,7 +196,7 @@ fn each_mistake_has_a_message() {
 #[test]
 fn a_device_gets_no_header() {
     let device = std::path::Path::new("/dev/null");
-    aot::write_library(&plan(), &host_target(), device).unwrap_or_else(|e| panic!("{e}"));
+    aot::write_library(&plan(), &BackendOptions::default(), device).unwrap_or_else(|e| panic!("{e}"));
     assert!(!device.with_extension("h").exists());
 }
 
@@ -206,7 +208,7 @@ fn static_libraries_share_a_program() {
     second.name = "second".into();
     for plan in [plan(), second] {
         let library = directory.path().join(format!("lib{}.a", plan.name));
-        aot::write_library(&plan, &host_target(), &library).unwrap_or_else(|e| panic!("{e}"));
+        aot::write_library(&plan, &BackendOptions::default(), &library).unwrap_or_else(|e| panic!("{e}"));
     }
     let both = format!(
         "#include \"libsecond.h\"\n{}",
@@ -237,24 +239,24 @@ fn static_libraries_share_a_program() {
 
 #[test]
 fn every_stage_has_text() {
-    let (plan, target) = (plan(), host_target());
+    let (plan, options) = (plan(), BackendOptions::default());
     assert!(aot::kernels_text(&plan).contains("gemm"));
     assert!(
-        aot::stage_text(&plan, &target, Stage::Mlir)
+        aot::stage_text(&plan, &options, Stage::Mlir)
             .unwrap()
             .contains("scf.for")
     );
     assert!(
-        aot::stage_text(&plan, &target, Stage::Llvm)
+        aot::stage_text(&plan, &options, Stage::Llvm)
             .unwrap()
             .contains("define void @two_layers_kernel_0")
     );
     assert!(
-        aot::stage_text(&plan, &target, Stage::Assembly)
+        aot::stage_text(&plan, &options, Stage::Assembly)
             .unwrap()
             .contains("two_layers_kernel_1:")
     );
-    let object = aot::object(&plan, &target).unwrap();
+    let object = aot::object(&plan, &options).unwrap();
     assert_eq!(&object[..4], b"\x7fELF");
 }
 
@@ -264,7 +266,7 @@ fn names_are_checked() {
     plan.name = "2 layers".into();
     let library = std::env::temp_dir().join("never-written.so");
     assert!(matches!(
-        aot::write_library(&plan, &host_target(), &library),
+        aot::write_library(&plan, &BackendOptions::default(), &library),
         Err(aot::EmitFileError::Name(_))
     ));
     assert!(!library.exists());

@@ -10,11 +10,11 @@
 
 use crate::common;
 use common::{assert_close, options, random};
-use frazil_codegen::kernel::{Guard, Indirect, Kept, KernelSpec, Local, Loops, Place, Read, Stage, Write};
-use frazil_codegen::plan::{Buffer, Plan, Port};
-use frazil_codegen::target::Target;
 use frazil_codegen::{BackendOptions, compile};
 use frazil_ir::DType;
+use frazil_planner::kernel::{Guard, Indirect, Kept, KernelSpec, Local, Loops, Place, Read, Stage, Write};
+use frazil_planner::plan::{Buffer, Plan, Port};
+use frazil_planner::target::Target;
 use frazil_runtime::expr::{BinaryOp, Expr, ExprOp, Number, UnaryOp};
 use frazil_runtime::structured::{Affine, Combine, Dims};
 
@@ -64,7 +64,7 @@ fn run_bytes(spec: &Loops, inputs: &[Vec<u8>], output_bytes: usize, options: &Ba
         })
         .collect();
     buffers.push(Buffer::Output { index: 0, offset: 0 });
-    plan.call(KernelSpec::Loops(spec.clone()), buffers);
+    plan.call(KernelSpec::from(spec.clone()), buffers);
     let mut executable = compile(&plan, options).unwrap_or_else(|e| panic!("{e}"));
     let mut output = vec![0xAAu8; output_bytes];
     let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();

@@ -7,6 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod added_family;
 mod common;
 mod conv;
 mod functions;
@@ -18,6 +19,7 @@ mod lowering;
 mod preparation;
 mod processes;
 mod simplifying;
+mod sizes;
 mod specialise;
 mod spills;
 mod targets;

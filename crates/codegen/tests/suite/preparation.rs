@@ -3,10 +3,11 @@
 use crate::common;
 
 use common::{assert_close, options, random, run, to_blocked};
-use frazil_codegen::kernel::{Conv, ConvShape, Epilogue, KernelSpec, Winograd};
-use frazil_codegen::plan::{Buffer, Plan, Port};
-use frazil_codegen::{BackendOptions, Package, aot};
+use frazil_codegen::{BackendOptions, aot, package};
+use frazil_executor::Package;
 use frazil_ir::DType;
+use frazil_planner::kernel::{Conv, ConvShape, Epilogue, KernelSpec, Winograd};
+use frazil_planner::plan::{Buffer, Plan, Port};
 use std::process::Command;
 
 pub(crate) const SIZE: i64 = 9;
@@ -56,7 +57,7 @@ pub(crate) fn plan(channels: i64, weights: &[Vec<f32>; 2], winograd: bool) -> Pl
     ];
     for (w, place) in weights.iter().zip(places.windows(2)) {
         let w = plan.weights(&conv.pack_weights(w), conv.transformation());
-        plan.call(KernelSpec::Conv(conv.clone()), [place[0], w, place[1]]);
+        plan.call(KernelSpec::from(conv.clone()), [place[0], w, place[1]]);
     }
     plan
 }
@@ -71,7 +72,7 @@ fn instances_and_files_share_what_is_prepared() {
     let layer = |x: Vec<f32>, w: &[f32]| {
         let zeros = vec![0.0; x.len()];
         run(
-            &KernelSpec::Conv(direct.clone()),
+            &KernelSpec::from(direct.clone()),
             &[x, direct.pack_weights(w)],
             zeros,
             1,
@@ -83,7 +84,7 @@ fn instances_and_files_share_what_is_prepared() {
     let (stored, prepared) = (plan.preparation.sources.bytes().len(), plan.preparation.bytes);
     assert_eq!(stored as i64, 2 * channels * channels * 9 * 4);
     assert_eq!(prepared * 9, stored * 16);
-    let check = |code: &mut frazil_codegen::Executable, what: &str| {
+    let check = |code: &mut frazil_executor::Executable, what: &str| {
         let mut y = vec![0f32; x.len()];
         code.run(&[bytemuck::cast_slice(&x)], &mut [bytemuck::cast_slice_mut(&mut y)])
             .unwrap();
@@ -94,23 +95,23 @@ fn instances_and_files_share_what_is_prepared() {
     let path = directory.path().join("package");
     for threads in [1, 2] {
         let options = BackendOptions { threads, ..options() };
-        let package = Package::new(&plan, &options).unwrap();
+        let package = package(&plan, &options).unwrap();
         let write = |package: &Package| {
             let written = folder.write("package", |file| package.write("key", serde_json::Value::Null, file));
             written.unwrap()
         };
         assert!(!write(&package));
-        let mut code = package.clone().load(&options).unwrap();
+        let mut code = package.clone().load(&options.run_options()).unwrap();
         check(&mut code, "in memory");
-        let package = package.prepared(&options).unwrap();
+        let package = package.prepared(&options.run_options()).unwrap();
         assert!(write(&package));
-        check(&mut package.load(&options).unwrap(), "prepared");
+        check(&mut package.load(&options.run_options()).unwrap(), "prepared");
         let mut other = code.instance().unwrap();
         drop(code);
         check(&mut other, "another instance");
         for time in ["once", "twice"] {
             let (package, _) = Package::read(&folder, "package", "key").unwrap();
-            check(&mut package.load(&options).unwrap(), time);
+            check(&mut package.load(&options.run_options()).unwrap(), time);
         }
         // It holds what is prepared, and not what that is computed from.
         let whole = std::fs::read(&path).unwrap();
@@ -155,7 +156,7 @@ fn libraries_prepare_for_the_first_instance() {
     let plan = plan(channels, &[ones.clone(), ones], true);
     let directory = tempfile::tempdir().unwrap();
     let library = directory.path().join("convolutions.so");
-    aot::write_library(&plan, &options().target, &library).unwrap_or_else(|e| panic!("{e}"));
+    aot::write_library(&plan, &options(), &library).unwrap_or_else(|e| panic!("{e}"));
     std::fs::write(directory.path().join("main.c"), PROGRAM).unwrap();
     let status = Command::new("cc")
         .current_dir(directory.path())

@@ -12,7 +12,7 @@ fn libraries_survive_forks_unloading_and_a_lack_of_threads() {
     let plan = plan(channels, &[ones.clone(), ones], true);
     let directory = tempfile::tempdir().unwrap();
     let library = directory.path().join("convolutions.so");
-    aot::write_library(&plan, &options().target, &library).unwrap_or_else(|e| panic!("{e}"));
+    aot::write_library(&plan, &options(), &library).unwrap_or_else(|e| panic!("{e}"));
     std::fs::write(directory.path().join("main.c"), include_str!("processes.c")).unwrap();
     let built = Command::new("cc")
         .current_dir(directory.path())

@@ -2,10 +2,10 @@
 //! pointwise operators, with random doubles, NaN, infinities and zeros of both signs.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails loudly")]
 
-use frazil_codegen::ArgumentSpec;
-use frazil_codegen::lower::optimise;
-use frazil_codegen::specialise::specialise;
 use frazil_ir::{Context, DType};
+use frazil_planner::ArgumentSpec;
+use frazil_planner::lower::optimise;
+use frazil_planner::specialise::specialise;
 use frazil_recorded::bits::{Within, difference};
 use frazil_recorded::random::Random;
 use frazil_runtime::eval::eval_program;

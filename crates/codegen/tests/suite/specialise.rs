@@ -1,9 +1,10 @@
 //! Graphs through specialisation and native code against the interpreter: mutation, views, control flow, lists; and what is refused.
 
-use frazil_codegen::native::host_target;
-use frazil_codegen::tune::Tuning;
-use frazil_codegen::{ArgumentSpec, BackendOptions, LowerError, LowerOptions, ResultSpec, compile, compile_graph};
+use frazil_codegen::backend::host_target;
+use frazil_codegen::{BackendOptions, compile};
 use frazil_ir::{Context, DType, Graph};
+use frazil_planner::tune::Tuning;
+use frazil_planner::{ArgumentSpec, LowerError, LowerOptions, ResultSpec, compile_graph};
 use frazil_runtime::interp::Interpreter;
 use frazil_runtime::structured::TensorShape;
 use frazil_runtime::{Registry, Tensor, Value};
@@ -29,6 +30,8 @@ fn options() -> LowerOptions {
         target: host_target(),
         fuse: true,
         tuning: Tuning::default(),
+        families: Vec::new(),
+        any_size: false,
         threads: 1,
     }
 }
@@ -74,7 +77,7 @@ fn agrees(text: &str, shapes: &[&[i64]]) {
     }
 }
 
-fn same<'a>(spec: &ResultSpec, value: &Value, tensor: &dyn Fn(u32) -> (&'a frazil_codegen::plan::Port, &'a Vec<u8>)) {
+fn same<'a>(spec: &ResultSpec, value: &Value, tensor: &dyn Fn(u32) -> (&'a frazil_planner::plan::Port, &'a Vec<u8>)) {
     match spec {
         ResultSpec::Tensor(i) => {
             let (port, bytes) = tensor(*i);

@@ -2,15 +2,24 @@
 
 #![cfg(target_arch = "x86_64")]
 
-use frazil_codegen::kernel::{Conv, ConvShape, Depthwise, Epilogue, Gemm, GemmB, KernelSpec, Lattice};
-use frazil_codegen::native::{Stage, kernel_text};
-use frazil_codegen::target::Target;
+use frazil_codegen::BackendOptions;
+use frazil_codegen::compile::{Stage, kernel_text};
 use frazil_ir::DType;
+use frazil_planner::kernel::{
+    Conv, ConvShape, Depthwise, Epilogue, Gemm, GemmB, KernelCode, KernelSpec, StridedOutput,
+};
+use frazil_planner::target::Target;
 use frazil_runtime::expr::{Expr, UnaryOp};
 
 /// Instructions that move a whole vector register to or from the stack, and the multiply-adds beside them.
 fn spills(spec: &KernelSpec, target: &Target) -> (usize, usize) {
-    let text = kernel_text("k", spec, target, Stage::Assembly).unwrap();
+    let text = kernel_text(
+        "k",
+        &KernelCode::constant(spec.clone()),
+        &BackendOptions::new(target.clone()),
+        Stage::Assembly,
+    )
+    .unwrap();
     let register = if target.vector().lanes == 16 { "%zmm" } else { "%ymm" };
     let vector = || text.lines().filter(|l| l.contains(register));
     let moves = vector().filter(|l| l.contains("(%rsp)") && l.trim_start().starts_with("vmov"));
@@ -47,10 +56,10 @@ fn hot_kernels_do_not_spill() {
         let target = Target::new(cpu, "");
         let machine = target.machine;
         let mut specs = vec![
-            KernelSpec::Gemm(Gemm::linear(128, 768, 768, Epilogue::bias(), machine)),
-            KernelSpec::Gemm(Gemm::linear(8, 512, 512, Epilogue::bias(), machine)),
-            KernelSpec::Gemm(Gemm::linear(197, 1536, 384, activation(UnaryOp::Erf), machine)),
-            KernelSpec::Gemm(Gemm {
+            KernelSpec::from(Gemm::linear(128, 768, 768, Epilogue::bias(), machine)),
+            KernelSpec::from(Gemm::linear(8, 512, 512, Epilogue::bias(), machine)),
+            KernelSpec::from(Gemm::linear(197, 1536, 384, activation(UnaryOp::Erf), machine)),
+            KernelSpec::from(Gemm {
                 b: GemmB::Strided {
                     k_stride: 1,
                     n_stride: 192,
@@ -59,13 +68,13 @@ fn hot_kernels_do_not_spill() {
             }),
         ];
         let costly = Conv::new(conv(32, 192, 28, 1, 1, 0), false, activation(UnaryOp::Tanh), machine);
-        specs.push(KernelSpec::Conv(costly));
-        let lattice = Lattice {
+        specs.push(KernelSpec::from(costly));
+        let output = StridedOutput {
             image: [64, 64],
             step: [2, 2],
         };
-        let phase = Conv::on_lattice(conv(64, 32, 32, 1, 1, 0), lattice, false, Epilogue::bias(), machine);
-        specs.push(KernelSpec::Conv(phase));
+        let phase = Conv::with_output(conv(64, 32, 32, 1, 1, 0), output, false, Epilogue::bias(), machine);
+        specs.push(KernelSpec::from(phase));
         for (shape, plain) in [
             (conv(3, 64, 224, 7, 2, 3), true),
             (conv(64, 64, 56, 3, 1, 1), false),
@@ -75,12 +84,12 @@ fn hot_kernels_do_not_spill() {
             (conv(96, 24, 56, 1, 1, 0), false),
         ] {
             let spec = Conv::new(shape, plain, Epilogue::bias(), machine);
-            specs.push(KernelSpec::Conv(Conv {
+            specs.push(KernelSpec::from(Conv {
                 winograd: None,
                 ..spec.clone()
             }));
             if spec.winograd.is_some() {
-                specs.push(KernelSpec::Conv(spec));
+                specs.push(KernelSpec::from(spec));
             }
         }
         for groups in [24, 12, 4] {
@@ -88,17 +97,13 @@ fn hot_kernels_do_not_spill() {
                 groups,
                 ..conv(96, 96, 56, 3, 1, 1)
             };
-            specs.push(KernelSpec::Conv(Conv::new(grouped, false, Epilogue::bias(), machine)));
+            specs.push(KernelSpec::from(Conv::new(grouped, false, Epilogue::bias(), machine)));
         }
         let depthwise = ConvShape {
             groups: 96,
             ..conv(96, 96, 56, 3, 1, 1)
         };
-        specs.push(KernelSpec::Depthwise(Depthwise::new(
-            depthwise,
-            Epilogue::bias(),
-            machine,
-        )));
+        specs.push(KernelSpec::from(Depthwise::new(depthwise, Epilogue::bias(), machine)));
         for spec in specs {
             let (moves, fmas) = spills(&spec, &target);
             assert!(fmas > 0, "{cpu}: no multiply-adds in {spec:?}");

@@ -4,13 +4,13 @@
 
 use crate::common::{assert_close, options, random, run_on};
 use frazil_codegen::BackendOptions;
-use frazil_codegen::kernel::{
-    BlockedShape, Conv, ConvShape, Depthwise, Epilogue, Gemm, GemmB, KernelSpec, Loops, Place, Pool, PoolKind, Read,
-    Stage, Write,
-};
-use frazil_codegen::native::{Stage as Text, kernel_text};
-use frazil_codegen::target::{InstructionSet, MACHINES, Machine, SSE2, Target};
+use frazil_codegen::compile::{Stage as Text, kernel_text};
 use frazil_ir::DType;
+use frazil_planner::kernel::{
+    BlockedShape, Conv, ConvShape, Depthwise, Epilogue, Gemm, GemmB, KernelCode, KernelSpec, Loops, Place, Pool,
+    PoolKind, Read, Stage, Write,
+};
+use frazil_planner::target::{InstructionSet, MACHINES, Machine, SSE2, Target};
 use frazil_runtime::expr::{BinaryOp, Expr, UnaryOp};
 use frazil_runtime::structured::{Affine, Dims};
 use std::process::Command;
@@ -67,7 +67,7 @@ fn map(body: Expr, lanes: i64) -> KernelSpec {
         index: at(),
     };
     let reads = (0..2).map(|i| Read::new(Place::Argument(i), at())).collect();
-    KernelSpec::Loops(Loops {
+    KernelSpec::from(Loops {
         outer: Dims::new(),
         arguments: vec![DType::Float; 3],
         locals: Vec::new(),
@@ -114,8 +114,14 @@ fn has_vectors(cpu: &str, lanes: i64, register: &str) -> bool {
         lanes,
         ..Gemm::linear(2, 2 * lanes, 16, Epilogue::none(), &SSE2)
     };
-    let spec = KernelSpec::Gemm(shape);
-    let text = kernel_text("k", &spec, &Target::new(cpu, ""), Text::Assembly).unwrap();
+    let spec = KernelSpec::from(shape);
+    let text = kernel_text(
+        "k",
+        &KernelCode::constant(spec.clone()),
+        &BackendOptions::new(Target::new(cpu, "")),
+        Text::Assembly,
+    )
+    .unwrap();
     // Those of FMA or FMA4.
     text.lines().any(|l| l.contains("vfmadd") && l.contains(register))
 }
@@ -154,9 +160,9 @@ fn kernels(machine: &Machine, lanes: i64) -> Vec<KernelSpec> {
     all.extend(of_two.map(|op| map(binary(op), lanes)));
     let activation = |op| Epilogue::bias().then(&unary(op), &[]);
     for op in [UnaryOp::Erf, UnaryOp::Tanh, UnaryOp::Exp] {
-        all.push(KernelSpec::Gemm(Gemm::linear(13, 100, 70, activation(op), machine)));
+        all.push(KernelSpec::from(Gemm::linear(13, 100, 70, activation(op), machine)));
     }
-    all.push(KernelSpec::Gemm(Gemm {
+    all.push(KernelSpec::from(Gemm {
         b: GemmB::Strided {
             k_stride: 1,
             n_stride: 70,
@@ -177,12 +183,12 @@ fn kernels(machine: &Machine, lanes: i64) -> Vec<KernelSpec> {
             dilation: [1, 1],
         };
         all.push(match groups {
-            64 => KernelSpec::Depthwise(Depthwise::new(shape, activation(UnaryOp::Tanh), machine)),
-            _ => KernelSpec::Conv(Conv::new(shape, false, activation(UnaryOp::Exp), machine)),
+            64 => KernelSpec::from(Depthwise::new(shape, activation(UnaryOp::Tanh), machine)),
+            _ => KernelSpec::from(Conv::new(shape, false, activation(UnaryOp::Exp), machine)),
         });
     }
     let images = |size| BlockedShape::dense(1, 64, size, size, machine.vector.lanes);
-    all.push(KernelSpec::Pool(Pool {
+    all.push(KernelSpec::from(Pool {
         kind: PoolKind::Max,
         input: images(20),
         output: images(10),
@@ -200,9 +206,18 @@ fn only_targets_with_avx512_get_its_intrinsics() {
     let emitted = |cpu: &str, features: &str, lanes: Option<i64>| {
         let target = Target::new(cpu, features);
         let specs = kernels(target.machine, lanes.unwrap_or(target.vector().lanes));
-        let texts = specs
-            .iter()
-            .map(|spec| (spec, kernel_text("k", spec, &target, Text::Mlir).unwrap()));
+        let texts = specs.iter().map(|spec| {
+            (
+                spec,
+                kernel_text(
+                    "k",
+                    &KernelCode::constant(spec.clone()),
+                    &BackendOptions::new(target.clone()),
+                    Text::Mlir,
+                )
+                .unwrap(),
+            )
+        });
         let found = texts.filter(|(_, text)| text.contains("avx512"));
         found.map(|(spec, _)| format!("{cpu}: {spec:?}")).collect::<Vec<_>>()
     };
@@ -229,8 +244,14 @@ fn only_targets_with_avx512_get_its_intrinsics() {
 fn prefetches_are_those_of_the_machine() {
     let prefetches = |cpu: &str| {
         let target = Target::new(cpu, "");
-        let spec = KernelSpec::Gemm(Gemm::linear(8, 256, 384, Epilogue::none(), target.machine));
-        let text = kernel_text("k", &spec, &target, Text::Mlir).unwrap();
+        let spec = KernelSpec::from(Gemm::linear(8, 256, 384, Epilogue::none(), target.machine));
+        let text = kernel_text(
+            "k",
+            &KernelCode::constant(spec.clone()),
+            &BackendOptions::new(target.clone()),
+            Text::Mlir,
+        )
+        .unwrap();
         text.matches("llvm.intr.prefetch").count() + text.matches("memref.prefetch").count()
     };
     assert!(prefetches("sapphirerapids") > 0);
@@ -274,7 +295,7 @@ fn parameters_of_a_machine_change_results_by_rounding_only() {
             let b = gemm.pack_b(&random(n * k, 2), 1, k);
             let output = vec![0.0; (m * n) as usize];
             results.extend(run_on(
-                &KernelSpec::Gemm(gemm),
+                &KernelSpec::from(gemm),
                 &[random(m * k, 1), b],
                 output,
                 options.clone(),
@@ -291,7 +312,7 @@ fn parameters_of_a_machine_change_results_by_rounding_only() {
             let input = random(conv.input_shape().map_or(0, elements), 4);
             let output = vec![0.0; conv.output_shape().elements() as usize];
             results.extend(run_on(
-                &KernelSpec::Conv(conv),
+                &KernelSpec::from(conv),
                 &[input, weights],
                 output,
                 options.clone(),

@@ -10,7 +10,7 @@
 
 use crate::common;
 use common::{assert_close, options, random, run, to_blocked, to_plain};
-use frazil_codegen::kernel::{
+use frazil_planner::kernel::{
     BlockedShape, ConvShape, CopyChannels, Depthwise, Epilogue, KernelSpec, Pool, PoolKind, Reorder, ReorderDirection,
 };
 
@@ -59,7 +59,7 @@ fn depthwise(c: i64, hw: [i64; 2], k: i64, stride: i64, pad: i64, dilation: i64)
     let inputs = [to_blocked(&x, 2, c, ip, block), spec.pack_weights(&w), bias];
     for threads in [1, 2] {
         let output = vec![0.0; spec.output_shape().elements() as usize];
-        let got = run(&KernelSpec::Depthwise(spec.clone()), &inputs, output, threads);
+        let got = run(&KernelSpec::from(spec.clone()), &inputs, output, threads);
         assert_close(&to_plain(&got, 2, c, op, block), &want, 1e-5, &format!("{s:?}"));
     }
 }
@@ -130,7 +130,7 @@ fn pool(kind: PoolKind, c: i64, hw: [i64; 2], k: i64, stride: i64, pad: i64, dil
     }
     let inputs = [to_blocked(&x, 2, c, ip, block)];
     let got = run(
-        &KernelSpec::Pool(spec.clone()),
+        &KernelSpec::from(spec.clone()),
         &inputs,
         vec![0.0; output.elements() as usize],
         2,
@@ -175,7 +175,7 @@ fn reorders() {
             blocked,
         };
         let got = run(
-            &KernelSpec::Reorder(there),
+            &KernelSpec::from(there),
             &[x.clone()],
             vec![9.0; blocked.elements() as usize],
             2,
@@ -187,7 +187,7 @@ fn reorders() {
             direction: ReorderDirection::ToPlain,
             blocked,
         };
-        let got = run(&KernelSpec::Reorder(back), &[got], vec![9.0; x.len()], 2);
+        let got = run(&KernelSpec::from(back), &[got], vec![9.0; x.len()], 2);
         assert_eq!(got, x);
     }
 }
@@ -209,7 +209,7 @@ fn channel_copies() {
     };
     let inputs = [to_blocked(&x, 2, 20, 9, block)];
     let got = run(
-        &KernelSpec::CopyChannels(spec),
+        &KernelSpec::from(spec),
         &inputs,
         vec![5.0; output.elements() as usize],
         2,

@@ -49,6 +49,38 @@ pub struct EngineOptions {
     /// Maximum number of call signatures (shapes and values of other arguments) for which a method is compiled; calls with others run in the interpreter.
     /// `None` means no limit.
     pub specialisations: Option<usize>,
+    /// How many shapes of a method get code of their own.
+    pub fusion_strategy: FusionStrategy,
+}
+
+/// Which shapes of a method's arguments get code of their own, and which share code.
+///
+/// Code of a shape's own has all sizes as constants, and is compiled for the shape. Shared code has the sizes that change as arguments: a new shape is planned, and
+/// little or nothing is compiled. Both give the same results, bit by bit. PyTorch's `set_fusion_strategy` has the same two kinds.
+///
+/// ```
+/// use frazil::{EngineOptions, FusionStrategy, Tensor};
+///
+/// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return (x + 1).relu()\n", &[])?.to_model("f")?;
+/// let options = EngineOptions::default().fusion_strategy(FusionStrategy { static_shapes: 1 });
+/// let engine = model.engine(&options)?;
+/// for n in 2..10 {
+///     let result = engine.call("forward", &[Tensor::from_f32(&vec![1.0; n], &[n as i64])?.into()])?;
+///     assert_eq!(result.as_tensor().map(|t| t.to_f64_vec()), Some(vec![2.0; n]));
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FusionStrategy {
+    /// The first so many shapes of a method get code of their own, all others share code.
+    pub static_shapes: usize,
+}
+
+impl Default for FusionStrategy {
+    /// Two shapes, as in PyTorch.
+    fn default() -> FusionStrategy {
+        FusionStrategy { static_shapes: 2 }
+    }
 }
 
 setters!(EngineOptions {
@@ -59,6 +91,7 @@ setters!(EngineOptions {
     methods: Vec<String>,
     preserve: Vec<String>,
     specialisations: Option<usize>,
+    fusion_strategy: FusionStrategy,
 });
 
 /// Defines setters of engine options for the options of native code.
@@ -95,6 +128,7 @@ impl Default for EngineOptions {
             methods: vec!["forward".to_owned()],
             preserve: Vec::new(),
             specialisations: None,
+            fusion_strategy: FusionStrategy::default(),
         }
     }
 }

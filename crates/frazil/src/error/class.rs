@@ -62,15 +62,15 @@ impl Error {
             Error::Run(e) => class_of_run(e),
             #[cfg(feature = "codegen")]
             Error::Lower(e) => match e {
-                frazil_codegen::LowerError::InputCount { .. } => ErrorClass::Input,
-                frazil_codegen::LowerError::Raises { .. } => ErrorClass::Raised,
-                frazil_codegen::LowerError::OutOfMemory(_) => ErrorClass::Failed,
+                frazil_planner::LowerError::InputCount { .. } => ErrorClass::Input,
+                frazil_planner::LowerError::Raises { .. } => ErrorClass::Raised,
+                frazil_planner::LowerError::OutOfMemory(_) => ErrorClass::Failed,
                 _ => ErrorClass::Unsupported,
             },
             #[cfg(feature = "codegen")]
-            Error::NativeRun(frazil_codegen::compile::RunError::Raised(_)) => ErrorClass::Raised,
+            Error::NativeRun(frazil_executor::RunError::Raised(_)) => ErrorClass::Raised,
             #[cfg(feature = "codegen")]
-            Error::NativeRun(frazil_codegen::compile::RunError::Changed) => ErrorClass::Io,
+            Error::NativeRun(frazil_executor::RunError::Changed) => ErrorClass::Io,
             #[cfg(feature = "codegen")]
             Error::NativeRun(_) => ErrorClass::Input,
             #[cfg(feature = "codegen")]

@@ -78,15 +78,15 @@ pub enum Error {
     /// A graph cannot be lowered to native code.
     #[cfg(feature = "codegen")]
     #[error(transparent)]
-    Lower(#[from] frazil_codegen::LowerError),
+    Lower(#[from] frazil_planner::LowerError),
     /// A pass over the tensor IR failed.
     #[cfg(feature = "codegen")]
     #[error(transparent)]
-    TensorPass(#[from] frazil_pass_manager::PassError<frazil_codegen::tensor_ir::TensorIr>),
+    TensorPass(#[from] frazil_pass_manager::PassError<frazil_tensor_ir::TensorIr>),
     /// Native code could not be generated.
     #[cfg(feature = "codegen")]
     #[error(transparent)]
-    Compile(#[from] frazil_codegen::native::CompileError),
+    Compile(#[from] frazil_codegen::backend::CompileError),
     /// Files of native code could not be written.
     #[cfg(feature = "codegen")]
     #[error(transparent)]
@@ -94,7 +94,7 @@ pub enum Error {
     /// Native code was called with inputs of other dtypes or shapes than it was compiled for.
     #[cfg(feature = "codegen")]
     #[error(transparent)]
-    NativeRun(#[from] frazil_codegen::compile::RunError),
+    NativeRun(#[from] frazil_executor::RunError),
     /// An attribute, parameter, buffer or submodule is missing, or a member of another kind has its name.
     #[error("{0}")]
     Attribute(String),
@@ -207,8 +207,8 @@ impl Error {
                 _ => None,
             },
             #[cfg(feature = "codegen")]
-            Error::Lower(frazil_codegen::LowerError::Exceeded(exceeded))
-            | Error::Compile(frazil_codegen::native::CompileError::Exceeded(exceeded)) => Some(exceeded),
+            Error::Lower(frazil_planner::LowerError::Exceeded(exceeded))
+            | Error::Compile(frazil_codegen::backend::CompileError::Exceeded(exceeded)) => Some(exceeded),
             _ => None,
         }
     }
@@ -234,7 +234,7 @@ impl Error {
             } => vec![e.place()],
             Error::Text(report) => report.lines().filter_map(reported_place).collect(),
             #[cfg(feature = "codegen")]
-            Error::Lower(frazil_codegen::LowerError::Unsupported(all)) => {
+            Error::Lower(frazil_planner::LowerError::Unsupported(all)) => {
                 all.iter().filter_map(|u| u.source.clone()).collect()
             }
             _ => Vec::new(),
@@ -264,6 +264,13 @@ fn reported_place(line: &str) -> Option<String> {
 /// assert!(methods("def f(x): return y\n").is_err());
 /// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[cfg(feature = "codegen")]
+impl From<frazil_executor::LoadError> for Error {
+    fn from(error: frazil_executor::LoadError) -> Self {
+        Error::Compile(error.into())
+    }
+}
 
 #[cfg(test)]
 mod tests {

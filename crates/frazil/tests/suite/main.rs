@@ -9,6 +9,7 @@
 
 mod aliasing;
 mod arguments;
+mod changing_shapes;
 mod checkpoints;
 mod code_cache;
 mod common;

@@ -10,19 +10,23 @@ use crate::model::Model;
 use crate::model::loaded::Loaded;
 use crate::support::backing::Backing;
 use crate::support::limited::within;
+use frazil_codegen::BackendOptions;
 use frazil_codegen::aot;
-use frazil_codegen::compile::RunError;
-use frazil_codegen::native::{Stage, host_target};
-use frazil_codegen::plan::{Plan, Port};
-use frazil_codegen::profile::Profile;
-use frazil_codegen::specialise::{
-    self, PathStep, ResultSpec, Specialised, specialise, specialise_aliasing, specialise_part,
-};
-use frazil_codegen::target::Target;
-use frazil_codegen::tune::Tuning;
-use frazil_codegen::{Executable, LoadedCode, LowerError, LowerOptions, Package, lower};
+use frazil_codegen::backend::host_target;
+use frazil_codegen::compile::Stage;
+use frazil_executor::RunError;
+use frazil_executor::run::profile::Profile;
+use frazil_executor::{Executable, LoadedCode, Package};
 use frazil_ir::{Graph, TypeKind};
 use frazil_limits::{Limits, Phase};
+use frazil_planner::kernel::{KernelCode, KernelSpec};
+use frazil_planner::plan::{Plan, Port};
+use frazil_planner::specialise::{
+    self, PathStep, ResultSpec, Specialised, specialise, specialise_aliasing, specialise_part,
+};
+use frazil_planner::target::Target;
+use frazil_planner::tune::Tuning;
+use frazil_planner::{LowerError, LowerOptions, lower};
 use frazil_runtime::marks::Marks;
 use frazil_runtime::storage::AlignedBytes;
 use frazil_runtime::value::{TensorCell, Value};
@@ -78,7 +82,7 @@ pub struct NativePlan {
     pub(crate) results: Vec<ResultSpec>,
     /// Whether the method emits warnings, which compiled code does not emit.
     pub(crate) warns: bool,
-    target: Target,
+    back_end: BackendOptions,
     /// The files from which constants of the method are read.
     backing: Backing,
     /// Limits on the compilation of the plan.
@@ -109,7 +113,7 @@ impl NativePlan {
     pub(crate) fn of(specialised: Specialised, compiler: &Compiler) -> Result<Self, LowerError> {
         let options = &compiler.options;
         let mut lower_options = lower_options(compiler);
-        let target = lower_options.target.clone();
+        let back_end = compiler.back_end(lower_options.target.clone());
         if let Some(file) = &options.tune {
             match tuning(&specialised, &lower_options, compiler, file) {
                 Ok(found) => lower_options.tuning = found,
@@ -121,7 +125,7 @@ impl NativePlan {
             plan,
             results: specialised.results,
             warns: !specialised.warnings.is_empty(),
-            target,
+            back_end,
             backing: Backing::default(),
             limits: Limits::NONE,
         })
@@ -166,11 +170,11 @@ impl NativePlan {
     /// # Errors
     /// If code generation fails.
     pub fn emit(&self, kind: Emit) -> Result<Vec<u8>> {
-        let text = |stage| aot::stage_text(&self.plan, &self.target, stage).map(String::into_bytes);
+        let text = |stage| aot::stage_text(&self.plan, &self.back_end, stage).map(String::into_bytes);
         let bytes = match kind {
             Emit::Kernels => aot::kernels_text(&self.plan).into_bytes(),
             Emit::Object => within(&self.limits, Phase::Compile, || {
-                Ok::<_, Error>(aot::object(&self.plan, &self.target)?)
+                Ok::<_, Error>(aot::object(&self.plan, &self.back_end)?)
             })?,
             Emit::Mlir => text(Stage::Mlir)?,
             Emit::Llvm => text(Stage::Llvm)?,
@@ -200,7 +204,7 @@ impl NativePlan {
         let _ = (self.plan.constants.bytes(), self.plan.preparation.sources.bytes());
         self.backing.check()?;
         within(&self.limits, Phase::Compile, || {
-            aot::write_library(&self.plan, &self.target, path)?;
+            aot::write_library(&self.plan, &self.back_end, path)?;
             Ok(())
         })
     }
@@ -237,10 +241,26 @@ impl NativePlan {
         Ok(code)
     }
 
+    /// Returns the distinct kernels.
+    pub(crate) fn kernels(&self) -> &[KernelSpec] {
+        &self.plan.kernels
+    }
+
+    /// As [`NativePlan::package`], with `codes` as the code of the kernels.
+    pub(crate) fn package_with(&self, compiler: &Compiler, codes: &[KernelCode]) -> Result<Package> {
+        within(&self.limits, Phase::Compile, || {
+            let options = compiler.back_end(self.back_end.target.clone());
+            Ok(frazil_codegen::package_with(&self.plan, codes, &options)?)
+        })
+    }
+
     /// Returns the object code as a package that can be loaded or stored.
     pub(crate) fn package(&self, compiler: &Compiler) -> Result<Package> {
         within(&self.limits, Phase::Compile, || {
-            Ok(Package::new(&self.plan, &compiler.back_end(self.target.clone()))?)
+            Ok(frazil_codegen::package(
+                &self.plan,
+                &compiler.back_end(self.back_end.target.clone()),
+            )?)
         })
     }
 
@@ -252,7 +272,7 @@ impl NativePlan {
 /// Returns `package` with the results of the computations that otherwise precede the first run (such as packed
 /// weights), to be stored.
 pub(crate) fn prepared(package: Package, compiler: &Compiler) -> Result<Package> {
-    Ok(package.prepared(&compiler.back_end(compiler.options.target()))?)
+    Ok(package.prepared(&compiler.run_options())?)
 }
 
 /// Returns the tuning results of `file`, after measuring the kernels of a graph that it does not contain.
@@ -269,7 +289,7 @@ fn tuning(specialised: &Specialised, lowering: &LowerOptions, compiler: &Compile
     };
     let plan = lower(specialised.graph.clone(), &with_known)?;
     let mut found = known.clone();
-    found.measure(&plan, &compiler.back_end(lowering.target.clone()))?;
+    frazil_codegen::tune::measure(&mut found, &plan, &compiler.back_end(lowering.target.clone()))?;
     if found != known {
         found.write(file).map_err(|e| Error::io("write", file, e))?;
         let (kernels, changed) = found.counts();
@@ -282,15 +302,17 @@ fn tuning(specialised: &Specialised, lowering: &LowerOptions, compiler: &Compile
 pub(crate) struct CompiledCode {
     code: LoadedCode,
     results: Arc<[ResultSpec]>,
+    target: Arc<Target>,
 }
 
 impl CompiledCode {
     /// Loads `package` as the code of a method with the results `results`.
     pub(crate) fn new(package: Package, results: Vec<ResultSpec>, compiler: &Compiler) -> Result<CompiledCode> {
-        let code = package.link(&compiler.back_end(compiler.options.target()))?;
+        let code = package.link(&compiler.run_options())?;
         Ok(CompiledCode {
             code,
             results: results.into(),
+            target: Arc::new(compiler.options.target()),
         })
     }
 
@@ -299,6 +321,7 @@ impl CompiledCode {
         Ok(CompiledMethod {
             executable: self.code.instance()?,
             results: Arc::clone(&self.results),
+            target: Arc::clone(&self.target),
         })
     }
 }
@@ -309,6 +332,7 @@ impl CompiledCode {
 pub struct CompiledMethod {
     executable: Executable,
     results: Arc<[ResultSpec]>,
+    target: Arc<Target>,
 }
 
 impl CompiledMethod {
@@ -411,6 +435,7 @@ impl CompiledMethod {
     /// See [`CompiledMethod::run`].
     pub fn profile(&mut self, inputs: &[Tensor], time: Duration) -> Result<Profile> {
         self.check(inputs)?;
+        let peak = frazil_codegen::tune::peak(&self.target, self.executable.threads());
         self.with_bytes(inputs, |code, inputs| {
             let mut buffers: Vec<_> = code
                 .outputs()
@@ -419,7 +444,7 @@ impl CompiledMethod {
                 .collect::<Result<_, _>>()
                 .map_err(|e| RunError::Raised(e.to_string()))?;
             let mut outputs: Vec<&mut [u8]> = buffers.iter_mut().map(AlignedBytes::as_mut_slice).collect();
-            code.profile(inputs, &mut outputs, time)
+            code.profile(inputs, &mut outputs, time, peak)
         })
     }
 
@@ -527,6 +552,8 @@ pub(crate) fn lower_options(compiler: &Compiler) -> LowerOptions {
         target: options.target(),
         fuse: options.fuse,
         tuning: Tuning::default(),
+        families: Vec::new(),
+        any_size: compiler.any_size,
         threads: options.threads,
     }
 }

@@ -3,9 +3,11 @@
 use crate::engine::options::CompileOptions;
 use crate::error::Error;
 use crate::support::limited::unexceeded;
-use frazil_codegen::Pools;
+use frazil_codegen::BackendOptions;
+use frazil_codegen::backend::LlvmCode;
 use frazil_codegen::cache::ObjectCache;
-use frazil_codegen::target::Target;
+use frazil_executor::{Pools, RunOptions};
+use frazil_planner::target::Target;
 use frazil_syntax::PrivateFolder;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +18,8 @@ use tracing::warn;
 pub(crate) struct Compiler {
     pub(crate) options: CompileOptions,
     objects: Option<ObjectCache>,
+    /// Whether plans are made to share code with those for other sizes.
+    pub(crate) any_size: bool,
     /// Pools of threads for running compiled methods.
     pools: Pools,
     /// Whether a warning about failed tuning has been emitted.
@@ -34,6 +38,7 @@ impl Compiler {
         Compiler {
             options,
             objects: folder.map(ObjectCache::new),
+            any_size: false,
             pools: Pools::default(),
             is_untuned: Arc::default(),
         }
@@ -54,6 +59,14 @@ impl Compiler {
         named
     }
 
+    /// Returns the same compiler, for plans that share code with those for other sizes.
+    pub(crate) fn for_any_size(&self) -> Compiler {
+        Compiler {
+            any_size: true,
+            ..self.clone()
+        }
+    }
+
     /// Returns the same compiler with the cache `objects`, unless it already has a cache.
     pub(crate) fn or_sharing(&self, objects: &ObjectCache) -> Compiler {
         let mut sharing = self.clone();
@@ -61,13 +74,22 @@ impl Compiler {
         sharing
     }
 
+    /// Returns the options for loading and running code.
+    pub(crate) fn run_options(&self) -> RunOptions {
+        RunOptions {
+            threads: self.options.threads,
+            pools: self.pools.clone(),
+            linker: Some(LlvmCode::link),
+        }
+    }
+
     /// Returns the code generator's options for `target`.
-    pub(crate) fn back_end(&self, target: Target) -> frazil_codegen::BackendOptions {
-        frazil_codegen::BackendOptions {
-            target,
+    pub(crate) fn back_end(&self, target: Target) -> BackendOptions {
+        BackendOptions {
             threads: self.options.threads,
             cache: self.objects.clone(),
             pools: self.pools.clone(),
+            ..BackendOptions::new(target)
         }
     }
 }

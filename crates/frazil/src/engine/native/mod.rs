@@ -7,6 +7,7 @@ mod partition;
 mod port_names;
 pub(crate) mod record;
 pub(crate) mod segments;
+mod shared_code;
 mod signature;
 pub(crate) mod subgraphs;
 pub(crate) mod tensor_function;
@@ -17,20 +18,22 @@ use crate::engine::native::compiled::{CompiledCode, prepared};
 use crate::engine::native::compiled::{CompiledMethod, NativePlan};
 use crate::engine::native::compiler::Compiler;
 use crate::engine::native::record::Record;
-use crate::engine::native::segments::{Method, Outcome, SegmentTree, SegmentedRun};
+use crate::engine::native::segments::{Outcome, SegmentTree, SegmentedMethod, SegmentedRun};
+use crate::engine::native::shared_code::SharedCode;
 use crate::engine::native::signature::{Argument, CallSignature, describe_all, describe_cells};
 use crate::engine::native::subgraphs::Subgraphs;
-use crate::engine::options::{EngineKind, EngineOptions};
+use crate::engine::options::{EngineKind, EngineOptions, FusionStrategy};
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::support::limited::{unexceeded, within};
 use crate::support::once::Once;
-use frazil_codegen::compile::RunError;
-use frazil_codegen::profile::Profile;
-use frazil_codegen::specialise::{self, ResultSpec};
-use frazil_codegen::{LowerError, Package};
+use frazil_executor::Package;
+use frazil_executor::RunError;
+use frazil_executor::run::profile::Profile;
 use frazil_ir::{Graph, SymbolId, TypeId, TypeKind, symbols};
 use frazil_limits::{Exceeded, Phase};
+use frazil_planner::LowerError;
+use frazil_planner::specialise::{ArgumentSpec, ResultSpec};
 use frazil_runtime::value::Value;
 use frazil_syntax::{FileIdentity, PrivateFolder};
 use std::collections::{HashMap, HashSet};
@@ -80,6 +83,8 @@ pub(crate) struct NativeCode {
     methods: Mutex<HashMap<Key, Arc<Once<Made>>>>,
     /// Segments of the methods that run in segments, keyed by method and call signature, which includes the objects' state.
     trees: Mutex<HashMap<Key, Arc<SegmentTree>>>,
+    strategy: FusionStrategy,
+    shared: SharedCode,
     /// Persistent cache with compiled methods of earlier processes.
     kept: Option<CodeCache>,
     record: Arc<Record>,
@@ -127,6 +132,8 @@ impl NativeCode {
             compiler,
             strict: options.strict,
             specialisations: options.specialisations,
+            strategy: options.fusion_strategy,
+            shared: SharedCode::default(),
             methods: Mutex::default(),
             trees: Mutex::default(),
             kept,
@@ -301,7 +308,7 @@ impl NativeCode {
             return self.interpreted(method, "an attribute is neither a tensor nor a plain value");
         };
         let key = (method.to_owned(), signature.keys.clone());
-        let compiled = Method {
+        let compiled = SegmentedMethod {
             name: method,
             graph,
             module,
@@ -364,13 +371,7 @@ impl NativeCode {
         }
     }
 
-    fn make(
-        &self,
-        instance: &Instance,
-        method: &str,
-        keys: &[Argument],
-        specs: &[specialise::ArgumentSpec],
-    ) -> Result<Made> {
+    fn make(&self, instance: &Instance, method: &str, keys: &[Argument], specs: &[ArgumentSpec]) -> Result<Made> {
         let limits = *instance.source().session().limits();
         within(&limits, Phase::Compile, || {
             let made = self.make_within(instance, method, keys, specs);
@@ -384,7 +385,7 @@ impl NativeCode {
         instance: &Instance,
         method: &str,
         keys: &[Argument],
-        specs: &[specialise::ArgumentSpec],
+        specs: &[ArgumentSpec],
     ) -> Result<Made> {
         let start = Instant::now();
         let compiler = self.compiler.named(method);
@@ -400,7 +401,13 @@ impl NativeCode {
             return Ok(made);
         }
         let model = &instance.running()?.model;
-        let made = NativePlan::aliasing(model.graph(method)?, specs, model.session().registry(), &compiler);
+        // Measured variants are for the sizes that they were measured with.
+        let is_own = compiler.options.tune.is_some() || self.shared.is_own(method, specs, self.strategy);
+        let compiler = if is_own { compiler } else { compiler.for_any_size() };
+        let graph = model.graph(method)?;
+        let plan_of =
+            |specs: &[ArgumentSpec]| NativePlan::aliasing(graph, specs, model.session().registry(), &compiler);
+        let made = plan_of(specs);
         let plan = match made {
             Ok(plan) if plan.warns => return Ok(Made::Segmented),
             Ok(plan) => plan,
@@ -409,7 +416,11 @@ impl NativeCode {
             Err(LowerError::Unsupported(_)) => return Ok(Made::Segmented),
             Err(error) => return self.not_compiled(method, &error.to_string()),
         };
-        let package = match plan.package(&compiler) {
+        let package = match is_own {
+            true => plan.package(&compiler),
+            false => self.shared.package(method, &plan, &compiler, plan_of),
+        };
+        let package = match package {
             Ok(package) => package,
             // For example, a scalar function without native code.
             Err(error) => return self.not_compiled(method, &error.to_string()),

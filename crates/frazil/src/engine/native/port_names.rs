@@ -1,8 +1,8 @@
 //! Names for inputs and outputs of compiled methods, taken from the graph.
 
-use frazil_codegen::plan::{Plan, Port};
-use frazil_codegen::specialise::ResultSpec;
 use frazil_ir::{Graph, TypeKind, ValueId, symbols};
+use frazil_planner::plan::{Plan, Port};
+use frazil_planner::specialise::ResultSpec;
 use frazil_runtime::Value;
 use std::collections::HashSet;
 

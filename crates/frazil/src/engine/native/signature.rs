@@ -2,8 +2,8 @@
 //! their value.
 
 use crate::engine::options::InputSpec;
-use frazil_codegen::specialise::{self, NumberKind, ObjectSpec};
 use frazil_ir::{Context, Device, SymbolId};
+use frazil_planner::specialise::{self, NumberKind, ObjectSpec};
 use frazil_runtime::Tensor;
 use frazil_runtime::layout::representative_strides;
 use frazil_runtime::structured::{Dims, TensorShape};

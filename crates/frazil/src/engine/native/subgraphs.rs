@@ -58,7 +58,7 @@ impl Subgraphs {
     ///
     /// # Errors
     /// If a limit is exceeded; the subgraph may still be compilable.
-    fn compile(&self, graph: &Graph, specs: &[frazil_codegen::ArgumentSpec]) -> Result<Option<CompiledCode>> {
+    fn compile(&self, graph: &Graph, specs: &[frazil_planner::ArgumentSpec]) -> Result<Option<CompiledCode>> {
         let start = Instant::now();
         let compiler = self.compiler.named("part");
         let place = graph

@@ -9,14 +9,14 @@ use crate::model::loaded::Loaded;
 use crate::model::text::{ReproducerFile, StderrPrinter};
 use crate::session::Session;
 use crate::support::limited::within;
-use frazil_codegen::lower::{laid_out, scheduled};
-use frazil_codegen::specialise::{ResultSpec, Specialised};
-use frazil_codegen::tensor_ir::text::{self, FileError, PrintOptions};
-use frazil_codegen::tensor_ir::verify::verify;
-use frazil_codegen::tensor_ir::{TensorGraph, TensorIr};
-use frazil_codegen::{layout, schedule};
 use frazil_limits::{Limits, Phase};
 use frazil_pass_manager::{IrPrinter, IrRef, PassError, PassManager, PassRegistry, Report, Reproducer};
+use frazil_planner::lower::{laid_out, scheduled};
+use frazil_planner::specialise::{ResultSpec, Specialised};
+use frazil_planner::{layout, schedule};
+use frazil_tensor_ir::text::{self, FileError, PrintOptions};
+use frazil_tensor_ir::verify::verify;
+use frazil_tensor_ir::{TensorGraph, TensorIr};
 use std::path::Path;
 
 /// A stage between the tensor IR and the plan, as [`TensorFunction::stage`] shows it.

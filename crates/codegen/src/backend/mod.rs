@@ -1,0 +1,38 @@
+//! From kernel specs to machine code: MLIR passes, LLVM passes, one object file a kernel in memory.
+
+mod linker;
+mod llvm;
+mod mlir;
+
+use crate::emit::module::EmitError;
+use frazil_executor::LoadError;
+
+pub use linker::LlvmCode;
+pub use llvm::{LlvmError, Machine, host_target};
+pub use mlir::{MlirError, MlirSession};
+
+/// Why a plan could not be compiled.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CompileError {
+    /// A kernel has no code.
+    #[error(transparent)]
+    Emit(#[from] EmitError),
+    /// MLIR refused a kernel.
+    #[error("MLIR refused kernel {kernel}: {source}")]
+    Mlir {
+        /// The kernel's name.
+        kernel: String,
+        /// What MLIR said.
+        source: MlirError,
+    },
+    /// LLVM refused a kernel, or the target.
+    #[error(transparent)]
+    Llvm(#[from] LlvmError),
+    /// The code could not be loaded into the process, or the plan contradicts itself.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// A limit was exceeded meanwhile, or the work was interrupted.
+    #[error(transparent)]
+    Exceeded(#[from] frazil_limits::Exceeded),
+}

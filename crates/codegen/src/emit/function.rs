@@ -1,0 +1,65 @@
+//! The function of a phase of a kernel, while it is emitted.
+
+use super::builder::{Emitter, Int, Val};
+use frazil_planner::target::Machine;
+
+/// What a kernel emitter works with: the current block, the buffers, and the range of tasks.
+pub struct KernelFunction<'c> {
+    /// The emitter, at the start of the function.
+    pub e: Emitter<'c>,
+    /// Address of each buffer.
+    pub buffers: Vec<Val<'c>>,
+    /// The kernel's numbers that are arguments of the code; `None` for constants.
+    pub(super) numbers: Vec<Option<Val<'c>>>,
+    pub(super) next_number: usize,
+    pub(super) begin: Val<'c>,
+    pub(super) end: Val<'c>,
+}
+
+impl<'c> KernelFunction<'c> {
+    /// The next number of the kernel, whose value is `value`, in the order in which the kernel names its numbers: a constant of the code, or an
+    /// argument.
+    pub fn number(&mut self, value: i64) -> Int<'c> {
+        let number = self.numbers.get(self.next_number).copied().flatten();
+        self.next_number += 1;
+        number.map_or(Int::Const(value), Int::Dyn)
+    }
+
+    /// Emits the loop over the tasks. `body` is given the task's number.
+    pub fn for_each_task(&mut self, body: impl FnOnce(&mut Emitter<'c>, &[Val<'c>], Int<'c>)) {
+        let KernelFunction {
+            e, buffers, begin, end, ..
+        } = self;
+        e.for_each(Int::Dyn(*begin), Int::Dyn(*end), 1, |e, task| body(e, buffers, task));
+    }
+}
+
+/// The image, tile of channels and block of rows of `task`, of as many as `[images, tiles, row_blocks]` says.
+///
+/// With `rows_first` an image is divided into a few parts, each of which is done with all of its channels before the next: of two, four, ...
+/// threads each then has the rows in this kernel that it had in the one before, and finds them in its cache. More parts would read the
+/// weights more often.
+pub(super) fn image_task<'c>(
+    e: &mut Emitter<'c>,
+    task: Int<'c>,
+    [images, tiles, row_blocks]: [i64; 3],
+    rows_first: bool,
+) -> [Int<'c>; 3] {
+    let most = e.target.machine.partition.image_parts;
+    let divides = |parts: &i64| row_blocks % parts == 0;
+    let parts = match rows_first {
+        true => (2..=most).rev().find(divides).unwrap_or(row_blocks),
+        false => 1,
+    };
+    let each = row_blocks / parts;
+    let at = e.delinearize(task, &[images, parts, tiles, each]);
+    let row_block = e.linear([(each, at[1]), (1, at[3])], 0);
+    [at[0], at[2], row_block]
+}
+
+/// The number of parts into which the next weights are split for prefetching: a power of two, 1 when prefetching is not worthwhile. Each of the
+/// `passes` passes over the current weights prefetches one part; one step of a pass prefetches at most `lines` cache lines.
+pub(super) fn prefetch_parts(machine: &Machine, passes: i64, lines: i64) -> i64 {
+    let most = passes.min(lines).min(machine.partition.prefetch_parts).max(1);
+    1 << most.ilog2()
+}

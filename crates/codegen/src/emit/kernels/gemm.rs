@@ -1,0 +1,644 @@
+//! Matmuls: a register tile of rows × vectors, A broadcast in place, B packed or packed on the way.
+
+use crate::emit::builder::{Emitter, Int, Val};
+use crate::emit::epilogue::{self, Position};
+use crate::emit::family::EmitKernel;
+use crate::emit::function::{KernelFunction, prefetch_parts};
+use frazil_planner::kernel::{Epilogue, EpilogueOperand, Gemm, GemmB, GemmBatch};
+use frazil_planner::target::GemmParameters;
+
+/// Returns true when the panels of B are prefetched. Where each weight is used once or twice, and the processor's own prefetcher loads it in
+/// time, the instructions for prefetching take longer than the arithmetic.
+fn wants_prefetch(gemm: &Gemm<Int<'_>>, parameters: &GemmParameters) -> bool {
+    let few_rows = gemm.m.known().is_some_and(|m| m <= parameters.read_bound_rows);
+    gemm.is_packed() && parameters.prefetch > 0 && !(few_rows && is_cached(gemm, parameters))
+}
+
+/// Returns true when the caches are expected to have kept the weights since the last call.
+fn is_cached(gemm: &Gemm<Int<'_>>, parameters: &GemmParameters) -> bool {
+    let weights = gemm.k.known().zip(gemm.n.known());
+    weights.is_some_and(|(k, n)| 4 * k * n <= parameters.cached_bytes)
+}
+
+/// Where the operands of the current task begin.
+struct Task<'c> {
+    a: Val<'c>,
+    /// Packed: the first panel. Strided: the product's B.
+    b: Val<'c>,
+    c: Val<'c>,
+    operands: Vec<Val<'c>>,
+    rows: Int<'c>,
+    first_column: Int<'c>,
+    columns: Int<'c>,
+}
+
+impl EmitKernel for Gemm {
+    fn emit(&self, function: &mut KernelFunction<'_>, _phase: usize) {
+        let gemm = self.map(&mut |n| function.number(*n));
+        emit(function, &gemm);
+    }
+
+    /// A multiply-add of a number that is not normal takes as long as a hundred others, and there are many after the softmax of scores
+    /// with -100 for what is masked. In a sum they do not count. Products with constant weights, which do not meet those, save the time
+    /// of changing modes.
+    fn takes_denormals_for_zeros(&self) -> bool {
+        !self.is_packed()
+    }
+}
+
+/// Emits all tasks of `gemm`.
+fn emit<'c>(kernel: &mut KernelFunction<'c>, gemm: &Gemm<Int<'c>>) {
+    // A panel of B that is packed while running; see `packs_panels`.
+    let panel = packs_panels(gemm, &kernel.e.target.machine.gemm).then(|| {
+        let bytes = kernel.e.mul(gemm.tile.k_block, gemm.tile_columns() * 4);
+        kernel.e.stack(bytes)
+    });
+    kernel.for_each_task(|e, buffers, task| {
+        let m_tasks = e.div_ceil(gemm.m, gemm.tile.m_task);
+        let n_tasks = e.div_ceil(gemm.n, gemm.tile.n_task);
+        // Tasks of one column block follow each other, so that a thread keeps its part of B. The first extent is not used.
+        let at = e.delinearize(task, &[Int::Const(0), n_tasks, m_tasks]);
+        let task = locate(e, gemm, buffers, at[0], at[1], at[2]);
+        match panel {
+            None => product(e, gemm, &task),
+            Some(panel) => product_with_panels(e, gemm, &task, panel),
+        }
+    });
+}
+
+/// True when B is strided and reading it in place would be slow: columns apart, or long rows.
+fn packs_panels(gemm: &Gemm<Int<'_>>, parameters: &GemmParameters) -> bool {
+    match gemm.b {
+        GemmB::Packed => false,
+        GemmB::Strided { n_stride, k_stride } => {
+            let far = k_stride.known().is_none_or(|k| k > parameters.row_stride_in_place);
+            let many_rows = gemm.m.known().is_none_or(|m| m >= 2 * gemm.tile.rows);
+            n_stride.known() != Some(1) || (far && many_rows)
+        }
+    }
+}
+
+fn locate<'c>(
+    e: &mut Emitter<'c>,
+    gemm: &Gemm<Int<'c>>,
+    buffers: &[Val<'c>],
+    product: Int<'c>,
+    n_task: Int<'c>,
+    m_task: Int<'c>,
+) -> Task<'c> {
+    let extents: Vec<Int<'c>> = gemm.batch.iter().map(|b| b.extent).collect();
+    let at = e.delinearize(product, &extents);
+    let offset = |e: &mut Emitter<'c>, stride: &dyn Fn(&GemmBatch<Int<'c>>) -> Int<'c>| {
+        e.linear(gemm.batch.iter().map(stride).zip(at.iter().copied()), 0)
+    };
+    let (a, b, c) = (offset(e, &|s| s.a), offset(e, &|s| s.b), offset(e, &|s| s.c));
+    let (t, last) = (&gemm.tile, buffers.len() - 1);
+    let first_row = e.mul(m_task, t.m_task);
+    let first_column = e.mul(n_task, t.n_task);
+    let left = e.sub(gemm.m, first_row);
+    let rows = match divides(t.m_task, gemm.m) {
+        true => t.m_task,
+        false => e.min(left, t.m_task),
+    };
+    let left = e.sub(gemm.n, first_column);
+    let columns = match divides(t.n_task, gemm.n) {
+        true => t.n_task,
+        false => e.min(left, t.n_task),
+    };
+    let a_row = e.mul(first_row, gemm.a_row_stride);
+    let a = e.add(a, a_row);
+    let c_row = e.mul(first_row, gemm.c_row_stride);
+    let c_at = e.add(c, c_row);
+    let c_at = e.add(c_at, first_column);
+    let b_column = match gemm.b {
+        // Panels of `tile_columns` follow each other at k · tile_columns elements: column n begins at k · n.
+        GemmB::Packed => e.mul(first_column, gemm.k),
+        GemmB::Strided { n_stride, .. } => e.mul(first_column, n_stride),
+    };
+    let b = e.add(b, b_column);
+    let operands = gemm.epilogue.operands.iter().zip(&buffers[2..last]);
+    let operands = operands
+        .map(|(kind, &base)| match kind {
+            EpilogueOperand::Elementwise => e.f32_offset(base, c_at),
+            EpilogueOperand::Channel => e.f32_offset(base, first_column),
+            EpilogueOperand::Row => e.f32_offset(base, first_row),
+            EpilogueOperand::Scalar => base,
+        })
+        .collect();
+    let a = e.f32_offset(buffers[0], a);
+    let b = e.f32_offset(buffers[1], b);
+    let c = e.f32_offset(buffers[last], c_at);
+    Task {
+        a,
+        b,
+        c,
+        operands,
+        rows,
+        first_column,
+        columns,
+    }
+}
+
+/// B read where it lies: k block → rows → columns, or columns → k block → rows for the sake of the weights' order in memory.
+fn product<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>) {
+    let nr = gemm.tile_columns();
+    let at = |e: &mut Emitter<'c>, (row, rows): (Int<'c>, i64), column: Int<'c>, (k0, length): (Int<'c>, Int<'c>)| {
+        let (b, b_row) = match gemm.b {
+            GemmB::Packed => {
+                let panel = e.mul(column, gemm.k);
+                let k = e.mul(k0, nr);
+                (e.add(panel, k), Int::Const(nr))
+            }
+            GemmB::Strided { k_stride, .. } => {
+                let k = e.mul(k0, k_stride);
+                (e.add(k, column), k_stride)
+            }
+        };
+        let tile_at = Tile {
+            row,
+            rows,
+            column,
+            k0,
+            length,
+            b: e.f32_offset(task.b, b),
+            b_row,
+            masked_b: !gemm.is_packed(),
+        };
+        tile(e, gemm, task, tile_at);
+    };
+    if in_order_of_weights(gemm, &e.target.machine.gemm) {
+        e.for_each(0, task.columns, nr, |e, column| {
+            for_k_blocks(e, gemm, |e, k0, length| {
+                for_row_tiles(e, gemm, task, |e, row, rows| at(e, (row, rows), column, (k0, length)));
+            });
+        });
+        return;
+    }
+    for_k_blocks(e, gemm, |e, k0, length| {
+        for_row_tiles(e, gemm, task, |e, row, rows| {
+            e.for_each(0, task.columns, nr, |e, column| {
+                at(e, (row, rows), column, (k0, length))
+            });
+        });
+    });
+}
+
+/// Whether the packed weights are read from their first to their last element: where there are few rows they come from memory while the tiles
+/// compute, and in this order what a tile fetches ahead is what is read next.
+fn in_order_of_weights(gemm: &Gemm<Int<'_>>, parameters: &GemmParameters) -> bool {
+    let few_rows = |gemm: &Gemm| 2 * gemm.m <= parameters.streamed_rows * gemm.lanes;
+    known(gemm).is_some_and(|gemm| gemm.streams_weights() && few_rows(&gemm))
+}
+
+/// The matmul, if all of its numbers are known.
+fn known(gemm: &Gemm<Int<'_>>) -> Option<Gemm> {
+    let mut all = true;
+    let known = gemm.map(&mut |n| {
+        all &= n.known().is_some();
+        n.known().unwrap_or(1)
+    });
+    all.then_some(known)
+}
+
+/// B copied panel by panel into `panel`: k block → columns → copy → rows.
+fn product_with_panels<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>, panel: Val<'c>) {
+    let nr = gemm.tile_columns();
+    for_k_blocks(e, gemm, |e, k0, length| {
+        e.for_each(0, task.columns, nr, |e, column| {
+            pack_panel(e, gemm, task, panel, (column, k0, length));
+            for_row_tiles(e, gemm, task, |e, row, rows| {
+                let tile_at = Tile {
+                    row,
+                    rows,
+                    column,
+                    k0,
+                    length,
+                    b: panel,
+                    b_row: Int::Const(nr),
+                    masked_b: false,
+                };
+                tile(e, gemm, task, tile_at);
+            });
+        });
+    });
+}
+
+/// Copies `length` rows of B from `k0` on, the panel's columns from `column` on, into `panel`. What stands in columns beyond N does not
+/// matter.
+fn pack_panel<'c>(
+    e: &mut Emitter<'c>,
+    gemm: &Gemm<Int<'c>>,
+    task: &Task<'c>,
+    panel: Val<'c>,
+    (column, k0, length): (Int<'c>, Int<'c>, Int<'c>),
+) {
+    let GemmB::Strided { k_stride, n_stride } = gemm.b else {
+        return;
+    };
+    let (nr, lanes) = (gemm.tile_columns(), gemm.lanes);
+    let first = e.mul(k0, k_stride);
+    let b = e.f32_offset(task.b, first);
+    if n_stride.known() == Some(1) {
+        let masks = column_masks(e, gemm, task, column);
+        let b = e.f32_offset(b, column);
+        e.for_each(0, length, 1, |e, k| {
+            let (from, to) = (e.mul(k, k_stride), e.mul(k, nr));
+            let (from, to) = (e.f32_offset(b, from), e.f32_offset(panel, to));
+            for v in 0..gemm.tile.vectors {
+                let address = e.f32_offset(from, v * lanes);
+                let row = match masks.get(v as usize) {
+                    Some(&mask) => e.load_masked(address, mask, lanes),
+                    None => e.load_vector(address, lanes),
+                };
+                let address = e.f32_offset(to, v * lanes);
+                e.store(row, address, 4);
+            }
+        });
+        return;
+    }
+    // A column beyond N is one of those before it.
+    let source = |e: &mut Emitter<'c>, n: Int<'c>| {
+        let n = e.add(column, n);
+        let end = e.sub(task.columns, 1);
+        let n = e.min(n, end);
+        let offset = e.mul(n, n_stride);
+        e.f32_offset(b, offset)
+    };
+    let squares = match k_stride.known() {
+        Some(1) => e.round_down(length, lanes),
+        _ => Int::Const(0),
+    };
+    e.for_each(0, nr, lanes, |e, n| {
+        let columns: Vec<Val<'c>> = (0..lanes)
+            .map(|j| {
+                let n = e.add(n, j);
+                source(e, n)
+            })
+            .collect();
+        let to = e.f32_offset(panel, n);
+        e.for_each(0, squares, lanes, |e, k| {
+            let mut rows = Vec::new();
+            for &column in &columns {
+                let address = e.f32_offset(column, k);
+                rows.push(e.load_vector(address, lanes));
+            }
+            let offset = e.mul(k, nr);
+            let to = e.f32_offset(to, offset);
+            for (i, row) in e.transpose(rows).into_iter().enumerate() {
+                let address = e.f32_offset(to, i as i64 * nr);
+                e.store(row, address, 4);
+            }
+        });
+    });
+    let f32 = e.f32();
+    e.for_each(0, nr, 1, |e, n| {
+        let from = source(e, n);
+        let to = e.f32_offset(panel, n);
+        e.for_each(squares, length, 1, |e, k| {
+            let offset = e.mul(k, k_stride);
+            let address = e.f32_offset(from, offset);
+            let value = e.load(address, f32, 4);
+            let offset = e.mul(k, nr);
+            let address = e.f32_offset(to, offset);
+            e.store(value, address, 4);
+        });
+    });
+}
+
+/// Full blocks in a loop, then the rest. `body` gets the first k and the length.
+fn for_k_blocks<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, body: impl Fn(&mut Emitter<'c>, Int<'c>, Int<'c>)) {
+    let block = gemm.tile.k_block;
+    let (Some(k), Some(k_block)) = (gemm.k.known(), block.known()) else {
+        // At least one block, which stores zeros where there are no terms.
+        let end = e.max(gemm.k, 1);
+        return e.for_each(0, end, block, |e, k0| {
+            let left = e.sub(gemm.k, k0);
+            let length = e.min(left, block);
+            body(e, k0, length);
+        });
+    };
+    let full = k / k_block * k_block;
+    e.for_each(0, full, k_block, |e, k0| body(e, k0, block));
+    if k > full || k == 0 {
+        body(e, Int::Const(full), Int::Const(k - full));
+    }
+}
+
+/// Tiles of full height in a loop, then those of the last rows, which only the last task of a column can have.
+fn for_row_tiles<'c>(
+    e: &mut Emitter<'c>,
+    gemm: &Gemm<Int<'c>>,
+    task: &Task<'c>,
+    body: impl Fn(&mut Emitter<'c>, Int<'c>, i64),
+) {
+    let height = gemm.tile.rows;
+    let Some(last_rows) = last_rows(gemm) else {
+        return for_any_rows(e, height, task.rows, &body);
+    };
+    let last = gemm.tile.row_tiles(last_rows);
+    // A task's rows are a multiple of the height, or those of the last task.
+    let last_full = last.full * height;
+    let (full, is_last) = match task.rows {
+        Int::Const(_) => (Int::Const(last_full), None),
+        rows => {
+            let is_last = e.compare("ne", rows, gemm.tile.m_task);
+            let (in_last, in_others) = (e.int(Int::Const(last_full)), e.int(rows));
+            (Int::Dyn(e.select(is_last, in_last, in_others)), Some(is_last))
+        }
+    };
+    e.for_each(0, full, height, |e, row| body(e, row, height));
+    let others = |e: &mut Emitter<'c>| {
+        let end = last_full + last.shorter * (height - 1);
+        e.for_each(last_full, end, height - 1, |e, row| body(e, row, height - 1));
+        if last.rest > 0 {
+            body(e, Int::Const(last_full), last.rest);
+        }
+    };
+    match is_last {
+        _ if last.shorter == 0 && last.rest == 0 => {}
+        Some(is_last) => e.if_then(is_last, others),
+        None => others(e),
+    }
+}
+
+/// Any number of rows: tiles of full height in a loop, then tiles of powers of two.
+fn for_any_rows<'c>(e: &mut Emitter<'c>, height: i64, rows: Int<'c>, body: &impl Fn(&mut Emitter<'c>, Int<'c>, i64)) {
+    let full = e.round_down(rows, height);
+    e.for_each(0, full, height, |e, row| body(e, row, height));
+    let mut row = full;
+    let mut rest = e.sub(rows, full);
+    for power in (0..8).rev().map(|bit| 1 << bit).filter(|&power| power < height) {
+        let fits = e.compare("sge", rest, power);
+        let first = row;
+        e.if_then(fits, |e| body(e, first, power));
+        let done = [power, 0].map(|n| e.int(Int::Const(n)));
+        let done = Int::Dyn(e.select(fits, done[0], done[1]));
+        row = e.add(row, done);
+        rest = e.sub(rest, done);
+    }
+}
+
+/// Rows of the last task of a column, if they are known.
+fn last_rows(gemm: &Gemm<Int<'_>>) -> Option<i64> {
+    let (m, m_task) = (gemm.m.known()?, gemm.tile.m_task.known()?);
+    Some(m - (div_ceil(m, m_task) - 1).max(0) * m_task)
+}
+
+/// Whether `a` is known to divide `b`.
+fn divides(a: Int<'_>, b: Int<'_>) -> bool {
+    a.known().zip(b.known()).is_some_and(|(a, b)| b % a == 0)
+}
+
+/// One register tile over one block of k.
+struct Tile<'c> {
+    row: Int<'c>,
+    rows: i64,
+    column: Int<'c>,
+    k0: Int<'c>,
+    length: Int<'c>,
+    /// First row of B of this block, at this column.
+    b: Val<'c>,
+    /// Distance of B's rows.
+    b_row: Int<'c>,
+    /// B's last columns must not be read beyond N.
+    masked_b: bool,
+}
+
+fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>, t: Tile<'c>) {
+    let lanes = gemm.lanes;
+    let vectors = gemm.tile.vectors;
+    let masks = column_masks(e, gemm, task, t.column);
+    let a = e.mul(t.row, gemm.a_row_stride);
+    let a_k = e.mul(t.k0, gemm.a_col_stride);
+    let a = e.add(a, a_k);
+    let a = e.f32_offset(task.a, a);
+    let zero = e.f32_constant(0.0, Some(lanes));
+    let accumulators = vec![zero; (t.rows * vectors) as usize];
+    let step = |e: &mut Emitter<'c>, a: Val<'c>, b: Val<'c>, k: i64, acc: &mut [Val<'c>]| {
+        let mut columns = Vec::new();
+        for v in 0..vectors {
+            let at = e.linear([(t.b_row, Int::Const(k))], v * lanes);
+            let address = e.f32_offset(b, at);
+            columns.push(match masks.get(v as usize) {
+                Some(&mask) if t.masked_b => e.load_masked(address, mask, lanes),
+                _ => e.load_vector(address, lanes),
+            });
+        }
+        for r in 0..t.rows {
+            let at = e.linear(
+                [(gemm.a_row_stride, Int::Const(r)), (gemm.a_col_stride, Int::Const(k))],
+                0,
+            );
+            let address = e.f32_offset(a, at);
+            let x = e.load_broadcast(address, lanes);
+            for v in 0..vectors {
+                let i = (r * vectors + v) as usize;
+                acc[i] = e.fma(x, columns[v as usize], acc[i]);
+            }
+        }
+    };
+    let parameters = &e.target.machine.gemm;
+    let (unroll, line_elements) = (parameters.unroll.max(1), e.target.machine.caches.line_elements());
+    let full = e.round_down(t.length, unroll);
+    let prefetch = wants_prefetch(gemm, parameters);
+    let far = next_block(e, gemm, &t);
+    let mut acc = e.for_loop(0, full, unroll, &accumulators, |e, k, acc| {
+        let (ka, kb) = (e.mul(k, gemm.a_col_stride), e.mul(k, t.b_row));
+        let (a, b) = (e.f32_offset(a, ka), e.f32_offset(t.b, kb));
+        if prefetch {
+            for line in 0..unroll * vectors * lanes / line_elements {
+                let address = e.f32_offset(b, parameters.prefetch + line * line_elements);
+                e.prefetch(address, 3);
+            }
+        }
+        if let Some((far, parts)) = far {
+            // Packed: the distance of B's rows is that of the panel's.
+            let b_row = gemm.tile_columns();
+            let offset = e.mul(k, b_row / parts);
+            let far = e.f32_offset(far, offset);
+            for line in 0..div_ceil(unroll * b_row / line_elements, parts) {
+                let address = e.f32_offset(far, line * line_elements);
+                e.prefetch(address, 2);
+            }
+        }
+        let mut acc = acc.to_vec();
+        for k in 0..unroll {
+            step(e, a, b, k, &mut acc);
+        }
+        acc
+    });
+    match (full.known(), t.length.known()) {
+        (Some(full), Some(length)) => (full..length).for_each(|k| step(e, a, t.b, k, &mut acc)),
+        _ => {
+            acc = e.for_loop(full, t.length, 1, &acc, |e, k, acc| {
+                let (ka, kb) = (e.mul(k, gemm.a_col_stride), e.mul(k, t.b_row));
+                let (a, b) = (e.f32_offset(a, ka), e.f32_offset(t.b, kb));
+                let mut acc = acc.to_vec();
+                step(e, a, b, 0, &mut acc);
+                acc
+            });
+        }
+    }
+    finish(e, gemm, task, &t, &acc, &masks);
+}
+
+/// The block of B that comes after this one, which the tiles of a column fetch while they compute, each a part: where the part of tile `t`
+/// begins, and of how many it is one.
+fn next_block<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, t: &Tile<'c>) -> Option<(Val<'c>, i64)> {
+    let nr = gemm.tile_columns();
+    // Weights have known sizes; where they have not, nothing is fetched.
+    let (k, block, n_task) = (gemm.k.known()?, gemm.tile.k_block.known()?, gemm.tile.n_task.known()?);
+    let (machine, parameters) = (e.target.machine, &e.target.machine.gemm);
+    let passes = match last_rows(gemm) {
+        Some(rows) => {
+            let tiles = gemm.tile.row_tiles(rows);
+            tiles.full + tiles.shorter
+        }
+        // There may be fewer, which fetch less.
+        None => gemm.tile.m_task.known()? / gemm.tile.rows,
+    };
+    let lines = parameters.unroll.max(1) * nr / machine.caches.line_elements();
+    let parts = prefetch_parts(machine, passes, lines);
+    // A single tile has the time for all of it only where it waits for memory.
+    let many_rows = gemm.m.known().is_none_or(|m| m > parameters.read_bound_rows);
+    let worth = parts > 1 || many_rows && !is_cached(gemm, parameters);
+    if !gemm.is_packed() || !worth {
+        return None;
+    }
+    let last_start = (k - 1).max(0) / block * block;
+    // The panel's next rows; after the last ones the first of the panel that comes in its place.
+    let columns = match in_order_of_weights(gemm, parameters) {
+        true => nr,
+        false => n_task,
+    };
+    let (within, across) = (block * nr, columns * k - last_start * nr);
+    let next = match t.k0 {
+        Int::Const(k0) => Int::Const(if k0 == last_start { across } else { within }),
+        k0 => {
+            let is_last = e.compare("eq", k0, last_start);
+            let (across, within) = (e.int(across), e.int(within));
+            Int::Dyn(e.select(is_last, across, within))
+        }
+    };
+    let pass = e.div(t.row, gemm.tile.rows);
+    let pass = e.rem(pass, parts);
+    let length = t.length.known()?;
+    let part = e.linear([(length * nr / parts, pass), (1, next)], 0);
+    Some((e.f32_offset(t.b, part), parts))
+}
+
+/// Adds the block's sums to what the earlier blocks have left in C, and after the last block applies the epilogue.
+fn finish<'c>(
+    e: &mut Emitter<'c>,
+    gemm: &Gemm<Int<'c>>,
+    task: &Task<'c>,
+    t: &Tile<'c>,
+    acc: &[Val<'c>],
+    masks: &[Val<'c>],
+) {
+    let lanes = gemm.lanes;
+    let vectors = gemm.tile.vectors;
+    let position = |e: &mut Emitter<'c>, r: Int<'c>, v: i64| {
+        let row = e.add(t.row, r);
+        let channel = e.add(t.column, v * lanes);
+        let element = e.mul(row, gemm.c_row_stride);
+        Position {
+            row,
+            channel,
+            element: e.add(element, channel),
+            mask: masks.get(v as usize).copied(),
+        }
+    };
+    let partial = |e: &mut Emitter<'c>, first: bool, last: bool| {
+        let mut sums = acc.to_vec();
+        for (i, sum) in sums.iter_mut().enumerate().filter(|_| !first) {
+            let at = position(e, Int::Const(i as i64 / vectors), i as i64 % vectors);
+            let address = e.f32_offset(task.c, at.element);
+            let before = match at.mask {
+                None => e.load_vector(address, lanes),
+                Some(mask) => e.load_masked(address, mask, lanes),
+            };
+            *sum = e.binary("arith.addf", before, *sum);
+        }
+        let none = Epilogue::none();
+        let (epilogue, operands) = match last {
+            true => (&gemm.epilogue, task.operands.as_slice()),
+            false => (&none, &[][..]),
+        };
+        epilogue::finish(e, epilogue, (operands, task.c), (&sums, vectors, lanes), position);
+    };
+    let (Some(k), Some(block)) = (gemm.k.known(), gemm.tile.k_block.known()) else {
+        // Any block may be the first, the last, or both.
+        let after = e.add(t.k0, gemm.tile.k_block);
+        let is_first = e.compare("eq", t.k0, 0);
+        let is_last = e.compare("sge", after, gemm.k);
+        let with = |e: &mut Emitter<'c>, first: bool| {
+            e.if_else(
+                is_last,
+                &[],
+                |e| {
+                    partial(e, first, true);
+                    Vec::new()
+                },
+                |e| {
+                    partial(e, first, false);
+                    Vec::new()
+                },
+            );
+            Vec::new()
+        };
+        e.if_else(is_first, &[], |e| with(e, true), |e| with(e, false));
+        return;
+    };
+    // Whether this is the first or last block is known statically except inside the loop of full blocks.
+    let last_start = (k - 1).max(0) / block * block;
+    match t.k0 {
+        Int::Const(k0) => partial(e, k0 == 0, k0 == last_start),
+        k0 => {
+            let is_first = e.compare("eq", k0, 0);
+            let is_last = e.compare("eq", k0, last_start);
+            e.if_else(
+                is_first,
+                &[],
+                |e| {
+                    partial(e, true, false);
+                    Vec::new()
+                },
+                |e| {
+                    e.if_else(
+                        is_last,
+                        &[],
+                        |e| {
+                            partial(e, false, true);
+                            Vec::new()
+                        },
+                        |e| {
+                            partial(e, false, false);
+                            Vec::new()
+                        },
+                    );
+                    Vec::new()
+                },
+            );
+        }
+    }
+}
+
+/// The lanes of each vector of this tile that are columns of C; empty when all always are.
+fn column_masks<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>, column: Int<'c>) -> Vec<Val<'c>> {
+    if divides(Int::Const(gemm.tile_columns()), gemm.n) {
+        return Vec::new();
+    }
+    let column = e.add(task.first_column, column);
+    (0..gemm.tile.vectors)
+        .map(|v| {
+            let first = e.add(column, v * gemm.lanes);
+            let left = e.sub(gemm.n, first);
+            e.mask(left, gemm.lanes)
+        })
+        .collect()
+}
+
+fn div_ceil(a: i64, b: i64) -> i64 {
+    (a + b - 1) / b.max(1)
+}

@@ -1,0 +1,668 @@
+//! Loop nests: one vectorised loop where the accesses allow it, scalar loops otherwise.
+
+mod ahead;
+mod combine;
+mod read;
+
+use crate::emit::builder::{Emitter, Int, Val};
+use crate::emit::expr::{self, ExprEmitter, Leaves};
+use crate::emit::family::{EmitKernel, InvalidKernel};
+use crate::emit::function::KernelFunction;
+use crate::emit::math::Floats;
+use combine::{horizontal, identity, join};
+use frazil_ir::DType;
+use frazil_planner::kernel::{Loops, Place, Read, Stage, Write};
+use frazil_runtime::expr::{Expr, ExprNode, ExprOp};
+use frazil_runtime::structured::{Affine, Combine};
+use melior::ir::ValueLike;
+use read::{lane_indices, lanes_agree};
+
+/// Most scratch memory of a task.
+const MAX_LOCAL_BYTES: i64 = 64 * 1024;
+
+impl EmitKernel for Loops {
+    fn check(&self) -> Result<(), InvalidKernel> {
+        check(self)?;
+        let expressions = self.stages.iter().flat_map(|s| s.expressions());
+        Ok(expressions.into_iter().try_for_each(expr::check)?)
+    }
+
+    fn emit(&self, function: &mut KernelFunction<'_>, _phase: usize) {
+        let loops = self.map(&mut |n| function.number(*n));
+        emit(function, &loops);
+    }
+}
+
+/// Refuses specs whose indices or places do not exist.
+fn check(spec: &Loops) -> Result<(), String> {
+    let local_bytes: i64 = spec
+        .locals
+        .iter()
+        .map(|l| l.elements.max(0) * l.dtype.size() as i64)
+        .sum();
+    if local_bytes > MAX_LOCAL_BYTES {
+        return Err(format!(
+            "{local_bytes} bytes of scratch memory, at most {MAX_LOCAL_BYTES} are allowed"
+        ));
+    }
+    for (i, stage) in spec.stages.iter().enumerate() {
+        let rank = spec.rank(stage);
+        let affine_ok = |a: &Affine| a.coefficients.len() == rank;
+        let place_ok = |p: Place| match p {
+            Place::Argument(n) => (n as usize) < spec.arguments.len(),
+            Place::Local(n) => (n as usize) < spec.locals.len(),
+        };
+        if !stage.writes().all(|w| place_ok(w.place) && affine_ok(&w.index)) {
+            return Err(format!("stage {i}: the place or rank of what is written"));
+        }
+        for list in [&stage.inputs, &stage.finish_inputs] {
+            for (n, r) in list.iter().enumerate() {
+                let guards = r.guards.iter().all(|g| affine_ok(&g.index));
+                let indirect = r.indirect.iter().all(|x| (x.input as usize) < n && x.extent > 0);
+                if !place_ok(r.place) || !affine_ok(&r.index) || !guards || !indirect {
+                    return Err(format!(
+                        "stage {i}: the place, rank, guards or indirection of operand {n}"
+                    ));
+                }
+            }
+        }
+        if !stage.indices.iter().all(affine_ok) {
+            return Err(format!("stage {i}: the rank of an index"));
+        }
+        let finish_inputs = stage.finish.as_ref().map_or(0, |f| f.input_count());
+        let (reading, folded) = match &stage.kept {
+            Some(kept) => (&kept.body, stage.body.input_count()),
+            None => (&stage.body, 0),
+        };
+        if reading.input_count() > stage.inputs.len() || folded > 1 || finish_inputs > stage.finish_inputs.len() + 1 {
+            return Err(format!("stage {i}: an expression reads more operands than there are"));
+        }
+        let indices = |x: &Expr| {
+            x.nodes()
+                .iter()
+                .all(|n| !matches!(n.op, ExprOp::Index(k) if k as usize >= stage.indices.len()))
+        };
+        if !stage.expressions().all(indices) {
+            return Err(format!("stage {i}: an expression uses an index that is not defined"));
+        }
+        if stage.combine.is_none() && (!stage.reduction.is_empty() || stage.kept.is_some()) {
+            return Err(format!("stage {i}: reduction loops without a combination"));
+        }
+        for dtype in spec
+            .arguments
+            .iter()
+            .chain(spec.locals.iter().map(|l| &l.dtype))
+            .chain([&stage.accumulate])
+        {
+            if expr::element_type(*dtype).is_none() {
+                return Err(format!("no native arithmetic for elements of dtype {dtype:?}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Emits all tasks.
+fn emit<'c>(kernel: &mut KernelFunction<'c>, spec: &Loops<Int<'c>>) {
+    let locals: Vec<_> = spec
+        .locals
+        .iter()
+        .map(|l| {
+            let bytes = match kernel.e.mul(l.elements, l.dtype.size() as i64) {
+                Int::Const(bytes) => Int::Const(bytes.max(1)),
+                bytes => bytes,
+            };
+            kernel.e.stack(bytes)
+        })
+        .collect();
+    kernel.for_each_task(|e, buffers, task| {
+        let outer = e.delinearize(task, &spec.outer);
+        for (number, stage) in spec.stages.iter().enumerate() {
+            let mut nest = Nest {
+                spec,
+                stage,
+                buffers,
+                locals: &locals,
+                ahead: Vec::new(),
+            };
+            nest.ahead = ahead::rows(e, &nest, number, task);
+            nest.emit(e, &outer);
+        }
+    });
+}
+
+/// Which loop of a stage is vectorised.
+#[derive(Clone, Copy, PartialEq)]
+enum Vectorised {
+    /// None.
+    No,
+    /// The last inner loop.
+    Inner,
+    /// The last reduction loop.
+    Reduction,
+}
+
+/// One stage with its buffers.
+struct Nest<'a, 'c> {
+    spec: &'a Loops<Int<'c>>,
+    stage: &'a Stage<Int<'c>>,
+    buffers: &'a [Val<'c>],
+    locals: &'a [Val<'c>],
+    /// What the next task reads, to be asked for by the vectorised loop: address and size of each first element.
+    ahead: Vec<(Val<'c>, i64)>,
+}
+
+/// One point, or one vector of points, of the loops.
+struct Point<'c> {
+    /// All loop indices; the vectorised one is that of lane 0.
+    at: Vec<Int<'c>>,
+    /// The vectorised loop and the number of lanes.
+    vector: Option<(usize, i64)>,
+    /// The lanes that exist; all when `None`.
+    mask: Option<Val<'c>>,
+}
+
+impl<'c> Point<'c> {
+    fn lanes(&self) -> Option<i64> {
+        self.vector.map(|(_, n)| n)
+    }
+
+    /// What `a` advances by from one lane to the next.
+    fn step(&self, a: &Affine<Int<'c>>) -> Int<'c> {
+        self.vector
+            .and_then(|(l, _)| a.coefficients.get(l).copied())
+            .unwrap_or(Int::Const(0))
+    }
+
+    /// Whether `a` is the same in all lanes.
+    fn is_uniform(&self, a: &Affine<Int<'c>>) -> bool {
+        self.step(a).known() == Some(0)
+    }
+
+    fn linear(&self, e: &mut Emitter<'c>, a: &Affine<Int<'c>>) -> Int<'c> {
+        e.linear(a.coefficients.iter().copied().zip(self.at.iter().copied()), a.offset)
+    }
+}
+
+impl<'a, 'c> Nest<'a, 'c> {
+    fn vectorised(&self) -> Vectorised {
+        let (s, outer) = (self.stage, self.spec.outer.len());
+        let unit = |reads: &[Read<Int<'c>>], l: usize| {
+            reads
+                .iter()
+                .all(|r| matches!(r.index.coefficients[l].known(), Some(0 | 1)) && lanes_agree(reads, r, l))
+        };
+        // What is not known is expected to be large.
+        let at_least = |extent: Int<'c>, least: i64| extent.known().is_none_or(|n| n >= least);
+        if let (Some(&extent), l) = (s.inner.last(), (outer + s.inner.len()).wrapping_sub(1)) {
+            let contiguous = s.writes().all(|w| w.index.coefficients[l].known() == Some(1))
+                && unit(&s.inputs, l)
+                && unit(&s.finish_inputs, l);
+            let least = if s.combine.is_none() {
+                2
+            } else {
+                (self.spec.lanes / 2).max(2)
+            };
+            if contiguous && at_least(extent, least) {
+                return Vectorised::Inner;
+            }
+        }
+        if let (Some(&extent), l) = (s.reduction.last(), self.spec.rank(s).wrapping_sub(1))
+            && unit(&s.inputs, l)
+            && s.kept.iter().all(|k| k.output.index.coefficients[l].known() == Some(1))
+            && at_least(extent, 2)
+        {
+            return Vectorised::Reduction;
+        }
+        Vectorised::No
+    }
+
+    /// The number of iterations, where there is one loop.
+    fn vector_extent(&self) -> Option<i64> {
+        match (self.stage.inner.as_slice(), self.stage.reduction.as_slice()) {
+            (&[extent], []) | ([], &[extent]) => extent.known(),
+            _ => None,
+        }
+    }
+
+    fn emit(&self, e: &mut Emitter<'c>, outer: &[Int<'c>]) {
+        let vectorised = self.vectorised();
+        let mut at = outer.to_vec();
+        let inner = self.stage.inner.len();
+        let scalar_inner = if vectorised == Vectorised::Inner {
+            inner - 1
+        } else {
+            inner
+        };
+        self.inner_loops(e, &mut at, 0, scalar_inner, vectorised);
+    }
+
+    /// Opens the inner loops from `depth` on; below the last runs one result, or one vector of results at a time.
+    fn inner_loops(&self, e: &mut Emitter<'c>, at: &mut Vec<Int<'c>>, depth: usize, end: usize, v: Vectorised) {
+        if depth < end {
+            e.for_each(0, self.stage.inner[depth], 1, |e, i| {
+                at.push(i);
+                self.inner_loops(e, at, depth + 1, end, v);
+                at.pop();
+            });
+            return;
+        }
+        if v != Vectorised::Inner {
+            return self.result(e, at, None, None, v);
+        }
+        let (extent, lanes, l) = (self.stage.inner[end], self.spec.lanes, at.len());
+        let full = e.round_down(extent, lanes);
+        let mut done = Int::Const(0);
+        // Wider vectors than the target has become several ones, an operation at a time.
+        for width in [self.abreast(e) * lanes, lanes] {
+            let until = e.round_down(extent, width);
+            e.for_each(done, until, width, |e, i| {
+                ahead::fetch(e, &self.ahead, i, width);
+                at.push(i);
+                self.result(e, at, Some((l, width)), None, v);
+                at.pop();
+            });
+            done = until;
+        }
+        let rest = e.sub(extent, full);
+        let mut tail = |e: &mut Emitter<'c>| {
+            let mask = e.mask(rest, lanes);
+            at.push(full);
+            self.result(e, at, Some((l, lanes)), Some(mask), v);
+            at.pop();
+        };
+        match rest {
+            Int::Const(0) => {}
+            Int::Const(_) => tail(e),
+            rest => {
+                let is_there = e.compare("ne", rest, 0);
+                e.if_then(is_there, tail);
+            }
+        }
+    }
+
+    /// How many vectors are computed side by side. A polynomial is a chain of operations that wait for each other: the processor looks
+    /// ahead for others, but not far enough to fill the time with the next iterations.
+    fn abreast(&self, e: &Emitter<'c>) -> i64 {
+        let chain = |n: &ExprNode| match n.op {
+            ExprOp::Unary(op, _) => Floats::function(op, n.dtype).is_some(),
+            ExprOp::Binary(op, ..) => Floats::function_of_two(op, n.dtype).is_some(),
+            _ => false,
+        };
+        let s = self.stage;
+        // What is done to the result of a reduction is done once.
+        let each = s.expressions().take(match s.combine {
+            Some(_) => 1 + usize::from(s.kept.is_some()),
+            None => usize::MAX,
+        });
+        if each.flat_map(Expr::nodes).any(chain) {
+            e.target.machine.loops.interleaved.max(1)
+        } else {
+            1
+        }
+    }
+
+    /// Computes and stores the result at `at`.
+    fn result(
+        &self,
+        e: &mut Emitter<'c>,
+        at: &mut Vec<Int<'c>>,
+        vector: Option<(usize, i64)>,
+        mask: Option<Val<'c>>,
+        v: Vectorised,
+    ) {
+        let s = self.stage;
+        let lanes = vector.map(|(_, n)| n);
+        let acc = match s.combine {
+            None => {
+                let point = Point {
+                    at: at.clone(),
+                    vector,
+                    mask,
+                };
+                let value = self.expr(e, &s.body, &s.inputs, &point, None);
+                self.cast(e, value, s.body.dtype(), s.accumulate, lanes)
+            }
+            Some(combine) if v == Vectorised::Reduction => self.reduce_vectors(e, at, 0, combine, None),
+            Some(combine) => {
+                let start = identity(e, combine, s.accumulate, lanes);
+                self.reduce(e, at, 0, s.reduction.len(), (vector, mask), combine, start)
+            }
+        };
+        // The reduction loops are closed: their coefficients are 0 from here on.
+        let mut all = at.clone();
+        all.resize(self.spec.rank(s), Int::Const(0));
+        let point = Point { at: all, vector, mask };
+        let (value, dtype) = match &s.finish {
+            None => (acc, Some(s.accumulate)),
+            Some(f) => (self.expr(e, f, &s.finish_inputs, &point, Some(acc)), f.dtype()),
+        };
+        self.write(e, value, dtype, &s.output, &point);
+    }
+
+    /// Stores `value`, computed as `dtype`, in the lanes of `point` that exist.
+    fn write(&self, e: &mut Emitter<'c>, value: Val<'c>, dtype: Option<DType>, to: &Write<Int<'c>>, point: &Point<'c>) {
+        let (out, lanes) = (self.dtype(to.place), point.lanes());
+        let value = self.cast(e, value, dtype, out, lanes);
+        let value = ExprEmitter::new(e, lanes).to_storage(value, out);
+        let address = self.address(e, to.place, &to.index, point, Int::Const(0));
+        match point.mask {
+            None => e.store(value, address, out.size() as i64),
+            Some(mask) => e.store_masked_at(value, address, mask, out.size() as i64),
+        }
+    }
+
+    /// The reduction loops from `depth` to `end`, carrying one accumulator.
+    #[expect(clippy::too_many_arguments, reason = "recursion over the loops carries them all")]
+    fn reduce(
+        &self,
+        e: &mut Emitter<'c>,
+        at: &mut Vec<Int<'c>>,
+        depth: usize,
+        end: usize,
+        (vector, mask): (Option<(usize, i64)>, Option<Val<'c>>),
+        combine: Combine,
+        acc: Val<'c>,
+    ) -> Val<'c> {
+        if depth < end {
+            return e.for_loop(0, self.stage.reduction[depth], 1, &[acc], |e, i, acc| {
+                at.push(i);
+                let acc = self.reduce(e, at, depth + 1, end, (vector, mask), combine, acc[0]);
+                at.pop();
+                vec![acc]
+            })[0];
+        }
+        let point = Point {
+            at: at.clone(),
+            vector,
+            mask,
+        };
+        let value = self.body(e, &point);
+        join(e, combine, self.stage.accumulate, acc, value, point.lanes())
+    }
+
+    /// The reduction loops with the last one vectorised: several vectors of partial results, joined at the end.
+    fn reduce_vectors(
+        &self,
+        e: &mut Emitter<'c>,
+        at: &mut Vec<Int<'c>>,
+        depth: usize,
+        combine: Combine,
+        acc: Option<&[Val<'c>]>,
+    ) -> Val<'c> {
+        let (s, lanes) = (self.stage, self.spec.lanes);
+        let extent = s.reduction[s.reduction.len() - 1];
+        let Some(extent) = extent.known() else {
+            let sum = self.reduce_any_extent(e, at, combine, extent);
+            return horizontal(e, combine, s.accumulate, sum, lanes);
+        };
+        let count = (extent / lanes).min(e.target.machine.loops.accumulators).max(1);
+        let start = identity(e, combine, s.accumulate, Some(lanes));
+        let start = acc.map_or_else(|| vec![start; count as usize], <[_]>::to_vec);
+        let sums = self.vector_loops(e, at, depth, combine, &start);
+        let mut sum = sums[0];
+        for &other in &sums[1..] {
+            sum = join(e, combine, s.accumulate, sum, other, Some(lanes));
+        }
+        horizontal(e, combine, s.accumulate, sum, lanes)
+    }
+
+    fn vector_loops(
+        &self,
+        e: &mut Emitter<'c>,
+        at: &mut Vec<Int<'c>>,
+        depth: usize,
+        combine: Combine,
+        acc: &[Val<'c>],
+    ) -> Vec<Val<'c>> {
+        let s = self.stage;
+        let (extent, lanes) = (s.reduction[depth], self.spec.lanes);
+        if depth + 1 < s.reduction.len() {
+            return e.for_loop(0, extent, 1, acc, |e, i, acc| {
+                at.push(i);
+                let acc = self.vector_loops(e, at, depth + 1, combine, acc);
+                at.pop();
+                acc
+            });
+        }
+        let step = lanes * acc.len() as i64;
+        // An extent that is not known goes another way, see `reduce_vectors`.
+        let extent = extent.known().unwrap_or(0);
+        let full = extent / step * step;
+        let mut acc = self.full_steps(e, at, Int::Const(full), combine, acc);
+        for i in (full..extent).step_by(lanes as usize) {
+            let n = (i - full) as usize / lanes as usize % acc.len();
+            let count = (extent - i < lanes).then_some(Int::Const(extent - i));
+            acc[n] = self.join_vector(e, at, Int::Const(i), count, combine, acc[n]);
+        }
+        acc
+    }
+
+    /// The iterations of the vectorised reduction loop up to `full`, which fill all accumulators.
+    fn full_steps(
+        &self,
+        e: &mut Emitter<'c>,
+        at: &mut Vec<Int<'c>>,
+        full: Int<'c>,
+        combine: Combine,
+        acc: &[Val<'c>],
+    ) -> Vec<Val<'c>> {
+        let (s, lanes, l) = (self.stage, self.spec.lanes, at.len());
+        let step = lanes * acc.len() as i64;
+        let abreast = if acc.len() as i64 % e.target.machine.loops.interleaved.max(1) == 0 {
+            self.abreast(e)
+        } else {
+            1
+        };
+        let width = abreast * lanes;
+        e.for_loop(0, full, step, acc, |e, i, acc| {
+            ahead::fetch(e, &self.ahead, i, step);
+            let mut next = Vec::new();
+            for (n, side) in acc.chunks(abreast as usize).enumerate() {
+                let i = e.add(i, n as i64 * width);
+                at.push(i);
+                let values = self.body(
+                    e,
+                    &Point {
+                        at: at.clone(),
+                        vector: Some((l, width)),
+                        mask: None,
+                    },
+                );
+                at.pop();
+                for (j, &a) in (0..).zip(side) {
+                    let value = match abreast {
+                        1 => values,
+                        _ => e.shuffle(values, values, j * lanes..(j + 1) * lanes),
+                    };
+                    next.push(join(e, combine, s.accumulate, a, value, Some(lanes)));
+                }
+            }
+            next
+        })
+    }
+
+    /// Joins the vector at `i` of the reduction loop, or its first `count` lanes, to `acc`.
+    fn join_vector(
+        &self,
+        e: &mut Emitter<'c>,
+        at: &mut Vec<Int<'c>>,
+        i: Int<'c>,
+        count: Option<Int<'c>>,
+        combine: Combine,
+        acc: Val<'c>,
+    ) -> Val<'c> {
+        let (s, lanes, l) = (self.stage, self.spec.lanes, at.len());
+        let mask = count.map(|count| e.mask(count, lanes));
+        at.push(i);
+        let mut value = self.body(
+            e,
+            &Point {
+                at: at.clone(),
+                vector: Some((l, lanes)),
+                mask,
+            },
+        );
+        at.pop();
+        if let Some(mask) = mask {
+            let nothing = identity(e, combine, s.accumulate, Some(lanes));
+            value = e.select(mask, value, nothing);
+        }
+        join(e, combine, s.accumulate, acc, value, Some(lanes))
+    }
+
+    /// The only reduction loop, vectorised, of an extent that is not known. The values are joined in the order in which they are where it is
+    /// known.
+    fn reduce_any_extent(&self, e: &mut Emitter<'c>, at: &[Int<'c>], combine: Combine, extent: Int<'c>) -> Val<'c> {
+        let (dtype, lanes) = (self.stage.accumulate, self.spec.lanes);
+        let accumulators = e.target.machine.loops.accumulators.max(1);
+        let start = identity(e, combine, dtype, Some(lanes));
+        let ty = start.r#type();
+        let fills_all = e.compare("sge", extent, accumulators * lanes);
+        let (mut at_many, mut at_few) = (at.to_vec(), at.to_vec());
+        e.if_else(
+            fills_all,
+            &[ty],
+            |e| {
+                let at = &mut at_many;
+                let full = e.round_down(extent, accumulators * lanes);
+                let mut acc = self.full_steps(e, at, full, combine, &vec![start; accumulators as usize]);
+                for (n, acc) in (0..).zip(&mut acc) {
+                    let i = e.add(full, n * lanes);
+                    let left = e.sub(extent, i);
+                    let is_there = e.compare("sgt", left, 0);
+                    let before = *acc;
+                    *acc = e.if_else(
+                        is_there,
+                        &[ty],
+                        |e| vec![self.join_vector(e, at, i, Some(left), combine, before)],
+                        |_| vec![before],
+                    )[0];
+                }
+                let mut sum = acc[0];
+                for &other in &acc[1..] {
+                    sum = join(e, combine, dtype, sum, other, Some(lanes));
+                }
+                vec![sum]
+            },
+            |e| {
+                // As many accumulators as full vectors: the first one has the first and the last vector.
+                let at = &mut at_few;
+                let full = e.round_down(extent, lanes);
+                let mut sum = self.join_vector(e, at, Int::Const(0), Some(extent), combine, start);
+                let rest = e.sub(extent, full);
+                let [some, one] = [e.compare("sgt", rest, 0), e.compare("sgt", full, 0)];
+                let has_tail = e.binary("arith.andi", some, one);
+                sum = e.if_else(
+                    has_tail,
+                    &[ty],
+                    |e| vec![self.join_vector(e, at, full, Some(rest), combine, sum)],
+                    |_| vec![sum],
+                )[0];
+                e.for_loop(lanes, full, lanes, &[sum], |e, i, sum| {
+                    let value = self.join_vector(e, at, i, None, combine, start);
+                    vec![join(e, combine, dtype, sum[0], value, Some(lanes))]
+                })
+            },
+        )[0]
+    }
+
+    fn body(&self, e: &mut Emitter<'c>, point: &Point<'c>) -> Val<'c> {
+        let s = self.stage;
+        let value = match &s.kept {
+            None => self.expr(e, &s.body, &s.inputs, point, None),
+            Some(kept) => {
+                let value = self.expr(e, &kept.body, &s.inputs, point, None);
+                let value = self.cast(e, value, kept.body.dtype(), s.accumulate, point.lanes());
+                self.write(e, value, Some(s.accumulate), &kept.output, point);
+                self.expr(e, &s.body, &[], point, Some(value))
+            }
+        };
+        self.cast(e, value, s.body.dtype(), s.accumulate, point.lanes())
+    }
+
+    fn cast(&self, e: &mut Emitter<'c>, v: Val<'c>, from: Option<DType>, to: DType, lanes: Option<i64>) -> Val<'c> {
+        ExprEmitter::new(e, lanes).cast(v, from.unwrap_or(to), to)
+    }
+
+    /// Emits `expr`. With an accumulator, that is input 0 and `reads` are the inputs from 1 on.
+    fn expr(
+        &self,
+        e: &mut Emitter<'c>,
+        expr: &Expr,
+        reads: &[Read<Int<'c>>],
+        point: &Point<'c>,
+        acc: Option<Val<'c>>,
+    ) -> Val<'c> {
+        let mut leaves = StageLeaves {
+            nest: self,
+            reads,
+            point,
+            acc,
+        };
+        ExprEmitter::new(e, point.lanes()).emit(expr, &mut leaves)
+    }
+
+    fn dtype(&self, place: Place) -> DType {
+        match place {
+            Place::Argument(n) => self.spec.arguments[n as usize],
+            Place::Local(n) => self.spec.locals[n as usize].dtype,
+        }
+    }
+
+    fn address(
+        &self,
+        e: &mut Emitter<'c>,
+        place: Place,
+        index: &Affine<Int<'c>>,
+        point: &Point<'c>,
+        further: Int<'c>,
+    ) -> Val<'c> {
+        let base = match place {
+            Place::Argument(n) => self.buffers[n as usize],
+            Place::Local(n) => self.locals[n as usize],
+        };
+        let index = point.linear(e, index);
+        let index = e.add(index, further);
+        e.offset(base, index, self.dtype(place).size() as i64)
+    }
+}
+
+/// The leaves of a stage's expressions.
+struct StageLeaves<'n, 'a, 'c> {
+    nest: &'n Nest<'a, 'c>,
+    reads: &'n [Read<Int<'c>>],
+    point: &'n Point<'c>,
+    acc: Option<Val<'c>>,
+}
+
+impl<'c> Leaves<'c> for StageLeaves<'_, '_, 'c> {
+    fn input(&mut self, e: &mut Emitter<'c>, n: u32, dtype: DType) -> Val<'c> {
+        let (value, from) = match (self.acc, n) {
+            (Some(acc), 0) => (acc, self.nest.stage.accumulate),
+            (Some(_), n) => self.operand(e, n as usize - 1),
+            (None, n) => self.operand(e, n as usize),
+        };
+        ExprEmitter::new(e, self.point.lanes()).cast(value, from, dtype)
+    }
+
+    fn index(&mut self, e: &mut Emitter<'c>, n: u32) -> Val<'c> {
+        let index = &self.nest.stage.indices[n as usize];
+        match self.point.vector {
+            Some((_, lanes)) => lane_indices(e, self.point, index, lanes),
+            None => {
+                let index = self.point.linear(e, index);
+                e.int(index)
+            }
+        }
+    }
+}
+
+impl<'c> StageLeaves<'_, '_, 'c> {
+    fn operand(&self, e: &mut Emitter<'c>, n: usize) -> (Val<'c>, DType) {
+        (
+            self.nest.read(e, self.reads, n, self.point),
+            self.nest.dtype(self.reads[n].place),
+        )
+    }
+}

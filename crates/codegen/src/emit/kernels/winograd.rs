@@ -1,0 +1,459 @@
+//! Winograd convolution. A task transforms the input of a few tiles, multiplies it with the transformed weights position by position,
+//! and transforms the products back, one tile of output channels after the other. Only the weights stream through the cache.
+//!
+//! A transformed input that is infinite or NaN meets outputs that do not read it, and differences of infinities are NaN. So a tile whose
+//! results are not all finite is computed again by the definition, with weights that are transformed back.
+
+use crate::emit::builder::{Emitter, Int, Val};
+use crate::emit::epilogue::{self, Position};
+use crate::emit::family::EmitKernel;
+use crate::emit::function::KernelFunction;
+use frazil_planner::kernel::{ActivationLayout, Conv, EpilogueOperand, Winograd, WinogradWeights};
+
+/// What all parts of the kernel need.
+struct Plan<'a, 'c> {
+    conv: &'a Conv,
+    w: Winograd,
+    buffers: &'a [Val<'c>],
+    /// Transformed input: [position][input block][tile][lane].
+    transformed: Val<'c>,
+    /// Products: [position][tile][vector][lane].
+    products: Val<'c>,
+    /// A vector of zeros, which stands for the input outside of the image.
+    zeros: Val<'c>,
+}
+
+/// Emits all tasks.
+pub(super) fn emit(kernel: &mut KernelFunction<'_>, conv: &Conv, w: Winograd) {
+    let e = &mut kernel.e;
+    let lanes = conv.block;
+    let positions = w.inputs() * w.inputs();
+    let transformed = e.stack(Winograd::input_elements(&conv.shape, w.outputs, w.columns, lanes) * 4);
+    let products = e.stack(positions * w.columns * w.vectors * lanes * 4);
+    let zeros = e.stack(lanes * 4);
+    let zero = e.f32_constant(0.0, Some(lanes));
+    e.store(zero, zeros, 4);
+    let tiles = conv.shape.batch * frazil_planner::kernel::winograd_tiles(&conv.shape, w.outputs);
+    kernel.for_each_task(|e, buffers, task| {
+        let p = Plan {
+            conv,
+            w,
+            buffers,
+            transformed,
+            products,
+            zeros,
+        };
+        let at = e.delinearize(task, &[w.groups(&conv.shape), conv.channel_parts]);
+        let first = e.mul(at[0], w.columns);
+        let left = e.sub(tiles, first);
+        let count = if tiles % w.columns == 0 {
+            Int::Const(w.columns)
+        } else {
+            e.min(left, w.columns)
+        };
+        e.for_each(0, count, 1, |e, tile| p.transform_input(e, first, tile));
+        let all = conv.winograd_channel_tiles();
+        let part = (all + conv.channel_parts - 1) / conv.channel_parts;
+        let begin = e.mul(at[1], part);
+        let end = e.add(begin, part);
+        let end = e.min(end, all);
+        e.for_each(begin, end, 1, |e, channels| {
+            p.multiply(e, channels);
+            e.for_each(0, count, 1, |e, tile| p.transform_output(e, first, tile, channels));
+        });
+    });
+}
+
+impl EmitKernel for WinogradWeights {
+    fn emit(&self, function: &mut KernelFunction<'_>, _phase: usize) {
+        emit_weights(function, self);
+    }
+}
+
+/// Emits all tasks of the transformation of weights: U = G w Gᵀ, a vector of output channels at a time.
+fn emit_weights(kernel: &mut KernelFunction<'_>, spec: &WinogradWeights) {
+    let (lanes, width, channels) = (spec.block, spec.width(), spec.in_channels);
+    let positions = spec.form.inputs() * spec.form.inputs();
+    let [_, g, _, _] = spec.form.matrices();
+    kernel.for_each_task(|e, buffers, task| {
+        let at = e.delinearize(task, &[spec.channel_tiles(), channels]);
+        let from = e.mul(task, 9 * width);
+        let to = e.linear([(positions * channels * width, at[0]), (width, at[1])], 0);
+        let (from, to) = (e.f32_offset(buffers[0], from), e.f32_offset(buffers[1], to));
+        e.for_each(0, width, lanes, |e, lane| {
+            let (from, to) = (e.f32_offset(from, lane), e.f32_offset(to, lane));
+            let w: Vec<_> = (0..9)
+                .map(|tap| {
+                    let address = e.f32_offset(from, tap * width);
+                    e.load_vector(address, lanes)
+                })
+                .collect();
+            for (position, u) in transform(e, &g, &w, lanes).into_iter().enumerate() {
+                let address = e.f32_offset(to, position as i64 * channels * width);
+                e.store(u, address, 4);
+            }
+        });
+    });
+}
+
+impl<'c> Plan<'_, 'c> {
+    /// Image, row and column of a tile.
+    fn locate(&self, e: &mut Emitter<'c>, first: Int<'c>, tile: Int<'c>) -> [Int<'c>; 3] {
+        let s = &self.conv.shape;
+        let tile = e.add(first, tile);
+        let across = |n: i64| (n + self.w.outputs - 1) / self.w.outputs;
+        let at = e.delinearize(tile, &[s.batch, across(s.output[0]), across(s.output[1])]);
+        let image = if s.batch == 1 { Int::Const(0) } else { at[0] };
+        [image, at[1], at[2]]
+    }
+
+    fn input_blocks(&self) -> i64 {
+        (self.conv.shape.in_channels + self.conv.block - 1) / self.conv.block
+    }
+
+    /// V = Bᵀ d B for each block of input channels.
+    fn transform_input(&self, e: &mut Emitter<'c>, first: Int<'c>, tile: Int<'c>) {
+        let (s, lanes, n) = (&self.conv.shape, self.conv.block, self.w.inputs());
+        let place = self.locate(e, first, tile);
+        let (corner, [y, x]) = self.input_corner(e, place);
+        let (row, plane) = (s.input[1] * lanes, s.input[0] * s.input[1] * lanes);
+        // 0 <= y and y + n <= height, in one unsigned comparison; likewise x.
+        let inside_y = e.compare("ule", y, s.input[0] - n);
+        let inside_x = e.compare("ule", x, s.input[1] - n);
+        let inside = match s.input[0] >= n && s.input[1] >= n {
+            true => e.binary("arith.andi", inside_y, inside_x),
+            false => e.constant("0 : i1"),
+        };
+        let vector = e.f32_vector(lanes);
+        e.for_each(0, self.input_blocks(), 1, |e, block| {
+            let base = e.linear([(1, corner), (plane, block)], 0);
+            let base = e.f32_offset(self.buffers[0], base);
+            let base = e.base(base);
+            let input = e.if_else(
+                inside,
+                &vec![vector; (n * n) as usize],
+                |e| {
+                    let mut load = |i: i64| {
+                        let address = e.f32_offset(base, i / n * row + i % n * lanes);
+                        e.load_vector(address, lanes)
+                    };
+                    (0..n * n).map(&mut load).collect()
+                },
+                |e| self.load_at_border(e, base, [y, x], |e, address| e.load_vector(address, lanes)),
+            );
+            let [b, _, _, _] = self.w.matrices();
+            let v = transform(e, &b, &input, lanes);
+            let tiles = self.w.columns * lanes;
+            let to = e.linear([(tiles, block), (lanes, tile)], 0);
+            let to = e.f32_offset(self.transformed, to);
+            let to = e.base(to);
+            for (i, &v) in v.iter().enumerate() {
+                let address = e.f32_offset(to, i as i64 * self.input_blocks() * tiles);
+                e.store(v, address, 4);
+            }
+        });
+    }
+
+    /// The first input of a tile at that place: its element in the first block of channels, its row and its column.
+    fn input_corner(&self, e: &mut Emitter<'c>, [image, ty, tx]: [Int<'c>; 3]) -> (Int<'c>, [Int<'c>; 2]) {
+        let (s, lanes) = (&self.conv.shape, self.conv.block);
+        let y = e.linear([(self.w.outputs, ty)], -s.padding[0]);
+        let x = e.linear([(self.w.outputs, tx)], -s.padding[1]);
+        let batch_stride = match self.conv.input {
+            ActivationLayout::Blocked { batch_stride } => batch_stride,
+            ActivationLayout::Plain => 0,
+        };
+        let corner = e.linear([(batch_stride, image), (s.input[1] * lanes, y), (lanes, x)], 0);
+        (corner, [y, x])
+    }
+
+    /// The inputs of a tile, zero outside of the image, as `load` reads them.
+    fn load_at_border(
+        &self,
+        e: &mut Emitter<'c>,
+        base: Val<'c>,
+        [y, x]: [Int<'c>; 2],
+        load: impl Fn(&mut Emitter<'c>, Val<'c>) -> Val<'c>,
+    ) -> Vec<Val<'c>> {
+        let (s, lanes, n) = (&self.conv.shape, self.conv.block, self.w.inputs());
+        let row = s.input[1] * lanes;
+        let mut inside = |from: Int<'c>, extent: i64| -> Vec<Val<'c>> {
+            let flag = |i: i64| {
+                let at = e.add(from, i);
+                e.compare("ult", at, extent)
+            };
+            (0..n).map(flag).collect()
+        };
+        let (rows, columns) = (inside(y, s.input[0]), inside(x, s.input[1]));
+        let element = |i: i64| {
+            let valid = e.binary("arith.andi", rows[(i / n) as usize], columns[(i % n) as usize]);
+            let address = e.f32_offset(base, i / n * row + i % n * lanes);
+            let address = e.select(valid, address, self.zeros);
+            load(e, address)
+        };
+        (0..n * n).map(element).collect()
+    }
+
+    /// M = U V for each position, for one tile of output channels.
+    fn multiply(&self, e: &mut Emitter<'c>, channels: Int<'c>) {
+        let (s, lanes, w) = (&self.conv.shape, self.conv.block, self.w);
+        let (width, positions, tiles) = (lanes * w.vectors, w.inputs() * w.inputs(), w.columns * lanes);
+        let weights = e.mul(channels, positions * s.in_channels * width);
+        let weights = e.f32_offset(self.buffers[1], weights);
+        let zero = e.f32_constant(0.0, Some(lanes));
+        let start = vec![zero; (w.columns * w.vectors) as usize];
+        e.for_each(0, positions, 1, |e, position| {
+            let (full, tail) = (s.in_channels / lanes, s.in_channels % lanes);
+            let mut acc = e.for_loop(0, full, 1, &start, |e, block, acc| {
+                self.multiply_block(e, weights, position, block, lanes, acc)
+            });
+            if tail > 0 {
+                acc = self.multiply_block(e, weights, position, Int::Const(full), tail, &acc);
+            }
+            let to = e.mul(position, tiles * w.vectors);
+            let to = e.f32_offset(self.products, to);
+            let to = e.base(to);
+            for (i, &a) in acc.iter().enumerate() {
+                let address = e.f32_offset(to, i as i64 * lanes);
+                e.store(a, address, 4);
+            }
+        });
+    }
+
+    fn multiply_block(
+        &self,
+        e: &mut Emitter<'c>,
+        weights: Val<'c>,
+        position: Int<'c>,
+        block: Int<'c>,
+        channels: i64,
+        acc: &[Val<'c>],
+    ) -> Vec<Val<'c>> {
+        let (s, lanes, w) = (&self.conv.shape, self.conv.block, self.w);
+        let (width, tiles) = (lanes * w.vectors, w.columns * lanes);
+        let from = e.linear([(self.input_blocks() * tiles, position), (tiles, block)], 0);
+        let from = e.f32_offset(self.transformed, from);
+        let from = e.base(from);
+        let weight = e.linear([(s.in_channels * width, position), (lanes * width, block)], 0);
+        let weights = e.f32_offset(weights, weight);
+        let weights = e.base(weights);
+        let (parameters, line_elements) = (&e.target.machine.winograd, e.target.machine.caches.line_elements());
+        let lines = |count: i64| match parameters.prefetch > 0 {
+            true => count * width / line_elements,
+            false => 0,
+        };
+        let steps = |e: &mut Emitter<'c>, c: Int<'c>, count: i64, acc: &[Val<'c>]| {
+            let from = e.f32_offset(from, c);
+            let offset = e.mul(c, width);
+            let weights = e.f32_offset(weights, offset);
+            for line in 0..lines(count) {
+                let address = e.f32_offset(weights, parameters.prefetch + line * line_elements);
+                e.prefetch(address, 3);
+            }
+            let mut acc = acc.to_vec();
+            for c in 0..count {
+                let u: Vec<_> = (0..w.vectors)
+                    .map(|v| {
+                        let address = e.f32_offset(weights, c * width + v * lanes);
+                        e.load_vector(address, lanes)
+                    })
+                    .collect();
+                for j in 0..w.columns {
+                    let address = e.f32_offset(from, j * lanes + c);
+                    let x = e.load_broadcast(address, lanes);
+                    for (v, &u) in u.iter().enumerate() {
+                        let i = (j * w.vectors) as usize + v;
+                        acc[i] = e.fma(x, u, acc[i]);
+                    }
+                }
+            }
+            acc
+        };
+        let unroll = parameters.unroll.max(1);
+        let full = channels / unroll * unroll;
+        let acc = e.for_loop(0, full, unroll, acc, |e, c, acc| steps(e, c, unroll, acc));
+        if channels > full {
+            steps(e, Int::Const(full), channels - full, &acc)
+        } else {
+            acc
+        }
+    }
+
+    /// Y = Aᵀ M A, the epilogue, and the stores that lie inside the output.
+    fn transform_output(&self, e: &mut Emitter<'c>, first: Int<'c>, tile: Int<'c>, channels: Int<'c>) {
+        let (conv, s, lanes, w) = (self.conv, &self.conv.shape, self.conv.block, self.w);
+        let place = self.locate(e, first, tile);
+        let [image, ty, tx] = place;
+        let (plane, row) = (s.output[0] * s.output[1] * lanes, s.output[1] * lanes);
+        let corner = e.linear(
+            [
+                (conv.output_batch_stride, image),
+                (w.vectors * plane, channels),
+                (w.outputs * row, ty),
+                (w.outputs * lanes, tx),
+            ],
+            0,
+        );
+        let channel = e.mul(channels, w.vectors * lanes);
+        let last = self.buffers.len() - 1;
+        let output = e.f32_offset(self.buffers[last], corner);
+        let output = e.base(output);
+        let operands = conv.epilogue.operands.iter().zip(&self.buffers[2..last]);
+        let operands: Vec<Val<'c>> = operands
+            .map(|(kind, &operand)| match kind {
+                EpilogueOperand::Elementwise => {
+                    let address = e.f32_offset(operand, corner);
+                    e.base(address)
+                }
+                EpilogueOperand::Channel | EpilogueOperand::Scalar | EpilogueOperand::Row => operand,
+            })
+            .collect();
+        let (y, x) = (e.mul(ty, w.outputs), e.mul(tx, w.outputs));
+        let from = e.mul(tile, w.vectors * lanes);
+        let from = e.f32_offset(self.products, from);
+        let from = e.base(from);
+        let [_, _, a, _] = w.matrices();
+        e.for_each(0, w.vectors, 1, |e, v| {
+            let lane = e.mul(v, lanes);
+            let from = e.f32_offset(from, lane);
+            let from = e.base(from);
+            let load = |i: i64| {
+                let address = e.f32_offset(from, i * w.columns * w.vectors * lanes);
+                e.load_vector(address, lanes)
+            };
+            let m: Vec<_> = (0..w.inputs() * w.inputs()).map(load).collect();
+            let result = transform(e, &a, &m, lanes);
+            let odd = not_all_finite(e, &result, lanes);
+            let odd = e.unlikely(odd);
+            let types = vec![e.f32_vector(lanes); result.len()];
+            let result = e.if_else(
+                odd,
+                &types,
+                |e| self.direct(e, place, channels, lane),
+                |_| result.clone(),
+            );
+            let channel = e.add(channel, lane);
+            for (i, &value) in result.iter().enumerate() {
+                let (dy, dx) = (i as i64 / w.outputs, i as i64 % w.outputs);
+                let element = e.linear([(plane, v)], dy * row + dx * lanes);
+                let at = Position {
+                    row: Int::Const(0),
+                    channel,
+                    element,
+                    mask: None,
+                };
+                let store = |e: &mut Emitter<'c>| {
+                    let value = epilogue::apply(e, &conv.epilogue, &operands, value, lanes, &at);
+                    epilogue::store(e, value, output, element, None);
+                };
+                let mut condition = None;
+                for (at, d, extent) in [(y, dy, s.output[0]), (x, dx, s.output[1])] {
+                    // The first row and column of a tile always exist; others may not when the extent is no multiple.
+                    if extent % w.outputs != 0 && d > 0 {
+                        let at = e.add(at, d);
+                        let inside = e.compare("slt", at, extent);
+                        condition = Some(condition.map_or(inside, |c| e.binary("arith.andi", c, inside)));
+                    }
+                }
+                match condition {
+                    None => store(e),
+                    Some(c) => e.if_then(c, store),
+                }
+            }
+        });
+    }
+
+    /// The outputs of a tile as sums over all taps, for the vector of channels that begins at `lane` of a tile of channels.
+    fn direct(&self, e: &mut Emitter<'c>, place: [Int<'c>; 3], channels: Int<'c>, lane: Int<'c>) -> Vec<Val<'c>> {
+        let (s, lanes, w) = (&self.conv.shape, self.conv.block, self.w);
+        let (width, positions, n) = (lanes * w.vectors, w.inputs() * w.inputs(), w.inputs());
+        let (corner, at) = self.input_corner(e, place);
+        let weights = e.linear([(positions * s.in_channels * width, channels), (1, lane)], 0);
+        let weights = e.f32_offset(self.buffers[1], weights);
+        let [_, _, _, back] = w.matrices();
+        let zero = e.f32_constant(0.0, Some(lanes));
+        let start = vec![zero; (w.outputs * w.outputs) as usize];
+        e.for_loop(0, s.in_channels, 1, &start, |e, c, sums| {
+            let (block, own) = (e.div(c, lanes), e.rem(c, lanes));
+            let base = e.linear([(1, corner), (s.input[0] * s.input[1] * lanes, block), (1, own)], 0);
+            let base = e.f32_offset(self.buffers[0], base);
+            let from = e.mul(c, width);
+            let from = e.f32_offset(weights, from);
+            let load = |position: i64| {
+                let address = e.f32_offset(from, position * s.in_channels * width);
+                e.load_vector(address, lanes)
+            };
+            let transformed: Vec<_> = (0..positions).map(load).collect();
+            let taps = transform(e, &back, &transformed, lanes);
+            // One input after the other, so that only the weights and sums need registers.
+            let mut sums = sums.to_vec();
+            let inputs = self.load_at_border(e, base, at, |e, address| e.load_broadcast(address, lanes));
+            for (i, &input) in inputs.iter().enumerate() {
+                for (j, sum) in sums.iter_mut().enumerate() {
+                    let (y, x) = (i as i64 / n - j as i64 / w.outputs, i as i64 % n - j as i64 % w.outputs);
+                    if (0..3).contains(&y) && (0..3).contains(&x) {
+                        *sum = e.fma(input, taps[(3 * y + x) as usize], *sum);
+                    }
+                }
+            }
+            sums
+        })
+    }
+}
+
+/// Whether an element of these vectors is infinite or NaN: zero times it is NaN.
+fn not_all_finite<'c>(e: &mut Emitter<'c>, vectors: &[Val<'c>], lanes: i64) -> Val<'c> {
+    let zero = e.f32_constant(0.0, Some(lanes));
+    let sum = vectors.iter().fold(zero, |sum, &v| e.fma(v, zero, sum));
+    let nan = e.cmpf("uno", sum, sum, Some(lanes));
+    e.reduce_lanes("or", nan, false)
+}
+
+/// T x Tᵀ of a square matrix x of vectors, all row by row; T may have more rows than columns, or fewer.
+fn transform<'c>(e: &mut Emitter<'c>, t: &[Vec<f64>], x: &[Val<'c>], lanes: i64) -> Vec<Val<'c>> {
+    let n = t.first().map_or(0, Vec::len);
+    let half: Vec<Val<'c>> = t
+        .iter()
+        .flat_map(|row| {
+            let columns: Vec<_> = (0..n)
+                .map(|j| (0..n).map(|i| x[i * n + j]).collect::<Vec<_>>())
+                .collect();
+            columns.into_iter().map(|c| (row, c)).collect::<Vec<_>>()
+        })
+        .map(|(row, column)| weighted_sum(e, row, &column, lanes))
+        .collect();
+    let mut out = Vec::new();
+    for row in half.chunks(n) {
+        for weights in t {
+            out.push(weighted_sum(e, weights, row, lanes));
+        }
+    }
+    out
+}
+
+/// Σ weights · values, without the terms whose weight is 0. At least one is not.
+fn weighted_sum<'c>(e: &mut Emitter<'c>, weights: &[f64], values: &[Val<'c>], lanes: i64) -> Val<'c> {
+    let mut sum: Option<Val<'c>> = None;
+    // Positive terms first, so that a leading minus needs no negation.
+    let terms = weights.iter().zip(values).filter(|(w, _)| **w > 0.0);
+    let terms = terms.chain(weights.iter().zip(values).filter(|(w, _)| **w < 0.0));
+    for (&w, &v) in terms {
+        sum = Some(match (sum, w) {
+            (None, 1.0) => v,
+            (Some(s), 1.0) => e.binary("arith.addf", s, v),
+            (Some(s), -1.0) => e.binary("arith.subf", s, v),
+            (None, w) => {
+                let w = e.f32_constant(w as f32, Some(lanes));
+                e.binary("arith.mulf", w, v)
+            }
+            (Some(s), w) => {
+                let w = e.f32_constant(w as f32, Some(lanes));
+                e.fma(w, v, s)
+            }
+        });
+    }
+    match sum {
+        Some(s) => s,
+        None => e.f32_constant(0.0, Some(lanes)),
+    }
+}

@@ -1,0 +1,52 @@
+//! Options of the code generator.
+
+use crate::backend::{LlvmCode, host_target};
+use crate::cache::ObjectCache;
+use crate::emit::family::Emitters;
+use crate::emit::kernels;
+use frazil_executor::{Pools, RunOptions};
+use frazil_planner::target::Target;
+use std::sync::Arc;
+
+/// How to compile.
+#[derive(Clone, Debug)]
+pub struct BackendOptions {
+    /// The processor; the host's by default.
+    pub target: Target,
+    /// Threads that a run uses, the caller's included.
+    pub threads: usize,
+    /// Where objects of kernels are kept from one process to the next.
+    pub cache: Option<ObjectCache>,
+    /// The kernel families that can be compiled.
+    pub emitters: Arc<Emitters>,
+    /// The threads' pools, which all code that is compiled with clones of these options shares.
+    pub pools: Pools,
+}
+
+impl Default for BackendOptions {
+    fn default() -> Self {
+        BackendOptions::new(host_target())
+    }
+}
+
+impl BackendOptions {
+    /// Returns the default options for `target`.
+    pub fn new(target: Target) -> BackendOptions {
+        BackendOptions {
+            target,
+            threads: 1,
+            cache: None,
+            emitters: Arc::new(kernels::all()),
+            pools: Pools::default(),
+        }
+    }
+
+    /// Returns the options for loading and running what is compiled with these.
+    pub fn run_options(&self) -> RunOptions {
+        RunOptions {
+            threads: self.threads,
+            pools: self.pools.clone(),
+            linker: Some(LlvmCode::link),
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Objects in memory to functions in this process: by [`Image`], or by a linker that the caller passes.
+
+mod image;
+
+pub use image::{Image, is_sound};
+
+/// Error of loading machine code.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("loading compiled code: {0}")]
+pub struct LinkError(pub String);
+
+/// Machine code that a [`Linker`] has loaded.
+pub trait LinkedCode: Send + Sync {
+    /// Returns the address of `symbol`.
+    ///
+    /// # Errors
+    /// If there is no such symbol.
+    fn lookup(&self, symbol: &str) -> Result<usize, LinkError>;
+}
+
+/// Loads object files that refer to symbols of the process. Their relocations have been validated.
+pub type Linker = fn(&[&[u8]]) -> Result<Box<dyn LinkedCode>, LinkError>;
+
+/// Machine code in this process.
+pub enum Code {
+    /// Of objects that are complete in themselves.
+    Image(Image),
+    /// Of other objects.
+    Linked(Box<dyn LinkedCode>),
+}
+
+impl Code {
+    /// Loads object files, with `linker` where they are not complete in themselves.
+    ///
+    /// # Errors
+    /// If they are damaged or not for this machine, a symbol is defined twice, or they need a linker and there is none.
+    pub fn load(objects: &[impl AsRef<[u8]>], linker: Option<Linker>) -> Result<Code, LinkError> {
+        let objects: Vec<&[u8]> = objects.iter().map(AsRef::as_ref).collect();
+        if let Some(image) = Image::load(&objects) {
+            return Ok(Code::Image(image));
+        }
+        // A linker writes where relocations say: those of damaged objects must not get there.
+        if let Some(number) = objects.iter().position(|object| !is_sound(object)) {
+            return Err(LinkError(format!("object {number} is damaged")));
+        }
+        match linker {
+            Some(linker) => linker(&objects).map(Code::Linked),
+            None => Err(LinkError(
+                "an object refers to symbols of the process, and this program has no linker".to_owned(),
+            )),
+        }
+    }
+
+    /// Returns the address of `symbol`.
+    ///
+    /// # Errors
+    /// If there is no such symbol.
+    pub fn lookup(&self, symbol: &str) -> Result<usize, LinkError> {
+        match self {
+            Code::Image(image) => image
+                .lookup(symbol)
+                .ok_or_else(|| LinkError(format!("there is no symbol `{symbol}`"))),
+            Code::Linked(code) => code.lookup(symbol),
+        }
+    }
+}

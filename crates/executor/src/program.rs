@@ -1,0 +1,131 @@
+//! What a compiled function runs: kernel calls on buffers. Pure data, which mentions memory only as [`Buffer`]s.
+
+use frazil_ir::DType;
+use frazil_runtime::structured::Dims;
+use frazil_tensor_ir::spec::dtype_name;
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+
+/// One input or output of the compiled function: dense, row-major.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Port {
+    /// The name in the generated interface.
+    pub name: String,
+    /// Element type.
+    #[serde(with = "dtype_name")]
+    pub dtype: DType,
+    /// Extents; empty for a scalar.
+    pub shape: Dims,
+}
+
+impl Port {
+    /// Number of elements; `usize::MAX` where it is larger.
+    pub fn elements(&self) -> usize {
+        let extents = self.shape.iter().map(|&d| usize::try_from(d).unwrap_or(0));
+        extents.fold(1, usize::saturating_mul)
+    }
+
+    /// Size in bytes; `usize::MAX` where it is larger.
+    pub fn bytes(&self) -> usize {
+        self.elements().saturating_mul(self.dtype.size())
+    }
+}
+
+/// Where a kernel's argument lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Buffer {
+    /// The caller's input number `index`, `offset` bytes into it. Read only.
+    Input {
+        /// Index into [`Contents::inputs`](crate::package::Contents::inputs).
+        index: u32,
+        /// Bytes from its start.
+        offset: u64,
+    },
+    /// The caller's output number `index`, `offset` bytes into it. May be read by kernels that run after its writer.
+    Output {
+        /// Index into [`Contents::outputs`](crate::package::Contents::outputs).
+        index: u32,
+        /// Bytes from its start.
+        offset: u64,
+    },
+    /// `offset` bytes into the workspace.
+    Workspace {
+        /// Bytes from the workspace's start.
+        offset: u64,
+    },
+    /// `offset` bytes into the constants. Read only.
+    Constant {
+        /// Bytes from the constants' start.
+        offset: u64,
+    },
+    /// `offset` bytes into what the preparation writes. Read only in a run.
+    Prepared {
+        /// Bytes from its start.
+        offset: u64,
+    },
+}
+
+impl Buffer {
+    /// The buffer that starts `bytes` further on.
+    pub fn advanced(self, bytes: u64) -> Buffer {
+        match self {
+            Buffer::Input { index, offset } => Buffer::Input {
+                index,
+                offset: offset + bytes,
+            },
+            Buffer::Output { index, offset } => Buffer::Output {
+                index,
+                offset: offset + bytes,
+            },
+            Buffer::Workspace { offset } => Buffer::Workspace { offset: offset + bytes },
+            Buffer::Constant { offset } => Buffer::Constant { offset: offset + bytes },
+            Buffer::Prepared { offset } => Buffer::Prepared { offset: offset + bytes },
+        }
+    }
+}
+
+/// Number of a kernel in [`Contents::kernels`](crate::package::Contents::kernels).
+pub type KernelId = u32;
+
+/// One step of the plan: kernel `kernel` on `buffers`. The kernels of a plan run one after the other.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Call {
+    /// Which kernel.
+    pub kernel: KernelId,
+    /// Its arguments, in the order that the kernel's spec documents.
+    pub buffers: SmallVec<[Buffer; 5]>,
+    /// In which order a thread takes its tasks.
+    pub order: Order,
+}
+
+/// The order in which a thread takes the tasks of a call.
+///
+/// Weights that each task reads a part of, all of them once, are read to and fro: what was read last time is what the cache still has, where
+/// they are somewhat larger than it is. Read always from the same end they would all have gone each time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Order {
+    /// The last task comes first.
+    pub backward: bool,
+    /// Every other run has it the other way round.
+    pub turns: bool,
+}
+
+/// Number of `calls`, and of distinct kernels among them.
+pub fn kernel_count(calls: &[Call]) -> (usize, usize) {
+    let kernels: std::collections::BTreeSet<KernelId> = calls.iter().map(|c| c.kernel).collect();
+    (calls.len(), kernels.len())
+}
+
+/// Name of kernel number `i` of the function `name` in objects and texts.
+pub fn kernel_name(name: &str, i: usize) -> String {
+    format!("{name}_kernel_{i}")
+}
+
+/// The function name of phase `phase` of kernel `name`.
+pub fn phase_name(name: &str, phase: usize) -> String {
+    if phase == 0 {
+        name.to_owned()
+    } else {
+        format!("{name}_{phase}")
+    }
+}

@@ -1,0 +1,283 @@
+//! Loads packages into this process: links code and prepares weights.
+
+use super::pools::Pools;
+use super::profile::CallInfo;
+use crate::error::LoadError;
+use crate::link::{Code as MachineCode, Linker};
+use crate::memory::{Constants, Pages, own_pages};
+use crate::package::{Contents, Package, Weights};
+use crate::program::{Buffer, Call, Port, phase_name};
+use frazil_rt::{BufferKind, BufferRef, KernelFn, Memory, Order, Runner, Step};
+use frazil_tensor_ir::call::RuntimeCall;
+use std::sync::Arc;
+
+/// Options of loading and running.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// Threads that a run uses, the caller's included.
+    pub threads: usize,
+    /// The threads' pools, which all code that is loaded with clones of these options shares.
+    pub pools: Pools,
+    /// The linker for objects that [`Image`](crate::link::Image) cannot load; without one, such objects are refused.
+    pub linker: Option<Linker>,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        RunOptions {
+            threads: 1,
+            pools: Pools::default(),
+            linker: None,
+        }
+    }
+}
+
+/// What instances share: the code and the constants.
+pub(super) struct Code {
+    pub(super) inputs: Vec<Port>,
+    pub(super) outputs: Vec<Port>,
+    pub(super) workspace_bytes: usize,
+    pub(super) constants: Constants,
+    /// What the preparation has written.
+    pub(super) prepared: Constants,
+    pub(super) most_buffers: usize,
+    pub(super) steps: Vec<Step>,
+    /// The call of the plan that each step belongs to.
+    pub(super) call_of: Vec<usize>,
+    /// What is told of each call.
+    pub(super) infos: Vec<CallInfo>,
+    /// Calls of the host program between the steps, in order.
+    pub(super) hosts: Vec<HostStep>,
+    /// Exceptions; see [`Plan::checks`].
+    pub(super) checks: Vec<String>,
+    /// What `steps` point to.
+    pub(super) buffers: Box<[BufferRef]>,
+    /// The numbers that calls hand to kernels.
+    pub(super) numbers: Box<[i64]>,
+    /// What `steps` call.
+    pub(super) _machine_code: MachineCode,
+}
+
+/// A kernel of the host program.
+pub(super) struct HostStep {
+    /// Runs once this many steps have run.
+    pub(super) after: usize,
+    /// Number of the call in the plan.
+    pub(super) number: usize,
+    pub(super) call: Arc<RuntimeCall>,
+    /// Its buffers: inputs, then results.
+    pub(super) buffers: std::ops::Range<usize>,
+}
+
+// SAFETY: the pointers in `steps` lead to `buffers` and to code, both immutable.
+unsafe impl Send for Code {}
+// SAFETY: as above.
+unsafe impl Sync for Code {}
+
+/// A compiled function: its code and constants, in memory once for all instances. Clones share them.
+#[derive(Clone)]
+pub struct LoadedCode {
+    pub(super) code: Arc<Code>,
+    pub(super) pools: Pools,
+    pub(super) threads: usize,
+}
+
+impl LoadedCode {
+    /// Links `package`, which has been validated.
+    pub(crate) fn new(package: Package, options: &RunOptions) -> Result<LoadedCode, LoadError> {
+        let Package {
+            contents,
+            objects,
+            constants,
+            weights,
+            hosts: host_calls,
+        } = package;
+        let machine_code = MachineCode::load(&objects, options.linker)?;
+        let pool = options.pools.take(options.threads)?;
+        own_pages::before_running(contents.bytes_beside_ports(&constants));
+        let prepared = match weights {
+            Weights::Prepared(prepared) => prepared,
+            Weights::Sources(sources) => prepare(&contents, sources, &machine_code, &pool.runner())?,
+        };
+        // Packed now, where they are not, and not in the first run.
+        let _ = constants.bytes();
+        let Linked {
+            steps,
+            call_of,
+            hosts,
+            buffers,
+            numbers,
+        } = link(&contents, &contents.calls, &host_calls, &machine_code)?;
+        let code = Code {
+            inputs: contents.inputs,
+            outputs: contents.outputs,
+            workspace_bytes: contents.workspace_bytes,
+            constants,
+            prepared,
+            most_buffers: most_buffers(&contents.calls),
+            steps,
+            call_of,
+            infos: contents.infos,
+            hosts,
+            checks: contents.checks,
+            buffers,
+            numbers,
+            _machine_code: machine_code,
+        };
+        Ok(LoadedCode {
+            code: Arc::new(code),
+            pools: options.pools.clone(),
+            threads: options.threads,
+        })
+    }
+}
+
+impl Package {
+    /// Links the code into this process, for instances to be made of it.
+    ///
+    /// # Errors
+    /// As [`Package::load`].
+    pub fn link(self, options: &RunOptions) -> Result<LoadedCode, LoadError> {
+        self.validate()?;
+        LoadedCode::new(self, options)
+    }
+
+    /// The same with what [`Package::load`] would compute before the first run, so that nobody whom the package is given has to.
+    ///
+    /// # Errors
+    /// As [`Package::load`].
+    pub fn prepared(mut self, options: &RunOptions) -> Result<Package, LoadError> {
+        self.validate()?;
+        if let Weights::Sources(sources) = self.weights {
+            let code = MachineCode::load(&self.objects, options.linker)?;
+            let prepared = {
+                let threads = options.pools.take(options.threads)?;
+                prepare(&self.contents, sources, &code, &threads.runner())?
+            };
+            self.weights = Weights::Prepared(prepared);
+            self.contents.preparation.0.clear();
+        }
+        Ok(self)
+    }
+}
+
+fn buffer_ref(buffer: Buffer) -> BufferRef {
+    let (kind, index, offset) = match buffer {
+        Buffer::Input { index, offset } => (BufferKind::Input, index, offset),
+        Buffer::Output { index, offset } => (BufferKind::Output, index, offset),
+        Buffer::Workspace { offset } => (BufferKind::Workspace, 0, offset),
+        Buffer::Constant { offset } => (BufferKind::Constant, 0, offset),
+        Buffer::Prepared { offset } => (BufferKind::Prepared, 0, offset),
+    };
+    BufferRef { kind, index, offset }
+}
+
+/// Addresses that the longest of `calls` passes: those of its buffers, and of its numbers.
+fn most_buffers(calls: &[Call]) -> usize {
+    calls.iter().map(|c| c.buffers.len() + 1).max().unwrap_or(0)
+}
+
+/// Calls as the runtime wants them.
+struct Linked {
+    steps: Vec<Step>,
+    /// See [`Code`] for these.
+    call_of: Vec<usize>,
+    hosts: Vec<HostStep>,
+    buffers: Box<[BufferRef]>,
+    numbers: Box<[i64]>,
+}
+
+/// `calls` with the code in `machine_code`.
+fn link(
+    contents: &Contents,
+    calls: &[Call],
+    host_calls: &[Arc<RuntimeCall>],
+    machine_code: &MachineCode,
+) -> Result<Linked, LoadError> {
+    let numbers: Box<[i64]> = contents.kernels.iter().flat_map(|k| &k.numbers).copied().collect();
+    // The numbers of a kernel follow the buffers of its calls.
+    let starts = contents.kernels.iter().scan(0, |next, kernel| {
+        let first = *next;
+        *next += kernel.numbers.len();
+        Some(first)
+    });
+    let starts: Vec<usize> = starts.collect();
+    let with_numbers = |call: &Call| {
+        let kernel = call.kernel as usize;
+        let start = (!contents.kernels[kernel].numbers.is_empty()).then(|| BufferRef {
+            kind: BufferKind::Numbers,
+            index: 0,
+            offset: (starts[kernel] * size_of::<i64>()) as u64,
+        });
+        let buffers = call.buffers.iter().map(|b| buffer_ref(*b));
+        buffers.chain(start).collect::<Vec<BufferRef>>()
+    };
+    let tables: Vec<Vec<BufferRef>> = calls.iter().map(with_numbers).collect();
+    let buffers: Box<[BufferRef]> = tables.iter().flatten().copied().collect();
+    let (mut steps, mut hosts, mut call_of) = (Vec::new(), Vec::new(), Vec::new());
+    let mut first = 0;
+    for (number, call) in calls.iter().enumerate() {
+        let kernel = &contents.kernels[call.kernel as usize];
+        let count = tables[number].len();
+        if let Some(host) = kernel.host {
+            hosts.push(HostStep {
+                after: steps.len(),
+                number,
+                call: host_calls[host as usize].clone(),
+                buffers: first..first + call.buffers.len(),
+            });
+        }
+        for (phase, &tasks) in kernel.phases.iter().enumerate() {
+            let address = machine_code.lookup(&phase_name(&kernel.symbol, phase))?;
+            // SAFETY: the emitter gives every phase this signature.
+            let kernel = unsafe { std::mem::transmute::<usize, KernelFn>(address) };
+            let table = buffers[first..].as_ptr();
+            call_of.push(number);
+            steps.push(Step {
+                kernel,
+                tasks,
+                order: Order {
+                    backward: call.order.backward.into(),
+                    turns: call.order.turns.into(),
+                },
+                buffers: table,
+                buffer_count: count as u64,
+            });
+        }
+        first += count;
+    }
+    Ok(Linked {
+        steps,
+        call_of,
+        hosts,
+        buffers,
+        numbers,
+    })
+}
+
+/// Runs the preparation; `sources` are not needed any more afterwards.
+pub(crate) fn prepare(
+    contents: &Contents,
+    sources: Constants,
+    machine_code: &MachineCode,
+    runner: &Runner<'_>,
+) -> Result<Constants, LoadError> {
+    let (calls, bytes) = &contents.preparation;
+    let mut prepared = Pages::new(*bytes)?;
+    let linked = link(contents, calls, &[], machine_code)?;
+    let mut addresses = vec![0usize; most_buffers(calls)];
+    let memory = Memory {
+        inputs: std::ptr::null(),
+        outputs: std::ptr::null(),
+        workspace: std::ptr::null_mut(),
+        constants: sources.bytes().as_ptr(),
+        prepared: prepared.bytes_mut().as_mut_ptr(),
+        addresses: addresses.as_mut_ptr().cast(),
+        run: 0,
+        numbers: linked.numbers.as_ptr(),
+    };
+    // SAFETY: validation has made sure that only the sources and what is prepared are mentioned; both have the sizes and the alignment that
+    // the plan asks for.
+    unsafe { frazil_rt::run(&linked.steps, &memory, runner) };
+    Ok(Constants::of(prepared, *bytes))
+}

@@ -1,0 +1,82 @@
+//! Code that methods share among the shapes of their arguments.
+//!
+//! The first shapes of a method get code of their own, with all sizes as constants. For further shapes, the sizes that change are arguments of the code: once
+//! they have been seen, a new shape is planned, and nothing is compiled. Results are the same bits either way.
+
+use super::compiled::NativePlan;
+use super::compiler::Compiler;
+use crate::engine::options::FusionStrategy;
+use crate::error::Result;
+use frazil_codegen::cache::ObjectCache;
+use frazil_executor::Package;
+use frazil_planner::LowerError;
+use frazil_planner::codes::Codes;
+use frazil_planner::specialise::ArgumentSpec;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The code that the methods of an engine share among shapes.
+#[derive(Default)]
+pub(crate) struct SharedCode {
+    methods: Mutex<HashMap<String, Shapes>>,
+    /// The objects of the shared code.
+    objects: ObjectCache,
+}
+
+/// What is known of a method's shapes.
+#[derive(Default)]
+struct Shapes {
+    /// Number of shapes with code of their own.
+    own: usize,
+    /// The arguments of the first shape, until its kernels are among `codes`.
+    first: Option<Vec<ArgumentSpec>>,
+    codes: Codes,
+}
+
+impl SharedCode {
+    /// Returns true if a method's next shape gets code of its own, and counts it.
+    pub(crate) fn is_own(&self, method: &str, specs: &[ArgumentSpec], strategy: FusionStrategy) -> bool {
+        let mut methods = lock(&self.methods);
+        let shapes = methods.entry(method.to_owned()).or_default();
+        if shapes.own >= strategy.static_shapes {
+            return false;
+        }
+        shapes.own += 1;
+        if shapes.own == 1 {
+            shapes.first = Some(specs.to_vec());
+        }
+        true
+    }
+
+    /// Compiles `plan`, which is for any size, with code that the method's shapes share. `plan_of` plans for other arguments.
+    ///
+    /// # Errors
+    /// If a kernel cannot be compiled.
+    pub(crate) fn package(
+        &self,
+        method: &str,
+        plan: &NativePlan,
+        compiler: &Compiler,
+        plan_of: impl FnOnce(&[ArgumentSpec]) -> Result<NativePlan, LowerError>,
+    ) -> Result<Package> {
+        let first = lock(&self.methods)
+            .get_mut(method)
+            .and_then(|shapes| shapes.first.take());
+        // The first shape shows which sizes change. It has code of its own; here it is only planned.
+        let first = first.and_then(|specs| plan_of(&specs).ok());
+        let codes = {
+            let mut methods = lock(&self.methods);
+            let codes = &mut methods.entry(method.to_owned()).or_default().codes;
+            if let Some(first) = &first {
+                codes.for_plan(first.kernels());
+            }
+            codes.for_plan(plan.kernels())
+        };
+        plan.package_with(&compiler.or_sharing(&self.objects), &codes)
+    }
+}
+
+/// The table, even if a thread has panicked while it used it: each change leaves it whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

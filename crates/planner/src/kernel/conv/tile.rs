@@ -1,0 +1,159 @@
+//! Register tiles of convolutions.
+
+use super::Grouping;
+use crate::kernel::sizes::div_ceil;
+use crate::target::Machine;
+use frazil_tensor_ir::pattern::ConvShape;
+
+/// Register tile of a convolution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ConvTile {
+    /// Output columns.
+    pub columns: i64,
+    /// Vectors of output channels.
+    pub vectors: i64,
+    /// Channel blocks, or units of groups, that are accumulated in registers before they are added to the partial result.
+    pub channel_blocks: i64,
+    /// Output rows of a task.
+    pub rows: i64,
+}
+
+impl ConvTile {
+    /// The tile with the least estimated time for `shape`; `flat` when rows may be joined.
+    pub(super) fn choose(shape: &ConvShape, plain_input: bool, flat: bool, machine: &Machine) -> ConvTile {
+        let best = ConvTile::estimates(shape, plain_input, flat, machine).min_by(|a, b| a.0.total_cmp(&b.0));
+        let (_, columns, vectors) = best.unwrap_or((0.0, 1, 1));
+        ConvTile::of(shape, plain_input, flat, machine, columns, vectors)
+    }
+
+    /// Estimated times with each register tile: columns, and vectors of output channels.
+    pub(super) fn estimates(
+        shape: &ConvShape,
+        plain_input: bool,
+        flat: bool,
+        machine: &Machine,
+    ) -> impl Iterator<Item = (f64, i64, i64)> {
+        let (vector, ports, parameters) = (machine.vector, machine.ports, machine.conv);
+        let block = vector.lanes;
+        let out_blocks = div_ceil(shape.out_channels, block);
+        let (groups, co) = (shape.groups, shape.out_channels / shape.groups.max(1));
+        let width = match flat {
+            true => shape.output[0] * shape.output[1],
+            false => shape.output[1],
+        };
+        let taps = shape.kernel[0] * shape.kernel[1];
+        let fits = move |vectors: &i64| {
+            out_blocks % vectors == 0 && (groups <= 1 || *vectors == 1 || co % (vectors * block) == 0)
+        };
+        (1..=4).filter(fits).flat_map(move |vectors| {
+            let grouping = ConvTile::grouping(shape, plain_input, block, vectors);
+            let most = grouping
+                .most_columns(vector.registers, vectors)
+                .min(parameters.tile_columns)
+                .min(width)
+                .max(1);
+            // The weights of a step come from further away than the input where there are more of them or one block of channels fills L1, again
+            // for each tile of columns.
+            let far = channel_bytes(taps, vectors * block) * block > parameters.l1_weight_bytes;
+            let of_weights = match (mostly_weights(shape), far) {
+                (true, _) => parameters.far_weight_cycles,
+                (_, true) => parameters.l2_weight_cycles,
+                _ => parameters.l1_weight_cycles,
+            };
+            (1..=most).map(move |columns| {
+                let time = |columns: i64| {
+                    let input = parameters.column_cycles * columns as f64;
+                    ports.tile_step(columns, vectors) + input + of_weights * vectors as f64
+                };
+                let (full, tail) = (width / columns, width % columns);
+                let mut cost = full as f64 * time(columns);
+                if tail > 0 {
+                    cost = (cost + time(tail)) * parameters.second_tile;
+                }
+                (cost * (out_blocks / vectors) as f64, columns, vectors)
+            })
+        })
+    }
+
+    fn grouping(shape: &ConvShape, plain_input: bool, block: i64, vectors: i64) -> Grouping {
+        let input_block = if plain_input { shape.in_channels } else { block };
+        Grouping::of(shape, vectors * block, input_block, plain_input)
+    }
+
+    /// The tile of so many columns and vectors, with the rows that suit it.
+    pub(super) fn of(
+        shape: &ConvShape,
+        plain_input: bool,
+        flat: bool,
+        machine: &Machine,
+        columns: i64,
+        vectors: i64,
+    ) -> ConvTile {
+        let (block, parameters) = (machine.vector.lanes, &machine.conv);
+        let out_blocks = div_ceil(shape.out_channels, block);
+        let width = match flat {
+            true => shape.output[0] * shape.output[1],
+            false => shape.output[1],
+        };
+        let grouping = ConvTile::grouping(shape, plain_input, block, vectors);
+        // Chains of more than about 4 · 16 · 9 multiply-adds lose accuracy against a pairwise sum.
+        let taps = shape.kernel[0] * shape.kernel[1];
+        let channels = grouping.channels() * taps;
+        // Where rows have several tiles, the weights of a chain stay in L1 for all of them.
+        let in_l1 = parameters.l1_weight_bytes / (channel_bytes(taps, vectors * block) * block).max(1);
+        let channel_blocks = match grouping {
+            Grouping::One { .. } if plain_input => 1,
+            Grouping::One { .. } => (36 / taps.max(1)).min(in_l1).clamp(1, 16),
+            // Each lane meets the channels of one group only.
+            Grouping::Side { .. } => 1,
+            Grouping::Apart { groups, .. } => (36 * block / channels.max(1)).clamp(1, 16) * groups,
+        };
+        let channel_blocks = channel_blocks.min(grouping.units().max(1));
+        let [height, width] = match flat {
+            true => pointwise_rows(width, columns, parameters.pointwise_rows),
+            false => shape.output,
+        };
+        // Partial sums of a task's rows should stay in L1, or not far from it where a chain between two of them is long.
+        let row_bytes = width * vectors * block * 4;
+        let bytes = match taps > 1 {
+            true => parameters.long_partial_bytes,
+            false => parameters.partial_bytes,
+        };
+        let in_cache = bytes / row_bytes.max(1);
+        // There should be enough tasks for a few threads; each block of rows reads all of its channels' weights again.
+        let wanted = match mostly_weights(shape) || taps > 1 {
+            true => parameters.heavy_tasks,
+            false => parameters.tasks,
+        };
+        let for_threads = height * (out_blocks / vectors) * shape.batch / wanted.max(1);
+        let rows = in_cache.min(for_threads).clamp(1, height.max(1));
+        ConvTile {
+            columns,
+            vectors,
+            channel_blocks,
+            rows,
+        }
+    }
+}
+
+/// Bytes of the weights of one input channel for `width` output channels.
+fn channel_bytes(taps: i64, width: i64) -> i64 {
+    taps * width * 4
+}
+
+/// True when there are more weights than elements of the input.
+pub(super) fn mostly_weights(shape: &ConvShape) -> bool {
+    let weights = shape.macs() / (shape.batch * shape.output[0] * shape.output[1]).max(1);
+    weights > shape.batch * shape.in_channels * shape.input[0] * shape.input[1]
+}
+
+/// `pixels` as rows × columns, with at most `most` rows. Rows are whole tiles of `tile_columns`, but for the last one, which may
+/// have fewer columns and end with a part of a tile.
+pub(super) fn pointwise_rows(pixels: i64, tile_columns: i64, most: i64) -> [i64; 2] {
+    let tiles = div_ceil(pixels, tile_columns.max(1)).max(1);
+    let of_row = div_ceil(tiles, most.max(1));
+    match div_ceil(tiles, of_row) {
+        1 => [1, pixels],
+        rows => [rows, of_row * tile_columns],
+    }
+}

@@ -1,0 +1,247 @@
+//! Winograd's minimal filtering for 3×3 convolutions: fewer multiplications for the price of transforms.
+
+use crate::kernel::pack::in_chunks;
+use crate::kernel::sizes::div_ceil;
+use crate::kernel::{ConvShape, Kernel};
+use crate::target::Machine;
+use smallvec::{SmallVec, smallvec};
+use std::fmt::{self, Write};
+
+/// Blocking of F(m×m, 3×3): outputs are computed in tiles of m × m from (m+2) × (m+2) inputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Winograd {
+    /// m: 2, as accurate as direct convolution, or 4, which loses a digit and a half.
+    pub outputs: i64,
+    /// Tiles of a group, which are the columns of its register tile.
+    pub columns: i64,
+    /// Vectors of output channels of the register tile.
+    pub vectors: i64,
+}
+
+impl Winograd {
+    /// A blocking of F(2×2, 3×3), when that is expected to be faster than direct convolution.
+    pub fn choose(shape: &ConvShape, machine: &Machine) -> Option<Winograd> {
+        let (vector, ports, parameters) = (machine.vector, &machine.ports, &machine.winograd);
+        let applies = shape.kernel == [3, 3] && shape.stride == [1, 1] && shape.dilation == [1, 1] && shape.groups == 1;
+        let tiles = tiles(shape, 2);
+        if !applies || tiles < parameters.tiles || shape.in_channels < vector.lanes || shape.out_channels < vector.lanes
+        {
+            return None;
+        }
+        // Cycles a tile: multiply-adds, against those of the direct form, and the transforms.
+        let (blocks_in, blocks_out) = (
+            div_ceil(shape.in_channels, vector.lanes),
+            div_ceil(shape.out_channels, vector.lanes),
+        );
+        let steps = (shape.in_channels * blocks_out) as f64 / ports.fma;
+        let used = (shape.output[0] * shape.output[1]) as f64 / tiles as f64;
+        let transforms = parameters.transform_cycles * (blocks_in + blocks_out) as f64;
+        if 16.0 * steps + transforms > parameters.worthwhile_ratio * 9.0 * used * steps {
+            return None;
+        }
+        let mut best = None;
+        for vectors in 1..=4 {
+            if blocks_out % vectors != 0 {
+                continue;
+            }
+            let most = ((vector.registers - vectors - 1) / vectors).min(parameters.tile_columns);
+            for columns in 1..=most.min(tiles * shape.batch) {
+                if Self::input_elements(shape, 2, columns, vector.lanes) * 4 > parameters.input_bytes {
+                    break;
+                }
+                // Vectors of weights come from L2 or further away.
+                let weight_bytes = (4 * vectors * vector.lanes) as f64;
+                let cycles = ports
+                    .tile_step(columns, vectors)
+                    .max(weight_bytes / parameters.weight_bytes_per_cycle);
+                let cost = cycles * (div_ceil(tiles * shape.batch, columns) * (blocks_out / vectors)) as f64;
+                if best.is_none_or(|(c, _)| cost < c) {
+                    best = Some((
+                        cost,
+                        Winograd {
+                            outputs: 2,
+                            columns,
+                            vectors,
+                        },
+                    ));
+                }
+            }
+        }
+        // With many input channels only few tiles fit a task, and the weights, which each task reads, are the bound.
+        let direct = 9.0 / ports.fma * (shape.output[0] * shape.output[1] * shape.batch * blocks_out) as f64;
+        let (_, form) = best.filter(|(cost, _)| 16.0 * cost <= parameters.worthwhile_ratio * direct)?;
+        Some(form)
+    }
+
+    /// m + 2: inputs of a tile in each direction.
+    pub fn inputs(&self) -> i64 {
+        self.outputs + 2
+    }
+
+    /// Elements of a task's transformed input.
+    pub fn input_elements(shape: &ConvShape, outputs: i64, columns: i64, block: i64) -> i64 {
+        (outputs + 2) * (outputs + 2) * div_ceil(shape.in_channels, block) * block * columns
+    }
+
+    /// Groups of tiles, each of which is a task or, with [`Conv::channel_parts`](super::Conv::channel_parts), several.
+    pub fn groups(&self, shape: &ConvShape) -> i64 {
+        div_ceil(shape.batch * tiles(shape, self.outputs), self.columns)
+    }
+
+    /// How long the input's transformation takes, as a share of what one tile of output channels takes.
+    pub fn input_share(&self, shape: &ConvShape, machine: &Machine) -> f64 {
+        let transform = machine.winograd.transform_cycles;
+        let positions = self.inputs() * self.inputs();
+        let products = (positions * shape.in_channels * self.vectors) as f64 / machine.ports.fma;
+        let blocks = div_ceil(shape.in_channels, machine.vector.lanes) as f64;
+        transform * blocks / (products + transform * self.vectors as f64)
+    }
+
+    /// The matrices Bᵀ (input), G (weights), Aᵀ (output), and the left inverse of G, row by row.
+    pub fn matrices(&self) -> [Vec<Vec<f64>>; 4] {
+        let rows = |r: &[&[f64]]| r.iter().map(|x| x.to_vec()).collect::<Vec<_>>();
+        match self.outputs {
+            4 => [
+                rows(&[
+                    &[4., 0., -5., 0., 1., 0.],
+                    &[0., -4., -4., 1., 1., 0.],
+                    &[0., 4., -4., -1., 1., 0.],
+                    &[0., -2., -1., 2., 1., 0.],
+                    &[0., 2., -1., -2., 1., 0.],
+                    &[0., 4., 0., -5., 0., 1.],
+                ]),
+                rows(&[
+                    &[1. / 4., 0., 0.],
+                    &[-1. / 6., -1. / 6., -1. / 6.],
+                    &[-1. / 6., 1. / 6., -1. / 6.],
+                    &[1. / 24., 1. / 12., 1. / 6.],
+                    &[1. / 24., -1. / 12., 1. / 6.],
+                    &[0., 0., 1.],
+                ]),
+                rows(&[
+                    &[1., 1., 1., 1., 1., 0.],
+                    &[0., 1., -1., 2., -2., 0.],
+                    &[0., 1., 1., 4., 4., 0.],
+                    &[0., 1., -1., 8., -8., 1.],
+                ]),
+                rows(&[
+                    &[4., 0., 0., 0., 0., 0.],
+                    &[0., -3., 3., 0., 0., 0.],
+                    &[0., 0., 0., 0., 0., 1.],
+                ]),
+            ],
+            _ => [
+                rows(&[
+                    &[1., 0., -1., 0.],
+                    &[0., 1., 1., 0.],
+                    &[0., -1., 1., 0.],
+                    &[0., 1., 0., -1.],
+                ]),
+                rows(&[&[1., 0., 0.], &[0.5, 0.5, 0.5], &[0.5, -0.5, 0.5], &[0., 0., 1.]]),
+                rows(&[&[1., 1., 1., 0.], &[0., 1., -1., -1.]]),
+                rows(&[&[1., 0., 0., 0.], &[0., 1., -1., 0.], &[0., 0., 0., 1.]]),
+            ],
+        }
+    }
+}
+
+/// The transformation of weights: `[channel tile][in][3][3][vectors · block]`, as [`Conv::pack_weights`](super::Conv::pack_weights) gives
+/// them, to the form that Winograd's kernel reads, `[channel tile][position][in][vectors · block]`, where the positions are the (m+2)² of
+/// a tile. That form is larger, so that it is made when code is loaded rather than stored. Buffers: plain weights, transformed weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WinogradWeights {
+    /// The convolution's blocking.
+    pub form: Winograd,
+    /// Input channels.
+    pub in_channels: i64,
+    /// Output channels.
+    pub out_channels: i64,
+    /// Channels of a block: the lanes of a vector.
+    pub block: i64,
+}
+
+impl WinogradWeights {
+    /// Output channels of a register tile.
+    pub fn width(&self) -> i64 {
+        self.block * self.form.vectors
+    }
+
+    /// Number of tiles of output channels, the last of which may be filled up.
+    pub fn channel_tiles(&self) -> i64 {
+        div_ceil(self.out_channels, self.width())
+    }
+
+    /// Number of independent tasks: a tile of output channels and an input channel each.
+    pub fn tasks(&self) -> i64 {
+        self.channel_tiles() * self.in_channels
+    }
+
+    /// Brings weights `[out][in][3][3]` into the plain form, into zeros.
+    pub fn pack_into(&self, weights: &[f32], packed: &mut [f32]) {
+        let (width, channels) = (self.width() as usize, self.in_channels as usize);
+        in_chunks(packed, channels * 9 * width, |tile, packed| {
+            let first = tile * width;
+            let filled = (self.out_channels as usize).saturating_sub(first).min(width);
+            for o in 0..filled {
+                let from = (first + o) * channels * 9;
+                let weights = weights.get(from..).unwrap_or_default();
+                for (to, &w) in packed[o..].iter_mut().step_by(width).zip(weights) {
+                    *to = w;
+                }
+            }
+        });
+    }
+
+    /// Bytes of the plain weights.
+    pub fn plain_bytes(&self) -> usize {
+        (self.tasks() * 9 * self.width() * 4) as usize
+    }
+
+    /// Bytes of the transformed weights.
+    pub fn transformed_bytes(&self) -> usize {
+        let positions = self.form.inputs() * self.form.inputs();
+        (self.tasks() * positions * self.width() * 4) as usize
+    }
+}
+
+/// Output tiles of one image.
+pub fn tiles(shape: &ConvShape, outputs: i64) -> i64 {
+    div_ceil(shape.output[0], outputs) * div_ceil(shape.output[1], outputs)
+}
+
+impl Kernel for WinogradWeights {
+    fn family(&self) -> &'static str {
+        "winograd_weights"
+    }
+
+    fn lanes(&self) -> i64 {
+        self.block
+    }
+
+    fn phases(&self) -> SmallVec<[i64; 2]> {
+        smallvec![self.tasks()]
+    }
+
+    fn operand_count(&self) -> usize {
+        2
+    }
+
+    fn flops(&self) -> i64 {
+        0
+    }
+
+    fn bytes(&self) -> i64 {
+        (self.plain_bytes() + self.transformed_bytes()) as i64
+    }
+
+    fn describe(&self, out: &mut dyn Write) -> fmt::Result {
+        writeln!(
+            out,
+            "  winograd weights F({0}x{0}, 3x3), {1}x{2} channels, {3} at a time",
+            self.form.outputs,
+            self.out_channels,
+            self.in_channels,
+            self.width()
+        )
+    }
+}

@@ -1,0 +1,139 @@
+//! Depthwise convolution in blocked layout.
+
+use super::cost::images;
+use super::describe::windows;
+use super::sizes::{balanced, div_ceil};
+use super::{BlockedShape, ConvShape, Epilogue, Kernel};
+use crate::target::Machine;
+use smallvec::{SmallVec, smallvec};
+use std::fmt::{self, Write};
+
+/// A depthwise convolution ([`ConvShape::is_depthwise`]), f32, blocked layout in and out.
+///
+/// Buffers: input, packed weights ([`Depthwise::pack_weights`]), epilogue operands, output.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Depthwise {
+    /// Sizes.
+    pub shape: ConvShape,
+    /// Input elements from one image to the next.
+    pub input_batch_stride: i64,
+    /// Output elements from one image to the next.
+    pub output_batch_stride: i64,
+    /// Channels in a block.
+    pub block: i64,
+    /// Output columns of a register tile.
+    pub columns: i64,
+    /// Output rows of a task.
+    pub rows: i64,
+    /// Fused epilogue.
+    pub epilogue: Epilogue,
+}
+
+impl Depthwise {
+    /// A depthwise convolution of dense tensors, blocked by the machine's lanes.
+    pub fn new(shape: ConvShape, epilogue: Epilogue, machine: &Machine) -> Depthwise {
+        let (block, parameters) = (machine.vector.lanes, &machine.window);
+        let dense = |[h, w]: [i64; 2]| BlockedShape::dense(shape.batch, shape.in_channels, h, w, block).batch_stride;
+        Depthwise {
+            shape,
+            input_batch_stride: dense(shape.input),
+            output_batch_stride: dense(shape.output),
+            block,
+            columns: balanced(shape.output[1], parameters.depthwise_columns).min(shape.output[1].max(1)),
+            rows: shape.output[0].min(parameters.depthwise_rows).max(1),
+            epilogue,
+        }
+    }
+
+    /// The input.
+    pub fn input_shape(&self) -> BlockedShape {
+        let s = &self.shape;
+        let dense = BlockedShape::dense(s.batch, s.in_channels, s.input[0], s.input[1], self.block);
+        BlockedShape {
+            batch_stride: self.input_batch_stride,
+            ..dense
+        }
+    }
+
+    /// The output.
+    pub fn output_shape(&self) -> BlockedShape {
+        let s = &self.shape;
+        let dense = BlockedShape::dense(s.batch, s.out_channels, s.output[0], s.output[1], self.block);
+        BlockedShape {
+            batch_stride: self.output_batch_stride,
+            ..dense
+        }
+    }
+
+    /// Number of independent tasks: images × channel blocks × row blocks.
+    pub fn tasks(&self) -> i64 {
+        self.shape.batch * self.output_shape().channel_blocks() * div_ceil(self.shape.output[0], self.rows)
+    }
+
+    /// Packs weights `[channels][1][kh][kw]` as `[channel block][kh][kw][block]`, zero in padding lanes.
+    pub fn pack_weights(&self, weights: &[f32]) -> Vec<f32> {
+        let mut packed = vec![0.0; self.packed_elements()];
+        self.pack_into(weights, &mut packed);
+        packed
+    }
+
+    /// Elements of packed weights.
+    pub fn packed_elements(&self) -> usize {
+        let taps = self.shape.kernel[0] * self.shape.kernel[1];
+        (self.output_shape().padded_channels() * taps) as usize
+    }
+
+    /// [`Depthwise::pack_weights`] into zeros.
+    pub fn pack_into(&self, weights: &[f32], packed: &mut [f32]) {
+        let taps = self.shape.kernel[0] * self.shape.kernel[1];
+        for c in 0..self.shape.out_channels {
+            for tap in 0..taps {
+                let to = ((c / self.block) * taps + tap) * self.block + c % self.block;
+                if let Some(&w) = weights.get((c * taps + tap) as usize) {
+                    packed[to as usize] = w;
+                }
+            }
+        }
+    }
+}
+
+impl Kernel for Depthwise {
+    fn family(&self) -> &'static str {
+        "depthwise"
+    }
+
+    fn lanes(&self) -> i64 {
+        self.block
+    }
+
+    fn phases(&self) -> SmallVec<[i64; 2]> {
+        smallvec![self.tasks()]
+    }
+
+    fn operand_count(&self) -> usize {
+        3 + self.epilogue.operands.len()
+    }
+
+    fn epilogue(&self) -> Option<&Epilogue> {
+        Some(&self.epilogue)
+    }
+
+    fn may_alias_output(&self, operand: usize) -> bool {
+        self.epilogue.is_elementwise(operand, 2)
+    }
+
+    fn flops(&self) -> i64 {
+        2 * self.shape.macs()
+    }
+
+    fn bytes(&self) -> i64 {
+        let weights = self.shape.out_channels * self.shape.kernel[0] * self.shape.kernel[1];
+        images(&self.shape, weights, &self.epilogue)
+    }
+
+    fn describe(&self, out: &mut dyn Write) -> fmt::Result {
+        write!(out, "  depthwise conv ")?;
+        windows(out, &self.shape)?;
+        writeln!(out, ", blocks of {}, {} columns", self.block, self.columns)
+    }
+}

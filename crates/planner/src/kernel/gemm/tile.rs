@@ -1,0 +1,173 @@
+//! Blockings of matmuls.
+
+use super::super::sizes::div_ceil;
+use crate::target::Machine;
+
+/// Register and cache blocking of a matmul.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct GemmTile<N = i64> {
+    /// Rows of a register tile.
+    pub rows: i64,
+    /// Vectors of columns of a register tile.
+    pub vectors: i64,
+    /// Length of a chain of multiply-adds before it is added to the result.
+    pub k_block: N,
+    /// Rows of a task.
+    pub m_task: N,
+    /// Columns of a task; a multiple of the tile's columns.
+    pub n_task: N,
+}
+
+impl GemmTile {
+    /// A blocking for `products` products of m × n × k: the one whose register tiles are estimated to take the least time.
+    pub fn choose(products: i64, sizes: [i64; 3], machine: &Machine) -> GemmTile {
+        let parameters = &machine.gemm;
+        let with = |vectors| GemmTile::with(products, sizes, machine, vectors, parameters.k_block);
+        // Few rows need many columns to hide the latency of the multiply-adds.
+        if sizes[0] <= parameters.few_rows {
+            return with(parameters.few_rows_vectors);
+        }
+        let columns = |tile: &GemmTile| tile.vectors * machine.vector.lanes;
+        let time = |tile: &GemmTile| tile.time(sizes[0], machine) * div_ceil(sizes[1], columns(tile)) as f64;
+        let tiles = parameters.tile_vectors.iter().map(|&vectors| with(vectors));
+        let best = tiles.reduce(|best, next| match time(&next) < time(&best) {
+            true => next,
+            false => best,
+        });
+        best.unwrap_or_else(|| with(1))
+    }
+
+    /// As [`GemmTile::choose`], with a register tile that does not depend on the number of rows unless they are few.
+    pub fn for_any_rows(products: i64, [m, n, k]: [i64; 3], machine: &Machine) -> GemmTile {
+        if m <= machine.gemm.few_rows {
+            return GemmTile::choose(products, [m, n, k], machine);
+        }
+        /// Rows of which the height of a tile makes no difference.
+        const MANY_ROWS: i64 = 1 << 12;
+        let tile = GemmTile::choose(products, [MANY_ROWS, n, k], machine);
+        // The height that the registers allow, as no number of rows is better than others.
+        let rows = (machine.vector.registers - tile.vectors - 1) / tile.vectors;
+        let rows = rows.min(machine.gemm.tile_rows).max(1);
+        let sized = GemmTile::with(products, [m, n, k], machine, tile.vectors, machine.gemm.k_block);
+        GemmTile {
+            rows,
+            m_task: div_ceil(sized.m_task, rows) * rows,
+            ..sized
+        }
+    }
+
+    /// Estimated cycles that a step of k takes for `m` rows of one tile's columns.
+    fn time(&self, m: i64, machine: &Machine) -> f64 {
+        let (row, vector) = (machine.gemm.row_cycles, machine.gemm.vector_cycles);
+        let step =
+            |rows: i64| machine.ports.tile_step(rows, self.vectors) + row * rows as f64 + vector * self.vectors as f64;
+        let task = |rows: i64| {
+            let t = self.row_tiles(rows);
+            let rest = if t.rest > 0 { step(t.rest) } else { 0.0 };
+            t.full as f64 * step(self.rows) + t.shorter as f64 * step(self.rows - 1) + rest
+        };
+        let full = (div_ceil(m, self.m_task) - 1).max(0);
+        full as f64 * task(self.m_task) + task(m - full * self.m_task)
+    }
+
+    /// The blocking with register tiles of at most so many vectors of columns, and chains of at most so many multiply-adds.
+    pub(super) fn with(products: i64, [m, n, k]: [i64; 3], machine: &Machine, vectors: i64, chain: i64) -> GemmTile {
+        let (vector, parameters) = (machine.vector, &machine.gemm);
+        // Accumulators, one vector a column of B, and one broadcast must fit the registers.
+        let vectors = vectors.min(div_ceil(n, vector.lanes)).max(1);
+        let most = (vector.registers - vectors - 1) / vectors;
+        let most = most.min(parameters.tile_rows).max(1);
+        let k_block = k.clamp(1, chain.max(1));
+        let m = m.max(1);
+        let m_tasks = div_ceil(m, (parameters.a_block_bytes / (4 * k_block)).max(most));
+        // Tiles of a task, then their rows: tiles of this height and of one row less cover the last task; see `row_tiles`.
+        let tiles = div_ceil(div_ceil(m, m_tasks), most);
+        let rows = div_ceil(m, m_tasks * tiles);
+        let nr = vectors * vector.lanes;
+        let panels = div_ceil(n, nr).max(1);
+        let fewest = div_ceil(panels, (parameters.task_columns / nr).max(1));
+        let n_tasks = div_ceil(parameters.tasks, products.max(1) * m_tasks).max(fewest);
+        // A multiple of four divides well among a few threads.
+        let n_tasks = if n_tasks > 1 { div_ceil(n_tasks, 4) * 4 } else { 1 };
+        GemmTile {
+            rows,
+            vectors,
+            k_block,
+            m_task: rows * tiles,
+            n_task: nr * div_ceil(panels, n_tasks),
+        }
+    }
+}
+
+impl<N> GemmTile<N> {
+    /// How `count` rows of a task are done: so many tiles of [`GemmTile::rows`], then so many of one row less if that comes out even, then
+    /// the rest in one tile.
+    pub fn row_tiles(&self, count: i64) -> RowTiles {
+        let tiles = div_ceil(count, self.rows);
+        let shorter = tiles * self.rows - count;
+        match shorter <= tiles && self.rows > 1 {
+            true => RowTiles {
+                full: tiles - shorter,
+                shorter,
+                rest: 0,
+            },
+            false => RowTiles {
+                full: count / self.rows,
+                shorter: 0,
+                rest: count % self.rows,
+            },
+        }
+    }
+}
+
+/// See [`GemmTile::row_tiles`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowTiles {
+    /// Tiles of full height.
+    pub full: i64,
+    /// Tiles of one row less.
+    pub shorter: i64,
+    /// Rows of one more tile, if not 0.
+    pub rest: i64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Epilogue, Gemm};
+    use crate::target::{AVX2, SAPPHIRE_RAPIDS, ZEN4};
+
+    #[test]
+    fn tiles_do_not_exceed_the_columns_by_much() {
+        for (n, vectors) in [(768, 3), (1152, 3), (256, 2), (64, 2), (32, 2), (16, 1)] {
+            let tile = GemmTile::choose(1, [128, n, 768], &SAPPHIRE_RAPIDS);
+            assert_eq!(tile.vectors, vectors, "{n} columns: {tile:?}");
+        }
+    }
+
+    #[test]
+    fn tiles_cover_all_rows() {
+        for machine in [&SAPPHIRE_RAPIDS, &ZEN4, &AVX2] {
+            for m in (1..600).chain([1000, 1024, 4096]) {
+                let tile = GemmTile::choose(1, [m, 768, 768], machine);
+                let gemm = Gemm {
+                    tile,
+                    ..Gemm::linear(m, 768, 768, Epilogue::none(), machine)
+                };
+                let last = gemm.last_rows();
+                assert!(
+                    tile.m_task % tile.rows == 0 && last >= 1 && last <= tile.m_task,
+                    "{m}: {tile:?}"
+                );
+                let registers = tile.vectors * (tile.rows + 1) + 1;
+                assert!(
+                    registers <= machine.vector.registers,
+                    "{m}: {registers} registers, {tile:?}"
+                );
+                let t = tile.row_tiles(last);
+                let covered = t.full * tile.rows + t.shorter * (tile.rows - 1) + t.rest;
+                assert_eq!(covered, last, "{m}: {tile:?}");
+            }
+        }
+    }
+}

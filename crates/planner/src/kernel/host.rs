@@ -1,0 +1,48 @@
+//! Runtime calls in the place of kernels.
+
+use super::Kernel;
+use smallvec::SmallVec;
+use std::fmt::{self, Write};
+
+/// A call of the runtime, which has no code. Buffers: its inputs, its results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostKernel {
+    /// Number in [`Plan::hosts`](crate::plan::Plan::hosts).
+    pub number: u32,
+    /// Number of its inputs.
+    pub inputs: u32,
+}
+
+impl Kernel for HostKernel {
+    fn family(&self) -> &'static str {
+        "host"
+    }
+
+    fn lanes(&self) -> i64 {
+        1
+    }
+
+    fn phases(&self) -> SmallVec<[i64; 2]> {
+        SmallVec::new()
+    }
+
+    fn operand_count(&self) -> usize {
+        self.inputs as usize + 1
+    }
+
+    fn runtime_call(&self) -> Option<u32> {
+        Some(self.number)
+    }
+
+    fn flops(&self) -> i64 {
+        0
+    }
+
+    fn bytes(&self) -> i64 {
+        0
+    }
+
+    fn describe(&self, out: &mut dyn Write) -> fmt::Result {
+        writeln!(out, "  runtime call")
+    }
+}

@@ -1,0 +1,277 @@
+//! Which tensors lie in memory in channel blocks.
+//!
+//! Convolutions compute in blocked layout; pooling, concatenation of channels and pointwise nests follow their operands.
+//! Everything else is plain (dense, row-major). The choice is made for all tensors before kernels are chosen, so that a
+//! concatenation's parts can be written where they belong.
+
+use frazil_ir::DType;
+use frazil_runtime::expr::ExprOp;
+use frazil_runtime::structured::{Structured, TensorId, ViewKind};
+pub mod rows;
+mod text;
+
+pub use text::text;
+
+use crate::family::{KernelFamily, Selection};
+use crate::target::Target;
+use frazil_tensor_ir::affine::{Strided, can_leave};
+use frazil_tensor_ir::graph::{TensorGraph, TensorOp};
+use frazil_tensor_ir::pattern::{Class, ConcatClass, PoolClass, classify};
+use rows::RowGroup;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// The images that a tensor is, when it lies in blocked layout: its elements in row-major order are theirs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImageShape {
+    /// Number of images.
+    pub batch: i64,
+    /// Channels.
+    pub channels: i64,
+    /// Rows.
+    pub height: i64,
+    /// Columns.
+    pub width: i64,
+}
+
+impl ImageShape {
+    /// The images that sizes `[batch, channels, spatial...]` are, with one or two spatial dimensions.
+    pub fn of(sizes: &[i64]) -> Option<ImageShape> {
+        let (&[batch, channels], spatial) = sizes.split_first_chunk::<2>()?;
+        let (height, width) = match *spatial {
+            [width] => (1, width),
+            [height, width] => (height, width),
+            _ => return None,
+        };
+        Some(ImageShape {
+            batch,
+            channels,
+            height,
+            width,
+        })
+    }
+
+    /// Pixels of a channel.
+    pub fn plane(&self) -> i64 {
+        self.height * self.width
+    }
+
+    /// True when blocks of `block` channels are also the plain order.
+    pub fn is_plain_too(&self, block: i64) -> bool {
+        self.plane() == 1 && (self.batch == 1 || self.channels % block == 0)
+    }
+}
+
+/// A tensor's place inside of another one's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inside {
+    /// The concatenation.
+    pub parent: TensorId,
+    /// First channel (blocked), or first element (plain).
+    pub from: i64,
+}
+
+/// The choice for a graph.
+#[derive(Debug, Default)]
+pub struct Layouts {
+    /// The kernels of added families, by the nest that each computes. Such nests are plain, and not in `classes`.
+    pub selected: HashMap<TensorId, Selection>,
+    /// What each other live nest is.
+    pub classes: HashMap<TensorId, Class>,
+    /// The tensors in blocked layout.
+    pub blocked: HashMap<TensorId, ImageShape>,
+    /// Parts of concatenations that are written in place.
+    pub inside: HashMap<TensorId, Inside>,
+    /// Nests that run as one kernel, by the last of them.
+    pub rows: HashMap<TensorId, RowGroup>,
+    /// Nests whose results no kernel reads, because it reads what they are made of.
+    pub unread: HashSet<TensorId>,
+}
+
+/// Lets `families` select kernels, and chooses the layouts of all other tensors for `target`.
+pub fn choose(graph: &TensorGraph, families: &[Arc<dyn KernelFamily>], target: &Target) -> Layouts {
+    let mut layouts = Layouts::default();
+    let block = target.vector().lanes;
+    let live = graph.live_ids();
+    for &id in &live {
+        match graph.op(id) {
+            TensorOp::Input(_)
+            | TensorOp::Constant(_)
+            | TensorOp::Gather(_)
+            | TensorOp::Call(_)
+            | TensorOp::CallResult { .. } => {}
+            TensorOp::View(v) => {
+                if let (ViewKind::Reshape, Some(&images)) = (&v.kind, layouts.blocked.get(&v.tensor)) {
+                    layouts.blocked.insert(id, images);
+                }
+            }
+            TensorOp::Nest(s) => {
+                if let Some(selection) = families.iter().find_map(|f| f.select(graph, id, target)) {
+                    layouts.selected.insert(id, selection);
+                    continue;
+                }
+                let class = classify(graph, s);
+                if let Some(images) = layouts.images_of(graph, s, &class) {
+                    layouts.blocked.insert(id, images);
+                }
+                layouts.classes.insert(id, class);
+            }
+        }
+    }
+    // Later concatenations first, so that one inside of another has its place before its own parts get theirs.
+    for &id in live.iter().rev() {
+        if let Some(Class::Concat(c)) = layouts.classes.get(&id) {
+            let c = c.clone();
+            layouts.place_parts(graph, id, &c, block);
+        }
+    }
+    layouts.unread = layouts.spread_for_convolutions(graph);
+    layouts.rows = rows::find(graph, &layouts);
+    layouts
+}
+
+impl Layouts {
+    fn images_of(&self, graph: &TensorGraph, s: &Structured, class: &Class) -> Option<ImageShape> {
+        match class {
+            Class::Conv(c) => Some(ImageShape {
+                batch: c.shape.batch,
+                channels: c.shape.out_channels,
+                height: c.shape.output[0],
+                width: c.shape.output[1],
+            }),
+            Class::Pool(p) => self.pool_is_blocked(p).then_some(ImageShape {
+                batch: p.batch,
+                channels: p.channels,
+                height: p.output_size[0],
+                width: p.output_size[1],
+            }),
+            Class::Concat(c) => {
+                let images = ImageShape::of(&s.output.sizes)?;
+                let blocked = c.parts.iter().filter(|p| self.blocked.contains_key(&p.tensor)).count();
+                let f32s = s.output.dtype == DType::Float;
+                (c.axis == 1 && f32s && 2 * blocked > c.parts.len()).then_some(images)
+            }
+            Class::Pointwise => self.pointwise_images(graph, s),
+            Class::Gemm(_) | Class::General => None,
+        }
+    }
+
+    /// The nests that put zeros between elements for convolutions only, whose kernels leave the zeros out.
+    fn spread_for_convolutions(&self, graph: &TensorGraph) -> HashSet<TensorId> {
+        let spread = |id: TensorId| match self.classes.get(&id) {
+            Some(Class::Conv(c)) => c.spread.as_ref().map(|s| s.nest),
+            _ => None,
+        };
+        let live = graph.live_ids();
+        let mut found: HashSet<TensorId> = live.iter().filter_map(|&id| spread(id)).collect();
+        for &id in &live {
+            // A reshape reads nothing by itself.
+            let reads = graph.operands(id).into_iter().map(|t| graph.root(t));
+            let reshape = matches!(graph.op(id), TensorOp::View(v) if v.kind == ViewKind::Reshape);
+            for nest in reads.filter(|&t| !reshape && spread(id) != Some(t)) {
+                found.remove(&nest);
+            }
+        }
+        for &output in graph.outputs() {
+            found.remove(&graph.root(output));
+        }
+        found
+    }
+
+    /// Sliding windows are worth a reorder of a plain operand, the fold of whole rows or images is not.
+    fn pool_is_blocked(&self, p: &PoolClass) -> bool {
+        self.blocked.contains_key(&p.input) || p.slides()
+    }
+
+    /// The images that a pointwise nest computes, if it can run on blocks: f32 throughout, every operand read by element, by
+    /// channel or as one number, and one of them in blocked layout already.
+    fn pointwise_images(&self, graph: &TensorGraph, s: &Structured) -> Option<ImageShape> {
+        let images = ImageShape::of(&s.output.sizes)?;
+        let is_index = |op: &ExprOp| matches!(op, ExprOp::Index(_));
+        if s.output.dtype != DType::Float || s.body.nodes().iter().any(|n| is_index(&n.op)) {
+            return None;
+        }
+        let mut any = false;
+        for access in &s.inputs {
+            let shape = graph.shape(access.tensor);
+            if shape.dtype != DType::Float || can_leave(access, &shape.sizes, &s.domain) {
+                return None;
+            }
+            let read = ImageRead::of(graph, s, access)?;
+            let elementwise = read == ImageRead::Element;
+            any |= elementwise && self.blocked.get(&access.tensor).is_some_and(|i| *i == images);
+        }
+        any.then_some(images)
+    }
+
+    fn place_parts(&mut self, graph: &TensorGraph, id: TensorId, c: &ConcatClass, block: i64) {
+        let sizes = &graph.shape(id).sizes;
+        let in_blocks = self.blocked.contains_key(&id);
+        let leading: i64 = sizes[..c.axis].iter().product();
+        let inner: i64 = sizes[c.axis + 1..].iter().product();
+        for (i, part) in c.parts.iter().enumerate() {
+            let root = graph.root(part.tensor);
+            let computed = graph.as_nest(root).is_some();
+            let whole = part.from == 0 && graph.shape(part.tensor).sizes.get(c.axis) == Some(&part.count);
+            let once = c.parts.iter().filter(|p| graph.root(p.tensor) == root).count() == 1;
+            let is_output = graph.outputs().iter().any(|&o| graph.root(o) == root);
+            let free = !self.inside.contains_key(&root) && !is_output;
+            let part_in_blocks = self.blocked.contains_key(&part.tensor);
+            // A last block that is padded may only be followed by nothing.
+            let last = i + 1 == c.parts.len();
+            let fits = match in_blocks {
+                true => part_in_blocks && part.to % block == 0 && (part.count % block == 0 || last),
+                false => !part_in_blocks && leading == 1 && (part.to * inner) % 16 == 0,
+            };
+            if computed && whole && once && free && fits {
+                let from = if in_blocks { part.to } else { part.to * inner };
+                self.inside.insert(root, Inside { parent: id, from });
+            }
+        }
+    }
+}
+
+/// How a pointwise nest over images reads an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImageRead {
+    /// The element of the same place.
+    Element,
+    /// One number an image and channel.
+    ImageChannel,
+    /// One number a channel, from this element on.
+    Channel(i64),
+    /// This one element.
+    Scalar(i64),
+}
+
+impl ImageRead {
+    /// Classifies a read of a nest whose result is images.
+    pub fn of(graph: &TensorGraph, s: &Structured, access: &frazil_runtime::structured::Access) -> Option<ImageRead> {
+        let images = ImageShape::of(&s.output.sizes)?;
+        let Strided { strides, offset } = Strided::of(access, &graph.shape(access.tensor).sizes, &s.domain);
+        let expected = |n: i64, c: i64, spatial: &dyn Fn(usize) -> i64| {
+            s.domain.iter().enumerate().all(|(l, &extent)| {
+                let stride = match l {
+                    0 => n,
+                    1 => c,
+                    _ => spatial(l),
+                };
+                extent == 1 || strides[l] == stride
+            })
+        };
+        let plane = images.plane();
+        let dense = |l: usize| s.domain[l + 1..].iter().product::<i64>();
+        let none = |_: usize| 0;
+        Some(if expected(0, 0, &none) {
+            ImageRead::Scalar(offset)
+        } else if offset == 0 && expected(images.channels * plane, plane, &dense) {
+            ImageRead::Element
+        } else if expected(0, 1, &none) {
+            ImageRead::Channel(offset)
+        } else if offset == 0 && expected(images.channels, 1, &none) {
+            ImageRead::ImageChannel
+        } else {
+            return None;
+        })
+    }
+}

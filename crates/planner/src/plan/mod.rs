@@ -1,0 +1,239 @@
+//! The plan of a compiled function: which kernels run, in which order, on which memory. Pure data.
+//!
+//! The front half of the compiler makes a [`Plan`]; the back half turns it into machine code. A plan mentions memory only as
+//! [`Buffer`]s, so that the code that comes out of it is position independent, shares nothing and can run in several
+//! threads at a time, each with a workspace of its own.
+
+pub mod listing;
+
+pub use frazil_executor::memory::{ALIGNMENT, Constants, align_up};
+pub use frazil_executor::program::{Buffer, Call, KernelId, Order, Port, kernel_name};
+
+use crate::kernel::{KernelSpec, WinogradWeights};
+use frazil_executor::LoadError;
+use frazil_executor::package::{Contents, PackedKernel};
+use frazil_executor::program::kernel_count;
+use frazil_executor::run::profile::CallInfo;
+use frazil_tensor_ir::call::RuntimeCall;
+use frazil_tensor_ir::graph::Origin;
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What is computed once, when the code is loaded, for all instances: constants in a form that takes more room than the one that they are
+/// stored in.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Preparation {
+    /// Bytes of memory that it fills.
+    pub bytes: usize,
+    /// What it is computed from, and nothing else reads.
+    pub sources: Constants,
+    /// What runs, in order. A [`Buffer::Constant`] is a place in the sources here, a [`Buffer::Prepared`] may be written, and there are no
+    /// others.
+    pub calls: Vec<Call>,
+}
+
+/// A function ready to be turned into machine code.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// Name of the function; a C identifier.
+    pub name: String,
+    /// What the caller gives.
+    pub inputs: Vec<Port>,
+    /// What the caller gets.
+    pub outputs: Vec<Port>,
+    /// Size of the workspace that a run needs.
+    pub workspace_bytes: usize,
+    /// Weights and other constants.
+    pub constants: Constants,
+    /// The kernels, each once.
+    pub kernels: Vec<KernelSpec>,
+    /// What runs, in order.
+    pub calls: Vec<Call>,
+    /// What runs before the first run.
+    pub preparation: Preparation,
+    /// What kernels of the host program do; a library cannot have any.
+    pub hosts: Vec<Arc<RuntimeCall>>,
+    /// One message for each of the last outputs, which are truth values: where one is true after a run, the inputs were such that
+    /// the program raises this exception.
+    pub checks: Vec<String>,
+    /// The operators that each call computes, for listings; empty, or as long as [`Plan::calls`].
+    pub origins: Vec<Vec<Origin>>,
+}
+
+impl Plan {
+    /// The number of `spec` in [`Plan::kernels`], which it is added to unless an equal kernel is there.
+    pub fn kernel(&mut self, spec: KernelSpec) -> KernelId {
+        if let Some(i) = self.kernels.iter().position(|k| *k == spec) {
+            return i as KernelId;
+        }
+        self.kernels.push(spec);
+        (self.kernels.len() - 1) as KernelId
+    }
+
+    /// Returns what a process needs to run the plan, besides code and constants.
+    pub fn contents(&self) -> Contents {
+        let kernels = self.kernels.iter().enumerate().map(|(i, spec)| PackedKernel {
+            symbol: kernel_name(&self.name, i),
+            buffers: spec.buffer_count(),
+            numbers: Default::default(),
+            phases: spec.phases(),
+            host: spec.runtime_call(),
+        });
+        Contents {
+            inputs: self.inputs.clone(),
+            outputs: self.outputs.clone(),
+            workspace_bytes: self.workspace_bytes,
+            kernels: kernels.collect(),
+            calls: self.calls.clone(),
+            preparation: (self.preparation.calls.clone(), self.preparation.bytes),
+            checks: self.checks.clone(),
+            infos: self.call_infos(),
+        }
+    }
+
+    /// Checks what compiled code relies on: counts of buffers, and buffers that exist.
+    ///
+    /// # Errors
+    /// If the plan contradicts itself.
+    pub fn validate(&self) -> Result<(), LoadError> {
+        let (constants, sources) = (&self.constants, &self.preparation.sources);
+        self.contents().validate(constants, sources, self.hosts.len())
+    }
+
+    /// Describes the calls, for profiles.
+    fn call_infos(&self) -> Vec<CallInfo> {
+        let info = |(i, call): (usize, &Call)| {
+            let spec = self.kernels.get(call.kernel as usize)?;
+            let origins = self.origins.get(i).into_iter().flatten();
+            Some(CallInfo {
+                kernel: call.kernel,
+                what: listing::kernel_line(spec),
+                flops: spec.flops(),
+                bytes: spec.bytes(),
+                origins: origins.map(ToString::to_string).collect(),
+            })
+        };
+        self.calls.iter().enumerate().filter_map(info).collect()
+    }
+
+    /// Number of kernel calls of a run, and of distinct kernels among them.
+    pub fn kernel_count(&self) -> (usize, usize) {
+        kernel_count(&self.calls)
+    }
+
+    /// The outputs that are results: all but those of the checks.
+    pub fn results(&self) -> &[Port] {
+        &self.outputs[..self.outputs.len().saturating_sub(self.checks.len())]
+    }
+
+    /// The origins of the calls of the host program: what keeps the plan from being a library.
+    pub fn host_operators(&self) -> Vec<String> {
+        let origins = self.calls.iter().zip(&self.origins);
+        let hosts = origins.filter(|(c, _)| {
+            let spec = self.kernels.get(c.kernel as usize);
+            spec.is_some_and(|s| s.runtime_call().is_some())
+        });
+        hosts.flat_map(|(_, o)| o).map(Origin::to_string).collect()
+    }
+
+    /// Adds a constant and returns its place.
+    pub fn constant<T: bytemuck::NoUninit>(&mut self, data: &[T]) -> Buffer {
+        Buffer::Constant {
+            offset: self.constants.push(data),
+        }
+    }
+
+    /// Adds weights as a kernel's packing gives them; with a `transformation`, the place of what it makes of them when the code is loaded.
+    pub fn weights(&mut self, packed: &[f32], transformation: Option<WinogradWeights>) -> Buffer {
+        let Some(transformation) = transformation else {
+            return self.constant(packed);
+        };
+        let source = Buffer::Constant {
+            offset: self.preparation.sources.push(packed),
+        };
+        let place = Buffer::Prepared {
+            offset: self.preparation.bytes as u64,
+        };
+        self.preparation.bytes += align_up(transformation.transformed_bytes());
+        let kernel = self.kernel(transformation.into());
+        self.preparation.calls.push(Call {
+            kernel,
+            buffers: SmallVec::from_slice(&[source, place]),
+            order: Order::default(),
+        });
+        place
+    }
+
+    /// Appends a call of `spec` on `buffers`.
+    pub fn call(&mut self, spec: impl Into<KernelSpec>, buffers: impl IntoIterator<Item = Buffer>) {
+        let kernel = self.kernel(spec.into());
+        self.calls.push(Call {
+            kernel,
+            buffers: buffers.into_iter().collect(),
+            order: Order::default(),
+        });
+    }
+
+    /// Gives the calls that stream weights their [`Order`]; those that read the same ones take turns.
+    pub(crate) fn order_calls(&mut self) {
+        let mut readers: HashMap<Buffer, Vec<usize>> = HashMap::new();
+        for (i, call) in self.calls.iter().enumerate() {
+            let spec = self.kernels.get(call.kernel as usize);
+            let streamed = spec.and_then(|s| s.streamed_weights());
+            if let Some(&weights) = streamed.and_then(|which| call.buffers.get(which)) {
+                readers.entry(weights).or_default().push(i);
+            }
+        }
+        for calls in readers.into_values() {
+            let turns = calls.len() % 2 == 1;
+            for (turn, i) in calls.into_iter().enumerate() {
+                let backward = turn % 2 == 1;
+                self.calls[i].order = Order { backward, turns };
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Epilogue, Gemm};
+    use crate::target::SAPPHIRE_RAPIDS;
+
+    #[test]
+    fn weights_that_are_streamed_are_read_to_and_fro() {
+        let mut plan = Plan::default();
+        let mut product = |rows: i64, weights: u64| {
+            let gemm = Gemm::linear(rows, 512, 256, Epilogue::none(), &SAPPHIRE_RAPIDS);
+            let place = Buffer::Workspace { offset: 0 };
+            plan.call(gemm, [place, Buffer::Constant { offset: weights }, place]);
+        };
+        // Read twice, three times and once; and weights that are read again for other rows.
+        for (rows, weights) in [
+            (1, 0),
+            (1, 64),
+            (1, 0),
+            (1, 64),
+            (1, 64),
+            (1, 128),
+            (256, 192),
+            (256, 192),
+        ] {
+            product(rows, weights);
+        }
+        plan.order_calls();
+        let order = |backward, turns| Order { backward, turns };
+        let expected = [
+            order(false, false),
+            order(false, true),
+            order(true, false),
+            order(true, true),
+            order(false, true),
+            order(false, true),
+            order(false, false),
+            order(false, false),
+        ];
+        assert_eq!(plan.calls.iter().map(|c| c.order).collect::<Vec<_>>(), expected);
+    }
+}

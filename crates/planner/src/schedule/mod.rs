@@ -1,0 +1,113 @@
+//! Kernels in order over buffers that have no place yet: what the memory planner turns into a [`Plan`](crate::plan::Plan).
+
+pub(crate) mod slices;
+pub(crate) mod spread;
+mod text;
+
+pub use text::text;
+
+use crate::kernel::KernelSpec;
+use crate::plan::{Buffer, Constants};
+use frazil_tensor_ir::call::RuntimeCall;
+use frazil_tensor_ir::graph::Origin;
+use std::sync::Arc;
+
+/// Number of a buffer of a [`Schedule`].
+pub type BufferId = u32;
+
+/// Where a buffer will lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// The caller's input of this number.
+    Input(u32),
+    /// The caller's output of this number.
+    Output(u32),
+    /// The constants, from this byte on.
+    Constant(u64),
+    /// What the preparation writes, from this byte on.
+    Prepared(u64),
+    /// The workspace.
+    Workspace {
+        /// Size in bytes.
+        bytes: usize,
+    },
+}
+
+/// A stretch of a buffer, from a byte on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Slice {
+    /// Which buffer.
+    pub buffer: BufferId,
+    /// First byte.
+    pub offset: u64,
+}
+
+impl Slice {
+    /// The slice that starts `bytes` further on.
+    pub fn at(self, bytes: u64) -> Slice {
+        Slice {
+            offset: self.offset + bytes,
+            ..self
+        }
+    }
+}
+
+/// One kernel call.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// What runs.
+    pub spec: KernelSpec,
+    /// Its buffers, in the order that the spec documents.
+    pub buffers: Vec<Slice>,
+    /// Which of them is the result; the others are read, or are scratch.
+    pub output: usize,
+    /// The operators that it computes.
+    pub origins: Vec<Origin>,
+}
+
+/// See [`Preparation`](crate::plan::Preparation).
+#[derive(Debug, Default)]
+pub struct Prepare {
+    /// Bytes that are written.
+    pub bytes: usize,
+    /// What they are computed from.
+    pub sources: Constants,
+    /// Kernels, each with its buffers.
+    pub calls: Vec<(KernelSpec, [Buffer; 2])>,
+}
+
+/// Kernels in order.
+#[derive(Debug, Default)]
+pub struct Schedule {
+    /// Home of each buffer.
+    pub buffers: Vec<Home>,
+    /// What runs.
+    pub steps: Vec<Step>,
+    /// Packed weights and other constants.
+    pub constants: Constants,
+    /// Constants that are transformed when the code is loaded.
+    pub preparation: Prepare,
+    /// What the kernels of the host program do.
+    pub hosts: Vec<Arc<RuntimeCall>>,
+}
+
+impl Schedule {
+    /// Adds a buffer.
+    pub fn buffer(&mut self, home: Home) -> Slice {
+        self.buffers.push(home);
+        Slice {
+            buffer: (self.buffers.len() - 1) as BufferId,
+            offset: 0,
+        }
+    }
+
+    /// Adds a buffer of the workspace.
+    pub fn workspace(&mut self, bytes: usize) -> Slice {
+        self.buffer(Home::Workspace { bytes })
+    }
+
+    /// Where the buffer of `slice` will lie.
+    pub fn home(&self, slice: Slice) -> Home {
+        self.buffers[slice.buffer as usize]
+    }
+}

@@ -1,0 +1,248 @@
+//! Constants: packed as kernels want them, and stored once in each form.
+
+use super::Builder;
+use crate::kernel::{ConvShape, Winograd, WinogradWeights};
+use crate::plan::{Buffer, Constants, align_up};
+use crate::schedule::{Home, Slice};
+use frazil_executor::memory::own_pages;
+use frazil_ir::{DType, Shape, TensorData};
+use frazil_runtime::memory::OutOfMemory;
+use frazil_tensor_ir::pattern::ConvClass;
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The form that a constant is stored in, with all that its packing depends on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Form {
+    /// Its elements in row-major order.
+    Plain,
+    /// `count` elements from `first` on, padded with zeros to whole blocks of `block`.
+    Channels { first: i64, count: i64, block: i64 },
+    /// The right operand of a matrix product: its strides, n, k, and the columns of a panel.
+    Gemm {
+        offset: i64,
+        strides: [i64; 2],
+        sizes: [i64; 2],
+        columns: i64,
+    },
+    /// A layout of an added family.
+    Added(String),
+    /// The weights of a convolution, which is depthwise when there are no vectors.
+    Conv {
+        offset: i64,
+        strides: [i64; 5],
+        shape: ConvShape,
+        block: i64,
+        vectors: i64,
+        plain_input: bool,
+        winograd: Option<Winograd>,
+    },
+}
+
+/// Which elements a constant has: its storage, and how it lies there.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Elements {
+    dtype: DType,
+    storage: usize,
+    offset: i64,
+    sizes: Shape,
+    strides: Shape,
+}
+
+/// What is stored, and where.
+#[derive(Default)]
+pub(super) struct Stored {
+    places: HashMap<(Elements, Form), Home>,
+    constants: Area,
+    /// What is transformed when the code is loaded.
+    sources: Area,
+}
+
+/// Constants that have a place, and are written when somebody reads them: the compiler has given back its memory by then.
+#[derive(Default)]
+struct Area {
+    len: usize,
+    packs: Vec<(Range<usize>, Pack)>,
+}
+
+/// Writes a constant over zeros.
+type Pack = Box<dyn FnOnce(&mut [u8]) + Send>;
+
+impl Area {
+    fn add(&mut self, bytes: usize, pack: Pack) -> u64 {
+        let first = align_up(self.len);
+        self.len = first + bytes;
+        self.packs.push((first..self.len, pack));
+        first as u64
+    }
+
+    /// All of them in one piece of memory. One is packed after the other, which takes threads by itself: what packing needs besides is
+    /// never there for two. It is the most for the largest, which come first, while little else is there.
+    fn write(mut self) -> Result<Constants, OutOfMemory> {
+        self.packs.sort_by_key(|(range, _)| std::cmp::Reverse(range.len()));
+        let largest = self.packs.first().map_or(0, |(range, _)| range.len());
+        let count = self.packs.partition_point(|(range, _)| range.len() >= largest / 4);
+        let small = self.packs.split_off(count);
+        Constants::later(self.len, move |memory| {
+            let mut write = |packs: Vec<(Range<usize>, Pack)>| {
+                for (range, pack) in packs {
+                    pack(&mut memory[range]);
+                }
+            };
+            write(self.packs);
+            // The allocator keeps what packing large ones took.
+            own_pages::after_packing(largest);
+            write(small);
+        })
+    }
+}
+
+impl Stored {
+    /// The constants, and what is transformed.
+    pub(super) fn write(self) -> Result<(Constants, Constants), OutOfMemory> {
+        Ok((self.constants.write()?, self.sources.write()?))
+    }
+}
+
+impl Builder<'_> {
+    /// `data` in the form `form`, of `bytes` bytes, which `pack` writes over zeros unless it is there already. Constants of one storage, as the
+    /// uses of a weight in the iterations of a loop are, have one copy.
+    pub(super) fn stored(
+        &mut self,
+        data: &Arc<TensorData>,
+        form: Form,
+        bytes: usize,
+        pack: impl FnOnce(&TensorData, &mut [u8]) + Send + 'static,
+    ) -> Slice {
+        let data = Arc::clone(data);
+        let Stored { places, constants, .. } = &mut self.stored;
+        let place = places.entry((Elements::of(&data), form));
+        let home = *place.or_insert_with(|| {
+            let pack = Box::new(move |to: &mut [u8]| {
+                pack(&data, to);
+                data.storage.release();
+            });
+            Home::Constant(constants.add(bytes, pack))
+        });
+        self.schedule.buffer(home)
+    }
+
+    /// As [`Builder::stored`], of f32.
+    pub(super) fn stored_floats(
+        &mut self,
+        data: &Arc<TensorData>,
+        form: Form,
+        elements: usize,
+        pack: impl FnOnce(&TensorData, &mut [f32]) + Send + 'static,
+    ) -> Slice {
+        self.stored(data, form, elements * 4, |data, to| {
+            // Constants begin at multiples of 64 bytes.
+            if let Ok(to) = bytemuck::try_cast_slice_mut(to) {
+                pack(data, to);
+            }
+        })
+    }
+
+    /// What `transformation` makes of the weights `data` when the code is loaded; they are stored as `pack` writes them.
+    pub(super) fn transformed(
+        &mut self,
+        data: &Arc<TensorData>,
+        form: Form,
+        transformation: WinogradWeights,
+        pack: impl FnOnce(&TensorData, &mut [f32]) + Send + 'static,
+    ) -> Slice {
+        let key = (Elements::of(data), form.clone());
+        let home = match self.stored.places.get(&key) {
+            Some(&home) => home,
+            None => {
+                let data = Arc::clone(data);
+                let pack = Box::new(move |to: &mut [u8]| {
+                    if let Ok(to) = bytemuck::try_cast_slice_mut(to) {
+                        pack(&data, to);
+                    }
+                    data.storage.release();
+                });
+                let source = self.stored.sources.add(transformation.plain_bytes(), pack);
+                let preparation = &mut self.schedule.preparation;
+                let offset = preparation.bytes as u64;
+                preparation.bytes = align_up(preparation.bytes + transformation.transformed_bytes());
+                preparation.calls.push((
+                    transformation.into(),
+                    [Buffer::Constant { offset: source }, Buffer::Prepared { offset }],
+                ));
+                self.stored.places.insert(key, Home::Prepared(offset));
+                Home::Prepared(offset)
+            }
+        };
+        self.schedule.buffer(home)
+    }
+}
+
+impl Elements {
+    fn of(data: &TensorData) -> Elements {
+        Elements {
+            dtype: data.dtype,
+            // The graph keeps it alive.
+            storage: Arc::as_ptr(&data.storage).cast::<()>() as usize,
+            offset: data.offset,
+            sizes: data.sizes.clone(),
+            strides: data.strides.clone(),
+        }
+    }
+}
+
+/// Elements of f32.
+pub(crate) enum Floats<'a> {
+    /// At an address that suits them.
+    Bytes(Cow<'a, [u8]>),
+    /// At another one than they were.
+    Copied(Vec<f32>),
+}
+
+impl std::ops::Deref for Floats<'_> {
+    type Target = [f32];
+
+    fn deref(&self) -> &[f32] {
+        match self {
+            Floats::Bytes(bytes) => bytemuck::try_cast_slice(bytes).unwrap_or_default(),
+            Floats::Copied(values) => values,
+        }
+    }
+}
+
+/// The elements in row-major order, of a tensor of f32; where they lie, if they lie so.
+pub(crate) fn floats(data: &TensorData) -> Floats<'_> {
+    let bytes = data.to_bytes();
+    match bytemuck::try_cast_slice::<u8, f32>(&bytes) {
+        Ok(_) => Floats::Bytes(bytes),
+        Err(_) => Floats::Copied(bytemuck::pod_collect_to_vec(&bytes)),
+    }
+}
+
+/// The weights as `[out_channels][in_channels / groups][kh][kw]`; where they lie, if they lie so.
+pub(super) fn gather_weights<'w>(conv: &ConvClass, weight: &'w TensorData) -> Floats<'w> {
+    let values = floats(weight);
+    let s = &conv.shape;
+    let (ci, co) = (s.in_channels / s.groups, s.out_channels / s.groups);
+    let [gs, os, cs, ys, xs] = conv.weight_strides;
+    let taps = s.kernel[0] * s.kernel[1];
+    let in_order = [co * ci * taps, ci * taps, taps, s.kernel[1], 1];
+    let count = usize::try_from(s.out_channels * ci * taps);
+    if conv.weight_offset == 0 && conv.weight_strides == in_order && count == Ok(values.len()) {
+        return values;
+    }
+    let mut out = Vec::with_capacity(values.len());
+    for o in 0..s.out_channels {
+        for c in 0..ci {
+            for y in 0..s.kernel[0] {
+                for x in 0..s.kernel[1] {
+                    let at = conv.weight_offset + (o / co) * gs + (o % co) * os + c * cs + y * ys + x * xs;
+                    out.push(values.get(at as usize).copied().unwrap_or(0.0));
+                }
+            }
+        }
+    }
+    Floats::Copied(out)
+}

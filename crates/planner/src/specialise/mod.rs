@@ -1,0 +1,118 @@
+//! Specialisation: a frozen graph with known input shapes becomes a graph of tensor programs.
+//!
+//! The graph is run once, as the interpreter would run it, except that tensors which depend on the inputs have no elements:
+//! numbers, strings, lists and control flow are computed, tensor operators append their entry's program to the
+//! [`TensorGraph`]. Mutation disappears on the way: a tensor variable is a view of a versioned storage, an in-place operator makes the
+//! storage's next version, and a read sees the current one. What cannot be done that way (a condition on elements, an
+//! operator without a program, a write to an input) is collected with its place in the source; all of it is reported at once.
+
+mod bounds;
+mod control;
+mod indirect;
+mod number;
+mod operators;
+mod refusal;
+mod row;
+mod scalar;
+mod start;
+mod state;
+mod store;
+mod stretch;
+mod volume;
+mod widen;
+
+use crate::error::{LowerError, Unsupported};
+use frazil_ir::Graph;
+use frazil_runtime::Registry;
+use frazil_tensor_ir::graph::TensorGraph;
+use state::{Returns, Specialiser};
+
+pub use frazil_runtime::number::NumberKind;
+pub use frazil_tensor_ir::spec::{ArgumentSpec, PathStep, ResultSpec};
+pub use start::{ObjectSpec, Start};
+pub use stretch::{Next, Stretch, stretch};
+
+/// A graph of tensor programs and how its outputs make up the results of the graph that it came from.
+#[derive(Debug)]
+pub struct Specialised {
+    /// The tensor programs.
+    pub graph: TensorGraph,
+    /// One entry a result of the original graph.
+    pub results: Vec<ResultSpec>,
+    /// Texts of the warnings that the program emits in each run, in order. Compiled code does not emit them.
+    pub warnings: Vec<String>,
+}
+
+/// Specialises `graph` for `inputs`, one for each of its inputs except objects (a leading `self`).
+///
+/// # Errors
+/// [`LowerError::Unsupported`] with everything that cannot be compiled; [`LowerError::Raises`] when the program raises on such
+/// inputs whatever their elements are.
+pub fn specialise(graph: &Graph, inputs: &[ArgumentSpec], registry: &Registry) -> Result<Specialised, LowerError> {
+    specialise_graph(graph, inputs, registry, Returns::New)
+}
+
+/// [`specialise`], for callers that return inputs, or views of them, where the graph does, instead of copies: [`ResultSpec::Input`], [`ResultSpec::View`].
+///
+/// # Errors
+/// As [`specialise`].
+pub fn specialise_aliasing(
+    graph: &Graph,
+    inputs: &[ArgumentSpec],
+    registry: &Registry,
+) -> Result<Specialised, LowerError> {
+    specialise_graph(graph, inputs, registry, Returns::Eager)
+}
+
+/// [`specialise`], for a part of a method: results are new tensors with the strides that the interpreter gives them ([`ResultSpec::Strided`]).
+///
+/// # Errors
+/// As [`specialise`].
+pub fn specialise_part(graph: &Graph, inputs: &[ArgumentSpec], registry: &Registry) -> Result<Specialised, LowerError> {
+    specialise_graph(graph, inputs, registry, Returns::Strided)
+}
+
+fn specialise_graph(
+    graph: &Graph,
+    inputs: &[ArgumentSpec],
+    registry: &Registry,
+    returns: Returns,
+) -> Result<Specialised, LowerError> {
+    let ctx = graph.ctx().clone();
+    let start = Start::default();
+    let mut s = Specialiser::new(&ctx, registry, &start, None);
+    s.returns = returns;
+    let arguments = s.arguments(graph, inputs)?;
+    let outputs = s.run(graph, arguments)?;
+    let mut results = Vec::new();
+    for (index, output) in outputs.into_iter().enumerate() {
+        match output {
+            Some(value) => results.push(s.result(&value, index)?),
+            // The reason is among the unsupported operators.
+            None if !s.unsupported.is_empty() => continue,
+            None => return Err(LowerError::Result { index }),
+        }
+    }
+    if s.store.wrote_input() {
+        s.unsupported.push(Unsupported {
+            operator: "the graph".into(),
+            reason: "writes to one of its inputs, which the caller would see".into(),
+            source: None,
+        });
+    }
+    s.refuse_changed_containers();
+    if s.unsupported.is_empty() {
+        let outputs = s.tensors.outputs().to_vec();
+        for (check, message) in s.checks_for(0, &outputs) {
+            s.tensors.add_check(check, message);
+        }
+        Ok(Specialised {
+            graph: s.tensors,
+            results,
+            warnings: s.warnings,
+        })
+    } else {
+        s.unsupported.dedup();
+        Err(LowerError::Unsupported(s.unsupported))
+    }
+}

@@ -1,0 +1,22 @@
+//! What a method starts from besides its arguments.
+
+use frazil_ir::{Module, SymbolId};
+use frazil_tensor_ir::spec::ArgumentSpec;
+
+/// What a method starts from besides its arguments.
+#[derive(Default)]
+pub struct Start<'a> {
+    /// Objects whose attributes may be read and written; the first is the method's own.
+    pub objects: &'a [ObjectSpec],
+    /// The module that says which attributes classes have.
+    pub module: Option<&'a Module>,
+}
+
+/// What is known of an object.
+#[derive(Clone, Debug)]
+pub struct ObjectSpec {
+    /// Qualified name of its class.
+    pub class: SymbolId,
+    /// Its attributes in order.
+    pub slots: Vec<ArgumentSpec>,
+}

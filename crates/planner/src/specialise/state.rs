@@ -1,0 +1,320 @@
+//! The state of a specialisation, and the values of arguments and results.
+
+use super::start::Start;
+use super::store::{Store, address};
+use crate::error::{LowerError, Unsupported};
+use frazil_ir::{Context, Graph, NodeId, TypeId, TypeKind, ValueId};
+use frazil_runtime::import::Importer;
+use frazil_runtime::interp::walk::{GraphPlan, Nesting};
+use frazil_runtime::number::NumberKind;
+use frazil_runtime::structured::{Affine, TensorId, TensorShape, ViewKind, ViewMap};
+use frazil_runtime::value::{DictValue, Key, ListValue, ObjectValue, TensorCell, Value};
+use frazil_runtime::{Registry, Tensor, layout};
+use frazil_tensor_ir::call::RuntimeCall;
+use frazil_tensor_ir::graph::{Origin, TensorGraph};
+use frazil_tensor_ir::spec::{ArgumentSpec, ResultSpec};
+use indexmap::IndexMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+/// A value of the run: `None` when it depends on something unsupported.
+pub(super) type Slot = Option<Value>;
+
+/// What the tensors of the results are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Returns {
+    /// New row-major tensors.
+    New,
+    /// New tensors with the strides that the interpreter gives them.
+    Strided,
+    /// As in the interpreter: inputs and views of inputs too.
+    Eager,
+}
+
+/// The state of a specialisation.
+pub(super) struct Specialiser<'a> {
+    pub(super) start: &'a Start<'a>,
+    /// What the operators gave that the run waited for so far; `None` where it must not wait.
+    pub(super) answers: Option<&'a [Vec<ArgumentSpec>]>,
+    pub(super) returns: Returns,
+    /// How many answers have been used, and the number of checks then.
+    pub(super) answered: usize,
+    pub(super) earlier_checks: usize,
+    /// How many tensors there were before the call that the run waits for was prepared.
+    pub(super) settled: usize,
+    /// The call that the run waits for, and the tensors that it may read afterwards.
+    pub(super) waiting: Option<RuntimeCall>,
+    pub(super) live: BTreeSet<TensorId>,
+    /// The variables of the input tensors.
+    pub(super) inputs: Vec<TensorCell>,
+    /// Addresses of the storages of inputs that are not row-major.
+    pub(super) strided: HashSet<usize>,
+    /// The objects of the start.
+    pub(super) objects: Vec<ObjectValue>,
+    /// Lists and dictionaries that the caller sees, and what they held.
+    pub(super) shared: Vec<(Value, Vec<Value>)>,
+    /// Variables that hold numbers, by address.
+    pub(super) numbers: HashMap<usize, Number>,
+    pub(super) registry: &'a Registry,
+    pub(super) ctx: &'a Arc<Context>,
+    pub(super) tensors: TensorGraph,
+    pub(super) store: Store,
+    pub(super) importer: Importer,
+    /// Addresses of the storages of the graph's constants, which must not be written.
+    pub(super) constants: HashSet<usize>,
+    pub(super) unsupported: Vec<Unsupported>,
+    /// Truth values that must turn out false, and the exceptions where they do not.
+    pub(super) checks: Vec<(TensorId, String)>,
+    /// Texts of the warnings emitted so far.
+    pub(super) warnings: Vec<String>,
+    /// Nodes and iterations run so far.
+    pub(super) steps: usize,
+    pub(super) nesting: Nesting,
+    /// Plans of composites and forks by the address of their graph, which is kept alive beside.
+    pub(super) plans: HashMap<usize, (Arc<Graph>, Arc<GraphPlan>)>,
+    /// Graphs being run that write tensors or tell where they lie, with those that they fork.
+    pub(super) telling: usize,
+}
+
+impl<'a> Specialiser<'a> {
+    pub(super) fn new(
+        ctx: &'a Arc<Context>,
+        registry: &'a Registry,
+        start: &'a Start<'a>,
+        answers: Option<&'a [Vec<ArgumentSpec>]>,
+    ) -> Specialiser<'a> {
+        Specialiser {
+            start,
+            answers,
+            returns: answers.map_or(Returns::New, |_| Returns::Eager),
+            answered: 0,
+            earlier_checks: 0,
+            settled: 0,
+            waiting: None,
+            live: BTreeSet::new(),
+            inputs: Vec::new(),
+            strided: HashSet::new(),
+            objects: Vec::new(),
+            shared: Vec::new(),
+            numbers: HashMap::new(),
+            registry,
+            ctx,
+            tensors: TensorGraph::new(),
+            store: Store::default(),
+            importer: Importer::new(),
+            constants: HashSet::new(),
+            unsupported: Vec::new(),
+            checks: Vec::new(),
+            warnings: Vec::new(),
+            steps: 0,
+            nesting: Nesting::default(),
+            plans: HashMap::new(),
+            telling: 0,
+        }
+    }
+}
+
+impl Specialiser<'_> {
+    pub(super) fn arguments(&mut self, graph: &Graph, inputs: &[ArgumentSpec]) -> Result<Vec<Slot>, LowerError> {
+        let object_class = |v: &ValueId| match self.ctx.type_kind(graph.ty(*v)) {
+            TypeKind::Class(name) => Some(name),
+            _ => None,
+        };
+        let classes: Vec<_> = graph.inputs().iter().map(object_class).collect();
+        let expected = classes.iter().filter(|c| c.is_none()).count();
+        if expected != inputs.len() {
+            return Err(LowerError::InputCount {
+                expected,
+                given: inputs.len(),
+            });
+        }
+        let mut rest = inputs.iter();
+        let mut arguments = Vec::new();
+        for class in classes {
+            arguments.push(match (class, rest.as_slice().first()) {
+                (Some(_), _) if !self.objects.is_empty() => self.objects.first().cloned().map(Value::Object),
+                (Some(name), _) => Some(Value::Object(ObjectValue::new(name, Vec::new()))),
+                (None, Some(spec)) => {
+                    rest.next();
+                    Some(self.input(spec, true)?)
+                }
+                (None, None) => None,
+            });
+        }
+        Ok(arguments)
+    }
+
+    /// The value that `spec` describes; `outer` when it comes from the caller, who sees what is written to it.
+    pub(super) fn input(&mut self, spec: &ArgumentSpec, outer: bool) -> Result<Value, LowerError> {
+        let all = |s: &mut Self, items: &[ArgumentSpec]| {
+            items.iter().map(|i| s.input(i, outer)).collect::<Result<Vec<_>, _>>()
+        };
+        Ok(match spec {
+            ArgumentSpec::Tensor(shape) => {
+                let id = self.tensors.input(shape.clone());
+                let cell = self.store.fresh(id, shape, outer)?;
+                self.inputs.push(cell.clone());
+                Value::Tensor(cell)
+            }
+            ArgumentSpec::Strided(shape, strides) => {
+                let id = self.tensors.input(shape.clone());
+                let cell = self.store.strided_input(id, shape, strides, outer)?;
+                self.strided.insert(address(cell.get().storage()));
+                self.inputs.push(cell.clone());
+                Value::Tensor(cell)
+            }
+            ArgumentSpec::Number(kind) => {
+                let shape = TensorShape {
+                    dtype: kind.dtype(),
+                    sizes: Default::default(),
+                };
+                let id = self.tensors.input(shape.clone());
+                let cell = self.store.fresh(id, &shape, false)?;
+                self.inputs.push(cell.clone());
+                self.note_number(&cell, *kind);
+                Value::Tensor(cell)
+            }
+            ArgumentSpec::Same(number) => {
+                let cell = self.inputs.get(*number as usize);
+                Value::Tensor(
+                    cell.cloned()
+                        .ok_or_else(|| LowerError::Malformed("an unknown input".into()))?,
+                )
+            }
+            ArgumentSpec::Object(number) => {
+                let object = self.objects.get(*number as usize);
+                Value::Object(
+                    object
+                        .cloned()
+                        .ok_or_else(|| LowerError::Malformed("an unknown object".into()))?,
+                )
+            }
+            ArgumentSpec::Value(v) => {
+                self.note_constants(v);
+                v.clone()
+            }
+            ArgumentSpec::List(items) => {
+                let items = all(self, items)?;
+                let element = items.first().map_or(frazil_ir::types::TENSOR, |v| v.ty(self.ctx));
+                let list = Value::List(ListValue::new(element, items.clone()));
+                if outer {
+                    self.shared.push((list.clone(), items));
+                }
+                list
+            }
+            ArgumentSpec::Tuple(items) => Value::tuple(all(self, items)?),
+            ArgumentSpec::Dict(key, value, entries) => {
+                let entry = |(k, v): &(Key, ArgumentSpec)| Ok((k.clone(), self.input(v, outer)?));
+                let entries: Result<IndexMap<Key, Value>, LowerError> = entries.iter().map(entry).collect();
+                let entries = entries?;
+                let items = entries.values().cloned().collect();
+                let dict = Value::Dict(DictValue::new(*key, *value, entries));
+                if outer {
+                    self.shared.push((dict.clone(), items));
+                }
+                dict
+            }
+        })
+    }
+
+    pub(super) fn result(&mut self, value: &Value, index: usize) -> Result<ResultSpec, LowerError> {
+        let all = |s: &mut Self, items: &[Value]| items.iter().map(|v| s.result(v, index)).collect::<Result<_, _>>();
+        Ok(match value {
+            Value::Tensor(cell) => {
+                if let Some(number) = self.number_result(value)? {
+                    return Ok(number);
+                }
+                if let Some(view) = self.input_view(cell) {
+                    return Ok(view);
+                }
+                let id: TensorId = self.read(cell)?;
+                self.output(id, &cell.get())
+            }
+            Value::List(l) if l.with(|items| items.iter().any(has_parts)) => {
+                ResultSpec::List(l.element, all(self, &l.items())?)
+            }
+            Value::Tuple(t) if t.items.iter().any(has_parts) => {
+                let is_named = |ty: &TypeId| matches!(self.ctx.type_kind(*ty), TypeKind::NamedTuple(..));
+                ResultSpec::Tuple(t.ty.filter(is_named), all(self, &t.items)?)
+            }
+            Value::Dict(d) => {
+                let entries: Vec<(Key, Value)> = d.with(|e| e.iter().map(|(k, v)| (k.clone(), v.clone())).collect());
+                let entry = |(k, v): (Key, Value)| Ok((k, self.result(&v, index)?));
+                let entries: Result<_, LowerError> = entries.into_iter().map(entry).collect();
+                ResultSpec::Dict(d.key, d.value, entries?)
+            }
+            Value::Object(_) | Value::Future(_) => return Err(LowerError::Result { index }),
+            other => ResultSpec::Value(other.clone()),
+        })
+    }
+
+    /// Makes `id` an output: in the order in which `tensor`, whose elements it has, stores them, if callers are to see that and there are no gaps.
+    pub(super) fn output(&mut self, id: TensorId, tensor: &Tensor) -> ResultSpec {
+        let number = self.tensors.outputs().len() as u32;
+        let (sizes, strides) = (tensor.sizes(), tensor.strides());
+        let is_permuted = !tensor.is_contiguous() && layout::is_non_overlapping_and_dense(sizes, strides);
+        if self.returns == Returns::New || !is_permuted {
+            self.tensors.add_output(id);
+            return ResultSpec::Tensor(number);
+        }
+        let rank = sizes.len();
+        let mut order: Vec<usize> = (0..rank).collect();
+        order.sort_by_key(|&d| std::cmp::Reverse(strides[d]));
+        let mut map = vec![Affine::constant(rank, 0); rank];
+        for (place, &d) in order.iter().enumerate() {
+            map[d] = Affine::index(rank, place);
+        }
+        let stored = TensorShape {
+            dtype: tensor.dtype(),
+            sizes: order.iter().map(|&d| sizes[d]).collect(),
+        };
+        let view = ViewMap {
+            tensor: id,
+            kind: ViewKind::Affine(map),
+            output: stored,
+        };
+        let id = self.tensors.view(view, Vec::new());
+        self.tensors.add_output(id);
+        ResultSpec::Strided(number, sizes.to_vec(), strides.to_vec())
+    }
+
+    pub(super) fn refuse(&mut self, graph: &Graph, node: NodeId, operator: &str, reason: impl Into<String>) {
+        let unsupported = Unsupported {
+            operator: operator.to_owned(),
+            reason: reason.into(),
+            source: self.place(graph, node),
+        };
+        if !self.unsupported.contains(&unsupported) {
+            self.unsupported.push(unsupported);
+        }
+    }
+
+    pub(super) fn place(&self, graph: &Graph, node: NodeId) -> Option<String> {
+        graph.source_range(node).map(|r| r.display(self.ctx).to_string())
+    }
+
+    pub(super) fn origin(&self, graph: &Graph, node: NodeId) -> Vec<Origin> {
+        vec![Origin {
+            operator: graph.kind_name(node).to_owned(),
+            source: self.place(graph, node),
+        }]
+    }
+}
+
+/// True for what is more than a plain value.
+fn has_parts(value: &Value) -> bool {
+    match value {
+        Value::Tensor(_) | Value::Object(_) | Value::Future(_) => true,
+        Value::List(l) => l.with(|items| items.iter().any(has_parts)),
+        Value::Tuple(t) => t.items.iter().any(has_parts),
+        Value::Dict(d) => d.with(|entries| entries.values().any(has_parts)),
+        _ => false,
+    }
+}
+
+/// What is known of a number.
+#[derive(Clone)]
+pub(super) struct Number {
+    pub(super) kind: NumberKind,
+    /// Its value, once a driver has told it.
+    pub(super) value: Option<Value>,
+}

@@ -1,0 +1,505 @@
+//! Tensor variables without elements: views of versioned storages.
+
+use super::bounds::iterations;
+use crate::error::LowerError;
+use frazil_ir::{Constant, DType, TensorData};
+use frazil_runtime::expr::{BinaryOp, Expr, ExprOp, Number};
+use frazil_runtime::gather::{Coordinate, Gather};
+use frazil_runtime::layout::{contiguous_strides, extent};
+use frazil_runtime::structured::{Access, Affine, Iteration, OutOfBounds, Structured, TensorId, TensorShape, ViewKind};
+use frazil_runtime::value::{TensorCell, Value};
+use frazil_runtime::{Storage, Tensor};
+use frazil_tensor_ir::graph::{Origin, TensorGraph, TensorOp};
+use frazil_tensor_ir::spec::PathStep;
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The contents of a storage at the present point of the run.
+struct Contents {
+    /// Keeps the address from being used again.
+    _storage: Arc<Storage>,
+    /// The tensor that fills the storage.
+    whole: TensorId,
+    version: u32,
+    is_input: bool,
+}
+
+/// What a tensor variable is.
+#[derive(Clone)]
+pub(super) struct Variable {
+    /// Keeps the address from being used again.
+    _cell: TensorCell,
+    storage: usize,
+    path: Vec<PathStep>,
+    /// The tensor that it was when it was last read, and the version of the storage then.
+    seen: Option<(u32, TensorId)>,
+}
+
+/// All storages and variables of a run that have no elements.
+#[derive(Default)]
+pub(super) struct Store {
+    contents: HashMap<usize, Contents>,
+    variables: HashMap<usize, Variable>,
+    /// Tensors with elements that the run made, by storage: those that share it, and how each views the one that fills it.
+    made: HashMap<usize, Vec<(TensorCell, Vec<PathStep>)>>,
+    /// Constants of the graph by the address of their variable, and what they are in the tensor graph.
+    pub constants: HashMap<usize, (TensorCell, Arc<TensorData>, Option<TensorId>)>,
+}
+
+pub(super) fn address(storage: &Arc<Storage>) -> usize {
+    Arc::as_ptr(storage) as usize
+}
+
+/// The most bytes of a tensor in compiled code: no machine holds more, and sums of offsets stay far from overflow. Where a program asks for
+/// a larger one, the interpreter raises what PyTorch raises.
+const MAX_BYTES: usize = 1 << 38;
+
+/// The bytes of a row-major tensor; `None` when they are more than compiled code may have.
+pub(super) fn compiled_bytes(shape: &TensorShape) -> Option<usize> {
+    // The sizes beside a zero are multiplied to strides all the same.
+    iterations(&shape.sizes)?;
+    let bytes = Tensor::byte_size(shape.dtype, &shape.sizes).ok()?;
+    (bytes <= MAX_BYTES).then_some(bytes)
+}
+
+fn too_large(shape: &TensorShape) -> LowerError {
+    LowerError::TooLarge {
+        sizes: shape.sizes.to_vec(),
+    }
+}
+
+impl Store {
+    /// Notes which constants of the graph the tensors in `value` are, which `constant` became.
+    pub fn note_constant(&mut self, constant: &Constant, value: &Value) {
+        match (constant, value) {
+            (Constant::Tensor(data), Value::Tensor(cell)) => {
+                let entry = || (cell.clone(), data.clone(), None);
+                self.constants.entry(cell.address()).or_insert_with(entry);
+            }
+            (Constant::List(l), Value::List(values)) => self.note_constants(&l.items, &values.items()),
+            (Constant::Tuple(t), Value::Tuple(values)) => self.note_constants(&t.items, &values.items),
+            (Constant::Dict(d), Value::Dict(values)) => values.with(|entries| {
+                for ((_, constant), value) in d.entries.iter().zip(entries.values()) {
+                    self.note_constant(constant, value);
+                }
+            }),
+            _ => {}
+        }
+    }
+
+    fn note_constants(&mut self, constants: &[Constant], values: &[Value]) {
+        for (constant, value) in constants.iter().zip(values) {
+            self.note_constant(constant, value);
+        }
+    }
+
+    /// A new variable that is all of a new storage with contents `id`.
+    pub fn fresh(&mut self, id: TensorId, shape: &TensorShape, is_input: bool) -> Result<TensorCell, LowerError> {
+        let bytes = compiled_bytes(shape).ok_or_else(|| too_large(shape))?;
+        self.stored(id, shape, (&contiguous_strides(&shape.sizes), bytes), is_input)
+    }
+
+    /// [`Store::fresh`] with the strides of a view of a storage of `bytes` bytes. Compiled code stores the elements row by row; strides
+    /// only say what is a view and what a copy.
+    pub fn strided(
+        &mut self,
+        id: TensorId,
+        shape: &TensorShape,
+        strides: &[i64],
+        bytes: usize,
+    ) -> Result<TensorCell, LowerError> {
+        self.stored(id, shape, (strides, bytes), false)
+    }
+
+    /// [`Store::fresh`] for an input with these strides. The contents are those that the input has in row-major order.
+    pub fn strided_input(
+        &mut self,
+        id: TensorId,
+        shape: &TensorShape,
+        strides: &[i64],
+        is_outer: bool,
+    ) -> Result<TensorCell, LowerError> {
+        let dense = compiled_bytes(shape).ok_or_else(|| too_large(shape))?;
+        let last = extent(&shape.sizes, strides).map_or(0, |(_, high)| high);
+        let bytes = (last as usize + 1).saturating_mul(shape.dtype.size());
+        if bytes > MAX_BYTES {
+            return Err(too_large(shape));
+        }
+        self.stored(id, shape, (strides, bytes.max(dense)), is_outer)
+    }
+
+    /// How `cell` views its storage; `None` for a tensor that is no variable of this store.
+    pub fn path(&self, cell: &TensorCell) -> Option<&[PathStep]> {
+        Some(&self.variables.get(&cell.address())?.path)
+    }
+
+    fn stored(
+        &mut self,
+        id: TensorId,
+        shape: &TensorShape,
+        (strides, bytes): (&[i64], usize),
+        is_input: bool,
+    ) -> Result<TensorCell, LowerError> {
+        let storage = Storage::unknown(bytes);
+        let tensor = Tensor::from_storage(storage.clone(), shape.dtype, &shape.sizes, strides, 0)
+            .map_err(|_| too_large(shape))?;
+        let contents = Contents {
+            _storage: storage.clone(),
+            whole: id,
+            version: 0,
+            is_input,
+        };
+        self.contents.insert(address(&storage), contents);
+        Ok(self.variable(tensor, address(&storage), Vec::new(), Some((0, id))))
+    }
+
+    fn variable(
+        &mut self,
+        tensor: Tensor,
+        storage: usize,
+        path: Vec<PathStep>,
+        seen: Option<(u32, TensorId)>,
+    ) -> TensorCell {
+        let cell = TensorCell::new(tensor);
+        let variable = Variable {
+            _cell: cell.clone(),
+            storage,
+            path,
+            seen,
+        };
+        self.variables.insert(cell.address(), variable);
+        cell
+    }
+
+    /// A new variable that views `base` through `step` and has the layout of `tensor`; `id` is its present contents.
+    pub fn view(
+        &mut self,
+        base: &TensorCell,
+        steps: Vec<PathStep>,
+        tensor: Tensor,
+        id: TensorId,
+    ) -> Option<TensorCell> {
+        let from = self.variables.get(&base.address())?.clone();
+        let version = self.contents.get(&from.storage)?.version;
+        let mut path = from.path;
+        path.extend(steps);
+        Some(self.variable(tensor, from.storage, path, Some((version, id))))
+    }
+
+    /// True for a variable of this store.
+    pub fn knows(&self, cell: &TensorCell) -> bool {
+        self.variables.contains_key(&cell.address())
+    }
+
+    /// Lets `cell`, which an operator made, be the same view as `like`.
+    pub fn alias(&mut self, cell: &TensorCell, like: &TensorCell) {
+        if let Some(variable) = self.variables.get(&like.address()).cloned() {
+            let variable = Variable {
+                _cell: cell.clone(),
+                ..variable
+            };
+            self.variables.insert(cell.address(), variable);
+        }
+    }
+
+    /// Notes a tensor with elements that fills a storage of its own.
+    pub fn note_made(&mut self, cell: &TensorCell) {
+        let tensor = cell.get();
+        if tensor.is_contiguous() && tensor.offset() == 0 {
+            let all = vec![(cell.clone(), Vec::new())];
+            self.made.entry(address(tensor.storage())).or_insert(all);
+        }
+    }
+
+    /// Notes that `cell` views `base`, both with elements, through `steps`.
+    pub fn note_view(&mut self, cell: &TensorCell, base: &TensorCell, steps: Vec<PathStep>) {
+        if let Some(all) = self.made.get_mut(&address(cell.get().storage()))
+            && let Some((_, path)) = all.iter().find(|(c, _)| c.is(base))
+            && !all.iter().any(|(c, _)| c.is(cell))
+        {
+            let path = [path.as_slice(), &steps].concat();
+            all.push((cell.clone(), path));
+        }
+    }
+
+    /// Forgets which variables view the storage of `cell`, a tensor with elements: one of them has become another view.
+    pub fn forget(&mut self, cell: &TensorCell) {
+        self.made.remove(&address(cell.get().storage()));
+    }
+
+    /// The tensor that fills the storage of `cell`, when it was made by the run and everything that shares it is noted.
+    pub fn owner(&self, cell: &TensorCell) -> Option<TensorCell> {
+        let tensor = cell.get();
+        let all = self.made.get(&address(tensor.storage()))?;
+        // One handle in each variable, one here.
+        let complete = Arc::strong_count(tensor.storage()) == all.len() + 1;
+        let (owner, _) = all.iter().find(|(_, path)| path.is_empty())?;
+        complete.then(|| owner.clone())
+    }
+
+    /// Makes all tensors that share the storage of `owner` variables of this store, with contents `id` of shape `shape`.
+    pub fn adopt(&mut self, owner: &TensorCell, id: TensorId, shape: &TensorShape) -> Result<(), LowerError> {
+        let all = self.made.remove(&address(owner.get().storage())).unwrap_or_default();
+        let whole = self.fresh(id, shape, false)?;
+        let storage = address(whole.get().storage());
+        for (cell, path) in all {
+            let old = cell.get();
+            let layout = whole.get().as_strided(old.sizes(), old.strides(), old.offset());
+            cell.set(layout.map_err(|_| LowerError::Malformed("a view that leaves its storage".into()))?);
+            let variable = Variable {
+                _cell: cell.clone(),
+                storage,
+                path,
+                seen: None,
+            };
+            self.variables.insert(cell.address(), variable);
+        }
+        Ok(())
+    }
+
+    /// True when an input was written.
+    pub fn wrote_input(&self) -> bool {
+        self.contents.values().any(|c| c.is_input && c.version > 0)
+    }
+
+    /// True for a variable of an input that was written.
+    pub fn is_written_input(&self, cell: &TensorCell) -> bool {
+        let variable = self.variables.get(&cell.address());
+        let contents = variable.and_then(|v| self.contents.get(&v.storage));
+        contents.is_some_and(|c| c.is_input && c.version > 0)
+    }
+
+    /// True for a variable that was made in this run and has been written since.
+    pub fn is_written(&self, cell: &TensorCell) -> bool {
+        let variable = self.variables.get(&cell.address());
+        let contents = variable.and_then(|v| self.contents.get(&v.storage));
+        contents.is_some_and(|c| !c.is_input && c.version > 0)
+    }
+
+    /// The present contents of a variable.
+    pub fn read(&mut self, graph: &mut TensorGraph, cell: &TensorCell) -> Option<TensorId> {
+        let variable = self.variables.get_mut(&cell.address())?;
+        let contents = self.contents.get(&variable.storage)?;
+        if let Some((version, id)) = variable.seen
+            && version == contents.version
+        {
+            return Some(id);
+        }
+        let mut id = contents.whole;
+        for step in &variable.path {
+            id = graph.view(step.over(id), Vec::new());
+        }
+        variable.seen = Some((contents.version, id));
+        Some(id)
+    }
+
+    /// Gives a variable new contents: the next version of its storage. `Err` says why that is not possible.
+    pub fn write(
+        &mut self,
+        graph: &mut TensorGraph,
+        cell: &TensorCell,
+        value: TensorId,
+        origins: &[Origin],
+    ) -> Result<(), &'static str> {
+        let unknown = "writes to a tensor of unknown origin";
+        let variable = self.variables.get(&cell.address()).cloned().ok_or(unknown)?;
+        let contents = self.contents.get_mut(&variable.storage).ok_or(unknown)?;
+        // What each step of the path reads, from the whole on.
+        let mut bases = vec![contents.whole];
+        let mut base = contents.whole;
+        for step in &variable.path {
+            base = graph.view(step.over(base), Vec::new());
+            bases.push(base);
+        }
+        let mut new = value;
+        for (step, &base) in variable.path.iter().zip(&bases).rev() {
+            new = match &step.kind {
+                ViewKind::Reshape => {
+                    let back = PathStep {
+                        kind: ViewKind::Reshape,
+                        shape: graph.shape(base).clone(),
+                    };
+                    graph.view(back.over(new), Vec::new())
+                }
+                ViewKind::Affine(map) => {
+                    let s = scatter(graph, map, &step.shape, base, new)
+                        .ok_or("writes to a diagonal or overlapping part of a tensor")?;
+                    graph.nest(s, origins.to_vec())
+                }
+            };
+        }
+        contents.whole = new;
+        contents.version += 1;
+        Ok(())
+    }
+}
+
+/// How a view's coordinates appear in one dimension of its base.
+struct Placed {
+    /// The view's dimension, and how far apart its elements lie; `None` where the view stands at one place.
+    along: Option<(usize, i64)>,
+    /// Where it begins.
+    offset: i64,
+    /// Number of elements that it has along the dimension.
+    extent: i64,
+}
+
+/// The dimensions of a base of which `map` gives a view of sizes `view`; `None` when elements of the view overlap, or lie on a diagonal.
+fn placed(map: &[Affine], view: &[i64]) -> Option<Vec<Placed>> {
+    let mut found = vec![false; view.len()];
+    let mut all = Vec::new();
+    for m in map {
+        let mut loops = m
+            .coefficients
+            .iter()
+            .enumerate()
+            .filter(|(d, c)| **c != 0 && view[*d] != 1);
+        let along = match (loops.next(), loops.next()) {
+            (None, _) => None,
+            (Some((d, &step)), None) if step > 0 && !found[d] => {
+                found[d] = true;
+                Some((d, step))
+            }
+            _ => return None,
+        };
+        all.push(Placed {
+            along,
+            offset: m.offset,
+            extent: along.map_or(1, |(d, _)| view[d]),
+        });
+    }
+    // A dimension that no coordinate of the base follows is repeated: its elements overlap.
+    found.iter().zip(view).all(|(&f, &n)| f || n == 1).then_some(all)
+}
+
+/// `base` with `value` in the place of its view by `map`: a choice for each element of `base` by its coordinates.
+fn scatter(
+    graph: &mut TensorGraph,
+    map: &[Affine],
+    view: &TensorShape,
+    base: TensorId,
+    value: TensorId,
+) -> Option<Structured> {
+    let shape = graph.shape(base).clone();
+    let rank = shape.sizes.len();
+    let dtype = shape.dtype;
+    let dims = placed(map, &view.sizes)?;
+    let mut body = Expr::new();
+    let mut inside = None;
+    for (k, (dim, &size)) in dims.iter().zip(&shape.sizes).enumerate() {
+        let step = dim.along.map_or(1, |(_, step)| step);
+        if dim.offset == 0 && dim.extent == size && step == 1 {
+            continue;
+        }
+        let at = body.push(ExprOp::Index(k as u32), DType::Long);
+        let low = body.int(dim.offset, DType::Long);
+        let high = body.int(dim.offset + step * (dim.extent - 1) + 1, DType::Long);
+        let (ge, lt) = (body.binary(BinaryOp::Ge, at, low), body.binary(BinaryOp::Lt, at, high));
+        let mut both = body.binary(BinaryOp::And, ge, lt);
+        if step > 1 {
+            let (step, zero) = (body.int(step, DType::Long), body.int(0, DType::Long));
+            let distance = body.binary(BinaryOp::Sub, at, low);
+            let rest = body.binary(BinaryOp::Remainder, distance, step);
+            let hit = body.binary(BinaryOp::Eq, rest, zero);
+            both = body.binary(BinaryOp::And, both, hit);
+        }
+        inside = Some(match inside {
+            Some(i) => body.binary(BinaryOp::And, i, both),
+            None => both,
+        });
+    }
+    let identity = || (0..rank).map(|l| Affine::index(rank, l)).collect();
+    let steps = dims.iter().any(|d| d.along.is_some_and(|(_, step)| step != 1));
+    let read_new = if steps && view.numel() > 0 {
+        Access {
+            tensor: spread(graph, &dims, view, &shape, value)?,
+            map: identity(),
+            out_of_bounds: OutOfBounds::Never,
+        }
+    } else {
+        // The view's coordinates as functions of the base's.
+        let mut inverse: SmallVec<[Affine; 6]> = view.sizes.iter().map(|_| Affine::constant(rank, 0)).collect();
+        for (k, dim) in dims.iter().enumerate() {
+            if let Some((d, _)) = dim.along {
+                inverse[d] = Affine::index(rank, k);
+                inverse[d].offset = -dim.offset;
+            }
+        }
+        Access {
+            tensor: value,
+            map: inverse,
+            out_of_bounds: OutOfBounds::Value(Number::Int(0)),
+        }
+    };
+    let new = body.input(0, dtype);
+    let body = match inside {
+        Some(inside) => {
+            let old = body.input(1, dtype);
+            let chosen = body.select(inside, new, old);
+            body.finish(chosen)
+        }
+        None => Expr::identity(dtype),
+    };
+    let read_old = Access {
+        tensor: base,
+        map: identity(),
+        out_of_bounds: OutOfBounds::Never,
+    };
+    Some(Structured {
+        domain: shape.sizes.clone(),
+        iterations: smallvec::smallvec![Iteration::Parallel; rank],
+        inputs: smallvec::smallvec![read_new, read_old],
+        body,
+        combine: None,
+        accumulate: dtype,
+        finish: None,
+        finish_inputs: SmallVec::new(),
+        output: shape,
+    })
+}
+
+/// A tensor of the base's sizes that has the elements of `value`, a view with steps, where the view has them, and others elsewhere.
+fn spread(
+    graph: &mut TensorGraph,
+    dims: &[Placed],
+    view: &TensorShape,
+    base: &TensorShape,
+    value: TensorId,
+) -> Option<TensorId> {
+    let rank = base.sizes.len();
+    let zero = Coordinate::Affine(Affine::constant(rank, 0));
+    let mut coordinates: SmallVec<[Coordinate; 4]> = smallvec::smallvec![zero; view.sizes.len()];
+    for (k, (dim, &size)) in dims.iter().zip(&base.sizes).enumerate() {
+        let Some((d, step)) = dim.along else { continue };
+        let place = |at: i64| ((at - dim.offset).div_euclid(step)).clamp(0, dim.extent - 1);
+        let bytes: Vec<u8> = (0..size).flat_map(|at| place(at).to_ne_bytes()).collect();
+        let index = graph.constant(Arc::new(TensorData::contiguous(DType::Long, &[size], bytes).ok()?));
+        coordinates[d] = Coordinate::Value {
+            tensor: index,
+            map: vec![Affine::index(rank, k)],
+        };
+    }
+    let gather = Gather {
+        tensor: value,
+        coordinates,
+        from_end: false,
+        message: "".into(),
+        output: base.clone(),
+    };
+    Some(graph.push(base.clone(), TensorOp::Gather(Box::new(gather)), Vec::new()))
+}
+
+/// Collects the tensors in `value`.
+pub(super) fn tensors_in(value: &Value, found: &mut Vec<TensorCell>) {
+    match value {
+        Value::Tensor(cell) => found.push(cell.clone()),
+        Value::List(l) => l.items().iter().for_each(|v| tensors_in(v, found)),
+        Value::Tuple(t) => t.items.iter().for_each(|v| tensors_in(v, found)),
+        Value::Dict(d) => {
+            let values: Vec<Value> = d.with(|entries| entries.values().cloned().collect());
+            values.iter().for_each(|v| tensors_in(v, found));
+        }
+        _ => {}
+    }
+}
