@@ -8,8 +8,8 @@
 //! - they have one dtype and one number of columns, and all linears have a bias or none;
 //! - the linears are in one block, and each can move up to the first of them: the input is not written in between.
 //!
-//! Unlike a linear's result, a slice is not contiguous. If that may be observable (it is returned, stored, viewed, or passed to an operator that may depend on
-//! strides), a contiguous copy is made.
+//! Unlike a linear's result, a slice is not contiguous. If that may be observable (it is returned, stored, viewed, or passed to an operator whose entry does not
+//! state [`Observes::Elements`]), a contiguous copy is made. New results have the same strides for a slice as for the copy, since a slice keeps the order of dimensions.
 //!
 //! PyTorch does this on CUDA only, requires a bias, and does not copy the slices, so that a `view` of one may fail.
 
@@ -18,6 +18,7 @@ use crate::pass::{AnyPass, GraphPass, PassContext, PassContextExt, PassError, To
 use crate::registry::PassInfo;
 use crate::support::constants::insert_constant;
 use crate::support::{self, fold};
+use frazil_ir::schema::{Catalogue, FunctionSchema, Observes};
 use frazil_ir::{BlockId, Builder, Constant, Graph, NodeId, TensorData, ValueId, types};
 use indexmap::IndexMap;
 use std::sync::Arc;
@@ -35,24 +36,6 @@ pub static INFO: PassInfo = PassInfo {
 /// The pass `concat-frozen-linear`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConcatFrozenLinear;
-
-/// Operators that depend only on the elements of their operands, not on strides, and return new results.
-const ELEMENTS_ONLY: &[&str] = &[
-    "aten::add",
-    "aten::bmm",
-    "aten::cat",
-    "aten::div",
-    "aten::gelu",
-    "aten::linear",
-    "aten::matmul",
-    "aten::mul",
-    "aten::relu",
-    "aten::sigmoid",
-    "aten::silu",
-    "aten::softmax",
-    "aten::sub",
-    "aten::tanh",
-];
 
 impl GraphPass<TorchScript> for ConcatFrozenLinear {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
@@ -110,7 +93,7 @@ fn merge_compatible(graph: &mut Graph, group: &[NodeId], db: &mut AliasDb, cx: &
         };
         let (chosen, others): (Vec<NodeId>, Vec<NodeId>) = left.iter().partition(|n| fits(n));
         left = others;
-        if chosen.len() > 1 && cx.may_rewrite() && merge(graph, &chosen, db).is_some() {
+        if chosen.len() > 1 && cx.may_rewrite() && merge(graph, &chosen, db, catalogue).is_some() {
             // Fuel was available.
             let _ = cx.rewrite("groups of linears merged");
         }
@@ -119,7 +102,7 @@ fn merge_compatible(graph: &mut Graph, group: &[NodeId], db: &mut AliasDb, cx: &
 
 /// Inserts a merged linear at the first of `nodes`, and replaces all nodes by slices of its result. Returns `None` and changes nothing if the weights cannot
 /// be concatenated.
-fn merge(graph: &mut Graph, nodes: &[NodeId], db: &mut AliasDb) -> Option<()> {
+fn merge(graph: &mut Graph, nodes: &[NodeId], db: &mut AliasDb, catalogue: &Catalogue) -> Option<()> {
     let first = *nodes.first()?;
     let layers: Vec<fold::Layer> = nodes
         .iter()
@@ -149,7 +132,7 @@ fn merge(graph: &mut Graph, nodes: &[NodeId], db: &mut AliasDb) -> Option<()> {
         end += layer.channels();
         let output = graph.output(node)?;
         let ty = graph.ty(output);
-        let strided = only_elements(graph, output);
+        let strided = only_elements(graph, output, catalogue);
         // At the place of the first linear, so that nodes that were not moved stay behind their operands.
         let mut builder = Builder::before(graph, first);
         builder.set_range(range);
@@ -188,11 +171,20 @@ fn same_tensor(graph: &Graph, a: Option<ValueId>, b: Option<ValueId>) -> bool {
     }
 }
 
-/// Returns true if all users of `value` depend only on the tensor's elements, sizes or dtype.
-fn only_elements(graph: &Graph, value: ValueId) -> bool {
+/// Returns whether all users of `value` depend only on the tensor's elements, sizes or dtype, and return new results.
+fn only_elements(graph: &Graph, value: ValueId, catalogue: &Catalogue) -> bool {
+    let has_alias = |schema: &FunctionSchema| {
+        schema
+            .arguments
+            .iter()
+            .chain(&schema.returns)
+            .any(|a| a.alias.is_some())
+    };
     graph.uses(value).all(|u| {
-        let kind = graph.kind_name(u.user);
-        ELEMENTS_ONLY.contains(&kind) || fold::SHAPE_QUESTIONS.contains(&kind)
+        let reads_elements = catalogue.properties(graph.kind(u.user)).observes == Observes::Elements;
+        let schema = || catalogue.resolve(graph, u.user).found();
+        (reads_elements && schema().is_some_and(|schema| !has_alias(&schema)))
+            || fold::SHAPE_QUESTIONS.contains(&graph.kind_name(u.user))
     })
 }
 

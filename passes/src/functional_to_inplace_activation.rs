@@ -1,6 +1,6 @@
 //! In-place activations: `functional-to-inplace-activation`.
 //!
-//! An activation of a tensor without other uses becomes its in-place variant, which saves a tensor.
+//! An activation function ([`Properties::activation`](frazil_ir::schema::Properties)) of a tensor without other uses becomes its in-place variant, which saves a tensor.
 //!
 //! **Sound when**
 //! - the operand is new: its node creates it, in the same block, and nothing shares its memory;
@@ -11,7 +11,7 @@ use crate::pass::{AnyPass, GraphPass, PassContext, PassContextExt, PassError, To
 use crate::registry::PassInfo;
 use crate::remove_tensor_mutation::is_new;
 use crate::support;
-use frazil_ir::schema::Catalogue;
+use frazil_ir::schema::{Activation, Catalogue};
 use frazil_ir::{Graph, NodeId, SymbolId, TypeKind, ValueId};
 
 /// Declaration of the pass `functional-to-inplace-activation` for the pass registry.
@@ -31,26 +31,6 @@ pub static INFO: PassInfo = PassInfo {
     options: &[],
     build: |_| AnyPass::graph(FunctionalToInplaceActivation),
 };
-
-/// Activation functions: names of the functional operators, and whether they promote integers to floating point.
-pub(crate) const ACTIVATIONS: &[(&str, bool)] = &[
-    ("aten::sigmoid", true),
-    ("aten::tanh", true),
-    ("aten::celu", false),
-    ("aten::elu", false),
-    ("aten::gelu", false),
-    ("aten::hardshrink", false),
-    ("aten::hardsigmoid", false),
-    ("aten::hardswish", false),
-    ("aten::hardtanh", false),
-    ("aten::leaky_relu", false),
-    ("aten::prelu", false),
-    ("aten::relu6", false),
-    ("aten::relu", false),
-    ("aten::rrelu", false),
-    ("aten::selu", false),
-    ("aten::silu", false),
-];
 
 /// The pass `functional-to-inplace-activation`. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
@@ -84,17 +64,17 @@ impl GraphPass<TorchScript> for FunctionalToInplaceActivation {
 
 /// Returns the in-place variant of the activation `node`, and the tensor that the variant would overwrite.
 fn inplace_form(graph: &Graph, node: NodeId, catalogue: &Catalogue) -> Option<(SymbolId, ValueId)> {
-    let (name, promotes) = ACTIVATIONS.iter().find(|(n, _)| *n == graph.kind_name(node))?;
+    let activation = catalogue.properties(graph.kind(node)).activation?;
     let operand = graph.operand(node, 0)?;
     let dtype = |v: ValueId| match graph.ctx().type_kind(graph.ty(v)) {
         TypeKind::Tensor(ty) => ty.dtype,
         _ => None,
     };
     let (given, made) = (dtype(operand), dtype(graph.output(node)?));
-    if *promotes && (given.is_none() || given != made) {
+    if activation == Activation::PromotesIntegers && (given.is_none() || given != made) {
         return None;
     }
-    let symbol = graph.ctx().find_symbol(&format!("{name}_"))?;
+    let symbol = graph.ctx().find_symbol(&format!("{}_", graph.kind_name(node)))?;
     let types: Vec<_> = graph.operands(node).map(|v| graph.ty(v)).collect();
     catalogue.resolve_types(symbol, &types).found()?;
     Some((symbol, operand))

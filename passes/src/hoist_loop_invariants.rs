@@ -4,7 +4,7 @@
 //! - the node has no effect, draws no random numbers, contains no graph, and its operands and results are not written;
 //! - all its operands are defined before the loop, or hoisted themselves;
 //! - its results are immutable, or do not leave the graph: each iteration returns a new tensor or list, which is observable outside;
-//! - it is in the body itself, and the loop is known to run; or it cannot fail, such as a constant: an iteration that never runs raises no exception.
+//! - it is in the body itself, and the loop is known to run; or it cannot raise ([`Totality`]), such as a constant: an iteration that never runs raises no exception.
 //!
 //! **Not done.** As wherever PyTorch moves nodes, an exception that the node raises may come before effects of the first iteration. Nodes in branches are not
 //! hoisted, because their side may not be taken.
@@ -17,7 +17,8 @@ use crate::support::constants::is_immutable;
 use crate::support::effects::{self, Effect};
 use crate::support::rewrite::int;
 use crate::{AliasDb, support};
-use frazil_ir::{AttributeValue, BlockId, Graph, NodeId, ValueId, symbols};
+use frazil_ir::schema::{Catalogue, Totality};
+use frazil_ir::{AttributeValue, BlockId, Graph, NodeId, TypeKind, ValueId, symbols};
 
 /// Declaration of the pass `hoist-loop-invariants` for the pass registry.
 pub static INFO: PassInfo = PassInfo {
@@ -72,7 +73,8 @@ impl GraphPass<TorchScript> for HoistLoopInvariants {
             let mut next = graph.first(body);
             while let Some(inner) = next {
                 next = graph.next(inner);
-                let safe = (runs || cannot_fail(graph, inner)) && is_invariant(graph, inner, body, &db, cx);
+                let safe = (runs || cannot_fail(graph, inner, cx.operators().catalogue()))
+                    && is_invariant(graph, inner, body, &db, cx);
                 if safe && cx.rewrite("nodes hoisted") {
                     graph.move_before(inner, node);
                 }
@@ -89,24 +91,20 @@ fn is_entered(graph: &Graph, node: NodeId) -> bool {
     length.is_some_and(|n| n > 0) && starts.and_then(|c| c.as_bool()) == Some(true)
 }
 
-/// Returns true if `node` succeeds for all operands.
-fn cannot_fail(graph: &Graph, node: NodeId) -> bool {
+/// Returns whether `node` raises for no operands.
+fn cannot_fail(graph: &Graph, node: NodeId, catalogue: &Catalogue) -> bool {
+    let is_tensor = |v: ValueId| matches!(graph.ctx().type_kind(graph.ty(v)), TypeKind::Tensor(_));
     matches!(
         graph.kind(node),
         symbols::PRIM_CONSTANT
             | symbols::PRIM_LIST_CONSTRUCT
             | symbols::PRIM_TUPLE_CONSTRUCT
             | symbols::PRIM_TUPLE_UNPACK
-    ) || matches!(
-        graph.kind_name(node),
-        "aten::len"
-            | "aten::__is__"
-            | "aten::__isnot__"
-            | "aten::__not__"
-            | "aten::dim"
-            | "prim::dtype"
-            | "prim::device"
-    )
+    ) || match catalogue.properties(graph.kind(node)).totality {
+        Totality::Total => true,
+        Totality::TotalOnValues => !graph.operands(node).any(is_tensor),
+        Totality::Partial => false,
+    }
 }
 
 fn is_invariant(graph: &Graph, node: NodeId, body: BlockId, db: &AliasDb, cx: &PassContext<'_>) -> bool {

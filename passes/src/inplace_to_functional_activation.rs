@@ -2,8 +2,7 @@
 //!
 //! Works like [`remove-tensor-mutation`](crate::remove_tensor_mutation), for activations alone, so that passes that writes prevent can process them.
 
-use crate::functional_to_inplace_activation::ACTIVATIONS;
-use crate::pass::{AnyPass, GraphPass, PassContext, PassError, TorchScript};
+use crate::pass::{AnyPass, GraphPass, PassContext, PassContextExt, PassError, TorchScript};
 use crate::registry::PassInfo;
 use crate::remove_tensor_mutation::remove_where;
 use frazil_ir::{Graph, NodeId};
@@ -32,9 +31,9 @@ pub struct InplaceToFunctionalActivation;
 
 impl GraphPass<TorchScript> for InplaceToFunctionalActivation {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
+        let catalogue = cx.operators().catalogue();
         let is_activation = |g: &Graph, n: NodeId| {
-            let name = g.kind_name(n).strip_suffix('_');
-            name.is_some_and(|name| ACTIVATIONS.iter().any(|(a, _)| *a == name))
+            g.kind_name(n).ends_with('_') && catalogue.properties(g.kind(n)).activation.is_some()
         };
         remove_where(graph, cx, &is_activation)
     }

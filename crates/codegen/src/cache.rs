@@ -5,7 +5,7 @@
 //! be somebody else's, is not there. Several processes of a user may share a folder. A file that cannot be read or written is no error: the kernel is
 //! compiled then.
 
-use frazil_planner::kernel::KernelSpec;
+use frazil_planner::kernel::KernelCode;
 use frazil_planner::target::Target;
 use frazil_syntax::{PrivateFolder, read_sealed, seal, unseal};
 use std::collections::HashMap;
@@ -95,16 +95,16 @@ impl ObjectCache {
 }
 
 /// Everything that an object depends on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CodeKey {
     text: String,
     hash: u128,
 }
 
 impl CodeKey {
-    /// The key of the kernel `spec` for `target`.
-    pub(crate) fn of(spec: &KernelSpec, target: &Target) -> CodeKey {
-        let text = format!("{FORMAT}\n{target:?}\n{}", spec.identity().text());
+    /// The key of `code` for `target`.
+    pub(crate) fn of(code: &KernelCode, target: &Target) -> CodeKey {
+        let text = format!("{FORMAT}\n{target:?}\n{}", code.identity().text());
         CodeKey {
             hash: fnv(text.as_bytes()),
             text,
@@ -140,15 +140,15 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path().join("new");
         let target = host_target();
-        let key = |m| CodeKey::of(&Gemm::linear(m, 8, 8, Epilogue::none(), target.machine).into(), &target);
+        let code = |m| KernelCode::constant(Gemm::linear(m, 8, 8, Epilogue::none(), target.machine).into());
+        let key = |m| CodeKey::of(&code(m), &target);
         let on_disk = ObjectCache::new(PrivateFolder::new(&directory));
         for cache in [&on_disk, &ObjectCache::default()] {
             assert_eq!(cache.get(&key(1)), None);
             cache.clone().put(&key(1), b"code");
             assert_eq!(cache.get(&key(1)).as_deref(), Some(&b"code"[..]));
             let other = Target::new("x86-64-v2", "");
-            let gemm = Gemm::linear(1, 8, 8, Epilogue::none(), target.machine);
-            assert_eq!(cache.get(&CodeKey::of(&gemm.into(), &other)), None);
+            assert_eq!(cache.get(&CodeKey::of(&code(1), &other)), None);
             assert_eq!(cache.get(&key(2)), None);
         }
         // A file that was cut off or changed is no object.

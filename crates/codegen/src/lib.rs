@@ -11,5 +11,5 @@ pub mod emit;
 mod options;
 pub mod tune;
 
-pub use compile::{compile, package};
+pub use compile::{compile, package, package_with};
 pub use options::BackendOptions;

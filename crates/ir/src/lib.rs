@@ -24,6 +24,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod arguments;
 pub mod attribute;
 pub mod constant;
 pub mod context;

@@ -1,4 +1,4 @@
-//! The context of a pass: environment, analyses, statistics, and fuel.
+//! The context in which a pass runs: environment, analyses, statistics, and fuel.
 
 use crate::analysis::{Analyses, Analysis};
 use crate::error::PassError;
@@ -8,7 +8,7 @@ use crate::pass::GraphPass;
 use indexmap::IndexMap;
 use std::sync::Arc;
 
-/// The context of a pass beside the graph: environment, analyses, statistics.
+/// The context in which a pass runs: environment, cached analyses, statistics, and fuel.
 pub struct PassContext<'a, I: Ir> {
     /// Data that passes read and do not modify.
     pub environment: &'a I::Environment,
@@ -16,7 +16,7 @@ pub struct PassContext<'a, I: Ir> {
     pub lookups: I::Lookups,
     /// Statistics of the pass, by name: "nodes removed".
     pub(crate) statistics: IndexMap<&'static str, u64>,
-    /// Whether analyses of the graph are cached: false while passes run on other graphs.
+    /// Whether analyses are cached: true only while a pass over graphs runs on the graph for which the manager called it.
     pub(crate) keeps_analyses: bool,
     pub(crate) analyses: Analyses,
     pub(crate) fuel: Option<&'a Fuel>,
@@ -49,11 +49,12 @@ impl<'a, I: Ir> PassContext<'a, I> {
         }
     }
 
-    /// Takes fuel for one rewrite, which is counted as `name`. A pass calls this once it is certain that it will rewrite, and does not
-    /// rewrite if the result is false.
+    /// Takes fuel for one rewrite, and adds the rewrite to the statistic `name`. Returns false, and does neither, if no fuel is left or a limit is exceeded.
+    ///
+    /// A pass calls this function immediately before it changes the graph. If the result is false, it must leave the graph as it is.
     #[must_use]
     pub fn rewrite(&mut self, name: &'static str) -> bool {
-        // If a budget is exceeded, no more rewrites are done, and the manager returns the error.
+        // After a limit is exceeded, there are no more rewrites; the manager returns the error when the pass ends.
         let allowed = frazil_limits::check().is_ok() && self.fuel.is_none_or(|fuel| fuel.take(name));
         if allowed {
             *self.statistics.entry(name).or_default() += 1;
@@ -61,7 +62,8 @@ impl<'a, I: Ir> PassContext<'a, I> {
         allowed
     }
 
-    /// Returns true if [`rewrite`](Self::rewrite) would: for a pass that finds out during a rewrite whether it is possible.
+    /// Returns whether fuel is left. A pass that only learns during a rewrite whether the rewrite is possible calls this function before it, and
+    /// [`rewrite`](Self::rewrite) after it.
     pub fn may_rewrite(&self) -> bool {
         self.fuel_left() != Some(0)
     }
@@ -76,8 +78,10 @@ impl<'a, I: Ir> PassContext<'a, I> {
         self.statistics.get(name).copied().unwrap_or(0)
     }
 
-    /// Returns the analysis `A` of `graph`, computed unless the cached one has the graph's revision. `graph` is the one that the pass runs on; other
-    /// graphs are analysed within [`elsewhere`](Self::elsewhere).
+    /// Returns the analysis `A` of `graph`. The cached analysis is returned if it describes the current revision of the graph; otherwise it is computed.
+    ///
+    /// `graph` must be the graph on which the pass runs, since the cache distinguishes revisions and not graphs. Another graph, such as a subgraph, must be
+    /// analysed within [`elsewhere`](Self::elsewhere).
     pub fn analysis<A: Analysis<I>>(&mut self, graph: &I::Graph) -> Arc<A> {
         let revision = I::revision(graph);
         if let Some(known) = self.analyses.get(revision) {
@@ -90,16 +94,17 @@ impl<'a, I: Ir> PassContext<'a, I> {
         analysis
     }
 
-    /// Runs `pass` on a graph without cached analyses: for passes that consist of passes.
+    /// Runs another pass on `graph`, without the cached analyses. Statistics and fuel are those of this context.
     ///
     /// # Errors
-    /// The errors of `pass`.
+    /// The errors of `pass`, and [`PassError::Exceeded`] if a limit was exceeded before.
     pub fn run(&mut self, pass: &dyn GraphPass<I>, graph: &mut I::Graph) -> Result<(), PassError<I>> {
         frazil_limits::check()?;
         self.elsewhere(|cx| pass.run(graph, cx))
     }
 
-    /// Runs `work` on another graph without cached analyses, for example on the body of a fork.
+    /// Calls `work` with a context whose cache of analyses is empty and stays empty. A pass uses this for another graph than the one on which it runs, for example
+    /// for the body of a fork.
     pub fn elsewhere<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
         let (outer, kept) = (
             std::mem::take(&mut self.analyses),

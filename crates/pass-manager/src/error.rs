@@ -1,4 +1,4 @@
-//! The error of a pipeline.
+//! The error of passes and pipelines.
 
 use crate::ir::Ir;
 use frazil_limits::Exceeded;
@@ -9,30 +9,30 @@ use std::fmt;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PassError<I: Ir> {
-    /// The pass needs a module and ran on a graph.
+    /// A pass over modules was run on a graph that belongs to no module.
     NeedsModule,
-    /// A pass left an invalid graph, which is a bug of the pass.
+    /// Verification of a graph failed. After a pass, this is a bug of the pass; within [`PassError::Input`], the input was invalid before the first pass.
     Verify {
-        /// The function; empty for a bare graph.
+        /// The qualified name of the function; empty for a graph that belongs to no module.
         function: String,
-        /// The errors.
+        /// The error of the verifier.
         source: I::VerifyError,
     },
     /// The pass panicked, which is a bug of the pass.
     Panicked(String),
-    /// The input is invalid.
+    /// The module or graph was invalid before the first pass.
     Input(Box<PassError<I>>),
-    /// A pass exceeded a limit: see [`PassManager::limits`](crate::PassManager::limits).
+    /// A pass exceeded a limit; see [`PassManager::limits`](crate::PassManager::limits).
     Exceeded(Exceeded),
     /// The pass does not support the graph.
     Unsupported(String),
     /// An error that is specific to the IR.
     Ir(I::Error),
-    /// An error within a pass of a pipeline.
+    /// A pass of a pipeline failed.
     In {
-        /// The pass, as named in the pipeline.
+        /// The pass and its options, as in the text of the pipeline.
         pass: String,
-        /// The reason.
+        /// The error of the pass.
         source: Box<PassError<I>>,
     },
 }
@@ -59,7 +59,7 @@ impl<I: Ir> fmt::Display for PassError<I> {
     }
 }
 
-// Not derived, since `thiserror` would require of the boxed errors that this very implementation exists.
+// `thiserror` cannot derive this: for the boxed `source`, it would require the implementation that it derives.
 impl<I: Ir> Error for PassError<I> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
@@ -80,7 +80,7 @@ impl<I: Ir> From<Exceeded> for PassError<I> {
 }
 
 impl<I: Ir> PassError<I> {
-    /// Returns the error without the names of the passes around it.
+    /// Returns the innermost error, without the [`PassError::In`] around it.
     pub fn root(&self) -> &PassError<I> {
         let mut error = self;
         while let PassError::In { source, .. } = error {
@@ -89,7 +89,8 @@ impl<I: Ir> PassError<I> {
         error
     }
 
-    /// Adds the name of the function whose graph the passes ran on, which they do not know if they only receive the graph.
+    /// Sets the name of the function in [`PassError::Verify`], if it is empty. A caller that runs a pipeline on the graph of a function by itself adds the name
+    /// in this way.
     #[must_use]
     pub fn in_function(mut self, name: &str) -> PassError<I> {
         let mut error = &mut self;
@@ -104,7 +105,7 @@ impl<I: Ir> PassError<I> {
         self
     }
 
-    /// Returns [`PassError::root`] by value.
+    /// Returns the innermost error by value; see [`PassError::root`].
     pub fn into_root(mut self) -> PassError<I> {
         while let PassError::In { source, .. } = self {
             self = *source;

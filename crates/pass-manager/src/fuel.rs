@@ -1,25 +1,25 @@
-//! Fuel: a limit on the number of rewrites.
+//! Fuel: a limit on the number of rewrites. With it, a rewrite that breaks a program is found by bisection.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// The number of rewrites that may still be done, for finding the one that breaks a program by bisection.
+/// The number of rewrites that passes may still do. Passes on several threads may share it.
 #[derive(Debug)]
 pub struct Fuel {
     left: AtomicU64,
-    /// The rewrite that used the last fuel.
+    /// The rewrite that took the last unit of fuel.
     last: Mutex<Option<LastRewrite>>,
 }
 
 /// The last rewrite that a limit allowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LastRewrite {
-    /// The pass, as named in the pipeline.
+    /// The pass and its options, as in the text of the pipeline.
     pub pass: String,
-    /// The qualified name of the function; empty for a graph without a module, and for a pass over a whole module.
+    /// The qualified name of the function; empty for a graph that belongs to no module, and for a pass over modules.
     pub function: String,
-    /// The statistic of the rewrite: "nodes merged".
+    /// The statistic to which the rewrite was added, such as `nodes merged`.
     pub statistic: &'static str,
 }
 
@@ -34,7 +34,7 @@ impl fmt::Display for LastRewrite {
 }
 
 impl Fuel {
-    /// Makes fuel for `limit` rewrites.
+    /// Returns fuel for `limit` rewrites.
     pub fn new(limit: u64) -> Fuel {
         Fuel {
             left: AtomicU64::new(limit),
@@ -42,7 +42,7 @@ impl Fuel {
         }
     }
 
-    /// Takes fuel for one rewrite, which is counted as `statistic`. Returns false if none is left.
+    /// Takes fuel for one rewrite, which belongs to the statistic `statistic`. Returns false if no fuel is left.
     pub(crate) fn take(&self, statistic: &'static str) -> bool {
         let less = |n: u64| n.checked_sub(1);
         let before = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
@@ -56,7 +56,7 @@ impl Fuel {
         before.is_ok()
     }
 
-    /// Records the place of the last rewrite, unless it is known.
+    /// Sets the pass and the function of the last rewrite, if there was one and they are not set.
     pub(crate) fn locate_last(&self, pass: &str, function: &str) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(last) = last.as_mut().filter(|last| last.pass.is_empty()) {
@@ -65,7 +65,7 @@ impl Fuel {
         }
     }
 
-    /// Returns the rewrite that used the last fuel, if none is left.
+    /// Returns the rewrite that took the last unit of fuel; `None` if fuel is left.
     pub fn last(&self) -> Option<LastRewrite> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,14 +1,14 @@
-//! The interface of the manager to an intermediate representation (IR).
+//! The traits by which the manager accesses an intermediate representation (IR).
 
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 
-/// An intermediate representation: its types, and the operations that the manager needs. A marker type implements it.
+/// An intermediate representation (IR): its types, and the operations that the manager needs. A type without values or data implements it, as the name of the IR.
 pub trait Ir: Copy + fmt::Debug + Send + Sync + 'static {
     /// The unit of a [`GraphPass`](crate::GraphPass), for example the body of a function.
     type Graph: Clone + Send;
-    /// Functions with the data that they share; [`NoModules`] if graphs belong to no module.
+    /// The unit of a [`ModulePass`](crate::ModulePass): functions, and the data that they share. [`NoModules`] if the IR has no modules.
     type Module: IrModule<Self>;
     /// Data that passes read and do not modify, for example the table of operators; `()` if there is none.
     type Environment: ?Sized + Sync;
@@ -28,18 +28,19 @@ pub trait Ir: Copy + fmt::Debug + Send + Sync + 'static {
     /// Returns the number of nodes of a graph, including the graphs within it.
     fn node_count(graph: &Self::Graph) -> usize;
 
-    /// Returns a number that every change of the graph changes: a counter of changes, or a hash. Numbers of different graphs are not compared.
+    /// Returns a number that differs after every change of the graph, such as a counter of changes or a hash. It identifies the contents for the cache of analyses.
+    /// Numbers of different graphs are not compared.
     fn revision(graph: &Self::Graph) -> u64;
 }
 
 /// A function of a module. `G` is a reference to its graph.
 #[derive(Clone, Debug)]
 pub struct Function<'m, G> {
-    /// The number of the function, which only passes over modules may change.
+    /// The number of the function, which is unique in the module. Only passes over modules may change it.
     pub id: u32,
     /// The qualified name.
     pub name: Cow<'m, str>,
-    /// The graph.
+    /// The reference to the graph.
     pub graph: G,
 }
 
@@ -51,15 +52,15 @@ pub trait IrModule<I: Ir>: Clone {
     /// Returns the functions in the order of [`functions`](Self::functions), for modification.
     fn functions_mut(&mut self) -> impl Iterator<Item = Function<'_, &mut I::Graph>>;
 
-    /// Verifies the uses of the module in `graph`, which is the graph of one of its functions, for example calls of other functions.
+    /// Verifies the references from `graph`, the graph of one of the module's functions, to other parts of the module, for example calls of other functions.
     ///
     /// # Errors
-    /// If a use is invalid.
+    /// If a reference is invalid.
     fn verify_uses(&self, _graph: &I::Graph) -> Result<(), I::VerifyError> {
         Ok(())
     }
 
-    /// Returns a number that differs after a pass has changed the module outside the graphs of its functions.
+    /// Returns a number that differs after every change of the module other than changes of the graphs of its functions.
     fn revision(&self) -> u64;
 }
 
@@ -81,12 +82,12 @@ impl<I: Ir> IrModule<I> for NoModules {
     }
 }
 
-/// A module or a function of one, to be printed.
+/// A reference to the IR that is printed: a module, or a single graph.
 #[derive(Debug)]
 pub enum IrRef<'a, I: Ir> {
     /// A module.
     Module(&'a I::Module),
-    /// A graph and the qualified name of its function, empty for a bare graph.
+    /// The qualified name of a function, and its graph. The name is empty for a graph that belongs to no module.
     Graph(&'a str, &'a I::Graph),
 }
 

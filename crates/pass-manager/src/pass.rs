@@ -7,7 +7,7 @@ use frazil_limits::Phase;
 
 /// A pass over one graph.
 pub trait GraphPass<I: Ir>: Send + Sync {
-    /// Rewrites `graph`, which is valid before and after.
+    /// Rewrites `graph`. A valid graph must be valid afterwards.
     ///
     /// # Errors
     /// If the pass fails; the graph may then be partially rewritten.
@@ -16,21 +16,21 @@ pub trait GraphPass<I: Ir>: Send + Sync {
 
 /// A pass over a module.
 pub trait ModulePass<I: Ir>: Send + Sync {
-    /// Rewrites `module`.
+    /// Rewrites `module`. A valid module must be valid afterwards.
     ///
     /// # Errors
     /// If the pass fails; the module may then be partially rewritten.
     fn run(&self, module: &mut I::Module, cx: &mut PassContext<'_, I>) -> Result<(), PassError<I>>;
 
-    /// Runs the pass on a graph that belongs to no module. By default that is an error.
+    /// Runs the pass on a graph that belongs to no module. The default implementation returns an error.
     ///
     /// # Errors
-    /// If the pass needs a module.
+    /// [`PassError::NeedsModule`] if the pass needs a module; otherwise the errors of [`run`](Self::run).
     fn run_on_graph(&self, _graph: &mut I::Graph, _cx: &mut PassContext<'_, I>) -> Result<(), PassError<I>> {
         Err(PassError::NeedsModule)
     }
 
-    /// Returns whether the pass reads values of attributes, so that those which the module computes on demand should be computed first.
+    /// Returns whether the pass reads the values of the module's attributes. A caller that restores such values on demand restores them before it runs the pass.
     fn reads_attributes(&self) -> bool {
         false
     }
@@ -41,7 +41,7 @@ pub trait ModulePass<I: Ir>: Send + Sync {
     }
 }
 
-/// A pass of either kind.
+/// A pass over graphs, or a pass over modules.
 pub enum AnyPass<I: Ir> {
     /// A pass over one graph.
     Graph(Box<dyn GraphPass<I>>),

@@ -5,9 +5,12 @@
 //! pass     := name [ '{' { option } '}' ] [ '(' pipeline ')' ]
 //! option   := name [ '=' value ]            (separated by spaces; a boolean without a value is true)
 //! ```
-//! Names are in kebab case. A value ends at the next space or brace, so lists are written with commas. Two names run the pipeline in
-//! parentheses behind them ([`PassInfo::STEPS`]): `methods{only=forward}(inline,dce)` on each function before the next, `repeat{max=10}(peephole,cse)`
-//! until it changes nothing.
+//! Names are in kebab case. A value ends at the next space or brace, so elements of lists are separated by commas.
+//!
+//! Two steps are followed by a pipeline in parentheses, which they run ([`PassInfo::STEPS`]):
+//!
+//! - `methods{only=forward}(inline,dce)` runs the whole pipeline on one function before the next function.
+//! - `repeat{max=10}(peephole,cse)` runs the pipeline until it changes nothing.
 
 use crate::ir::Ir;
 use crate::pass::AnyPass;
@@ -18,7 +21,7 @@ use std::fmt;
 use std::ops::Range;
 
 impl<I: Ir> PassInfo<I> {
-    /// Steps that run a nested pipeline.
+    /// The steps that run the pipeline in parentheses behind them.
     pub const STEPS: &[PassInfo<I>] = &[
         PassInfo {
             name: "methods",
@@ -42,36 +45,36 @@ impl<I: Ir> PassInfo<I> {
                 name: "max",
                 kind: OptionKind::Count,
                 default: "10",
-                doc: "Maximum number of repetitions. It stops with a warning if the 1000th repetition still changes something, or if the IR grows beyond both 200000 nodes and four times its size.",
+                doc: "Maximum number of repetitions. The step stops with a warning if the IR still changes after 1000 repetitions of all such steps together, grows beyond both 200000 nodes and four times its size, or if all repetitions together have visited more than 100000 nodes and 100 times the size of the IR.",
             }],
             build: |_| AnyPass::graph(Unused),
         },
     ];
 }
 
-/// Maximum nesting of pipelines.
+/// Maximum number of pipelines in parentheses within one another.
 const MAX_NESTING: usize = 16;
 
 /// The kind of an error in a pipeline text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PipelineErrorKind {
-    /// There is no pass of this name; the second field is the most similar name, if any is similar.
+    /// There is no pass with the name in the first field. The second field is the most similar name, if any is similar.
     UnknownPass(String, Option<&'static str>),
-    /// The pass has no option of this name; the last field is the most similar name, if any is similar.
+    /// The pass in the first field has no option with the name in the second. The third field is the most similar name, if any is similar.
     UnknownOption(&'static str, String, Option<&'static str>),
-    /// The value is not valid for the option.
+    /// The value is not valid for the option in the first field, which has the type in the second.
     BadValue(&'static str, OptionKind),
-    /// Something else was expected.
+    /// The text was expected to continue as the field describes.
     Expected(&'static str),
 }
 
-/// An invalid pipeline text, with the place of the error.
+/// An error in the text of a pipeline, and its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct PipelineError {
     /// The whole text.
     pub text: String,
-    /// The place of the error, in bytes.
+    /// The place of the error, in bytes from the start of the text.
     pub span: Range<usize>,
     /// The error.
     pub kind: PipelineErrorKind,
@@ -101,10 +104,10 @@ impl fmt::Display for PipelineError {
     }
 }
 
-/// Number of bytes of a pipeline that a message shows on either side of the error.
+/// Maximum number of bytes of a pipeline that a message shows before the error, within it, and after it.
 const MAX_CONTEXT: usize = 80;
 
-/// Returns the part of `text` around `span` for messages, and the columns of the span in it.
+/// Returns the part of `text` around `span` for a message, and the columns of `span` in this part, in characters.
 fn excerpt(text: &str, span: &Range<usize>) -> (String, Range<usize>) {
     let end = span.end.min(span.start.saturating_add(MAX_CONTEXT));
     let from = text.floor_char_boundary(span.start.saturating_sub(MAX_CONTEXT));
@@ -122,23 +125,23 @@ fn excerpt(text: &str, span: &Range<usize>) -> (String, Range<usize>) {
     (format!("{before}{part}{after}"), columns)
 }
 
-/// A pass in a pipeline, with its options.
+/// A pass or step in a pipeline, with its options.
 #[derive(Clone, Debug)]
 pub struct PipelineEntry<I: Ir> {
     /// The pass.
     pub info: RegisteredPass<I>,
-    /// Its options, including defaults.
+    /// The values of all its options; those that the text does not set have their defaults.
     pub options: PassOptions,
-    /// The pipeline in parentheses behind it, for steps that run one.
+    /// The pipeline in parentheses behind it; `None` for passes.
     pub nested: Option<Vec<PipelineEntry<I>>>,
-    /// Its text, for messages and reproducers.
+    /// The text of the pass with its options, for messages and reproducers.
     pub text: String,
 }
 
-/// Parses `text` against the passes of `registry`.
+/// Parses the text of a pipeline, whose passes must be in `registry`.
 ///
 /// # Errors
-/// The first error, with its place.
+/// The first error in the text: an unknown pass or option, an invalid value, or a syntax error.
 pub fn parse_pipeline<I: Ir>(registry: &PassRegistry<I>, text: &str) -> Result<Vec<PipelineEntry<I>>, PipelineError> {
     let mut parser = Parser {
         registry,
@@ -153,9 +156,11 @@ pub fn parse_pipeline<I: Ir>(registry: &PassRegistry<I>, text: &str) -> Result<V
     }
 }
 
+/// A recursive-descent parser of pipelines.
 struct Parser<'a, I: Ir> {
     registry: &'a PassRegistry<I>,
     text: &'a str,
+    /// The current position in `text`, in bytes.
     at: usize,
     /// Number of open parentheses.
     depth: usize,
@@ -171,7 +176,7 @@ impl<'a, I: Ir> Parser<'a, I> {
         self.at += rest.len() - rest.trim_start().len();
     }
 
-    /// Reads bytes up to the first character for which `stop` returns true, with their place.
+    /// Reads the text up to the first character for which `stop` returns true. Returns it with its place in bytes.
     fn word(&mut self, stop: impl Fn(char) -> bool) -> (&'a str, Range<usize>) {
         let rest = self.rest();
         let len = rest.find(stop).unwrap_or(rest.len());
@@ -209,7 +214,7 @@ impl<'a, I: Ir> Parser<'a, I> {
         }
     }
 
-    /// Reads the pipeline in parentheses.
+    /// Reads a pipeline in parentheses.
     fn nested(&mut self) -> Result<Vec<PipelineEntry<I>>, PipelineError> {
         self.skip_space();
         if !self.rest().starts_with('(') {
@@ -295,7 +300,7 @@ impl<'a, I: Ir> Parser<'a, I> {
     }
 }
 
-/// Returns the candidate with the smallest edit distance, if it is small enough.
+/// Returns the candidate with the smallest edit distance from `name`, if the distance is at most 2 or a third of the candidate's length.
 fn nearest(name: &str, candidates: impl Iterator<Item = &'static str>) -> Option<&'static str> {
     candidates
         .map(|c| (edit_distance(name, c), c))

@@ -1,4 +1,4 @@
-//! Passes by name: each has one declaration for pipelines, help texts and documents.
+//! The registry of passes. Each pass is declared once, for the parser of pipelines, help texts and documentation.
 
 use crate::context::PassContext;
 use crate::error::PassError;
@@ -12,30 +12,30 @@ use std::sync::Arc;
 /// The declaration of a pass.
 #[derive(Debug)]
 pub struct PassInfo<I: Ir> {
-    /// Its name in pipelines, in kebab case.
+    /// The name of the pass in pipelines, in kebab case.
     pub name: &'static str,
-    /// One sentence for lists of passes.
+    /// The effect of the pass in one sentence, for lists of passes.
     pub summary: &'static str,
-    /// IR before it, as text.
+    /// An example: the text of the IR before the pass; empty if there is no example.
     pub before: &'static str,
-    /// IR after it, as text.
+    /// The text of the example after the pass.
     pub after: &'static str,
     /// The options of the pass.
     pub options: &'static [OptionInfo],
-    /// Makes the pass from options that contain a value for each of `options`.
+    /// Constructs the pass. The options contain a value for each of `options`.
     pub build: fn(&PassOptions) -> AnyPass<I>,
 }
 
 /// An option of a pass.
 #[derive(Debug)]
 pub struct OptionInfo {
-    /// Its name in pipelines, in kebab case.
+    /// The name of the option in pipelines, in kebab case.
     pub name: &'static str,
     /// The type of its value.
     pub kind: OptionKind,
-    /// Its default, as written in a pipeline.
+    /// The default, in the notation of pipelines.
     pub default: &'static str,
-    /// One sentence for help texts.
+    /// The meaning of the option, for help texts.
     pub doc: &'static str,
 }
 
@@ -48,12 +48,12 @@ pub enum OptionKind {
     Int,
     /// An integer of at least 1.
     Count,
-    /// Texts with commas between them.
+    /// Strings, separated by commas.
     List,
 }
 
 impl OptionKind {
-    /// Returns a description for messages: "`true` or `false`".
+    /// Returns a description for messages, such as "`true` or `false`".
     pub fn describe(self) -> &'static str {
         match self {
             OptionKind::Bool => "`true` or `false`",
@@ -71,12 +71,12 @@ pub enum OptionValue {
     Bool(bool),
     /// An integer.
     Int(i64),
-    /// A list of texts.
+    /// A list of strings.
     List(Vec<String>),
 }
 
 impl OptionValue {
-    /// Reads `text` as a value of `kind`.
+    /// Parses `text` as a value of type `kind`; returns `None` if it is not valid.
     pub fn parse(kind: OptionKind, text: &str) -> Option<OptionValue> {
         Some(match kind {
             OptionKind::Bool => OptionValue::Bool(text.parse().ok()?),
@@ -95,12 +95,12 @@ impl OptionValue {
 pub struct PassOptions(IndexMap<&'static str, OptionValue>);
 
 impl PassOptions {
-    /// Sets option `name`.
+    /// Sets the option `name`.
     pub fn set(&mut self, name: &'static str, value: OptionValue) {
         self.0.insert(name, value);
     }
 
-    /// Returns the value of `name`, if the pass declares it.
+    /// Returns the value of the option `name`; `None` if it is not set.
     pub fn get(&self, name: &str) -> Option<&OptionValue> {
         self.0.get(name)
     }
@@ -128,7 +128,7 @@ impl PassOptions {
 }
 
 impl<I: Ir> PassInfo<I> {
-    /// Returns the declared defaults.
+    /// Returns the options with their defaults.
     pub fn default_options(&self) -> PassOptions {
         let mut options = PassOptions::default();
         for o in self.options {
@@ -144,7 +144,7 @@ impl<I: Ir> PassInfo<I> {
 #[derive(Clone)]
 pub struct RegisteredPass<I: Ir> {
     info: Declaration<I>,
-    /// Makes the pass in place of [`PassInfo::build`].
+    /// The constructor that is called in place of [`PassInfo::build`].
     closure: Option<BuildClosure<I>>,
 }
 
@@ -158,7 +158,7 @@ enum Declaration<I: Ir> {
 }
 
 impl<I: Ir> RegisteredPass<I> {
-    /// Makes the pass from options that contain a value for each of [`PassInfo::options`].
+    /// Constructs the pass. `options` must contain a value for each of [`PassInfo::options`].
     pub fn build(&self, options: &PassOptions) -> AnyPass<I> {
         match &self.closure {
             Some(closure) => closure(options),
@@ -201,7 +201,7 @@ impl<I: Ir> fmt::Debug for RegisteredPass<I> {
     }
 }
 
-/// The passes that pipelines can refer to. An embedder adds its own.
+/// The passes that a pipeline can name. Embedders can add passes.
 #[derive(Clone, Debug)]
 pub struct PassRegistry<I: Ir> {
     passes: IndexMap<&'static str, RegisteredPass<I>>,
@@ -215,9 +215,9 @@ impl<I: Ir> Default for PassRegistry<I> {
     }
 }
 
-/// An IR with a list of passes that every registry of a compiler for it should contain.
+/// An IR with standard passes, which [`PassRegistry::standard`] contains.
 pub trait StandardPasses: Ir {
-    /// Returns the declarations of these passes.
+    /// Returns the declarations of the standard passes.
     fn passes() -> &'static [&'static PassInfo<Self>];
 }
 
@@ -238,13 +238,13 @@ impl<I: Ir> PassRegistry<I> {
         PassRegistry::default()
     }
 
-    /// Adds a pass, which replaces an existing one of its name.
+    /// Adds a pass. It replaces a pass of the same name.
     pub fn add(&mut self, info: &'static PassInfo<I>) {
         self.passes.insert(info.name, info.into());
     }
 
-    /// Adds a pass that `build` makes, which may have state: a table, a cost model, settings of the embedder. It replaces an existing pass of
-    /// its name.
+    /// Adds a pass that the closure `build` constructs. The closure may have state: a table, a cost model, settings of the embedder. The pass replaces a pass of the
+    /// same name.
     pub fn add_closure(
         &mut self,
         name: &'static str,
@@ -272,13 +272,14 @@ impl<I: Ir> PassRegistry<I> {
         self.passes.get(name)
     }
 
-    /// Returns all passes in the order of their addition.
+    /// Returns all passes in the order in which they were added.
     pub fn passes(&self) -> impl Iterator<Item = &RegisteredPass<I>> {
         self.passes.values()
     }
 }
 
-/// A placeholder in declarations whose pass is made by a closure, or by the manager.
+/// A placeholder for [`PassInfo::build`] in declarations whose pass is constructed by a closure, and in those of [`PassInfo::STEPS`], which the manager
+/// implements. It is never run.
 pub(crate) struct Unused;
 
 impl<I: Ir> GraphPass<I> for Unused {

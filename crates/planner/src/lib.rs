@@ -9,6 +9,7 @@
 //! 4. [`select`] chooses a kernel for each nest and packs weights, which gives a [`schedule::Schedule`].
 //! 5. [`placement`] places the buffers of the schedule, which gives the plan. [`plan::listing`] shows it.
 
+pub mod codes;
 pub mod error;
 pub mod family;
 pub mod kernel;

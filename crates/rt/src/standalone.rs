@@ -11,7 +11,7 @@ mod sys;
 
 use core::ffi::c_void;
 use pool::Pool;
-use steps::{Memory, ParallelFor, Runner, Step};
+use steps::{Memory, Runner, Step, TaskFn};
 
 /// The panic handler, which is never called; the language requires it without the standard library.
 #[panic_handler]
@@ -61,7 +61,8 @@ pub unsafe extern "C" fn frazil_rt_run(
     count: u64,
     memory: *const Memory,
     pool: *const c_void,
-    parallel_for: Option<ParallelFor>,
+    // `ParallelFor`: cbindgen does not look through the name in an option.
+    parallel_for: Option<unsafe extern "C" fn(*mut c_void, i64, TaskFn, *mut c_void)>,
     user: *mut c_void,
 ) {
     // SAFETY: by the contract of this function.

@@ -27,6 +27,8 @@ pub enum BufferKind {
     Constant = 3,
     /// Data that was computed when the code was loaded.
     Prepared = 4,
+    /// The numbers that calls hand to kernels.
+    Numbers = 5,
 }
 
 /// The location of a buffer.
@@ -96,6 +98,8 @@ pub struct Memory {
     pub addresses: *mut *mut u8,
     /// Number of the run. It increases by one with each run, at least modulo 2.
     pub run: u64,
+    /// The numbers that calls hand to kernels; may be null if there are none.
+    pub numbers: *const i64,
 }
 
 /// The threads that run the tasks of a step.
@@ -137,6 +141,7 @@ pub unsafe fn address(buffer: &BufferRef, memory: &Memory) -> *mut u8 {
             BufferKind::Workspace => memory.workspace.add(offset),
             BufferKind::Constant => memory.constants.cast_mut().add(offset),
             BufferKind::Prepared => memory.prepared.add(offset),
+            BufferKind::Numbers => memory.numbers.cast_mut().cast::<u8>().add(offset),
         }
     }
 }
@@ -230,6 +235,7 @@ mod tests {
                 prepared: core::ptr::null_mut(),
                 addresses: addresses.as_mut_ptr(),
                 run,
+                numbers: core::ptr::null(),
             };
             // SAFETY: the step refers to one buffer, the workspace, of the size that its kernel requires.
             unsafe { super::run(&[step], &memory, &Runner::Serial) };

@@ -13,7 +13,7 @@ const CATALOGUE: [&str; 5] = [
     include_str!("schemas/prims.txt"),
     include_str!("schemas/quantized.txt"),
     include_str!("schemas/torchvision.txt"),
-    // What is left: profiling, collectives, backends.
+    // All other schemas: profiling, collectives, backends.
     include_str!("schemas/others.txt"),
 ];
 

@@ -17,11 +17,15 @@ pub(crate) const ENTRIES: &[Row] = &[
     ("prim::rpc_async", Entry::new().has_effects()),
     (
         "prim::dtype",
-        Entry::kernel(|c| one(described(c)?.dtype().code())).fixed_sizes(),
+        Entry::kernel(|c| one(described(c)?.dtype().code()))
+            .fixed_sizes()
+            .total(),
     ),
     (
         "prim::device",
-        Entry::kernel(|c| described(c).and_then(|_| one(Value::Device(Device::CPU)))).fixed_sizes(),
+        Entry::kernel(|c| described(c).and_then(|_| one(Value::Device(Device::CPU))))
+            .fixed_sizes()
+            .total(),
     ),
     // torch.strided
     ("prim::layout", Entry::kernel(|c| c.tensor(0).and_then(|_| one(0i64)))),

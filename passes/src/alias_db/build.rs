@@ -15,8 +15,7 @@ use frazil_ir::schema::Catalogue;
 use frazil_ir::{BlockId, CompilationUnit, Graph, Module, NodeId, ObjectId, ValueId, symbols};
 use std::collections::HashMap;
 
-/// Maximum number of locations in the writes of a node with blocks: the union of the writes of its nested nodes. A
-/// larger union is replaced by "anything".
+/// Maximum number of locations that a node writes, with the nodes in its blocks. A node with more is treated as one that may write to anything.
 const MAX_WRITES: usize = 32;
 
 /// Maximum nesting of calls and forks that are analysed. More deeply nested ones may have any effect.

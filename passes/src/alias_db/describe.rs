@@ -1,4 +1,4 @@
-//! The result of the alias analysis in terms of the graph, for textual descriptions.
+//! Descriptions of the result of the alias analysis in terms of the graph's values, which tools print.
 
 use super::memory::{Kind, Location};
 use super::{AliasDb, NodeWrites};
@@ -21,7 +21,7 @@ pub enum Place {
     Anything,
 }
 
-/// See [`AliasDb::describe`]. Values and nodes are in the order of the graph.
+/// The result of the alias analysis, as [`AliasDb::describe`] returns it. Values and nodes are in the order of the graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Description {
     /// Possible locations of each value that has no location of its own.
@@ -135,7 +135,7 @@ fn values_of(graph: &Graph) -> Vec<ValueId> {
     values
 }
 
-/// Returns the type of a value of type `ty` if it is not None, without shape.
+/// Returns `T` for a type `T?`, and `Tensor` for a tensor type with a dtype or sizes. Other types are returned unchanged.
 fn unshaped(ctx: &Context, ty: TypeId) -> TypeId {
     match ctx.type_kind(ty) {
         TypeKind::Tensor(_) => types::TENSOR,

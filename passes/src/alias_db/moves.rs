@@ -1,7 +1,7 @@
 //! Moving nodes without changing observable behaviour.
 //!
-//! A node moves towards another node of its block, together with the nodes between them that it cannot pass. One walk over a [`Direction`] handles both orders
-//! and both sides of the target.
+//! A node is moved to one side of a target node in the same block. Nodes between the two whose order with the moved node matters are moved along. The nodes are
+//! visited from the moved node to the target, in either [`Direction`].
 
 use super::{AliasDb, NodeWrites};
 use crate::alias_db::memory::Location;
@@ -85,39 +85,39 @@ impl AliasDb {
 
     /// Returns whether `node` could be moved to the side `side` of `target`. The graph is not changed.
     pub fn could_move(&self, graph: &Graph, node: NodeId, target: NodeId, side: Side, catalogue: &Catalogue) -> bool {
-        node == target || self.plan_move(graph, node, target, side, catalogue).is_some()
+        node == target || self.moves_to(graph, node, target, side, catalogue).is_some()
     }
 
     fn try_move(&self, graph: &mut Graph, node: NodeId, target: NodeId, side: Side, catalogue: &Catalogue) -> bool {
         if node == target {
             return true;
         }
-        let Some(plan) = self.plan_move(graph, node, target, side, catalogue) else {
+        let Some(moves) = self.moves_to(graph, node, target, side, catalogue) else {
             return false;
         };
         side.place(graph, node, target);
         // The nodes that move along are placed after the node in the direction of the move: next to the node, or beyond
         // the target.
-        let (mut place, along) = if plan.split {
+        let (mut place, along) = if moves.split {
             (target, side.other())
         } else {
             (node, side)
         };
-        for n in plan.along {
+        for n in moves.along {
             along.place(graph, n, place);
             place = n;
         }
         true
     }
 
-    fn plan_move(
+    fn moves_to(
         &self,
         graph: &Graph,
         node: NodeId,
         target: NodeId,
         side: Side,
         catalogue: &Catalogue,
-    ) -> Option<Plan> {
+    ) -> Option<NodeMoves> {
         if graph.parent(node).is_none() || graph.parent(node) != graph.parent(target) {
             return None;
         }
@@ -136,20 +136,20 @@ impl AliasDb {
             cursor = direction.step(graph, n);
         }
         cursor?;
-        // If the node stops short of the target, only the nodes that it could not pass move beyond the target.
+        // If the node remains on its side of the target, only the nodes in `along` are moved past the target.
         let split = (side == Side::Before) == (direction == Direction::Forward);
         let along = moving.nodes[1..].to_vec();
         if split {
             moving = Moving::new(self, graph, catalogue);
             along.iter().for_each(|n| moving.add(*n));
         }
-        (!moving.depends(target)).then_some(Plan { split, along })
+        (!moving.depends(target)).then_some(NodeMoves { split, along })
     }
 }
 
-/// The moves that bring a node to the target.
-struct Plan {
-    /// Whether the node stays on its side of the target, while the nodes that have to move with it go to the other side.
+/// The positions of the nodes after a node has been moved to the target.
+struct NodeMoves {
+    /// Whether the node remains on its side of the target, and the nodes in `along` are placed on the other side.
     split: bool,
     /// The nodes that have to move together with the node, in the order in which they are visited.
     along: Vec<NodeId>,

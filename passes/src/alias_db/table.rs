@@ -69,12 +69,11 @@ impl Memory<'_> {
 
     /// Returns for each wildcard the locations that it may contain, which its kind determines.
     fn held_by_wildcards(&mut self) -> HashMap<Location, Vec<Location>> {
-        // Looking up contents may make wildcards of elements, which are looked up in turn; only then all wildcards are
-        // known.
-        let mut asked = 0;
+        // A lookup may create wildcards for types of elements. So lookups are repeated until no wildcard is new.
+        let mut visited = 0;
         let mut wildcards = self.all_wildcards();
-        while let Some(&l) = wildcards.get(asked) {
-            asked += 1;
+        while let Some(&l) = wildcards.get(visited) {
+            visited += 1;
             let kind = self.data[l.index()].kind;
             let made = self.data.len() as u32;
             self.held_by_wildcard(kind);

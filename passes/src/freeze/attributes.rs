@@ -2,7 +2,7 @@
 
 use super::preserve::Preserved;
 use super::values::{Folder, identities};
-use super::{Freeze, FreezeError, Method, is_training, overlaps};
+use super::{Freeze, FreezeError, PreservedMethod, is_training, overlaps};
 use crate::AliasDb;
 use crate::inline;
 use crate::pass::{PassContext, PassContextExt, PassError};
@@ -162,7 +162,7 @@ pub(super) fn accesses(graph: &Graph) -> Vec<Access> {
 impl Attributes {
     pub(super) fn find(
         module: &Module,
-        methods: &[Method],
+        methods: &[PreservedMethod],
         kept: &Preserved,
         options: &Freeze,
         cx: &PassContext<'_>,
@@ -283,7 +283,7 @@ impl Attributes {
     }
 
     /// Replaces reads of attributes that never change, and identity tests of known objects, by constants, while rewrites remain under the limit.
-    pub(super) fn fold(&self, module: &Module, methods: &mut [Method], cx: &mut PassContext<'_>) {
+    pub(super) fn fold(&self, module: &Module, methods: &mut [PreservedMethod], cx: &mut PassContext<'_>) {
         let ctx = module.ctx();
         for (method, scope) in methods.iter_mut().zip(&self.objects) {
             scope.edit(&mut method.graph, &mut |graph, known| {
@@ -354,12 +354,12 @@ fn is_constant_object(
 }
 
 /// Returns the alias analysis of each method's graph, in which the module's objects are distinguished.
-pub(super) fn alias_dbs(module: &Module, methods: &[Method], catalogue: &Catalogue) -> Vec<AliasDb> {
+pub(super) fn alias_dbs(module: &Module, methods: &[PreservedMethod], catalogue: &Catalogue) -> Vec<AliasDb> {
     let methods: Vec<(&Graph, ObjectId)> = methods.iter().map(|m| (&m.graph, m.receiver)).collect();
     AliasDb::of_methods(&methods, catalogue, module)
 }
 
-fn fork_arguments(methods: &[Method], objects: &[Scope]) -> HashSet<(ObjectId, SymbolId)> {
+fn fork_arguments(methods: &[PreservedMethod], objects: &[Scope]) -> HashSet<(ObjectId, SymbolId)> {
     let mut found = HashSet::new();
     for (method, scope) in methods.iter().zip(objects) {
         let _: Result<(), Infallible> = scope.visit(&method.graph, &mut |graph, known| {
@@ -392,7 +392,7 @@ fn refuse_assigned_interfaces(module: &Module, assigned: &HashSet<(SymbolId, Sym
 }
 
 /// Returns the names of attributes that some graph assigns, with the class name of the receiver's static type.
-fn assigned(module: &Module, methods: &[Method]) -> Result<HashSet<(SymbolId, SymbolId)>, FreezeError> {
+fn assigned(module: &Module, methods: &[PreservedMethod]) -> Result<HashSet<(SymbolId, SymbolId)>, FreezeError> {
     let mut names = HashSet::new();
     for graph in methods.iter().flat_map(|m| subgraphs_and_self(&m.graph)) {
         for access in accesses(graph).iter().filter(|a| a.is_write) {
@@ -447,7 +447,7 @@ fn paths(module: &Module) -> HashMap<ObjectId, String> {
 /// Returns true if something changed.
 pub(super) fn resolve_interfaces(
     module: &Module,
-    methods: &mut [Method],
+    methods: &mut [PreservedMethod],
     cx: &PassContext<'_>,
 ) -> Result<bool, PassError> {
     let names = assigned(module, methods)?;

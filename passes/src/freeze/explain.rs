@@ -3,7 +3,7 @@
 use super::attributes::{Attributes, Scope, accesses, alias_dbs};
 use super::preserve::Preserved;
 use super::values::{holds_no_constant, identities};
-use super::{Freeze, Method, methods_of};
+use super::{Freeze, PreservedMethod, methods_of};
 use crate::AliasDb;
 use crate::pass::PassContext;
 use crate::support::operators::Operators;
@@ -47,10 +47,10 @@ pub struct Kept {
 /// Returns, for each attribute of a frozen module except submodules, the reason why it still exists, in the order of the object tree. In a module that is not
 /// frozen, calls of submodules use the submodules as values.
 pub fn kept_attributes(module: &Module, operators: &dyn Operators) -> Vec<Kept> {
-    let methods: Vec<Method> = methods_of(module)
+    let methods: Vec<PreservedMethod> = methods_of(module)
         .into_iter()
         .filter_map(|name| module.method(name))
-        .map(|function| Method {
+        .map(|function| PreservedMethod {
             function,
             receiver: module.root,
             graph: module.unit.function(function).graph.clone(),
@@ -89,7 +89,7 @@ type Place = Option<(FunctionId, NodeId)>;
 
 struct Explanation<'a> {
     module: &'a Module,
-    methods: &'a [Method],
+    methods: &'a [PreservedMethod],
     attributes: &'a Attributes,
     dbs: Vec<AliasDb>,
 }
@@ -131,7 +131,7 @@ impl Explanation<'_> {
     /// Returns the first node for which `wanted` returns true. Nodes without blocks are preferred.
     fn find_node(&self, wanted: impl Fn(&AliasDb, &Graph, NodeId) -> bool) -> Place {
         let mut found = None;
-        for (Method { function, graph, .. }, db) in self.methods.iter().zip(&self.dbs) {
+        for (PreservedMethod { function, graph, .. }, db) in self.methods.iter().zip(&self.dbs) {
             for node in graph.all_nodes().into_iter().filter(|n| wanted(db, graph, *n)) {
                 if graph.node_blocks(node).is_empty() {
                     return Some((*function, node));
@@ -144,7 +144,7 @@ impl Explanation<'_> {
 
     fn assigner(&self, object: ObjectId, name: SymbolId) -> Place {
         let class = self.module.object(object).class;
-        for (Method { function, graph, .. }, scope) in self.methods.iter().zip(&self.attributes.objects) {
+        for (PreservedMethod { function, graph, .. }, scope) in self.methods.iter().zip(&self.attributes.objects) {
             for access in accesses(graph).into_iter().filter(|a| a.is_write && a.name == name) {
                 let may_be = match scope.known.get(&access.object) {
                     Some(known) => *known == object,
@@ -162,9 +162,8 @@ impl Explanation<'_> {
     fn user(&self, object: ObjectId) -> Place {
         let users = |exactly: bool| {
             let pairs = self.methods.iter().zip(&self.attributes.objects);
-            pairs
-                .into_iter()
-                .find_map(|(Method { function, graph, .. }, scope): (&Method, &Scope)| {
+            pairs.into_iter().find_map(
+                |(PreservedMethod { function, graph, .. }, scope): (&PreservedMethod, &Scope)| {
                     let mut values: Vec<_> = scope.known.iter().filter(|(_, o)| !exactly || **o == object).collect();
                     values.sort_unstable();
                     values.into_iter().find_map(|(value, _)| {
@@ -174,7 +173,8 @@ impl Explanation<'_> {
                         };
                         graph.uses(*value).find(by_value).map(|u| (*function, u.user))
                     })
-                })
+                },
+            )
         };
         users(true).or_else(|| users(false))
     }

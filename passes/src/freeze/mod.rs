@@ -245,7 +245,7 @@ pub(crate) fn methods_of(module: &Module) -> Vec<SymbolId> {
 }
 
 /// A preserved method, with its frozen body.
-struct Method {
+struct PreservedMethod {
     function: FunctionId,
     /// The object on which the method is called.
     receiver: ObjectId,
@@ -257,22 +257,22 @@ impl ModulePass<TorchScript> for Freeze {
         let kept = Preserved::find(module, &self.preserve)?;
         // Preserved methods may call each other, and objects that are kept whole need their original methods, so the
         // bodies are copies.
-        let mut methods: Vec<Method> = {
+        let mut methods: Vec<PreservedMethod> = {
             let mut work = module.clone();
             let functions: Vec<FunctionId> = kept.methods.iter().map(|(_, function)| *function).collect();
             // Freezing must inline all calls, so this uses no fuel.
             inline_functions(&mut work, &functions, &mut PassContext::new(cx.operators()))?;
-            let copy = |&(receiver, function): &(ObjectId, FunctionId)| Method {
+            let copy = |&(receiver, function): &(ObjectId, FunctionId)| PreservedMethod {
                 function,
                 receiver,
                 graph: work.unit.function(function).graph.clone(),
             };
             kept.methods.iter().map(copy).collect()
         };
-        for Method { graph, .. } in &mut methods {
+        for PreservedMethod { graph, .. } in &mut methods {
             erase_shapes_of_variables(graph)?;
         }
-        for Method { graph, .. } in &methods {
+        for PreservedMethod { graph, .. } in &methods {
             let kinds = graph.all_nodes();
             if kinds
                 .into_iter()

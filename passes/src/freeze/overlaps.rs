@@ -5,7 +5,7 @@
 
 use super::attributes::{Attributes, accesses};
 use super::values::identities;
-use super::{FreezeError, Method};
+use super::{FreezeError, PreservedMethod};
 use crate::AliasDb;
 use crate::support::effects;
 use frazil_ir::schema::Catalogue;
@@ -22,7 +22,7 @@ type Reads = Vec<((ObjectId, SymbolId), bool)>;
 /// [`FreezeError::Overlap`].
 pub(super) fn check(
     module: &Module,
-    methods: &[Method],
+    methods: &[PreservedMethod],
     attributes: &Attributes,
     dbs: &[AliasDb],
     catalogue: &Catalogue,
@@ -66,7 +66,7 @@ pub(super) fn check(
     Ok(())
 }
 
-fn reads(methods: &[Method], attributes: &Attributes, catalogue: &Catalogue) -> Reads {
+fn reads(methods: &[PreservedMethod], attributes: &Attributes, catalogue: &Catalogue) -> Reads {
     let mut reads = Reads::new();
     for (method, scope) in methods.iter().zip(&attributes.objects) {
         let _: Result<(), Infallible> = scope.visit(&method.graph, &mut |graph, known| {

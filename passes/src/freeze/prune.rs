@@ -3,7 +3,7 @@
 //! Objects that lose attributes or methods get new classes, with mangled names as in PyTorch ([`reclass`](super::reclass)). Objects that are kept whole
 //! keep their classes with all methods, and their pending states.
 
-use super::Method;
+use super::PreservedMethod;
 use super::attributes::{Attributes, accesses};
 use super::preserve::Preserved;
 use super::reclass::{Left, NewClasses};
@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// Replaces the contents of `module` by the remaining objects, classes and functions, with the frozen method bodies.
 pub(super) fn rebuild(
     module: &mut Module,
-    mut methods: Vec<Method>,
+    mut methods: Vec<PreservedMethod>,
     attributes: &Attributes,
     kept: &Preserved,
     freeze_interfaces: bool,
@@ -61,7 +61,7 @@ pub(super) fn rebuild(
             .unwrap_or(module.object(object).class)
     };
     // Their other methods are dropped, except for an object with a pending state, which needs them to restore itself.
-    let stays = |method: &Method| module.state(method.receiver).is_some();
+    let stays = |method: &PreservedMethod| module.state(method.receiver).is_some();
     let receivers: HashSet<SymbolId> = methods
         .iter()
         .filter(|m| !stays(m))
@@ -108,7 +108,7 @@ pub(super) fn rebuild(
             unit.classes.insert(*name, class);
         }
     }
-    for Method {
+    for PreservedMethod {
         function,
         receiver,
         graph,
@@ -154,7 +154,7 @@ pub(super) fn rebuild(
 }
 
 /// Returns the attributes that remain: attributes that the preserved methods still read or write, and preserved attributes.
-fn left<'m>(module: &'m Module, methods: &[Method], attributes: &Attributes, kept: &Preserved) -> Left<'m> {
+fn left<'m>(module: &'m Module, methods: &[PreservedMethod], attributes: &Attributes, kept: &Preserved) -> Left<'m> {
     let apart = methods.iter().map(|m| m.receiver).chain([module.root]).collect();
     let mut left = Left::new(module, &apart);
     for (object, name) in sorted(&kept.attributes) {
@@ -216,7 +216,7 @@ fn sorted<T: Copy + Ord>(set: &HashSet<T>) -> Vec<T> {
 }
 
 /// Gives values that are known objects the type of the object's new class.
-fn retype(module: &Module, methods: &mut [Method], attributes: &Attributes, new_classes: &NewClasses) {
+fn retype(module: &Module, methods: &mut [PreservedMethod], attributes: &Attributes, new_classes: &NewClasses) {
     for (method, scope) in methods.iter_mut().zip(&attributes.objects) {
         scope.edit(&mut method.graph, &mut |graph, known| {
             for (value, object) in known {

@@ -2,8 +2,8 @@
 
 use super::fold::{known_rank, ranked};
 use crate::AliasDb;
-use frazil_ir::schema::Catalogue;
-use frazil_ir::{Constant, Graph, ValueId, symbols};
+use frazil_ir::schema::{Catalogue, ResultRank};
+use frazil_ir::{Constant, Graph, TypeKind, ValueId, symbols};
 
 /// Maximum number of nodes that are examined in order to find a rank.
 const MAX_STEPS: usize = 64;
@@ -37,8 +37,6 @@ fn rank_within(
                 let start = usize::try_from(constant(1)?.as_int()?).ok()?;
                 return (constant(2)?.as_int()? == -1).then_some(start + 1);
             }
-            "aten::view" | "aten::reshape" => return list_length(graph, graph.operand(node, 1)?),
-            "aten::mm" | "aten::addmm" => return Some(2),
             "aten::linear" => {
                 let weight = graph.constant(graph.operand(node, 1)?);
                 if !matches!(weight, Some(Constant::Tensor(t)) if t.rank() == 2) {
@@ -46,22 +44,37 @@ fn rank_within(
                 }
                 value = graph.operand(node, 0)?;
             }
-            // Broadcast: the maximum of both ranks. Those of constants and numbers are known.
-            "aten::add" | "aten::sub" | "aten::mul" | "aten::div" => {
-                let other = graph.operand(node, 1)?;
-                let other = match graph.constant(other) {
-                    Some(Constant::Tensor(t)) => t.rank(),
-                    Some(_) => 0,
-                    None => rank_within(graph, other, (db, catalogue), steps)?,
-                };
-                return Some(rank_within(graph, graph.operand(node, 0)?, (db, catalogue), steps)?.max(other));
-            }
             _ if graph.kind(node) == symbols::PRIM_IF => return ranked(graph, node).map(|r| r.rank),
-            _ if catalogue.properties(graph.kind(node)).preserves_rank => value = graph.operand(node, 0)?,
-            _ => return None,
+            _ => match catalogue.properties(graph.kind(node)).rank {
+                ResultRank::FirstOperand => value = graph.operand(node, 0)?,
+                ResultRank::Fixed(rank) => return Some(rank),
+                ResultRank::LengthOf(index) => return list_length(graph, graph.operand(node, index)?),
+                ResultRank::Broadcast => {
+                    let mut rank = 0;
+                    for operand in graph.operands(node) {
+                        rank = rank.max(rank_of_operand(graph, operand, (db, catalogue), steps)?);
+                    }
+                    return Some(rank);
+                }
+                ResultRank::Unstated => return None,
+            },
         }
     }
     None
+}
+
+/// Returns the rank of an operand that is broadcast: 0 for a number.
+fn rank_of_operand(
+    graph: &Graph,
+    operand: ValueId,
+    (db, catalogue): (&AliasDb, &Catalogue),
+    steps: &mut usize,
+) -> Option<usize> {
+    match (graph.constant(operand), graph.ctx().type_kind(graph.ty(operand))) {
+        (Some(Constant::Tensor(tensor)), _) => Some(tensor.rank()),
+        (Some(_), _) | (None, TypeKind::Int | TypeKind::Float | TypeKind::Bool | TypeKind::Number) => Some(0),
+        (None, _) => rank_within(graph, operand, (db, catalogue), steps),
+    }
 }
 
 /// Returns the length of a list that is a constant, or that a node of the graph constructs.

@@ -113,6 +113,7 @@ const CRATES: &[Rooms] = &[
         order: &[
             "target",
             "kernel",
+            "codes",
             "family",
             "tune",
             "options",

@@ -10,6 +10,7 @@ mod source;
 use crate::backend::CompileError;
 use crate::compile::{Stage, compile_objects, kernel_text};
 use crate::options::BackendOptions;
+use frazil_planner::kernel::KernelCode;
 use frazil_planner::plan::{Plan, kernel_name};
 use frazil_syntax::{OutputFile, TemporaryFolder};
 use std::ffi::{OsStr, OsString};
@@ -71,7 +72,12 @@ pub fn stage_text(plan: &Plan, options: &BackendOptions, stage: Stage) -> Result
     let mut out = String::new();
     let compiled = plan.kernels.iter().enumerate().filter(|(_, k)| !k.phases().is_empty());
     for (i, spec) in compiled {
-        out.push_str(&kernel_text(&kernel_name(&plan.name, i), spec, options, stage)?);
+        out.push_str(&kernel_text(
+            &kernel_name(&plan.name, i),
+            &KernelCode::constant(spec.clone()),
+            options,
+            stage,
+        )?);
         out.push('\n');
     }
     Ok(out)

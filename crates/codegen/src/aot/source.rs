@@ -19,6 +19,7 @@ pub fn source(plan: &Plan) -> String {
         "#include \"model.h\"\n#include <pthread.h>\n#include <stdarg.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\
          #include <sys/mman.h>\n\n",
     );
+    out.push_str(RUNTIME);
     constants(&mut out, plan);
     ports(&mut out, "input", &plan.inputs);
     ports(&mut out, "output", plan.results());
@@ -98,18 +99,15 @@ fn c_string(text: &str) -> String {
     format!("\"{}\"", escaped.collect::<String>())
 }
 
-/// The tables that `frazil_rt_run` reads; their layout is that of the structs of `crates/rt`.
+/// The C declarations of the runtime, which are made from the Rust ones.
+const RUNTIME: &str = include_str!("../../../rt/include/frazil_rt.h");
+
+/// The tables that `frazil_rt_run` reads.
 fn steps(out: &mut String, plan: &Plan) {
-    out.push_str(
-        "typedef void (*kernel_fn)(void *const *buffers, int64_t begin, int64_t end);\n\
-         typedef struct { uint32_t kind, index; uint64_t offset; } buffer_ref;\n\
-         typedef struct { uint32_t backward, turns; } order;\n\
-         typedef struct { kernel_fn kernel; int64_t tasks; order order; const buffer_ref *buffers; uint64_t buffer_count; } step;\n\n",
-    );
     for (i, spec) in plan.kernels.iter().enumerate() {
         for phase in 0..spec.phases().len() {
             let name = phase_name(&kernel_name(&plan.name, i), phase);
-            put!(out, "void {name}(void *const *buffers, int64_t begin, int64_t end);");
+            put!(out, "void {name}(uint8_t *const *buffers, int64_t begin, int64_t end);");
         }
     }
     step_table(out, plan, "", &plan.calls);
@@ -123,18 +121,21 @@ fn steps(out: &mut String, plan: &Plan) {
 
 /// The steps of `calls` and their number; all names begin with `prefix`.
 fn step_table(out: &mut String, plan: &Plan, prefix: &str, calls: &[Call]) {
-    put!(out, "\nstatic const buffer_ref {prefix}buffers[] = {{");
+    put!(out, "\nstatic const frazil_rt_buffer {prefix}buffers[] = {{");
     for buffer in calls.iter().flat_map(|c| &c.buffers) {
         let (kind, index, offset) = match *buffer {
-            Buffer::Input { index, offset } => (0, index, offset),
-            Buffer::Output { index, offset } => (1, index, offset),
-            Buffer::Workspace { offset } => (2, 0, offset),
-            Buffer::Constant { offset } => (3, 0, offset),
-            Buffer::Prepared { offset } => (4, 0, offset),
+            Buffer::Input { index, offset } => ("INPUT", index, offset),
+            Buffer::Output { index, offset } => ("OUTPUT", index, offset),
+            Buffer::Workspace { offset } => ("WORKSPACE", 0, offset),
+            Buffer::Constant { offset } => ("CONSTANT", 0, offset),
+            Buffer::Prepared { offset } => ("PREPARED", 0, offset),
         };
-        put!(out, "  {{ {kind}, {index}, {offset}u }},");
+        put!(out, "  {{ FRAZIL_RT_BUFFER_KIND_{kind}, {index}, {offset}u }},");
     }
-    put!(out, "  {{ 0, 0, 0 }}\n}};\n\nstatic const step {prefix}steps[] = {{");
+    put!(
+        out,
+        "  {{ FRAZIL_RT_BUFFER_KIND_INPUT, 0, 0 }}\n}};\n\nstatic const frazil_rt_step {prefix}steps[] = {{"
+    );
     let (mut first, mut count) = (0, 0);
     for call in calls {
         let Some(spec) = plan.kernels.get(call.kernel as usize) else {
@@ -159,28 +160,13 @@ fn step_table(out: &mut String, plan: &Plan, prefix: &str, calls: &[Call]) {
 }
 
 /// The interface; `MODEL` is the plan's name.
-const INTERFACE: &str = r#"typedef struct {
-  const void *const *inputs;
-  void *const *outputs;
-  void *workspace;
-  const void *constants;
-  void *prepared;
-  void **addresses;
-  uint64_t run;
-} memory;
-
-void *frazil_rt_pool_new(uint64_t threads);
-void frazil_rt_pool_drop(void *pool);
-void frazil_rt_run(const step *steps, uint64_t count, const memory *memory, const void *pool,
-                   frazil_parallel_for parallel_for, void *user);
-
-/* Protects the list of instances, and what they share. */
+const INTERFACE: &str = r#"/* Protects the list of instances, and what they share. */
 static pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER;
 static MODEL_instance *instances;
 
 #if PREPARED_BYTES
 /* Sources lie in the order of the steps that read them, each as the first buffer. */
-static void run_preparation(const memory *m, const void *pool, frazil_parallel_for parallel_for, void *user) {
+static void run_preparation(const frazil_rt_memory *m, const void *pool, frazil_parallel_for parallel_for, void *user) {
   size_t given_back = 0;
   for (uint64_t i = 0; i < prepare_step_count; i++) {
     frazil_rt_run(&prepare_steps[i], 1, m, pool, parallel_for, user);
@@ -203,8 +189,8 @@ static int acquire_prepared(const void *pool, frazil_parallel_for parallel_for, 
     const size_t large = (size_t)2 << 20;
     if (posix_memalign(&prepared, PREPARED_BYTES < large ? 64 : large, PREPARED_BYTES)) prepared = 0;
     if (prepared) {
-      void *addresses[MOST_BUFFERS];
-      const memory m = { 0, 0, 0, frazil_sources, prepared, addresses, 0 };
+      uint8_t *addresses[MOST_BUFFERS];
+      const frazil_rt_memory m = { 0, 0, 0, frazil_sources, prepared, addresses, 0 };
       if (PREPARED_BYTES >= large) madvise(prepared, PREPARED_BYTES / large * large, MADV_HUGEPAGE);
       run_preparation(&m, pool, parallel_for, user);
     }
@@ -244,7 +230,7 @@ struct MODEL_instance {
   pthread_t caller;
   MODEL_instance *previous, *next;
   char error[256];
-  void *addresses[MOST_BUFFERS];
+  uint8_t *addresses[MOST_BUFFERS];
 };
 
 static void lock_library(void) { pthread_mutex_lock(&library_lock); }
@@ -400,7 +386,7 @@ static frazil_status run(MODEL_instance *self, const void *const *inputs, void *
   void *all[OUTPUT_COUNT + CHECK_COUNT + 1];
   for (int32_t i = 0; i < OUTPUT_COUNT; i++) all[i] = outputs[i];
   for (int32_t i = 0; i < CHECK_COUNT; i++) all[OUTPUT_COUNT + i] = &checks[i];
-  const memory m = { inputs, all, self->workspace, frazil_constants, prepared, self->addresses, self->runs++ };
+  const frazil_rt_memory m = { inputs, all, self->workspace, frazil_constants, prepared, self->addresses, self->runs++ };
   frazil_rt_run(steps, step_count, &m, self->pool, self->parallel_for, self->user);
   for (int32_t i = 0; i < CHECK_COUNT; i++)
     if (checks[i]) return FRAZIL_INDEX_OUT_OF_RANGE;

@@ -3,7 +3,7 @@
 use crate::backend::{CompileError, Machine, MlirError, MlirSession};
 use crate::emit::module::emit_kernel;
 use crate::options::BackendOptions;
-use frazil_planner::kernel::KernelSpec;
+use frazil_planner::kernel::KernelCode;
 
 /// A textual form of a kernel on its way to machine code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,10 +17,10 @@ pub enum Stage {
 }
 
 /// Compiles one kernel to an object file.
-pub fn compile_kernel(name: &str, spec: &KernelSpec, options: &BackendOptions) -> Result<Vec<u8>, CompileError> {
+pub fn compile_kernel(name: &str, code: &KernelCode, options: &BackendOptions) -> Result<Vec<u8>, CompileError> {
     let machine = Machine::new(&options.target)?;
     let session = MlirSession::new();
-    let module = emit_kernel(session.context(), name, spec, &options.target, &options.emitters)?;
+    let module = emit_kernel(session.context(), name, code, &options.target, &options.emitters)?;
     let context = inkwell::context::Context::create();
     let module = session
         .translate(module, &context)
@@ -31,12 +31,12 @@ pub fn compile_kernel(name: &str, spec: &KernelSpec, options: &BackendOptions) -
 /// The text of one kernel at `stage`.
 pub fn kernel_text(
     name: &str,
-    spec: &KernelSpec,
+    code: &KernelCode,
     options: &BackendOptions,
     stage: Stage,
 ) -> Result<String, CompileError> {
     let session = MlirSession::new();
-    let module = emit_kernel(session.context(), name, spec, &options.target, &options.emitters)?;
+    let module = emit_kernel(session.context(), name, code, &options.target, &options.emitters)?;
     if stage == Stage::Mlir {
         return Ok(module.as_operation().to_string());
     }

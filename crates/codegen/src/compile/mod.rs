@@ -8,12 +8,13 @@ use crate::backend::CompileError;
 use crate::cache::CodeKey;
 use crate::options::BackendOptions;
 use frazil_executor::memory::own_pages;
-use frazil_executor::{Executable, Package};
+use frazil_executor::{Executable, LoadError, Package};
 use frazil_limits::Budget;
-use frazil_planner::kernel::KernelSpec;
+use frazil_planner::kernel::{KernelCode, KernelSpec};
 use frazil_planner::plan::{Plan, kernel_name};
 use frazil_runtime::threads::parallel;
 use rayon::prelude::*;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Compiles the kernels of `plan` that have code, in parallel. Returns an object file for each of them, in order. The symbols are those of the plan,
@@ -23,7 +24,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// If a kernel cannot be compiled.
 pub fn compile_objects(plan: &Plan, options: &BackendOptions) -> Result<Vec<Vec<u8>>, CompileError> {
     each_kernel(plan, |(i, spec)| {
-        compile_kernel(&kernel_name(&plan.name, i), spec, options)
+        compile_kernel(
+            &kernel_name(&plan.name, i),
+            &KernelCode::constant(spec.clone()),
+            options,
+        )
     })
 }
 
@@ -43,43 +48,66 @@ fn each_kernel<T: Send>(
     parallel(|| compiled.collect())
 }
 
-/// Compiles the kernels of `plan`, or takes their code from the cache.
+/// Compiles the kernels of `plan`, or takes their code from the cache. Each kernel has code for its own sizes.
 ///
 /// # Errors
 /// If a kernel cannot be compiled, or the plan contradicts itself.
 pub fn package(plan: &Plan, options: &BackendOptions) -> Result<Package, CompileError> {
+    let codes: Vec<KernelCode> = plan.kernels.iter().cloned().map(KernelCode::constant).collect();
+    package_with(plan, &codes, options)
+}
+
+/// As [`package`], with `codes` as the code of the plan's kernels, in order.
+///
+/// # Errors
+/// Also if a code does not serve its kernel.
+pub fn package_with(plan: &Plan, codes: &[KernelCode], options: &BackendOptions) -> Result<Package, CompileError> {
     // Before the kernels are compiled, which takes long.
     plan.validate()?;
     let compiled = AtomicBool::new(false);
     let cache = options.cache.as_ref();
-    let codes = each_kernel(plan, |(i, spec)| {
-        let key = CodeKey::of(spec, &options.target);
-        let symbol = key.symbol();
-        if let Some(object) = cache.and_then(|c| c.get(&key)) {
-            return Ok((i, symbol, object));
+    let serving = |i: usize, spec: &KernelSpec| {
+        let found = codes.get(i).and_then(|code| Some((code, code.arguments_for(spec)?)));
+        found.ok_or_else(|| LoadError::InvalidPlan(format!("the code of kernel {i} does not serve it")))
+    };
+    // Kernels may share code, which is compiled once.
+    let mut first_of: HashMap<CodeKey, usize> = HashMap::new();
+    let mut keys = Vec::with_capacity(plan.kernels.len());
+    for (i, spec) in plan.kernels.iter().enumerate() {
+        let (code, numbers) = serving(i, spec)?;
+        let key = CodeKey::of(code, &options.target);
+        first_of.entry(key.clone()).or_insert(i);
+        keys.push((key, numbers));
+    }
+    let objects = each_kernel(plan, |(i, _)| {
+        let (Some((key, _)), Some(code)) = (keys.get(i), codes.get(i)) else {
+            return Ok(None);
+        };
+        if first_of.get(key) != Some(&i) {
+            return Ok(None);
         }
-        let object = compile_kernel(&symbol, spec, options)?;
+        if let Some(object) = cache.and_then(|c| c.get(key)) {
+            return Ok(Some(object));
+        }
+        let object = compile_kernel(&key.symbol(), code, options)?;
         compiled.store(true, Ordering::Relaxed);
         if let Some(cache) = cache {
-            cache.put(&key, &object);
+            cache.put(key, &object);
         }
-        Ok((i, symbol, object))
+        Ok(Some(object))
     })?;
     if compiled.into_inner() {
         // Constants are packed next.
         own_pages::after_compiling(plan.constants.len() + plan.preparation.bytes + plan.workspace_bytes);
     }
     let mut contents = plan.contents();
-    let mut objects = Vec::with_capacity(codes.len());
-    for (i, symbol, object) in codes {
-        if let Some(kernel) = contents.kernels.get_mut(i) {
-            kernel.symbol = symbol;
-        }
-        objects.push(object);
+    for (kernel, (key, numbers)) in contents.kernels.iter_mut().zip(keys) {
+        kernel.symbol = key.symbol();
+        kernel.numbers = numbers;
     }
     let package = Package::new(
         contents,
-        objects,
+        objects.into_iter().flatten().collect(),
         plan.constants.clone(),
         plan.preparation.sources.clone(),
         plan.hosts.clone(),

@@ -6,7 +6,7 @@ use frazil_planner::kernel::{Epilogue, EpilogueOperand};
 
 /// Where one vector of results lies.
 pub struct Position<'c> {
-    /// Row of the matrix product; unused elsewhere.
+    /// Row of the matmul; unused elsewhere.
     pub row: Int<'c>,
     /// Offset of the vector's first element in a `Channel` operand.
     pub channel: Int<'c>,

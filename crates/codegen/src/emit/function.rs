@@ -9,14 +9,27 @@ pub struct KernelFunction<'c> {
     pub e: Emitter<'c>,
     /// Address of each buffer.
     pub buffers: Vec<Val<'c>>,
+    /// The kernel's numbers that are arguments of the code; `None` for constants.
+    pub(super) numbers: Vec<Option<Val<'c>>>,
+    pub(super) next_number: usize,
     pub(super) begin: Val<'c>,
     pub(super) end: Val<'c>,
 }
 
 impl<'c> KernelFunction<'c> {
+    /// The next number of the kernel, whose value is `value`, in the order in which the kernel names its numbers: a constant of the code, or an
+    /// argument.
+    pub fn number(&mut self, value: i64) -> Int<'c> {
+        let number = self.numbers.get(self.next_number).copied().flatten();
+        self.next_number += 1;
+        number.map_or(Int::Const(value), Int::Dyn)
+    }
+
     /// Emits the loop over the tasks. `body` is given the task's number.
     pub fn for_each_task(&mut self, body: impl FnOnce(&mut Emitter<'c>, &[Val<'c>], Int<'c>)) {
-        let KernelFunction { e, buffers, begin, end } = self;
+        let KernelFunction {
+            e, buffers, begin, end, ..
+        } = self;
         e.for_each(Int::Dyn(*begin), Int::Dyn(*end), 1, |e, task| body(e, buffers, task));
     }
 }

@@ -5,7 +5,7 @@ use super::expr;
 use super::family::{EmitKernel, Emitters, InvalidKernel};
 use super::function::KernelFunction;
 use frazil_executor::program::phase_name;
-use frazil_planner::kernel::{KernelSpec, buffer_count};
+use frazil_planner::kernel::{KernelCode, buffer_count};
 use frazil_planner::target::Target;
 use melior::Context;
 use melior::ir::attribute::{StringAttribute, TypeAttribute};
@@ -27,7 +27,7 @@ pub enum EmitError {
         /// What is wrong.
         reason: InvalidKernel,
     },
-    /// Nobody has registered an emitter for the family.
+    /// No emitter is registered for the family.
     #[error("kernel {kernel}: there is no emitter for kernels of the family `{family}`")]
     NoEmitter {
         /// The kernel's name.
@@ -37,17 +37,18 @@ pub enum EmitError {
     },
 }
 
-/// Emits `spec` for `target` as a module whose functions are called `name` and, for further phases, [`phase_name`].
+/// Emits `code` for `target` as a module whose functions are called `name` and, for further phases, [`phase_name`].
 ///
 /// # Errors
 /// If the kernel's family has no emitter, or the kernel contradicts itself.
 pub fn emit_kernel<'c>(
     context: &'c Context,
     name: &str,
-    spec: &KernelSpec,
+    code: &KernelCode,
     target: &'c Target,
     emitters: &Emitters,
 ) -> Result<Module<'c>, EmitError> {
+    let spec = code.kernel();
     let kernel = emitters.get(spec).ok_or_else(|| EmitError::NoEmitter {
         kernel: name.to_owned(),
         family: spec.family(),
@@ -61,7 +62,8 @@ pub fn emit_kernel<'c>(
     let mut externals = std::collections::BTreeMap::new();
     for phase in 0..spec.phases().len() {
         let function = phase_name(name, phase);
-        emit_phase((context, target), &module, &function, (kernel, phase), &mut externals);
+        let phase = (kernel, code.is_argument(), phase);
+        emit_phase((context, target), &module, &function, phase, &mut externals);
     }
     for (symbol, ty) in externals {
         let function = OperationBuilder::new("func.func", location)
@@ -88,7 +90,7 @@ fn emit_phase<'c>(
     (context, target): (&'c Context, &'c Target),
     module: &Module<'c>,
     name: &str,
-    (kernel, phase): (&dyn EmitKernel, usize),
+    (kernel, is_argument, phase): (&dyn EmitKernel, &[bool], usize),
     externals: &mut std::collections::BTreeMap<String, Type<'c>>,
 ) {
     let location = Location::unknown(context);
@@ -109,15 +111,27 @@ fn emit_phase<'c>(
         )
     };
     let mut e = Emitter::new(context, block, target);
-    let buffers = (0..buffer_count(kernel) as i64)
-        .map(|i| {
-            let address = e.offset(arguments[0], i, 8);
-            e.load(address, ptr, 8)
-        })
-        .collect();
+    let count = buffer_count(kernel) as i64;
+    let entry = |e: &mut Emitter<'c>, i: i64| {
+        let address = e.offset(arguments[0], i, 8);
+        e.load(address, ptr, 8)
+    };
+    let buffers = (0..count).map(|i| entry(&mut e, i)).collect();
+    // The numbers lie in one array, whose address follows those of the buffers.
+    let array = is_argument.contains(&true).then(|| entry(&mut e, count));
+    let mut next = 0;
+    let numbers = is_argument.iter().map(|is| {
+        let array = array.filter(|_| *is)?;
+        let address = e.offset(array, next, 8);
+        next += 1;
+        Some(e.load(address, i64, 8))
+    });
+    let numbers = numbers.collect();
     let mut function = KernelFunction {
         e,
         buffers,
+        numbers,
+        next_number: 0,
         begin: arguments[1],
         end: arguments[2],
     };

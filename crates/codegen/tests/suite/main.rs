@@ -19,6 +19,7 @@ mod lowering;
 mod preparation;
 mod processes;
 mod simplifying;
+mod sizes;
 mod specialise;
 mod spills;
 mod targets;

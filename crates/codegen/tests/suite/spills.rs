@@ -5,13 +5,21 @@
 use frazil_codegen::BackendOptions;
 use frazil_codegen::compile::{Stage, kernel_text};
 use frazil_ir::DType;
-use frazil_planner::kernel::{Conv, ConvShape, Depthwise, Epilogue, Gemm, GemmB, KernelSpec, Lattice};
+use frazil_planner::kernel::{
+    Conv, ConvShape, Depthwise, Epilogue, Gemm, GemmB, KernelCode, KernelSpec, StridedOutput,
+};
 use frazil_planner::target::Target;
 use frazil_runtime::expr::{Expr, UnaryOp};
 
 /// Instructions that move a whole vector register to or from the stack, and the multiply-adds beside them.
 fn spills(spec: &KernelSpec, target: &Target) -> (usize, usize) {
-    let text = kernel_text("k", spec, &BackendOptions::new(target.clone()), Stage::Assembly).unwrap();
+    let text = kernel_text(
+        "k",
+        &KernelCode::constant(spec.clone()),
+        &BackendOptions::new(target.clone()),
+        Stage::Assembly,
+    )
+    .unwrap();
     let register = if target.vector().lanes == 16 { "%zmm" } else { "%ymm" };
     let vector = || text.lines().filter(|l| l.contains(register));
     let moves = vector().filter(|l| l.contains("(%rsp)") && l.trim_start().starts_with("vmov"));
@@ -61,11 +69,11 @@ fn hot_kernels_do_not_spill() {
         ];
         let costly = Conv::new(conv(32, 192, 28, 1, 1, 0), false, activation(UnaryOp::Tanh), machine);
         specs.push(KernelSpec::from(costly));
-        let lattice = Lattice {
+        let output = StridedOutput {
             image: [64, 64],
             step: [2, 2],
         };
-        let phase = Conv::on_lattice(conv(64, 32, 32, 1, 1, 0), lattice, false, Epilogue::bias(), machine);
+        let phase = Conv::with_output(conv(64, 32, 32, 1, 1, 0), output, false, Epilogue::bias(), machine);
         specs.push(KernelSpec::from(phase));
         for (shape, plain) in [
             (conv(3, 64, 224, 7, 2, 3), true),

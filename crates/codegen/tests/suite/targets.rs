@@ -7,8 +7,8 @@ use frazil_codegen::BackendOptions;
 use frazil_codegen::compile::{Stage as Text, kernel_text};
 use frazil_ir::DType;
 use frazil_planner::kernel::{
-    BlockedShape, Conv, ConvShape, Depthwise, Epilogue, Gemm, GemmB, KernelSpec, Loops, Place, Pool, PoolKind, Read,
-    Stage, Write,
+    BlockedShape, Conv, ConvShape, Depthwise, Epilogue, Gemm, GemmB, KernelCode, KernelSpec, Loops, Place, Pool,
+    PoolKind, Read, Stage, Write,
 };
 use frazil_planner::target::{InstructionSet, MACHINES, Machine, SSE2, Target};
 use frazil_runtime::expr::{BinaryOp, Expr, UnaryOp};
@@ -115,7 +115,13 @@ fn has_vectors(cpu: &str, lanes: i64, register: &str) -> bool {
         ..Gemm::linear(2, 2 * lanes, 16, Epilogue::none(), &SSE2)
     };
     let spec = KernelSpec::from(shape);
-    let text = kernel_text("k", &spec, &BackendOptions::new(Target::new(cpu, "")), Text::Assembly).unwrap();
+    let text = kernel_text(
+        "k",
+        &KernelCode::constant(spec.clone()),
+        &BackendOptions::new(Target::new(cpu, "")),
+        Text::Assembly,
+    )
+    .unwrap();
     // Those of FMA or FMA4.
     text.lines().any(|l| l.contains("vfmadd") && l.contains(register))
 }
@@ -203,7 +209,13 @@ fn only_targets_with_avx512_get_its_intrinsics() {
         let texts = specs.iter().map(|spec| {
             (
                 spec,
-                kernel_text("k", spec, &BackendOptions::new(target.clone()), Text::Mlir).unwrap(),
+                kernel_text(
+                    "k",
+                    &KernelCode::constant(spec.clone()),
+                    &BackendOptions::new(target.clone()),
+                    Text::Mlir,
+                )
+                .unwrap(),
             )
         });
         let found = texts.filter(|(_, text)| text.contains("avx512"));
@@ -233,7 +245,13 @@ fn prefetches_are_those_of_the_machine() {
     let prefetches = |cpu: &str| {
         let target = Target::new(cpu, "");
         let spec = KernelSpec::from(Gemm::linear(8, 256, 384, Epilogue::none(), target.machine));
-        let text = kernel_text("k", &spec, &BackendOptions::new(target.clone()), Text::Mlir).unwrap();
+        let text = kernel_text(
+            "k",
+            &KernelCode::constant(spec.clone()),
+            &BackendOptions::new(target.clone()),
+            Text::Mlir,
+        )
+        .unwrap();
         text.matches("llvm.intr.prefetch").count() + text.matches("memref.prefetch").count()
     };
     assert!(prefetches("sapphirerapids") > 0);

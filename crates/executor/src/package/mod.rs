@@ -17,7 +17,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Package {
     pub(crate) contents: Contents,
-    /// The objects of the kernels that have code, in order.
+    /// The objects that define the symbols of the kernels.
     pub(crate) objects: Vec<Vec<u8>>,
     pub(crate) constants: Constants,
     pub(crate) weights: Weights,
@@ -67,6 +67,8 @@ pub struct PackedKernel {
     pub symbol: String,
     /// Buffers that a call passes.
     pub buffers: usize,
+    /// The numbers that a call hands to the code.
+    pub numbers: SmallVec<[i64; 16]>,
     /// Tasks of each phase; none for calls of the host program.
     pub phases: SmallVec<[i64; 2]>,
     /// Which call of the host program it is.

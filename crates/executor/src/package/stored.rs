@@ -21,7 +21,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Kind and version of the front.
-const PACKAGE: &[u8; 8] = b"FRAZILP5";
+const PACKAGE: &[u8; 8] = b"FRAZILP6";
 /// Kind and version of the file that says that a tail has been verified.
 const VERIFIED: &[u8; 8] = b"FRAZILV1";
 /// Most bytes of a front, of which code is the largest part.
@@ -357,6 +357,7 @@ mod tests {
             contents.kernels = vec![PackedKernel {
                 symbol: "k".to_owned(),
                 buffers: 1,
+                numbers: smallvec![],
                 phases: smallvec![1],
                 host: None,
             }];

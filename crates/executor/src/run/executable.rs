@@ -240,6 +240,7 @@ impl Executable {
             prepared: self.loaded.code.prepared.bytes().as_ptr().cast_mut(),
             addresses: self.addresses.as_mut_ptr().cast(),
             run: self.runs,
+            numbers: self.loaded.code.numbers.as_ptr(),
         };
         if self.runs == 0 {
             // Weights and workspace come into memory now.

@@ -52,6 +52,8 @@ pub(super) struct Code {
     pub(super) checks: Vec<String>,
     /// What `steps` point to.
     pub(super) buffers: Box<[BufferRef]>,
+    /// The numbers that calls hand to kernels.
+    pub(super) numbers: Box<[i64]>,
     /// What `steps` call.
     pub(super) _machine_code: MachineCode,
 }
@@ -104,6 +106,7 @@ impl LoadedCode {
             call_of,
             hosts,
             buffers,
+            numbers,
         } = link(&contents, &contents.calls, &host_calls, &machine_code)?;
         let code = Code {
             inputs: contents.inputs,
@@ -111,13 +114,14 @@ impl LoadedCode {
             workspace_bytes: contents.workspace_bytes,
             constants,
             prepared,
-            most_buffers: contents.calls.iter().map(|c| c.buffers.len()).max().unwrap_or(0),
+            most_buffers: most_buffers(&contents.calls),
             steps,
             call_of,
             infos: contents.infos,
             hosts,
             checks: contents.checks,
             buffers,
+            numbers,
             _machine_code: machine_code,
         };
         Ok(LoadedCode {
@@ -168,6 +172,11 @@ fn buffer_ref(buffer: Buffer) -> BufferRef {
     BufferRef { kind, index, offset }
 }
 
+/// Addresses that the longest of `calls` passes: those of its buffers, and of its numbers.
+fn most_buffers(calls: &[Call]) -> usize {
+    calls.iter().map(|c| c.buffers.len() + 1).max().unwrap_or(0)
+}
+
 /// Calls as the runtime wants them.
 struct Linked {
     steps: Vec<Step>,
@@ -175,6 +184,7 @@ struct Linked {
     call_of: Vec<usize>,
     hosts: Vec<HostStep>,
     buffers: Box<[BufferRef]>,
+    numbers: Box<[i64]>,
 }
 
 /// `calls` with the code in `machine_code`.
@@ -184,11 +194,31 @@ fn link(
     host_calls: &[Arc<RuntimeCall>],
     machine_code: &MachineCode,
 ) -> Result<Linked, LoadError> {
-    let buffers: Box<[BufferRef]> = calls.iter().flat_map(|c| &c.buffers).map(|b| buffer_ref(*b)).collect();
+    let numbers: Box<[i64]> = contents.kernels.iter().flat_map(|k| &k.numbers).copied().collect();
+    // The numbers of a kernel follow the buffers of its calls.
+    let starts = contents.kernels.iter().scan(0, |next, kernel| {
+        let first = *next;
+        *next += kernel.numbers.len();
+        Some(first)
+    });
+    let starts: Vec<usize> = starts.collect();
+    let with_numbers = |call: &Call| {
+        let kernel = call.kernel as usize;
+        let start = (!contents.kernels[kernel].numbers.is_empty()).then(|| BufferRef {
+            kind: BufferKind::Numbers,
+            index: 0,
+            offset: (starts[kernel] * size_of::<i64>()) as u64,
+        });
+        let buffers = call.buffers.iter().map(|b| buffer_ref(*b));
+        buffers.chain(start).collect::<Vec<BufferRef>>()
+    };
+    let tables: Vec<Vec<BufferRef>> = calls.iter().map(with_numbers).collect();
+    let buffers: Box<[BufferRef]> = tables.iter().flatten().copied().collect();
     let (mut steps, mut hosts, mut call_of) = (Vec::new(), Vec::new(), Vec::new());
     let mut first = 0;
     for (number, call) in calls.iter().enumerate() {
         let kernel = &contents.kernels[call.kernel as usize];
+        let count = tables[number].len();
         if let Some(host) = kernel.host {
             hosts.push(HostStep {
                 after: steps.len(),
@@ -211,16 +241,17 @@ fn link(
                     turns: call.order.turns.into(),
                 },
                 buffers: table,
-                buffer_count: call.buffers.len() as u64,
+                buffer_count: count as u64,
             });
         }
-        first += call.buffers.len();
+        first += count;
     }
     Ok(Linked {
         steps,
         call_of,
         hosts,
         buffers,
+        numbers,
     })
 }
 
@@ -234,7 +265,7 @@ pub(crate) fn prepare(
     let (calls, bytes) = &contents.preparation;
     let mut prepared = Pages::new(*bytes)?;
     let linked = link(contents, calls, &[], machine_code)?;
-    let mut addresses = vec![0usize; calls.iter().map(|c| c.buffers.len()).max().unwrap_or(0)];
+    let mut addresses = vec![0usize; most_buffers(calls)];
     let memory = Memory {
         inputs: std::ptr::null(),
         outputs: std::ptr::null(),
@@ -243,6 +274,7 @@ pub(crate) fn prepare(
         prepared: prepared.bytes_mut().as_mut_ptr(),
         addresses: addresses.as_mut_ptr().cast(),
         run: 0,
+        numbers: linked.numbers.as_ptr(),
     };
     // SAFETY: validation has made sure that only the sources and what is prepared are mentioned; both have the sizes and the alignment that
     // the plan asks for.

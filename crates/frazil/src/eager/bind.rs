@@ -2,6 +2,7 @@
 
 use super::family::{Family, Overload};
 use super::{Arg, Ops};
+use frazil_ir::arguments::Assignment;
 use frazil_ir::schema::Argument;
 use frazil_ir::{Context, Device, TypeId, TypeKind, types};
 use frazil_runtime::call::Given;
@@ -28,101 +29,96 @@ enum Fit {
     Converted,
 }
 
+/// A call that has been matched with an overload.
+pub(super) struct Bound<'f, 'c, 'a> {
+    pub(super) overload: &'f Overload,
+    pub(super) operator: &'f Operator,
+    /// The argument of the call for each argument of the schema; `None` for those that have their defaults.
+    given: SmallVec<[Option<&'c Arg<'a>>; 8]>,
+}
+
 impl Family {
-    /// Returns the first overload that fits exactly, else the first that fits with conversions, with its operator.
-    pub(super) fn bind(
+    /// Matches a call with the first overload that fits exactly, else with the first that fits with conversions.
+    pub(super) fn bind<'c, 'a>(
         &self,
         ops: &Ops,
-        positional: &[Arg<'_>],
-        named: &[(&str, Arg<'_>)],
-    ) -> Result<(&Overload, &Operator), NoMatch> {
+        positional: &'c [Arg<'a>],
+        named: &'c [(&'a str, Arg<'a>)],
+    ) -> Result<Bound<'_, 'c, 'a>, NoMatch> {
         let ctx = ops.registry().ctx();
-        let mut best: Option<(Fit, &Overload)> = None;
+        let mut best = None;
         for overload in &self.overloads {
             match overload.fit(ctx, positional, named) {
-                Some(Fit::Exact) => {
-                    best = Some((Fit::Exact, overload));
+                Some((Fit::Exact, given)) => {
+                    best = Some((overload, given));
                     break;
                 }
-                Some(fit) if best.is_none() => best = Some((fit, overload)),
+                Some((Fit::Converted, given)) if best.is_none() => best = Some((overload, given)),
                 _ => {}
             }
         }
         let shown = |o: &Overload| o.schema.display(ctx).to_string();
-        let (_, overload) = best.ok_or_else(|| NoMatch::Arguments(self.overloads.iter().map(shown).collect()))?;
+        let (overload, given) = best.ok_or_else(|| NoMatch::Arguments(self.overloads.iter().map(shown).collect()))?;
         let operator = overload
             .operator
             .get_or_init(|| ops.registry().operator_of(Arc::clone(&overload.schema)));
         let operator = operator.as_ref().ok_or_else(|| NoMatch::NoSemantics(shown(overload)))?;
-        Ok((overload, operator))
+        Ok(Bound {
+            overload,
+            operator,
+            given,
+        })
+    }
+}
+
+impl<'a> Bound<'_, '_, 'a> {
+    /// Returns the value of each argument, `None` for those that have their defaults.
+    pub(super) fn given(&self) -> Vec<Option<Arg<'a>>> {
+        self.given.iter().map(|given| given.cloned()).collect()
+    }
+
+    /// Converts all arguments for the operator.
+    pub(super) fn args(&self, ctx: &Context) -> SmallVec<[Given<'_>; 4]> {
+        let formals = self.overload.formals.iter().zip(&self.overload.schema.arguments);
+        let args = self.given.iter().zip(formals);
+        let args = args.map(|(given, (formal, argument))| match (given, &formal.default) {
+            (Some(arg), _) => match arg.as_cell() {
+                Some(cell) if formal.is_tensor => Given::Tensor(cell),
+                _ => Given::Made(value(ctx, argument, arg)),
+            },
+            (None, Some(default)) => Given::Value(default),
+            (None, None) => Given::Made(Value::None),
+        });
+        args.collect()
     }
 }
 
 impl Overload {
-    /// Returns the named argument for formal argument `i`.
-    fn by_name<'a, 'b>(&self, i: usize, named: &'a [(&str, Arg<'b>)]) -> Option<&'a Arg<'b>> {
-        let name = &self.formals.get(i)?.name;
-        named.iter().find(|(n, _)| *n == &**name).map(|(_, arg)| arg)
-    }
-
-    /// Returns the value of each argument, `None` for those that take their defaults.
-    pub(super) fn given<'a>(&self, positional: &[Arg<'a>], named: &[(&str, Arg<'a>)]) -> Vec<Option<Arg<'a>>> {
-        let each = |i| positional.get(i).or_else(|| self.by_name(i, named)).cloned();
-        (0..self.formals.len()).map(each).collect()
-    }
-
-    /// Converts all arguments for the operator. The overload must fit them.
-    pub(super) fn args<'f>(
-        &'f self,
+    /// Assigns the arguments of a call to those of the schema. Returns `None` if the overload does not accept them.
+    fn fit<'c, 'a>(
+        &self,
         ctx: &Context,
-        positional: &'f [Arg<'_>],
-        named: &'f [(&str, Arg<'_>)],
-    ) -> SmallVec<[Given<'f>; 4]> {
-        let mut args = SmallVec::new();
-        for (i, (formal, argument)) in self.formals.iter().zip(&self.schema.arguments).enumerate() {
-            let given = positional.get(i).or_else(|| self.by_name(i, named));
-            args.push(match (given, &formal.default) {
-                (Some(arg), _) => match arg.as_cell() {
-                    Some(cell) if formal.is_tensor => Given::Tensor(cell),
-                    _ => Given::Made(value(ctx, argument, arg)),
-                },
-                (None, Some(default)) => Given::Value(default),
-                (None, None) => Given::Made(Value::None),
-            });
-        }
-        args
-    }
-
-    fn fit(&self, ctx: &Context, positional: &[Arg<'_>], named: &[(&str, Arg<'_>)]) -> Option<Fit> {
-        if positional.len() > self.positional || (named.is_empty() && positional.len() < self.required) {
+        positional: &'c [Arg<'a>],
+        named: &'c [(&'a str, Arg<'a>)],
+    ) -> Option<(Fit, SmallVec<[Option<&'c Arg<'a>>; 8]>)> {
+        // Most overloads that do not fit are refused before types are compared.
+        if positional.len() > self.positional {
             return None;
         }
         let mut worst = Fit::Exact;
-        let mut meet = |i: usize, arg: &Arg<'_>| -> Option<()> {
-            let formal = self.formals.get(i)?;
-            if !(formal.is_tensor && arg.as_cell().is_some()) {
-                let broadcast = self.schema.arguments.get(i)?.broadcast.is_some();
-                worst = worst.max(fit(ctx, formal.ty, broadcast, arg)?);
+        let mut given = SmallVec::with_capacity(self.formals.len());
+        let mut call = Assignment::new(positional.len(), named);
+        for (formal, argument) in self.formals.iter().zip(&self.schema.arguments) {
+            let arg = call.next(formal).ok()?.passed(positional, named);
+            if let Some(arg) = arg
+                && !(formal.is_tensor && arg.as_cell().is_some())
+            {
+                worst = worst.max(fit(ctx, formal.ty, argument.broadcast.is_some(), arg)?);
             }
-            Some(())
-        };
-        for (i, arg) in positional.iter().enumerate() {
-            meet(i, arg)?;
+            given.push(arg);
         }
-        if !named.is_empty() {
-            let free = self.formals.get(positional.len()..)?;
-            if !named.iter().all(|(name, _)| free.iter().any(|f| *name == &*f.name)) {
-                return None;
-            }
-            for (i, formal) in self.formals.iter().enumerate().skip(positional.len()) {
-                match self.by_name(i, named) {
-                    Some(arg) => meet(i, arg)?,
-                    None if formal.default.is_none() => return None,
-                    None => {}
-                }
-            }
-        }
-        Some(worst)
+        call.finish(&self.formals).ok()?;
+        Some((worst, given))
     }
 }
 

@@ -228,16 +228,17 @@ impl<'a> OpCall<'a> {
         let Some(family) = ops.family_of(name) else {
             return Err(Error::Call(format!("there is no operator `{name}`")));
         };
-        let (overload, operator) = family.bind(ops, positional, named).map_err(no_match)?;
-        let args = overload.args(ops.registry().ctx(), positional, named);
+        let bound = family.bind(ops, positional, named).map_err(no_match)?;
+        let (overload, operator) = (bound.overload, bound.operator);
+        let args = bound.args(ops.registry().ctx());
         let run = || ops.run(operator, &args, &overload.output_types);
         if !ops.is_tracing() {
             return Ok((run()?, ops));
         }
         // Operands are recorded before the call, since in-place operators change them.
-        let (given, values) = (overload.given(positional, named), values_of(&args));
+        let (given, values) = (bound.given(), values_of(&args));
         let operands = ops
-            .record(|r| r.operands(operator, &given, &values, place))
+            .record(|r| r.operands(ops.registry(), operator, &given, &values, place))
             .transpose()?;
         let results = run()?;
         if let Some(operands) = operands {

@@ -1,5 +1,6 @@
 //! The overloads of an operator, as eager calls need them.
 
+use frazil_ir::arguments::Parameter;
 use frazil_ir::schema::{Argument, FunctionSchema};
 use frazil_ir::{Context, TypeId, TypeKind};
 use frazil_runtime::import::Importer;
@@ -16,8 +17,6 @@ pub(super) struct Family {
 pub(super) struct Overload {
     pub(super) schema: Arc<FunctionSchema>,
     pub(super) formals: Vec<Formal>,
-    /// Number of leading arguments that include all required ones.
-    pub(super) required: usize,
     /// Number of leading arguments that may be given by position.
     pub(super) positional: usize,
     pub(super) output_types: SmallVec<[TypeId; 2]>,
@@ -30,8 +29,23 @@ pub(super) struct Formal {
     pub(super) name: Box<str>,
     pub(super) ty: TypeId,
     pub(super) is_tensor: bool,
+    pub(super) is_keyword_only: bool,
     /// The default; `None` if the argument is required.
     pub(super) default: Option<Value>,
+}
+
+impl Parameter<&str> for Formal {
+    fn is_named(&self, keyword: &&str) -> bool {
+        *self.name == **keyword
+    }
+
+    fn is_keyword_only(&self) -> bool {
+        self.is_keyword_only
+    }
+
+    fn has_default(&self) -> bool {
+        self.default.is_some()
+    }
 }
 
 impl Family {
@@ -53,11 +67,11 @@ impl Overload {
             name: ctx.name(a.name).into(),
             ty: a.ty,
             is_tensor: matches!(ctx.type_kind(a.ty), TypeKind::Tensor(_)),
+            is_keyword_only: a.keyword_only,
             default: a.default.as_ref().and_then(|d| importer.value(d, None).ok()),
         };
         let formals: Vec<Formal> = schema.arguments.iter().map(formal).collect();
         Overload {
-            required: formals.iter().rposition(|f| f.default.is_none()).map_or(0, |i| i + 1),
             positional: schema.arguments.iter().take_while(|a| !a.keyword_only).count(),
             output_types: schema.returns.iter().map(|r| r.ty).collect(),
             operator: OnceLock::new(),

@@ -6,8 +6,9 @@ use super::recorder::Recorder;
 use crate::error::Result;
 use crate::source_trace::operands::wrapped_number;
 use frazil_ir::{Graph, SourceRange, TypeId, TypeKind, ValueId, symbols, types};
+use frazil_runtime::number::NumberKind;
 use frazil_runtime::value::TensorCell;
-use frazil_runtime::{Operator, Value};
+use frazil_runtime::{Operator, Registry, Value};
 use std::panic::Location;
 use std::sync::Arc;
 
@@ -52,9 +53,10 @@ impl Recorder {
         }
     }
 
-    /// Returns the operands of a call that is about to run: all arguments of the schema.
+    /// Returns the operands of a call that is about to run: all arguments of the schema. `registry` has the operators that convert tensors to numbers.
     pub fn operands(
         &mut self,
+        registry: &Registry,
         operator: &Operator,
         given: &[Option<Arg<'_>>],
         values: &[Value],
@@ -68,7 +70,7 @@ impl Recorder {
             let value = values.get(i).unwrap_or(&Value::None);
             operands.push(match (&wrapped, i) {
                 (Some(number), 1) => self.tensor(&TensorCell::new(number.clone()), range),
-                _ => self.operand(formal.ty, given.get(i).and_then(Option::as_ref), value, range),
+                _ => self.operand(registry, formal.ty, given.get(i).and_then(Option::as_ref), value, range),
             });
         }
         if self.force_outplace {
@@ -80,14 +82,21 @@ impl Recorder {
         }
     }
 
-    fn operand(&mut self, ty: TypeId, given: Option<&Arg<'_>>, value: &Value, range: Option<SourceRange>) -> ValueId {
+    fn operand(
+        &mut self,
+        registry: &Registry,
+        ty: TypeId,
+        given: Option<&Arg<'_>>,
+        value: &Value,
+        range: Option<SourceRange>,
+    ) -> ValueId {
         match (given, value) {
             (Some(_), Value::Tensor(cell)) => self.tensor(cell, range),
             (Some(Arg::List(items)), Value::List(list)) => {
                 let pairs: Vec<_> = items.iter().zip(list.items()).collect();
                 let items: Vec<_> = pairs
                     .into_iter()
-                    .map(|(arg, v)| self.operand(list.element, Some(arg), &v, range))
+                    .map(|(arg, v)| self.operand(registry, list.element, Some(arg), &v, range))
                     .collect();
                 self.builder(None).list(list.element, &items)
             }
@@ -95,7 +104,7 @@ impl Recorder {
                 let items = list.items();
                 let items: Vec<_> = items
                     .iter()
-                    .map(|v| self.operand(list.element, given, v, range))
+                    .map(|v| self.operand(registry, list.element, given, v, range))
                     .collect();
                 self.builder(None).list(list.element, &items)
             }
@@ -103,14 +112,18 @@ impl Recorder {
                 let Some(tensor) = arg.as_cell().and_then(|cell| self.known(cell)) else {
                     return self.plain(number, range);
                 };
+                // PyTorch records the conversions of `int(x)`, `float(x)` and `bool(x)`, or an implicit one where the parameter accepts any number.
                 let (kind, ty) = match number {
-                    Value::Int(_) if !self.is_number(ty) => ("aten::Int", types::INT),
-                    Value::Float(_) if !self.is_number(ty) => ("aten::Float", types::FLOAT),
-                    Value::Bool(_) if !self.is_number(ty) => ("aten::Bool", types::BOOL),
-                    _ => ("aten::ScalarImplicit", self.ctx.type_of_kind(TypeKind::Number)),
+                    Value::Int(_) if !self.is_number(ty) => (Some(NumberKind::Int), types::INT),
+                    Value::Float(_) if !self.is_number(ty) => (Some(NumberKind::Float), types::FLOAT),
+                    Value::Bool(_) if !self.is_number(ty) => (Some(NumberKind::Bool), types::BOOL),
+                    _ => (None, types::NUMBER),
                 };
-                let kind = self.ctx.symbol(kind);
-                self.builder(None).op(kind, &[tensor], ty)
+                let Some(conversion) = registry.number_read(kind, kind.is_none()) else {
+                    return self.plain(number, range);
+                };
+                let conversion = self.ctx.symbol(conversion);
+                self.builder(None).op(conversion, &[tensor], ty)
             }
             _ => self.plain(value, range),
         }

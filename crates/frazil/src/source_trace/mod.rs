@@ -379,8 +379,7 @@ impl Tracing<'_> {
         // Results of functions of containers are known from the elements.
         let of_container = self.registry.entry(&kind).is_some_and(Entry::is_on_values)
             && matches!(values.first(), Some(Value::List(_) | Value::Dict(_) | Value::Str(_)));
-        let leaves = matches!(kind.as_str(), "aten::tensor" | "aten::as_tensor");
-        let is_candidate = !kind.starts_with("prim::") && !of_container && !leaves;
+        let is_candidate = !kind.starts_with("prim::") && !of_container && !operator.traits().constant_in_traces;
         let gives_tensors = outputs.iter().any(|&output| self.holds_tensor(graph.ty(output)));
         let mut operands = Vec::new();
         if is_candidate && gives_tensors {

@@ -95,6 +95,11 @@ fn what_only_python_knows_is_refused_by_name() {
             "`torch.nn.init.uniform_`",
         ),
         ("nn.ReLU(inplace=True, other=1)", "has no argument 'other'"),
+        (
+            "nn.ReLU(True, inplace=False)",
+            "got multiple values for argument 'inplace'",
+        ),
+        ("nn.ReLU(True, False)", "given too many arguments"),
         ("nn.Tanh(3)", "takes no arguments"),
         (
             "nn.Parameter(torch.tensor([1]))",

@@ -123,6 +123,29 @@ fn bare_graphs_run_as_forward() {
     }
 }
 
+/// PyTorch's messages; a method's own object is counted.
+#[test]
+fn keyword_only_arguments_are_not_positional() {
+    let text = "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n    def forward(self, x, *, n: int):\n        return x * n\n\n\nmodel = M()\n";
+    let model = load("model.py", text).runnable().expect("it can be run");
+    for kind in kinds() {
+        let mut engine = engine_of(&model, kind);
+        let (x, n) = (column(&[1.0, 2.0]), Value::Int(3));
+        let named = engine.call_with("forward", std::slice::from_ref(&x), &[("n", n.clone())]);
+        assert_eq!(elements(named), [3.0, 6.0]);
+        let positional = engine.call_with("forward", &[x.clone(), n.clone()], &[]);
+        let refused = positional.expect_err("`n` is keyword-only").to_string();
+        let expected = "forward() takes 2 positional argument(s) but 3 was/were given.  Declaration: forward(";
+        assert!(refused.contains(expected), "{refused}");
+        let unknown = engine.call_with("forward", std::slice::from_ref(&x), &[("m", n)]);
+        let refused = unknown.expect_err("`n` is missing").to_string();
+        assert!(
+            refused.contains("forward() is missing value for argument 'n'"),
+            "{refused}"
+        );
+    }
+}
+
 #[test]
 fn a_bare_graph_that_uses_its_object_is_refused() {
     let text =

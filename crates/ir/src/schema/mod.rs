@@ -10,7 +10,7 @@ use std::fmt;
 
 pub use catalogue::{Catalogue, CatalogueError, Resolution, ReturnTypes};
 pub use parse::{SchemaError, parse_schema};
-pub use properties::{Alias, AliasUse, Determinism, Observes, Properties};
+pub use properties::{Activation, Alias, AliasUse, Determinism, Observes, Properties, ResultRank, Totality};
 
 /// The signature of an operator's overload, or of a function or method.
 #[derive(Clone, Debug)]

@@ -21,8 +21,10 @@ pub enum Determinism {
 /// The layout properties of a tensor, besides its dtype, sizes and elements, on which an operator's results depend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Observes {
-    /// Nothing: the results for a copy of the tensor with other strides are the same.
+    /// The entry states nothing. Passes over graphs must assume that results depend on the storage; both engines run the operator as one that reads elements.
     #[default]
+    Unstated,
+    /// Nothing: the elements of the results for a copy of the tensor with other strides are the same.
     Elements,
     /// The order of the dimensions in memory, and whether there are gaps.
     Order,
@@ -30,6 +32,43 @@ pub enum Observes {
     Strides,
     /// The storage, or the offset in it: results distinguish a view from a copy with the same strides.
     Storage,
+}
+
+/// The rank of an operator's result, if it follows from the operands without their elements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ResultRank {
+    /// The entry states nothing.
+    #[default]
+    Unstated,
+    /// The rank of the first operand.
+    FirstOperand,
+    /// The maximum of the ranks of all operands that are tensors: they are broadcast.
+    Broadcast,
+    /// The same rank for all operands.
+    Fixed(usize),
+    /// The length of the operand with this index, which is a list of sizes.
+    LengthOf(usize),
+}
+
+/// The operands for which a call of an operator returns and does not raise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Totality {
+    /// The entry states nothing: any call may raise.
+    #[default]
+    Partial,
+    /// No call of an overload without tensors raises.
+    TotalOnValues,
+    /// No call raises.
+    Total,
+}
+
+/// The dtype of an activation function's result for an integer operand. It decides whether the function can be computed in place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Activation {
+    /// The dtype of the operand, or an error.
+    KeepsDtype,
+    /// The default floating-point dtype.
+    PromotesIntegers,
 }
 
 /// Properties of an operator that its schema does not state. The properties of `x` hold for its in-place form `x_` too.
@@ -43,8 +82,12 @@ pub struct Properties {
     pub updates_statistics: bool,
     /// Whether the operator may return its first operand itself, which the schema does not say.
     pub may_return_operand: bool,
-    /// Whether the result has the rank of the first operand.
-    pub preserves_rank: bool,
+    /// The rank of the result.
+    pub rank: ResultRank,
+    /// Which calls cannot raise.
+    pub totality: Totality,
+    /// Set if the operator is an activation function, which is computed for each element of its first operand.
+    pub activation: Option<Activation>,
     /// The properties of its operands' memory layout on which results depend.
     pub observes: Observes,
 }
@@ -56,11 +99,13 @@ impl Properties {
         has_effects: false,
         updates_statistics: false,
         may_return_operand: false,
-        preserves_rank: false,
-        observes: Observes::Elements,
+        rank: ResultRank::Unstated,
+        totality: Totality::Partial,
+        activation: None,
+        observes: Observes::Unstated,
     };
 
-    /// Returns the union of the properties. The determinism of `self` has priority.
+    /// Returns the union of the properties. The determinism, rank and activation of `self` have priority.
     #[must_use]
     pub fn or(self, other: Properties) -> Properties {
         Properties {
@@ -71,7 +116,12 @@ impl Properties {
             has_effects: self.has_effects || other.has_effects,
             updates_statistics: self.updates_statistics || other.updates_statistics,
             may_return_operand: self.may_return_operand || other.may_return_operand,
-            preserves_rank: self.preserves_rank || other.preserves_rank,
+            rank: match self.rank {
+                ResultRank::Unstated => other.rank,
+                stated => stated,
+            },
+            totality: self.totality.max(other.totality),
+            activation: self.activation.or(other.activation),
             observes: self.observes.max(other.observes),
         }
     }

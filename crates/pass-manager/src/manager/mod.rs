@@ -1,10 +1,14 @@
-//! The pass manager: runs passes on a module or a graph, and observes them.
+//! The pass manager, which runs a pipeline of passes on a module or a graph.
 //!
-//! A [`GraphPass`](crate::GraphPass) works on one graph and runs on every function of a module, on a given number of threads; a
-//! [`ModulePass`](crate::ModulePass) works on a whole module. Pipelines nest: [`methods`](crate::pipeline) runs one on each
-//! function, `repeat` until nothing changes. The manager verifies between passes, prints through an [`IrPrinter`] of the caller (this crate
-//! is independent of the text form), measures time, counts rewrites, stops after a given number of rewrites, and passes the data for reproducing a failure to a [`Reproducer`]. Analyses are cached between passes as
-//! long as the graph's revision does not change. Results do not depend on the number of threads.
+//! - A [`GraphPass`](crate::GraphPass) runs on the graph of every function of a module, on several threads if [`PassManager::threads`] says so. A
+//!   [`ModulePass`](crate::ModulePass) runs on the module as a whole.
+//! - Pipelines nest: the [steps](crate::pipeline) `methods` and `repeat` run a pipeline on each function, or until nothing changes.
+//! - The manager can verify the IR after each pass, print it, stop after a number of rewrites, and save the input of a pass that fails. An [`IrPrinter`] and a
+//!   [`Reproducer`] of the caller write the text, since this crate knows no text form.
+//! - The [`Report`] of a run contains times, statistics and warnings.
+//! - Analyses are cached from one pass to the next while the revision of the graph stays the same.
+//!
+//! Results do not depend on the number of threads.
 
 mod run;
 mod workers;
@@ -18,48 +22,49 @@ use crate::registry::PassRegistry;
 use frazil_limits::Limits;
 use std::time::Duration;
 
-/// Prints IR between passes; implemented by the caller, which chooses the text form and the destination.
+/// Prints IR before and after passes. The caller implements this trait, and chooses the text form and the destination.
 pub trait IrPrinter<I: Ir>: Send + Sync {
-    /// Prints `ir` under `header`: `IR after dce`.
+    /// Prints `ir` under the heading `header`, such as `IR after dce`.
     fn print(&self, header: &str, ir: IrRef<'_, I>);
 }
 
-/// Stores the data for reproducing a failure; implemented by the caller, which chooses the text form and the destination.
+/// Stores a reproducer when a pass fails: the input of the pass, and a pipeline of this pass alone. The caller implements this trait, and chooses the text form
+/// and the destination.
 pub trait Reproducer<I: Ir>: Send + Sync {
-    /// Writes a reproducer: running `pipeline` on `ir` fails with `error`.
+    /// Stores a reproducer. Running the pipeline `pipeline` on `ir` has failed with `error`.
     fn write(&self, pipeline: &str, ir: IrRef<'_, I>, error: &PassError<I>);
 }
 
-/// Controls when IR is printed.
+/// The passes before and after which IR is printed.
 #[derive(Clone, Debug, Default)]
 pub struct PrintOptions {
-    /// Prints before these passes.
+    /// Names of passes before which IR is printed.
     pub before: Vec<String>,
-    /// Prints after these passes.
+    /// Names of passes after which IR is printed.
     pub after: Vec<String>,
-    /// Prints before every pass.
+    /// Whether IR is printed before every pass.
     pub before_all: bool,
-    /// Prints after every pass.
+    /// Whether IR is printed after every pass.
     pub after_all: bool,
-    /// Prints after a pass only if it changed something.
+    /// Whether IR is printed after a pass only if the pass changed it.
     pub only_on_change: bool,
-    /// Prints the IR that a failing pass leaves.
+    /// Whether IR is printed in the state in which a failing pass left it.
     pub on_failure: bool,
 }
 
-/// Time spent in a pass, and below it by function or by nested pass.
+/// The duration of a pipeline, pass or function, and of its parts: the passes of a pipeline, and the functions on which a pass ran.
 #[derive(Clone, Debug, Default)]
 pub struct Timing {
-    /// The name of the pass or function.
+    /// The name of the pass or function; `pipeline` for the whole.
     pub name: String,
-    /// The duration. Durations of functions that are processed in parallel add up to more than that of the pass.
+    /// The duration. The durations of functions that are processed in parallel may add up to more than that of the pass.
     pub time: Duration,
-    /// The parts of the time.
+    /// The durations of the parts.
     pub children: Vec<Timing>,
 }
 
 impl Timing {
-    /// Adds the times of another run of the same passes to `sums`, part by part.
+    /// Adds the durations of another run of the same passes to `sums`, part by part.
     fn add_all(sums: &mut Vec<Timing>, times: Vec<Timing>) {
         for (i, time) in times.into_iter().enumerate() {
             match sums.get_mut(i).filter(|sum| sum.name == time.name) {
@@ -73,21 +78,21 @@ impl Timing {
     }
 }
 
-/// The report of a run of a pipeline.
+/// The report on a run of a pipeline.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// The tree of times: the pipeline, its passes, their functions.
+    /// The durations of the pipeline, its passes, and their functions.
     pub timing: Timing,
-    /// Statistics of passes: pass, name, number.
+    /// Statistics of passes: the pass, the name of the statistic, and its value.
     pub statistics: Vec<(String, &'static str, u64)>,
-    /// Warnings about steps that were stopped before their end.
+    /// Warnings about `repeat` steps that were stopped although the IR still changed.
     pub warnings: Vec<String>,
     /// The last rewrite, if a limit on rewrites was reached.
     pub last_rewrite: Option<LastRewrite>,
 }
 
 impl Report {
-    /// Adds the report of another run of the same pipeline, on another graph.
+    /// Adds the report on a run of the same pipeline on another graph.
     pub fn add(&mut self, other: Report) {
         if self.timing.children.is_empty() {
             *self = other;
@@ -111,26 +116,26 @@ impl Report {
 
 /// One step of a pipeline.
 pub(crate) struct Entry<I: Ir> {
-    /// As in the pipeline, for messages and reproducers.
+    /// The text of the step in the pipeline, for messages and reproducers.
     name: String,
     step: Step<I>,
 }
 
 enum Step<I: Ir> {
     Pass(AnyPass<I>),
-    /// Runs all passes on each function before the next; only on the named functions if names are given.
+    /// Runs all entries on one function before the next function. If `only` is not empty, other functions are skipped.
     Methods {
         only: Vec<String>,
         entries: Vec<Entry<I>>,
     },
-    /// Repeats until nothing changes, or up to a maximum number of rounds.
+    /// Runs the entries until they change nothing, but at most `max` times.
     Repeat {
         max: u64,
         entries: Vec<Entry<I>>,
     },
 }
 
-/// A pipeline ready to run. See the [module documentation](self).
+/// A pipeline of passes, and the settings of its runs. See the [module documentation](self).
 pub struct PassManager<I: Ir> {
     entries: Vec<Entry<I>>,
     verify_each: bool,
@@ -174,7 +179,7 @@ impl<I: Ir> PassManager<I> {
         })
     }
 
-    /// Returns whether one of the passes reads values of attributes; see [`ModulePass::reads_attributes`](crate::ModulePass::reads_attributes).
+    /// Returns whether any pass reads the values of attributes; see [`ModulePass::reads_attributes`](crate::ModulePass::reads_attributes).
     pub fn reads_attributes(&self) -> bool {
         fn any<I: Ir>(entries: &[Entry<I>]) -> bool {
             entries.iter().any(|entry| match &entry.step {
@@ -201,7 +206,7 @@ impl<I: Ir> PassManager<I> {
         });
     }
 
-    /// Inserts passes, with their names for messages, before the others.
+    /// Inserts passes, with their names for messages, at the start of the pipeline.
     pub fn prepend(&mut self, passes: Vec<(String, AnyPass<I>)>) {
         let entries = passes.into_iter().map(|(name, pass)| Entry {
             name,
@@ -210,22 +215,22 @@ impl<I: Ir> PassManager<I> {
         self.entries.splice(0..0, entries);
     }
 
-    /// Sets whether every graph is verified after every pass, and the input before the first.
+    /// Sets whether all graphs are verified before the first pass and after every pass.
     pub fn verify_each(&mut self, on: bool) {
         self.verify_each = on;
     }
 
-    /// Sets the number of functions that are processed in parallel.
+    /// Sets the number of threads for passes over graphs, which process different functions. With 0 (the default) or 1, the calling thread processes all functions.
     pub fn threads(&mut self, threads: usize) {
         self.threads = threads;
     }
 
-    /// Sets the maximum number of rewrites of all passes together. Functions are then processed sequentially.
+    /// Sets the maximum number of rewrites of all passes together; `None` for no maximum. With a maximum, functions are processed one after the other.
     pub fn limit(&mut self, rewrites: Option<u64>) {
         self.limit = rewrites;
     }
 
-    /// Sets limits; a pass that needs more time, or makes more nodes, fails with [`PassError::Exceeded`].
+    /// Sets the limits on time, memory and sizes. A pass that exceeds one fails with [`PassError::Exceeded`].
     pub fn limits(&mut self, limits: Limits) {
         self.limits = limits;
     }
@@ -236,12 +241,12 @@ impl<I: Ir> PassManager<I> {
         self.printer = Some(printer);
     }
 
-    /// Passes the input of a failing pass to `reproducer`. This copies the IR before every pass.
+    /// Sets the receiver of the input of a pass that fails. The IR is then copied before every pass.
     pub fn reproduce(&mut self, reproducer: Box<dyn Reproducer<I>>) {
         self.reproducer = Some(reproducer);
     }
 
-    /// Returns the names of the passes, with their options.
+    /// Returns the texts of the pipeline's steps: names with options, and nested pipelines.
     pub fn names(&self) -> impl Iterator<Item = &str> + '_ {
         self.entries.iter().map(|e| e.name.as_str())
     }
@@ -249,7 +254,7 @@ impl<I: Ir> PassManager<I> {
     /// Runs the pipeline on a module.
     ///
     /// # Errors
-    /// That of the first pass that fails, or of verification.
+    /// The error of the first pass that fails, or of verification.
     pub fn run(&self, module: &mut I::Module, environment: &I::Environment) -> Result<Report, PassError<I>> {
         run::run(self, run::Target::Module(module), environment)
     }
@@ -257,7 +262,7 @@ impl<I: Ir> PassManager<I> {
     /// Runs the pipeline on a graph that belongs to no module.
     ///
     /// # Errors
-    /// That of the first pass that fails, or of verification; [`PassError::NeedsModule`] for passes over modules.
+    /// The error of the first pass that fails, or of verification; [`PassError::NeedsModule`] for most passes over modules.
     pub fn run_on_graph(&self, graph: &mut I::Graph, environment: &I::Environment) -> Result<Report, PassError<I>> {
         run::run(self, run::Target::Graph("", graph), environment)
     }

@@ -1,4 +1,4 @@
-//! Running a pipeline: on functions in parallel, nested, with observation.
+//! Execution of a pipeline: its passes, nested pipelines, and functions in parallel.
 
 use super::workers::Workers;
 use super::{Entry, PassManager, Report, Step, Timing};
@@ -13,14 +13,14 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
-/// The subject of a pipeline.
+/// The IR on which a pipeline runs.
 pub(super) enum Target<'m, I: Ir> {
     Module(&'m mut I::Module),
-    /// A graph with the name of its function, empty for a bare graph.
+    /// The qualified name of a function, and its graph. The name is empty for a graph that belongs to no module.
     Graph(&'m str, &'m mut I::Graph),
 }
 
-/// A copy of a subject.
+/// A copy of the IR on which a pipeline runs.
 enum Snapshot<I: Ir> {
     Module(Box<I::Module>),
     Graph(Box<I::Graph>),
@@ -48,7 +48,7 @@ impl<I: Ir> Target<'_, I> {
         }
     }
 
-    /// Returns a value that differs after any change of a pass.
+    /// Returns a value that differs after every change: the revisions of all graphs by function, and that of the module.
     fn fingerprint(&self) -> Vec<(u32, u64)> {
         match self {
             Target::Graph(_, g) => vec![(0, I::revision(g))],
@@ -60,39 +60,41 @@ impl<I: Ir> Target<'_, I> {
     }
 }
 
-/// The key of a bare graph in the cache.
+/// The key in [`Run::known`] for a run on a single graph.
 const THIS: u32 = 0;
 
-/// The state of one run.
+/// The state of a pipeline's run on a module, or on the graph of one function.
 struct Run<'a, I: Ir> {
     manager: &'a PassManager<I>,
     environment: &'a I::Environment,
     fuel: Option<&'a Fuel>,
     pool: Option<&'a Workers>,
-    /// Cached analyses of functions, by number; of a bare graph at [`THIS`].
+    /// Cached analyses, by the number of the function. The key is [`THIS`] for a run on a single graph.
     known: HashMap<u32, Analyses>,
     statistics: Vec<(String, &'static str, u64)>,
-    /// Total number of rounds of `repeat` steps so far.
+    /// Number of rounds of all `repeat` steps so far.
     rounds: u64,
-    /// Warnings about steps that were stopped before their end.
+    /// See [`Report::warnings`].
     warnings: Vec<String>,
 }
 
-/// Maximum number of rounds of all `repeat` steps on one function or module: without a bound, two passes that undo each other would never end.
+/// Maximum number of rounds of all `repeat` steps on one function or module. Without it, two passes that undo each other's rewrites would not terminate.
 const MAX_ROUNDS: u64 = 1000;
 
-/// Number of nodes up to which a round of a `repeat` may let the IR grow without regard to [`MAX_GROWTH`].
+/// Number of nodes to which the rounds of a `repeat` may let the IR grow, whatever its original size.
 const MAX_NODES: usize = 200_000;
 
-/// Maximum growth of the number of nodes over the rounds of a `repeat`, as a factor, beyond [`MAX_NODES`].
+/// Maximum factor by which the rounds of a `repeat` may let the number of nodes grow, if the IR then has more than [`MAX_NODES`].
 const MAX_GROWTH: usize = 4;
 
-/// Maximum number of nodes in all rounds of a `repeat` together, unless [`MAX_VISITS_EACH`] rounds over the original IR have more. A node takes
-/// a microsecond per round, and several with verification: rounds that each let the IR grow a little add up before it is large.
+/// Maximum sum of the numbers of nodes after each round of a `repeat`, or [`MAX_VISITS_EACH`] times the original number if that is more. A node takes about a
+/// microsecond per round, and several with verification. This bounds the time of many rounds that each let the IR grow by a few nodes.
 const MAX_VISITS: usize = 100_000;
+
+/// See [`MAX_VISITS`].
 const MAX_VISITS_EACH: usize = 100;
 
-/// The outcome of a pass on one function.
+/// The outcome of a pass or nested pipeline on one function.
 struct Outcome<I: Ir> {
     id: u32,
     name: String,
@@ -104,6 +106,7 @@ struct Outcome<I: Ir> {
     known: Analyses,
 }
 
+/// Runs the pipeline of `manager` on `target`.
 pub(super) fn run<I: Ir>(
     manager: &PassManager<I>,
     mut target: Target<'_, I>,
@@ -112,7 +115,7 @@ pub(super) fn run<I: Ir>(
     let budget = Budget::new(&manager.limits, Phase::Pipeline);
     let _entered = (manager.limits != Limits::NONE).then(|| budget.enter());
     let fuel = manager.limit.map(Fuel::new);
-    // Rewrites are counted in one order only.
+    // With several threads, the rewrite that takes the last fuel would differ from run to run.
     let threads = if fuel.is_some() { 1 } else { manager.threads };
     let pool = Workers::new(threads);
     let mut run = Run {
@@ -131,7 +134,7 @@ pub(super) fn run<I: Ir>(
         ..Timing::default()
     };
     if manager.verify_each {
-        // An invalid input is not an error of the first pass.
+        // An invalid input is an error of its own, and not one of the first pass.
         verify(&target, environment).map_err(|error| PassError::Input(Box::new(error)))?;
     }
     run.entries(&manager.entries, &mut target, &mut timing.children)?;
@@ -170,6 +173,7 @@ impl<'a, I: Ir> Run<'a, I> {
         Ok(())
     }
 
+    /// Runs `entries` until they change nothing, at most `max` times, or until a maximum of this file is exceeded, which adds a warning.
     fn repeat(
         &mut self,
         max: u64,
@@ -217,7 +221,7 @@ impl<'a, I: Ir> Run<'a, I> {
         Ok(())
     }
 
-    /// Runs one pass with printing, measurement and verification.
+    /// Runs one pass; prints and verifies the IR, and writes a reproducer, as the manager's settings say.
     fn watched(
         &mut self,
         entry: &Entry<I>,
@@ -262,7 +266,7 @@ impl<'a, I: Ir> Run<'a, I> {
         Ok(())
     }
 
-    /// Runs `work`, which runs `pass`, within its limits.
+    /// Calls `work`, which runs `pass`, within the limits on a pass.
     fn within_limits(
         &mut self,
         pass: &AnyPass<I>,
@@ -312,7 +316,7 @@ impl<'a, I: Ir> Run<'a, I> {
                 })
             }
             (AnyPass::Module(pass), target) => {
-                // Functions may be renumbered.
+                // The pass may change the numbers of functions, which are the keys.
                 self.known.clear();
                 let mut cx = PassContext::new(self.environment).with_fuel(self.fuel);
                 let result = guarded(|| match target {
@@ -329,7 +333,7 @@ impl<'a, I: Ir> Run<'a, I> {
         }
     }
 
-    /// Runs a pipeline on each function separately.
+    /// Runs `entries` on each function separately. `only` contains names of methods or qualified names of functions; empty for all functions.
     fn methods(
         &mut self,
         only: &[String],
@@ -340,7 +344,6 @@ impl<'a, I: Ir> Run<'a, I> {
         match target {
             Target::Graph(..) => self.entries(entries, target, timings),
             Target::Module(module) => {
-                // By the name of the method, or the qualified one.
                 let wanted = |name: &str| {
                     let short = name.rsplit('.').next().unwrap_or(name);
                     only.is_empty() || only.iter().any(|o| o == name || o == short)
@@ -352,8 +355,11 @@ impl<'a, I: Ir> Run<'a, I> {
         }
     }
 
-    /// Calls `work` on the selected functions, in parallel if there are threads. Reports are merged in the order of the functions, and the error
-    /// is that of the first function that fails in that order.
+    /// Calls `work` on the functions for whose names `wanted` returns true, in parallel if there are threads. Statistics, warnings and times are merged in the order of
+    /// the functions.
+    ///
+    /// # Errors
+    /// The error of the first function in this order that fails.
     fn each_function(
         &mut self,
         module: &mut I::Module,
@@ -376,7 +382,7 @@ impl<'a, I: Ir> Run<'a, I> {
             let _entered = budget.as_ref().map(Budget::enter);
             let _span = span.enter();
             let start = Instant::now();
-            // Nothing below a function runs in parallel.
+            // Passes on one function run on one thread.
             let mut run = Run {
                 manager,
                 environment,
@@ -462,7 +468,7 @@ impl<I: Ir> PassManager<I> {
     }
 }
 
-/// Runs `work`, and converts a panic to an error, so that a reproducer can be written.
+/// Calls `work`, and converts a panic to [`PassError::Panicked`], so that a reproducer can be written.
 fn guarded<I: Ir>(work: impl FnOnce() -> Result<(), PassError<I>>) -> Result<(), PassError<I>> {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(result) => result,

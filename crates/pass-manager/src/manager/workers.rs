@@ -1,23 +1,25 @@
-//! The threads of a run of passes, which process several functions in parallel. Without the feature `threads` there are none.
+//! Threads that process several functions of a module in parallel. Without the feature `threads` there are none.
 
+/// The number of threads for a run of a pipeline.
 #[cfg(feature = "threads")]
 pub(super) struct Workers {
     /// At least 2.
     count: usize,
 }
 
+/// The threads of a build without threads: it has no values.
 #[cfg(not(feature = "threads"))]
 pub(super) enum Workers {}
 
 #[cfg(feature = "threads")]
 impl Workers {
-    /// Returns `count` threads, which [`map`](Self::map) starts; `None` if one is enough.
+    /// Returns the number `count` of threads, which [`map`](Self::map) starts; `None` for 0 or 1, when the calling thread works.
     pub(super) fn new(count: usize) -> Option<Workers> {
         (count > 1).then_some(Workers { count })
     }
 
-    /// Calls `work` on each job, and returns the results in the order of the jobs. If the system refuses threads, there are fewer, and the current
-    /// thread works if there are none.
+    /// Calls `work` on each job, and returns the results in the order of the jobs. If the system refuses to start some of the threads, there are fewer; if it refuses
+    /// all, the calling thread works.
     pub(super) fn map<J: Send, R: Send>(&self, jobs: Vec<J>, work: impl Fn(J) -> R + Sync) -> Vec<R> {
         use frazil_limits::Latch;
         use frazil_rt::SignalsBlocked;
@@ -58,19 +60,19 @@ impl Workers {
                 }
             }
         });
-        // Every job has a result, since a panic has ended the call otherwise.
+        // Every job has a result, since the panic of a job is resumed above.
         results.into_iter().flatten().collect()
     }
 }
 
 #[cfg(not(feature = "threads"))]
 impl Workers {
-    /// Returns no threads.
+    /// Returns `None`: there are no threads.
     pub(super) fn new(_: usize) -> Option<Workers> {
         None
     }
 
-    /// Never called.
+    /// Not callable, since there is no value of the type.
     pub(super) fn map<J, R>(&self, _: Vec<J>, _: impl Fn(J) -> R) -> Vec<R> {
         match *self {}
     }

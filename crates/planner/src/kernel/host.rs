@@ -43,6 +43,6 @@ impl Kernel for HostKernel {
     }
 
     fn describe(&self, out: &mut dyn Write) -> fmt::Result {
-        writeln!(out, "  a kernel of the host program")
+        writeln!(out, "  runtime call")
     }
 }

@@ -7,6 +7,7 @@
 //! split of that range over threads gives bit-equal results. All sizes and strides are in elements unless said otherwise.
 
 mod blocked;
+mod code;
 mod conv;
 mod cost;
 mod depthwise;
@@ -23,8 +24,10 @@ mod sizes;
 mod spec;
 
 pub use blocked::BlockedShape;
+pub use code::{CodeIdentity, KernelCode};
 pub use conv::{
-    ActivationLayout, Conv, ConvTile, Grouping, Lattice, Winograd, WinogradWeights, channels_of_group, winograd_tiles,
+    ActivationLayout, Conv, ConvTile, Grouping, StridedOutput, Winograd, WinogradWeights, channels_of_group,
+    winograd_tiles,
 };
 pub use depthwise::Depthwise;
 pub use epilogue::Epilogue;
@@ -34,4 +37,4 @@ pub use host::HostKernel;
 pub use loops::{Guard, Indirect, Kept, Local, Loops, Place, Read, Stage, Write};
 pub use pool::{Pool, PoolKind};
 pub use reorder::{CopyChannels, Reorder, ReorderDirection};
-pub use spec::{CodeIdentity, Kernel, KernelSpec, Numbers, Trial, Variants, buffer_count};
+pub use spec::{Kernel, KernelSpec, Numbers, Trial, Variants, buffer_count};

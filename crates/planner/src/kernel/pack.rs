@@ -7,11 +7,11 @@ use std::thread;
 /// Elements from which on another thread is worth starting.
 const WORTH: usize = 64 << 10;
 
-/// Calls `pack` with each stretch of `size` elements of `packed` and its number, the last of which may be shorter.
+/// Calls `pack` with each chunk of `size` elements of `packed` and its number, the last of which may be shorter.
 ///
 /// The threads are its own. Constants are packed when they are first read, while others may wait for them: in a shared pool a thread
 /// that waits for its part could take up one of those, and wait for itself. Where the system refuses threads, the others do their parts.
-pub(super) fn in_stretches(packed: &mut [f32], size: usize, pack: impl Fn(usize, &mut [f32]) + Sync) {
+pub(super) fn in_chunks(packed: &mut [f32], size: usize, pack: impl Fn(usize, &mut [f32]) + Sync) {
     let size = size.max(1);
     let count = packed.len().div_ceil(size);
     let threads = thread::available_parallelism().map_or(1, usize::from);
@@ -21,8 +21,8 @@ pub(super) fn in_stretches(packed: &mut [f32], size: usize, pack: impl Fn(usize,
     let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
     let work = || {
         while let Some((number, part)) = next() {
-            for (i, stretch) in part.chunks_mut(size).enumerate() {
-                pack(number * share + i, stretch);
+            for (i, chunk) in part.chunks_mut(size).enumerate() {
+                pack(number * share + i, chunk);
             }
         }
     };
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_stretch_is_packed_once() {
+    fn every_chunk_is_packed_once() {
         for (len, size) in [
             (0, 4),
             (10, 4),
@@ -53,8 +53,8 @@ mod tests {
             (2 * WORTH, 5 * WORTH),
         ] {
             let mut packed = vec![0.0; len];
-            in_stretches(&mut packed, size, |i, stretch| {
-                stretch.iter_mut().for_each(|x| *x += 1.0 + i as f32)
+            in_chunks(&mut packed, size, |i, chunk| {
+                chunk.iter_mut().for_each(|x| *x += 1.0 + i as f32)
             });
             let expected = (0..len).map(|at| 1.0 + (at / size.max(1)) as f32);
             assert!(packed.iter().copied().eq(expected), "{len} elements by {size}");

@@ -1,4 +1,4 @@
-//! What every kernel says of itself, and kernels of any family.
+//! The trait of kernels, and kernels of any family.
 
 use super::{Epilogue, WinogradWeights};
 use crate::target::Machine;
@@ -51,6 +51,18 @@ pub trait Kernel: Debug + Send + Sync + 'static {
         None
     }
 
+    /// The numbers that code of the family can take as arguments: sizes, strides, counts of tasks. None for a family whose code has all numbers as
+    /// constants.
+    fn numbers(&self) -> Numbers {
+        Numbers::new()
+    }
+
+    /// Everything that the code depends on, as text on one line, if those numbers are arguments for which `is_argument` is true. The debug form of
+    /// the kernel, in which arguments are left out.
+    fn code_text(&self, _is_argument: &[bool]) -> String {
+        format!("{self:?}")
+    }
+
     /// Number of floating-point operations of a call: two for each multiply-add of a contraction, one for each step of a scalar body.
     fn flops(&self) -> i64;
 
@@ -101,19 +113,8 @@ pub struct Trial {
     pub output: i64,
 }
 
-/// What the machine code of a kernel depends on, apart from the target. Kernels of one identity share code.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct CodeIdentity(String);
-
-impl CodeIdentity {
-    /// The identity as text, on one line.
-    pub fn text(&self) -> &str {
-        &self.0
-    }
-}
-
-/// The numbers that a call hands to the code of a kernel, in the order that its family defines: sizes, strides, counts of tasks.
-pub type Numbers = SmallVec<[i64; 8]>;
+/// Numbers of a kernel, in the order that its family defines.
+pub type Numbers = SmallVec<[i64; 16]>;
 
 /// A kernel of any family. Clones share it.
 #[derive(Clone)]
@@ -154,17 +155,6 @@ impl KernelSpec {
     /// The type of the kernel.
     pub fn kernel_type(&self) -> TypeId {
         self.0.as_any().type_id()
-    }
-
-    /// The identity of the kernel's code. Every number is a constant of the code, so it shows all of the kernel.
-    pub fn identity(&self) -> CodeIdentity {
-        // The debug form shows all fields, floating-point numbers exactly.
-        CodeIdentity(format!("{} {:?}", self.family(), self))
-    }
-
-    /// The numbers that a call hands to the code: none, see [`KernelSpec::identity`].
-    pub fn numbers(&self) -> Numbers {
-        Numbers::new()
     }
 
     /// See [`buffer_count`].

@@ -76,6 +76,7 @@ impl Plan {
         let kernels = self.kernels.iter().enumerate().map(|(i, spec)| PackedKernel {
             symbol: kernel_name(&self.name, i),
             buffers: spec.buffer_count(),
+            numbers: Default::default(),
             phases: spec.phases(),
             host: spec.runtime_call(),
         });

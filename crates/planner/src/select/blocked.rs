@@ -5,8 +5,8 @@ use super::constants::gather_weights;
 use super::constants::{Form, floats};
 use super::nest::single;
 use crate::kernel::{
-    ActivationLayout, BlockedShape, Conv, CopyChannels, Depthwise, Epilogue, EpilogueOperand, KernelSpec, Lattice,
-    Place, Pool, PoolKind, Read, Stage, Winograd, Write,
+    ActivationLayout, BlockedShape, Conv, CopyChannels, Depthwise, Epilogue, EpilogueOperand, KernelSpec, Place, Pool,
+    PoolKind, Read, Stage, StridedOutput, Winograd, Write,
 };
 use crate::layout::{ImageRead, ImageShape};
 use crate::schedule::{Home, Slice};
@@ -77,11 +77,11 @@ impl Builder<'_> {
         // Few channels would leave most lanes of a block empty.
         let in_blocks = self.layouts.blocked.contains_key(&c.input);
         let plain = !in_blocks && c.shape.groups == 1 && c.shape.in_channels < self.lanes();
-        let lattice = Lattice {
+        let place = StridedOutput {
             image: [output.height, output.width],
             step: *step,
         };
-        let mut spec = Conv::on_lattice(c.shape, lattice, plain, epilogue, self.target.machine);
+        let mut spec = Conv::with_output(c.shape, place, plain, epilogue, self.target.machine);
         let input = if plain {
             self.plain(c.input)
         } else {

@@ -6,7 +6,7 @@ use super::state::Specialiser;
 use super::store::tensors_in;
 use crate::error::LowerError;
 use frazil_ir::{DType, Graph, NodeId};
-use frazil_runtime::build::{Fold, ProgramBuilder};
+use frazil_runtime::build::{Accumulation, ProgramBuilder};
 use frazil_runtime::expr::{BinaryOp, Expr, ExprId, ExprOp};
 use frazil_runtime::gather::{Coordinate, Gather};
 use frazil_runtime::op::{Operator, Results};
@@ -283,7 +283,7 @@ fn outside_program(shape: TensorShape, valid: &std::ops::Range<i64>) -> Result<P
     let dims: Vec<usize> = (0..shape.sizes.len()).collect();
     let (low, high) = (valid.start, valid.end);
     let mut p = ProgramBuilder::over(vec![shape]);
-    let fold = Fold {
+    let accumulation = Accumulation {
         combine: Combine::Or,
         accumulate: DType::Bool,
         output: DType::Bool,
@@ -292,7 +292,7 @@ fn outside_program(shape: TensorShape, valid: &std::ops::Range<i64>) -> Result<P
         &[TensorId::new(0)],
         &dims,
         false,
-        fold,
+        accumulation,
         |f, x| {
             let x = x[0].cast(DType::Long);
             x.lt(f.int(low, DType::Long)).or(x.ge(f.int(high, DType::Long)))

@@ -8,8 +8,8 @@
 
 use super::direct::Long;
 use super::gemm::{GemmFloat, Matrix, gemm};
+use super::loop_nest::finish_pass;
 use super::nest::Nest;
-use super::structured::finish_pass;
 use crate::error::EvalError;
 use crate::error::TensorError;
 use crate::memory::{self, OutOfMemory};
@@ -35,7 +35,9 @@ const RUN_COST: i64 = 24;
 /// Runs `s` as matmuls. Returns `None` if it is not a contraction.
 pub(super) fn run(s: &Structured, nest: &Nest<'_>) -> Result<Option<Tensor>, EvalError> {
     let Some(kind) = product_lane(s) else { return Ok(None) };
-    let Some(plan) = Plan::new(nest) else { return Ok(None) };
+    let Some(loops) = MatmulLoops::new(nest) else {
+        return Ok(None);
+    };
     let dtype = if kind == LaneKind::F32 {
         DType::Float
     } else {
@@ -44,8 +46,8 @@ pub(super) fn run(s: &Structured, nest: &Nest<'_>) -> Result<Option<Tensor>, Eva
     let mut acc = AlignedBytes::zeroed(Tensor::byte_size(dtype, &s.output.sizes)?).map_err(TensorError::from)?;
     let bare = s.is_outer_product();
     match kind {
-        LaneKind::F32 => plan.run::<f32>(nest, &mut acc, bare.then_some(-0.0))?,
-        _ => plan.run::<f64>(nest, &mut acc, bare.then_some(-0.0))?,
+        LaneKind::F32 => loops.run::<f32>(nest, &mut acc, bare.then_some(-0.0))?,
+        _ => loops.run::<f64>(nest, &mut acc, bare.then_some(-0.0))?,
     }
     if s.finish.is_none() && s.output.dtype == dtype {
         return Ok(Some(Tensor::from_buffer(acc, dtype, &s.output.sizes)));
@@ -85,7 +87,7 @@ fn input_behind(e: &Expr, id: u32) -> Option<u32> {
 }
 
 /// Assignment of the loops of a nest to the dimensions of batched matmuls: batch (`outer`), rows, columns and depth.
-struct Plan {
+struct MatmulLoops {
     outer: Vec<usize>,
     rows: Vec<usize>,
     columns: Vec<usize>,
@@ -93,10 +95,10 @@ struct Plan {
     out_strides: Dims,
 }
 
-impl Plan {
-    fn new(nest: &Nest<'_>) -> Option<Plan> {
+impl MatmulLoops {
+    fn new(nest: &Nest<'_>) -> Option<MatmulLoops> {
         let [a, b] = nest.inputs.as_slice() else { return None };
-        let mut plan = Plan {
+        let mut loops = MatmulLoops {
             outer: Vec::new(),
             rows: Vec::new(),
             columns: Vec::new(),
@@ -105,23 +107,23 @@ impl Plan {
         };
         for l in 0..nest.parallel {
             match (a.uses_loop(l), b.uses_loop(l)) {
-                (true, false) => plan.rows.push(l),
-                (false, true) => plan.columns.push(l),
-                _ => plan.outer.push(l),
+                (true, false) => loops.rows.push(l),
+                (false, true) => loops.columns.push(l),
+                _ => loops.outer.push(l),
             }
         }
         // A lone dot product is summed more exactly by the general path.
-        if plan.rows.is_empty() && plan.columns.is_empty() {
+        if loops.rows.is_empty() && loops.columns.is_empty() {
             return None;
         }
-        let depth = extent_of(&plan.depth, &nest.extents);
-        let Plan {
+        let depth = extent_of(&loops.depth, &nest.extents);
+        let MatmulLoops {
             outer,
             rows,
             columns,
             out_strides,
             ..
-        } = &mut plan;
+        } = &mut loops;
         for group in [rows, columns] {
             while group.len() > 1
                 && (single_stride(group, &nest.extents, |l| out_strides[l]).is_none()
@@ -130,8 +132,8 @@ impl Plan {
                 outer.push(group.remove(0));
             }
         }
-        plan.outer.sort_unstable();
-        Some(plan)
+        loops.outer.sort_unstable();
+        Some(loops)
     }
 
     /// Runs the matmuls, which add their products to zeros, or to the given initial value.

@@ -3,8 +3,8 @@
 //! All operands of a pointwise expression are broadcast, so their strides determine all accesses. The expression depends on dtypes and not on sizes, so it is
 //! checked once for many calls.
 
+use super::loop_nest::{PARALLEL_THRESHOLD, store};
 use super::staged::{SMALL, Staging};
-use super::structured::{PARALLEL_THRESHOLD, store};
 use super::{ExprEval, LaneSource};
 use crate::error::EvalError;
 use crate::program::expr::{Expr, ExprOp};

@@ -1,7 +1,7 @@
 //! Evaluation of [`Program`]s, step by step.
 
 use super::eval_structured;
-use super::gather::eval_gather;
+use super::indexed_reads::eval_gather;
 use crate::error::EvalError;
 use crate::error::TensorError;
 use crate::memory;

@@ -3,9 +3,9 @@
 //! For few elements, binding a loop nest to its operands costs more than the computation. A tape stores which element of each operand every iteration reads.
 //! Each step then evaluates its expression over all iterations at once. A tape can be reused for all calls with dense operands.
 
+use super::loop_nest::{coordinates, fold, initial, store, wide_dtype};
 use super::scalar_expr::fill as constant;
 use super::staged::{SMALL, Staging};
-use super::structured::{coordinates, fold, initial, store, wide_dtype};
 use super::{ExprEval, LaneSource};
 use crate::error::EvalError;
 use crate::program::expr::{Expr, Number};
@@ -40,7 +40,7 @@ struct Loops {
     folded: usize,
     body: ExprEval<'static>,
     inputs: SmallVec<[Reads; 2]>,
-    fold: Option<Fold>,
+    accumulator: Option<Accumulator>,
     finish: Option<ExprEval<'static>>,
     /// The epilogue's inputs 1, 2, ...
     finish_inputs: SmallVec<[Reads; 2]>,
@@ -64,7 +64,7 @@ enum Elements {
 }
 
 /// The reduction of the iterations of a nest.
-struct Fold {
+struct Accumulator {
     combine: Combine,
     /// The dtype in which the accumulator is kept.
     accumulate: DType,
@@ -159,7 +159,7 @@ impl Loops {
         let (Some(inputs), Some(finish_inputs)) = (reads(&s.inputs, &order), reads(&s.finish_inputs, each)) else {
             return Ok(None);
         };
-        let fold = s.combine.map(|combine| Fold {
+        let accumulator = s.combine.map(|combine| Accumulator {
             combine,
             accumulate: s.accumulate,
             lanes: Lanes::new(s.accumulate),
@@ -171,7 +171,7 @@ impl Loops {
             folded: folded.len(),
             body: ExprEval::owning(s.body.clone())?,
             inputs,
-            fold,
+            accumulator,
             finish: s.finish.clone().map(ExprEval::owning).transpose()?,
             finish_inputs,
             output: s.output.clone(),
@@ -205,7 +205,7 @@ impl Loops {
             folded: 0,
             body: ExprEval::owning(Expr::identity(base.dtype))?,
             inputs: smallvec![reads],
-            fold: None,
+            accumulator: None,
             finish: None,
             finish_inputs: SmallVec::new(),
             output: v.output.clone(),
@@ -219,7 +219,7 @@ impl Loops {
             folded,
             body,
             inputs,
-            fold,
+            accumulator,
             finish,
             finish_inputs,
             output,
@@ -236,8 +236,8 @@ impl Loops {
             LaneSource::Input(n) => read(inputs.get(n as usize), operand, lanes),
             LaneSource::Index(n) => coordinates(&walk(extents), position(n), 0, steps * numel, lanes),
         })?;
-        let (lanes, dtype) = match fold {
-            Some(fold) => fold.run((lanes, body_dtype), numel)?,
+        let (lanes, dtype) = match accumulator {
+            Some(accumulator) => accumulator.run((lanes, body_dtype), numel)?,
             None => (lanes, body_dtype),
         };
         let (lanes, dtype) = match finish {
@@ -272,7 +272,7 @@ fn product(extents: &[i64]) -> usize {
     extents.iter().product::<i64>() as usize
 }
 
-impl Fold {
+impl Accumulator {
     /// Reduces the lanes, of the given dtype, to `numel` accumulators.
     fn run(&mut self, (lanes, dtype): (&Lanes, DType), numel: usize) -> Result<(&Lanes, DType), EvalError> {
         let wide = wide_dtype(self.combine, self.accumulate);

@@ -28,7 +28,7 @@ pub struct ProgramBuilder {
 
 /// A reduction: the arguments of [`ProgramBuilder::reduce`] besides the operand and the dimensions.
 #[derive(Clone, Copy)]
-pub struct Fold {
+pub struct Accumulation {
     /// The combiner.
     pub combine: Combine,
     /// The dtype of the accumulator.
@@ -194,12 +194,12 @@ impl ProgramBuilder {
         inputs: &[TensorId],
         dims: &[usize],
         keepdim: bool,
-        fold: Fold,
+        accumulation: Accumulation,
         formula: impl for<'f> FnOnce(&'f Formula, &[Sym<'f>]) -> Sym<'f>,
         finish: Option<fn(Sym<'_>) -> Sym<'_>>,
     ) -> Result<TensorId, OpError> {
-        let finish = finish.map(|g| Formula::build(fold.output, |f| g(f.input(0, fold.accumulate))));
-        self.reduce_with(inputs, dims, keepdim, fold, formula, finish)
+        let finish = finish.map(|g| Formula::build(accumulation.output, |f| g(f.input(0, accumulation.accumulate))));
+        self.reduce_with(inputs, dims, keepdim, accumulation, formula, finish)
     }
 
     /// Reduces like [`ProgramBuilder::reduce`], with the epilogue as an expression whose input 0 is the accumulator.
@@ -208,7 +208,7 @@ impl ProgramBuilder {
         inputs: &[TensorId],
         dims: &[usize],
         keepdim: bool,
-        fold: Fold,
+        accumulation: Accumulation,
         formula: impl for<'f> FnOnce(&'f Formula, &[Sym<'f>]) -> Sym<'f>,
         finish: Option<Expr>,
     ) -> Result<TensorId, OpError> {
@@ -220,7 +220,7 @@ impl ProgramBuilder {
         let rank = sizes.len();
         let kept: Vec<usize> = (0..rank).filter(|d| !dims.contains(d)).collect();
         let reduced: Vec<usize> = dims.iter().copied().filter(|&d| d < rank).collect();
-        // A tensor without dimensions has one element to fold: a loop of extent 1.
+        // A tensor without dimensions has one element to accumulation: a loop of extent 1.
         let extra = usize::from(reduced.is_empty());
         let loops = rank + extra;
         let mut domain: Dims = kept.iter().chain(&reduced).map(|&d| sizes[d]).collect();
@@ -243,7 +243,7 @@ impl ProgramBuilder {
             }
         };
         let dtypes: Vec<DType> = inputs.iter().map(|&t| self.dtype(t)).collect();
-        let body = Formula::build(fold.accumulate, |f| {
+        let body = Formula::build(accumulation.accumulate, |f| {
             let syms: Vec<Sym<'_>> = dtypes
                 .iter()
                 .enumerate()
@@ -258,12 +258,12 @@ impl ProgramBuilder {
             iterations,
             inputs: inputs.iter().map(access).collect(),
             body,
-            combine: Some(fold.combine),
-            accumulate: fold.accumulate,
+            combine: Some(accumulation.combine),
+            accumulate: accumulation.accumulate,
             finish,
             finish_inputs: Default::default(),
             output: TensorShape {
-                dtype: fold.output,
+                dtype: accumulation.output,
                 sizes: kept.iter().map(|&d| sizes[d]).collect(),
             },
         };

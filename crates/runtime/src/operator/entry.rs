@@ -28,7 +28,7 @@ use crate::operator::semantics::{Form, Semantics};
 use crate::value::number::NumberKind;
 
 use frazil_ir::DType;
-use frazil_ir::schema::{AliasUse, Determinism, Observes, Properties};
+use frazil_ir::schema::{Activation, AliasUse, Determinism, Observes, Properties, ResultRank, Totality};
 
 /// A row of a dialect's table: an operator or an overload, and its entry.
 pub type Row = (&'static str, Entry);
@@ -138,6 +138,8 @@ pub struct Traits {
     pub holds_elements: bool,
     /// See [`Entry::without_gradients`].
     pub without_gradients: bool,
+    /// See [`Entry::constant_in_traces`].
+    pub constant_in_traces: bool,
     /// See [`Entry::reads_number`].
     pub number_read: Option<&'static NumberRead>,
     /// See [`Entry::tensor_variant`].
@@ -157,6 +159,7 @@ impl Traits {
         returns_self: false,
         holds_elements: false,
         without_gradients: false,
+        constant_in_traces: false,
         number_read: None,
         tensor_variant: None,
         scalar_variant: None,
@@ -173,6 +176,7 @@ impl Traits {
             returns_self: self.returns_self || other.returns_self,
             holds_elements: self.holds_elements || other.holds_elements,
             without_gradients: self.without_gradients || other.without_gradients,
+            constant_in_traces: self.constant_in_traces || other.constant_in_traces,
             number_read: self.number_read.or(other.number_read),
             tensor_variant: self.tensor_variant.or(other.tensor_variant),
             scalar_variant: self.scalar_variant.or(other.scalar_variant),
@@ -305,6 +309,13 @@ impl Entry {
         self
     }
 
+    /// States that traces of source contain the result as a constant, because the operator copies numbers of Python, which are not traced (`torch.tensor`).
+    #[must_use]
+    pub const fn constant_in_traces(mut self) -> Entry {
+        self.traits.constant_in_traces = true;
+        self
+    }
+
     /// States that the operator reads a number from a tensor, or converts one.
     #[must_use]
     pub const fn reads_number(mut self, read: &'static NumberRead) -> Entry {
@@ -378,7 +389,35 @@ impl Entry {
     /// States that the result has the same rank as the first operand.
     #[must_use]
     pub const fn preserves_rank(mut self) -> Entry {
-        self.properties.preserves_rank = true;
+        self.properties.rank = ResultRank::FirstOperand;
+        self
+    }
+
+    /// States the rank of the result.
+    #[must_use]
+    pub const fn rank(mut self, rank: ResultRank) -> Entry {
+        self.properties.rank = rank;
+        self
+    }
+
+    /// States that no call raises.
+    #[must_use]
+    pub const fn total(mut self) -> Entry {
+        self.properties.totality = Totality::Total;
+        self
+    }
+
+    /// States that no call of an overload without tensors raises.
+    #[must_use]
+    pub const fn total_on_values(mut self) -> Entry {
+        self.properties.totality = Totality::TotalOnValues;
+        self
+    }
+
+    /// States that the operator is an activation function, and the dtype of its result.
+    #[must_use]
+    pub const fn activation(mut self, activation: Activation) -> Entry {
+        self.properties.activation = Some(activation);
         self
     }
 

@@ -9,6 +9,7 @@ pub use crate::operator::out::{out_arguments, writes_out};
 use crate::operator::pointwise::Pointwise;
 use crate::operator::semantics::{Form, Semantics, Variant};
 use crate::program::structured::Program;
+use crate::value::number::NumberKind;
 use frazil_ir::schema::{
     Alias, Argument, Catalogue, CatalogueError, Determinism, FunctionSchema, Properties, Resolution,
 };
@@ -263,6 +264,15 @@ impl Registry {
         let operator = operator_of_key(name);
         let overload = name[operator.len()..].trim_start_matches('.');
         self.find(operator, overload)
+    }
+
+    /// Returns the name of the first registered operator that reads a number of kind `kind` from a tensor; see [`NumberRead`](crate::entry::NumberRead).
+    pub fn number_read(&self, kind: Option<NumberKind>, is_implicit: bool) -> Option<&str> {
+        let reads = |entry: &Entry| {
+            let read = entry.traits.number_read;
+            read.is_some_and(|read| (read.kind, read.is_implicit) == (kind, is_implicit))
+        };
+        self.entries().find(|(_, entry)| reads(entry)).map(|(name, _)| name)
     }
 
     /// Returns the operator with overload `overload` of `name`, if both its schema and its semantics are known.

@@ -77,13 +77,23 @@ pub enum Combine {
     And,
 }
 
-/// An affine map from loop indices to one coordinate: `offset + Σ coefficients[i] · index[i]`.
+/// An affine map from loop indices to one coordinate: `offset + Σ coefficients[i] · index[i]`. `N` is `i64`, or stands for such numbers in code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Affine {
+pub struct Affine<N = i64> {
     /// One factor per loop of the domain.
-    pub coefficients: Dims,
+    pub coefficients: SmallVec<[N; 4]>,
     /// The constant part.
-    pub offset: i64,
+    pub offset: N,
+}
+
+impl<N> Affine<N> {
+    /// Returns the map with `f` of each of its numbers, the coefficients first.
+    pub fn map<M>(&self, f: &mut impl FnMut(&N) -> M) -> Affine<M> {
+        Affine {
+            coefficients: self.coefficients.iter().map(&mut *f).collect(),
+            offset: f(&self.offset),
+        }
+    }
 }
 
 impl Affine {

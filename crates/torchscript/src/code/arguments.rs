@@ -15,10 +15,10 @@ impl FunctionPrinter<'_> {
     pub(super) fn written_arguments(&mut self, graph: GraphIndex, node: NodeId) -> Vec<(Option<SymbolId>, ValueId)> {
         let g = self.graph(graph);
         let operands = self.operands(graph, node);
-        let Some(schema) = self.program.catalogue.resolve(g, node).found() else {
+        let Some(schema) = self.context.catalogue.resolve(g, node).found() else {
             return operands.into_iter().map(|value| (None, value)).collect();
         };
-        let ctx = self.program.ctx;
+        let ctx = self.context.ctx;
         if let Some(version) = min_version(ctx.name(schema.name), ctx.name(schema.overload)) {
             self.tables.min_version = self.tables.min_version.max(version);
         }

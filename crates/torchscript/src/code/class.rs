@@ -8,21 +8,21 @@ use frazil_ir::{AttributeKind, ClassDef, ClassKind, CompilationUnit, Constant, S
 
 use super::constants::write_constant;
 use super::error::CodeError;
-use super::function::{File, FunctionPrinter, Program, Tables};
+use super::function::{File, FunctionPrinter, PrinterContext, Tables};
 use super::names::is_identifier;
 
 type Result<T, E = CodeError> = std::result::Result<T, E>;
 
 /// Prints `class`, with its methods, into `file`.
 pub(super) fn print_class<'p>(
-    program: Program<'p>,
+    context: PrinterContext<'p>,
     unit: &'p CompilationUnit,
     class: &'p ClassDef,
     tables: &mut Tables,
     file: &mut File,
 ) -> Result<()> {
     ClassPrinter {
-        program,
+        context,
         unit,
         tables,
         file,
@@ -31,7 +31,7 @@ pub(super) fn print_class<'p>(
 }
 
 struct ClassPrinter<'p, 'o> {
-    program: Program<'p>,
+    context: PrinterContext<'p>,
     unit: &'p CompilationUnit,
     tables: &'o mut Tables,
     file: &'o mut File,
@@ -39,7 +39,7 @@ struct ClassPrinter<'p, 'o> {
 
 impl<'p> ClassPrinter<'p, '_> {
     fn print(&mut self, class: &'p ClassDef) -> Result<()> {
-        let name = self.program.ctx.name(class.name);
+        let name = self.context.ctx.name(class.name);
         let base = match class.kind {
             ClassKind::Module => "(Module)",
             ClassKind::Class => "",
@@ -60,7 +60,7 @@ impl<'p> ClassPrinter<'p, '_> {
                 for (&name, field) in &class.attributes {
                     self.push(&format!(
                         "  {} : {}\n",
-                        self.program.ctx.name(name),
+                        self.context.ctx.name(name),
                         self.type_text(field.ty)
                     ));
                 }
@@ -86,9 +86,9 @@ impl<'p> ClassPrinter<'p, '_> {
                 }
             }
         }
-        let ctx = self.program.ctx;
+        let ctx = self.context.ctx;
         for (index, (&name, attribute)) in class.attributes.iter().enumerate() {
-            self.tables.dependencies.add_type(ctx, self.program.unit, attribute.ty);
+            self.tables.dependencies.add_type(ctx, self.context.unit, attribute.ty);
             let ty = self.type_text(attribute.ty);
             let name = ctx.name(name);
             if is_identifier(name) {
@@ -125,7 +125,7 @@ impl<'p> ClassPrinter<'p, '_> {
     fn names(&mut self, list: &str, names: &[SymbolId]) {
         let mut line = format!("  {list} = [");
         for &name in names {
-            let _ = write!(line, "\"{}\", ", self.program.ctx.name(name));
+            let _ = write!(line, "\"{}\", ", self.context.ctx.name(name));
         }
         line.push_str("]\n");
         self.push(&line);
@@ -133,7 +133,7 @@ impl<'p> ClassPrinter<'p, '_> {
 
     fn method(&mut self, class: &ClassDef, name: SymbolId) -> Result<()> {
         let Some(id) = class.methods.get(&name) else {
-            let ctx = self.program.ctx;
+            let ctx = self.context.ctx;
             return Err(CodeError::Unknown(format!(
                 "{}.{}",
                 ctx.name(class.name),
@@ -141,29 +141,29 @@ impl<'p> ClassPrinter<'p, '_> {
             )));
         };
         let function = self.unit.function(*id);
-        FunctionPrinter::print(self.program, self.tables, self.file, function, true, 1)
+        FunctionPrinter::print(self.context, self.tables, self.file, function, true, 1)
     }
 
     fn signatures(&mut self, class: &ClassDef) {
-        let ctx = self.program.ctx;
+        let ctx = self.context.ctx;
         for (&name, schema) in &class.signatures {
             let mut line = format!("  def {}(self", ctx.name(name));
             for argument in schema.arguments.iter().skip(1) {
-                self.tables.dependencies.add_type(ctx, self.program.unit, argument.ty);
+                self.tables.dependencies.add_type(ctx, self.context.unit, argument.ty);
                 let _ = write!(line, ", {}: {}", ctx.name(argument.name), self.type_text(argument.ty));
             }
             let result = schema
                 .returns
                 .first()
                 .map_or(frazil_ir::types::NONE, |result| result.ty);
-            self.tables.dependencies.add_type(ctx, self.program.unit, result);
+            self.tables.dependencies.add_type(ctx, self.context.unit, result);
             let _ = write!(line, ") -> {}:\n    pass\n", self.type_text(result));
             self.push(&line);
         }
     }
 
     fn enumeration(&mut self, class: &ClassDef) -> Result<()> {
-        let ctx = self.program.ctx;
+        let ctx = self.context.ctx;
         for (&name, member) in &class.constants {
             let value = match member {
                 Constant::Enum(member) => &member.value,
@@ -182,7 +182,7 @@ impl<'p> ClassPrinter<'p, '_> {
     }
 
     fn type_text(&self, ty: TypeId) -> String {
-        display_type(self.program.ctx, ty, TypeStyle::Annotation).to_string()
+        display_type(self.context.ctx, ty, TypeStyle::Annotation).to_string()
     }
 
     fn push(&mut self, text: &str) {

@@ -163,10 +163,10 @@ impl FunctionPrinter<'_> {
         let text = match value {
             Constant::Function(name) => {
                 self.tables.dependencies.add(Dependency::Function(name));
-                self.program.ctx.name(name).to_owned()
+                self.context.ctx.name(name).to_owned()
             }
             value => {
-                let value = typed(self.program.ctx, &value, ty);
+                let value = typed(self.context.ctx, &value, ty);
                 self.constant_text(&value)?
             }
         };
@@ -176,7 +176,7 @@ impl FunctionPrinter<'_> {
     fn tuple(&self, graph: GraphIndex, node: NodeId) -> Result<CodeText> {
         let ty = self.type_of_output(graph, node)?;
         let name = match self.kind_of_type(ty) {
-            TypeKind::NamedTuple(name, ..) => self.program.ctx.name(name),
+            TypeKind::NamedTuple(name, ..) => self.context.ctx.name(name),
             _ => "",
         };
         let operands = self.operands(graph, node);
@@ -189,7 +189,7 @@ impl FunctionPrinter<'_> {
     fn tuple_slice(&self, graph: GraphIndex, node: NodeId) -> Result<CodeText> {
         let g = self.graph(graph);
         let bound = |name: &str| {
-            let name = self.program.ctx.find_symbol(name)?;
+            let name = self.context.ctx.find_symbol(name)?;
             g.attribute(node, name)?.as_constant()?.as_int()
         };
         let (Some(tuple), Some(begin), Some(end)) = (g.operand(node, 0), bound("beg"), bound("end")) else {
@@ -207,7 +207,7 @@ impl FunctionPrinter<'_> {
             return Err(CodeError::node(self.graph(graph), node, "its result is no list"));
         };
         let operands = self.operands(graph, node);
-        let vague = operands.is_empty() || is_vague(self.program.ctx, element);
+        let vague = operands.is_empty() || is_vague(self.context.ctx, element);
         let mut out = CodeText::default();
         if vague {
             out.push(self.range, &format!("annotate({}, ", self.type_text(ty)));
@@ -224,7 +224,7 @@ impl FunctionPrinter<'_> {
             return Err(CodeError::node(self.graph(graph), node, "its result is no dictionary"));
         };
         let operands = self.operands(graph, node);
-        let ctx = self.program.ctx;
+        let ctx = self.context.ctx;
         let vague = operands.is_empty() || is_vague(ctx, key) || is_vague(ctx, value);
         let mut out = CodeText::default();
         if vague {
@@ -281,7 +281,7 @@ impl FunctionPrinter<'_> {
     fn name_attribute(&self, graph: GraphIndex, node: NodeId) -> Result<&str> {
         let g = self.graph(graph);
         let name = g.attribute_symbol(node, symbols::ATTR_NAME);
-        name.map(|name| self.program.ctx.name(name))
+        name.map(|name| self.context.ctx.name(name))
             .ok_or_else(|| CodeError::node(g, node, "it has no `name`"))
     }
 
@@ -327,7 +327,7 @@ impl FunctionPrinter<'_> {
 
     /// Returns a call of a Python function (`@torch.jit.ignore`), which archives cannot contain.
     fn python_function(&self, graph: GraphIndex, node: NodeId) -> Result<CodeText> {
-        if self.program.importable {
+        if self.context.importable {
             return Err(CodeError::node(
                 self.graph(graph),
                 node,
@@ -347,7 +347,7 @@ impl FunctionPrinter<'_> {
         // What `None` would be says the annotation.
         let is_none = self.graph(graph).ty(value) == types::NONE;
         if is_none {
-            let ty = self.program.ctx.optional_of(self.type_of_output(graph, node)?);
+            let ty = self.context.ctx.optional_of(self.type_of_output(graph, node)?);
             out.push(self.range, &format!("annotate({}, ", self.type_text(ty)));
         }
         self.append_use(&mut out, graph, value)?;
@@ -380,7 +380,7 @@ impl FunctionPrinter<'_> {
         let g = self.graph(graph);
         let kind = g.kind_name(node);
         if let Some(attribute) = g.attributes(node).first() {
-            let name = self.program.ctx.name(attribute.name);
+            let name = self.context.ctx.name(attribute.name);
             return Err(CodeError::node(
                 g,
                 node,
@@ -388,8 +388,8 @@ impl FunctionPrinter<'_> {
             ));
         }
         let is_open = |schema: &Arc<FunctionSchema>| schema.is_varret;
-        let found = self.program.catalogue.resolve(g, node).found();
-        if self.program.importable && !g.node_outputs(node).is_empty() && found.is_some_and(|s| is_open(&s)) {
+        let found = self.context.catalogue.resolve(g, node).found();
+        if self.context.importable && !g.node_outputs(node).is_empty() && found.is_some_and(|s| is_open(&s)) {
             let why = "source cannot call it: its schema does not say how many results it has";
             return Err(CodeError::node(g, node, why));
         }
@@ -410,7 +410,7 @@ impl FunctionPrinter<'_> {
         for (i, (keyword, value)) in self.written_arguments(graph, node).into_iter().enumerate() {
             out.push(self.range, if i > 0 { ", " } else { "" });
             if let Some(keyword) = keyword {
-                out.push(self.range, self.program.ctx.name(keyword));
+                out.push(self.range, self.context.ctx.name(keyword));
                 out.push(self.range, "=");
             }
             self.append_use(&mut out, graph, value)?;

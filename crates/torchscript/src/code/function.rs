@@ -20,7 +20,7 @@ use super::text::CodeText;
 
 /// Inputs of the printer besides the printed function.
 #[derive(Clone, Copy)]
-pub(super) struct Program<'a> {
+pub(super) struct PrinterContext<'a> {
     pub(super) ctx: &'a Context,
     /// The unit that contains the classes to which types refer; `None` for a graph by itself.
     pub(super) unit: Option<&'a CompilationUnit>,
@@ -109,7 +109,7 @@ pub(super) type GraphIndex = usize;
 
 /// Prints one function into a file.
 pub(super) struct FunctionPrinter<'p> {
-    pub(super) program: Program<'p>,
+    pub(super) context: PrinterContext<'p>,
     pub(super) tables: &'p mut Tables,
     pub(super) file: &'p mut File,
     /// The graphs of the function and of the nested functions reached so far.
@@ -126,7 +126,7 @@ type Result<T, E = CodeError> = std::result::Result<T, E>;
 impl<'p> FunctionPrinter<'p> {
     /// Prints `def name(...) -> ...:` and the body. `annotate_first` says whether the type of the first argument is printed; for a method by itself it is not.
     pub(super) fn print(
-        program: Program<'p>,
+        context: PrinterContext<'p>,
         tables: &'p mut Tables,
         file: &'p mut File,
         function: &'p Function,
@@ -135,7 +135,7 @@ impl<'p> FunctionPrinter<'p> {
     ) -> Result<()> {
         file.names.start_function();
         let mut printer = FunctionPrinter {
-            program,
+            context,
             tables,
             file,
             graphs: vec![GraphState::new(&function.graph)],
@@ -149,7 +149,7 @@ impl<'p> FunctionPrinter<'p> {
     }
 
     fn header(&mut self, function: &Function, annotate_first: bool) -> Result<()> {
-        let ctx = self.program.ctx;
+        let ctx = self.context.ctx;
         let name = ctx.name(function.name);
         let derived;
         let schema = if function.schema.is_vararg && function.schema.arguments.is_empty() {
@@ -265,22 +265,22 @@ impl<'p> FunctionPrinter<'p> {
     // --- types and constants
 
     pub(super) fn kind_of_type(&self, ty: TypeId) -> TypeKind {
-        self.program.ctx.type_kind(ty)
+        self.context.ctx.type_kind(ty)
     }
 
     pub(super) fn type_text(&self, ty: TypeId) -> String {
-        display_type(self.program.ctx, ty, TypeStyle::Annotation).to_string()
+        display_type(self.context.ctx, ty, TypeStyle::Annotation).to_string()
     }
 
     pub(super) fn depend(&mut self, ty: TypeId) {
         self.tables
             .dependencies
-            .add_type(self.program.ctx, self.program.unit, ty);
+            .add_type(self.context.ctx, self.context.unit, ty);
     }
 
     pub(super) fn constant_text(&mut self, value: &Constant) -> Result<String> {
         let mut text = String::new();
-        write_constant(self.program.ctx, &mut self.tables.constants, value, &mut text)?;
+        write_constant(self.context.ctx, &mut self.tables.constants, value, &mut text)?;
         Ok(text)
     }
 

@@ -35,7 +35,7 @@ pub use error::CodeError;
 pub use module::{CodeFile, ModuleCode, print_module};
 pub use text::{CodeMark, CodeText};
 
-use function::{File, FunctionPrinter, Program, Tables};
+use function::{File, FunctionPrinter, PrinterContext, Tables};
 
 /// Inputs for printing code besides the printed function or class.
 #[derive(Clone, Copy)]
@@ -62,8 +62,8 @@ pub struct PrintedCode {
 }
 
 impl<'a> CodeSource<'a> {
-    fn program(self, importable: bool) -> Program<'a> {
-        Program {
+    fn context(self, importable: bool) -> PrinterContext<'a> {
+        PrinterContext {
             ctx: self.ctx,
             unit: self.unit,
             catalogue: self.catalogue,
@@ -79,7 +79,7 @@ impl<'a> CodeSource<'a> {
 /// # Errors
 /// When the graph does not fit its signature, or holds a node that the language cannot express.
 pub fn print_method(source: CodeSource<'_>, method: &Function) -> Result<PrintedCode, CodeError> {
-    printed(|tables, file| FunctionPrinter::print(source.program(false), tables, file, method, false, 0))
+    printed(|tables, file| FunctionPrinter::print(source.context(false), tables, file, method, false, 0))
 }
 
 /// Prints a function as PyTorch's `.code` does.
@@ -87,7 +87,7 @@ pub fn print_method(source: CodeSource<'_>, method: &Function) -> Result<Printed
 /// # Errors
 /// See [`print_method`].
 pub fn print_function(source: CodeSource<'_>, function: &Function) -> Result<PrintedCode, CodeError> {
-    printed(|tables, file| FunctionPrinter::print(source.program(false), tables, file, function, true, 0))
+    printed(|tables, file| FunctionPrinter::print(source.context(false), tables, file, function, true, 0))
 }
 
 /// Prints the definition of class `name` with its methods, as archives contain it.
@@ -98,7 +98,7 @@ pub fn print_class(source: CodeSource<'_>, name: SymbolId) -> Result<PrintedCode
     let unknown = || CodeError::Unknown(source.ctx.name(name).to_owned());
     let unit = source.unit.ok_or_else(unknown)?;
     let class = unit.class(name).ok_or_else(unknown)?;
-    printed(|tables, file| class::print_class(source.program(true), unit, class, tables, file))
+    printed(|tables, file| class::print_class(source.context(true), unit, class, tables, file))
 }
 
 fn printed(print: impl FnOnce(&mut Tables, &mut File) -> Result<(), CodeError>) -> Result<PrintedCode, CodeError> {

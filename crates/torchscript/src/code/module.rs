@@ -10,7 +10,7 @@ use super::class::print_class;
 use super::constants::ConstantTable;
 use super::dependencies::Dependency;
 use super::error::CodeError;
-use super::function::{File, FunctionPrinter, Program, Tables};
+use super::function::{File, FunctionPrinter, PrinterContext, Tables};
 use super::text::CodeText;
 
 /// The source files of a module, with their constants.
@@ -47,7 +47,7 @@ impl CodeFile {
 /// # Errors
 /// When a function cannot be written as TorchScript, or a class or function is missing.
 pub fn print_module(module: &Module, catalogue: &Catalogue) -> Result<ModuleCode, CodeError> {
-    let program = Program {
+    let context = PrinterContext {
         ctx: module.ctx(),
         unit: Some(&module.unit),
         catalogue,
@@ -55,7 +55,7 @@ pub fn print_module(module: &Module, catalogue: &Catalogue) -> Result<ModuleCode
     };
     let mut printer = ModulePrinter {
         module,
-        program,
+        context,
         tables: Tables::default(),
         files: IndexMap::new(),
         done: HashSet::new(),
@@ -84,7 +84,7 @@ pub fn print_module(module: &Module, catalogue: &Catalogue) -> Result<ModuleCode
 
 struct ModulePrinter<'m> {
     module: &'m Module,
-    program: Program<'m>,
+    context: PrinterContext<'m>,
     tables: Tables,
     files: IndexMap<String, File>,
     done: HashSet<Dependency>,
@@ -96,7 +96,7 @@ impl ModulePrinter<'_> {
             return Ok(());
         }
         let unit = &self.module.unit;
-        let name = self.program.ctx.name(dependency.name());
+        let name = self.context.ctx.name(dependency.name());
         let unknown = || CodeError::Unknown(name.to_owned());
         let qualifier = name.rsplit_once('.').map_or("", |(qualifier, _)| qualifier);
         // Classes that C++ code registers have no text, but PyTorch writes their empty file.
@@ -105,10 +105,10 @@ impl ModulePrinter<'_> {
         match dependency {
             Dependency::Function(_) => {
                 let id = unit.find_function(dependency.name()).ok_or_else(unknown)?;
-                FunctionPrinter::print(self.program, tables, file, unit.function(id), true, 0)
+                FunctionPrinter::print(self.context, tables, file, unit.function(id), true, 0)
             }
             Dependency::Class(_) | Dependency::NamedTuple(_) => match unit.class(dependency.name()) {
-                Some(class) => print_class(self.program, unit, class, tables, file),
+                Some(class) => print_class(self.context, unit, class, tables, file),
                 None if name.starts_with("__torch__.torch.classes.") => Ok(()),
                 None => Err(unknown()),
             },

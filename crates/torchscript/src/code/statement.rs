@@ -95,7 +95,7 @@ impl FunctionPrinter<'_> {
         let results = self.results(graph, root);
         self.locate(graph, self.graph(graph).return_node(root));
         self.register(graph, self.graph(graph).return_node(root));
-        if self.program.importable && results.len() != 1 {
+        if self.context.importable && results.len() != 1 {
             return Err(CodeError::Function {
                 name: "graph".into(),
                 why: format!("it returns {} values, only one is allowed", results.len()),
@@ -484,7 +484,7 @@ impl FunctionPrinter<'_> {
         self.indent();
         self.push_use(graph, object)?;
         self.push(".");
-        self.push(self.program.ctx.name(name));
+        self.push(self.context.ctx.name(name));
         self.push(" = ");
         self.push_use(graph, value)?;
         self.push("\n");
@@ -523,7 +523,7 @@ impl FunctionPrinter<'_> {
     /// Prints a nested function with parameters of its own, which archives cannot contain.
     fn closure(&mut self, graph: GraphIndex, node: NodeId) -> Result<()> {
         let g = self.graph(graph);
-        if self.program.importable {
+        if self.context.importable {
             return Err(CodeError::node(g, node, "closures cannot be exported"));
         }
         let (Some(output), Some(AttributeValue::Graph(inner))) =

@@ -8,7 +8,7 @@ use ruff_python_ast::{Expr, ExprCall};
 use ruff_text_size::Ranged;
 
 use super::attribute::sugared_global;
-use super::matching::{Arguments, Conversion, Matched, Mismatch, Plan};
+use super::matching::{ArgumentSource, Arguments, Conversion, Matched, Mismatch};
 use super::sugared::Sugared;
 use super::{Emitter, UNUSED, builtins, name_attribute};
 use crate::error::{Result, SourceError};
@@ -555,19 +555,19 @@ impl<'f> Emitter<'_, 'f> {
     /// Emits the argument conversions of a matched call and returns the operands for the schema.
     pub(super) fn carry_out(&mut self, matched: &Matched, node: &impl Ranged) -> Vec<ValueId> {
         self.locate(node);
-        matched.inputs.iter().map(|plan| self.plan(plan)).collect()
+        matched.inputs.iter().map(|source| self.argument(source)).collect()
     }
 
-    pub(super) fn plan(&mut self, plan: &Plan) -> ValueId {
-        match plan {
-            Plan::Value(value, conversion) => self.apply(*value, conversion),
-            Plan::Repeat(value, count) => {
+    fn argument(&mut self, source: &ArgumentSource) -> ValueId {
+        match source {
+            ArgumentSource::Value(value, conversion) => self.apply(*value, conversion),
+            ArgumentSource::Repeat(value, count) => {
                 let element = self.ty(*value);
                 self.builder().list(element, &vec![*value; *count as usize])
             }
-            Plan::Default(constant) => self.constant(constant.clone()),
-            Plan::List(element, items) => {
-                let items: Vec<ValueId> = items.iter().map(|item| self.plan(item)).collect();
+            ArgumentSource::Default(constant) => self.constant(constant.clone()),
+            ArgumentSource::List(element, items) => {
+                let items: Vec<ValueId> = items.iter().map(|item| self.argument(item)).collect();
                 self.builder().list(*element, &items)
             }
         }

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use frazil_ir::arguments::{Assignment, AssignmentError, Parameter};
 use frazil_ir::schema::{Argument, FunctionSchema};
 use frazil_ir::types::{Bindings, TypeStyle, display_type, match_formal, substitute};
 use frazil_ir::{Constant, Context, Graph, SymbolId, TypeId, TypeKind, ValueId, symbols, types};
@@ -13,7 +14,7 @@ use crate::names::Definitions;
 
 /// How one argument of a schema is obtained from the arguments of the call.
 #[derive(Debug, Clone)]
-pub(crate) enum Plan {
+pub(crate) enum ArgumentSource {
     /// A value that the call passes, with its conversion.
     Value(ValueId, Conversion),
     /// A number that the call passes, repeated the given number of times: `int[2]`.
@@ -21,7 +22,7 @@ pub(crate) enum Plan {
     /// The default of the schema's argument.
     Default(Constant),
     /// The remaining positional arguments of the call, as one list: `zeros(2, 3)`.
-    List(TypeId, Vec<Plan>),
+    List(TypeId, Vec<ArgumentSource>),
 }
 
 /// Conversion of a passed value to the type of the schema's argument.
@@ -42,7 +43,7 @@ pub(crate) enum Conversion {
 /// A call that matches a schema.
 #[derive(Debug, Clone)]
 pub(crate) struct Matched {
-    pub(crate) inputs: Vec<Plan>,
+    pub(crate) inputs: Vec<ArgumentSource>,
     /// Types of the results, with type variables replaced by the types they are bound to.
     pub(crate) returns: Vec<TypeId>,
     pub(crate) schema: Arc<FunctionSchema>,
@@ -66,10 +67,33 @@ impl Arguments {
     }
 }
 
+/// An argument of a schema as a parameter of calls in TorchScript.
+#[derive(Clone, Copy)]
+struct Formal<'s> {
+    argument: &'s Argument,
+    /// Another name of the argument: `input` for `self` of the operators of `aten`, as PyTorch's functions of these operators have it.
+    alias: Option<SymbolId>,
+}
+
+impl Parameter<SymbolId> for Formal<'_> {
+    fn is_named(&self, keyword: &SymbolId) -> bool {
+        *keyword == self.argument.name || Some(*keyword) == self.alias
+    }
+
+    fn is_keyword_only(&self) -> bool {
+        self.argument.keyword_only
+    }
+
+    fn has_default(&self) -> bool {
+        self.argument.default.is_some()
+    }
+}
+
 /// The reason why a schema does not accept the arguments of a call.
 #[derive(Debug, Clone)]
 pub(crate) enum Mismatch {
-    Missing(SymbolId),
+    /// The arguments cannot be assigned to the arguments of the schema. The name is that of the missing argument, or of the keyword argument.
+    Assignment(AssignmentError, SymbolId),
     Type {
         argument: SymbolId,
         expected: TypeId,
@@ -82,12 +106,6 @@ pub(crate) enum Mismatch {
         found: TypeId,
         bound: Option<(SymbolId, TypeId)>,
     },
-    TooMany {
-        expected: usize,
-        found: usize,
-    },
-    UnknownKeyword(SymbolId),
-    Twice(SymbolId),
     NoObject,
     Unbound,
 }
@@ -97,7 +115,17 @@ impl Mismatch {
     pub(crate) fn describe(&self, ctx: &Context) -> String {
         let shown = |ty: TypeId| display_type(ctx, ty, TypeStyle::Annotation).to_string();
         match self {
-            Mismatch::Missing(name) => format!("Argument {} not provided.", ctx.name(*name)),
+            Mismatch::Assignment(error, name) => {
+                let name = ctx.name(*name);
+                match error {
+                    AssignmentError::Missing => format!("Argument {name} not provided."),
+                    AssignmentError::TooMany { accepted, passed } => {
+                        format!("Expected at most {accepted} arguments but found {passed} positional arguments.")
+                    }
+                    AssignmentError::Unknown(_) => format!("Keyword argument {name} unknown."),
+                    AssignmentError::Duplicate(_) => format!("Keyword argument {name} specified twice."),
+                }
+            }
             Mismatch::Type {
                 argument,
                 expected,
@@ -128,11 +156,6 @@ impl Mismatch {
                     ctx.name(*argument)
                 )
             }
-            Mismatch::TooMany { expected, found } => {
-                format!("Expected at most {expected} arguments but found {found} positional arguments.")
-            }
-            Mismatch::UnknownKeyword(name) => format!("Keyword argument {} unknown.", ctx.name(*name)),
-            Mismatch::Twice(name) => format!("Keyword argument {} specified twice.", ctx.name(*name)),
             Mismatch::NoObject => "Provided self argument not used in schema.".to_owned(),
             Mismatch::Unbound => "A type variable of what is returned cannot be inferred.".to_owned(),
         }
@@ -169,9 +192,9 @@ impl Matcher<'_> {
         Err(failures)
     }
 
-    fn try_schema(
+    fn try_schema<'s>(
         &self,
-        schema: &Arc<FunctionSchema>,
+        schema: &'s Arc<FunctionSchema>,
         given: &Arguments,
         conversions: bool,
     ) -> Result<Matched, Mismatch> {
@@ -181,73 +204,58 @@ impl Matcher<'_> {
             return Err(Mismatch::Unbound);
         }
         let is_aten = ctx.name(schema.name).starts_with("aten::");
+        let input = ctx.find_symbol("input").filter(|_| is_aten);
+        let formal = |argument: &'s Argument| Formal {
+            argument,
+            alias: input.filter(|_| argument.name == symbols::SELF),
+        };
         let mut bindings = Bindings::default();
         let mut inputs = Vec::with_capacity(schema.arguments.len());
         let mut object = given.object;
-        let mut used = 0;
-        let mut used_keywords = smallvec::SmallVec::<[bool; 8]>::from_elem(false, given.keywords.len());
+        let mut call = Assignment::new(given.positional.len(), &given.keywords);
         for (index, argument) in schema.arguments.iter().enumerate() {
-            let value = if argument.name == symbols::SELF && object.is_some() {
-                object.take()
-            } else if !argument.keyword_only && used < given.positional.len() {
-                if conversions && self.takes_rest_as_list(schema, index, argument) {
-                    let rest = given.positional.get(used..).unwrap_or_default();
-                    if let Some(list) = self.rest_as_list(argument, rest, &mut bindings)? {
-                        inputs.push(list);
-                        used = given.positional.len();
-                        continue;
+            if argument.name == symbols::SELF
+                && let Some(object) = object.take()
+            {
+                inputs.push(self.match_argument(argument, object, conversions, &mut bindings)?);
+                continue;
+            }
+            if conversions && self.takes_rest_as_list(schema, index, argument) {
+                let rest = given.positional.get(call.unassigned()).unwrap_or_default();
+                if let Some(list) = self.rest_as_list(argument, rest, &mut bindings)? {
+                    inputs.push(list);
+                    call.take_positional();
+                    continue;
+                }
+            }
+            let assigned = call.next(&formal(argument));
+            let assigned = assigned.map_err(|error| Mismatch::Assignment(error, argument.name))?;
+            inputs.push(
+                match (assigned.passed(&given.positional, &given.keywords), &argument.default) {
+                    (Some(&value), _) => self.match_argument(argument, value, conversions, &mut bindings)?,
+                    // A function of a program states one number, of which the call makes a list.
+                    (None, Some(Constant::List(list)))
+                        if argument.broadcast.is_some() && !ctx.name(schema.name).contains("::") =>
+                    {
+                        let items = list.items.iter().cloned().map(ArgumentSource::Default).collect();
+                        ArgumentSource::List(list.element, items)
                     }
-                }
-                used += 1;
-                given.positional.get(used - 1).copied()
-            } else {
-                let named = |name: SymbolId| {
-                    name == argument.name || (is_aten && argument.name == symbols::SELF && ctx.name(name) == "input")
-                };
-                match given.keywords.iter().position(|(name, _)| named(*name)) {
-                    Some(at) => {
-                        if let Some(used) = used_keywords.get_mut(at) {
-                            *used = true;
-                        }
-                        given.keywords.get(at).map(|(_, value)| *value)
-                    }
-                    None => None,
-                }
-            };
-            let plan = match (value, &argument.default) {
-                (Some(value), _) => self.match_argument(argument, value, conversions, &mut bindings)?,
-                // A function of a program states one number, of which the call makes a list.
-                (None, Some(Constant::List(list)))
-                    if argument.broadcast.is_some() && !self.definitions.ctx.name(schema.name).contains("::") =>
-                {
-                    let items = list.items.iter().cloned().map(Plan::Default).collect();
-                    Plan::List(list.element, items)
-                }
-                (None, Some(default)) => Plan::Default(default.clone()),
-                (None, None) => return Err(Mismatch::Missing(argument.name)),
-            };
-            inputs.push(plan);
+                    (None, Some(default)) => ArgumentSource::Default(default.clone()),
+                    (None, None) => return Err(Mismatch::Assignment(AssignmentError::Missing, argument.name)),
+                },
+            );
         }
         if object.is_some() {
             return Err(Mismatch::NoObject);
         }
-        let rest = given.positional.get(used..).unwrap_or_default();
         if schema.is_vararg {
-            inputs.extend(rest.iter().map(|&value| Plan::Value(value, Conversion::None)));
-        } else if !rest.is_empty() {
-            return Err(Mismatch::TooMany {
-                expected: used,
-                found: given.positional.len(),
-            });
+            let rest = given.positional.get(call.take_positional()).unwrap_or_default();
+            inputs.extend(rest.iter().map(|&value| ArgumentSource::Value(value, Conversion::None)));
         }
-        if let Some(at) = used_keywords.iter().position(|used| !used)
-            && let Some((name, _)) = given.keywords.get(at)
-        {
-            return Err(match schema.argument(*name) {
-                Some(_) => Mismatch::Twice(*name),
-                None => Mismatch::UnknownKeyword(*name),
-            });
-        }
+        call.finish(schema.arguments.iter().map(formal)).map_err(|error| {
+            let keyword = error.keyword(&given.keywords).copied();
+            Mismatch::Assignment(error, keyword.unwrap_or(symbols::EMPTY))
+        })?;
         let returns: Option<Vec<TypeId>> = schema
             .returns
             .iter()
@@ -263,6 +271,9 @@ impl Matcher<'_> {
 
     /// Returns whether the remaining positional arguments may form a list: `zeros(2, 3)` for `zeros(int[] size)`.
     fn takes_rest_as_list(&self, schema: &FunctionSchema, index: usize, argument: &Argument) -> bool {
+        if argument.keyword_only {
+            return false;
+        }
         let is_last = schema.arguments.get(index + 1).is_none_or(|next| next.keyword_only);
         let TypeKind::List(element) = self.definitions.ctx.type_kind(argument.ty) else {
             return false;
@@ -275,7 +286,7 @@ impl Matcher<'_> {
         argument: &Argument,
         rest: &[ValueId],
         bindings: &mut Bindings,
-    ) -> Result<Option<Plan>, Mismatch> {
+    ) -> Result<Option<ArgumentSource>, Mismatch> {
         let ctx = &self.definitions.ctx;
         let TypeKind::List(element) = ctx.type_kind(argument.ty) else {
             return Ok(None);
@@ -289,11 +300,11 @@ impl Matcher<'_> {
             ty: element,
             ..argument.clone()
         };
-        let items: Result<Vec<Plan>, Mismatch> = rest
+        let items: Result<Vec<ArgumentSource>, Mismatch> = rest
             .iter()
             .map(|&value| self.match_argument(&formal, value, true, bindings))
             .collect();
-        Ok(Some(Plan::List(element, items?)))
+        Ok(Some(ArgumentSource::List(element, items?)))
     }
 
     fn match_argument(
@@ -302,7 +313,7 @@ impl Matcher<'_> {
         value: ValueId,
         conversions: bool,
         bindings: &mut Bindings,
-    ) -> Result<Plan, Mismatch> {
+    ) -> Result<ArgumentSource, Mismatch> {
         let ctx = &self.definitions.ctx;
         let found = self.graph.ty(value);
         let mismatch = |expected| Mismatch::Type {
@@ -315,7 +326,7 @@ impl Matcher<'_> {
             && element == found
             && matches!(found, types::INT | types::FLOAT)
         {
-            return Ok(Plan::Repeat(value, count));
+            return Ok(ArgumentSource::Repeat(value, count));
         }
         let concrete = if has_variables(ctx, argument.ty) {
             if self.empty_lists.contains(&value)
@@ -323,7 +334,7 @@ impl Matcher<'_> {
                 && let Some(element) = substitute(ctx, element, bindings)
             {
                 // The open list takes the type that other arguments have given to the variable.
-                return Ok(Plan::Value(value, Conversion::EmptyList(element)));
+                return Ok(ArgumentSource::Value(value, Conversion::EmptyList(element)));
             }
             let mut trial = bindings.clone();
             // Whether a class implements an interface is not for `match_formal` to know.
@@ -353,7 +364,7 @@ impl Matcher<'_> {
         let open = self.empty_lists.contains(&value);
         let (conversion, result) = self.convert(found, open, concrete, conversions);
         if self.definitions.is_subtype(result, concrete) {
-            Ok(Plan::Value(value, conversion))
+            Ok(ArgumentSource::Value(value, conversion))
         } else {
             Err(mismatch(concrete))
         }

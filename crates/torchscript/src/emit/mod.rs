@@ -31,6 +31,7 @@ mod with;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use frazil_ir::arguments::AssignmentError;
 use frazil_ir::schema::FunctionSchema;
 use frazil_ir::types::{TypeStyle, display_type, unify};
 use frazil_ir::{
@@ -45,6 +46,7 @@ use self::matching::Matcher;
 use self::sugared::Sugared;
 use crate::error::{LoadError, Result, SourceError};
 use crate::names::{Constants, Names};
+use crate::source::parameters::{PythonParameter, assignment_message};
 use crate::source::{MAX_DEPTH, SourceFile};
 
 /// A local variable, as a frame stores it.
@@ -225,8 +227,8 @@ impl<'e, 'f> Emitter<'e, 'f> {
 
     /// Adds an input to the graph for each parameter that the call passes. Other parameters are constants: their defaults.
     fn traced_inputs(&mut self, def: &'f StmtFunctionDef, schema: &FunctionSchema) -> Result<()> {
-        for parameter in def.parameters.iter_non_variadic_params() {
-            let name = &parameter.parameter.name;
+        for parameter in PythonParameter::all(&def.parameters) {
+            let name = parameter.name();
             let symbol = self.names.ctx().symbol(name);
             if let Some(argument) = schema.arguments.iter().find(|argument| argument.name == symbol) {
                 let value = self.graph.add_input(argument.ty);
@@ -234,15 +236,12 @@ impl<'e, 'f> Emitter<'e, 'f> {
                 self.define(name, value, None);
                 continue;
             }
-            let Some(default) = parameter.default.as_deref() else {
-                return self.error(
-                    "call",
-                    format!("{}() is missing the argument '{name}'", def.name),
-                    parameter,
-                );
+            let Some(default) = parameter.default() else {
+                let message = assignment_message(&def.name, AssignmentError::Missing, name);
+                return self.error("call", message, &parameter);
             };
             let constant = self.names.python_default(self.file, default)?;
-            self.locate(parameter);
+            self.locate(&parameter);
             let value = self.constant(constant);
             self.define(name, value, None);
         }

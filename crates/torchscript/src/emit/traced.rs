@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use frazil_ir::arguments::{Assignment, AssignmentError};
 use frazil_ir::{Constant, TypeKind, ValueId, symbols, types};
 use ruff_text_size::Ranged;
 
@@ -9,6 +10,7 @@ use super::Emitter;
 use super::matching::Arguments;
 use super::sugared::Sugared;
 use crate::error::Result;
+use crate::source::parameters::{PythonParameter, assignment_message};
 use crate::source::{DefPath, SourceFile};
 
 impl<'f> Emitter<'_, 'f> {
@@ -60,30 +62,23 @@ impl<'f> Emitter<'_, 'f> {
             );
         }
         let ctx = Arc::clone(self.names.ctx());
-        let parameters = def.parameters.iter_non_variadic_params();
-        let parameters = parameters.skip(usize::from(this.is_some()));
+        let keywords: Vec<(&str, ValueId)> = arguments.keywords.iter().map(|&(k, v)| (ctx.name(k), v)).collect();
+        let fault = |error: AssignmentError, parameter: &str| {
+            let argument = error.keyword(&keywords).copied().unwrap_or(parameter);
+            self.fault("call", assignment_message(&def.name, error, argument), node)
+        };
+        let parameters: Vec<PythonParameter<'_>> = PythonParameter::all(&def.parameters).collect();
         let mut given = Vec::new();
         let mut inputs: Vec<ValueId> = this.into_iter().collect();
-        let mut positional = arguments.positional.iter();
-        let mut keywords = arguments.keywords.clone();
-        for parameter in parameters {
-            let name = ctx.symbol(&parameter.parameter.name);
-            let at = keywords.iter().position(|&(keyword, _)| keyword == name);
-            let value = match (positional.next(), at) {
-                (Some(&value), _) => value,
-                (None, Some(at)) => keywords.swap_remove(at).1,
-                (None, None) if parameter.default.is_some() => continue,
-                (None, None) => {
-                    let message = format!("{}() is missing the argument '{}'", def.name, ctx.name(name));
-                    return self.error("call", message, node);
-                }
-            };
-            given.push((name, self.unshaped(self.ty(value))));
-            inputs.push(value);
+        let mut call = Assignment::new(arguments.positional.len(), &keywords);
+        for parameter in parameters.iter().skip(inputs.len()) {
+            let assigned = call.next(parameter).map_err(|error| fault(error, parameter.name()))?;
+            if let Some(&value) = assigned.passed(&arguments.positional, &keywords) {
+                given.push((ctx.symbol(parameter.name()), self.unshaped(self.ty(value))));
+                inputs.push(value);
+            }
         }
-        if positional.next().is_some() || !keywords.is_empty() {
-            return self.error("call", format!("{}() is given too many arguments", def.name), node);
-        }
+        call.finish(&parameters).map_err(|error| fault(error, ""))?;
         let this = this.map(|this| self.ty(this));
         let id = self
             .names

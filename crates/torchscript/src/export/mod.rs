@@ -69,7 +69,7 @@ pub fn save<W: Write + Seek + Send>(
     out: W,
     options: &SaveOptions,
 ) -> Result<W, SaveError> {
-    with_stack(|stack| Parts::new(module, catalogue, stack)?.write(out, module, options))
+    with_stack(|stack| EncodedArchive::new(module, catalogue, stack)?.write(out, module, options))
 }
 
 /// Returns the archive of `module` as bytes.
@@ -103,7 +103,7 @@ pub fn save_checkpoint<W: Write + Seek + Send>(
 
 /// The encoded archive without tensors. Everything that can fail because of the module happens while it is built,
 /// before anything is written.
-struct Parts {
+struct EncodedArchive {
     data: Pickled,
     code: Vec<CodeRecord>,
     constants: Pickled,
@@ -148,8 +148,8 @@ struct CodeRecord {
     debug: Vec<u8>,
 }
 
-impl Parts {
-    fn new(module: &Module, catalogue: &Catalogue, stack: Stack) -> Result<Parts, SaveError> {
+impl EncodedArchive {
+    fn new(module: &Module, catalogue: &Catalogue, stack: Stack) -> Result<EncodedArchive, SaveError> {
         check_module(module)?;
         operators_exist(module, catalogue)?;
         python::check(module)?;
@@ -170,7 +170,7 @@ impl Parts {
             debug: debug::debug_record(module.ctx(), &module.unit.sources, &file.entry(), file.code.marks()),
             text: file.code.into_string(),
         });
-        Ok(Parts {
+        Ok(EncodedArchive {
             data,
             code: code.collect(),
             constants,

@@ -9,7 +9,7 @@ use crate::archive::{Archive, ArchiveError, Limits, Pickle, PickleId, PickleValu
 use crate::error::Result;
 use crate::objects::Reader;
 use crate::options::LoadOptions;
-use crate::program::{NoSources, Program};
+use crate::program::{NoSources, SourceProgram};
 use crate::source::with_stack;
 
 /// A file that `torch.save` wrote in the zip format: a dictionary of tensors, or of such dictionaries.
@@ -104,7 +104,7 @@ impl Checkpoint {
         let catalogue = Catalogue::new(Arc::clone(&ctx));
         with_stack(|stack| {
             let options = LoadOptions::new(&ctx, &catalogue);
-            let mut program = Program::new(&options, &NoSources, stack);
+            let mut program = SourceProgram::new(&options, &NoSources, stack);
             let mut reader = Reader::new(&mut program, &self.archive, &self.pickle, ENTRY, "data");
             let mut out = Vec::with_capacity(entries.len());
             for &(key, value) in entries {

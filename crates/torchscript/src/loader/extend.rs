@@ -3,7 +3,7 @@
 use super::{Source, traces};
 use crate::error::{Result, SourceError};
 use crate::options::LoadOptions;
-use crate::program::{Known, NoSources, Program};
+use crate::program::{Known, NoSources, SourceProgram};
 use crate::python;
 use crate::source::with_stack;
 use frazil_ir::{CompilationUnit, Module, ObjectId, SymbolId, symbols};
@@ -19,7 +19,7 @@ pub fn load_source_with(file: &str, text: &str, known: &[Known<'_>], options: &L
     with_stack(|stack| {
         let mut left_out: IndexMap<String, Box<SourceError>> = IndexMap::new();
         loop {
-            let mut program = Program::new(options, &NoSources, stack);
+            let mut program = SourceProgram::new(options, &NoSources, stack);
             program.operators = options.operators;
             program.definitions.operators_first = options.operators_first;
             for known in known {
@@ -72,7 +72,7 @@ pub fn define_methods(
     options: &LoadOptions<'_>,
 ) -> Result<CompilationUnit> {
     with_stack(|stack| {
-        let mut program = Program::new(options, &NoSources, stack);
+        let mut program = SourceProgram::new(options, &NoSources, stack);
         program.operators = options.operators;
         program.adopt(unit);
         program.define_text_methods(file, text, class)?;

@@ -14,7 +14,7 @@ use crate::archive::{Archive, ArchiveError, Limits, SharedBytes, foreign};
 use crate::error::Result;
 use crate::objects;
 use crate::options::LoadOptions;
-use crate::program::{ArchiveSources, Program};
+use crate::program::{ArchiveSources, SourceProgram};
 use crate::source::with_stack;
 
 pub use checkpoint::Checkpoint;
@@ -60,7 +60,7 @@ pub fn load_archive(archive: &Archive, options: &LoadOptions<'_>) -> Result<Modu
     let _entered = budget.enter();
     let loaded = with_stack(|stack| {
         let sources = ArchiveSources { archive };
-        let mut program = Program::new(options, &sources, stack);
+        let mut program = SourceProgram::new(options, &sources, stack);
         program.definitions.version = archive.version();
         if archive.contains("constants.pkl") {
             program.definitions.constants = objects::read_constants(&mut program, archive)?;

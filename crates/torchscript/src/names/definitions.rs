@@ -45,7 +45,7 @@ pub(crate) enum BodyState {
     Waiting,
     Compiling,
     Done,
-    /// Compilation failed. The error is in `Program::refusals`.
+    /// Compilation failed. The error is in `SourceProgram::refusals`.
     Failed,
 }
 

@@ -6,14 +6,16 @@
 
 use std::sync::Arc;
 
+use frazil_ir::arguments::AssignmentError;
 use frazil_ir::schema::{Argument, FunctionSchema};
 use frazil_ir::{Constant, Context, FunctionId, ObjectId, SymbolId, TypeId, TypeKind, symbols, types};
-use ruff_python_ast::Stmt;
+use ruff_python_ast::{Stmt, StmtFunctionDef};
 
 use super::definitions::Definitions;
 use super::traced::Variant;
 use crate::error::{Result, SourceError};
 use crate::options::TraceRequest;
+use crate::source::parameters::assignment_message;
 use crate::source::{DefPath, SourceFile};
 
 impl Definitions {
@@ -35,6 +37,32 @@ impl Definitions {
         plain(&self.ctx, input.ty(&self.ctx))
     }
 
+    /// Returns the names and types of the parameters to which the example inputs belong. The inputs are in the order of the parameters, keyword-only ones
+    /// included, after `skipped` other parameters. So they are not assigned as the arguments of a call are.
+    fn types_of_inputs(
+        &self,
+        file: &SourceFile,
+        def: &StmtFunctionDef,
+        skipped: usize,
+        inputs: &[Constant],
+    ) -> Result<Vec<(SymbolId, TypeId)>> {
+        let parameters = def.parameters.iter_non_variadic_params().skip(skipped).zip(inputs);
+        let types = parameters.map(|(parameter, input)| {
+            let name = self.ctx.symbol(&parameter.parameter.name);
+            (name, self.type_of_input(input))
+        });
+        let types: Vec<(SymbolId, TypeId)> = types.collect();
+        if types.len() < inputs.len() {
+            let error = AssignmentError::TooMany {
+                accepted: types.len(),
+                passed: inputs.len(),
+            };
+            let message = assignment_message(&def.name, error, "");
+            return Err(file.error("construct", message, def).into());
+        }
+        Ok(types)
+    }
+
     /// Returns traced function number `number`, which is compiled at its first call.
     pub(crate) fn traced_function(&mut self, number: usize) -> Result<Option<FunctionId>> {
         let Some(traced) = self.traces.functions.get(number) else {
@@ -53,20 +81,7 @@ impl Definitions {
         let Some(Stmt::FunctionDef(def)) = file.statement(statement) else {
             return Ok(None);
         };
-        let parameters: Vec<SymbolId> = def
-            .parameters
-            .iter_non_variadic_params()
-            .map(|parameter| self.ctx.symbol(&parameter.parameter.name))
-            .collect();
-        let given: Vec<(SymbolId, TypeId)> = parameters
-            .iter()
-            .zip(&inputs)
-            .map(|(&name, input)| (name, self.type_of_input(input)))
-            .collect();
-        if given.len() < inputs.len() {
-            let message = format!("{}() is given too many arguments", def.name);
-            return Err(file.error("construct", message, def).into());
-        }
+        let given = self.types_of_inputs(&file, def, 0, &inputs)?;
         let qualified = format!("__torch__.___torch_mangle_{}.{}", self.mangle(), def.name);
         let name = self.ctx.symbol(&qualified);
         let path = DefPath {
@@ -159,17 +174,7 @@ impl Definitions {
             return Err(error.into());
         };
         let Some(def) = path.def(&file) else { return Ok(()) };
-        let parameters = def.parameters.iter_non_variadic_params().skip(1);
-        let parameters: Vec<SymbolId> = parameters.map(|p| self.ctx.symbol(&p.parameter.name)).collect();
-        let given: Vec<(SymbolId, TypeId)> = parameters
-            .iter()
-            .zip(&inputs)
-            .map(|(&name, input)| (name, self.type_of_input(input)))
-            .collect();
-        if given.len() < inputs.len() {
-            let message = format!("{method}() is given too many arguments");
-            return Err(file.error("construct", message, def).into());
-        }
+        let given = self.types_of_inputs(&file, def, 1, &inputs)?;
         let full = self.ctx.symbol(&format!("{}.{method}", self.ctx.name(class)));
         let this = self.ctx.type_of_kind(TypeKind::Class(class));
         let id = self.define_variant(&file, path, full, Some(this), given)?;

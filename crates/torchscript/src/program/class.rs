@@ -6,13 +6,13 @@ use frazil_ir::{AttributeKind, ClassDef, ClassKind, Constant, EnumConstant, Symb
 use ruff_python_ast::{Expr, Stmt, StmtClassDef, StmtFunctionDef};
 use ruff_text_size::{Ranged, TextRange};
 
-use super::Program;
+use super::SourceProgram;
 use crate::error::Result;
 use crate::names::{Annotations, Constants, Global, packed_parameters};
 use crate::source::decorators::{self, Marker};
 use crate::source::{DefPath, SourceFile, dotted};
 
-impl Program<'_> {
+impl SourceProgram<'_> {
     pub(super) fn define_class(
         &mut self,
         file: &Arc<SourceFile>,

@@ -8,7 +8,7 @@ use frazil_ir::{FunctionId, SymbolId, TypeId, TypeKind, symbols};
 use ruff_python_ast::{Stmt, StmtFunctionDef};
 use ruff_text_size::Ranged;
 
-use super::Program;
+use super::SourceProgram;
 use crate::error::{LoadError, Result};
 use crate::names::Names;
 use crate::source::{DefPath, SourceFile};
@@ -16,7 +16,7 @@ use crate::source::{DefPath, SourceFile};
 /// A hook that a source text registers: whether it runs before `forward`, its file, and the index of its statement in the file.
 pub(super) type RegisteredHook = (bool, Arc<SourceFile>, usize);
 
-impl Program<'_> {
+impl SourceProgram<'_> {
     /// Defines the hooks of `class`, whose type is `ty`, as its methods. Their first argument is the module.
     pub(super) fn define_hooks(&mut self, class: SymbolId, ty: TypeId, hooks: Vec<RegisteredHook>) -> Result<()> {
         let (before, after): (Vec<_>, Vec<_>) = hooks.into_iter().partition(|(is_before, ..)| *is_before);
@@ -175,7 +175,7 @@ impl Program<'_> {
 
 /// A hook, with the types that its signature must have. Error messages are those of PyTorch's `ClassType::checkForwardHookSchema`.
 struct HookCheck<'a> {
-    program: &'a Program<'a>,
+    program: &'a SourceProgram<'a>,
     hook: &'a FunctionSchema,
     forward: &'a FunctionSchema,
     name: &'a str,

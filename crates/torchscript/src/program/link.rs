@@ -3,7 +3,7 @@
 use frazil_ir::{ClassKind, CompilationUnit, FunctionId, SymbolId, TypeId, TypeKind};
 use ruff_python_ast::Stmt;
 
-use super::Program;
+use super::SourceProgram;
 use crate::error::Result;
 use crate::names::Global;
 use crate::source::{DefPath, SOURCE_QUALIFIER};
@@ -19,7 +19,7 @@ pub struct Known<'u> {
     pub function: FunctionId,
 }
 
-impl Program<'_> {
+impl SourceProgram<'_> {
     /// Initialises the program with the definitions of `unit`. Source may refer to its classes and functions by their
     /// qualified names.
     pub(crate) fn adopt(&mut self, unit: CompilationUnit) {

@@ -71,7 +71,7 @@ impl Sources for NoSources {
 }
 
 /// A program: its definitions, and the source files in which further definitions are looked up.
-pub(crate) struct Program<'a> {
+pub(crate) struct SourceProgram<'a> {
     pub(crate) definitions: Definitions,
     catalogue: &'a Catalogue,
     /// See [`LoadOptions::operators`].
@@ -84,9 +84,9 @@ pub(crate) struct Program<'a> {
     hooks_checked: usize,
 }
 
-impl<'a> Program<'a> {
-    pub(crate) fn new(options: &LoadOptions<'a>, sources: &'a dyn Sources, stack: Stack) -> Program<'a> {
-        Program {
+impl<'a> SourceProgram<'a> {
+    pub(crate) fn new(options: &LoadOptions<'a>, sources: &'a dyn Sources, stack: Stack) -> SourceProgram<'a> {
+        SourceProgram {
             definitions: Definitions::new(options, stack),
             catalogue: options.catalogue,
             operators: None,
@@ -328,7 +328,7 @@ impl<'a> Program<'a> {
     }
 }
 
-impl Names for Program<'_> {
+impl Names for SourceProgram<'_> {
     fn definitions(&self) -> &Definitions {
         &self.definitions
     }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use frazil_ir::{ClassDef, FunctionId, SymbolId, TypeKind};
 use ruff_python_ast::Stmt;
 
-use super::Program;
+use super::SourceProgram;
 use crate::error::Result;
 use crate::names::{Base, ClassRef, Global, MethodSource, MethodTable, Names, is_script_module_path};
 use crate::source::DefPath;
 use crate::source::decorators::{self, Marker};
 
-impl Program<'_> {
+impl SourceProgram<'_> {
     /// Defines a class of modules with the methods of `chain`: its Python class and the bases of that class. `forward` and exported methods are scheduled for
     /// compilation.
     pub(super) fn add_module_class(

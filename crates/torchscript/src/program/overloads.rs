@@ -5,13 +5,13 @@ use std::sync::Arc;
 use frazil_ir::SymbolId;
 use ruff_python_ast::{Stmt, StmtFunctionDef};
 
-use super::Program;
+use super::SourceProgram;
 use crate::error::Result;
 use crate::names::{Alternatives, Global};
 use crate::source::decorators::{self, Marker};
 use crate::source::{DefPath, SourceFile};
 
-impl Program<'_> {
+impl SourceProgram<'_> {
     /// Defines the function `def` under each of the signatures that the text declares for it; returns `None` if there are none.
     pub(super) fn define_overloads(
         &mut self,

@@ -6,7 +6,7 @@ use frazil_ir::FunctionId;
 use indexmap::IndexMap;
 use ruff_python_ast::Stmt;
 
-use super::Program;
+use super::SourceProgram;
 use crate::error::{LoadError, Result, SourceError};
 use crate::names::Names;
 use crate::source::SOURCE_QUALIFIER;
@@ -43,7 +43,7 @@ impl Refusals {
     }
 }
 
-impl Program<'_> {
+impl SourceProgram<'_> {
     /// Returns the functions and classes that do not compile, to be skipped.
     ///
     /// # Errors

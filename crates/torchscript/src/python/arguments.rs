@@ -5,6 +5,9 @@ use std::cell::RefCell;
 use super::value::Py;
 
 /// The arguments of a call. The arguments that have been read are recorded; a call with unread arguments is an error.
+///
+/// The functions have no list of parameters, which [`frazil_ir::arguments`] would need: each reads the arguments that it supports, and others are refused by
+/// name.
 pub(super) struct Arguments {
     positional: Vec<Py>,
     keywords: Vec<(String, Py)>,

@@ -171,7 +171,7 @@ impl Maker<'_> {
         match of_class {
             Some(Member::Method(_)) => return Ok(method()),
             Some(Member::Static(function)) => return Ok(Some(Py::Function(function))),
-            // A function that is assigned in a class is a method, one of C is not.
+            // A Python function that a class body assigns is a method, a function of C is not. The two are not distinguished here.
             Some(Member::Value(Py::Function(_) | Py::Path(_))) => {
                 return self.beyond(file, format!("`{name}`, a function that a class body assigns,"), node);
             }
@@ -261,12 +261,12 @@ impl Maker<'_> {
         let chain = ancestry(self.names, class)?.unwrap_or_else(|| vec![class.clone()]);
         match self.inherited(&chain, name)? {
             Some(Member::Value(value)) => Ok(value),
-            // It would have to make an object of the class of the text.
+            // A static method of a library class may create objects of the class on which it is called.
             Some(Member::Static(function)) if class.file.rules.is_source() && !function.file.rules.is_source() => {
                 self.beyond(file, format!("`{name}` of a class"), node)
             }
             Some(Member::Method(function) | Member::Static(function)) => Ok(Py::Function(function)),
-            // `nn.Linear.__init__` and the like, of a base that the text does not define.
+            // Methods of `nn.Module`, such as `__init__`, which no class of the chain defines.
             None if MODULE_METHODS.contains(&name) => Ok(Py::Path(format!("torch.nn.Module.{name}").into())),
             _ => self.beyond(file, format!("`{name}` of a class"), node),
         }

@@ -32,7 +32,7 @@ impl Maker<'_> {
                 return self.beyond(&class.file, format!("`{hook}` of a module"), def);
             }
         }
-        // What comes behind `nn.Module` does not override it.
+        // Classes behind `nn.Module` in the method resolution order do not override its methods.
         let links = linearised(self.names, class, 0)?.unwrap_or_default();
         for link in links.iter().skip_while(|link| !matches!(link, Ancestor::Module)) {
             let Ancestor::Class(behind) = link else { continue };

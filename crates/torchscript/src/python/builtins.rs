@@ -79,7 +79,7 @@ impl Maker<'_> {
                 Some(device @ Py::Device(_)) => Some(device.clone()),
                 _ => None,
             },
-            // Models are made for the processor.
+            // Only the CPU is supported.
             Some("cuda.is_available" | "backends.mps.is_available" | "backends.cuda.is_built") => Some(Py::Bool(false)),
             // The limits of a dtype: `super::attributes` gives their names values.
             Some(limits @ ("finfo" | "iinfo")) => {

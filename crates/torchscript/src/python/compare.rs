@@ -192,16 +192,16 @@ impl Py {
             (Py::Path(a), Py::Path(b)) if a == b => return is_function_path(a).then_some(true),
             (Py::Path(a), Py::Path(b)) => match (dtype_of(self), dtype_of(other)) {
                 (Some(a), Some(b)) => a == b,
-                // Two names may be of one thing, where one ends as the other.
+                // Two paths with the same last name may denote the same function.
                 _ => {
                     let ends = |path: &str| path.rsplit('.').next().map(str::to_owned);
-                    // What Python defines is no function of C++ of the same name.
+                    // A function that PyTorch defines in Python differs from a C++ function with the same last name.
                     let is_python = |path: &str| library::is_functional(path);
                     let differ = ends(a) != ends(b) || is_python(a) != is_python(b);
                     return (differ && is_function_path(a) && is_function_path(b)).then_some(false);
                 }
             },
-            // A path that nothing is known of may be anything; one of a function is nothing that the other variants are.
+            // An unknown path may denote any value. The path of a function denotes none of the other variants but these four.
             (Py::Path(path), other) | (other, Py::Path(path)) => {
                 let may_be = matches!(other, Py::Class(_) | Py::Function(_) | Py::Opaque(_) | Py::Method(..));
                 return (is_function_path(path) && !may_be).then_some(false);

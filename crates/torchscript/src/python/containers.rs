@@ -189,7 +189,7 @@ impl Maker<'_> {
     ) -> Result<()> {
         let name = self.child_name(file, object, index, node)?;
         let kind = self.container(object)?;
-        // Lists and dictionaries of parameters make parameters of tensors.
+        // Only parameters and modules are supported; in PyTorch, parameter containers also convert tensors to parameters.
         let fits = match kind {
             Some(Container::ParameterList | Container::ParameterDict) => matches!(value, Py::Parameter(_)),
             _ => matches!(value, Py::Object(_)),

@@ -268,7 +268,7 @@ pub(super) fn arithmetic(op: Operator, a: &Py, b: &Py) -> Option<HostTensor> {
     }
     let f = float_operator(op)?;
     let (x, y) = (operand(a, common)?, operand(b, common)?);
-    // What integers raise to a negative power, and divide by zero, PyTorch refuses.
+    // PyTorch raises for negative powers of integers, and for divisions of integers by zero.
     let raises = match op {
         Operator::Pow => !is_float && y.values().iter().any(|&y| y < 0.0),
         Operator::FloorDiv | Operator::Mod => !is_float && y.values().contains(&0.0),

@@ -130,7 +130,7 @@ impl Maker<'_> {
                 let mut last = Py::None;
                 for value in &op.values {
                     last = self.expr(scope, value)?;
-                    // The last one is the result, whatever it is.
+                    // The last operand is the result, whether it is true or not.
                     let is_last = op.values.last().is_some_and(|other| std::ptr::eq(other, value));
                     if is_last || self.truth(&file, &last, value)? == (op.op == BoolOp::Or) {
                         break;
@@ -279,11 +279,11 @@ impl Maker<'_> {
         };
         let items = self.elements(scope, &generator.iter)?;
         if scope.is_class {
-            // But for the first thing that it goes through, a comprehension does not see the variables of a class.
+            // In a class body, only the first iterable of a comprehension is evaluated with the variables of the class.
             let mut inner = Scope::new(&scope.file);
             return self.comprehend_items(&mut inner, generator, items, rest, work);
         }
-        // The variables of a comprehension are its own.
+        // The variables of a comprehension are local to it.
         let mut targets = BTreeSet::new();
         target_names(&generator.target, &mut targets);
         let before = self.hide(scope, targets);
@@ -456,7 +456,7 @@ impl Maker<'_> {
             Py::Class(class) => self.instantiate(&class, positional, keywords, file, call),
             Py::NamedClass(class) => self.make_named(file, &class, positional, keywords, call),
             Py::Path(path) => {
-                // Sizes are a tuple to all that does not show them.
+                // `torch.Size` is passed as a plain tuple, except to functions whose result shows the difference.
                 let shows = matches!(&*path, "str" | "repr" | "print");
                 let shows = shows || path.ends_with("isinstance");
                 let plain = |value: Py| if shows { value } else { value.plain() };

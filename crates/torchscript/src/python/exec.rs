@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ruff_python_ast::{Expr, Operator, Stmt, StmtAugAssign, StmtWith};
+use frazil_ir::arguments::{Assignment, AssignmentError};
+use ruff_python_ast::{Expr, Operator, Stmt, StmtAugAssign, StmtFunctionDef, StmtWith};
 use ruff_text_size::Ranged;
 
 use super::attributes::Member;
@@ -15,6 +16,7 @@ use super::purity::{ends_program, is_harmless};
 use super::value::{FunctionRef, Py, PyObject, insert};
 use crate::error::Result;
 use crate::names::{ClassRef, ancestry};
+use crate::source::parameters::{PythonParameter, assignment_message};
 use crate::source::{SourceFile, dotted};
 
 /// Context managers that turn gradients on or off.
@@ -198,7 +200,7 @@ impl Maker<'_> {
             }
             (_, op) => self.binary(&file, op, &left, &right, assign)?,
         };
-        // What the target calls has been called.
+        // Calls in the target have been evaluated above, and must not be evaluated again by the assignment.
         if !Mentions::of_expr(&assign.target).calls.is_empty() {
             return self.beyond(&file, "an assignment in place to what a call gives", assign);
         }
@@ -420,51 +422,8 @@ impl Maker<'_> {
         scope.class.clone_from(&function.class);
         scope.this.clone_from(&this);
         scope.function = Some(function.clone());
-        let parameters = &def.parameters;
-        let mut given = this.into_iter().chain(positional);
-        let mut keywords = keywords;
-        let all = parameters.posonlyargs.iter().chain(&parameters.args).map(|p| (p, true));
-        for (parameter, by_position) in all.chain(parameters.kwonlyargs.iter().map(|p| (p, false))) {
-            let name = parameter.parameter.name.as_str();
-            let value = if by_position { given.next() } else { None };
-            let value = match (
-                value,
-                keywords.iter().position(|(keyword, _)| keyword == name),
-                &parameter.default,
-            ) {
-                (Some(value), _, _) => value,
-                (None, Some(at), _) => keywords.swap_remove(at).1,
-                (None, None, Some(default)) => self.default(&file, default)?,
-                (None, None, None) => {
-                    let message = format!("{}() is missing the argument '{name}'", def.name);
-                    return Err(file.error("construct", message, def).into());
-                }
-            };
-            scope.variables.insert(name.to_owned(), value);
-        }
-        let rest: Vec<Py> = given.collect();
-        match &parameters.vararg {
-            Some(star) => {
-                scope.variables.insert(star.name.to_string(), Py::tuple(rest));
-            }
-            None if !rest.is_empty() => {
-                return self.fail(&file, format!("{}() is given too many arguments", def.name), def);
-            }
-            None => {}
-        }
-        match &parameters.kwarg {
-            Some(star) => {
-                let pairs = keywords.drain(..).map(|(name, value)| (Py::str(name), value)).collect();
-                scope
-                    .variables
-                    .insert(star.name.to_string(), Py::Dict(Rc::new(RefCell::new(pairs))));
-            }
-            None => {
-                if let Some((name, _)) = keywords.first() {
-                    return self.fail(&file, format!("{}() has no argument '{name}'", def.name), def);
-                }
-            }
-        }
+        let positional: Vec<Py> = this.into_iter().chain(positional).collect();
+        self.bind(&mut scope, def, &positional, &keywords)?;
         self.calls += 1;
         let flow = self.suite(&mut scope, &def.body);
         self.calls -= 1;
@@ -472,6 +431,47 @@ impl Maker<'_> {
             Flow::Return(value) => Ok(value),
             _ => Ok(Py::None),
         }
+    }
+
+    /// Sets the variables of `scope` that are the parameters of `def`, from the arguments of a call. A method's object is the first positional argument.
+    fn bind(
+        &mut self,
+        scope: &mut Scope,
+        def: &StmtFunctionDef,
+        positional: &[Py],
+        keywords: &[(String, Py)],
+    ) -> Result<()> {
+        let file = Arc::clone(&scope.file);
+        let fault = |error: AssignmentError, parameter: &str| {
+            let argument = error.keyword(keywords).map_or(parameter, String::as_str);
+            file.error("construct", assignment_message(&def.name, error, argument), def)
+        };
+        let parameters: Vec<PythonParameter<'_>> = PythonParameter::all(&def.parameters).collect();
+        let mut call = Assignment::new(positional.len(), keywords);
+        for parameter in &parameters {
+            let name = parameter.name();
+            let assigned = call.next(parameter).map_err(|error| fault(error, name))?;
+            let value = match (assigned.passed(positional, keywords), parameter.default()) {
+                (Some(value), _) => value.clone(),
+                (None, Some(default)) => self.default(&file, default)?,
+                (None, None) => return Err(fault(AssignmentError::Missing, name).into()),
+            };
+            scope.variables.insert(name.to_owned(), value);
+        }
+        if let Some(star) = &def.parameters.vararg {
+            let rest = positional.get(call.take_positional()).unwrap_or_default();
+            scope.variables.insert(star.name.to_string(), Py::tuple(rest.to_vec()));
+        }
+        if let Some(star) = &def.parameters.kwarg {
+            let rest = call.take_keywords(&parameters);
+            let rest = rest.into_iter().filter_map(|index| keywords.get(index));
+            let pairs = rest
+                .map(|(name, value)| (Py::str(name.as_str()), value.clone()))
+                .collect();
+            let dict = Py::Dict(Rc::new(RefCell::new(pairs)));
+            scope.variables.insert(star.name.to_string(), dict);
+        }
+        Ok(call.finish(&parameters).map_err(|error| fault(error, ""))?)
     }
 
     /// Creates an object of a class of modules.

@@ -43,7 +43,7 @@ impl Maker<'_> {
         let float = dtype.unwrap_or(DType::Float);
         let requires_grad = options(arguments)?;
         let tensor = match name {
-            // What PyTorch leaves as it is in memory is zero here.
+            // `torch.empty` returns zeros here; its memory is uninitialised in PyTorch.
             "zeros" | "empty" => HostTensor::new(float, sizes(arguments)?, |_| 0.0)?,
             "ones" => HostTensor::new(float, sizes(arguments)?, |_| 1.0)?,
             "rand" | "randn" if float.is_complex() => {

@@ -99,7 +99,8 @@ impl Globals {
     pub(super) fn taint(&mut self, value: &Py, error: &SourceError) {
         for address in addresses(value).into_iter().flatten() {
             let kept = match value {
-                // The object may get other elements, and the address of these would be free.
+                // The address is that of the storage. The tensor itself may get another storage, and another value could then have this address; so an alias keeps
+                // the storage.
                 Py::Tensor(tensor) | Py::Parameter(tensor) if address.0 != tensor.address() => {
                     Py::Tensor(tensor.alias())
                 }

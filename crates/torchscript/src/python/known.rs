@@ -54,7 +54,7 @@ pub(super) fn is_known(name: &str) -> bool {
 /// Returns the value of the constant `path` of a library module, such as `math.pi`.
 pub(super) fn constant(path: &str) -> Option<Py> {
     if let Some(dtype) = path.strip_prefix("torch.").and_then(DType::from_python_name) {
-        // A dtype stays a name: it is no number to Python. `torch.float` is `torch.float32`.
+        // A dtype is represented by its canonical path and not by a number: `torch.float` is `torch.float32`.
         return Some(Py::Path(dtype.to_string().into()));
     }
     match path {

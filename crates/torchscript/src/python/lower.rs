@@ -445,7 +445,7 @@ impl Lowering<'_> {
                         .zip(&elements)
                         .all(|(&found, &field)| self.names.definitions().is_subtype(found, field));
                 match named {
-                    // Any tuple of such fields is taken for one.
+                    // A tuple whose items have the types of the fields becomes a NamedTuple.
                     Some(ty) if fits => (ty, Constant::Tuple(Arc::new(TupleConstant { ty, items: lowered }))),
                     _ => (ctx.tuple_of(&element_types), Constant::tuple(&ctx, lowered)),
                 }
@@ -499,7 +499,7 @@ impl Lowering<'_> {
         };
         let ty = match self.names.global(&class.qualified) {
             Ok(Some(Global::Type(ty))) => ty,
-            // What does not compile is no class of TorchScript.
+            // A class that does not compile is not a class of TorchScript.
             Ok(_) | Err(LoadError::Source(_)) => return Ok(Err(unknown())),
             Err(other) => return Err(other),
         };

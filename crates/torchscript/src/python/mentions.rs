@@ -226,7 +226,7 @@ impl<'a> Visitor<'a> for Mentions {
             Stmt::AugAssign(assign) => {
                 self.writes = true;
                 self.change(&assign.target);
-                // A list grows in place.
+                // `+=` on a list reads the variable, and modifies the list in place.
                 if let Expr::Name(name) = &*assign.target {
                     self.loaded.insert(name.id.to_string());
                 }

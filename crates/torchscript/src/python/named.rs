@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use frazil_ir::arguments::{Assignment, AssignmentError, Parameter};
 use ruff_python_ast::{Expr, Stmt};
 use ruff_text_size::Ranged;
 
@@ -13,7 +14,29 @@ use super::maker::Maker;
 use super::value::{Named, NamedClass, Py};
 use crate::error::Result;
 use crate::names::ClassRef;
+use crate::source::parameters::assignment_message;
 use crate::source::{SourceFile, dotted};
+
+/// A field of a NamedTuple, which is a parameter of the class's constructor.
+#[derive(Clone, Copy)]
+struct Field<'c> {
+    name: &'c str,
+    default: Option<&'c Py>,
+}
+
+impl Parameter<String> for Field<'_> {
+    fn is_named(&self, keyword: &String) -> bool {
+        self.name == keyword
+    }
+
+    fn is_keyword_only(&self) -> bool {
+        false
+    }
+
+    fn has_default(&self) -> bool {
+        self.default.is_some()
+    }
+}
 
 impl Maker<'_> {
     /// Returns the NamedTuple class that `class` defines; `None` if it is another kind of class.
@@ -95,31 +118,25 @@ impl Maker<'_> {
         keywords: Vec<(String, Py)>,
         node: &impl Ranged,
     ) -> Result<Py> {
-        let name = Rc::clone(&class.name);
-        if positional.len() > class.fields.len() {
-            return self.fail(file, format!("{name}() takes {} arguments", class.fields.len()), node);
-        }
-        let mut keywords = keywords;
-        let mut given = positional.into_iter();
+        let fault = |error: AssignmentError, field: &str| {
+            let argument = error.keyword(&keywords).map_or(field, String::as_str);
+            file.error("construct", assignment_message(&class.name, error, argument), node)
+        };
+        let fields = class.fields.iter().map(|name| Field {
+            name,
+            default: class
+                .defaults
+                .iter()
+                .find(|(known, _)| known == name)
+                .map(|(_, value)| value),
+        });
+        let mut call = Assignment::new(positional.len(), &keywords);
         let mut items = Vec::with_capacity(class.fields.len());
-        for field in &class.fields {
-            let by_name = keywords.iter().position(|(keyword, _)| **keyword == **field);
-            let default = || class.defaults.iter().find(|(known, _)| known == field);
-            items.push(match (given.next(), by_name) {
-                (Some(value), None) => value,
-                (None, Some(at)) => keywords.remove(at).1,
-                (Some(_), Some(_)) => {
-                    return self.fail(file, format!("{name}() got several values for '{field}'"), node);
-                }
-                (None, None) => match default() {
-                    Some((_, value)) => value.clone(),
-                    None => return self.fail(file, format!("{name}() is missing the argument '{field}'"), node),
-                },
-            });
+        for field in fields.clone() {
+            let assigned = call.next(&field).map_err(|error| fault(error, field.name))?;
+            items.extend(assigned.passed(&positional, &keywords).or(field.default).cloned());
         }
-        if let Some((keyword, _)) = keywords.first() {
-            return self.fail(file, format!("{name}() has no argument '{keyword}'"), node);
-        }
+        call.finish(fields).map_err(|error| fault(error, ""))?;
         Ok(Py::Named(Rc::new(Named {
             class: Rc::clone(class),
             items: items.into(),

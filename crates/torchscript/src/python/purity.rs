@@ -338,7 +338,7 @@ impl Maker<'_> {
                 return Ok(false);
             }
         }
-        // So may what attributes and operators call.
+        // Attributes and operators may call properties and special methods of the text's classes.
         let place = Arc::as_ptr(&file.text).cast::<()>() as usize;
         for class in file.classes() {
             for method in class.body.iter().filter_map(Stmt::as_function_def_stmt) {
@@ -352,7 +352,7 @@ impl Maker<'_> {
                 }
             }
         }
-        // Functions that are passed on may be called.
+        // Functions that are read and not called here may be called by other code.
         for name in &mentions.loaded {
             if let Some(Ok(Py::Function(function))) = self.globals.names.get(name).map(|binding| &binding.value) {
                 let function = function.clone();
@@ -396,7 +396,7 @@ impl Maker<'_> {
             None => (path.as_str(), None),
         };
         if callee.is_local {
-            // A variable that is called in a method is a layer, and all layers are looked at.
+            // A local variable that is called in a method is a layer. The layers of the module are checked separately.
             return match method {
                 None => Ok(this.is_some()),
                 method => self.is_pure_method(file, method, this),

@@ -160,7 +160,7 @@ impl Maker<'_> {
         let holds = self.mentioned(&mentions);
         let roles = self.roles(file, statement, &mentions, leads_to_module)?;
         if !is_pure {
-            // Functions that code which is not known has been given may be called by now.
+            // Unknown code may call functions that were passed to it before.
             let escaped = self.globals.escaped.clone();
             let further = self.reach(&Mentions::default(), &escaped);
             reach.values.extend(further.values);
@@ -437,7 +437,7 @@ impl Maker<'_> {
                     let full = match (&value, rest) {
                         (Some(Ok(Py::Path(head))), Some(rest)) => Some(format!("{head}.{rest}")),
                         (Some(Ok(Py::Path(head))), None) => Some(head.to_string()),
-                        // What the layer gives is a tensor, or made of tensors.
+                        // The result of a layer consists of tensors.
                         (Some(Ok(Py::Object(_))), None) => return Ok(false),
                         (None, _) => Some(file.expand(&path)),
                         _ => None,
@@ -457,7 +457,7 @@ impl Maker<'_> {
                     if GIVES_NO_MODULE.contains(&name) {
                         return Ok(false);
                     }
-                    // Methods of what is no module, and holds none.
+                    // Methods of values that neither are nor contain modules.
                     let is_value = matches!(&*attribute.value, Expr::Call(_) | Expr::Compare(_) | Expr::FString(_));
                     if is_value && !self.may_give_module(file, &attribute.value)? {
                         for argument in &call.arguments.args {

@@ -63,7 +63,7 @@ impl Maker<'_> {
         if let Some(LastClass::Known(class)) = &last
             && class.def().map(Ranged::start) > latest
         {
-            // A module that a later class shares is a part of what that makes.
+            // An object of a later class may contain all candidates. Then it is the module of the file.
             let outer = self.make(file, class).ok();
             let outer = outer.filter(|outer| candidates.iter().all(|inner| holds(outer, &inner.object)));
             if let Some(outer) = outer {
@@ -78,7 +78,7 @@ impl Maker<'_> {
             && let Some(LastClass::Known(class)) = &last
             && !self.has_own_class(&first.object)
         {
-            // A layer beside classes of the text, which nothing makes.
+            // The only candidate is a layer of PyTorch, and the text defines a class of which it creates no object: the choice is ambiguous.
             names.push(format!(
                 "an object of `{}`",
                 class.def().map_or("", |def| def.name.as_str())
@@ -156,7 +156,7 @@ impl Maker<'_> {
         let held: HashSet<*const RefCell<PyObject>> = objects.iter().flat_map(held).collect();
         kept.retain(|candidate| !held.contains(&Rc::as_ptr(&candidate.object)));
         if let (true, Some(object)) = (kept.is_empty(), objects.first()) {
-            // They hold one another.
+            // All candidates contain one another.
             let class = object.borrow().class.clone();
             let place = class.def().map_or_else(Default::default, Ranged::range);
             return self.fail(file, "a module contains itself", &place);

@@ -120,7 +120,7 @@ impl Maker<'_> {
         node: &impl Ranged,
         depth: usize,
     ) -> Result<ObjectRef> {
-        // A child that is scripted already stays what it is.
+        // A submodule that is already scripted is shared and not copied.
         if object.borrow().scripted.is_some() {
             return Ok(Rc::clone(object));
         }

@@ -99,7 +99,7 @@ pub(super) fn load(object: &ObjectRef, state: &[(Py, Py)], strict: bool) -> Resu
             .collect();
         keys.join(", ")
     };
-    // Older states lack the counters of batch norms, which then keep theirs.
+    // State dictionaries of older versions lack the counters of batch norms. The counters then keep their values.
     let is_counter = |key: &Py| matches!(key, Py::Str(name) if name.ends_with("num_batches_tracked"));
     let unexpected: Vec<&Py> = state
         .iter()
@@ -124,7 +124,7 @@ pub(super) fn load(object: &ObjectRef, state: &[(Py, Py)], strict: bool) -> Resu
         let Py::Tensor(to) = value else { continue };
         match find(state, key) {
             Some(Py::Tensor(from) | Py::Parameter(from)) => {
-                // A number fits where PyTorch once kept tensors of one element.
+                // As in PyTorch, a tensor of one element is accepted for one without dimensions, for state dictionaries of older versions.
                 let from = match (from.sizes().as_slice(), to.rank()) {
                     ([1], 0) => from.view(&[]).unwrap_or(from),
                     _ => from,
@@ -176,11 +176,11 @@ pub(super) fn cast(object: &ObjectRef, name: &str, arguments: &Arguments) -> Opt
     for module in modules(object) {
         for attribute in module.borrow_mut().attributes.values_mut() {
             match &mut attribute.value {
-                // The object stays, its elements are others: `p.data = p.data.double()`.
+                // The parameter remains the same object and gets other data: `p.data = p.data.double()`.
                 Py::Parameter(tensor) if tensor.dtype().is_floating_point() => {
                     tensor.set_data(&tensor.cast(dtype)?);
                 }
-                // Another tensor takes the place of a buffer.
+                // The buffer is replaced by another tensor object.
                 Py::Tensor(tensor) if attribute.kind == AttributeKind::Buffer && tensor.dtype().is_floating_point() => {
                     *tensor = tensor.cast(dtype)?;
                 }

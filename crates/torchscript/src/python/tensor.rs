@@ -249,7 +249,7 @@ impl HostTensor {
                 _ => HostTensor::new(dtype, self.sizes(), |i| number(i).re),
             };
         }
-        // What floats beyond the range of integers become is the processor's.
+        // Floats out of the range of the integer dtype are not wrapped: their conversion is undefined in C++.
         let is_float = from.is_floating_point();
         self.map(dtype, |x| if is_float { x } else { wrapped(dtype, x) })
     }
@@ -301,7 +301,7 @@ impl HostTensor {
     pub(super) fn fill(&self, mut element: impl FnMut(usize) -> f64) -> Option<()> {
         let view = self.0.view.borrow();
         if view.is_contiguous() && view.dtype.is_floating_point() {
-            // Nothing is out of range, and there is no need for lists of places and elements.
+            // Fast path: the elements are adjacent, and no number is out of the range of the dtype.
             let mut data = view.storage.borrow_mut();
             for (i, slot) in data.iter_mut().skip(view.offset).take(self.len()).enumerate() {
                 *slot = rounded(view.dtype, element(i))?;

@@ -299,7 +299,7 @@ pub(super) fn percent(text: &str, values: &Py) -> Option<String> {
             return None;
         }
         let value = values.next()?;
-        // Text is on the right in a field here.
+        // Unlike `format`, `%` aligns text on the right by default.
         let piece = match kind {
             "s" | "r" if !flags.starts_with('0') => {
                 let value = converted(&value, kind)?;

@@ -43,7 +43,7 @@ impl Maker<'_> {
     fn settle(&mut self, scope: &Scope, statement: &Stmt, done: Result<()>) -> Result<()> {
         match done {
             Ok(()) => Ok(()),
-            // What Python would raise, and what has no end, is the text's.
+            // Exceptions of the program and exceeded limits end the run. Other errors make the targets of the statement unknown.
             Err(LoadError::Source(error)) if !matches!(error.diagnostic.code, "raises" | "budget") => {
                 self.refuse(&scope.file, statement, &error)
             }
@@ -76,7 +76,7 @@ impl Maker<'_> {
                 self.enter(scope, with)?;
                 self.top_suite(scope, &with.body)
             }
-            // What is raised, and which handler it meets, only Python knows.
+            // The body is run as long as nothing raises, since exceptions and their handlers are not supported.
             Stmt::Try(attempt) => {
                 for part in [&attempt.body, &attempt.orelse, &attempt.finalbody] {
                     for statement in part {
@@ -220,7 +220,7 @@ impl Maker<'_> {
                     (!is_known).then(|| file.error("construct", message, base))
                 }
                 Ok(_) => None,
-                // A class of the text that is refused itself.
+                // The base is a class of the text that could not be evaluated.
                 Err(error)
                     if base
                         .as_name_expr()
@@ -253,7 +253,8 @@ impl Maker<'_> {
         for parameter in parameters.iter_non_variadic_params() {
             if let Some(default) = parameter.default.as_deref() {
                 let mut known = self.known(scope, default)?;
-                // A definition that runs again makes another function, which code cannot tell from the first one.
+                // Defaults are stored by their place in the text. If a definition runs again with another default, compiled code cannot distinguish the two
+                // functions.
                 if let Some(before) = self.globals.bound.get(&default.range())
                     && !matches!((before, &known), (Ok(a), Ok(b)) if is_same_default(a, b))
                 {
@@ -280,7 +281,7 @@ impl Maker<'_> {
         let mut names = HashMap::new();
         let mut aliases = HashMap::new();
         for (name, binding) in &self.globals.names {
-            // The statement that assigns it defines the type.
+            // A NamedTuple is defined as a type by the statement that assigns it.
             if matches!(binding.value, Ok(Py::NamedClass(_))) {
                 continue;
             }

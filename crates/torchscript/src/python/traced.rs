@@ -40,7 +40,7 @@ impl Maker<'_> {
             return Ok(None);
         };
         let subject = match subject {
-            // A bound method stands for its module.
+            // A trace of a bound method is a trace of its module, with this method.
             Py::Method(object, name) if matches!(&*object, Py::Object(_)) => {
                 let Py::Object(object) = &*object else { return Ok(None) };
                 let Some(inputs) = self.inputs_of(inputs.as_ref(), None) else {

@@ -122,7 +122,7 @@ impl Maker<'_> {
             Err(LoadError::Source(error)) if is_beyond(&error) => error,
             other => return other,
         };
-        // A global variable of such a value is refused where it is used.
+        // A global variable is not set here: the top level records why it is unknown, and its use is an error.
         let is_top = scope.is_top;
         let is_kept = |target: &Expr| target.is_attribute_expr() || target.is_name_expr() && !is_top;
         let file = Arc::clone(&scope.file);
@@ -136,7 +136,7 @@ impl Maker<'_> {
     fn is_only_unknown(&mut self, scope: &Scope, expr: &Expr) -> Result<bool> {
         let file = Arc::clone(&scope.file);
         let mut mentions = Mentions::of_expr(expr);
-        // A parameter is part of the module's state, whatever code uses.
+        // Parameters and buffers are parts of the module's state even if no code uses them, so they must be known.
         let mut names = mentions.paths.iter().chain(&mentions.loaded);
         let is_state = names.any(|path| matches!(path.rsplit('.').next(), Some("Parameter" | "Buffer")));
         if is_state || !self.is_pure(&file, &mentions)? {

@@ -106,7 +106,7 @@ impl PyObject {
             trained_when_traced: None,
             is_ready: true,
         };
-        // While the text runs. What is compiled is in evaluation mode unless the text has set a mode: it is code to be deployed.
+        // Modules are in training mode while the text runs. Compiled modules are in evaluation mode, unless the text has set a mode.
         set_mode(&mut object, true);
         object
     }
@@ -263,7 +263,7 @@ impl Py {
             Py::Dict(items) => items.borrow().iter().map(|(key, _)| key.clone()).collect(),
             Py::Set(items, _) if items.borrow().len() < 2 => items.borrow().clone(),
             Py::Str(text) => text.chars().map(|c| Py::str(c.to_string())).collect(),
-            // What has been gone through once is not gone through again: Python would find the rest of it.
+            // A second use of an iterator is not supported: in Python it continues where the first use stopped, which is not recorded.
             Py::Iterator(items) => items.borrow_mut().take()?.into(),
             Py::Keys(keys) => keys.to_vec(),
             _ => return None,
@@ -290,7 +290,7 @@ impl Py {
             Py::List(items) => items.borrow().len(),
             Py::Tuple(items) => items.len(),
             Py::Dict(items) => items.borrow().len(),
-            // Elements are looked up one by one.
+            // A lookup in a set compares all its elements.
             Py::Set(items, _) => items.borrow().len() * items.borrow().len(),
             Py::Tensor(tensor) | Py::Parameter(tensor) => tensor.len(),
             _ => 0,

@@ -5,6 +5,7 @@ pub(crate) mod decorators;
 mod depth;
 mod expression;
 mod file;
+pub(crate) mod parameters;
 mod rules;
 mod stack;
 

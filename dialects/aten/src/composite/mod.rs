@@ -3,7 +3,7 @@
 //! A function `mse_loss` defines `aten::mse_loss`, a function `gru__input` the overload `aten::gru.input`. Functions have all arguments of the schema. They
 //! call operators, and preceding functions in their file with the prefix `helper_`. These define no operator and are inlined into their callers.
 
-use frazil_ir::schema::{AliasUse, Catalogue};
+use frazil_ir::schema::{Activation, AliasUse, Catalogue};
 use frazil_ir::{Builder, Constant, CopyMap, Graph, NodeId, SymbolId, ValueId, symbols};
 use frazil_runtime::entry::{Entry, ResultLayout, Row};
 use frazil_runtime::registry::{CompileFn, CompiledGraphs, Composites, Registry};
@@ -70,7 +70,10 @@ pub(crate) const ENTRIES: &[Row] = &[
         Entry::new().random_if("train").may_return_operand(),
     ),
     ("aten::native_dropout", Entry::new().random_if("train")),
-    ("aten::rrelu", Entry::new().random_if("training")),
+    (
+        "aten::rrelu",
+        Entry::new().random_if("training").activation(Activation::KeepsDtype),
+    ),
     // recurrent.py
     ("aten::gru", Entry::new().random_if("train")),
     ("aten::lstm", Entry::new().random_if("train")),

@@ -2,6 +2,7 @@
 
 use super::arithmetic::times_alpha;
 use frazil_ir::DType;
+use frazil_ir::schema::{Activation, Observes};
 use frazil_runtime::Scalar;
 use frazil_runtime::entry::{Entry, Row};
 use frazil_runtime::op::OpError;
@@ -18,9 +19,11 @@ pub(super) const ENTRIES: &[Row] = &[
             DType::Bool => b.fail(OpError::raised("Boolean inputs not supported for relu")),
             _ => b.x(0).maximum(0.0),
         }))
-        .preserves_rank(),
+        .preserves_rank()
+        .activation(Activation::KeepsDtype)
+        .observes(Observes::Elements),
     ),
-    // What the two operators give that it stands for. PyTorch's own clamps infinity to the largest number, and NaN to zero in some places.
+    // The result of `add` and `relu`. PyTorch's kernel differs: it clamps infinity to the largest finite number, and NaN to zero for some elements.
     (
         "aten::_add_relu",
         Entry::pointwise(Pointwise::new(&["self", "other"], Default, |b| {
@@ -29,7 +32,9 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
     (
         "aten::relu6",
-        Entry::pointwise(Pointwise::new(SELF, Default, |b| b.x(0).maximum(0.0).minimum(6.0))).preserves_rank(),
+        Entry::pointwise(Pointwise::new(SELF, Default, |b| b.x(0).maximum(0.0).minimum(6.0)))
+            .preserves_rank()
+            .activation(Activation::KeepsDtype),
     ),
     (
         "aten::hardtanh",
@@ -51,18 +56,22 @@ pub(super) const ENTRIES: &[Row] = &[
             };
             x.maximum(limit("min_val")).minimum(limit("max_val")).cast(b.compute())
         }))
-        .preserves_rank(),
+        .preserves_rank()
+        .activation(Activation::KeepsDtype),
     ),
     (
         "aten::leaky_relu",
         Entry::pointwise(Pointwise::new(SELF, Float, |b| {
             b.x(0).gt(0.0).select(b.x(0), b.x(0) * b.scalar("negative_slope"))
         }))
-        .preserves_rank(),
+        .preserves_rank()
+        .activation(Activation::KeepsDtype),
     ),
     (
         "aten::elu",
-        Entry::pointwise(Pointwise::new(SELF, Float, elu)).preserves_rank(),
+        Entry::pointwise(Pointwise::new(SELF, Float, elu))
+            .preserves_rank()
+            .activation(Activation::KeepsDtype),
     ),
     (
         "aten::selu",
@@ -71,7 +80,8 @@ pub(super) const ENTRIES: &[Row] = &[
             const ALPHA: f64 = 1.673_263_242_354_377_2;
             const SCALE: f64 = 1.050_700_987_355_480_5;
             b.x(0).lt(0.0).select(b.x(0).expm1() * (ALPHA * SCALE), b.x(0) * SCALE)
-        })),
+        }))
+        .activation(Activation::KeepsDtype),
     ),
     (
         "aten::celu",
@@ -81,18 +91,24 @@ pub(super) const ENTRIES: &[Row] = &[
                 return b.fail(OpError::raised("ZeroDivisionError: alpha cannot be 0 for CELU"));
             }
             b.x(0).lt(0.0).select((b.x(0) / alpha).expm1() * alpha, b.x(0))
-        })),
+        }))
+        .activation(Activation::KeepsDtype),
     ),
     (
         "aten::gelu",
-        Entry::pointwise(Pointwise::new(SELF, Float, gelu)).preserves_rank(),
+        Entry::pointwise(Pointwise::new(SELF, Float, gelu))
+            .preserves_rank()
+            .activation(Activation::KeepsDtype)
+            .observes(Observes::Elements),
     ),
     (
         "aten::silu",
         Entry::pointwise(Pointwise::new(SELF, Float, |b| {
             b.x(0) / (b.constant(1.0) + (-b.x(0)).exp())
         }))
-        .preserves_rank(),
+        .preserves_rank()
+        .activation(Activation::KeepsDtype)
+        .observes(Observes::Elements),
     ),
     (
         "aten::mish",
@@ -112,21 +128,24 @@ pub(super) const ENTRIES: &[Row] = &[
         "aten::hardsigmoid",
         Entry::pointwise(Pointwise::new(SELF, Float, |b| {
             (b.x(0) + 3.0).maximum(0.0).minimum(6.0) / 6.0
-        })),
+        }))
+        .activation(Activation::KeepsDtype),
     ),
     (
         "aten::hardswish",
         Entry::pointwise(Pointwise::new(SELF, Float, |b| {
             b.x(0) * (b.x(0) + 3.0).maximum(0.0).minimum(6.0) / 6.0
         }))
-        .preserves_rank(),
+        .preserves_rank()
+        .activation(Activation::KeepsDtype),
     ),
     (
         "aten::hardshrink",
         Entry::pointwise(Pointwise::new(SELF, Float, |b| {
             let lambda = b.rounded_scalar("lambd");
             b.x(0).abs().le(lambda).select(b.constant(0.0), b.x(0))
-        })),
+        }))
+        .activation(Activation::KeepsDtype),
     ),
     (
         "aten::softshrink",

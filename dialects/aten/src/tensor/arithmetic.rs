@@ -3,7 +3,7 @@
 use super::by_tensor;
 use super::complex::mapped;
 use frazil_ir::DType;
-use frazil_ir::schema::AliasUse;
+use frazil_ir::schema::{AliasUse, Observes, ResultRank};
 use frazil_runtime::Scalar;
 use frazil_runtime::args::Args;
 use frazil_runtime::call::run_as_program;
@@ -45,7 +45,9 @@ pub(super) const ENTRIES: &[Row] = &[
     // self + alpha * other
     (
         "aten::add",
-        Entry::pointwise(Pointwise::new(SELF_OTHER, Default, |b| b.x(0) + scaled(b, 1))),
+        Entry::pointwise(Pointwise::new(SELF_OTHER, Default, |b| b.x(0) + scaled(b, 1)))
+            .rank(ResultRank::Broadcast)
+            .observes(Observes::Elements),
     ),
     (
         "aten::sub",
@@ -53,7 +55,9 @@ pub(super) const ENTRIES: &[Row] = &[
             no_bools(b);
             b.x(0) - scaled(b, 1)
         }))
-        .aliases(&[("aten::subtract", AliasUse::Everywhere)]),
+        .aliases(&[("aten::subtract", AliasUse::Everywhere)])
+        .rank(ResultRank::Broadcast)
+        .observes(Observes::Elements),
     ),
     (
         "aten::rsub",
@@ -65,7 +69,9 @@ pub(super) const ENTRIES: &[Row] = &[
     (
         "aten::mul",
         Entry::pointwise(Pointwise::new(SELF_OTHER, Default, |b| b.x(0) * b.unrounded(1)))
-            .aliases(&[("aten::multiply", AliasUse::Everywhere)]),
+            .aliases(&[("aten::multiply", AliasUse::Everywhere)])
+            .rank(ResultRank::Broadcast)
+            .observes(Observes::Elements),
     ),
     (
         "aten::div",
@@ -74,7 +80,9 @@ pub(super) const ENTRIES: &[Row] = &[
             .aliases(&[
                 ("aten::divide", AliasUse::Everywhere),
                 ("aten::true_divide", AliasUse::Everywhere),
-            ]),
+            ])
+            .rank(ResultRank::Broadcast)
+            .observes(Observes::Elements),
     ),
     (
         "aten::floor_divide",
@@ -413,7 +421,7 @@ fn next_after<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     let size = x.abs();
     let exponent = size.unary(UnaryOp::Log2).floor().maximum(least);
     let unit = (exponent - digits).unary(UnaryOp::Exp2);
-    // Below a power of two numbers lie twice as near.
+    // Below a power of two, the distance between adjacent numbers is half of that above it.
     let at_power = size.eq(exponent.unary(UnaryOp::Exp2)).and(exponent.gt(least));
     let inwards = x.gt(0.0).and(y.lt(x)).or(x.lt(0.0).and(y.gt(x)));
     let unit = at_power.and(inwards).select(unit * 0.5, unit);

@@ -121,7 +121,7 @@ pub(super) const ENTRIES: &[Row] = &[
         "aten::_neg_view",
         Entry::kernel(|c| {
             let t = c.tensor(0)?;
-            // PyTorch says so when the elements are wanted.
+            // PyTorch raises this when it reads the elements; here the view is refused.
             if t.dtype() == DType::Bool && t.numel() > 0 {
                 return Err(OpError::raised("\"neg_cpu\" not implemented for 'Bool'"));
             }

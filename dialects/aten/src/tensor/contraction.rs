@@ -3,7 +3,7 @@
 use super::arithmetic::check_alpha;
 use super::softmax::softmax_of;
 use frazil_ir::DType;
-use frazil_ir::schema::AliasUse;
+use frazil_ir::schema::{AliasUse, Observes, ResultRank};
 use frazil_runtime::Scalar;
 use frazil_runtime::args::{Arg, Args, TensorArg};
 use frazil_runtime::build::{ProgramBuilder, broadcast_error};
@@ -17,19 +17,23 @@ use frazil_runtime::structured::{Access, Affine, Dims, OutOfBounds, Program, Ten
 use frazil_runtime::sym::{Formula, Sym};
 
 pub(super) const ENTRIES: &[Row] = &[
-    ("aten::linear", Entry::program(Contraction, linear)),
+    (
+        "aten::linear",
+        Entry::program(Contraction, linear).observes(Observes::Elements),
+    ),
     (
         "aten::matmul",
         Entry::program(Contraction, |a| product(a, "self", "other", None))
-            .aliases(&[("aten::linalg_matmul", AliasUse::Normalised)]),
+            .aliases(&[("aten::linalg_matmul", AliasUse::Normalised)])
+            .observes(Observes::Elements),
     ),
     (
         "aten::mm",
-        Entry::program(Contraction, |a| product(a, "self", "mat2", Some((2, 2)))),
+        Entry::program(Contraction, |a| product(a, "self", "mat2", Some((2, 2)))).rank(ResultRank::Fixed(2)),
     ),
     (
         "aten::bmm",
-        Entry::program(Contraction, |a| product(a, "self", "mat2", Some((3, 3)))),
+        Entry::program(Contraction, |a| product(a, "self", "mat2", Some((3, 3)))).observes(Observes::Elements),
     ),
     (
         "aten::mv",
@@ -46,7 +50,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
     (
         "aten::addmm",
-        Entry::program(Contraction, |a| product_and(a, "mat1", "mat2")),
+        Entry::program(Contraction, |a| product_and(a, "mat1", "mat2")).rank(ResultRank::Fixed(2)),
     ),
     (
         "aten::addmv",
@@ -574,7 +578,7 @@ fn attention(args: &Args<'_>) -> Result<Program, OpError> {
         ));
     }
     let width = q.sizes()[rank - 1];
-    // Factors are scaled before they are multiplied: of none of them the scale says nothing.
+    // Query and key are scaled before they are multiplied. If they have no features, the scale has no effect, and 1 avoids a division by zero.
     let scale = match width {
         0 => 1.0,
         _ => args.opt_float("scale")?.unwrap_or(1.0 / (width as f64).sqrt()),

@@ -98,7 +98,10 @@ pub(super) const ENTRIES: &[Row] = &[
     ("aten::fill", Entry::program(Pointwise, fill_value).fills()),
     ("aten::tril", Entry::program(Pointwise, |a| triangle(a, true))),
     ("aten::triu", Entry::program(Pointwise, |a| triangle(a, false))),
-    ("aten::tensor", Entry::kernel(tensor).role(Role::TensorOf)),
+    (
+        "aten::tensor",
+        Entry::kernel(tensor).role(Role::TensorOf).constant_in_traces(),
+    ),
     (
         "aten::fill.Scalar",
         Entry::new().scalar_variant(&by_tensor(1, ScalarConversion::Stored)),
@@ -107,7 +110,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ("aten::tensor.int", Entry::kernel(tensor)),
     ("aten::tensor.bool", Entry::kernel(tensor)),
     ("aten::tensor.complex", Entry::kernel(tensor)),
-    ("aten::as_tensor", Entry::kernel(tensor)),
+    ("aten::as_tensor", Entry::kernel(tensor).constant_in_traces()),
     ("aten::as_tensor.float", Entry::kernel(tensor)),
     ("aten::as_tensor.int", Entry::kernel(tensor)),
     ("aten::as_tensor.bool", Entry::kernel(tensor)),

@@ -85,7 +85,7 @@ fn ctc_loss(call: &Call<'_>) -> Result<Results, OpError> {
         if target.iter().any(|label| !(0..classes).contains(label)) {
             return raised("index out of range in self".to_owned());
         }
-        // Of the time steps, this sequence's probabilities of all classes.
+        // Returns the log-probabilities of all classes for sequence `n` at a time step.
         let row = |step: usize| &values[(step * batch as usize + n) * classes as usize..][..classes as usize];
         let loss = negative_log_likelihood(input as usize, target, blank as usize, row);
         losses.push(if zero_infinity && loss == f64::INFINITY {

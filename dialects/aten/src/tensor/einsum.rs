@@ -2,7 +2,7 @@
 
 use frazil_ir::DType;
 use frazil_runtime::args::Args;
-use frazil_runtime::build::{Fold, ProgramBuilder};
+use frazil_runtime::build::{Accumulation, ProgramBuilder};
 use frazil_runtime::entry::{Entry, Row};
 use frazil_runtime::op::Form::Contraction;
 use frazil_runtime::op::OpError;
@@ -205,7 +205,7 @@ fn multiplied(
         }
     }
     let extent = |l: &Label| extents.iter().find(|(known, _)| known == l).map_or(1, |e| e.1);
-    // What neither operand has yet is broadcast: extent 1 until it comes.
+    // A label that only later operands have gets extent 1, and is broadcast by them.
     let own = |l: &Label| {
         if a.labels.contains(l) || b.labels.contains(l) {
             extent(l)
@@ -214,7 +214,8 @@ fn multiplied(
         }
     };
     let domain: Dims = loops.iter().map(own).collect();
-    // What only one operand has is summed before, as `sum` does; what both have makes a matmul, which does not convert.
+    // A label of one operand alone is summed before the product, as by `sum`, which converts integers to Long. Labels of both operands are summed by a matmul,
+    // which keeps the dtype.
     let has = |o: &Operand, l: &Label| {
         let mut own = o.labels.iter().zip(p.sizes(o.tensor));
         own.any(|(label, size)| label == l && size != 1)
@@ -306,7 +307,7 @@ fn summed(
         d if d.is_floating_point() || d.is_complex() => d,
         _ => DType::Long,
     };
-    let fold = Fold {
+    let accumulation = Accumulation {
         combine: Combine::Add,
         accumulate: compute_dtype(dtype),
         output: dtype,
@@ -316,7 +317,7 @@ fn summed(
         &[view],
         &dims,
         false,
-        fold,
+        accumulation,
         |_, x| x[0].cast(compute_dtype(dtype)),
         None,
     )

@@ -191,7 +191,7 @@ impl Spectrum {
                     }
                 }
             }
-            // What is below the error of the summation is zero, which it is exactly in most cases.
+            // Results below the rounding error of the summation are set to zero, which is the exact result in most such cases.
             let noise = f64::EPSILON * row.iter().map(|x| x.l1_norm()).sum::<f64>();
             in_place(&mut row);
             for x in &mut row {

@@ -128,7 +128,7 @@ fn along(
     from_end: bool,
 ) -> Result<TensorId, OpError> {
     if p.sizes(index).contains(&0) {
-        // Nothing is asked for: any dtype and rank will do.
+        // Without indices, the index tensor may have any dtype and rank.
         let (dtype, sizes) = (p.dtype(t), p.sizes(index));
         return p.fill(dtype, &sizes, false.into());
     }

@@ -273,7 +273,7 @@ fn too_many_indices(t: &Tensor, given: usize) -> OpError {
 pub(super) fn index(call: &Call<'_>) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     let indices = call.arg(1).items().unwrap_or_default();
-    // PyTorch's operator fails an assertion of its own here; only its Python front end knows what such a mask means.
+    // PyTorch's operator raises an internal error for masks without dimensions alone, which only its Python front end supports.
     let mut tensors = indices.iter().filter_map(Value::as_tensor).peekable();
     if tensors.peek().is_some() && tensors.all(|i| i.dim() == 0 && matches!(i.dtype(), DType::Bool | DType::Byte)) {
         advanced(&t, &indices)?;

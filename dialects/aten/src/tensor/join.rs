@@ -1,7 +1,7 @@
 //! Concatenation of tensors: `cat`, `stack` and similar operators.
 
 use frazil_ir::DType;
-use frazil_ir::schema::AliasUse;
+use frazil_ir::schema::{AliasUse, Observes};
 use frazil_runtime::args::{Arg, Args, TensorArg, wrap_dim};
 use frazil_runtime::build::ProgramBuilder;
 use frazil_runtime::entry::{Entry, Role, Row};
@@ -17,10 +17,12 @@ use frazil_runtime::sym::Formula;
 pub(super) const ENTRIES: &[Row] = &[
     (
         "aten::cat",
-        Entry::program(Pointwise, cat).aliases(&[
-            ("aten::concat", AliasUse::Everywhere),
-            ("aten::concatenate", AliasUse::Everywhere),
-        ]),
+        Entry::program(Pointwise, cat)
+            .aliases(&[
+                ("aten::concat", AliasUse::Everywhere),
+                ("aten::concatenate", AliasUse::Everywhere),
+            ])
+            .observes(Observes::Elements),
     ),
     (
         "aten::stack",

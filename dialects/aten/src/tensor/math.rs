@@ -1,6 +1,6 @@
 //! Elementwise unary functions.
 
-use frazil_ir::schema::AliasUse;
+use frazil_ir::schema::{Activation, AliasUse, Observes};
 use frazil_runtime::entry::{Entry, Row};
 use frazil_runtime::expr::UnaryOp;
 use frazil_runtime::op::OpError;
@@ -61,7 +61,13 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
     ("aten::sinh", float!(Sinh)),
     ("aten::cosh", float!(Cosh)),
-    ("aten::tanh", float!(Tanh).preserves_rank()),
+    (
+        "aten::tanh",
+        float!(Tanh)
+            .preserves_rank()
+            .activation(Activation::PromotesIntegers)
+            .observes(Observes::Elements),
+    ),
     (
         "aten::asinh",
         float!(Asinh).aliases(&[("aten::arcsinh", AliasUse::Everywhere)]),
@@ -145,7 +151,9 @@ pub(super) const ENTRIES: &[Row] = &[
         "aten::sigmoid",
         Entry::pointwise(Pointwise::new(SELF, IntToFloat, |b| b.x(0).sigmoid()))
             .preserves_rank()
-            .aliases(&[("aten::special_expit", AliasUse::Normalised)]),
+            .aliases(&[("aten::special_expit", AliasUse::Normalised)])
+            .activation(Activation::PromotesIntegers)
+            .observes(Observes::Elements),
     ),
     (
         "aten::logit",

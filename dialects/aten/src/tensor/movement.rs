@@ -87,14 +87,14 @@ pub(super) const ENTRIES: &[Row] = &[
                 DType::Long
             };
             let accumulate = frazil_runtime::promote::compute_dtype(output);
-            let fold = frazil_runtime::build::Fold {
+            let accumulation = frazil_runtime::build::Accumulation {
                 combine: frazil_runtime::structured::Combine::Add,
                 accumulate,
                 output,
             };
             with(a, |p| {
                 let d = p.view(x.id, &[(*n).min(*m)], vec![Affine::index(1, 0), Affine::index(1, 0)]);
-                p.reduce(&[d], &[0], false, fold, |_, x| x[0].cast(accumulate), None)
+                p.reduce(&[d], &[0], false, accumulation, |_, x| x[0].cast(accumulate), None)
             })
         }),
     ),

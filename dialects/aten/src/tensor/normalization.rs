@@ -4,7 +4,7 @@ use super::reduction::mean_of;
 use frazil_ir::DType;
 use frazil_runtime::Tensor;
 use frazil_runtime::args::{Args, TensorArg};
-use frazil_runtime::build::{Fold, ProgramBuilder};
+use frazil_runtime::build::{Accumulation, ProgramBuilder};
 use frazil_runtime::call::run_as_program;
 use frazil_runtime::element::DoubleElement;
 use frazil_runtime::entry::{Entry, ResultLayout, Row};
@@ -46,7 +46,7 @@ pub(super) const ENTRIES: &[Row] = &[
                 }
                 let x = c.tensor(0)?;
                 if x.numel() == 0 {
-                    // Only what has elements has to be of floating point and to fit the weights. These have their part in the dtype as numbers have.
+                    // An empty input may have any dtype, and sizes that do not fit the weights. The weights take part in promotion as tensors without dimensions.
                     let mut promoted = ResultType::new().tensor(x.dtype(), x.dim());
                     for i in [1, 2] {
                         if let Some(t) = c.opt_tensor(i)? {
@@ -315,18 +315,18 @@ fn kept_statistics(
 ) -> Result<(TensorId, TensorId), OpError> {
     let compute = compute_dtype(x.dtype());
     let n = dims.iter().map(|&d| x.sizes()[d]).product::<i64>() as f64;
-    let fold = |output| Fold {
+    let accumulation = |output| Accumulation {
         combine: Combine::Add,
         accumulate: compute,
         output,
     };
-    let sum = p.reduce(&[x.id], dims, true, fold(kept), |_, x| x[0].cast(compute), None)?;
+    let sum = p.reduce(&[x.id], dims, true, accumulation(kept), |_, x| x[0].cast(compute), None)?;
     let mean = p.map(&[sum], kept, |_, x| x[0] / n)?;
     let spread = p.reduce(
         &[x.id, mean],
         dims,
         true,
-        fold(compute),
+        accumulation(compute),
         |_, x| {
             let d = x[0].cast(compute) - x[1].cast(compute);
             d * d
@@ -335,7 +335,7 @@ fn kept_statistics(
     )?;
     let invstd = p.map(&[spread], kept, |_, x| {
         let inverse = x[0].constant(1.0) / (x[0] / n + eps).sqrt();
-        // What does not spread at all counts as infinitely narrow only where nothing is added to it.
+        // As in PyTorch, the inverse of a zero variance is zero, and not infinity, if `eps` is zero.
         if eps == 0.0 {
             x[0].eq(0.0).select(x[0].constant(0.0), inverse)
         } else {
@@ -355,7 +355,7 @@ fn statistics(
     let sizes = p.sizes(x);
     let n: i64 = dims.iter().map(|&d| sizes[d]).product();
     let mean = mean_of(p, x, dims, true, compute, n)?;
-    let fold = Fold {
+    let accumulation = Accumulation {
         combine: Combine::Add,
         accumulate: compute,
         output: compute,
@@ -364,7 +364,7 @@ fn statistics(
         &[x, mean],
         dims,
         true,
-        fold,
+        accumulation,
         |_, x| {
             let d = x[0].cast(compute) - x[1];
             d * d
@@ -588,12 +588,12 @@ fn rms_norm(args: &Args<'_>) -> Result<Program, OpError> {
         _ => f64::from(f32::EPSILON),
     });
     let mut p = ProgramBuilder::new(args);
-    let fold = Fold {
+    let accumulation = Accumulation {
         combine: Combine::Add,
         accumulate: compute,
         output: compute,
     };
-    let sum = p.reduce(&[x.id], &dims, true, fold, |_, x| x[0] * x[0], None)?;
+    let sum = p.reduce(&[x.id], &dims, true, accumulation, |_, x| x[0] * x[0], None)?;
     let scale = p.map(&[sum], compute, |_, x| (x[0] / n as f64 + eps).rsqrt())?;
     let out = match args.opt_tensor("weight")? {
         Some(w) => p.map(&[x.id, scale, w.id], x.dtype(), |_, x| x[0] * x[1] * x[2].cast(compute))?,

@@ -117,7 +117,7 @@ fn padded(p: &mut ProgramBuilder, x: TensorId, widths: &[i64], mode: Mode) -> Re
                     old[d], pair[0], pair[1]
                 ))
             })?;
-            // What is cut off is there.
+            // Negative padding must not remove more elements than there are.
             let left = i128::from(old[d]) + i128::from(pair[0].min(0));
             if left < 0 || left + i128::from(pair[1].min(0)) < 0 {
                 return Err(OpError::raised("narrow(): length must be non-negative."));

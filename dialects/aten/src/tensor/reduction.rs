@@ -3,7 +3,7 @@
 use frazil_ir::DType;
 use frazil_ir::schema::AliasUse;
 use frazil_runtime::args::{Arg, Args, TensorArg};
-use frazil_runtime::build::{Fold, ProgramBuilder};
+use frazil_runtime::build::{Accumulation, ProgramBuilder};
 use frazil_runtime::entry::{Entry, Row};
 use frazil_runtime::op::Form::Reduction;
 use frazil_runtime::op::OpError;
@@ -69,7 +69,7 @@ pub(super) const ENTRIES: &[Row] = &[
             let x = a.tensor("self")?;
             let dims = a.dims("dim", x.rank())?;
             let mut p = ProgramBuilder::new(a);
-            let fold = Fold {
+            let accumulation = Accumulation {
                 combine: Combine::Add,
                 accumulate: DType::Long,
                 output: DType::Long,
@@ -78,7 +78,7 @@ pub(super) const ENTRIES: &[Row] = &[
                 &[x.id],
                 &dims,
                 false,
-                fold,
+                accumulation,
                 |_, x| x[0].cast(DType::Bool).cast(DType::Long),
                 None,
             )?;
@@ -104,7 +104,7 @@ fn folded(args: &Args<'_>, combine: Combine) -> Result<Program, OpError> {
     let output = args.opt_dtype("dtype")?.unwrap_or(default);
     let accumulate = compute_dtype(output);
     let mut p = ProgramBuilder::new(args);
-    let fold = Fold {
+    let accumulation = Accumulation {
         combine,
         accumulate,
         output,
@@ -114,7 +114,7 @@ fn folded(args: &Args<'_>, combine: Combine) -> Result<Program, OpError> {
         &[x.id],
         &dims,
         keepdim,
-        fold,
+        accumulation,
         |_, x| x[0].cast(output).cast(accumulate),
         None,
     )?;
@@ -130,7 +130,7 @@ fn nansum(args: &Args<'_>) -> Result<Program, OpError> {
         DType::Long
     };
     let output = args.opt_dtype("dtype")?.unwrap_or(default);
-    let fold = Fold {
+    let accumulation = Accumulation {
         combine: Combine::Add,
         accumulate: compute_dtype(output),
         output,
@@ -140,7 +140,7 @@ fn nansum(args: &Args<'_>) -> Result<Program, OpError> {
         &[x.id],
         &dims,
         keepdim,
-        fold,
+        accumulation,
         |_, x| x[0].is_nan().select(x[0].constant(0.0), x[0]),
         None,
     )?;
@@ -177,13 +177,20 @@ pub(super) fn mean_of(
     n: i64,
 ) -> Result<TensorId, OpError> {
     let accumulate = compute_dtype(output);
-    let fold = Fold {
+    let accumulation = Accumulation {
         combine: Combine::Add,
         accumulate,
         output,
     };
     let divide = Formula::build(output, |f| f.input(0, accumulate) / n as f64);
-    p.reduce_with(&[x], dims, keepdim, fold, |_, x| x[0].cast(accumulate), Some(divide))
+    p.reduce_with(
+        &[x],
+        dims,
+        keepdim,
+        accumulation,
+        |_, x| x[0].cast(accumulate),
+        Some(divide),
+    )
 }
 
 fn fold_extreme(
@@ -198,12 +205,12 @@ fn fold_extreme(
             "Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.",
         ));
     }
-    let fold = Fold {
+    let accumulation = Accumulation {
         combine,
         accumulate: compute_dtype(x.dtype()),
         output: x.dtype(),
     };
-    p.reduce(&[x.id], dims, keepdim, fold, |_, x| x[0], None)
+    p.reduce(&[x.id], dims, keepdim, accumulation, |_, x| x[0], None)
 }
 
 fn extreme(args: &Args<'_>, combine: Combine) -> Result<Program, OpError> {
@@ -226,13 +233,13 @@ fn value_and_index(
     let rank = shape.sizes.len();
     let dtype = shape.dtype;
     let dims: &[usize] = if rank == 0 { &[] } else { &[dim] };
-    let fold = Fold {
+    let accumulation = Accumulation {
         combine,
         accumulate: compute_dtype(dtype),
         output: dtype,
     };
-    let best = p.reduce(&[x], dims, true, fold, |_, x| x[0], None)?;
-    let fold = Fold {
+    let best = p.reduce(&[x], dims, true, accumulation, |_, x| x[0], None)?;
+    let accumulation = Accumulation {
         combine: Combine::Min,
         accumulate: DType::Long,
         output: DType::Long,
@@ -243,7 +250,7 @@ fn value_and_index(
         &[x, best],
         dims,
         keepdim,
-        fold,
+        accumulation,
         move |f, x| {
             let here = x[0].eq(x[1]).or(x[0].is_nan());
             here.select(f.index(at), f.int(i64::MAX, DType::Long))
@@ -316,13 +323,20 @@ fn truth(args: &Args<'_>, combine: Combine) -> Result<Program, OpError> {
     } else {
         DType::Bool
     };
-    let fold = Fold {
+    let accumulation = Accumulation {
         combine,
         accumulate: DType::Bool,
         output,
     };
     let mut p = ProgramBuilder::new(args);
-    let out = p.reduce(&[x.id], &dims, keepdim, fold, |_, x| x[0].cast(DType::Bool), None)?;
+    let out = p.reduce(
+        &[x.id],
+        &dims,
+        keepdim,
+        accumulation,
+        |_, x| x[0].cast(DType::Bool),
+        None,
+    )?;
     p.finish(&[out])
 }
 
@@ -339,7 +353,7 @@ pub(super) fn variance_of(
     let mean = mean_of(p, x.id, dims, true, compute, n)?;
     // The squares of complex deviations are those of their sizes.
     let spread = real_of(compute);
-    let fold = Fold {
+    let accumulation = Accumulation {
         combine: Combine::Add,
         accumulate: spread,
         output: spread,
@@ -351,7 +365,7 @@ pub(super) fn variance_of(
         &[x.id, mean],
         dims,
         keepdim,
-        fold,
+        accumulation,
         |_, x| {
             let d = x[0] - x[1];
             let d = if compute.is_complex() { d.abs().cast(spread) } else { d };
@@ -414,7 +428,7 @@ fn running_mean(
     if !keepdim {
         last = p.squeeze(last, dims);
     }
-    let fold = Fold {
+    let accumulation = Accumulation {
         combine: Combine::Add,
         accumulate: DType::Long,
         output: DType::Long,
@@ -423,7 +437,7 @@ fn running_mean(
         &[x.id],
         dims,
         keepdim,
-        fold,
+        accumulation,
         |_, x| x[0].is_inf().cast(DType::Long),
         None,
     )?;
@@ -445,15 +459,22 @@ fn logsumexp(args: &Args<'_>) -> Result<Program, OpError> {
     // Of complex numbers the real parts are compared.
     let (compute, real) = (compute_dtype(output), compute_dtype(real_of(output)));
     let mut p = ProgramBuilder::new(args);
-    let fold = Fold {
+    let accumulation = Accumulation {
         combine: Combine::Max,
         accumulate: real,
         output: real,
     };
-    let max = p.reduce(&[x.id], &dims, true, fold, |_, x| x[0].cast(compute).cast(real), None)?;
+    let max = p.reduce(
+        &[x.id],
+        &dims,
+        true,
+        accumulation,
+        |_, x| x[0].cast(compute).cast(real),
+        None,
+    )?;
     // An infinite maximum would make NaN of the difference.
     let max = p.map(&[max], real, |_, x| x[0].is_inf().select(x[0].constant(0.0), x[0]))?;
-    let fold = Fold {
+    let accumulation = Accumulation {
         combine: Combine::Add,
         accumulate: compute,
         output: compute,
@@ -462,7 +483,7 @@ fn logsumexp(args: &Args<'_>) -> Result<Program, OpError> {
         &[x.id, max],
         &dims,
         keepdim,
-        fold,
+        accumulation,
         |_, x| (x[0].cast(compute) - x[1].cast(compute)).exp(),
         None,
     )?;
@@ -524,7 +545,7 @@ fn norm(args: &Args<'_>) -> Result<Program, OpError> {
         f64::NEG_INFINITY => Combine::Min,
         _ => Combine::Add,
     };
-    let fold = Fold {
+    let accumulation = Accumulation {
         combine,
         accumulate: compute,
         output,
@@ -542,7 +563,7 @@ fn norm(args: &Args<'_>) -> Result<Program, OpError> {
         &[x.id],
         &dims,
         keepdim,
-        fold,
+        accumulation,
         |_, x| {
             let x = if element.is_complex() {
                 x[0].cast(element).abs().cast(compute)

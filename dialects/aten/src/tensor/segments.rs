@@ -12,7 +12,7 @@ pub(super) const ENTRIES: &[Row] = &[("aten::segment_reduce", Entry::kernel(segm
 
 /// The combiner by which the elements of a segment are reduced.
 #[derive(Clone, Copy, PartialEq)]
-enum Fold {
+enum SegmentReduction {
     Sum,
     Mean,
     Max,
@@ -20,14 +20,14 @@ enum Fold {
     Prod,
 }
 
-impl Fold {
-    fn named(name: &str) -> Result<Fold, OpError> {
+impl SegmentReduction {
+    fn named(name: &str) -> Result<SegmentReduction, OpError> {
         Ok(match name {
-            "sum" => Fold::Sum,
-            "mean" => Fold::Mean,
-            "max" => Fold::Max,
-            "min" => Fold::Min,
-            "prod" => Fold::Prod,
+            "sum" => SegmentReduction::Sum,
+            "mean" => SegmentReduction::Mean,
+            "max" => SegmentReduction::Max,
+            "min" => SegmentReduction::Min,
+            "prod" => SegmentReduction::Prod,
             _ => {
                 return Err(OpError::raised(format!(
                     "reduce argument must be either sum, prod, mean, amax or amin, got {name}"
@@ -38,20 +38,20 @@ impl Fold {
 
     fn first(self) -> f64 {
         match self {
-            Fold::Sum | Fold::Mean => 0.0,
-            Fold::Max => f64::NEG_INFINITY,
-            Fold::Min => f64::INFINITY,
-            Fold::Prod => 1.0,
+            SegmentReduction::Sum | SegmentReduction::Mean => 0.0,
+            SegmentReduction::Max => f64::NEG_INFINITY,
+            SegmentReduction::Min => f64::INFINITY,
+            SegmentReduction::Prod => 1.0,
         }
     }
 
     fn join(self, sum: f64, x: f64) -> f64 {
         match self {
-            Fold::Sum | Fold::Mean => sum + x,
-            Fold::Prod => sum * x,
-            Fold::Max if x.is_nan() || x > sum => x,
-            Fold::Min if x.is_nan() || x < sum => x,
-            Fold::Max | Fold::Min => sum,
+            SegmentReduction::Sum | SegmentReduction::Mean => sum + x,
+            SegmentReduction::Prod => sum * x,
+            SegmentReduction::Max if x.is_nan() || x > sum => x,
+            SegmentReduction::Min if x.is_nan() || x < sum => x,
+            SegmentReduction::Max | SegmentReduction::Min => sum,
         }
     }
 }
@@ -59,7 +59,7 @@ impl Fold {
 /// Implements `segment_reduce(data, reduce, lengths, indices, offsets, axis, unsafe, initial)`.
 fn segment_reduce(call: &Call<'_>) -> Result<Results, OpError> {
     let data = call.tensor(0)?;
-    let fold = Fold::named(call.text(1)?)?;
+    let reduction = SegmentReduction::named(call.text(1)?)?;
     if !data.dtype().is_floating_point() {
         return Err(OpError::raised(format!(
             "\"_segment_reduce_cpu\" not implemented for '{}'",
@@ -104,10 +104,10 @@ fn segment_reduce(call: &Call<'_>) -> Result<Results, OpError> {
         for &(start, end) in segments {
             for i in 0..inner {
                 let own = (start..end).filter_map(|j| values.get(first + j * inner + i));
-                let sum = own.fold(initial.unwrap_or(fold.first()), |sum, &x| fold.join(sum, x));
-                out.push(match (fold, end - start) {
-                    (Fold::Mean, 0) if initial.is_none() => f64::NAN,
-                    (Fold::Mean, length) if length > 0 => sum / length as f64,
+                let sum = own.fold(initial.unwrap_or(reduction.first()), |sum, &x| reduction.join(sum, x));
+                out.push(match (reduction, end - start) {
+                    (SegmentReduction::Mean, 0) if initial.is_none() => f64::NAN,
+                    (SegmentReduction::Mean, length) if length > 0 => sum / length as f64,
                     _ => sum,
                 });
             }

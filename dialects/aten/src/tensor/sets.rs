@@ -317,7 +317,7 @@ fn isin(call: &Call<'_>) -> Result<Results, OpError> {
         _ => Ok::<_, OpError>(number(call.scalar(i)?)),
     };
     let (mut elements, mut set, invert) = (as_tensor(0)?, as_tensor(1)?, call.flag(3)?);
-    // A whole number has the width of the integers that it meets, and wraps around where it does not fit.
+    // A scalar integer is converted to the integer dtype of the other operand, and wraps around if it does not fit.
     let whole = |t: &Tensor| !(t.dtype().is_floating_point() || t.dtype().is_complex());
     if whole(&elements) && whole(&set) {
         match (call.arg(0), call.arg(1)) {

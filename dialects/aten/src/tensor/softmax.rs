@@ -1,9 +1,9 @@
 //! Softmax and log-softmax, computed by three loop nests over rows.
 
 use frazil_ir::DType;
-use frazil_ir::schema::AliasUse;
+use frazil_ir::schema::{AliasUse, Observes};
 use frazil_runtime::args::Args;
-use frazil_runtime::build::{Fold, ProgramBuilder};
+use frazil_runtime::build::{Accumulation, ProgramBuilder};
 use frazil_runtime::entry::{Entry, Row};
 use frazil_runtime::op::Form::LoopNests;
 use frazil_runtime::op::OpError;
@@ -16,7 +16,8 @@ pub(super) const ENTRIES: &[Row] = &[
         "aten::softmax",
         Entry::program(LoopNests, |a| program(a, softmax_of))
             .preserves_rank()
-            .aliases(&[("aten::special_softmax", AliasUse::Normalised)]),
+            .aliases(&[("aten::special_softmax", AliasUse::Normalised)])
+            .observes(Observes::Elements),
     ),
     ("aten::_softmax", Entry::program(LoopNests, |a| program(a, softmax_of))),
     (
@@ -68,7 +69,7 @@ pub(super) fn softmax_of(p: &mut ProgramBuilder, x: TensorId, dim: usize, output
         &[x],
         &dims,
         true,
-        Fold {
+        Accumulation {
             combine: Combine::Max,
             accumulate: compute,
             output: compute,
@@ -77,12 +78,12 @@ pub(super) fn softmax_of(p: &mut ProgramBuilder, x: TensorId, dim: usize, output
         None,
     )?;
     let exp = p.map(&[x, max], compute, |_, x| (x[0] - x[1]).exp())?;
-    // One division a row, and a product an element. The sum lies between 1 and the row's length, so that nothing under- or overflows.
+    // One division for each row, and one multiplication for each element. The sum is between 1 and the length of the row, so its inverse is finite and not zero.
     let scale = p.reduce(
         &[exp],
         &dims,
         true,
-        Fold {
+        Accumulation {
             combine: Combine::Add,
             accumulate: compute,
             output: compute,
@@ -101,7 +102,7 @@ fn log_softmax_of(p: &mut ProgramBuilder, x: TensorId, dim: usize, output: DType
         &[x],
         &dims,
         true,
-        Fold {
+        Accumulation {
             combine: Combine::Max,
             accumulate: compute,
             output: compute,
@@ -109,7 +110,7 @@ fn log_softmax_of(p: &mut ProgramBuilder, x: TensorId, dim: usize, output: DType
         |_, x| x[0],
         None,
     )?;
-    let fold = Fold {
+    let accumulation = Accumulation {
         combine: Combine::Add,
         accumulate: compute,
         output: compute,
@@ -123,6 +124,13 @@ fn log_softmax_of(p: &mut ProgramBuilder, x: TensorId, dim: usize, output: DType
             false => sum.log(),
         }
     });
-    let log = p.reduce_with(&[x, max], &dims, true, fold, |_, x| (x[0] - x[1]).exp(), Some(finish))?;
+    let log = p.reduce_with(
+        &[x, max],
+        &dims,
+        true,
+        accumulation,
+        |_, x| (x[0] - x[1]).exp(),
+        Some(finish),
+    )?;
     p.map(&[x, max, log], output, |_, x| x[0] - x[1] - x[2])
 }

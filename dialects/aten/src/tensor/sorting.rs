@@ -188,7 +188,7 @@ fn topk(call: &Call<'_>) -> Result<Results, OpError> {
     if !(0..=Axis::of(&t, dim).size).contains(&k) {
         return Err(OpError::raised("selected index k out of range"));
     }
-    // A number is its own choice, also where none is asked for.
+    // The result for a tensor without dimensions is its element, even if `k` is 0.
     let k = if t.dim() == 0 { 1 } else { k };
     let (values, indices) = by_key!(t, K => picked::<K>(&t, dim, k, |row| {
         Ok(if largest { descending_order(row) } else { order(row) })

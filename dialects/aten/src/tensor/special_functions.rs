@@ -130,7 +130,7 @@ fn scaled_k(order: f64, x: f64) -> f64 {
         return 0.0;
     }
     if x < 1e-150 {
-        // Where the integral goes on for longer than cosh t is finite, the first term of the series is the function.
+        // The integrand is not negligible before cosh t overflows. For such small arguments, the first term of the series is exact in double precision.
         const EULER: f64 = 0.577_215_664_901_532_9;
         return if order == 0.0 { -(x * 0.5).ln() - EULER } else { 1.0 / x };
     }
@@ -445,7 +445,7 @@ const LARGEST_DEGREE: i64 = 1 << 20;
 /// Returns the polynomial of degree `n` (truncated) at `x`; 0 for negative degrees. If `single`, values out of the range of single precision become infinite.
 pub(super) fn polynomial(family: Polynomial, x: f64, n: f64, single: bool) -> f64 {
     use Polynomial::{ChebyshevT, ChebyshevU, ChebyshevV, ChebyshevW, HermiteH, HermiteHe, Laguerre, Legendre};
-    // What no integer holds becomes the least one in C++, as infinity and NaN do.
+    // Degrees out of the range of int64, infinity and NaN become the minimum of int64 in C++, which is a negative degree.
     if !(n > -1.0 && n < i64::MAX as f64) {
         return 0.0;
     }

@@ -1,7 +1,7 @@
 //! Views: the same elements with other sizes and strides.
 
 use frazil_ir::DType;
-use frazil_ir::schema::{AliasUse, Observes};
+use frazil_ir::schema::{AliasUse, Observes, ResultRank};
 use frazil_runtime::Tensor;
 use frazil_runtime::args::{Args, wrap_dim};
 use frazil_runtime::build::ProgramBuilder;
@@ -19,7 +19,12 @@ pub(super) const ENTRIES: &[Row] = &[
     ("aten::sym_stride", Entry::new().observes(Observes::Strides)),
     ("aten::sym_storage_offset", Entry::new().observes(Observes::Storage)),
     ("aten::as_strided_copy", Entry::new().observes(Observes::Storage)),
-    ("aten::view", Entry::program(View, |a| reshaped(a, "size")).eager(view)),
+    (
+        "aten::view",
+        Entry::program(View, |a| reshaped(a, "size"))
+            .eager(view)
+            .rank(ResultRank::LengthOf(1)),
+    ),
     // Unlike the view, which never copies, this takes any strides.
     (
         "aten::view_copy",
@@ -44,7 +49,10 @@ pub(super) const ENTRIES: &[Row] = &[
         .returns_self(),
     ),
     ("aten::_unsafe_view", Entry::program(View, |a| reshaped(a, "size"))),
-    ("aten::reshape", Entry::program(View, |a| reshaped(a, "shape"))),
+    (
+        "aten::reshape",
+        Entry::program(View, |a| reshaped(a, "shape")).rank(ResultRank::LengthOf(1)),
+    ),
     (
         "aten::view_as",
         Entry::program(View, |a| {
@@ -160,7 +168,7 @@ pub(super) const ENTRIES: &[Row] = &[
             let dtype = c
                 .opt_dtype(1)?
                 .ok_or_else(|| OpError::raised("view_copy() needs a dtype"))?;
-            // Of a view with marks it copies the elements that are seen.
+            // The conjugate and negative bits are applied before the elements are copied.
             one(reinterpreted(&c.tensor(0)?.resolved()?, dtype)?.deep_copy()?)
         }),
     ),

@@ -2,7 +2,7 @@
 
 use frazil_ir::DType;
 use frazil_runtime::args::Args;
-use frazil_runtime::build::{Fold, ProgramBuilder};
+use frazil_runtime::build::{Accumulation, ProgramBuilder};
 use frazil_runtime::entry::{Entry, Row};
 use frazil_runtime::op::{Form::LoopNests, OpError};
 use frazil_runtime::promote::compute_dtype;
@@ -60,12 +60,19 @@ fn normed(p: &mut ProgramBuilder, args: &Args<'_>) -> Result<(TensorId, TensorId
     let folded: Vec<usize> = (0..rank).filter(|d| Some(*d) != kept).collect();
     let compute = compute_dtype(dtype);
     let stored = if dtype == DType::Half { dtype } else { compute };
-    let fold = Fold {
+    let accumulation = Accumulation {
         combine: Combine::Add,
         accumulate: compute,
         output: stored,
     };
-    let norms = p.reduce(&[v.id], &folded, true, fold, |_, x| x[0] * x[0], Some(|sum| sum.sqrt()))?;
+    let norms = p.reduce(
+        &[v.id],
+        &folded,
+        true,
+        accumulation,
+        |_, x| x[0] * x[0],
+        Some(|sum| sum.sqrt()),
+    )?;
     let out = p.map(&[v.id, g.id, norms], dtype, |_, x| {
         let factor = x[1] / x[2];
         x[0] * factor.cast(stored).cast(compute)

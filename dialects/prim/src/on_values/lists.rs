@@ -13,7 +13,7 @@ use num_complex::Complex64;
 /// Entries of operators on lists, with elements of any type (tensors included), and on ranges. A row with an overload name (`aten::pop.t`) covers only the
 /// list overload of an operator.
 pub(super) const ENTRIES: &[Row] = &[
-    ("aten::len", Entry::on_values(len).holds_elements()),
+    ("aten::len", Entry::on_values(len).holds_elements().total_on_values()),
     ("aten::append", Entry::on_values(append).holds_elements()),
     ("aten::extend", Entry::on_values(extend)),
     ("aten::insert", Entry::on_values(insert)),

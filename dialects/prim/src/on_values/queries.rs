@@ -39,8 +39,11 @@ const fn read(kind: Option<NumberKind>, is_implicit: bool) -> NumberRead {
 }
 
 pub(super) const ENTRIES: &[Row] = &[
-    ("aten::__is__", Entry::on_values(|c| one(c.arg(0).is(c.arg(1))))),
-    ("aten::__isnot__", Entry::on_values(|c| one(!c.arg(0).is(c.arg(1))))),
+    ("aten::__is__", Entry::on_values(|c| one(c.arg(0).is(c.arg(1)))).total()),
+    (
+        "aten::__isnot__",
+        Entry::on_values(|c| one(!c.arg(0).is(c.arg(1)))).total(),
+    ),
     (
         "aten::_unwrap_optional",
         Entry::on_values(|c| match c.arg(0) {
@@ -93,7 +96,9 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
     (
         "aten::dim",
-        Entry::kernel(|c| one(crate::queries::described(c)?.dim() as i64)).fixed_sizes(),
+        Entry::kernel(|c| one(crate::queries::described(c)?.dim() as i64))
+            .fixed_sizes()
+            .total(),
     ),
     (
         "aten::element_size",

@@ -49,18 +49,18 @@ impl<'c> Emitter<'c> {
     }
 
     /// The quotient of non-negative integers.
-    pub fn div(&mut self, a: impl Into<Int<'c>>, b: i64) -> Int<'c> {
-        match a.into() {
-            a if b == 1 => a,
-            a => self.int_op("arith.divui", a, Int::Const(b), |a, b| a / b),
+    pub fn div(&mut self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Int<'c> {
+        match (a.into(), b.into()) {
+            (a, Int::Const(1)) => a,
+            (a, b) => self.int_op("arith.divui", a, b, |a, b| a / b),
         }
     }
 
     /// The remainder of non-negative integers.
-    pub fn rem(&mut self, a: impl Into<Int<'c>>, b: i64) -> Int<'c> {
-        match a.into() {
-            _ if b == 1 => Int::Const(0),
-            a => self.int_op("arith.remui", a, Int::Const(b), |a, b| a % b),
+    pub fn rem(&mut self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Int<'c> {
+        match (a.into(), b.into()) {
+            (_, Int::Const(1)) => Int::Const(0),
+            (a, b) => self.int_op("arith.remui", a, b, |a, b| a % b),
         }
     }
 
@@ -74,16 +74,36 @@ impl<'c> Emitter<'c> {
         self.int_op("arith.maxsi", a.into(), b.into(), i64::max)
     }
 
+    /// a / b, rounded up, of integers that are not negative.
+    pub fn div_ceil(&mut self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Int<'c> {
+        let b = b.into();
+        let most = self.sub(b, 1);
+        let a = self.add(a, most);
+        self.div(a, b)
+    }
+
+    /// The largest multiple of `b` that is not larger than `a`, of integers that are not negative.
+    pub fn round_down(&mut self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Int<'c> {
+        let b = b.into();
+        let quotient = self.div(a, b);
+        self.mul(quotient, b)
+    }
+
     /// Splits `index` into coordinates of a row-major box with these extents. The first coordinate is not reduced.
-    pub fn delinearize(&mut self, index: Int<'c>, extents: &[i64]) -> Vec<Int<'c>> {
+    pub fn delinearize<N: Into<Int<'c>> + Copy>(&mut self, index: Int<'c>, extents: &[N]) -> Vec<Int<'c>> {
         let mut rest = index;
         let mut out = Vec::with_capacity(extents.len());
         for (i, &extent) in extents.iter().enumerate().rev() {
             if i == 0 {
                 out.push(rest);
             } else {
-                out.push(self.rem(rest, extent.max(1)));
-                rest = self.div(rest, extent.max(1));
+                // Without elements there is no index; the divisions are not to fail while they are emitted.
+                let extent = match extent.into() {
+                    Int::Const(n) => Int::Const(n.max(1)),
+                    extent => extent,
+                };
+                out.push(self.rem(rest, extent));
+                rest = self.div(rest, extent);
             }
         }
         out.reverse();
@@ -91,9 +111,15 @@ impl<'c> Emitter<'c> {
     }
 
     /// Σ coefficient · index + offset
-    pub fn linear(&mut self, terms: impl IntoIterator<Item = (i64, Int<'c>)>, offset: i64) -> Int<'c> {
-        let mut sum = Int::Const(0);
-        let mut constant = offset;
+    pub fn linear<N: Into<Int<'c>>>(
+        &mut self,
+        terms: impl IntoIterator<Item = (N, Int<'c>)>,
+        offset: impl Into<Int<'c>>,
+    ) -> Int<'c> {
+        let (mut sum, mut constant) = match offset.into() {
+            Int::Const(offset) => (Int::Const(0), offset),
+            offset => (offset, 0),
+        };
         for (c, i) in terms {
             match self.mul(i, c) {
                 Int::Const(k) => constant += k,

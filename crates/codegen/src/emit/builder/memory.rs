@@ -151,7 +151,7 @@ impl<'c> Emitter<'c> {
     }
 
     /// `bytes` bytes on the stack, at a 64-byte boundary, for the whole function.
-    pub fn stack(&mut self, bytes: i64) -> Val<'c> {
+    pub fn stack(&mut self, bytes: impl Into<Int<'c>>) -> Val<'c> {
         let ptr = self.ptr();
         let count = self.int(bytes);
         let element = TypeAttribute::new(self.ty("i8")).into();

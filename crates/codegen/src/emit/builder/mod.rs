@@ -29,6 +29,16 @@ pub enum Int<'c> {
     Dyn(Val<'c>),
 }
 
+impl Int<'_> {
+    /// The number, if it is known while emitting.
+    pub fn known(self) -> Option<i64> {
+        match self {
+            Int::Const(n) => Some(n),
+            Int::Dyn(_) => None,
+        }
+    }
+}
+
 impl From<i64> for Int<'_> {
     fn from(value: i64) -> Self {
         Int::Const(value)
@@ -207,7 +217,7 @@ impl<'c> Emitter<'c> {
         }
     }
 
-    /// The truth value `condition`, which code is to be laid out for as one that seldom holds.
+    /// The bool `condition`, which code is to be laid out for as one that seldom holds.
     pub fn unlikely(&mut self, condition: Val<'c>) -> Val<'c> {
         let (i1, expected) = (self.ty("i1"), self.constant("0 : i1"));
         self.op1("llvm.intr.expect", &[condition, expected], i1)
@@ -365,16 +375,16 @@ impl<'c> Emitter<'c> {
         &mut self,
         lo: impl Into<Int<'c>>,
         hi: impl Into<Int<'c>>,
-        step: i64,
+        step: impl Into<Int<'c>>,
         inits: &[Val<'c>],
         body: impl FnOnce(&mut Self, Int<'c>, &[Val<'c>]) -> Vec<Val<'c>>,
     ) -> Vec<Val<'c>> {
-        let (lo, hi) = (lo.into(), hi.into());
+        let (lo, hi, step) = (lo.into(), hi.into(), step.into());
         if let (Int::Const(l), Int::Const(h)) = (lo, hi) {
             if h <= l {
                 return inits.to_vec();
             }
-            if h - l <= step {
+            if matches!(step, Int::Const(step) if h - l <= step) {
                 return body(self, lo, inits);
             }
         }
@@ -393,7 +403,7 @@ impl<'c> Emitter<'c> {
         &mut self,
         lo: impl Into<Int<'c>>,
         hi: impl Into<Int<'c>>,
-        step: i64,
+        step: impl Into<Int<'c>>,
         body: impl FnOnce(&mut Self, Int<'c>),
     ) {
         self.for_loop(lo, hi, step, &[], |e, i, _| {

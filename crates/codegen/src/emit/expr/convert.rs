@@ -90,7 +90,7 @@ impl<'c> ExprEmitter<'_, 'c> {
         self.from_storage(stored, dtype)
     }
 
-    /// The memory form of a value: `i8` for truth values, 16 bits for half precision.
+    /// The memory form of a value: `i8` for bools, 16 bits for half precision.
     pub fn to_storage(&mut self, a: Val<'c>, dtype: DType) -> Val<'c> {
         let lanes = self.lanes;
         match dtype {

@@ -1,4 +1,4 @@
-//! Integer and truth-value arithmetic.
+//! Arithmetic of integers and bools.
 
 use super::ExprEmitter;
 use crate::emit::builder::Val;

@@ -46,7 +46,7 @@ pub fn check(expr: &Expr) -> Result<(), UnsupportedExpr> {
     Ok(())
 }
 
-/// MLIR's name of the type in which a dtype is computed: half precision in f32, truth values as `i1`.
+/// MLIR's name of the type in which a dtype is computed: half precision in f32, bools as `i1`.
 pub fn element_type(dtype: DType) -> Option<&'static str> {
     Some(match dtype {
         DType::Bool => "i1",

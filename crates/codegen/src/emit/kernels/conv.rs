@@ -56,10 +56,10 @@ impl Geometry {
         };
         let grouping = conv.grouping();
         let units = grouping.units();
-        let output_row = match conv.lattice.is_dense() {
+        let output_row = match conv.output.is_dense() {
             // Rows may be joined.
             true => output[1],
-            false => conv.lattice.step[0] * conv.lattice.image[1],
+            false => conv.output.step[0] * conv.output.image[1],
         };
         Geometry {
             conv: conv.clone(),
@@ -71,9 +71,9 @@ impl Geometry {
             channel_stride,
             batch_stride,
             width: b * conv.tile.vectors,
-            plane: conv.lattice.image[0] * conv.lattice.image[1] * b,
+            plane: conv.output.image[0] * conv.output.image[1] * b,
             output_row: output_row * b,
-            output_column: conv.lattice.step[1] * b,
+            output_column: conv.output.step[1] * b,
             grouping,
             units,
             groups: div_ceil(units, conv.tile.channel_blocks),

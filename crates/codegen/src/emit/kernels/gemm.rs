@@ -1,22 +1,23 @@
-//! Matrix products: a register tile of rows × vectors, A broadcast in place, B packed or packed on the way.
+//! Matmuls: a register tile of rows × vectors, A broadcast in place, B packed or packed on the way.
 
 use crate::emit::builder::{Emitter, Int, Val};
 use crate::emit::epilogue::{self, Position};
 use crate::emit::family::EmitKernel;
 use crate::emit::function::{KernelFunction, prefetch_parts};
-use frazil_planner::kernel::{Epilogue, Gemm, GemmB};
+use frazil_planner::kernel::{Epilogue, EpilogueOperand, Gemm, GemmB, GemmBatch};
 use frazil_planner::target::GemmParameters;
 
 /// Returns true when the panels of B are prefetched. Where each weight is used once or twice, and the processor's own prefetcher loads it in
 /// time, the instructions for prefetching take longer than the arithmetic.
-fn wants_prefetch(gemm: &Gemm, parameters: &GemmParameters) -> bool {
-    let read_bound = gemm.m <= parameters.read_bound_rows && is_cached(gemm, parameters);
-    gemm.b == GemmB::Packed && parameters.prefetch > 0 && !read_bound
+fn wants_prefetch(gemm: &Gemm<Int<'_>>, parameters: &GemmParameters) -> bool {
+    let few_rows = gemm.m.known().is_some_and(|m| m <= parameters.read_bound_rows);
+    gemm.is_packed() && parameters.prefetch > 0 && !(few_rows && is_cached(gemm, parameters))
 }
 
 /// Returns true when the caches are expected to have kept the weights since the last call.
-fn is_cached(gemm: &Gemm, parameters: &GemmParameters) -> bool {
-    4 * gemm.k * gemm.n <= parameters.cached_bytes
+fn is_cached(gemm: &Gemm<Int<'_>>, parameters: &GemmParameters) -> bool {
+    let weights = gemm.k.known().zip(gemm.n.known());
+    weights.is_some_and(|(k, n)| 4 * k * n <= parameters.cached_bytes)
 }
 
 /// Where the operands of the current task begin.
@@ -33,26 +34,30 @@ struct Task<'c> {
 
 impl EmitKernel for Gemm {
     fn emit(&self, function: &mut KernelFunction<'_>, _phase: usize) {
-        emit(function, self);
+        let gemm = self.map(&mut |n| function.number(*n));
+        emit(function, &gemm);
     }
 
     /// A multiply-add of a number that is not normal takes as long as a hundred others, and there are many after the softmax of scores
     /// with -100 for what is masked. In a sum they do not count. Products with constant weights, which do not meet those, save the time
     /// of changing modes.
     fn takes_denormals_for_zeros(&self) -> bool {
-        self.b != GemmB::Packed
+        !self.is_packed()
     }
 }
 
 /// Emits all tasks of `gemm`.
-fn emit(kernel: &mut KernelFunction<'_>, gemm: &Gemm) {
+fn emit<'c>(kernel: &mut KernelFunction<'c>, gemm: &Gemm<Int<'c>>) {
     // A panel of B that is packed while running; see `packs_panels`.
-    let panel = packs_panels(gemm, &kernel.e.target.machine.gemm)
-        .then(|| kernel.e.stack(gemm.tile.k_block * gemm.tile_columns() * 4));
+    let panel = packs_panels(gemm, &kernel.e.target.machine.gemm).then(|| {
+        let bytes = kernel.e.mul(gemm.tile.k_block, gemm.tile_columns() * 4);
+        kernel.e.stack(bytes)
+    });
     kernel.for_each_task(|e, buffers, task| {
-        let (m_tasks, n_tasks) = (div_ceil(gemm.m, gemm.tile.m_task), div_ceil(gemm.n, gemm.tile.n_task));
-        // Tasks of one column block follow each other, so that a thread keeps its part of B.
-        let at = e.delinearize(task, &[gemm.batch_count(), n_tasks, m_tasks]);
+        let m_tasks = e.div_ceil(gemm.m, gemm.tile.m_task);
+        let n_tasks = e.div_ceil(gemm.n, gemm.tile.n_task);
+        // Tasks of one column block follow each other, so that a thread keeps its part of B. The first extent is not used.
+        let at = e.delinearize(task, &[Int::Const(0), n_tasks, m_tasks]);
         let task = locate(e, gemm, buffers, at[0], at[1], at[2]);
         match panel {
             None => product(e, gemm, &task),
@@ -62,27 +67,28 @@ fn emit(kernel: &mut KernelFunction<'_>, gemm: &Gemm) {
 }
 
 /// True when B is strided and reading it in place would be slow: columns apart, or long rows.
-fn packs_panels(gemm: &Gemm, parameters: &GemmParameters) -> bool {
+fn packs_panels(gemm: &Gemm<Int<'_>>, parameters: &GemmParameters) -> bool {
     match gemm.b {
         GemmB::Packed => false,
         GemmB::Strided { n_stride, k_stride } => {
-            let far = k_stride > parameters.row_stride_in_place;
-            n_stride != 1 || (far && gemm.m >= 2 * gemm.tile.rows)
+            let far = k_stride.known().is_none_or(|k| k > parameters.row_stride_in_place);
+            let many_rows = gemm.m.known().is_none_or(|m| m >= 2 * gemm.tile.rows);
+            n_stride.known() != Some(1) || (far && many_rows)
         }
     }
 }
 
 fn locate<'c>(
     e: &mut Emitter<'c>,
-    gemm: &Gemm,
+    gemm: &Gemm<Int<'c>>,
     buffers: &[Val<'c>],
     product: Int<'c>,
     n_task: Int<'c>,
     m_task: Int<'c>,
 ) -> Task<'c> {
-    let extents: Vec<i64> = gemm.batch.iter().map(|b| b.extent).collect();
+    let extents: Vec<Int<'c>> = gemm.batch.iter().map(|b| b.extent).collect();
     let at = e.delinearize(product, &extents);
-    let offset = |e: &mut Emitter<'c>, stride: &dyn Fn(&frazil_planner::kernel::GemmBatch) -> i64| {
+    let offset = |e: &mut Emitter<'c>, stride: &dyn Fn(&GemmBatch<Int<'c>>) -> Int<'c>| {
         e.linear(gemm.batch.iter().map(stride).zip(at.iter().copied()), 0)
     };
     let (a, b, c) = (offset(e, &|s| s.a), offset(e, &|s| s.b), offset(e, &|s| s.c));
@@ -90,16 +96,14 @@ fn locate<'c>(
     let first_row = e.mul(m_task, t.m_task);
     let first_column = e.mul(n_task, t.n_task);
     let left = e.sub(gemm.m, first_row);
-    let rows = if gemm.m % t.m_task == 0 {
-        Int::Const(t.m_task)
-    } else {
-        e.min(left, t.m_task)
+    let rows = match divides(t.m_task, gemm.m) {
+        true => t.m_task,
+        false => e.min(left, t.m_task),
     };
     let left = e.sub(gemm.n, first_column);
-    let columns = if gemm.n % t.n_task == 0 {
-        Int::Const(t.n_task)
-    } else {
-        e.min(left, t.n_task)
+    let columns = match divides(t.n_task, gemm.n) {
+        true => t.n_task,
+        false => e.min(left, t.n_task),
     };
     let a_row = e.mul(first_row, gemm.a_row_stride);
     let a = e.add(a, a_row);
@@ -115,10 +119,10 @@ fn locate<'c>(
     let operands = gemm.epilogue.operands.iter().zip(&buffers[2..last]);
     let operands = operands
         .map(|(kind, &base)| match kind {
-            frazil_planner::kernel::EpilogueOperand::Elementwise => e.f32_offset(base, c_at),
-            frazil_planner::kernel::EpilogueOperand::Channel => e.f32_offset(base, first_column),
-            frazil_planner::kernel::EpilogueOperand::Row => e.f32_offset(base, first_row),
-            frazil_planner::kernel::EpilogueOperand::Scalar => base,
+            EpilogueOperand::Elementwise => e.f32_offset(base, c_at),
+            EpilogueOperand::Channel => e.f32_offset(base, first_column),
+            EpilogueOperand::Row => e.f32_offset(base, first_row),
+            EpilogueOperand::Scalar => base,
         })
         .collect();
     let a = e.f32_offset(buffers[0], a);
@@ -136,14 +140,14 @@ fn locate<'c>(
 }
 
 /// B read where it lies: k block → rows → columns, or columns → k block → rows for the sake of the weights' order in memory.
-fn product<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>) {
+fn product<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>) {
     let nr = gemm.tile_columns();
-    let at = |e: &mut Emitter<'c>, (row, rows): (Int<'c>, i64), column: Int<'c>, (k0, length): (Int<'c>, i64)| {
+    let at = |e: &mut Emitter<'c>, (row, rows): (Int<'c>, i64), column: Int<'c>, (k0, length): (Int<'c>, Int<'c>)| {
         let (b, b_row) = match gemm.b {
             GemmB::Packed => {
                 let panel = e.mul(column, gemm.k);
                 let k = e.mul(k0, nr);
-                (e.add(panel, k), nr)
+                (e.add(panel, k), Int::Const(nr))
             }
             GemmB::Strided { k_stride, .. } => {
                 let k = e.mul(k0, k_stride);
@@ -158,7 +162,7 @@ fn product<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>) {
             length,
             b: e.f32_offset(task.b, b),
             b_row,
-            masked_b: gemm.b != GemmB::Packed,
+            masked_b: !gemm.is_packed(),
         };
         tile(e, gemm, task, tile_at);
     };
@@ -181,12 +185,23 @@ fn product<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>) {
 
 /// Whether the packed weights are read from their first to their last element: where there are few rows they come from memory while the tiles
 /// compute, and in this order what a tile fetches ahead is what is read next.
-fn in_order_of_weights(gemm: &Gemm, parameters: &GemmParameters) -> bool {
-    gemm.streams_weights() && 2 * gemm.m <= parameters.streamed_rows * gemm.lanes
+fn in_order_of_weights(gemm: &Gemm<Int<'_>>, parameters: &GemmParameters) -> bool {
+    let few_rows = |gemm: &Gemm| 2 * gemm.m <= parameters.streamed_rows * gemm.lanes;
+    known(gemm).is_some_and(|gemm| gemm.streams_weights() && few_rows(&gemm))
+}
+
+/// The matmul, if all of its numbers are known.
+fn known(gemm: &Gemm<Int<'_>>) -> Option<Gemm> {
+    let mut all = true;
+    let known = gemm.map(&mut |n| {
+        all &= n.known().is_some();
+        n.known().unwrap_or(1)
+    });
+    all.then_some(known)
 }
 
 /// B copied panel by panel into `panel`: k block → columns → copy → rows.
-fn product_with_panels<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>, panel: Val<'c>) {
+fn product_with_panels<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>, panel: Val<'c>) {
     let nr = gemm.tile_columns();
     for_k_blocks(e, gemm, |e, k0, length| {
         e.for_each(0, task.columns, nr, |e, column| {
@@ -199,7 +214,7 @@ fn product_with_panels<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>, pa
                     k0,
                     length,
                     b: panel,
-                    b_row: nr,
+                    b_row: Int::Const(nr),
                     masked_b: false,
                 };
                 tile(e, gemm, task, tile_at);
@@ -212,10 +227,10 @@ fn product_with_panels<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>, pa
 /// matter.
 fn pack_panel<'c>(
     e: &mut Emitter<'c>,
-    gemm: &Gemm,
+    gemm: &Gemm<Int<'c>>,
     task: &Task<'c>,
     panel: Val<'c>,
-    (column, k0, length): (Int<'c>, Int<'c>, i64),
+    (column, k0, length): (Int<'c>, Int<'c>, Int<'c>),
 ) {
     let GemmB::Strided { k_stride, n_stride } = gemm.b else {
         return;
@@ -223,7 +238,7 @@ fn pack_panel<'c>(
     let (nr, lanes) = (gemm.tile_columns(), gemm.lanes);
     let first = e.mul(k0, k_stride);
     let b = e.f32_offset(task.b, first);
-    if n_stride == 1 {
+    if n_stride.known() == Some(1) {
         let masks = column_masks(e, gemm, task, column);
         let b = e.f32_offset(b, column);
         e.for_each(0, length, 1, |e, k| {
@@ -249,7 +264,10 @@ fn pack_panel<'c>(
         let offset = e.mul(n, n_stride);
         e.f32_offset(b, offset)
     };
-    let squares = if k_stride == 1 { length / lanes * lanes } else { 0 };
+    let squares = match k_stride.known() {
+        Some(1) => e.round_down(length, lanes),
+        _ => Int::Const(0),
+    };
     e.for_each(0, nr, lanes, |e, n| {
         let columns: Vec<Val<'c>> = (0..lanes)
             .map(|j| {
@@ -287,20 +305,37 @@ fn pack_panel<'c>(
     });
 }
 
-/// Full blocks in a loop, then the rest. `body` gets the first k and the static length.
-fn for_k_blocks<'c>(e: &mut Emitter<'c>, gemm: &Gemm, body: impl Fn(&mut Emitter<'c>, Int<'c>, i64)) {
+/// Full blocks in a loop, then the rest. `body` gets the first k and the length.
+fn for_k_blocks<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, body: impl Fn(&mut Emitter<'c>, Int<'c>, Int<'c>)) {
     let block = gemm.tile.k_block;
-    let full = gemm.k / block * block;
-    e.for_each(0, full, block, |e, k0| body(e, k0, block));
-    if gemm.k > full || gemm.k == 0 {
-        body(e, Int::Const(full), gemm.k - full);
+    let (Some(k), Some(k_block)) = (gemm.k.known(), block.known()) else {
+        // At least one block, which stores zeros where there are no terms.
+        let end = e.max(gemm.k, 1);
+        return e.for_each(0, end, block, |e, k0| {
+            let left = e.sub(gemm.k, k0);
+            let length = e.min(left, block);
+            body(e, k0, length);
+        });
+    };
+    let full = k / k_block * k_block;
+    e.for_each(0, full, k_block, |e, k0| body(e, k0, block));
+    if k > full || k == 0 {
+        body(e, Int::Const(full), Int::Const(k - full));
     }
 }
 
 /// Tiles of full height in a loop, then those of the last rows, which only the last task of a column can have.
-fn for_row_tiles<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>, body: impl Fn(&mut Emitter<'c>, Int<'c>, i64)) {
+fn for_row_tiles<'c>(
+    e: &mut Emitter<'c>,
+    gemm: &Gemm<Int<'c>>,
+    task: &Task<'c>,
+    body: impl Fn(&mut Emitter<'c>, Int<'c>, i64),
+) {
     let height = gemm.tile.rows;
-    let last = gemm.tile.row_tiles(gemm.last_rows());
+    let Some(last_rows) = last_rows(gemm) else {
+        return for_any_rows(e, height, task.rows, &body);
+    };
+    let last = gemm.tile.row_tiles(last_rows);
     // A task's rows are a multiple of the height, or those of the last task.
     let last_full = last.full * height;
     let (full, is_last) = match task.rows {
@@ -326,22 +361,50 @@ fn for_row_tiles<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>, body: im
     }
 }
 
+/// Any number of rows: tiles of full height in a loop, then tiles of powers of two.
+fn for_any_rows<'c>(e: &mut Emitter<'c>, height: i64, rows: Int<'c>, body: &impl Fn(&mut Emitter<'c>, Int<'c>, i64)) {
+    let full = e.round_down(rows, height);
+    e.for_each(0, full, height, |e, row| body(e, row, height));
+    let mut row = full;
+    let mut rest = e.sub(rows, full);
+    for power in (0..8).rev().map(|bit| 1 << bit).filter(|&power| power < height) {
+        let fits = e.compare("sge", rest, power);
+        let first = row;
+        e.if_then(fits, |e| body(e, first, power));
+        let done = [power, 0].map(|n| e.int(Int::Const(n)));
+        let done = Int::Dyn(e.select(fits, done[0], done[1]));
+        row = e.add(row, done);
+        rest = e.sub(rest, done);
+    }
+}
+
+/// Rows of the last task of a column, if they are known.
+fn last_rows(gemm: &Gemm<Int<'_>>) -> Option<i64> {
+    let (m, m_task) = (gemm.m.known()?, gemm.tile.m_task.known()?);
+    Some(m - (div_ceil(m, m_task) - 1).max(0) * m_task)
+}
+
+/// Whether `a` is known to divide `b`.
+fn divides(a: Int<'_>, b: Int<'_>) -> bool {
+    a.known().zip(b.known()).is_some_and(|(a, b)| b % a == 0)
+}
+
 /// One register tile over one block of k.
 struct Tile<'c> {
     row: Int<'c>,
     rows: i64,
     column: Int<'c>,
     k0: Int<'c>,
-    length: i64,
+    length: Int<'c>,
     /// First row of B of this block, at this column.
     b: Val<'c>,
     /// Distance of B's rows.
-    b_row: i64,
+    b_row: Int<'c>,
     /// B's last columns must not be read beyond N.
     masked_b: bool,
 }
 
-fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>, t: Tile<'c>) {
+fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>, t: Tile<'c>) {
     let lanes = gemm.lanes;
     let vectors = gemm.tile.vectors;
     let masks = column_masks(e, gemm, task, t.column);
@@ -354,14 +417,19 @@ fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>, t: Tile<'c>) {
     let step = |e: &mut Emitter<'c>, a: Val<'c>, b: Val<'c>, k: i64, acc: &mut [Val<'c>]| {
         let mut columns = Vec::new();
         for v in 0..vectors {
-            let address = e.f32_offset(b, k * t.b_row + v * lanes);
+            let at = e.linear([(t.b_row, Int::Const(k))], v * lanes);
+            let address = e.f32_offset(b, at);
             columns.push(match masks.get(v as usize) {
                 Some(&mask) if t.masked_b => e.load_masked(address, mask, lanes),
                 _ => e.load_vector(address, lanes),
             });
         }
         for r in 0..t.rows {
-            let address = e.f32_offset(a, r * gemm.a_row_stride + k * gemm.a_col_stride);
+            let at = e.linear(
+                [(gemm.a_row_stride, Int::Const(r)), (gemm.a_col_stride, Int::Const(k))],
+                0,
+            );
+            let address = e.f32_offset(a, at);
             let x = e.load_broadcast(address, lanes);
             for v in 0..vectors {
                 let i = (r * vectors + v) as usize;
@@ -371,7 +439,7 @@ fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>, t: Tile<'c>) {
     };
     let parameters = &e.target.machine.gemm;
     let (unroll, line_elements) = (parameters.unroll.max(1), e.target.machine.caches.line_elements());
-    let full = t.length / unroll * unroll;
+    let full = e.round_down(t.length, unroll);
     let prefetch = wants_prefetch(gemm, parameters);
     let far = next_block(e, gemm, &t);
     let mut acc = e.for_loop(0, full, unroll, &accumulators, |e, k, acc| {
@@ -384,9 +452,11 @@ fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>, t: Tile<'c>) {
             }
         }
         if let Some((far, parts)) = far {
-            let offset = e.mul(k, t.b_row / parts);
+            // Packed: the distance of B's rows is that of the panel's.
+            let b_row = gemm.tile_columns();
+            let offset = e.mul(k, b_row / parts);
             let far = e.f32_offset(far, offset);
-            for line in 0..div_ceil(unroll * t.b_row / line_elements, parts) {
+            for line in 0..div_ceil(unroll * b_row / line_elements, parts) {
                 let address = e.f32_offset(far, line * line_elements);
                 e.prefetch(address, 2);
             }
@@ -397,34 +467,51 @@ fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>, t: Tile<'c>) {
         }
         acc
     });
-    for k in full..t.length {
-        step(e, a, t.b, k, &mut acc);
+    match (full.known(), t.length.known()) {
+        (Some(full), Some(length)) => (full..length).for_each(|k| step(e, a, t.b, k, &mut acc)),
+        _ => {
+            acc = e.for_loop(full, t.length, 1, &acc, |e, k, acc| {
+                let (ka, kb) = (e.mul(k, gemm.a_col_stride), e.mul(k, t.b_row));
+                let (a, b) = (e.f32_offset(a, ka), e.f32_offset(t.b, kb));
+                let mut acc = acc.to_vec();
+                step(e, a, b, 0, &mut acc);
+                acc
+            });
+        }
     }
     finish(e, gemm, task, &t, &acc, &masks);
 }
 
 /// The block of B that comes after this one, which the tiles of a column fetch while they compute, each a part: where the part of tile `t`
 /// begins, and of how many it is one.
-fn next_block<'c>(e: &mut Emitter<'c>, gemm: &Gemm, t: &Tile<'c>) -> Option<(Val<'c>, i64)> {
+fn next_block<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, t: &Tile<'c>) -> Option<(Val<'c>, i64)> {
     let nr = gemm.tile_columns();
-    let tiles = gemm.tile.row_tiles(gemm.last_rows());
+    // Weights have known sizes; where they have not, nothing is fetched.
+    let (k, block, n_task) = (gemm.k.known()?, gemm.tile.k_block.known()?, gemm.tile.n_task.known()?);
     let (machine, parameters) = (e.target.machine, &e.target.machine.gemm);
+    let passes = match last_rows(gemm) {
+        Some(rows) => {
+            let tiles = gemm.tile.row_tiles(rows);
+            tiles.full + tiles.shorter
+        }
+        // There may be fewer, which fetch less.
+        None => gemm.tile.m_task.known()? / gemm.tile.rows,
+    };
     let lines = parameters.unroll.max(1) * nr / machine.caches.line_elements();
-    let parts = prefetch_parts(machine, tiles.full + tiles.shorter, lines);
+    let parts = prefetch_parts(machine, passes, lines);
     // A single tile has the time for all of it only where it waits for memory.
-    let worth = parts > 1 || gemm.m > parameters.read_bound_rows && !is_cached(gemm, parameters);
-    if gemm.b != GemmB::Packed || !worth {
+    let many_rows = gemm.m.known().is_none_or(|m| m > parameters.read_bound_rows);
+    let worth = parts > 1 || many_rows && !is_cached(gemm, parameters);
+    if !gemm.is_packed() || !worth {
         return None;
     }
-    let block = gemm.tile.k_block;
-    let last_start = (gemm.k - 1).max(0) / block * block;
+    let last_start = (k - 1).max(0) / block * block;
     // The panel's next rows; after the last ones the first of the panel that comes in its place.
-    let columns = if in_order_of_weights(gemm, parameters) {
-        nr
-    } else {
-        gemm.tile.n_task
+    let columns = match in_order_of_weights(gemm, parameters) {
+        true => nr,
+        false => n_task,
     };
-    let (within, across) = (block * nr, columns * gemm.k - last_start * nr);
+    let (within, across) = (block * nr, columns * k - last_start * nr);
     let next = match t.k0 {
         Int::Const(k0) => Int::Const(if k0 == last_start { across } else { within }),
         k0 => {
@@ -435,12 +522,20 @@ fn next_block<'c>(e: &mut Emitter<'c>, gemm: &Gemm, t: &Tile<'c>) -> Option<(Val
     };
     let pass = e.div(t.row, gemm.tile.rows);
     let pass = e.rem(pass, parts);
-    let part = e.linear([(t.length * nr / parts, pass), (1, next)], 0);
+    let length = t.length.known()?;
+    let part = e.linear([(length * nr / parts, pass), (1, next)], 0);
     Some((e.f32_offset(t.b, part), parts))
 }
 
 /// Adds the block's sums to what the earlier blocks have left in C, and after the last block applies the epilogue.
-fn finish<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>, t: &Tile<'c>, acc: &[Val<'c>], masks: &[Val<'c>]) {
+fn finish<'c>(
+    e: &mut Emitter<'c>,
+    gemm: &Gemm<Int<'c>>,
+    task: &Task<'c>,
+    t: &Tile<'c>,
+    acc: &[Val<'c>],
+    masks: &[Val<'c>],
+) {
     let lanes = gemm.lanes;
     let vectors = gemm.tile.vectors;
     let position = |e: &mut Emitter<'c>, r: Int<'c>, v: i64| {
@@ -472,9 +567,31 @@ fn finish<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>, t: &Tile<'c>, a
         };
         epilogue::finish(e, epilogue, (operands, task.c), (&sums, vectors, lanes), position);
     };
+    let (Some(k), Some(block)) = (gemm.k.known(), gemm.tile.k_block.known()) else {
+        // Any block may be the first, the last, or both.
+        let after = e.add(t.k0, gemm.tile.k_block);
+        let is_first = e.compare("eq", t.k0, 0);
+        let is_last = e.compare("sge", after, gemm.k);
+        let with = |e: &mut Emitter<'c>, first: bool| {
+            e.if_else(
+                is_last,
+                &[],
+                |e| {
+                    partial(e, first, true);
+                    Vec::new()
+                },
+                |e| {
+                    partial(e, first, false);
+                    Vec::new()
+                },
+            );
+            Vec::new()
+        };
+        e.if_else(is_first, &[], |e| with(e, true), |e| with(e, false));
+        return;
+    };
     // Whether this is the first or last block is known statically except inside the loop of full blocks.
-    let block = gemm.tile.k_block;
-    let last_start = (gemm.k - 1).max(0) / block * block;
+    let last_start = (k - 1).max(0) / block * block;
     match t.k0 {
         Int::Const(k0) => partial(e, k0 == 0, k0 == last_start),
         k0 => {
@@ -508,8 +625,8 @@ fn finish<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>, t: &Tile<'c>, a
 }
 
 /// The lanes of each vector of this tile that are columns of C; empty when all always are.
-fn column_masks<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>, column: Int<'c>) -> Vec<Val<'c>> {
-    if gemm.n % gemm.tile_columns() == 0 {
+fn column_masks<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>, column: Int<'c>) -> Vec<Val<'c>> {
+    if divides(Int::Const(gemm.tile_columns()), gemm.n) {
         return Vec::new();
     }
     let column = e.add(task.first_column, column);

@@ -2,9 +2,9 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail loudly")]
 
-use frazil_codegen::{BackendOptions, compile};
+use frazil_codegen::{BackendOptions, package_with};
 use frazil_ir::DType;
-use frazil_planner::kernel::KernelSpec;
+use frazil_planner::kernel::{KernelCode, KernelSpec};
 use frazil_planner::plan::{Buffer, Plan, Port};
 use frazil_planner::target::Target;
 
@@ -42,7 +42,18 @@ pub fn run(spec: &KernelSpec, inputs: &[Vec<f32>], output: Vec<f32>, threads: us
     run_on(spec, inputs, output, BackendOptions { threads, ..options() })
 }
 
-pub fn run_on(spec: &KernelSpec, inputs: &[Vec<f32>], mut output: Vec<f32>, options: BackendOptions) -> Vec<f32> {
+pub fn run_on(spec: &KernelSpec, inputs: &[Vec<f32>], output: Vec<f32>, options: BackendOptions) -> Vec<f32> {
+    run_with(&KernelCode::constant(spec.clone()), spec, inputs, output, options)
+}
+
+/// As [`run_on`], with `code` as the kernel's code.
+pub fn run_with(
+    code: &KernelCode,
+    spec: &KernelSpec,
+    inputs: &[Vec<f32>],
+    mut output: Vec<f32>,
+    options: BackendOptions,
+) -> Vec<f32> {
     let port = |name: String, n: usize| Port {
         name,
         dtype: DType::Float,
@@ -70,7 +81,8 @@ pub fn run_on(spec: &KernelSpec, inputs: &[Vec<f32>], mut output: Vec<f32>, opti
         buffers.push(Buffer::Workspace { offset: 0 });
     }
     plan.call(spec.clone(), buffers);
-    let mut executable = compile(&plan, &options).unwrap_or_else(|e| panic!("{e}"));
+    let package = package_with(&plan, std::slice::from_ref(code), &options).unwrap_or_else(|e| panic!("{e}"));
+    let mut executable = package.load(&options.run_options()).unwrap_or_else(|e| panic!("{e}"));
     let bytes: Vec<&[u8]> = inputs.iter().map(|x| bytemuck::cast_slice(x)).collect();
     executable
         .run(&bytes, &mut [bytemuck::cast_slice_mut(&mut output)])

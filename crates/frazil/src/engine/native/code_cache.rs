@@ -144,7 +144,7 @@ impl CodeCache {
 impl Shape {
     /// Returns the structure of a result. `None` for results that are not stored: unsupported values, and lists of another type than the declared one.
     fn of(result: &ResultSpec, ctx: &Context, ty: TypeId) -> Option<Shape> {
-        let parts = parts(ctx, ty);
+        let parts = components(ctx, ty);
         Some(match (result, parts) {
             (ResultSpec::Tensor(i), _) => Shape::Tensor(*i),
             (ResultSpec::Strided(i, sizes, strides), _) => Shape::Strided(*i, sizes.clone(), strides.clone()),
@@ -153,14 +153,14 @@ impl Shape {
             (ResultSpec::Value(Value::Int(i)), _) => Shape::Int(*i),
             (ResultSpec::Value(Value::Float(f)), _) => Shape::Float(f.to_bits()),
             (ResultSpec::Value(Value::Str(s)), _) => Shape::Str(s.to_string()),
-            (ResultSpec::List(element, items), Parts::List(declared)) if *element == declared => Shape::List(
+            (ResultSpec::List(element, items), Components::List(declared)) if *element == declared => Shape::List(
                 Element::of(ctx, declared).unwrap_or(Element::Declared),
                 items
                     .iter()
                     .map(|r| Shape::of(r, ctx, declared))
                     .collect::<Option<_>>()?,
             ),
-            (ResultSpec::Tuple(named, items), Parts::Tuple(types)) if items.len() == types.len() => {
+            (ResultSpec::Tuple(named, items), Components::Tuple(types)) if items.len() == types.len() => {
                 let items = items.iter().zip(types).map(|(r, ty)| Shape::of(r, ctx, ty));
                 let items = items.collect::<Option<_>>()?;
                 match named {
@@ -181,7 +181,7 @@ impl Shape {
     /// Converts the structure back to a result specification. `ty` is the declared type of the result, if it is known.
     fn spec(&self, ctx: &Context, ty: Option<TypeId>, counts: Counts) -> Option<ResultSpec> {
         let value = |v: Value| Some(ResultSpec::Value(v));
-        let parts = ty.map_or(Parts::None, |ty| parts(ctx, ty));
+        let parts = ty.map_or(Components::None, |ty| components(ctx, ty));
         match self {
             Shape::Tensor(i) => ((*i as usize) < counts.outputs).then_some(ResultSpec::Tensor(*i)),
             Shape::Strided(i, sizes, strides) => {
@@ -200,7 +200,7 @@ impl Shape {
             Shape::Str(s) => value(Value::Str(s.as_str().into())),
             Shape::List(element, items) => {
                 let declared = match parts {
-                    Parts::List(declared) => Some(declared),
+                    Components::List(declared) => Some(declared),
                     _ => None,
                 };
                 let element = element.id(ctx).or(declared)?;
@@ -217,7 +217,7 @@ impl Shape {
                     _ => None,
                 };
                 let declared = match parts {
-                    Parts::Tuple(types) => types,
+                    Components::Tuple(types) => types,
                     _ => Vec::new(),
                 };
                 let items = items.iter().enumerate();
@@ -278,17 +278,17 @@ impl Element {
 }
 
 /// The component types of a declared type. An optional type has the components of its element type.
-enum Parts {
+enum Components {
     List(TypeId),
     Tuple(Vec<TypeId>),
     None,
 }
 
-fn parts(ctx: &Context, ty: TypeId) -> Parts {
+fn components(ctx: &Context, ty: TypeId) -> Components {
     match ctx.type_kind(ty) {
-        TypeKind::Optional(inner) => parts(ctx, inner),
-        TypeKind::List(element) => Parts::List(element),
-        TypeKind::Tuple(types) | TypeKind::NamedTuple(_, _, types) => Parts::Tuple(ctx.types(types).to_vec()),
-        _ => Parts::None,
+        TypeKind::Optional(inner) => components(ctx, inner),
+        TypeKind::List(element) => Components::List(element),
+        TypeKind::Tuple(types) | TypeKind::NamedTuple(_, _, types) => Components::Tuple(ctx.types(types).to_vec()),
+        _ => Components::None,
     }
 }

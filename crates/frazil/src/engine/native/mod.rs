@@ -17,7 +17,7 @@ use crate::engine::native::compiled::{CompiledCode, prepared};
 use crate::engine::native::compiled::{CompiledMethod, NativePlan};
 use crate::engine::native::compiler::Compiler;
 use crate::engine::native::record::Record;
-use crate::engine::native::segments::{Method, Outcome, SegmentTree, SegmentedRun};
+use crate::engine::native::segments::{Outcome, SegmentTree, SegmentedMethod, SegmentedRun};
 use crate::engine::native::signature::{Argument, CallSignature, describe_all, describe_cells};
 use crate::engine::native::subgraphs::Subgraphs;
 use crate::engine::options::{EngineKind, EngineOptions};
@@ -302,7 +302,7 @@ impl NativeCode {
             return self.interpreted(method, "an attribute is neither a tensor nor a plain value");
         };
         let key = (method.to_owned(), signature.keys.clone());
-        let compiled = Method {
+        let compiled = SegmentedMethod {
             name: method,
             graph,
             module,

@@ -37,7 +37,7 @@ pub(crate) fn partition(graph: &Graph, registry: &Registry) -> Option<Graph> {
         return None;
     }
     let observes = |n: NodeId| registry.catalogue().properties(graph.kind(n)).observes;
-    let sees = |n: &NodeId| observes(*n) != Observes::Elements;
+    let sees = |n: &NodeId| observes(*n) > Observes::Elements;
     let seers = graph.nodes_recursive(graph.root()).into_iter().filter(sees);
     let finder = Finder {
         graph,

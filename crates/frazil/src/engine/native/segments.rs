@@ -35,7 +35,7 @@ const PATIENCE: usize = 64;
 const MAX_KEPT: usize = 2 * MAX_SEGMENTS;
 
 /// The method to be run in segments.
-pub(crate) struct Method<'a> {
+pub(crate) struct SegmentedMethod<'a> {
     /// The name of the method.
     pub name: &'a str,
     /// The frozen graph of the method.
@@ -104,12 +104,12 @@ struct Segment {
 pub(crate) struct SegmentedRun {
     tree: Arc<SegmentTree>,
     /// Instances of segments, by the index of the segment.
-    stages: Vec<Option<Stage>>,
+    instances: Vec<Option<SegmentInstance>>,
     first: Option<Found>,
 }
 
 /// An instance of a segment, for runs on one handle.
-struct Stage {
+struct SegmentInstance {
     segment: Arc<Segment>,
     code: Option<CompiledMethod>,
     after: HashMap<Vec<Argument>, Found>,
@@ -145,7 +145,7 @@ impl SegmentTree {
     /// If a limit is exceeded; the segment may still be compilable.
     fn add(
         &self,
-        method: &Method<'_>,
+        method: &SegmentedMethod<'_>,
         signature: &CallSignature,
         answers: &[Vec<ArgumentSpec>],
         known: &BTreeSet<TensorId>,
@@ -193,28 +193,28 @@ impl SegmentedRun {
     pub(crate) fn new(tree: Arc<SegmentTree>) -> SegmentedRun {
         SegmentedRun {
             tree,
-            stages: Vec::new(),
+            instances: Vec::new(),
             first: None,
         }
     }
 
     /// Returns whether the segment tree has been discarded, so that the next run needs a new tree.
     pub(crate) fn is_over(&self) -> bool {
-        self.stages.len() > MAX_KEPT
+        self.instances.len() > MAX_KEPT
     }
 
     /// Returns the instance of segment number `at`, which is created if necessary.
-    fn stage(&mut self, at: usize) -> Result<&mut Stage> {
-        if self.stages.len() <= at {
-            self.stages.resize_with(at + 1, || None);
+    fn instance(&mut self, at: usize) -> Result<&mut SegmentInstance> {
+        if self.instances.len() <= at {
+            self.instances.resize_with(at + 1, || None);
         }
         let missing = || Error::Unsupported(format!("there is no segment {at}"));
-        let slot = self.stages.get_mut(at).ok_or_else(missing)?;
+        let slot = self.instances.get_mut(at).ok_or_else(missing)?;
         match slot {
-            Some(stage) => Ok(stage),
+            Some(instance) => Ok(instance),
             None => {
                 let segment = self.tree.segments().get(at).map(Arc::clone).ok_or_else(missing)?;
-                Ok(slot.insert(Stage {
+                Ok(slot.insert(SegmentInstance {
                     code: segment.code.as_ref().map(CompiledCode::instance).transpose()?,
                     segment,
                     after: HashMap::new(),
@@ -227,7 +227,7 @@ impl SegmentedRun {
     ///
     /// # Errors
     /// If the inputs do not fit the compiled code, and when a limit is exceeded.
-    pub(crate) fn run(&mut self, method: &Method<'_>, signature: &CallSignature) -> Result<Outcome> {
+    pub(crate) fn run(&mut self, method: &SegmentedMethod<'_>, signature: &CallSignature) -> Result<Outcome> {
         let tree = Arc::clone(&self.tree);
         if let Some(why) = tree.given_up.get() {
             return Ok(Outcome::Refused(why.clone()));
@@ -251,13 +251,13 @@ impl SegmentedRun {
                 Err(Refusal::Raises) => return Ok(Outcome::Interpret),
                 Err(Refusal::Unsupported(why)) => return Ok(Outcome::Refused(why)),
             };
-            let stage = self.stage(at)?;
-            let segment = &*stage.segment;
+            let instance = self.instance(at)?;
+            let segment = &*instance.segment;
             let tensors = signature.tensors.iter().chain(&given_tensors);
             for (id, tensor) in segment.inputs.iter().zip(tensors) {
                 known.entry(*id).or_insert_with(|| tensor.clone());
             }
-            if let Some(code) = &mut stage.code {
+            if let Some(code) = &mut instance.code {
                 let inputs: Vec<Tensor> = segment.takes.iter().filter_map(|id| known.get(id).cloned()).collect();
                 match code.run_all(&inputs) {
                     Ok(outputs) => {
@@ -288,13 +288,13 @@ impl SegmentedRun {
             cells.extend(more_cells);
             given_tensors.extend(more);
             answers.push(specs);
-            next = match stage.after.get(&keys) {
+            next = match instance.after.get(&keys) {
                 Some(found) => found.clone(),
                 None => {
                     let after = Arc::clone(lock(&segment.after).entry(keys.clone()).or_default());
                     let given: BTreeSet<TensorId> = known.keys().copied().collect();
                     let found = after.get_or_make(|| tree.add(method, signature, &answers, &given))?;
-                    stage.after.insert(keys, found.clone());
+                    instance.after.insert(keys, found.clone());
                     found.clone()
                 }
             };
@@ -305,7 +305,7 @@ impl SegmentedRun {
 impl Segment {
     /// Compiles a segment. Returns it with the number of its calls of kernels.
     fn new(
-        method: &Method<'_>,
+        method: &SegmentedMethod<'_>,
         signature: &CallSignature,
         answers: &[Vec<ArgumentSpec>],
         known: &BTreeSet<TensorId>,

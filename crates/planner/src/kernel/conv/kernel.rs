@@ -1,4 +1,4 @@
-//! What a convolution says of itself as a kernel.
+//! Convolutions as kernels: the trait.
 
 use super::{ActivationLayout, Conv};
 use crate::kernel::cost::images;
@@ -50,8 +50,8 @@ impl Kernel for Conv {
             ActivationLayout::Blocked { .. } => format!("blocks of {}", self.block),
         };
         write!(out, ", {from} -> blocks of {}", self.block)?;
-        if !self.lattice.is_dense() {
-            let [[rows, columns], [height, width]] = [self.lattice.step, self.lattice.image];
+        if !self.output.is_dense() {
+            let [[rows, columns], [height, width]] = [self.output.step, self.output.image];
             write!(out, ", every {rows}x{columns} of {height}x{width}")?;
         }
         match &self.winograd {
@@ -99,7 +99,7 @@ impl Kernel for Conv {
 impl Variants for Conv {
     fn baseline(&self, machine: &Machine) -> KernelSpec {
         let plain = self.input_shape().is_none();
-        let own = Conv::on_lattice(self.shape, self.lattice, plain, Epilogue::none(), machine);
+        let own = Conv::with_output(self.shape, self.output, plain, Epilogue::none(), machine);
         let conv = Conv {
             input: self.input,
             output_batch_stride: self.output_batch_stride,

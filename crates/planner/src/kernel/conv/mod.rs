@@ -9,7 +9,7 @@ pub use groups::{Grouping, channels_of_group};
 pub use tile::ConvTile;
 pub use winograd::{Winograd, WinogradWeights, tiles as winograd_tiles};
 
-use super::pack::in_stretches;
+use super::pack::in_chunks;
 use super::sizes::div_ceil;
 use super::{BlockedShape, Epilogue};
 use crate::target::Machine;
@@ -31,17 +31,17 @@ pub enum ActivationLayout {
 
 /// Where the results lie in the output image: `step` rows and columns apart, from where the output buffer starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Lattice {
+pub struct StridedOutput {
     /// Height and width of the image.
     pub image: [i64; 2],
     /// Distance of results.
     pub step: [i64; 2],
 }
 
-impl Lattice {
+impl StridedOutput {
     /// An image that is all results.
-    pub fn dense(image: [i64; 2]) -> Lattice {
-        Lattice { image, step: [1, 1] }
+    pub fn dense(image: [i64; 2]) -> StridedOutput {
+        StridedOutput { image, step: [1, 1] }
     }
 
     /// True when the image is all results.
@@ -61,7 +61,7 @@ pub struct Conv {
     /// Output elements from one image to the next.
     pub output_batch_stride: i64,
     /// Where results lie in an image.
-    pub lattice: Lattice,
+    pub output: StridedOutput,
     /// Channels in a block of the output, and of the input when that is blocked.
     pub block: i64,
     /// Register tile of the direct form.
@@ -79,13 +79,19 @@ pub struct Conv {
 impl Conv {
     /// A convolution whose output, and input unless `plain_input`, is dense and blocked by the machine's lanes.
     pub fn new(shape: ConvShape, plain_input: bool, epilogue: Epilogue, machine: &Machine) -> Conv {
-        Conv::on_lattice(shape, Lattice::dense(shape.output), plain_input, epilogue, machine)
+        Conv::with_output(
+            shape,
+            StridedOutput::dense(shape.output),
+            plain_input,
+            epilogue,
+            machine,
+        )
     }
 
     /// As [`Conv::new`], with results at some places of a larger image.
-    pub fn on_lattice(
+    pub fn with_output(
         shape: ConvShape,
-        lattice: Lattice,
+        output: StridedOutput,
         plain_input: bool,
         epilogue: Epilogue,
         machine: &Machine,
@@ -98,19 +104,19 @@ impl Conv {
                 batch_stride: input_shape.batch_stride,
             },
         };
-        let [height, width] = lattice.image;
-        let output = BlockedShape::dense(shape.batch, shape.out_channels, height, width, block);
-        let flat = shape.is_pointwise() && lattice.is_dense();
+        let [height, width] = output.image;
+        let dense = BlockedShape::dense(shape.batch, shape.out_channels, height, width, block);
+        let flat = shape.is_pointwise() && output.is_dense();
         let tile = ConvTile::choose(&shape, plain_input, flat, machine);
-        let winograd = match plain_input || !lattice.is_dense() {
+        let winograd = match plain_input || !output.is_dense() {
             true => None,
             false => Winograd::choose(&shape, machine),
         };
         Conv {
             shape,
             input,
-            output_batch_stride: output.batch_stride,
-            lattice,
+            output_batch_stride: dense.batch_stride,
+            output,
             block,
             tile,
             winograd,
@@ -173,7 +179,7 @@ impl Conv {
 
     /// The output.
     pub fn output_shape(&self) -> BlockedShape {
-        let [height, width] = self.lattice.image;
+        let [height, width] = self.output.image;
         let dense = BlockedShape::dense(self.shape.batch, self.shape.out_channels, height, width, self.block);
         BlockedShape {
             batch_stride: self.output_batch_stride,
@@ -217,7 +223,7 @@ impl Conv {
 
     /// True when rows of the image may be joined and split as tiles like.
     pub fn has_joined_rows(&self) -> bool {
-        self.shape.is_pointwise() && self.lattice.is_dense()
+        self.shape.is_pointwise() && self.output.is_dense()
     }
 
     /// Channels in one unit of the input's channel loop: the block, or all channels of a plain input's group.
@@ -280,7 +286,7 @@ impl Conv {
         let (width, grouping) = (self.block * self.tile.vectors, self.grouping());
         let of_unit = grouping.channels();
         let tile_elements = (grouping.units() * kh * kw * of_unit * width) as usize;
-        in_stretches(packed, tile_elements, |t, packed| {
+        in_chunks(packed, tile_elements, |t, packed| {
             let t = t as i64;
             for o in t * width..((t + 1) * width).min(s.out_channels) {
                 for i in 0..ci {

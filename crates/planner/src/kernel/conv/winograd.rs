@@ -1,6 +1,6 @@
 //! Winograd's minimal filtering for 3×3 convolutions: fewer multiplications for the price of transforms.
 
-use crate::kernel::pack::in_stretches;
+use crate::kernel::pack::in_chunks;
 use crate::kernel::sizes::div_ceil;
 use crate::kernel::{ConvShape, Kernel};
 use crate::target::Machine;
@@ -179,7 +179,7 @@ impl WinogradWeights {
     /// Brings weights `[out][in][3][3]` into the plain form, into zeros.
     pub fn pack_into(&self, weights: &[f32], packed: &mut [f32]) {
         let (width, channels) = (self.width() as usize, self.in_channels as usize);
-        in_stretches(packed, channels * 9 * width, |tile, packed| {
+        in_chunks(packed, channels * 9 * width, |tile, packed| {
             let first = tile * width;
             let filled = (self.out_channels as usize).saturating_sub(first).min(width);
             for o in 0..filled {

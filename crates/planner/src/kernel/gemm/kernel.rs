@@ -1,9 +1,10 @@
-//! What a matrix product says of itself as a kernel.
+//! Matmuls as kernels: the trait.
 
 use super::{Gemm, GemmB, GemmBatch, GemmTile};
+use crate::kernel::code::constant;
 use crate::kernel::cost::operands;
 use crate::kernel::partition::task_size;
-use crate::kernel::{Epilogue, Kernel, KernelSpec, Trial, Variants};
+use crate::kernel::{Epilogue, Kernel, KernelSpec, Numbers, Trial, Variants};
 use crate::target::Machine;
 use smallvec::{SmallVec, smallvec};
 use std::fmt::{self, Write};
@@ -31,6 +32,18 @@ impl Kernel for Gemm {
 
     fn streamed_weights(&self) -> Option<usize> {
         self.streams_weights().then_some(1)
+    }
+
+    fn numbers(&self) -> Numbers {
+        let mut numbers = Numbers::new();
+        self.map(&mut |n| numbers.push(*n));
+        numbers
+    }
+
+    fn code_text(&self, is_argument: &[bool]) -> String {
+        let mut is_argument = is_argument.iter();
+        let constants = self.map(&mut |n| constant(*n, is_argument.next()));
+        format!("{constants:?}")
     }
 
     fn flops(&self) -> i64 {

@@ -1,4 +1,4 @@
-//! Matrix products.
+//! Matmuls.
 
 mod kernel;
 mod tile;
@@ -6,65 +6,117 @@ mod tile;
 pub use tile::{GemmTile, RowTiles};
 
 use super::Epilogue;
-use super::pack::in_stretches;
+use super::pack::in_chunks;
 use super::sizes::div_ceil;
 use crate::target::Machine;
 
-/// One batch loop of a matrix product: its extent, and what each operand advances by.
+/// One batch loop of a matmul: its extent, and what each operand advances by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct GemmBatch {
+pub struct GemmBatch<N = i64> {
     /// Number of products.
-    pub extent: i64,
+    pub extent: N,
     /// Stride of A.
-    pub a: i64,
+    pub a: N,
     /// Stride of B. Must be 0 when B is packed.
-    pub b: i64,
+    pub b: N,
     /// Stride of C.
-    pub c: i64,
+    pub c: N,
 }
 
 /// The right operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum GemmB {
+pub enum GemmB<N = i64> {
     /// Weights in the layout of [`Gemm::pack_b`].
     Packed,
     /// `B[k][n]` at `k * k_stride + n * n_stride`: `n_stride == 1` is row-major, `k_stride == 1` is transposed.
     Strided {
         /// Distance of rows.
-        k_stride: i64,
+        k_stride: N,
         /// Distance of columns.
-        n_stride: i64,
+        n_stride: N,
     },
 }
 
 /// `C[m][n] = epilogue(Σ_k A[m][k] · B[k][n])`, f32, over the batch loops.
 ///
+/// `N` is `i64` where all numbers are known, and what stands for numbers in code elsewhere.
+///
 /// Buffers: A, B, epilogue operands, C. C's columns are contiguous. A `Row` operand of the epilogue has M elements, a `Channel` operand N.
 /// No buffer overlaps C.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Gemm {
+pub struct Gemm<N = i64> {
     /// Rows of A and C.
-    pub m: i64,
+    pub m: N,
     /// Columns of B and C.
-    pub n: i64,
+    pub n: N,
     /// Columns of A, rows of B.
-    pub k: i64,
+    pub k: N,
     /// Batch loops, outermost first; empty for one product.
-    pub batch: Vec<GemmBatch>,
+    pub batch: Vec<GemmBatch<N>>,
     /// Distance of A's rows.
-    pub a_row_stride: i64,
+    pub a_row_stride: N,
     /// Distance of A's columns: 1 for row-major, the row length for a transposed A.
-    pub a_col_stride: i64,
+    pub a_col_stride: N,
     /// The right operand.
-    pub b: GemmB,
+    pub b: GemmB<N>,
     /// Distance of C's rows.
-    pub c_row_stride: i64,
+    pub c_row_stride: N,
     /// f32 lanes of a vector.
     pub lanes: i64,
     /// Blocking.
-    pub tile: GemmTile,
+    pub tile: GemmTile<N>,
     /// Fused epilogue.
     pub epilogue: Epilogue,
+}
+
+impl<N> Gemm<N> {
+    /// The product with `f` of each of its numbers, in one order for all products.
+    pub fn map<M>(&self, f: &mut impl FnMut(&N) -> M) -> Gemm<M> {
+        Gemm {
+            m: f(&self.m),
+            n: f(&self.n),
+            k: f(&self.k),
+            batch: self
+                .batch
+                .iter()
+                .map(|b| GemmBatch {
+                    extent: f(&b.extent),
+                    a: f(&b.a),
+                    b: f(&b.b),
+                    c: f(&b.c),
+                })
+                .collect(),
+            a_row_stride: f(&self.a_row_stride),
+            a_col_stride: f(&self.a_col_stride),
+            b: match &self.b {
+                GemmB::Packed => GemmB::Packed,
+                GemmB::Strided { k_stride, n_stride } => GemmB::Strided {
+                    k_stride: f(k_stride),
+                    n_stride: f(n_stride),
+                },
+            },
+            c_row_stride: f(&self.c_row_stride),
+            lanes: self.lanes,
+            tile: GemmTile {
+                rows: self.tile.rows,
+                vectors: self.tile.vectors,
+                k_block: f(&self.tile.k_block),
+                m_task: f(&self.tile.m_task),
+                n_task: f(&self.tile.n_task),
+            },
+            epilogue: self.epilogue.clone(),
+        }
+    }
+
+    /// Columns of a register tile.
+    pub fn tile_columns(&self) -> i64 {
+        self.tile.vectors * self.lanes
+    }
+
+    /// True when B is packed.
+    pub fn is_packed(&self) -> bool {
+        matches!(self.b, GemmB::Packed)
+    }
 }
 
 impl Gemm {
@@ -111,11 +163,6 @@ impl Gemm {
         self.m - (div_ceil(self.m, self.tile.m_task) - 1).max(0) * self.tile.m_task
     }
 
-    /// Columns of a register tile.
-    pub fn tile_columns(&self) -> i64 {
-        self.tile.vectors * self.lanes
-    }
-
     /// Number of independent tasks: products × row blocks × column blocks.
     pub fn tasks(&self) -> i64 {
         self.batch_count() * div_ceil(self.m, self.tile.m_task) * div_ceil(self.n, self.tile.n_task)
@@ -145,7 +192,7 @@ impl Gemm {
     /// [`Gemm::pack_b`] into zeros.
     pub fn pack_b_into(&self, weights: &[f32], k_stride: i64, n_stride: i64, packed: &mut [f32]) {
         let nr = self.tile_columns();
-        in_stretches(packed, (nr * self.k) as usize, |panel, out| {
+        in_chunks(packed, (nr * self.k) as usize, |panel, out| {
             let first = panel as i64 * nr;
             for column in 0..nr.min(self.n - first) {
                 for k in 0..self.k {

@@ -1,21 +1,21 @@
-//! Blockings of matrix products.
+//! Blockings of matmuls.
 
 use super::super::sizes::div_ceil;
 use crate::target::Machine;
 
-/// Register and cache blocking of a matrix product.
+/// Register and cache blocking of a matmul.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct GemmTile {
+pub struct GemmTile<N = i64> {
     /// Rows of a register tile.
     pub rows: i64,
     /// Vectors of columns of a register tile.
     pub vectors: i64,
     /// Length of a chain of multiply-adds before it is added to the result.
-    pub k_block: i64,
+    pub k_block: N,
     /// Rows of a task.
-    pub m_task: i64,
+    pub m_task: N,
     /// Columns of a task; a multiple of the tile's columns.
-    pub n_task: i64,
+    pub n_task: N,
 }
 
 impl GemmTile {
@@ -78,7 +78,9 @@ impl GemmTile {
             n_task: nr * div_ceil(panels, n_tasks),
         }
     }
+}
 
+impl<N> GemmTile<N> {
     /// How `count` rows of a task are done: so many tiles of [`GemmTile::rows`], then so many of one row less if that comes out even, then
     /// the rest in one tile.
     pub fn row_tiles(&self, count: i64) -> RowTiles {

@@ -1,8 +1,9 @@
-//! What loop nests say of themselves as a kernel.
+//! Loop nests as kernels: the trait.
 
 use super::{Loops, Place, Read, Stage};
-use crate::kernel::Kernel;
+use crate::kernel::code::constant;
 use crate::kernel::describe::Infix;
+use crate::kernel::{Kernel, Numbers};
 use frazil_runtime::expr::{Expr, ExprOp};
 use frazil_runtime::structured::Affine;
 use smallvec::{SmallVec, smallvec};
@@ -27,6 +28,21 @@ impl Kernel for Loops {
 
     fn may_alias_output(&self, operand: usize) -> bool {
         self.may_update_in_place(operand)
+    }
+
+    fn numbers(&self) -> Numbers {
+        let mut numbers = Numbers::new();
+        self.map(&mut |n| numbers.push(*n));
+        numbers
+    }
+
+    fn code_text(&self, is_argument: &[bool]) -> String {
+        let mut is_argument = is_argument.iter();
+        let constants = self.map(&mut |n| constant(*n, is_argument.next()));
+        // Several reduction loops have as many accumulators as the extent of the last one asks for.
+        let last = |s: &Stage| s.reduction.last().copied().filter(|_| s.reduction.len() > 1);
+        let extents: Vec<i64> = self.stages.iter().filter_map(last).collect();
+        format!("{constants:?} {extents:?}")
     }
 
     fn flops(&self) -> i64 {

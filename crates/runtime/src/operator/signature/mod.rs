@@ -8,6 +8,7 @@ use crate::value::Value;
 use crate::value::import::Importer;
 use crate::value::python_repr::repr;
 use convert::{Converter, Mismatch};
+use frazil_ir::arguments::{Assignment, AssignmentError, Parameter};
 use frazil_ir::schema::{Argument, FunctionSchema, TypeHint};
 use frazil_ir::types::{TypeStyle, display_type};
 use frazil_ir::{Constant, Context, FunctionId, Module, ObjectId, TypeId, TypeKind};
@@ -19,7 +20,7 @@ use std::sync::Arc;
 pub struct Signature {
     module: Arc<Module>,
     function: FunctionId,
-    /// For each argument (without self), the kind of values that need no conversion.
+    /// For each argument (without self), the kind of positional values that are accepted without conversion.
     plain: Vec<Plain>,
     /// Whether the signature is that of a plain function, with a `self` that is only a placeholder.
     is_function: bool,
@@ -36,7 +37,7 @@ enum Plain {
     Float,
     Bool,
     Str,
-    /// Other types, which are compared for every value.
+    /// Other types, which are compared for every value, and keyword-only arguments.
     Other,
 }
 
@@ -64,6 +65,26 @@ impl Plain {
     }
 }
 
+/// An argument of a method as a parameter of calls with keywords.
+struct Formal<'s> {
+    ctx: &'s Context,
+    argument: &'s Argument,
+}
+
+impl Parameter<&str> for Formal<'_> {
+    fn is_named(&self, keyword: &&str) -> bool {
+        self.ctx.name(self.argument.name) == *keyword
+    }
+
+    fn is_keyword_only(&self) -> bool {
+        self.argument.keyword_only
+    }
+
+    fn has_default(&self) -> bool {
+        self.argument.default.is_some()
+    }
+}
+
 impl Signature {
     /// Returns the signature of the method at a dotted path (`forward`, or `encoder.forward` of a submodule); `None` if there is no such method.
     pub fn of_method(module: &Arc<Module>, path: &str) -> Option<Signature> {
@@ -75,7 +96,11 @@ impl Signature {
     pub fn of_function(module: &Arc<Module>, receiver: ObjectId, function: FunctionId) -> Signature {
         let arguments = &module.unit.function(function).schema.arguments;
         let plain = arguments.iter().skip(1);
-        let plain = plain.map(|a| Plain::of(module.ctx().type_kind(a.ty))).collect();
+        let plain = plain.map(|a| match a.keyword_only {
+            true => Plain::Other,
+            false => Plain::of(module.ctx().type_kind(a.ty)),
+        });
+        let plain = plain.collect();
         let class = module.class_of(receiver);
         let is_function = class.is_some_and(|c| c.attributes.is_empty() && module.ctx().name(c.name) == FUNCTIONS);
         Signature {
@@ -134,32 +159,29 @@ impl Signature {
                 self.declaration()
             )));
         }
+        let formal = |argument| Formal {
+            ctx: self.ctx(),
+            argument,
+        };
         let mut out = Vec::with_capacity(self.plain.len());
-        let mut used = 0;
+        let mut call = Assignment::new(args.len(), named);
         for (position, argument) in all.iter().enumerate().skip(1) {
+            // PyTorch refuses the call before it looks for the remaining arguments; `finish` returns the error.
+            if argument.keyword_only && !call.unassigned().is_empty() {
+                break;
+            }
             let name = self.ctx().name(argument.name);
-            let by_name = named.iter().find(|(n, _)| *n == name);
-            let value = match (args.get(position - 1), by_name, &argument.default) {
-                (Some(value), ..) => self.converted(position, argument, value)?,
-                (None, Some((_, value)), _) => {
-                    used += 1;
-                    self.converted(position, argument, value)?
-                }
-                (None, None, Some(default)) => self.default_value(default)?,
-                (None, None, None) => {
-                    return Err(self.raised(format!(
-                        "{}() is missing value for argument '{name}'. Declaration: {}",
-                        self.name(),
-                        self.declaration()
-                    )));
-                }
-            };
-            out.push(value);
+            let assigned = call.next(&formal(argument));
+            let assigned = assigned.map_err(|error| self.unassignable(error, name))?;
+            out.push(match (assigned.passed(args, named), &argument.default) {
+                (Some(value), _) => self.converted(position, argument, value)?,
+                (None, Some(default)) => self.default_value(default)?,
+                (None, None) => return Err(self.unassignable(AssignmentError::Missing, name)),
+            });
         }
-        match used == named.len() {
-            true => Ok(out),
-            false => Err(self.wrong_name(named)),
-        }
+        let finished = call.finish(all.iter().skip(self.hidden()).map(formal));
+        finished.map_err(|error| self.unassignable(error, error.keyword(named).copied().unwrap_or_default()))?;
+        Ok(out)
     }
 
     fn default_value(&self, default: &Constant) -> Result<Value, ExecError> {
@@ -171,26 +193,29 @@ impl Signature {
         ExecError::raised("RuntimeError", message)
     }
 
-    /// Returns the error for keyword arguments with an unknown name, or with the name of an argument that is already set.
-    fn wrong_name(&self, named: &[(&str, Value)]) -> ExecError {
-        let ctx = self.ctx();
-        let arguments = &self.schema().arguments;
-        let unknown = named
-            .iter()
-            .find(|(n, _)| arguments.iter().skip(self.hidden()).all(|a| ctx.name(a.name) != *n));
-        let declaration = self.declaration();
-        if let Some((name, _)) = unknown {
-            let own = self.name();
-            return self.raised(format!(
-                "Unknown keyword argument '{name}' for operator '{own}'. Schema: {declaration}"
-            ));
-        }
-        let twice = arguments.iter().map(|a| ctx.name(a.name));
-        let twice = twice.into_iter().find(|a| named.iter().any(|(n, _)| n == a));
-        self.raised(format!(
-            "Argument '{}' specified both as positional and keyword argument. Schema: {declaration}",
-            twice.unwrap_or_default()
-        ))
+    /// Returns PyTorch's error for arguments that cannot be assigned. `argument` is the name of the argument that is missing, or of the keyword argument.
+    fn unassignable(&self, error: AssignmentError, argument: &str) -> ExecError {
+        let (name, declaration) = (self.name(), self.declaration());
+        self.raised(match error {
+            AssignmentError::Missing => {
+                format!("{name}() is missing value for argument '{argument}'. Declaration: {declaration}")
+            }
+            AssignmentError::TooMany { accepted, passed } => {
+                // The method's own object is counted.
+                let own = 1 - self.hidden();
+                format!(
+                    "{name}() takes {} positional argument(s) but {} was/were given.  Declaration: {declaration}",
+                    own + accepted,
+                    own + passed
+                )
+            }
+            AssignmentError::Unknown(_) => {
+                format!("Unknown keyword argument '{argument}' for operator '{name}'. Schema: {declaration}")
+            }
+            AssignmentError::Duplicate(_) => format!(
+                "Argument '{argument}' specified both as positional and keyword argument. Schema: {declaration}"
+            ),
+        })
     }
 
     fn converted(&self, position: usize, argument: &Argument, value: &Value) -> Result<Value, ExecError> {

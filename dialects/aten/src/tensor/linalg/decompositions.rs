@@ -240,7 +240,7 @@ fn svd(call: &Call<'_>, full: bool) -> Result<Results, OpError> {
             values.extend(reals(std::iter::repeat_n(f64::NAN, k as usize)));
         } else if k > 0 {
             let found = SVD::try_new(matrix.clone(), true, true, f64::EPSILON, PATIENCE);
-            // What nalgebra finds for some matrices of less than full rank is not theirs.
+            // For some rank-deficient matrices, nalgebra's factors do not multiply to the matrix.
             let right = found.filter(|f| {
                 let product = f.clone().recompose();
                 product.is_ok_and(|p| (p - matrix).norm() <= 1e-10 * matrix.norm())
@@ -456,7 +456,7 @@ fn solve(call: &Call<'_>, left: bool, check: bool) -> Result<Results, OpError> {
 /// Implements `linalg_solve_triangular(A, B, upper, left, unitriangular)` by substitution.
 fn triangular(call: &Call<'_>) -> Result<Results, OpError> {
     let (upper, left, unit) = (call.flag(2)?, call.flag(3)?, call.flag(4)?);
-    // What is solved for is of A's dtype; B's elements become that.
+    // The solution has the dtype of A, to which B is converted.
     let a = call.tensor(0)?;
     let b = call.tensor(1)?;
     let b = if a.dtype().is_floating_point() || a.dtype().is_complex() {

@@ -21,7 +21,7 @@ fn factors(call: &Call<'_>, m: &Matrix, real: bool) -> Result<(Matrix, Matrix, V
     let schur = Schur::try_new(m.clone(), f64::EPSILON, PATIENCE).ok_or_else(|| not_converged(call))?;
     let (q, t) = schur.unpack();
     let mut order: Vec<usize> = (0..m.nrows()).collect();
-    // Of a conjugate pair LAPACK gives the one with the positive imaginary part first.
+    // As in LAPACK, the eigenvalue with the positive imaginary part is the first of a conjugate pair.
     if real {
         for pair in 1..order.len() {
             let (a, b) = (t[(order[pair - 1], order[pair - 1])], t[(order[pair], order[pair])]);

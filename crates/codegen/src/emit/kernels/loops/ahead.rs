@@ -1,7 +1,7 @@
 //! Rows that are asked for before their task begins.
 //!
 //! A kernel of several stages reads its row in the first one and computes in the others, which leave the memory idle; the processor's
-//! prefetchers do not see the next row before somebody reads it.
+//! prefetchers do not see the next row before it is read.
 
 use super::{Nest, Point, Vectorised};
 use crate::emit::builder::{Emitter, Int, Val};
@@ -24,7 +24,7 @@ pub(super) fn rows<'c>(e: &mut Emitter<'c>, nest: &Nest<'_, 'c>, number: usize, 
     let Some((_, extent)) = first.filter(|(n, _)| *n == number) else {
         return Vec::new();
     };
-    let mut rows: Vec<&Read> = Vec::new();
+    let mut rows: Vec<&Read<Int<'c>>> = Vec::new();
     for stage in &spec.stages[..number] {
         for read in stage
             .inputs
@@ -54,13 +54,15 @@ pub(super) fn rows<'c>(e: &mut Emitter<'c>, nest: &Nest<'_, 'c>, number: usize, 
 }
 
 /// True when each task reads `extent` elements in a row of a buffer, which are not those of the task before.
-fn is_row(read: &Read, stage: &Stage, outer: usize, extent: i64) -> bool {
-    let loops = stage.inner.iter().chain(&stage.reduction).copied().collect::<Vec<_>>();
+fn is_row(read: &Read<Int<'_>>, stage: &Stage<Int<'_>>, outer: usize, extent: i64) -> bool {
+    let loops = stage.inner.iter().chain(&stage.reduction).map(|n| n.known());
     let (before, inside) = read.index.coefficients.split_at(outer);
     matches!(read.place, Place::Argument(_))
-        && loops == [extent]
-        && inside == [1]
-        && before.last().is_some_and(|&c| c.abs() >= extent)
+        && loops.eq([Some(extent)])
+        && inside.iter().map(|n| n.known()).eq([Some(1)])
+        && before
+            .last()
+            .is_some_and(|c| c.known().is_none_or(|c| c.abs() >= extent))
         && read.guards.is_empty()
         && read.indirect.is_empty()
 }

@@ -14,6 +14,7 @@ use frazil_ir::DType;
 use frazil_planner::kernel::{Loops, Place, Read, Stage, Write};
 use frazil_runtime::expr::{Expr, ExprNode, ExprOp};
 use frazil_runtime::structured::{Affine, Combine};
+use melior::ir::ValueLike;
 use read::{lane_indices, lanes_agree};
 
 /// Most scratch memory of a task.
@@ -27,7 +28,8 @@ impl EmitKernel for Loops {
     }
 
     fn emit(&self, function: &mut KernelFunction<'_>, _phase: usize) {
-        emit(function, self);
+        let loops = self.map(&mut |n| function.number(*n));
+        emit(function, &loops);
     }
 }
 
@@ -101,11 +103,17 @@ fn check(spec: &Loops) -> Result<(), String> {
 }
 
 /// Emits all tasks.
-fn emit(kernel: &mut KernelFunction<'_>, spec: &Loops) {
+fn emit<'c>(kernel: &mut KernelFunction<'c>, spec: &Loops<Int<'c>>) {
     let locals: Vec<_> = spec
         .locals
         .iter()
-        .map(|l| kernel.e.stack((l.elements * l.dtype.size() as i64).max(1)))
+        .map(|l| {
+            let bytes = match kernel.e.mul(l.elements, l.dtype.size() as i64) {
+                Int::Const(bytes) => Int::Const(bytes.max(1)),
+                bytes => bytes,
+            };
+            kernel.e.stack(bytes)
+        })
         .collect();
     kernel.for_each_task(|e, buffers, task| {
         let outer = e.delinearize(task, &spec.outer);
@@ -136,8 +144,8 @@ enum Vectorised {
 
 /// One stage with its buffers.
 struct Nest<'a, 'c> {
-    spec: &'a Loops,
-    stage: &'a Stage,
+    spec: &'a Loops<Int<'c>>,
+    stage: &'a Stage<Int<'c>>,
     buffers: &'a [Val<'c>],
     locals: &'a [Val<'c>],
     /// What the next task reads, to be asked for by the vectorised loop: address and size of each first element.
@@ -159,13 +167,19 @@ impl<'c> Point<'c> {
         self.vector.map(|(_, n)| n)
     }
 
-    fn step(&self, a: &Affine) -> i64 {
+    /// What `a` advances by from one lane to the next.
+    fn step(&self, a: &Affine<Int<'c>>) -> Int<'c> {
         self.vector
             .and_then(|(l, _)| a.coefficients.get(l).copied())
-            .unwrap_or(0)
+            .unwrap_or(Int::Const(0))
     }
 
-    fn linear(&self, e: &mut Emitter<'c>, a: &Affine) -> Int<'c> {
+    /// Whether `a` is the same in all lanes.
+    fn is_uniform(&self, a: &Affine<Int<'c>>) -> bool {
+        self.step(a).known() == Some(0)
+    }
+
+    fn linear(&self, e: &mut Emitter<'c>, a: &Affine<Int<'c>>) -> Int<'c> {
         e.linear(a.coefficients.iter().copied().zip(self.at.iter().copied()), a.offset)
     }
 }
@@ -173,22 +187,30 @@ impl<'c> Point<'c> {
 impl<'a, 'c> Nest<'a, 'c> {
     fn vectorised(&self) -> Vectorised {
         let (s, outer) = (self.stage, self.spec.outer.len());
-        let unit = |reads: &[Read], l: usize| {
+        let unit = |reads: &[Read<Int<'c>>], l: usize| {
             reads
                 .iter()
-                .all(|r| matches!(r.index.coefficients[l], 0 | 1) && lanes_agree(reads, r, l))
+                .all(|r| matches!(r.index.coefficients[l].known(), Some(0 | 1)) && lanes_agree(reads, r, l))
         };
+        // What is not known is expected to be large.
+        let at_least = |extent: Int<'c>, least: i64| extent.known().is_none_or(|n| n >= least);
         if let (Some(&extent), l) = (s.inner.last(), (outer + s.inner.len()).wrapping_sub(1)) {
-            let contiguous =
-                s.writes().all(|w| w.index.coefficients[l] == 1) && unit(&s.inputs, l) && unit(&s.finish_inputs, l);
-            if contiguous && extent > 1 && (s.combine.is_none() || extent >= self.spec.lanes / 2) {
+            let contiguous = s.writes().all(|w| w.index.coefficients[l].known() == Some(1))
+                && unit(&s.inputs, l)
+                && unit(&s.finish_inputs, l);
+            let least = if s.combine.is_none() {
+                2
+            } else {
+                (self.spec.lanes / 2).max(2)
+            };
+            if contiguous && at_least(extent, least) {
                 return Vectorised::Inner;
             }
         }
         if let (Some(&extent), l) = (s.reduction.last(), self.spec.rank(s).wrapping_sub(1))
             && unit(&s.inputs, l)
-            && s.kept.iter().all(|k| k.output.index.coefficients[l] == 1)
-            && extent > 1
+            && s.kept.iter().all(|k| k.output.index.coefficients[l].known() == Some(1))
+            && at_least(extent, 2)
         {
             return Vectorised::Reduction;
         }
@@ -198,7 +220,7 @@ impl<'a, 'c> Nest<'a, 'c> {
     /// The number of iterations, where there is one loop.
     fn vector_extent(&self) -> Option<i64> {
         match (self.stage.inner.as_slice(), self.stage.reduction.as_slice()) {
-            (&[extent], []) | ([], &[extent]) => Some(extent),
+            (&[extent], []) | ([], &[extent]) => extent.known(),
             _ => None,
         }
     }
@@ -229,11 +251,11 @@ impl<'a, 'c> Nest<'a, 'c> {
             return self.result(e, at, None, None, v);
         }
         let (extent, lanes, l) = (self.stage.inner[end], self.spec.lanes, at.len());
-        let full = extent / lanes * lanes;
-        let mut done = 0;
+        let full = e.round_down(extent, lanes);
+        let mut done = Int::Const(0);
         // Wider vectors than the target has become several ones, an operation at a time.
         for width in [self.abreast(e) * lanes, lanes] {
-            let until = extent / width * width;
+            let until = e.round_down(extent, width);
             e.for_each(done, until, width, |e, i| {
                 ahead::fetch(e, &self.ahead, i, width);
                 at.push(i);
@@ -242,11 +264,20 @@ impl<'a, 'c> Nest<'a, 'c> {
             });
             done = until;
         }
-        if full < extent {
-            let mask = e.mask(Int::Const(extent - full), lanes);
-            at.push(Int::Const(full));
+        let rest = e.sub(extent, full);
+        let mut tail = |e: &mut Emitter<'c>| {
+            let mask = e.mask(rest, lanes);
+            at.push(full);
             self.result(e, at, Some((l, lanes)), Some(mask), v);
             at.pop();
+        };
+        match rest {
+            Int::Const(0) => {}
+            Int::Const(_) => tail(e),
+            rest => {
+                let is_there = e.compare("ne", rest, 0);
+                e.if_then(is_there, tail);
+            }
         }
     }
 
@@ -310,7 +341,7 @@ impl<'a, 'c> Nest<'a, 'c> {
     }
 
     /// Stores `value`, computed as `dtype`, in the lanes of `point` that exist.
-    fn write(&self, e: &mut Emitter<'c>, value: Val<'c>, dtype: Option<DType>, to: &Write, point: &Point<'c>) {
+    fn write(&self, e: &mut Emitter<'c>, value: Val<'c>, dtype: Option<DType>, to: &Write<Int<'c>>, point: &Point<'c>) {
         let (out, lanes) = (self.dtype(to.place), point.lanes());
         let value = self.cast(e, value, dtype, out, lanes);
         let value = ExprEmitter::new(e, lanes).to_storage(value, out);
@@ -361,6 +392,10 @@ impl<'a, 'c> Nest<'a, 'c> {
     ) -> Val<'c> {
         let (s, lanes) = (self.stage, self.spec.lanes);
         let extent = s.reduction[s.reduction.len() - 1];
+        let Some(extent) = extent.known() else {
+            let sum = self.reduce_any_extent(e, at, combine, extent);
+            return horizontal(e, combine, s.accumulate, sum, lanes);
+        };
         let count = (extent / lanes).min(e.target.machine.loops.accumulators).max(1);
         let start = identity(e, combine, s.accumulate, Some(lanes));
         let start = acc.map_or_else(|| vec![start; count as usize], <[_]>::to_vec);
@@ -390,16 +425,37 @@ impl<'a, 'c> Nest<'a, 'c> {
                 acc
             });
         }
-        let l = at.len();
         let step = lanes * acc.len() as i64;
+        // An extent that is not known goes another way, see `reduce_vectors`.
+        let extent = extent.known().unwrap_or(0);
         let full = extent / step * step;
+        let mut acc = self.full_steps(e, at, Int::Const(full), combine, acc);
+        for i in (full..extent).step_by(lanes as usize) {
+            let n = (i - full) as usize / lanes as usize % acc.len();
+            let count = (extent - i < lanes).then_some(Int::Const(extent - i));
+            acc[n] = self.join_vector(e, at, Int::Const(i), count, combine, acc[n]);
+        }
+        acc
+    }
+
+    /// The iterations of the vectorised reduction loop up to `full`, which fill all accumulators.
+    fn full_steps(
+        &self,
+        e: &mut Emitter<'c>,
+        at: &mut Vec<Int<'c>>,
+        full: Int<'c>,
+        combine: Combine,
+        acc: &[Val<'c>],
+    ) -> Vec<Val<'c>> {
+        let (s, lanes, l) = (self.stage, self.spec.lanes, at.len());
+        let step = lanes * acc.len() as i64;
         let abreast = if acc.len() as i64 % e.target.machine.loops.interleaved.max(1) == 0 {
             self.abreast(e)
         } else {
             1
         };
         let width = abreast * lanes;
-        let mut acc = e.for_loop(0, full, step, acc, |e, i, acc| {
+        e.for_loop(0, full, step, acc, |e, i, acc| {
             ahead::fetch(e, &self.ahead, i, step);
             let mut next = Vec::new();
             for (n, side) in acc.chunks(abreast as usize).enumerate() {
@@ -423,27 +479,92 @@ impl<'a, 'c> Nest<'a, 'c> {
                 }
             }
             next
-        });
-        for i in (full..extent).step_by(lanes as usize) {
-            let n = (i - full) as usize / lanes as usize % acc.len();
-            let mask = (extent - i < lanes).then(|| e.mask(Int::Const(extent - i), lanes));
-            at.push(Int::Const(i));
-            let mut value = self.body(
-                e,
-                &Point {
-                    at: at.clone(),
-                    vector: Some((l, lanes)),
-                    mask,
-                },
-            );
-            at.pop();
-            if let Some(mask) = mask {
-                let nothing = identity(e, combine, s.accumulate, Some(lanes));
-                value = e.select(mask, value, nothing);
-            }
-            acc[n] = join(e, combine, s.accumulate, acc[n], value, Some(lanes));
+        })
+    }
+
+    /// Joins the vector at `i` of the reduction loop, or its first `count` lanes, to `acc`.
+    fn join_vector(
+        &self,
+        e: &mut Emitter<'c>,
+        at: &mut Vec<Int<'c>>,
+        i: Int<'c>,
+        count: Option<Int<'c>>,
+        combine: Combine,
+        acc: Val<'c>,
+    ) -> Val<'c> {
+        let (s, lanes, l) = (self.stage, self.spec.lanes, at.len());
+        let mask = count.map(|count| e.mask(count, lanes));
+        at.push(i);
+        let mut value = self.body(
+            e,
+            &Point {
+                at: at.clone(),
+                vector: Some((l, lanes)),
+                mask,
+            },
+        );
+        at.pop();
+        if let Some(mask) = mask {
+            let nothing = identity(e, combine, s.accumulate, Some(lanes));
+            value = e.select(mask, value, nothing);
         }
-        acc
+        join(e, combine, s.accumulate, acc, value, Some(lanes))
+    }
+
+    /// The only reduction loop, vectorised, of an extent that is not known. The values are joined in the order in which they are where it is
+    /// known.
+    fn reduce_any_extent(&self, e: &mut Emitter<'c>, at: &[Int<'c>], combine: Combine, extent: Int<'c>) -> Val<'c> {
+        let (dtype, lanes) = (self.stage.accumulate, self.spec.lanes);
+        let accumulators = e.target.machine.loops.accumulators.max(1);
+        let start = identity(e, combine, dtype, Some(lanes));
+        let ty = start.r#type();
+        let fills_all = e.compare("sge", extent, accumulators * lanes);
+        let (mut at_many, mut at_few) = (at.to_vec(), at.to_vec());
+        e.if_else(
+            fills_all,
+            &[ty],
+            |e| {
+                let at = &mut at_many;
+                let full = e.round_down(extent, accumulators * lanes);
+                let mut acc = self.full_steps(e, at, full, combine, &vec![start; accumulators as usize]);
+                for (n, acc) in (0..).zip(&mut acc) {
+                    let i = e.add(full, n * lanes);
+                    let left = e.sub(extent, i);
+                    let is_there = e.compare("sgt", left, 0);
+                    let before = *acc;
+                    *acc = e.if_else(
+                        is_there,
+                        &[ty],
+                        |e| vec![self.join_vector(e, at, i, Some(left), combine, before)],
+                        |_| vec![before],
+                    )[0];
+                }
+                let mut sum = acc[0];
+                for &other in &acc[1..] {
+                    sum = join(e, combine, dtype, sum, other, Some(lanes));
+                }
+                vec![sum]
+            },
+            |e| {
+                // As many accumulators as full vectors: the first one has the first and the last vector.
+                let at = &mut at_few;
+                let full = e.round_down(extent, lanes);
+                let mut sum = self.join_vector(e, at, Int::Const(0), Some(extent), combine, start);
+                let rest = e.sub(extent, full);
+                let [some, one] = [e.compare("sgt", rest, 0), e.compare("sgt", full, 0)];
+                let has_tail = e.binary("arith.andi", some, one);
+                sum = e.if_else(
+                    has_tail,
+                    &[ty],
+                    |e| vec![self.join_vector(e, at, full, Some(rest), combine, sum)],
+                    |_| vec![sum],
+                )[0];
+                e.for_loop(lanes, full, lanes, &[sum], |e, i, sum| {
+                    let value = self.join_vector(e, at, i, None, combine, start);
+                    vec![join(e, combine, dtype, sum[0], value, Some(lanes))]
+                })
+            },
+        )[0]
     }
 
     fn body(&self, e: &mut Emitter<'c>, point: &Point<'c>) -> Val<'c> {
@@ -469,7 +590,7 @@ impl<'a, 'c> Nest<'a, 'c> {
         &self,
         e: &mut Emitter<'c>,
         expr: &Expr,
-        reads: &[Read],
+        reads: &[Read<Int<'c>>],
         point: &Point<'c>,
         acc: Option<Val<'c>>,
     ) -> Val<'c> {
@@ -493,7 +614,7 @@ impl<'a, 'c> Nest<'a, 'c> {
         &self,
         e: &mut Emitter<'c>,
         place: Place,
-        index: &Affine,
+        index: &Affine<Int<'c>>,
         point: &Point<'c>,
         further: Int<'c>,
     ) -> Val<'c> {
@@ -510,7 +631,7 @@ impl<'a, 'c> Nest<'a, 'c> {
 /// The leaves of a stage's expressions.
 struct StageLeaves<'n, 'a, 'c> {
     nest: &'n Nest<'a, 'c>,
-    reads: &'n [Read],
+    reads: &'n [Read<Int<'c>>],
     point: &'n Point<'c>,
     acc: Option<Val<'c>>,
 }

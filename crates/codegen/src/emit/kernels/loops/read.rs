@@ -10,7 +10,7 @@ use frazil_runtime::structured::Affine;
 
 impl<'c> Nest<'_, 'c> {
     /// The value of `reads[n]`, in the computed type of its place's dtype, in every lane of the point.
-    pub(super) fn read(&self, e: &mut Emitter<'c>, reads: &[Read], n: usize, point: &Point<'c>) -> Val<'c> {
+    pub(super) fn read(&self, e: &mut Emitter<'c>, reads: &[Read<Int<'c>>], n: usize, point: &Point<'c>) -> Val<'c> {
         let read = &reads[n];
         let dtype = self.dtype(read.place);
         let mut further = Int::Const(0);
@@ -20,7 +20,7 @@ impl<'c> Nest<'_, 'c> {
             further = e.add(further, term);
         }
         match point.vector {
-            Some((_, lanes)) if point.step(&read.index) == 0 => {
+            Some((_, lanes)) if point.is_uniform(&read.index) => {
                 let value = self.read_scalar(e, read, dtype, point, further);
                 e.broadcast(value, lanes)
             }
@@ -32,7 +32,7 @@ impl<'c> Nest<'_, 'c> {
     fn read_scalar(
         &self,
         e: &mut Emitter<'c>,
-        read: &Read,
+        read: &Read<Int<'c>>,
         dtype: DType,
         point: &Point<'c>,
         further: Int<'c>,
@@ -49,14 +49,14 @@ impl<'c> Nest<'_, 'c> {
     fn read_vector(
         &self,
         e: &mut Emitter<'c>,
-        read: &Read,
+        read: &Read<Int<'c>>,
         dtype: DType,
         point: &Point<'c>,
         further: Int<'c>,
         lanes: i64,
     ) -> Val<'c> {
         // Guards that are the same for all lanes become a branch, the others a mask.
-        let (uniform, varying): (Vec<_>, Vec<_>) = read.guards.iter().partition(|g| point.step(&g.index) == 0);
+        let (uniform, varying): (Vec<_>, Vec<_>) = read.guards.iter().partition(|g| point.is_uniform(&g.index));
         let mut mask = point.mask;
         for guard in varying {
             let inside = lanes_inside(e, point, &guard.index, guard.extent, lanes);
@@ -80,7 +80,14 @@ impl<'c> Nest<'_, 'c> {
     }
 
     /// The value of an integer operand that is the same in all lanes, wrapped once when negative and clamped to `0..extent`.
-    fn index_value(&self, e: &mut Emitter<'c>, reads: &[Read], n: usize, point: &Point<'c>, extent: i64) -> Int<'c> {
+    fn index_value(
+        &self,
+        e: &mut Emitter<'c>,
+        reads: &[Read<Int<'c>>],
+        n: usize,
+        point: &Point<'c>,
+        extent: Int<'c>,
+    ) -> Int<'c> {
         let point = Point {
             at: point.at.clone(),
             vector: None,
@@ -94,21 +101,23 @@ impl<'c> Nest<'_, 'c> {
         let (wrapped, plain) = (e.int(wrapped), e.int(value));
         let value = Int::Dyn(e.select(negative, wrapped, plain));
         let value = e.max(value, 0);
-        e.min(value, extent - 1)
+        let last = e.sub(extent, 1);
+        e.min(value, last)
     }
 }
 
 /// True when an operand with indirection, or one that does not move along loop `l`, is the same for all lanes of that loop.
-pub(super) fn lanes_agree(reads: &[Read], read: &Read, l: usize) -> bool {
-    let still = |r: &Read| r.index.coefficients[l] == 0 && r.guards.iter().all(|g| g.index.coefficients[l] == 0);
+pub(super) fn lanes_agree(reads: &[Read<Int<'_>>], read: &Read<Int<'_>>, l: usize) -> bool {
+    let stays = |a: &Affine<Int<'_>>| a.coefficients[l].known() == Some(0);
+    let still = |r: &Read<Int<'_>>| stays(&r.index) && r.guards.iter().all(|g| stays(&g.index));
     let indices = read.indirect.iter().all(|x| still(&reads[x.input as usize]));
-    indices && (read.index.coefficients[l] != 0 || still(read))
+    indices && (!stays(&read.index) || still(read))
 }
 
 /// `value` where all guards hold, `fill` elsewhere.
 fn guarded<'c>(
     e: &mut Emitter<'c>,
-    guards: &[&Guard],
+    guards: &[&Guard<Int<'c>>],
     dtype: DType,
     fill: Number,
     point: &Point<'c>,
@@ -136,19 +145,36 @@ fn guarded<'c>(
 }
 
 /// The index in each lane, as a vector of i64.
-pub(super) fn lane_indices<'c>(e: &mut Emitter<'c>, point: &Point<'c>, index: &Affine, lanes: i64) -> Val<'c> {
+pub(super) fn lane_indices<'c>(e: &mut Emitter<'c>, point: &Point<'c>, index: &Affine<Int<'c>>, lanes: i64) -> Val<'c> {
     let base = point.linear(e, index);
     let base = e.int(base);
     let base = e.broadcast(base, lanes);
-    let step = point.step(index);
-    let steps: Vec<String> = (0..lanes).map(|i| (i * step).to_string()).collect();
-    let steps = e.constant(&format!("dense<[{}]> : vector<{lanes}xi64>", steps.join(", ")));
+    let numbers = |e: &mut Emitter<'c>, step: i64| {
+        let steps: Vec<String> = (0..lanes).map(|i| (i * step).to_string()).collect();
+        e.constant(&format!("dense<[{}]> : vector<{lanes}xi64>", steps.join(", ")))
+    };
+    let steps = match point.step(index) {
+        Int::Const(step) => numbers(e, step),
+        Int::Dyn(step) => {
+            let (numbers, step) = (numbers(e, 1), e.broadcast(step, lanes));
+            e.binary("arith.muli", numbers, step)
+        }
+    };
     e.binary("arith.addi", base, steps)
 }
 
 /// Which lanes have `0 <= index < extent`.
-fn lanes_inside<'c>(e: &mut Emitter<'c>, point: &Point<'c>, index: &Affine, extent: i64, lanes: i64) -> Val<'c> {
+fn lanes_inside<'c>(
+    e: &mut Emitter<'c>,
+    point: &Point<'c>,
+    index: &Affine<Int<'c>>,
+    extent: Int<'c>,
+    lanes: i64,
+) -> Val<'c> {
     let indices = lane_indices(e, point, index, lanes);
-    let extent = e.constant(&format!("dense<{extent}> : vector<{lanes}xi64>"));
+    let extent = match extent {
+        Int::Const(extent) => e.constant(&format!("dense<{extent}> : vector<{lanes}xi64>")),
+        Int::Dyn(extent) => e.broadcast(extent, lanes),
+    };
     e.cmpi("ult", indices, extent, Some(lanes))
 }

@@ -1,4 +1,4 @@
-//! Evaluation of the step [`Gather`]: reads of elements at computed indices.
+//! Execution of the step [`Gather`]: reads of elements at indices in tensors.
 
 use crate::error::EvalError;
 use crate::error::TensorError;

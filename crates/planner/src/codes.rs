@@ -1,0 +1,86 @@
+//! The codes of a function's plans for inputs of several shapes.
+//!
+//! The kernels of the first plan get code for their own sizes. A kernel of a later plan gets code that serves it already, or else code in which the
+//! numbers are arguments that it has in another way than the most similar kernel before. So sizes that never change, as those of weights, stay constants, and
+//! after a few shapes a new one needs no new code.
+
+use crate::kernel::{KernelCode, KernelSpec};
+use std::collections::HashMap;
+
+/// Most codes of one skeleton. Further kernels get code of their own.
+const MOST_CODES: usize = 64;
+
+/// The codes of a function's plans.
+#[derive(Clone, Debug, Default)]
+pub struct Codes {
+    /// By everything that kernels have besides numbers.
+    by_skeleton: HashMap<String, Vec<KernelCode>>,
+    has_plan: bool,
+}
+
+impl Codes {
+    /// Returns a code for each of a plan's kernels, in order, and keeps them for later plans. No code is compiled here.
+    pub fn for_plan(&mut self, kernels: &[KernelSpec]) -> Vec<KernelCode> {
+        let is_first = !std::mem::replace(&mut self.has_plan, true);
+        kernels.iter().map(|kernel| self.for_kernel(kernel, is_first)).collect()
+    }
+
+    fn for_kernel(&mut self, kernel: &KernelSpec, is_first: bool) -> KernelCode {
+        let constant = KernelCode::constant(kernel.clone());
+        let codes = self.by_skeleton.entry(constant.skeleton()).or_default();
+        if let Some(serving) = codes.iter().find(|code| code.arguments_for(kernel).is_some()) {
+            return serving.clone();
+        }
+        let extended = |(at, code): (usize, &KernelCode)| Some((at, code.serving(kernel)?));
+        let fewest = codes
+            .iter()
+            .enumerate()
+            .filter(|_| !is_first)
+            .filter_map(extended)
+            .min_by_key(|(_, code)| code.argument_count());
+        match fewest {
+            Some((at, code)) => {
+                codes[at] = code.clone();
+                code
+            }
+            None => {
+                if codes.len() < MOST_CODES {
+                    codes.push(constant.clone());
+                }
+                constant
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Epilogue, Gemm};
+    use crate::target::AVX2;
+
+    fn layers(rows: i64) -> Vec<KernelSpec> {
+        let layer = |n, k| {
+            let mut gemm = Gemm::linear(rows, n, k, Epilogue::none(), &AVX2);
+            (gemm.tile.rows, gemm.tile.m_task) = (4, 8);
+            KernelSpec::from(gemm)
+        };
+        vec![layer(64, 40), layer(64, 80)]
+    }
+
+    #[test]
+    fn what_changes_is_an_argument() {
+        let mut codes = Codes::default();
+        let first = codes.for_plan(&layers(10));
+        assert!(first.iter().all(|code| code.argument_count() == 0));
+        assert_ne!(first[0], first[1]);
+        let second = codes.for_plan(&layers(20));
+        // The layers keep their sizes: only the rows are arguments.
+        assert!(second.iter().all(|code| code.argument_count() == 1));
+        assert_ne!(second[0].identity(), second[1].identity());
+        for rows in [10, 20, 30, 777] {
+            let again = codes.for_plan(&layers(rows));
+            assert_eq!(again, second, "{rows} rows");
+        }
+    }
+}
