@@ -4,7 +4,8 @@
     tools/check/shared_cache.py [--tools DIR] [--processes N] [--rounds N]
 
 Each process is a `jit-run` of one of several models. Meanwhile files of the cache, and the directory with all that is in it, are deleted at random. Each
-process must end with status 0, the results of a run without a cache, and no message. At the end one more run must leave no temporary files.
+process must end with status 0, the results of a run without a cache, and no message. Every third process has a small bound on the directory, and evicts files of the others. At the end one more
+run must leave no temporary files.
 """
 
 import argparse
@@ -68,7 +69,7 @@ def main():
             processes = []
             for number in range(options.processes):
                 model, out = MODELS[number % len(MODELS)], folder / f"out{round}.{number}"
-                call = command(tools, model, out, f"--cache-dir={cache}", f"--threads={1 + number % 3}")
+                call = command(tools, model, out, f"--cache-dir={cache}", f"--threads={1 + number % 3}", *(["--cache-size=100K"] if number % 3 == 0 else []))
                 processes.append((model, out, subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)))
             for model, out, process in processes:
                 printed, told = process.communicate()

@@ -10,6 +10,7 @@ use crate::{Failure, print_failure, tracing_to_stderr, tuning_file};
 use clap::{Parser, ValueEnum};
 use frazil::runtime::python_repr::repr;
 use frazil::{CallError, Engine, EngineKind, EngineOptions, FusionStrategy, Limits, Model, Session, Value};
+use frazil_limits::parse_bytes;
 use frazil_recorded::RecordedError;
 use frazil_recorded::tensors::Tensors;
 use frazil_recorded::value::{Results, value_from_json};
@@ -94,6 +95,9 @@ struct Options {
     /// Keep compiled code in this directory, for the next start
     #[arg(long, value_name = "DIR")]
     cache_dir: Option<PathBuf>,
+    /// Maximum size of that directory in bytes, or with K, M or G. Beyond it, the files that have not been used for the longest time are deleted. Default: 2G
+    #[arg(long, value_name = "BYTES", requires = "cache_dir", value_parser = size)]
+    cache_size: Option<u64>,
     /// Measure variants of kernels on this processor, and use the fastest. Results are kept in MODEL.tune, and not measured again
     #[arg(long)]
     tune: bool,
@@ -222,6 +226,10 @@ fn strategy(text: &str) -> Result<Strategy, String> {
     })
 }
 
+fn size(text: &str) -> Result<u64, String> {
+    parse_bytes(text).ok_or_else(|| "expected a number of bytes, or one with K, M or G (2G)".to_owned())
+}
+
 fn engine_options(options: &Options, methods: Vec<String>, preserve: Vec<String>) -> EngineOptions {
     EngineOptions::default()
         .kind(match options.engine {
@@ -234,6 +242,11 @@ fn engine_options(options: &Options, methods: Vec<String>, preserve: Vec<String>
         .methods(methods)
         .preserve(preserve)
         .cache_dir(options.cache_dir.clone())
+        .cache_bytes(
+            options
+                .cache_size
+                .unwrap_or(EngineOptions::default().compile.cache_bytes),
+        )
         .fuse(!options.no_fusion)
         .fusion_strategy(options.fusion_strategy.shapes)
         .specialisations(options.fusion_strategy.most)

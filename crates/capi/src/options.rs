@@ -202,6 +202,16 @@ pub unsafe extern "C" fn frazil_options_set_cache_dir(
     })
 }
 
+/// Sets the maximum size in bytes of the directory that stores native code. Beyond it, the files that have not been used for the longest time are deleted.
+/// Default: 2 GiB.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_options_set_cache_bytes(
+    options: Option<&mut FrazilOptions>,
+    bytes: u64,
+) -> Option<Box<FrazilError>> {
+    set(options, |o| o.engine.compile.cache_bytes = bytes)
+}
+
 /// Sets a file of tuning results: the kernel variants that were measured to be the fastest on this processor. Kernels that it does not contain yet are
 /// measured, and added.
 #[unsafe(no_mangle)]

@@ -1,18 +1,18 @@
-//! Objects of kernels, on disk or in memory, by what they are compiled from.
+//! A cache of kernels' objects, on disk or in memory. The key consists of everything that an object depends on.
 //!
-//! On disk a file's name is a hash of the key: the identity of the kernel's code, the target, and a hash of the sources of planner and code generator. The key itself stands in
-//! front of the object, so that two keys of one hash are told apart. Key and object are [sealed](seal), in a [`PrivateFolder`]: what was damaged, or may
-//! be somebody else's, is not there. Several processes of a user may share a folder. A file that cannot be read or written is no error: the kernel is
-//! compiled then.
+//! On disk, a file's name is a hash of the key: the identity of the kernel's code, the target, and a hash of the sources of planner and code generator. The file
+//! contains the key before the object, so that keys with equal hashes are distinguished. Key and object are [sealed](frazil_syntax::Secret::seal), in a
+//! [`CacheFolder`]: a file that is damaged, or that another user may have written, is treated as absent. Several processes of a user may share a folder. If a
+//! file cannot be read or written, the kernel is compiled.
 
 use frazil_planner::kernel::KernelCode;
 use frazil_planner::target::Target;
-use frazil_syntax::{PrivateFolder, read_sealed, seal, unseal};
+use frazil_syntax::{CacheFolder, read_sealed, record_use};
 use std::collections::HashMap;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Changes whenever the same spec may give other code, or files have another form. `build.rs` makes the hash.
+/// Changes if code for the same spec may change, or the format of files. `build.rs` computes the hash.
 const FORMAT: &str = concat!(
     "frazil ",
     env!("CARGO_PKG_VERSION"),
@@ -21,11 +21,11 @@ const FORMAT: &str = concat!(
 );
 
 /// Kind and version of the files.
-const OBJECT: &[u8; 8] = b"FRAZILO1";
-/// Most bytes of a file: a thousand times what the largest kernels have.
+const OBJECT: &[u8; 8] = b"FRAZILO2";
+/// Maximum number of bytes of a file: a thousand times those of the largest kernels.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// A store of objects. Clones share it.
+/// A cache of objects, which clones share.
 #[derive(Clone, Debug)]
 pub struct ObjectCache {
     place: Place,
@@ -33,13 +33,13 @@ pub struct ObjectCache {
 
 #[derive(Clone, Debug)]
 enum Place {
-    Directory(PrivateFolder),
+    Directory(CacheFolder),
     /// Objects by their keys.
     Memory(Arc<Mutex<HashMap<String, Vec<u8>>>>),
 }
 
 impl Default for ObjectCache {
-    /// An empty store in memory.
+    /// Returns an empty cache in memory.
     fn default() -> ObjectCache {
         ObjectCache {
             place: Place::Memory(Arc::default()),
@@ -48,24 +48,25 @@ impl Default for ObjectCache {
 }
 
 impl ObjectCache {
-    /// The cache in `folder`, which is made when the first object is written.
-    pub fn new(folder: PrivateFolder) -> ObjectCache {
+    /// Returns the cache in `folder`, which is created when the first object is written.
+    pub fn new(folder: CacheFolder) -> ObjectCache {
         ObjectCache {
             place: Place::Directory(folder),
         }
     }
 
-    /// Returns the object of the code `key`, if it is there.
+    /// Returns the object with this key, if there is one.
     pub(crate) fn get(&self, key: &CodeKey) -> Option<Vec<u8>> {
         match &self.place {
             Place::Directory(folder) => {
-                let mut file = folder.open(&key.file_name()).ok()?;
+                let (mut file, secret) = folder.open(&key.file_name()).ok()?;
                 let length = file.metadata().ok()?.len();
                 let mut bytes = read_sealed(OBJECT, &mut file, length, MOST_BYTES)?;
-                // Nothing is behind it.
+                // The file contains nothing else.
                 (bytes.len() as u64 == length).then_some(())?;
-                let contents = unseal(OBJECT, &bytes)?;
+                let contents = secret.unseal(OBJECT, &bytes)?;
                 let object = contents.strip_prefix(key.text.as_bytes())?.strip_prefix(&[0])?.len();
+                record_use(&file);
                 Some(bytes.split_off(bytes.len() - object))
             }
             Place::Memory(objects) => objects
@@ -76,15 +77,19 @@ impl ObjectCache {
         }
     }
 
-    /// Stores the object of the code `key`.
+    /// Stores the object with this key.
     pub(crate) fn put(&self, key: &CodeKey, object: &[u8]) {
         match &self.place {
             Place::Directory(folder) => {
-                let bytes = seal(OBJECT, &[key.text.as_bytes(), &[0], object]);
-                // Others would not be read again.
-                if bytes.len() as u64 <= MOST_BYTES {
-                    folder.keep(&key.file_name(), |file| file.write_all(&bytes).map(|()| true));
-                }
+                folder.keep(&key.file_name(), |file, secret| {
+                    let bytes = secret.seal(OBJECT, &[key.text.as_bytes(), &[0], object]);
+                    // A larger file would not be read again.
+                    let is_readable = bytes.len() as u64 <= MOST_BYTES;
+                    if is_readable {
+                        file.write_all(&bytes)?;
+                    }
+                    Ok(is_readable)
+                });
             }
             Place::Memory(objects) => {
                 let mut objects = objects.lock().unwrap_or_else(PoisonError::into_inner);
@@ -121,8 +126,8 @@ impl CodeKey {
     }
 }
 
-/// FNV-1a of 128 bits: the same in every version of everything. It only has to tell apart what a process meets: the key itself is compared too, and two codes
-/// of one symbol in a package are an error.
+/// Returns the 128-bit FNV-1a hash, which does not depend on versions of other crates. It only distinguishes the keys of one process: the keys themselves are
+/// compared too, and two codes with the same symbol in a package are an error.
 fn fnv(bytes: &[u8]) -> u128 {
     bytes.iter().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, |hash, b| {
         (hash ^ u128::from(*b)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
@@ -142,7 +147,7 @@ mod tests {
         let target = host_target();
         let code = |m| KernelCode::constant(Gemm::linear(m, 8, 8, Epilogue::none(), target.machine).into());
         let key = |m| CodeKey::of(&code(m), &target);
-        let on_disk = ObjectCache::new(PrivateFolder::new(&directory));
+        let on_disk = ObjectCache::new(CacheFolder::new(&directory, u64::MAX));
         for cache in [&on_disk, &ObjectCache::default()] {
             assert_eq!(cache.get(&key(1)), None);
             cache.clone().put(&key(1), b"code");
@@ -152,7 +157,7 @@ mod tests {
             assert_eq!(cache.get(&key(2)), None);
         }
         // A file that was cut off or changed is no object.
-        let file = std::fs::read_dir(directory).unwrap().next().unwrap().unwrap().path();
+        let file = directory.join(key(1).file_name());
         let whole = std::fs::read(&file).unwrap();
         for end in 0..whole.len() {
             std::fs::write(&file, &whole[..end]).unwrap();
@@ -162,7 +167,7 @@ mod tests {
             std::fs::write(&file, &changed).unwrap();
             assert_eq!(on_disk.get(&key(1)), None);
         }
-        // One that is longer is not read: only its header is.
+        // Of a longer file, only the header is read.
         std::fs::write(&file, &whole).unwrap();
         std::fs::File::options()
             .write(true)
@@ -173,5 +178,10 @@ mod tests {
         assert_eq!(on_disk.get(&key(1)), None);
         std::fs::write(&file, &whole).unwrap();
         assert_eq!(on_disk.get(&key(1)).as_deref(), Some(&b"code"[..]));
+        // A file that was sealed with another secret is no object either.
+        let other = directory.with_file_name("other");
+        ObjectCache::new(CacheFolder::new(&other, u64::MAX)).put(&key(1), b"code");
+        std::fs::copy(other.join(key(1).file_name()), &file).unwrap();
+        assert_eq!(on_disk.get(&key(1)), None);
     }
 }

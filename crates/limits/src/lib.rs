@@ -32,5 +32,5 @@ pub use budget::{
     Budget, Entered, Exceeded, Held, PAUSE, Phase, charge, check, check_elements, check_memory, check_nodes,
     check_repetitions, hold, most_nodes, most_repetitions, polls,
 };
-pub use limits::{Limits, LimitsError};
+pub use limits::{Limits, LimitsError, parse_bytes};
 pub use waiting::{Finishing, Latch};

@@ -109,7 +109,9 @@ impl Limits {
                 .ok_or_else(|| wrong("a time (10, 10s or 500ms)"))
         };
         match name {
-            "memory" => self.memory = Some(bytes(value).ok_or_else(|| wrong("a size in bytes (1000, 512M or 2G)"))?),
+            "memory" => {
+                self.memory = Some(parse_bytes(value).ok_or_else(|| wrong("a size in bytes (1000, 512M or 2G)"))?)
+            }
             "nodes" => self.nodes = count()?,
             "load-time" => self.load_time = time()?,
             "freeze-time" => self.freeze_time = time()?,
@@ -124,7 +126,8 @@ impl Limits {
     }
 }
 
-fn bytes(text: &str) -> Option<u64> {
+/// Returns a number of bytes, which may have the unit `K`, `M` or `G` (powers of 1024); `None` for other text, and for numbers that are too large.
+pub fn parse_bytes(text: &str) -> Option<u64> {
     let unit = |letter: char| match letter.to_ascii_uppercase() {
         'K' => Some(1 << 10),
         'M' => Some(1 << 20),

@@ -7,7 +7,7 @@ use pyo3::types::{PyDict, PyDictMethods};
 use std::path::PathBuf;
 
 /// The names of all options, for messages.
-const NAMES: &str = "cache_dir, engine, fuse, limits, specialisations, strict, target_cpu, threads, tune";
+const NAMES: &str = "cache_bytes, cache_dir, engine, fuse, limits, specialisations, strict, target_cpu, threads, tune";
 
 /// Options for running a model.
 #[derive(Clone)]
@@ -88,6 +88,7 @@ impl Options {
                 "target_cpu" => engine.compile.target_cpu = text(&name, &value)?,
                 "strict" => engine.strict = truth(&name, &value)?,
                 "fuse" => engine.compile.fuse = truth(&name, &value)?,
+                "cache_bytes" => engine.compile.cache_bytes = count(&name, &value)? as u64,
                 "cache_dir" => engine.compile.cache_dir = path(&name, &value)?,
                 "tune" => engine.compile.tune = path(&name, &value)?,
                 "specialisations" if value.is_none() => engine.specialisations = None,
@@ -111,6 +112,7 @@ impl Options {
     pub(crate) fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let engine = &self.engine;
         let out = PyDict::new(py);
+        out.set_item("cache_bytes", engine.compile.cache_bytes)?;
         out.set_item("cache_dir", engine.compile.cache_dir.clone())?;
         let kind = match engine.kind {
             EngineKind::Native => "native",

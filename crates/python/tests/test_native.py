@@ -83,8 +83,11 @@ def test_wrong_inputs(model):
 def test_options(model, tmp_path):
     options = model.options
     assert options["threads"] == 1 and options["engine"] == "native" and options["limits"] is None
-    other = model.with_options(threads=2, cache_dir=tmp_path, limits="untrusted", specialisations=3, strict=True)
+    other = model.with_options(
+        threads=2, cache_dir=tmp_path, cache_bytes=1 << 20, limits="untrusted", specialisations=3, strict=True
+    )
     assert other.options["threads"] == 2 and other.options["strict"] and "memory" in other.options["limits"]
+    assert options["cache_bytes"] == 2 << 30 and other.options["cache_bytes"] == 1 << 20
     assert model.options == options
     other(X)
     assert list(tmp_path.iterdir())

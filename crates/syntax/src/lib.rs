@@ -8,6 +8,7 @@
 #![deny(unsafe_code)]
 
 mod any;
+mod cache;
 mod diagnostics;
 mod dot;
 mod dtypes;
@@ -20,6 +21,7 @@ mod private;
 mod sealed;
 
 pub use any::{Parsed, TextKind, parse_any, sniff};
+pub use cache::{CacheFolder, NOTE_ENDING, record_use};
 pub use diagnostics::{ParseError, render};
 pub use dot::print_dot;
 pub use dtypes::{from_safetensors, to_safetensors};
@@ -33,4 +35,4 @@ pub use output::{OutputFile, TemporaryFolder, write_atomically};
 pub use parse::{ParseOptions, ParsedGraph, SpanTable, parse_graph, parse_graph_with};
 pub use print::{GraphText, PrintOptions, print_graph, print_graph_with};
 pub use private::{PrivateFolder, read_regular};
-pub use sealed::{read_sealed, seal, unseal};
+pub use sealed::{SEAL_BYTES, Secret, read_sealed};

@@ -1,6 +1,6 @@
 //! Private folders and files, for data that is trusted when it is read again, in particular machine code. They cannot have been written by other users.
 //!
-//! A checksum detects accidental damage. Ownership and permissions protect against other users of the machine:
+//! Ownership and permissions protect against other users of the machine:
 //!
 //! - A folder, and missing parent folders, are created with mode 0700 and files with 0600, independently of the process's file mode mask.
 //! - A folder, and a file in it, must be owned by the effective user of the process, or by root, and be writable by no other user. Other users only read from a
@@ -14,18 +14,16 @@
 
 use crate::output::temporary::{PREFIX, remove_leftovers};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tracing::warn;
+use std::time::SystemTime;
 
 /// A folder of private files; see the [module's documentation](self). It is created on the first write.
 #[derive(Clone, Debug)]
 pub struct PrivateFolder {
     path: PathBuf,
-    /// Whether a warning about a failure to store has been emitted, by this folder or a clone of it.
-    has_failed: Arc<AtomicBool>,
     /// Whether leftovers of killed processes have been removed, by this folder or a clone of it.
     is_tidied: Arc<AtomicBool>,
 }
@@ -41,7 +39,6 @@ impl PrivateFolder {
         };
         PrivateFolder {
             path,
-            has_failed: Arc::default(),
             is_tidied: Arc::default(),
         }
     }
@@ -81,13 +78,71 @@ impl PrivateFolder {
     /// # Errors
     /// The errors of `write` and of [`PrivateFolder::prepare`]; also if the folder or the file cannot be written.
     pub fn write(&self, name: &str, write: impl FnOnce(&mut File) -> io::Result<bool>) -> io::Result<bool> {
+        self.put(name, write, system::Folder::rename)
+    }
+
+    /// Creates the file `name` with the content `bytes`, unless there is one. The file is complete once it has its name. So all processes that do this at
+    /// once read the same content afterwards.
+    ///
+    /// # Errors
+    /// The errors of [`PrivateFolder::write`].
+    pub(crate) fn create(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let write = |file: &mut File| file.write_all(bytes).map(|()| true);
+        match self.put(name, write, system::Folder::rename_new) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            done => done.map(drop),
+        }
+    }
+
+    /// Returns the regular files in the folder that belong to the user of the process. Files that are removed meanwhile may be missing.
+    ///
+    /// # Errors
+    /// If the folder cannot be used or read.
+    pub(crate) fn list(&self) -> io::Result<Vec<Listed>> {
+        let folder = system::Folder::open(&self.path)?;
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(&self.path)? {
+            let Ok(name) = entry?.file_name().into_string() else {
+                continue;
+            };
+            if let Some((bytes, modified)) = folder.state(&name) {
+                files.push(Listed { name, bytes, modified });
+            }
+        }
+        Ok(files)
+    }
+
+    /// Removes a file whose first bytes are `start`, unless it was modified or replaced since it was listed. Returns whether it no longer exists.
+    pub(crate) fn remove(&self, file: &Listed, start: &[u8]) -> bool {
+        let Ok(folder) = system::Folder::open(&self.path) else {
+            return false;
+        };
+        let mut found = match folder.read(&file.name) {
+            Ok(found) => found,
+            Err(e) => return e.kind() == io::ErrorKind::NotFound,
+        };
+        let is_same = found.metadata().and_then(|state| state.modified()).ok() == Some(file.modified);
+        let mut bytes = vec![0; start.len()];
+        if !is_same || found.read_exact(&mut bytes).is_err() || bytes != start {
+            return false;
+        }
+        folder.remove(&file.name);
+        folder.state(&file.name).is_none()
+    }
+
+    fn put(
+        &self,
+        name: &str,
+        write: impl FnOnce(&mut File) -> io::Result<bool>,
+        rename: impl FnOnce(&system::Folder, &str, &str) -> io::Result<()>,
+    ) -> io::Result<bool> {
         let name = plain(name)?;
         let (folder, temporary, mut file) = self.temporary()?;
         if !self.is_tidied.swap(true, Ordering::Relaxed) {
             remove_leftovers(&self.path, false);
         }
         // The lock that distinguishes the file from a leftover is held until it is renamed.
-        let written = write(&mut file).and_then(|wanted| Ok(wanted && was_there(folder.rename(&temporary, name))?));
+        let written = write(&mut file).and_then(|wanted| Ok(wanted && was_there(rename(&folder, &temporary, name))?));
         drop(file);
         if !matches!(written, Ok(true)) {
             folder.remove(&temporary);
@@ -113,17 +168,13 @@ impl PrivateFolder {
             }
         }
     }
+}
 
-    /// Writes a file of a cache as [`PrivateFolder::write`] does, without returning errors. The first failure of this folder and its clones is logged as a
-    /// warning.
-    pub fn keep(&self, name: &str, write: impl FnOnce(&mut File) -> io::Result<bool>) {
-        if let Err(e) = self.write(name, write)
-            && !self.has_failed.swap(true, Ordering::Relaxed)
-        {
-            let folder = self.path.display();
-            warn!(target: "frazil::cache", "what is compiled is not kept in {folder}: {e}");
-        }
-    }
+/// A file of a folder, as it was when the folder was listed.
+pub(crate) struct Listed {
+    pub name: String,
+    pub bytes: u64,
+    pub modified: SystemTime,
 }
 
 /// Reads the regular file at `path`, which may be a link and belong to any user. Does not wait for data of a FIFO or a device.
@@ -186,6 +237,7 @@ mod system {
     use std::fs::File;
     use std::io;
     use std::path::Path;
+    use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
     const FOLDER_MODE: u32 = 0o700;
     const FILE_MODE: u32 = 0o600;
@@ -264,6 +316,27 @@ mod system {
 
         pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
             Ok(fs::renameat(&self.fd, from, &self.fd, to)?)
+        }
+
+        /// Renames a file unless there is one with the new name.
+        pub fn rename_new(&self, from: &str, to: &str) -> io::Result<()> {
+            match fs::linkat(&self.fd, from, &self.fd, to, AtFlags::empty()) {
+                Ok(()) => {
+                    self.remove(from);
+                    Ok(())
+                }
+                Err(e @ (Errno::EXIST | Errno::NOENT)) => Err(e.into()),
+                // A file system without links, where the last of several processes replaces the file.
+                Err(_) => self.rename(from, to),
+            }
+        }
+
+        /// Returns size and modification time of a regular file of the process's user.
+        pub fn state(&self, name: &str) -> Option<(u64, SystemTime)> {
+            let found = fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+            regular(&found).ok()?;
+            let since = Duration::new(found.st_mtime.try_into().ok()?, found.st_mtime_nsec.try_into().ok()?);
+            (found.st_uid == user()).then_some((found.st_size.try_into().ok()?, UNIX_EPOCH + since))
         }
 
         pub fn remove(&self, name: &str) {
@@ -367,6 +440,7 @@ mod system {
     use std::fs::File;
     use std::io;
     use std::path::{Path, PathBuf};
+    use std::time::SystemTime;
 
     /// An existing folder, on systems without checks of owner and permissions.
     pub(super) struct Folder(PathBuf);
@@ -406,6 +480,18 @@ mod system {
 
         pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
             std::fs::rename(self.0.join(from), self.0.join(to))
+        }
+
+        pub fn rename_new(&self, from: &str, to: &str) -> io::Result<()> {
+            std::fs::hard_link(self.0.join(from), self.0.join(to))?;
+            self.remove(from);
+            Ok(())
+        }
+
+        pub fn state(&self, name: &str) -> Option<(u64, SystemTime)> {
+            let found = std::fs::symlink_metadata(self.0.join(name)).ok()?;
+            let modified = found.modified().ok()?;
+            found.is_file().then_some((found.len(), modified))
         }
 
         pub fn remove(&self, name: &str) {

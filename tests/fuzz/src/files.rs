@@ -7,7 +7,7 @@ use super::{archive, memory, program};
 use frazil::{Checkpoint, Loaded, read_safetensors};
 use frazil_recorded::tensors::Tensors;
 use frazil_recorded::value::Outcome;
-use frazil_syntax::{PrivateFolder, read_sealed, seal, unseal};
+use frazil_syntax::{PrivateFolder, Secret, read_sealed};
 use frazil_tools::literal::Literal;
 use frazil_tools::npy::{npy_bytes, read_npy};
 use std::path::{Path, PathBuf};
@@ -102,14 +102,17 @@ fn values(bytes: &[u8]) {
 /// The front of a sealed file: as it is, and with a header that belongs to it.
 fn sealed(bytes: &[u8]) {
     drop(read_sealed(KIND, &mut &*bytes, bytes.len() as u64, 1 << 20));
-    let whole = seal(KIND, &[bytes]);
-    assert_eq!(unseal(KIND, &whole), Some(bytes), "a sealed file is as it was");
+    let secret = Secret::random().expect("there are random bytes");
+    let _ = secret.unseal(KIND, bytes);
+    let whole = secret.seal(KIND, &[bytes]);
+    assert_eq!(secret.unseal(KIND, &whole), Some(bytes), "a sealed file is as it was");
     let folder = PrivateFolder::new(FOLDER.path().join("private"));
     let name = "sealed";
-    folder.keep(name, |file| {
+    let written = folder.write(name, |file| {
         std::io::Write::write_all(file, &whole)?;
         Ok(true)
     });
+    assert!(written.is_ok(), "temporary files can be written");
     if let Ok(read) = folder.read(name, whole.len() as u64) {
         assert!(read == whole, "a private file is as it was");
     }

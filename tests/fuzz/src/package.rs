@@ -1,26 +1,32 @@
 //! Compiled methods in cache folders, and tuning files. What was read can be written, and is read as the same; code is loaded or refused, and never run.
 //!
-//! An input is a header in JSON, objects and a tail, with a line's end and `\n====\n` between. Checksums, the sizes of objects and those of the tail are put in
+//! An input is a header in JSON, objects and a tail, with a line's end and `\n====\n` between. Hashes, the sizes of objects and those of the tail are put in
 //! around it, so that what is behind them is reached: `null` in the header stands for the right value. After `r` the input is a file as it is, after `t` it
 //! is a tuning file.
 
 use super::memory;
 use frazil_executor::{Package, RunOptions};
 use frazil_planner::tune::Tuning;
-use frazil_syntax::{PrivateFolder, seal};
+use frazil_syntax::{CacheFolder, Secret};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use tempfile::TempDir;
 
+/// The folder's secret, which the first write creates.
+static SECRET: LazyLock<Secret> = LazyLock::new(|| {
+    let folder = CacheFolder::new(FOLDER.path(), u64::MAX);
+    let written = folder.write(NAME, |_, _| Ok(true));
+    assert!(written.is_ok_and(|written| written), "temporary files can be written");
+    folder.open(NAME).expect("what was written is read").1
+});
 static FOLDER: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().expect("temporary files can be made"));
 /// Between objects and tail.
 const MARK: &[u8] = b"\n====\n";
-const NAME: &str = "entry.method";
+const NAME: &str = "0123456789abcdef.method";
 const KEY: &str = "key";
 /// The form of files; `crates/executor/src/package/stored.rs` says it in words.
-const KIND: &[u8; 8] = b"FRAZILP4";
-const BLOCK: usize = 256 << 10;
+const KIND: &[u8; 8] = b"FRAZILP7";
 const PAGE: usize = 4096;
 /// Larger sections of the tail are left as they are. One above this is mapped.
 const MOST: usize = (1 << 20) + PAGE;
@@ -49,13 +55,13 @@ pub fn loads(input: &[u8]) -> bool {
 
 fn package(bytes: &[u8]) -> bool {
     write(FOLDER.path(), bytes);
-    let folder = PrivateFolder::new(FOLDER.path());
+    let folder = CacheFolder::new(FOLDER.path(), u64::MAX);
     let Some((package, note)) = Package::read(&folder, NAME, KEY) else {
         return false;
     };
     let written = |package: &Package| {
         let mut out = Vec::new();
-        let written = package.write(KEY, note.clone(), &mut out);
+        let written = package.write(&SECRET, KEY, note.clone(), &mut out);
         assert!(
             written.expect("memory can be written to"),
             "an entry that was read is not written"
@@ -114,12 +120,12 @@ fn file(input: &[u8]) -> Option<Vec<u8>> {
         }
         _ => tail.to_vec(),
     };
-    if let Some(blocks) = header.get_mut("blocks").filter(|blocks| blocks.is_null()) {
-        *blocks = tail.chunks(BLOCK).map(crc32fast::hash).collect();
+    if let Some(hash) = header.get_mut("tail").filter(|hash| hash.is_null()) {
+        *hash = blake3::hash(&tail).as_bytes().iter().copied().collect();
     }
     let header = header.to_string();
     let length = (header.len() as u64).to_le_bytes();
-    let mut bytes = seal(KIND, &[&length, header.as_bytes(), objects]);
+    let mut bytes = SECRET.seal(KIND, &[&length, header.as_bytes(), objects]);
     bytes.resize(bytes.len().next_multiple_of(PAGE), 0);
     bytes.extend_from_slice(&tail);
     Some(bytes)

@@ -111,6 +111,9 @@ struct Options {
     /// Disable the fusion of loop nests in native code, except of pointwise ones
     #[arg(long)]
     no_fusion: bool,
+    /// With --emit=mlir: print the operators that each kernel computes, and their places in the source, as locations
+    #[arg(long)]
+    print_locations: bool,
     /// Shapes of the method's inputs, for native code: 1x3x224x224[:dtype],...
     #[arg(long, value_delimiter = ',', value_name = "SHAPES")]
     input_shape: Vec<InputShape>,
@@ -207,6 +210,9 @@ pub fn main_with(session: impl Fn() -> Session) -> u8 {
 
 fn run(options: &Options, session: &Session) -> Result<(), Failure> {
     let emit = output_kind(options)?;
+    if options.print_locations && emit != EmitKind::Mlir {
+        return Err(Failure::usage("--print-locations needs --emit=mlir".into()));
+    }
     let progress = Progress::new();
     progress.stage("reading");
     #[cfg(feature = "codegen")]
@@ -415,6 +421,7 @@ fn compile_options(options: &Options) -> CompileOptions {
 fn emit_plan(options: &Options, emit: EmitKind, plan: &NativePlan) -> Result<(), Failure> {
     let kind = match emit {
         EmitKind::Kernels => Emit::Kernels,
+        EmitKind::Mlir if options.print_locations => Emit::LocatedMlir,
         EmitKind::Mlir => Emit::Mlir,
         EmitKind::Llvm => Emit::Llvm,
         EmitKind::Asm => Emit::Asm,

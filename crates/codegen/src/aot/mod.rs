@@ -67,17 +67,17 @@ pub fn kernels_text(plan: &Plan) -> String {
     frazil_planner::plan::listing::listing(plan)
 }
 
-/// All kernels as text at `stage`, one after the other.
+/// Returns all kernels as text at `stage`, one after the other.
+///
+/// # Errors
+/// If a kernel cannot be compiled.
 pub fn stage_text(plan: &Plan, options: &BackendOptions, stage: Stage) -> Result<String, CompileError> {
     let mut out = String::new();
     let compiled = plan.kernels.iter().enumerate().filter(|(_, k)| !k.phases().is_empty());
     for (i, spec) in compiled {
-        out.push_str(&kernel_text(
-            &kernel_name(&plan.name, i),
-            &KernelCode::constant(spec.clone()),
-            options,
-            stage,
-        )?);
+        let name = kernel_name(&plan.name, i);
+        let code = KernelCode::constant(spec.clone());
+        out.push_str(&kernel_text(&name, &code, plan.kernel_origins(i), options, stage)?);
         out.push('\n');
     }
     Ok(out)

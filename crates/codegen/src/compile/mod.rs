@@ -1,6 +1,7 @@
 //! Plans to packages and compiled functions.
 
 mod kernel;
+mod origins;
 
 pub use kernel::{Stage, compile_kernel, kernel_text};
 

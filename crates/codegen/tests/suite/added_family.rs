@@ -21,7 +21,7 @@ use frazil_runtime::expr::{BinaryOp, Expr, ExprOp};
 use frazil_runtime::interp::Interpreter;
 use frazil_runtime::structured::{Access, Combine, Structured, TensorId, TensorShape};
 use frazil_runtime::{Registry, Tensor, Value};
-use frazil_syntax::PrivateFolder;
+use frazil_syntax::CacheFolder;
 use frazil_tensor_ir::affine::Strided;
 use frazil_tensor_ir::graph::TensorGraph;
 use smallvec::{SmallVec, smallvec};
@@ -329,6 +329,7 @@ fn check(got: &[u8], what: &str) {
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn models_run_on_vectors_of_both_widths_and_from_a_stored_package() {
+    const FILE: &str = "0123456789abcdef.method";
     let x = bytes(&tensors()[0]);
     for target in targets() {
         let (plan, options) = (plan(&target), back_end(&target));
@@ -341,16 +342,16 @@ fn models_run_on_vectors_of_both_widths_and_from_a_stored_package() {
         };
         run(compile(&plan, &options).unwrap(), "compiled");
         let directory = tempfile::tempdir().unwrap();
-        let folder = PrivateFolder::new(directory.path());
+        let folder = CacheFolder::new(directory.path(), u64::MAX);
         let made = package(&plan, &options)
             .unwrap()
             .prepared(&options.run_options())
             .unwrap();
         let written = folder
-            .write("p", |file| made.write("key", Default::default(), file))
+            .write(FILE, |file, secret| made.write(secret, "key", Default::default(), file))
             .unwrap();
         assert!(written);
-        let (read, _) = Package::read(&folder, "p", "key").unwrap();
+        let (read, _) = Package::read(&folder, FILE, "key").unwrap();
         run(read.load(&options.run_options()).unwrap(), "stored");
     }
 }

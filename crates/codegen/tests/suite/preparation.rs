@@ -91,13 +91,16 @@ fn instances_and_files_share_what_is_prepared() {
         assert_close(&y, &want, 1e-4, what);
     };
     let directory = tempfile::tempdir().unwrap();
-    let folder = frazil_syntax::PrivateFolder::new(directory.path());
-    let path = directory.path().join("package");
+    const FILE: &str = "0123456789abcdef.method";
+    let folder = frazil_syntax::CacheFolder::new(directory.path(), u64::MAX);
+    let path = directory.path().join(FILE);
     for threads in [1, 2] {
         let options = BackendOptions { threads, ..options() };
         let package = package(&plan, &options).unwrap();
         let write = |package: &Package| {
-            let written = folder.write("package", |file| package.write("key", serde_json::Value::Null, file));
+            let written = folder.write(FILE, |file, secret| {
+                package.write(secret, "key", serde_json::Value::Null, file)
+            });
             written.unwrap()
         };
         assert!(!write(&package));
@@ -110,14 +113,14 @@ fn instances_and_files_share_what_is_prepared() {
         drop(code);
         check(&mut other, "another instance");
         for time in ["once", "twice"] {
-            let (package, _) = Package::read(&folder, "package", "key").unwrap();
+            let (package, _) = Package::read(&folder, FILE, "key").unwrap();
             check(&mut package.load(&options.run_options()).unwrap(), time);
         }
         // It holds what is prepared, and not what that is computed from.
         let whole = std::fs::read(&path).unwrap();
         assert!(whole.len() > prepared && whole.len() < prepared + stored);
         std::fs::write(&path, &whole[..whole.len() - 1]).unwrap();
-        assert!(Package::read(&folder, "package", "key").is_none());
+        assert!(Package::read(&folder, FILE, "key").is_none());
     }
 }
 

@@ -16,6 +16,7 @@ fn spills(spec: &KernelSpec, target: &Target) -> (usize, usize) {
     let text = kernel_text(
         "k",
         &KernelCode::constant(spec.clone()),
+        &[],
         &BackendOptions::new(target.clone()),
         Stage::Assembly,
     )

@@ -118,6 +118,7 @@ fn has_vectors(cpu: &str, lanes: i64, register: &str) -> bool {
     let text = kernel_text(
         "k",
         &KernelCode::constant(spec.clone()),
+        &[],
         &BackendOptions::new(Target::new(cpu, "")),
         Text::Assembly,
     )
@@ -212,6 +213,7 @@ fn only_targets_with_avx512_get_its_intrinsics() {
                 kernel_text(
                     "k",
                     &KernelCode::constant(spec.clone()),
+                    &[],
                     &BackendOptions::new(target.clone()),
                     Text::Mlir,
                 )
@@ -248,6 +250,7 @@ fn prefetches_are_those_of_the_machine() {
         let text = kernel_text(
             "k",
             &KernelCode::constant(spec.clone()),
+            &[],
             &BackendOptions::new(target.clone()),
             Text::Mlir,
         )

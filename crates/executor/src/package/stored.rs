@@ -1,19 +1,18 @@
 //! Packages in files, which a later process maps, so that large constants are shared between processes and read only where they are used.
 //!
-//! The code in a file will run. So a file is read from a [`PrivateFolder`] only, which nobody but the user or root can have written to, and every
-//! byte that is used is verified first:
+//! The code in a file is executed. So a file is read from a [`CacheFolder`] only, and every byte that is used is verified first:
 //!
-//! - The front, as [`seal`] makes it: the length of the header as a little-endian `u64`; the header, in JSON; the objects one after the other. It is read
-//!   into memory, verified there, and never looked at in the file again.
-//! - The tail: a gap up to the next multiple of the size of a page; the constants; a gap likewise; the weights that kernels read in another form than
-//!   plans store, in that form: the next process has nothing to compute before its first run. The header holds a checksum for each [`BLOCK`] of it.
+//! - The front is [sealed](Secret::seal) with the secret of the folder. It consists of the length of the header as a little-endian `u64`; the header, in JSON;
+//!   the objects one after the other. It is read into memory and verified there, and not read again.
+//! - The tail consists of a gap up to the next multiple of the page size; the constants; another gap; the prepacked weights, with which the next process has
+//!   nothing to compute before its first run. The header contains the BLAKE3 hash of the constants, the second gap and the weights.
 //!
-//! Verifying the tail takes the time of reading it. A large one is verified once a file: whoever has done so writes a [`FileIdentity`] beside it, which is
-//! another one after any change, and the next process compares that instead.
+//! Verifying the tail takes the time of reading and hashing it. A large one is verified once per file: the first process writes a [`FileIdentity`] into a
+//! sealed note beside the file, and later processes compare that. Any change of the file changes its identity. So the time of the last use of such a file is that of its note.
 
 use super::{Contents, Package, Weights};
 use crate::memory::{Constants, MappedFile, PAGE, Pages, StoredBytes};
-use frazil_syntax::{FileIdentity, PrivateFolder, read_sealed, seal, unseal};
+use frazil_syntax::{CacheFolder, FileIdentity, NOTE_ENDING, SEAL_BYTES, Secret, read_sealed, record_use};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -21,40 +20,40 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Kind and version of the front.
-const PACKAGE: &[u8; 8] = b"FRAZILP6";
-/// Kind and version of the file that says that a tail has been verified.
-const VERIFIED: &[u8; 8] = b"FRAZILV1";
-/// Most bytes of a front, of which code is the largest part.
+const PACKAGE: &[u8; 8] = b"FRAZILP7";
+/// Kind and version of the note about a verified tail.
+const VERIFIED: &[u8; 8] = b"FRAZILV2";
+/// Maximum number of bytes of a front, of which code is the largest part.
 const MOST_FRONT: u64 = 256 << 20;
-/// Bytes that have a checksum of their own.
+/// Bytes of a file that are read and hashed at once. Between 64 KiB and 1 MiB the size makes no difference.
 const BLOCK: usize = 256 << 10;
-/// Bytes of a tail from which on it is verified once a file and not once a process: reading and verifying this many takes 0.1 to 0.5 ms (measured with 64 KiB
-/// to 1 MiB a block, which made no difference), comparing identities less than 0.1 ms.
+/// Minimum size in bytes of a tail that is verified once per file and not once per process. Verifying this many bytes takes 0.3 to 0.8 ms, comparing
+/// identities less than 0.1 ms.
 const LARGE: usize = 1 << 20;
 
-/// What a file says before its objects.
+/// The part of a front before the objects.
 #[derive(Serialize, Deserialize)]
 struct Header {
-    /// What the package was made of.
+    /// Everything that the package was made from.
     key: String,
-    /// What the maker wants back with it.
+    /// Data of the writer, which the reader gets.
     note: serde_json::Value,
     contents: Contents,
-    /// The size of each object.
+    /// The size of each object in bytes.
     objects: Vec<usize>,
-    /// Bytes of constants.
+    /// Size of the constants in bytes.
     constants: usize,
-    /// The checksum of each block from the first constant on.
-    blocks: Vec<u32>,
+    /// The hash of the tail from the first constant on.
+    tail: [u8; blake3::OUT_LEN],
 }
 
 impl Package {
-    /// Writes the package, which has been [`Package::prepared`], with the `key` that [`Package::read`] has to be given, and a `note` that it
-    /// gives back. False, and nothing is written, when it is not prepared, or calls the host program, which no file can hold, or has too much code to be read again.
+    /// Writes a [prepared](Package::prepared) package for [`Package::read`], which needs the same `key` and returns `note`. The package is sealed with
+    /// `secret`. Returns false, and writes nothing, if the package is not prepared, contains runtime calls, or has more code than is read again.
     ///
     /// # Errors
-    /// Those of `out`.
-    pub fn write(&self, key: &str, note: serde_json::Value, mut out: impl Write) -> io::Result<bool> {
+    /// The errors of `out`.
+    pub fn write(&self, secret: &Secret, key: &str, note: serde_json::Value, mut out: impl Write) -> io::Result<bool> {
         let Weights::Prepared(prepared) = &self.weights else {
             return Ok(false);
         };
@@ -66,22 +65,22 @@ impl Package {
             out.write_all(&[0; PAGE][..gap(self.constants.len())])?;
             out.write_all(prepared.bytes())
         };
-        let mut blocks = Blocks::default();
-        tail(&mut blocks)?;
+        let mut hasher = blake3::Hasher::new();
+        tail(&mut hasher)?;
         let header = serde_json::to_vec(&Header {
             key: key.to_owned(),
             note,
             contents: self.contents.clone(),
             objects: self.objects.iter().map(Vec::len).collect(),
             constants: self.constants.len(),
-            blocks: blocks.finish(),
+            tail: *hasher.finalize().as_bytes(),
         })?;
         let length = (header.len() as u64).to_le_bytes();
         let front: Vec<&[u8]> = [&length[..], &header]
             .into_iter()
             .chain(self.objects.iter().map(Vec::as_slice))
             .collect();
-        let front = seal(PACKAGE, &front);
+        let front = secret.seal(PACKAGE, &front);
         if front.len() as u64 > MOST_FRONT {
             return Ok(false);
         }
@@ -92,17 +91,17 @@ impl Package {
         Ok(true)
     }
 
-    /// The package in the file `name` of `folder` and its note; `None` when there is no such file, it may be somebody else's, it is not one with this key,
-    /// not as it was written, or contradicts itself.
+    /// Returns the package in the file `name` of `folder` and its note. `None` if there is no such file, if others may have written it, if it has
+    /// another key or was sealed with another secret, if it is damaged, or if it contradicts itself.
     ///
-    /// The file may be deleted or replaced by another while the package, or what was loaded from it, is in use. If it is written to, runs fail.
-    pub fn read(folder: &PrivateFolder, name: &str, key: &str) -> Option<(Package, serde_json::Value)> {
-        let mut file = folder.open(name).ok()?;
+    /// The file may be deleted or replaced while the package, or code that was loaded from it, is in use. If it is written to, runs fail.
+    pub fn read(folder: &CacheFolder, name: &str, key: &str) -> Option<(Package, serde_json::Value)> {
+        let (mut file, secret) = folder.open(name).ok()?;
         let found = file.metadata().ok()?;
         let length = found.len();
         let front = read_sealed(PACKAGE, &mut file, length, MOST_FRONT)?;
         let mut rest = Reader {
-            bytes: unseal(PACKAGE, &front)?,
+            bytes: secret.unseal(PACKAGE, &front)?,
             at: 0,
         };
         let header_length = u64::from_le_bytes(rest.take(8)?.try_into().ok()?);
@@ -120,7 +119,13 @@ impl Package {
             return None;
         }
         drop(front);
-        let tail = Arc::new(tail(folder, name, (file, found), start..end, &header.blocks)?);
+        let tail = Tail {
+            folder,
+            name,
+            secret: &secret,
+            hash: blake3::Hash::from_bytes(header.tail),
+        };
+        let tail = Arc::new(tail.read(file, &found, start..end)?);
         let part = |at: usize, len| Constants::stored(Arc::clone(&tail), at - start, len);
         let package = Package {
             constants: part(start, header.constants)?,
@@ -134,7 +139,7 @@ impl Package {
     }
 }
 
-/// A copy, if there is memory for it.
+/// Returns a copy, if there is memory for it.
 fn copy(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut copy = Vec::new();
     copy.try_reserve_exact(bytes.len()).ok()?;
@@ -142,111 +147,100 @@ fn copy(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(copy)
 }
 
-/// Bytes from `end` to the next page.
+/// Returns the number of bytes from `end` to the next page.
 fn gap(end: usize) -> usize {
     end.next_multiple_of(PAGE) - end
 }
 
-/// The bytes of `file` in `range`, which have these checksums: a copy of a small tail, and a map of a large one. `None` where they have others.
-fn tail(
-    folder: &PrivateFolder,
-    name: &str,
-    (mut file, found): (File, Metadata),
-    range: Range<usize>,
-    blocks: &[u32],
-) -> Option<StoredBytes> {
-    let start = range.start;
-    if range.len() >= LARGE && verify_once(folder, name, &mut file, range.clone(), blocks) {
-        file = match MappedFile::new(file, &found) {
-            // It may have become shorter since it was verified.
-            Ok(map) if map.bytes().len() < range.end => return None,
-            Ok(map) => return Some(StoredBytes::Mapped(map, start)),
-            Err(file) => file,
+/// How to verify the tail of a file.
+struct Tail<'a> {
+    folder: &'a CacheFolder,
+    /// The name of the file.
+    name: &'a str,
+    /// The secret of the folder.
+    secret: &'a Secret,
+    hash: blake3::Hash,
+}
+
+impl Tail<'_> {
+    /// Returns the bytes of `file` in `range`: a copy of a small tail, and a map of a large one. `None` if they have another hash.
+    fn read(&self, mut file: File, found: &Metadata, range: Range<usize>) -> Option<StoredBytes> {
+        let start = range.start;
+        let is_large = range.len() >= LARGE;
+        if is_large && self.verify_once(&mut file, range.clone()) {
+            file = match MappedFile::new(file, found) {
+                // It may have become shorter since it was verified.
+                Ok(map) if map.bytes().len() < range.end => return None,
+                Ok(map) => return Some(StoredBytes::Mapped(map, start)),
+                Err(file) => file,
+            };
+        }
+        let mut pages = Pages::new(range.len()).ok()?;
+        let bytes = pages.bytes_mut().get_mut(..range.len())?;
+        file.seek(SeekFrom::Start(start as u64)).ok()?;
+        file.read_exact(bytes).ok()?;
+        if blake3::hash(bytes) != self.hash {
+            return None;
+        }
+        if !is_large {
+            record_use(&file);
+        }
+        Some(StoredBytes::Read(pages))
+    }
+
+    /// Returns whether the bytes of `file` in `range` have the hash, or had it according to the note beside the file and are unchanged.
+    fn verify_once(&self, file: &mut File, range: Range<usize>) -> bool {
+        let beside = format!("{}{NOTE_ENDING}", self.name);
+        // Determined before the bytes are read: a change meanwhile gives the file another identity.
+        let identity =
+            FileIdentity::of(file).map(|identity| self.secret.seal(VERIFIED, &[format!("{identity:?}").as_bytes()]));
+        if identity
+            .as_ref()
+            .is_some_and(|identity| self.is_noted(&beside, identity))
+        {
+            return true;
+        }
+        if self.verify(file, range).is_none() {
+            return false;
+        }
+        if let Some(identity) = identity {
+            // The next process verifies the file again if the note cannot be written.
+            let _ = self
+                .folder
+                .write(&beside, |out, _| out.write_all(&identity).map(|()| true));
+        }
+        true
+    }
+
+    /// Returns whether the note has the content `identity`, and records its use.
+    fn is_noted(&self, note: &str, identity: &[u8]) -> bool {
+        let noted = || {
+            let (mut file, _) = self.folder.open(note).ok()?;
+            let length = file.metadata().ok()?.len();
+            let found = read_sealed(VERIFIED, &mut file, length, identity.len() as u64)?;
+            let is_same = self.secret.unseal(VERIFIED, &found)? == identity.get(SEAL_BYTES..)?;
+            is_same.then_some(file)
         };
+        noted().inspect(record_use).is_some()
     }
-    let mut pages = Pages::new(range.len()).ok()?;
-    let bytes = pages.bytes_mut().get_mut(..range.len())?;
-    file.seek(SeekFrom::Start(start as u64)).ok()?;
-    file.read_exact(bytes).ok()?;
-    let chunks = || bytes.chunks(BLOCK);
-    let is_whole = chunks().len() == blocks.len() && chunks().zip(blocks).all(|(b, &sum)| crc32fast::hash(b) == sum);
-    is_whole.then_some(StoredBytes::Read(pages))
-}
 
-/// Whether the bytes of `file` in `range` have these checksums, or had them when somebody looked and are the same.
-fn verify_once(folder: &PrivateFolder, name: &str, file: &mut File, range: Range<usize>, blocks: &[u32]) -> bool {
-    let beside = format!("{name}.verified");
-    // From before the bytes are read: a change while they are makes the file another one.
-    let identity = FileIdentity::of(file).map(|identity| seal(VERIFIED, &[format!("{identity:?}").as_bytes()]));
-    let known = identity.as_ref().and_then(|found| {
-        let known = folder.read(&beside, found.len() as u64).ok()?;
-        Some(known == *found)
-    });
-    if known == Some(true) {
-        return true;
-    }
-    if verify(file, range, blocks).is_none() {
-        return false;
-    }
-    if let Some(identity) = identity {
-        // The next one verifies it again where this cannot be written.
-        let _ = folder.write(&beside, |out| out.write_all(&identity).map(|()| true));
-    }
-    true
-}
-
-fn verify(file: &mut File, range: Range<usize>, blocks: &[u32]) -> Option<()> {
-    if range.len().div_ceil(BLOCK) != blocks.len() {
-        return None;
-    }
-    file.seek(SeekFrom::Start(range.start as u64)).ok()?;
-    let mut buffer = vec![0; BLOCK.min(range.len())];
-    let mut left = range.len();
-    // Read, not mapped: the pages need not become this process's, and a file that is cut off meanwhile is an error and not a signal.
-    for &expected in blocks {
-        let block = buffer.get_mut(..left.min(BLOCK))?;
-        file.read_exact(block).ok()?;
-        (crc32fast::hash(block) == expected).then_some(())?;
-        left -= block.len();
-    }
-    Some(())
-}
-
-/// The checksums of what is written to it.
-#[derive(Default)]
-struct Blocks {
-    done: Vec<u32>,
-    present: crc32fast::Hasher,
-    filled: usize,
-}
-
-impl Blocks {
-    fn finish(mut self) -> Vec<u32> {
-        if self.filled > 0 {
-            self.done.push(self.present.finalize());
+    fn verify(&self, file: &mut File, range: Range<usize>) -> Option<()> {
+        file.seek(SeekFrom::Start(range.start as u64)).ok()?;
+        let mut buffer = vec![0; BLOCK.min(range.len())];
+        let mut hasher = blake3::Hasher::new();
+        let mut left = range.len();
+        // Read, not mapped: the pages need not become this process's, and a file that is cut off meanwhile is an error and not a signal.
+        while left > 0 {
+            let block = buffer.get_mut(..left.min(BLOCK))?;
+            file.read_exact(block).ok()?;
+            hasher.update(block);
+            left -= block.len();
         }
-        self.done
+        (hasher.finalize() == self.hash).then_some(())
     }
 }
 
-impl Write for Blocks {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let (now, _) = bytes.split_at(bytes.len().min(BLOCK - self.filled));
-        self.present.update(now);
-        self.filled += now.len();
-        if self.filled == BLOCK {
-            self.done.push(std::mem::take(&mut self.present).finalize());
-            self.filled = 0;
-        }
-        Ok(now.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Bytes, and how far they have been read.
+/// Bytes, and the position up to which they have been read.
 struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -274,6 +268,8 @@ mod tests {
     use smallvec::smallvec;
     use std::path::Path;
 
+    const NAME: &str = "0123456789abcdef.method";
+
     /// A package that has these constants and nothing else.
     fn package(constants: &[u8]) -> Package {
         let mut stored = Constants::default();
@@ -287,17 +283,19 @@ mod tests {
         }
     }
 
-    fn put(folder: &PrivateFolder, package: &Package) {
-        let written = folder.write("p", |out| package.write("key", serde_json::Value::Null, out));
+    fn put(folder: &CacheFolder, package: &Package) {
+        let written = folder.write(NAME, |out, secret| {
+            package.write(secret, "key", serde_json::Value::Null, out)
+        });
         assert!(written.unwrap());
     }
 
-    fn constants(folder: &PrivateFolder) -> Option<Vec<u8>> {
-        let (package, _) = Package::read(folder, "p", "key")?;
+    fn constants(folder: &CacheFolder) -> Option<Vec<u8>> {
+        let (package, _) = Package::read(folder, NAME, "key")?;
         Some(package.constants.bytes().to_vec())
     }
 
-    /// Writes `bytes` at `at`, to the very file.
+    /// Overwrites the bytes of a file at `at`, without replacing the file.
     fn patch(path: &Path, at: usize, bytes: &[u8]) {
         let mut file = File::options().write(true).open(path).unwrap();
         file.seek(SeekFrom::Start(at as u64)).unwrap();
@@ -307,20 +305,20 @@ mod tests {
     #[test]
     fn sizes_around_blocks_come_back() {
         let directory = tempfile::tempdir().unwrap();
-        let folder = PrivateFolder::new(directory.path());
+        let folder = CacheFolder::new(directory.path(), u64::MAX);
         for size in [0, 1, PAGE, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK] {
             let data: Vec<u8> = (0..size).map(|i| (i % 251) as u8).collect();
             put(&folder, &package(&data));
             assert_eq!(constants(&folder), Some(data), "{size}");
         }
-        assert!(Package::read(&folder, "p", "another key").is_none());
+        assert!(Package::read(&folder, NAME, "another key").is_none());
     }
 
-    /// Checksums do not tell that sizes make sense.
+    /// The seal does not guarantee that sizes are consistent.
     #[test]
     fn files_that_contradict_themselves_are_not_there() {
         let directory = tempfile::tempdir().unwrap();
-        let folder = PrivateFolder::new(directory.path());
+        let folder = CacheFolder::new(directory.path(), u64::MAX);
         let port = |shape: &[i64]| Port {
             name: "x".to_owned(),
             dtype: DType::Double,
@@ -365,7 +363,7 @@ mod tests {
             contents.infos = vec![Default::default()];
             change(contents);
             put(&folder, &package);
-            let read = Package::read(&folder, "p", "key");
+            let read = Package::read(&folder, NAME, "key");
             assert_eq!(read.is_some(), is_valid, "change {number}");
         }
     }
@@ -375,12 +373,12 @@ mod tests {
     #[cfg(unix)]
     fn changes_of_verified_files_are_found() {
         let directory = tempfile::tempdir().unwrap();
-        let folder = PrivateFolder::new(directory.path());
-        let [path, beside] = ["p", "p.verified"].map(|name| directory.path().join(name));
+        let folder = CacheFolder::new(directory.path(), u64::MAX);
+        let [path, beside] = [NAME, &format!("{NAME}{NOTE_ENDING}")].map(|name| directory.path().join(name));
         let wait = || std::thread::sleep(std::time::Duration::from_millis(100));
         let data: Vec<u8> = (0..LARGE + BLOCK).map(|i| (i % 251) as u8).collect();
         put(&folder, &package(&data));
-        // A file that has just been written could change once more without looking another one.
+        // A second change of a file that has just been written would not change its identity.
         assert!(constants(&folder).as_ref() == Some(&data) && !beside.exists());
         wait();
         assert!(constants(&folder).as_ref() == Some(&data) && beside.exists());
@@ -394,17 +392,68 @@ mod tests {
             patch(&path, at, &whole[at..=at]);
             assert!(constants(&folder).as_ref() == Some(&data));
         }
-        // What is said about one file is not believed of another, nor anything that is not as it was written.
+        // A note does not count for another file, nor if it is damaged or sealed with another secret.
         wait();
         assert!(constants(&folder).is_some());
-        let said = std::fs::read(&beside).unwrap();
+        let note = std::fs::read(&beside).unwrap();
         std::fs::remove_file(&path).unwrap();
         put(&folder, &package(&data));
         patch(&path, PAGE, &[!whole[PAGE]]);
         wait();
-        for text in [&said[..], &said[..said.len() - 1], b""] {
+        let identity = FileIdentity::of(&File::open(&path).unwrap()).unwrap();
+        let forged = Secret::random()
+            .unwrap()
+            .seal(VERIFIED, &[format!("{identity:?}").as_bytes()]);
+        for text in [&note[..], &note[..note.len() - 1], b"", &forged] {
             std::fs::write(&beside, text).unwrap();
             assert!(constants(&folder).is_none());
+        }
+    }
+
+    /// A front with another secret is refused, even if all hashes are right.
+    #[test]
+    fn forged_files_are_absent() {
+        let directory = tempfile::tempdir().unwrap();
+        let folder = CacheFolder::new(directory.path(), u64::MAX);
+        put(&folder, &package(b"weights"));
+        assert!(constants(&folder).is_some());
+        let other = Secret::random().unwrap();
+        let written = folder.write(NAME, |out, _| {
+            package(b"weights").write(&other, "key", serde_json::Value::Null, out)
+        });
+        assert!(written.unwrap());
+        assert!(constants(&folder).is_none());
+    }
+
+    /// The time of the last use is that of the note, since a change of the file itself would mean that its weights are verified again.
+    #[test]
+    #[cfg(unix)]
+    fn the_use_of_a_large_file_is_recorded_in_its_note() {
+        use std::time::{Duration, SystemTime};
+        let directory = tempfile::tempdir().unwrap();
+        let folder = CacheFolder::new(directory.path(), u64::MAX);
+        let [path, beside] = [NAME, &format!("{NAME}{NOTE_ENDING}")].map(|name| directory.path().join(name));
+        let hours_ago = |path: &Path| {
+            let modified = std::fs::metadata(path).unwrap().modified().unwrap();
+            modified.elapsed().unwrap().as_secs() / 3600
+        };
+        for (data, expected) in [(vec![1; LARGE], [5, 0]), (vec![1; BLOCK], [0, 5])] {
+            put(&folder, &package(&data));
+            for _ in 0..2 {
+                std::thread::sleep(Duration::from_millis(100));
+                assert!(constants(&folder).as_ref() == Some(&data));
+            }
+            for path in [&path, &beside] {
+                let file = File::open(path).unwrap();
+                file.set_modified(SystemTime::now() - Duration::from_hours(5)).unwrap();
+            }
+            std::thread::sleep(Duration::from_millis(100));
+            // The first read of the large file finds another identity, and replaces the note.
+            let _ = constants(&folder);
+            let file = File::open(&beside).unwrap();
+            file.set_modified(SystemTime::now() - Duration::from_hours(5)).unwrap();
+            assert!(constants(&folder).as_ref() == Some(&data));
+            assert_eq!([&path, &beside].map(|path| hours_ago(path)), expected);
         }
     }
 }

@@ -3,7 +3,12 @@
 use crate::support::setters::setters;
 #[cfg(feature = "codegen")]
 use frazil_ir::DType;
+#[cfg(feature = "codegen")]
+use frazil_syntax::CacheFolder;
 use std::path::PathBuf;
+
+/// Default of [`CompileOptions::cache_bytes`].
+const DEFAULT_CACHE_BYTES: u64 = 2 << 30;
 
 /// The way in which an engine runs a model.
 ///
@@ -114,6 +119,7 @@ compile_setters! {
     target_cpu: String,
     threads: usize,
     cache_dir: Option<PathBuf>,
+    cache_bytes: u64,
     fuse: bool,
     tune: Option<PathBuf>,
 }
@@ -155,6 +161,8 @@ pub struct CompileOptions {
     pub name: String,
     /// A directory that stores native code across processes. It may be shared, and files in it may be deleted.
     pub cache_dir: Option<PathBuf>,
+    /// Maximum size of that directory in bytes. Beyond it, the files that have not been used for the longest time are deleted.
+    pub cache_bytes: u64,
     /// Whether operators are fused into one kernel where that saves passes over memory.
     pub fuse: bool,
     /// A file of tuning results: the kernel variants that were measured to be the fastest on this processor. Kernels that it does not contain
@@ -167,9 +175,19 @@ setters!(CompileOptions {
     threads: usize,
     name: String,
     cache_dir: Option<PathBuf>,
+    cache_bytes: u64,
     fuse: bool,
     tune: Option<PathBuf>,
 });
+
+#[cfg(feature = "codegen")]
+impl CompileOptions {
+    /// Returns the folder for native code, if there is one.
+    pub(crate) fn cache(&self) -> Option<CacheFolder> {
+        let path = self.cache_dir.as_ref()?;
+        Some(CacheFolder::new(path, self.cache_bytes))
+    }
+}
 
 impl Default for CompileOptions {
     fn default() -> CompileOptions {
@@ -178,6 +196,7 @@ impl Default for CompileOptions {
             threads: 1,
             name: "model".to_owned(),
             cache_dir: None,
+            cache_bytes: DEFAULT_CACHE_BYTES,
             fuse: true,
             tune: None,
         }

@@ -3,7 +3,9 @@
 #![cfg(all(feature = "codegen", unix))]
 
 use frazil::{EngineOptions, SaveOptions, Session, Tensor, Value};
+use frazil_syntax::{CacheFolder, SEAL_BYTES};
 use std::fs::{self, File, Permissions};
+use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -130,7 +132,7 @@ fn no_damage_gives_wrong_results() {
         .into_iter()
         .flat_map(|rows| {
             subject.run(rows);
-            let files = subject.files("");
+            let files = [subject.files(".method"), subject.files(".o")].concat();
             let contents: Vec<Vec<u8>> = files.iter().map(|f| fs::read(f).unwrap()).collect();
             files.iter().for_each(|f| fs::remove_file(f).unwrap());
             contents
@@ -258,9 +260,9 @@ fn entries_that_claim_to_be_large_are_misses() {
     let (result, how) = subject.run(2);
     assert!(result == expected && how.contains("compiled in"), "{how}");
     // With a consistent header: kind, version, and the actual number of bytes.
-    for path in subject.files("") {
+    for path in [subject.files(".method"), subject.files(".o")].concat() {
         let mut claim = fs::read(&path).unwrap();
-        claim[8..16].copy_from_slice(&((1_u64 << 30) - 24).to_le_bytes());
+        claim[8..16].copy_from_slice(&((1_u64 << 30) - SEAL_BYTES as u64).to_le_bytes());
         fs::write(&path, claim).unwrap();
         grow(&path);
     }
@@ -279,9 +281,10 @@ fn entries_that_do_not_load_are_compiled_again() {
     let method = subject.method();
     let whole = fs::read(&method).unwrap();
     let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap()) as usize;
-    let end = 24 + number(&whole[8..16]);
-    let header_end = 32 + number(&whole[24..32]);
-    let header = std::str::from_utf8(&whole[32..header_end]).unwrap();
+    let end = SEAL_BYTES + number(&whole[8..16]);
+    let start = SEAL_BYTES + 8;
+    let header_end = start + number(&whole[SEAL_BYTES..start]);
+    let header = std::str::from_utf8(&whole[start..header_end]).unwrap();
     let changes = [
         // A call of a kernel, and a result of an output, that do not exist.
         ("\"kernel\":0", "\"kernel\":9"),
@@ -296,16 +299,45 @@ fn entries_that_do_not_load_are_compiled_again() {
         assert_ne!(changed, header, "{from}");
         let length = (changed.len() as u64).to_le_bytes();
         let kind = whole[..8].try_into().unwrap();
-        let mut file = frazil_syntax::seal(&kind, &[&length, changed.as_bytes(), &whole[header_end..end]]);
-        // The next section begins at a page boundary.
-        file.resize(file.len().next_multiple_of(4096), 0);
-        file.extend_from_slice(&whole[end.next_multiple_of(4096)..]);
-        fs::write(&method, file).unwrap();
+        let name = method.file_name().unwrap().to_str().unwrap();
+        let written = CacheFolder::new(&subject.cache, u64::MAX).write(name, |file, secret| {
+            let mut bytes = secret.seal(&kind, &[&length, changed.as_bytes(), &whole[header_end..end]]);
+            // The next section begins at a page boundary.
+            bytes.resize(bytes.len().next_multiple_of(4096), 0);
+            bytes.extend_from_slice(&whole[end.next_multiple_of(4096)..]);
+            file.write_all(&bytes).map(|()| true)
+        });
+        assert!(written.unwrap());
         let (result, how) = subject.run(2);
         assert!(result == expected && how.contains("compiled in"), "{to}: {how}");
         let (result, how) = subject.run(2);
         assert!(result == expected && how.contains("found in"), "{to}: {how}");
     }
+}
+
+/// Files that were sealed with another secret are absent, although they are what this program would write.
+#[test]
+fn forged_files_are_misses() {
+    let (subject, other) = (Subject::new(), Subject::new());
+    let (expected, _) = subject.run(2);
+    let foreign = Subject {
+        model: subject.model.clone(),
+        ..other
+    };
+    assert!(foreign.run(2).1.contains("compiled in"));
+    for ending in [".o", ".method"] {
+        for file in foreign.files(ending) {
+            fs::copy(&file, subject.cache.join(file.file_name().unwrap())).unwrap();
+        }
+    }
+    let (result, how) = subject.run(2);
+    assert!(result == expected && how.contains("compiled in"), "{how}");
+    assert!(subject.run(2).1.contains("found in"));
+    // The secret makes the difference.
+    for file in foreign.files("") {
+        fs::copy(&file, subject.cache.join(file.file_name().unwrap())).unwrap();
+    }
+    assert!(subject.run(2).1.contains("found in"));
 }
 
 /// Only root can change the owner of files; other users skip the test.

@@ -117,6 +117,16 @@ impl Plan {
         self.calls.iter().enumerate().filter_map(info).collect()
     }
 
+    /// Returns the operators that the first call of a kernel computes; none if they are unknown, as for the packing of weights.
+    pub fn kernel_origins(&self, kernel: usize) -> &[Origin] {
+        let calls = self.calls.iter().zip(&self.origins);
+        let mut origins = calls.filter(|(call, _)| call.kernel as usize == kernel);
+        origins
+            .next()
+            .map(|(_, origins)| origins.as_slice())
+            .unwrap_or_default()
+    }
+
     /// Number of kernel calls of a run, and of distinct kernels among them.
     pub fn kernel_count(&self) -> (usize, usize) {
         kernel_count(&self.calls)

@@ -158,6 +158,7 @@ functions! {
     fn frazil_options_set_target_cpu(options: In<Options>, cpu: Text) -> Failure;
     fn frazil_options_set_name(options: In<Options>, name: Text) -> Failure;
     fn frazil_options_set_cache_dir(options: In<Options>, path: FilePath) -> Failure;
+    fn frazil_options_set_cache_bytes(options: In<Options>, bytes: u64) -> Failure;
     fn frazil_options_set_tune(options: In<Options>, path: FilePath) -> Failure;
     fn frazil_model_signature(model: In<Model>, method: Text, out: Out<Signature>) -> Failure;
     fn frazil_signature_free(signature: Taken<Signature>);

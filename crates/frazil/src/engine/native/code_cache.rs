@@ -7,7 +7,7 @@
 //!
 //! A method is not stored if it calls kernels of this program, or if JSON cannot represent its result.
 //!
-//! The folder is private to the user ([`PrivateFolder`]). A file that fails verification is ignored ([`Package::read`]).
+//! The folder is private to the user, its files are authenticated, and its size is bounded ([`CacheFolder`]). A file that fails verification is ignored ([`Package::read`]).
 
 use crate::engine::native::signature::Argument;
 use frazil_executor::Package;
@@ -16,13 +16,13 @@ use frazil_planner::ResultSpec;
 use frazil_planner::specialise::PathStep;
 use frazil_runtime::Value;
 use frazil_runtime::marks::Marks;
-use frazil_syntax::{FileIdentity, PrivateFolder};
+use frazil_syntax::{CacheFolder, FileIdentity};
 use serde::{Deserialize, Serialize};
 use std::hash::{Hash, Hasher};
 
 /// A persistent cache of the compiled methods of one model.
 pub(crate) struct CodeCache {
-    folder: PrivateFolder,
+    folder: CacheFolder,
     /// The common prefix of the keys of all methods.
     prefix: String,
 }
@@ -75,7 +75,7 @@ enum Element {
 impl CodeCache {
     /// Opens the store in `folder` for the model that was loaded from `model` and frozen with the names `preserve`. Returns `None` if the file that contains
     /// this code cannot be identified.
-    pub fn new(folder: PrivateFolder, model: &FileIdentity, preserve: &[String], target: &str) -> Option<CodeCache> {
+    pub fn new(folder: CacheFolder, model: &FileIdentity, preserve: &[String], target: &str) -> Option<CodeCache> {
         let program = FileIdentity::of_this_code()?;
         let prefix = format!("{program:?}\n{model:?}\n{preserve:?}\n{target}");
         Some(CodeCache { folder, prefix })
@@ -137,7 +137,8 @@ impl CodeCache {
             return;
         };
         let (key, name) = self.key(method, arguments);
-        self.folder.keep(&name, |file| package.write(&key, note, file));
+        self.folder
+            .keep(&name, |file, secret| package.write(secret, &key, note, file));
     }
 }
 

@@ -54,6 +54,8 @@ pub enum Emit {
     Kernels,
     /// The kernels in MLIR.
     Mlir,
+    /// The kernels in MLIR, with locations: the operators that each kernel computes, and their places in the source.
+    LocatedMlir,
     /// The kernels in LLVM IR, after optimisation.
     Llvm,
     /// The kernels in assembler.
@@ -177,6 +179,7 @@ impl NativePlan {
                 Ok::<_, Error>(aot::object(&self.plan, &self.back_end)?)
             })?,
             Emit::Mlir => text(Stage::Mlir)?,
+            Emit::LocatedMlir => text(Stage::LocatedMlir)?,
             Emit::Llvm => text(Stage::Llvm)?,
             Emit::Asm => text(Stage::Assembly)?,
         };

@@ -8,7 +8,7 @@ use frazil_codegen::backend::LlvmCode;
 use frazil_codegen::cache::ObjectCache;
 use frazil_executor::{Pools, RunOptions};
 use frazil_planner::target::Target;
-use frazil_syntax::PrivateFolder;
+use frazil_syntax::CacheFolder;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tracing::warn;
@@ -29,12 +29,11 @@ pub(crate) struct Compiler {
 impl Compiler {
     /// Returns a compiler that stores object code in the directory of `options`.
     pub(crate) fn of(options: &CompileOptions) -> Compiler {
-        let folder = options.cache_dir.as_ref().map(PrivateFolder::new);
-        Compiler::keeping_in(folder, options.clone())
+        Compiler::keeping_in(options.cache(), options.clone())
     }
 
     /// Returns a compiler that stores object code in `folder`; without a folder, none is stored.
-    pub(crate) fn keeping_in(folder: Option<PrivateFolder>, options: CompileOptions) -> Compiler {
+    pub(crate) fn keeping_in(folder: Option<CacheFolder>, options: CompileOptions) -> Compiler {
         Compiler {
             options,
             objects: folder.map(ObjectCache::new),

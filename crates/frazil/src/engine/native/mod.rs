@@ -35,7 +35,7 @@ use frazil_limits::{Exceeded, Phase};
 use frazil_planner::LowerError;
 use frazil_planner::specialise::{ArgumentSpec, ResultSpec};
 use frazil_runtime::value::Value;
-use frazil_syntax::{FileIdentity, PrivateFolder};
+use frazil_syntax::{CacheFolder, FileIdentity};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -503,8 +503,8 @@ pub(crate) fn reads_late(options: &EngineOptions) -> bool {
 
 /// Returns the folder for stored code, or the reason why it cannot be used. Without a folder, a warning is emitted and everything is compiled. All users
 /// share one folder, so that a later failure is reported only once.
-fn usable_cache(options: &EngineOptions) -> (Option<PrivateFolder>, Option<String>) {
-    let Some(folder) = options.compile.cache_dir.as_ref().map(PrivateFolder::new) else {
+fn usable_cache(options: &EngineOptions) -> (Option<CacheFolder>, Option<String>) {
+    let Some(folder) = options.compile.cache() else {
         return (None, None);
     };
     match folder.prepare() {
