@@ -103,7 +103,7 @@ fn values(bytes: &[u8]) {
 fn sealed(bytes: &[u8]) {
     drop(read_sealed(KIND, &mut &*bytes, bytes.len() as u64, 1 << 20));
     let secret = Secret::random().expect("there are random bytes");
-    drop(secret.unseal(KIND, bytes));
+    let _ = secret.unseal(KIND, bytes);
     let whole = secret.seal(KIND, &[bytes]);
     assert_eq!(secret.unseal(KIND, &whole), Some(bytes), "a sealed file is as it was");
     let folder = PrivateFolder::new(FOLDER.path().join("private"));
