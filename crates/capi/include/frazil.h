@@ -754,7 +754,8 @@ FrazilError *frazil_options_set_cache_dir(FrazilOptions *options, const char *pa
 
 // Sets the maximum size in bytes of the directory that stores native code. Beyond it, the files that have not been used for the longest time are deleted.
 // Default: 2 GiB.
-FrazilError *frazil_options_set_cache_bytes(FrazilOptions *options, uint64_t bytes);
+FrazilError *frazil_options_set_cache_bytes(FrazilOptions *options,
+                                            uint64_t bytes);
 
 // Sets a file of tuning results: the kernel variants that were measured to be the fastest on this processor. Kernels that it does not contain yet are
 // measured, and added.

@@ -200,7 +200,7 @@ fn measure(name: &str, spec: KernelSpec, packed: &[f32], sizes: [i64; 3], macs: 
         let t = Instant::now();
         for _ in 0..repeat {
             // SAFETY: both buffers are as large as their ports.
-            unsafe { executable.run_unchecked(&x, &y) }.expect("no host call");
+            unsafe { executable.run_unchecked(&x, &y) }.expect("no runtime call");
         }
         let per_run = t.elapsed().as_secs_f64() / f64::from(repeat);
         best = best.min(per_run);

@@ -339,7 +339,7 @@ fn main() {
         while begin.elapsed().as_millis() < 2000 {
             let t = Instant::now();
             // SAFETY: both buffers are as large as their ports.
-            unsafe { executable.run_unchecked(&x, &y) }.expect("no host call");
+            unsafe { executable.run_unchecked(&x, &y) }.expect("no runtime call");
             times.push(t.elapsed().as_secs_f64() * 1e3);
         }
         times.sort_by(f64::total_cmp);

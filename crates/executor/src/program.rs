@@ -31,7 +31,7 @@ impl Port {
     }
 }
 
-/// Where a kernel's argument lies.
+/// The place of a kernel's argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Buffer {
     /// The caller's input number `index`, `offset` bytes into it. Read only.
@@ -100,8 +100,8 @@ pub struct Call {
 
 /// The order in which a thread takes the tasks of a call.
 ///
-/// Weights that each task reads a part of, all of them once, are read to and fro: what was read last time is what the cache still has, where
-/// they are somewhat larger than it is. Read always from the same end they would all have gone each time.
+/// Weights of which each task reads a part are read in alternating (serpentine) order from run to run. If they are somewhat larger than the cache, it still
+/// contains the part that the previous run read last. In the same order each time, every part would be evicted before it is read again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
     /// The last task comes first.

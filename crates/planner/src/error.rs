@@ -1,15 +1,15 @@
-//! Why a graph could not be compiled.
+//! Errors of planning.
 
 use frazil_runtime::memory::OutOfMemory;
 use std::fmt;
 use thiserror::Error;
 
-/// An operator, or a use of one, that cannot be compiled, and where it stands.
+/// An operator, or a use of one, that cannot be compiled, with its place in the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsupported {
     /// The operator's name, such as `aten::nonzero`.
     pub operator: String,
-    /// Why: what was expected.
+    /// The reason: what was expected.
     pub reason: String,
     /// `file:line:column` of the Python source, where known.
     pub source: Option<String>,
@@ -25,7 +25,7 @@ impl fmt::Display for Unsupported {
     }
 }
 
-/// Why a graph could not be lowered to a plan.
+/// Error of lowering a graph to a plan.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum LowerError {
@@ -37,7 +37,7 @@ pub enum LowerError {
         /// Inputs described.
         given: usize,
     },
-    /// Operators that cannot be compiled; all of the graph's.
+    /// All operators of the graph that cannot be compiled.
     #[error("these operators cannot be compiled:{}", list(.0))]
     Unsupported(Vec<Unsupported>),
     /// The program raises an exception on these input shapes, whatever the data.
@@ -58,10 +58,10 @@ pub enum LowerError {
         /// Its number.
         index: usize,
     },
-    /// How the program goes on depends on elements that it computes; [`crate::specialise::stretch`] goes as far as there.
-    #[error("the program waits for {operator}")]
+    /// The control flow depends on elements that the program computes; [`crate::specialise::segment`] compiles the part before.
+    #[error("the control flow depends on the result of {operator}")]
     Waits {
-        /// The operator that looks at elements.
+        /// The operator whose result depends on elements.
         operator: String,
     },
     /// A tensor is too large to address.

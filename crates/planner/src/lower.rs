@@ -100,7 +100,7 @@ fn placed(graph: &TensorGraph, schedule: Schedule, options: &LowerOptions) -> Pl
         outputs: ports("output", graph.outputs()),
         workspace_bytes: placement.workspace_bytes,
         constants: schedule.constants,
-        hosts: schedule.hosts,
+        runtime_calls: schedule.runtime_calls,
         checks: graph.checks().to_vec(),
         ..Plan::default()
     };

@@ -4,7 +4,7 @@ use crate::plan::{Buffer, align_up};
 use crate::schedule::{Home, Schedule};
 use tracing::debug;
 
-/// Where buffers lie.
+/// The places of buffers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
     /// Place of each buffer of the schedule.

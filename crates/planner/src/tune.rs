@@ -1,7 +1,7 @@
-//! Choices among variants of kernels by measurement: the choice of the cost model stands unless another variant was clearly faster on this processor.
+//! Selection of kernel variants by measurement: the cost model's variant is used unless another variant was clearly faster on this processor.
 //!
-//! The code generator measures the variants of the kernels of a plan one by one. The results are stored by what a kernel computes, so that they serve
-//! all models. Kernel selection asks for them ([`LowerOptions::tuning`](crate::LowerOptions::tuning)).
+//! The code generator measures the variants of each kernel of a plan. The key of a result is the computation of the kernel, so that results serve
+//! all models. Kernel selection reads them ([`LowerOptions::tuning`](crate::LowerOptions::tuning)).
 
 use crate::kernel::{Kernel, KernelSpec};
 use crate::target::Target;
@@ -10,21 +10,21 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Most bytes of a file of measurements: a hundred thousand kernels.
+/// Maximum number of bytes of a file of measurements: a hundred thousand kernels.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// What was measured, by kernel.
+/// Measurements by kernel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tuning {
-    /// The fastest variant, by what the kernel computes and on how many threads; `None` where it is the cost model's choice.
+    /// The fastest variant for each computation and number of threads; `None` if it is the cost model's choice.
     kernels: BTreeMap<String, Option<String>>,
 }
 
 impl Tuning {
-    /// Reads what [`Tuning::write`] wrote; nothing is known where there is no such file.
+    /// Reads a file from [`Tuning::write`]. Returns no measurements if there is no file.
     ///
     /// # Errors
-    /// When it cannot be read, or is no such file.
+    /// If the file cannot be read, or has another format.
     pub fn read(path: &Path) -> io::Result<Tuning> {
         match frazil_syntax::read_regular(path, MOST_BYTES) {
             Ok(bytes) => Ok(serde_json::from_slice(&bytes)?),
@@ -33,10 +33,10 @@ impl Tuning {
         }
     }
 
-    /// Writes it, in JSON.
+    /// Writes the measurements in JSON.
     ///
     /// # Errors
-    /// When it cannot be written; what was there is then as it was.
+    /// If the file cannot be written; then it is unchanged.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         let mut output = frazil_syntax::OutputFile::replacing(path)?;
         // In one piece: the file is not buffered.
@@ -44,7 +44,7 @@ impl Tuning {
         output.commit()
     }
 
-    /// Kernels that were measured, and those among them for which the analytical choice was not the best.
+    /// Returns the number of measured kernels, and the number of those for which the cost model's choice was not the fastest.
     pub fn counts(&self) -> (usize, usize) {
         (self.kernels.len(), self.kernels.values().flatten().count())
     }
@@ -61,7 +61,7 @@ impl Tuning {
 
     /// Returns the variant of `kernel` that was the fastest, if it is not the cost model's choice.
     pub(crate) fn variant(&self, kernel: &dyn Kernel, target: &Target, threads: usize) -> Option<KernelSpec> {
-        // No name is made where nothing was measured.
+        // The name is computed only if there are measurements.
         let variants = kernel.variants().filter(|_| !self.kernels.is_empty())?;
         let (_, name) = measured_kernel(kernel, target, threads)?;
         let wanted = self.kernels.get(&name)?.as_ref()?;
@@ -71,8 +71,8 @@ impl Tuning {
     }
 }
 
-/// Returns the kernel as it is measured, which is the cost model's choice without an epilogue, and its name: what it computes, on which machine, and on how
-/// many threads. `None` for a kernel without variants.
+/// Returns the kernel as it is measured, which is the cost model's choice without an epilogue, and its name: the computation, the machine, and the number of
+/// threads. `None` for a kernel without variants.
 pub fn measured_kernel(kernel: &dyn Kernel, target: &Target, threads: usize) -> Option<(KernelSpec, String)> {
     let bare = kernel.variants()?.baseline(target.machine);
     let key = format!("{} {} {threads} {bare:?}", target.cpu, target.machine.name);

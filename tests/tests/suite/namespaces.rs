@@ -21,7 +21,7 @@ use frazil_ir::schema::AliasUse;
 use frazil_ir::{AttributeValue, Graph};
 use frazil_planner::plan::Plan;
 use frazil_planner::plan::listing::listing;
-use frazil_planner::specialise::{Next, Start, stretch};
+use frazil_planner::specialise::{Next, Start, segment};
 use frazil_planner::target::Target;
 use frazil_planner::tune::Tuning;
 use frazil_planner::{ArgumentSpec, LowerError, LowerOptions, compile_graph, lower};
@@ -202,7 +202,7 @@ fn first_segment(
         objects: &[],
         module: None,
     };
-    let found = stretch(graph, inputs, &[], &start, registry)?;
+    let found = segment(graph, inputs, &[], &start, registry)?;
     let mut tensors = found.graph;
     let next = match &found.next {
         Next::Call(call) => {

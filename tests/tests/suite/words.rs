@@ -20,6 +20,7 @@ const RETIRED: &[(&str, &str)] = &[
     ("host_calls", "runtime calls"),
     ("host_operator", "scalar operator, container operator"),
     ("host_operators", "scalar operators, container operators"),
+    ("host_kernel", "runtime call"),
     ("give_back", "return, release"),
     ("gives_back", "returns, releases"),
     ("gave_back", "returned, released"),
@@ -48,32 +49,7 @@ const RETIRED: &[(&str, &str)] = &[
 ];
 
 /// Places where retired words may still be: the beginning of a path, the words (none for all), and the reason.
-const EXCEPTIONS: &[(&str, &[&str], &str)] = &[
-    ("CHANGELOG.md", &[], "tells the old words to those who learned them"),
-    ("crates/codegen/", &[], "code generation: to be reworded"),
-    ("crates/executor/", &[], "code generation: to be reworded"),
-    ("crates/planner/", &[], "code generation: to be reworded"),
-    (
-        "crates/frazil/",
-        &["stretch", "host_call"],
-        "names of code generation: as long as these exist",
-    ),
-    (
-        "ARCHITECTURE.md",
-        &["stretch", "own_pages"],
-        "names of files: as long as these exist",
-    ),
-    (
-        "docs/glossary.md",
-        &["stretch", "host_call"],
-        "names in the code: as long as these exist",
-    ),
-    (
-        "tests/tests/suite/namespaces.rs",
-        &["stretch"],
-        "names of code generation: as long as these exist",
-    ),
-];
+const EXCEPTIONS: &[(&str, &[&str], &str)] = &[("CHANGELOG.md", &[], "tells the old words to those who learned them")];
 
 #[test]
 fn retired_words_are_not_used() {

@@ -6,7 +6,7 @@ use frazil_planner::plan::{Plan, Port};
 /// The version of the interface; [`COMMON`] says it too.
 const ABI_VERSION: u32 = 2;
 
-/// What all headers share; several can be included by one file.
+/// The common part of all headers. One file can include several headers.
 const COMMON: &str = r#"#ifndef FRAZIL_TYPES_H
 #define FRAZIL_TYPES_H
 

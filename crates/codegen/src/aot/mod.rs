@@ -23,7 +23,7 @@ pub use header::header;
 /// The runtime, compiled for the host.
 static RUNTIME: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/frazil_rt.o"));
 
-/// Why a file could not be written.
+/// Error of writing a file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmitFileError {
@@ -33,9 +33,9 @@ pub enum EmitFileError {
     /// A file could not be written.
     #[error("{path}: {source}")]
     Io {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The C compiler, or another program that it comes with, could not be started.
@@ -43,7 +43,7 @@ pub enum EmitFileError {
     NoLinker {
         /// Its name.
         command: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The C compiler, or another program that it comes with, failed.
@@ -51,12 +51,12 @@ pub enum EmitFileError {
     Linker {
         /// Its name.
         command: String,
-        /// What it said.
+        /// Its error output.
         stderr: String,
     },
-    /// A library has nothing that runs these.
+    /// The plan has runtime calls, which a library cannot run.
     #[error("these operators run in this program only, not in a library:{}", .0.iter().map(|o| format!("\n  {o}")).collect::<String>())]
-    Host(Vec<String>),
+    RuntimeCalls(Vec<String>),
     /// The plan's name cannot be a C identifier.
     #[error("`{0}` cannot be the prefix of C functions: letters, digits and underscores only, and no digit first")]
     Name(String),
@@ -154,7 +154,7 @@ fn library_parts(plan: &Plan, options: &BackendOptions, directory: &Path) -> Res
     Ok(parts)
 }
 
-/// How the C file of a library is compiled.
+/// Compiler options for the C file of a library.
 const C_OPTIONS: [&str; 4] = ["-fPIC", "-O2", "-std=gnu11", "-pthread"];
 
 /// Links `parts` in `directory` to a shared library; gives its path.
@@ -196,9 +196,9 @@ fn temporary() -> Result<TemporaryFolder, EmitFileError> {
 
 /// Refuses plans that need this program.
 fn check_standalone(plan: &Plan) -> Result<(), EmitFileError> {
-    match plan.host_operators() {
+    match plan.runtime_call_operators() {
         none if none.is_empty() => Ok(()),
-        hosts => Err(EmitFileError::Host(hosts)),
+        operators => Err(EmitFileError::RuntimeCalls(operators)),
     }
 }
 

@@ -49,7 +49,7 @@ extern const unsigned char frazil_constants[] __attribute__((visibility("hidden"
         plan.preparation.bytes
     );
     if plan.preparation.bytes > 0 {
-        // Whole pages, which are given back as they have been read.
+        // Aligned to pages, which are released once they have been read.
         put!(
             out,
             r#"__asm__(".pushsection .rodata.frazil_sources,\"a\",@progbits\n"
@@ -167,14 +167,14 @@ static MODEL_instance *instances;
 #if PREPARED_BYTES
 /* Sources lie in the order of the steps that read them, each as the first buffer. */
 static void run_preparation(const frazil_rt_memory *m, const void *pool, frazil_parallel_for parallel_for, void *user) {
-  size_t given_back = 0;
+  size_t released = 0;
   for (uint64_t i = 0; i < prepare_step_count; i++) {
     frazil_rt_run(&prepare_steps[i], 1, m, pool, parallel_for, user);
     const size_t end = i + 1 < prepare_step_count ? prepare_steps[i + 1].buffers[0].offset : SOURCE_BYTES;
     const size_t pages = end / SOURCE_PAGE * SOURCE_PAGE;
-    if (pages > given_back) {
-      madvise((char *)frazil_sources + given_back, pages - given_back, MADV_DONTNEED);
-      given_back = pages;
+    if (pages > released) {
+      madvise((char *)frazil_sources + released, pages - released, MADV_DONTNEED);
+      released = pages;
     }
   }
 }

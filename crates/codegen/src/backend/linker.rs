@@ -86,7 +86,7 @@ impl Drop for LlvmCode {
 }
 
 /// # Safety
-/// `error` comes from LLVM and nobody else looks at it.
+/// `error` comes from LLVM, and is not used afterwards.
 unsafe fn check(error: LLVMErrorRef) -> Result<(), LinkError> {
     if error.is_null() {
         return Ok(());

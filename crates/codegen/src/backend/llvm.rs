@@ -7,7 +7,7 @@ use inkwell::module::Module;
 use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{CodeModel, FileType, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine};
 
-/// What LLVM reported.
+/// Error of LLVM.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("LLVM: {0}")]
 pub struct LlvmError(String);

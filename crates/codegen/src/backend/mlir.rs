@@ -9,11 +9,11 @@ use melior::pass::{PassManager, conversion};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// What MLIR reported.
+/// Error of MLIR.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{stage}{}", .diagnostics.iter().map(|d| format!("\n  {d}")).collect::<String>())]
 pub struct MlirError {
-    /// Which step failed.
+    /// The step that failed.
     pub stage: &'static str,
     /// The diagnostics, in order.
     pub diagnostics: Vec<String>,

@@ -11,7 +11,7 @@ pub use linker::LlvmCode;
 pub use llvm::{LlvmError, Machine, host_target};
 pub use mlir::{MlirError, MlirSession};
 
-/// Why a plan could not be compiled.
+/// Error of compiling a plan.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompileError {
@@ -23,7 +23,7 @@ pub enum CompileError {
     Mlir {
         /// The kernel's name.
         kernel: String,
-        /// What MLIR said.
+        /// MLIR's error.
         source: MlirError,
     },
     /// LLVM refused a kernel, or the target.

@@ -8,7 +8,7 @@ pub use kernel::{Stage, compile_kernel, kernel_text};
 use crate::backend::CompileError;
 use crate::cache::CodeKey;
 use crate::options::BackendOptions;
-use frazil_executor::memory::own_pages;
+use frazil_executor::memory::release;
 use frazil_executor::{Executable, LoadError, Package};
 use frazil_limits::Budget;
 use frazil_planner::kernel::{KernelCode, KernelSpec};
@@ -99,7 +99,7 @@ pub fn package_with(plan: &Plan, codes: &[KernelCode], options: &BackendOptions)
     })?;
     if compiled.into_inner() {
         // Constants are packed next.
-        own_pages::after_compiling(plan.constants.len() + plan.preparation.bytes + plan.workspace_bytes);
+        release::after_compiling(plan.constants.len() + plan.preparation.bytes + plan.workspace_bytes);
     }
     let mut contents = plan.contents();
     for (kernel, (key, numbers)) in contents.kernels.iter_mut().zip(keys) {
@@ -111,7 +111,7 @@ pub fn package_with(plan: &Plan, codes: &[KernelCode], options: &BackendOptions)
         objects.into_iter().flatten().collect(),
         plan.constants.clone(),
         plan.preparation.sources.clone(),
-        plan.hosts.clone(),
+        plan.runtime_calls.clone(),
     );
     Ok(package?)
 }

@@ -11,9 +11,9 @@ use frazil_planner::target::Machine;
 use frazil_planner::tune::{Tuning, measured_kernel};
 use std::time::{Duration, Instant};
 
-/// How much faster than the analytical choice another one has to be: less may be noise.
+/// Maximum ratio of a variant's time to that of the cost model's choice for the variant to replace it. Smaller differences may be noise.
 const MARGIN: f64 = 0.97;
-/// How long a form is run.
+/// The time for which a variant is run.
 const TIME: Duration = Duration::from_millis(20);
 
 /// Measures the kernels of `plan` that are not known yet, on this processor, whose kind `options` tells.

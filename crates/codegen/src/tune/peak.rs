@@ -6,7 +6,7 @@ use frazil_planner::plan::Plan;
 use frazil_planner::target::Target;
 use std::time::Instant;
 
-/// Floating-point operations a second of a matrix product whose operands stay in cache, on `threads` threads: the best of a few runs.
+/// Measures the throughput of a matmul whose operands stay in cache, on `threads` threads, in floating-point operations per second: the best of a few runs.
 pub fn peak(target: &Target, threads: usize) -> f64 {
     let (m, n, k) = (96, 512, 384);
     let spec = Gemm::linear(m, n, k, Epilogue::none(), target.machine);

@@ -69,7 +69,7 @@ fn binary(op: BinaryOp) -> Expr {
     e.finish(y)
 }
 
-/// Numbers of every exponent and sign, NaN, and those where functions change their course.
+/// Floats of every exponent and sign, NaN, and the boundaries between the ranges of piecewise functions.
 fn everywhere(step: usize) -> Vec<f32> {
     let mut x: Vec<f32> = (0..=u32::MAX).step_by(step).map(f32::from_bits).collect();
     x.extend(ENDS);

@@ -1,4 +1,4 @@
-//! Matrix products against plain loops.
+//! Matmuls against plain loops.
 #![allow(
     clippy::panic,
     clippy::unwrap_used,

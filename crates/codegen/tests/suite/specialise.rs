@@ -269,7 +269,7 @@ fn everything_unsupported_is_listed_at_once() {
 }
 
 #[test]
-fn writes_that_somebody_would_miss_are_refused() {
+fn visible_writes_are_refused() {
     let error = refused(
         "graph(%x : Tensor):
   %y : Tensor = aten::relu_(%x)

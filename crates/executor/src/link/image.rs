@@ -11,7 +11,7 @@ use std::collections::HashMap;
 pub struct Image {
     /// Readable and executable, never written again.
     memory: Mmap,
-    /// Where functions begin.
+    /// The addresses of functions.
     functions: HashMap<String, usize>,
 }
 
@@ -92,7 +92,7 @@ impl Image {
     }
 }
 
-/// Whether what an object says of its sections, symbols and relocations is within it.
+/// Returns whether the sections, symbols and relocations of an object are inside of it.
 pub fn is_sound(object: &[u8]) -> bool {
     /// Most bytes that a relocation writes.
     /// Fewest bytes that a relocation writes.
@@ -118,7 +118,7 @@ pub fn is_sound(object: &[u8]) -> bool {
     symbols && sections
 }
 
-/// Whether an object is of this machine, of a kind that is known here, and complete in itself.
+/// Returns whether an object is for this machine, of a supported kind, and complete.
 fn is_simple(file: &object::File<'_>) -> bool {
     cfg!(target_arch = "x86_64")
         && file.architecture() == Architecture::X86_64

@@ -1,4 +1,4 @@
-//! Constants: in memory, in a mapped file, or not computed yet.
+//! Constants: in memory, in a mapped file, or computed at the first access.
 
 use super::align::{ALIGNMENT, align_up};
 use super::mapped::MappedFile;
@@ -13,14 +13,14 @@ pub struct Constants {
     len: usize,
 }
 
-/// Who holds the bytes.
+/// The storage of the bytes.
 #[derive(Clone, Debug)]
 enum ConstantMemory {
-    /// The process; there may be room for more.
+    /// Memory of the process, which may have capacity for more.
     Own(Arc<Pages>),
-    /// A part of a file, from this byte of it on: a multiple of [`ALIGNMENT`], as pages are.
+    /// A part of a file, from this byte offset on, which is a multiple of [`ALIGNMENT`].
     Stored(Arc<StoredBytes>, usize),
-    /// The process, once somebody has read them.
+    /// Memory of the process that is initialised by the first read.
     Later(Arc<Later>),
 }
 
@@ -29,12 +29,12 @@ enum ConstantMemory {
 pub(crate) enum StoredBytes {
     /// A copy.
     Read(Pages),
-    /// From this byte of the file on.
+    /// A map of the file, and the byte offset of the part.
     Mapped(MappedFile, usize),
 }
 
 impl StoredBytes {
-    /// All of them, and maybe more.
+    /// Returns all of them, and possibly more.
     fn bytes(&self) -> &[u8] {
         match self {
             StoredBytes::Read(pages) => pages.bytes(),
@@ -46,7 +46,7 @@ impl StoredBytes {
 /// Bytes that are written when they are first read.
 struct Later {
     pages: OnceLock<Pages>,
-    /// Until then: zeros, and the function that writes them.
+    /// Before the first read: zeros, and the function that initialises them.
     waiting: Mutex<Option<(Pages, Fill)>>,
 }
 
@@ -59,11 +59,11 @@ impl std::fmt::Debug for Later {
 }
 
 impl Later {
-    /// All of them, `len` bytes and maybe more.
+    /// Returns at least `len` bytes.
     fn bytes(&self, len: usize) -> &[u8] {
         let pages = self.pages.get_or_init(|| {
             let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
-            // Taken once, by this very call.
+            // Only one call of this closure ever runs.
             waiting.map_or(Pages::Allocated(Vec::new()), |(mut pages, fill)| {
                 fill(&mut pages.bytes_mut()[..len]);
                 pages
@@ -80,7 +80,7 @@ impl Default for ConstantMemory {
 }
 
 impl Constants {
-    /// The `len` bytes of `stored` from `start` on; `None` when `start` is no multiple of [`ALIGNMENT`] or there are fewer.
+    /// Returns the `len` bytes of `stored` from `start` on; `None` if `start` is no multiple of [`ALIGNMENT`] or there are fewer.
     pub(crate) fn stored(stored: Arc<StoredBytes>, start: usize, len: usize) -> Option<Constants> {
         let inside = start.checked_add(len).is_some_and(|end| end <= stored.bytes().len());
         (inside && start.is_multiple_of(ALIGNMENT)).then_some(Constants {
@@ -100,11 +100,11 @@ impl Constants {
         }
     }
 
-    /// `len` bytes that `fill` writes over zeros when somebody first reads them. The address space is reserved at once, the memory is not
-    /// touched before.
+    /// Returns `len` bytes that `fill` initialises at the first read; they are zeros before. The address space is reserved at once, and the memory is not
+    /// accessed before.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// If the system refuses the memory.
     pub fn later(len: usize, fill: impl FnOnce(&mut [u8]) + Send + 'static) -> Result<Constants, OutOfMemory> {
         let later = Later {
             pages: OnceLock::new(),
@@ -116,7 +116,7 @@ impl Constants {
         })
     }
 
-    /// The first `len` bytes of `pages`, which have as many.
+    /// Returns the first `len` bytes of `pages`, which have at least as many.
     pub(crate) fn of(pages: Pages, len: usize) -> Constants {
         Constants {
             memory: ConstantMemory::Own(Arc::new(pages)),
@@ -136,7 +136,7 @@ impl Constants {
         match room {
             Some(pages) => pages.bytes_mut()[offset..end].copy_from_slice(bytes),
             None => {
-                // What is pushed is a copy of what is in memory, and comes from the compiler, not from the program.
+                // The data is a copy of data in memory, and comes from the compiler, not from the program.
                 let mut pages = Pages::infallible(align_up(end.max(2 * self.len)));
                 pages.bytes_mut()[..self.len].copy_from_slice(self.bytes());
                 pages.bytes_mut()[offset..end].copy_from_slice(bytes);
@@ -147,17 +147,17 @@ impl Constants {
         offset as u64
     }
 
-    /// Number of bytes.
+    /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// True when there are none.
+    /// Returns whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The bytes; the first lies at a 64-byte boundary.
+    /// Returns the bytes; the first has an address that is a multiple of 64.
     pub fn bytes(&self) -> &[u8] {
         match &self.memory {
             ConstantMemory::Own(pages) => &pages.bytes()[..self.len],

@@ -1,18 +1,18 @@
-//! Constructors of LLVM's static objects, which programs may leave for later: they take longer than everything else that such a program does
-//! before it runs code that it kept. A program that wants this links them into a section of the name `frazil_deferred`, as
-//! `tools/deferred.ld` does; in others they have run before `main`, and nothing is left here.
+//! Deferred constructors of LLVM's static objects: they take longer than everything else that a program does before it runs stored code.
+//! A program that defers them links them into a section with the name `frazil_deferred`, as `tools/deferred.ld` does. In other programs they run before `main`,
+//! and this module does nothing.
 
 use std::sync::Once;
 
-/// Runs them, unless they have run. To be called before anything of LLVM or MLIR that is more than a look at the processor.
+/// Runs the constructors, unless they have run. Must be called before any use of LLVM or MLIR except the detection of the processor.
 pub fn run() {
     // Of the process, as LLVM's objects are.
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let (start, end) = bounds();
         for at in (start..end).step_by(size_of::<usize>()) {
-            // SAFETY: the linker made a table of functions of these addresses, which are what constructors are: they take what `main` takes, and
-            // LLVM's do not look at it. Nothing of LLVM has run before, and nobody else runs them.
+            // SAFETY: the linker made a table of constructors at these addresses. Constructors have the arguments of `main`, which LLVM's ignore. No code of
+            // LLVM has run before, and no other code runs them.
             unsafe {
                 let constructor = *(at as *const extern "C" fn(i32, usize, usize));
                 constructor(0, 0, 0);
@@ -21,7 +21,7 @@ pub fn run() {
     });
 }
 
-/// Where the table begins and ends: twice the same where there is none.
+/// Returns the start and the end of the table, which are equal if there is none.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub(super) fn bounds() -> (usize, usize) {
     let (start, end): (usize, usize);

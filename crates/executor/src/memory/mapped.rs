@@ -1,10 +1,10 @@
-//! Files that are mapped, and what happens when another process shortens one of them.
+//! Mapped files, and the handling of files that another process truncates.
 //!
 //! Linux sends SIGBUS to a thread that reads a page of a mapping whose file has become shorter, and no check before the read can prevent that. So while
-//! files are mapped, a handler of that signal replaces the missing page by zeros and records that it did, and the thread continues. Who uses the bytes
-//! checks [`MappedFile::is_unchanged`] before it gives a result to anybody, which also notices bytes that were overwritten.
+//! files are mapped, a handler of that signal replaces the missing page by zeros and records that it did, and the thread continues. Users of the bytes
+//! check [`MappedFile::is_unchanged`] before they return a result, which also detects bytes that were overwritten.
 //!
-//! Signals that are not about such a page go to the handler that was there before.
+//! Other signals are passed to the previous handler.
 
 use memmap2::Mmap;
 use std::fs::{File, Metadata};
@@ -24,8 +24,8 @@ pub(crate) struct MappedFile {
 }
 
 impl MappedFile {
-    /// Maps `file`, which was as `found` says when its bytes were verified. Gives the file back when the system refuses, and when so many files
-    /// are mapped that this one could not be watched.
+    /// Maps `file`, which was as `found` says when its bytes were verified. Returns the file if the system refuses, or if too many files
+    /// are mapped for this one to be watched.
     pub fn new(file: File, found: &Metadata) -> Result<MappedFile, File> {
         // SAFETY: the file may be written to and shortened by others. Missing pages are replaced, and the bytes are numbers for kernels, for which every
         // value is valid.

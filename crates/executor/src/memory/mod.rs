@@ -5,8 +5,8 @@ mod constants;
 pub mod deferred;
 mod mapped;
 mod output;
-pub mod own_pages;
 mod pages;
+pub mod release;
 
 pub use align::{ALIGNMENT, PAGE, align_up};
 pub use constants::Constants;

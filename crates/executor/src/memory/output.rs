@@ -39,7 +39,7 @@ impl NewBytes {
         let start = aligned_start(data.as_ptr());
         if contents == Contents::Undefined {
             data.resize(start, 0);
-            // What a kernel leaves out is not to look like a result in any test.
+            // An element that a kernel does not write must not look like a result in any test.
             if cfg!(debug_assertions) {
                 data.resize(start + len, POISON);
             }

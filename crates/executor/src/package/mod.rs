@@ -1,4 +1,4 @@
-//! A compiled function as data: machine code, constants, and the order of calls. What a process needs to run it, without the compiler.
+//! A compiled function as data: machine code, constants, and the order of calls. A process runs it without the compiler.
 //!
 //! A package can be kept in a file and mapped by a later process; see [`stored`].
 
@@ -21,30 +21,30 @@ pub struct Package {
     pub(crate) objects: Vec<Vec<u8>>,
     pub(crate) constants: Constants,
     pub(crate) weights: Weights,
-    /// What kernels of the host program do.
-    pub(crate) hosts: Vec<Arc<RuntimeCall>>,
+    /// The runtime calls, by number.
+    pub(crate) runtime_calls: Vec<Arc<RuntimeCall>>,
 }
 
-/// Weights that kernels read in another form than plans store.
+/// Weights that kernels read in another layout than plans store.
 #[derive(Clone, Debug)]
 pub(crate) enum Weights {
-    /// What the preparation is computed from.
+    /// The inputs of the preparation.
     Sources(Constants),
-    /// What it gives.
+    /// The results of the preparation.
     Prepared(Constants),
 }
 
-/// No allocation is larger, nor what is in it.
+/// Maximum size in bytes of an allocation.
 const MAX_BYTES: usize = isize::MAX as usize;
-/// Steps of a run, which are phases of kernels: hundreds of times those of the largest models.
+/// Maximum number of steps of a run, which are phases of kernels: hundreds of times those of the largest models.
 const MAX_STEPS: usize = 1 << 22;
 
-/// Everything of a function but its bytes.
+/// Everything of a function except its code and constants.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Contents {
-    /// What the caller passes.
+    /// The inputs.
     pub inputs: Vec<Port>,
-    /// What the caller receives: results, then one truth value for each of `checks`.
+    /// The outputs: results, then one bool for each of `checks`.
     pub outputs: Vec<Port>,
     /// Bytes of workspace that a run needs.
     pub workspace_bytes: usize,
@@ -60,7 +60,7 @@ pub struct Contents {
     pub infos: Vec<CallInfo>,
 }
 
-/// What is left of a kernel's description when it is compiled.
+/// The part of a kernel's description that running it needs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PackedKernel {
     /// Symbol of the first phase in the objects.
@@ -69,21 +69,24 @@ pub struct PackedKernel {
     pub buffers: usize,
     /// The numbers that a call hands to the code.
     pub numbers: SmallVec<[i64; 16]>,
-    /// Tasks of each phase; none for calls of the host program.
+    /// Tasks of each phase; none for runtime calls.
     pub phases: SmallVec<[i64; 2]>,
-    /// Which call of the host program it is.
-    pub host: Option<u32>,
+    /// The number of the runtime call, if it is one.
+    pub runtime_call: Option<u32>,
 }
 
 impl Contents {
-    /// Bytes that a run needs besides inputs and outputs.
+    /// Returns the number of bytes that a run needs besides inputs and outputs.
     pub fn bytes_beside_ports(&self, constants: &Constants) -> usize {
         let sizes = [constants.len(), self.preparation.1, self.workspace_bytes];
         sizes.into_iter().fold(0, usize::saturating_add)
     }
 
-    /// Checks what the compiled code relies on.
-    pub fn validate(&self, constants: &Constants, sources: &Constants, hosts: usize) -> Result<(), LoadError> {
+    /// Checks the invariants that the compiled code relies on. `runtime_calls` is the number of runtime calls.
+    ///
+    /// # Errors
+    /// If an invariant does not hold.
+    pub fn validate(&self, constants: &Constants, sources: &Constants, runtime_calls: usize) -> Result<(), LoadError> {
         let invalid = |text: String| Err(LoadError::InvalidPlan(text));
         if self.checks.len() > self.outputs.len() {
             return invalid("more checks than outputs".into());
@@ -118,10 +121,10 @@ impl Contents {
             if steps > MAX_STEPS {
                 return invalid(format!("more than {MAX_STEPS} steps"));
             }
-            if let Some(host) = kernel.host
-                && (host as usize >= hosts || prepares)
+            if let Some(number) = kernel.runtime_call
+                && (number as usize >= runtime_calls || prepares)
             {
-                return invalid(format!("call {i} names call {host} of the host program of {hosts}"));
+                return invalid(format!("call {i} names runtime call {number} of {runtime_calls}"));
             }
             if kernel.buffers != call.buffers.len() {
                 let (passed, expected) = (call.buffers.len(), kernel.buffers);
@@ -163,14 +166,14 @@ impl Package {
         objects: Vec<Vec<u8>>,
         constants: Constants,
         sources: Constants,
-        hosts: Vec<Arc<RuntimeCall>>,
+        runtime_calls: Vec<Arc<RuntimeCall>>,
     ) -> Result<Package, LoadError> {
         let package = Package {
             contents,
             objects,
             constants,
             weights: Weights::Sources(sources),
-            hosts,
+            runtime_calls,
         };
         package.validate()?;
         Ok(package)
@@ -183,25 +186,26 @@ impl Package {
             Weights::Prepared(prepared) if prepared.len() == self.contents.preparation.1 => &none,
             Weights::Prepared(_) => return Err(LoadError::InvalidPlan("prepared weights of another size".into())),
         };
-        self.contents.validate(&self.constants, sources, self.hosts.len())
+        self.contents
+            .validate(&self.constants, sources, self.runtime_calls.len())
     }
 
-    /// Number of inputs.
+    /// Returns the number of inputs.
     pub fn input_count(&self) -> usize {
         self.contents.inputs.len()
     }
 
-    /// Number of outputs without those of checks.
+    /// Returns the number of outputs without those of checks.
     pub fn result_count(&self) -> usize {
         self.contents.outputs.len().saturating_sub(self.contents.checks.len())
     }
 
-    /// Number of kernel calls of a run, and of distinct kernels among them.
+    /// Returns the number of kernel calls of a run, and of distinct kernels among them.
     pub fn kernel_count(&self) -> (usize, usize) {
         kernel_count(&self.contents.calls)
     }
 
-    /// Bytes of memory that a run needs besides inputs, outputs and constants.
+    /// Returns the bytes of memory that a run needs besides inputs, outputs and constants.
     pub fn workspace_bytes(&self) -> usize {
         self.contents.workspace_bytes
     }

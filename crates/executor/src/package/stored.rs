@@ -57,7 +57,7 @@ impl Package {
         let Weights::Prepared(prepared) = &self.weights else {
             return Ok(false);
         };
-        if !self.hosts.is_empty() {
+        if !self.runtime_calls.is_empty() {
             return Ok(false);
         }
         let tail = |out: &mut dyn Write| -> io::Result<()> {
@@ -132,7 +132,7 @@ impl Package {
             weights: Weights::Prepared(part(prepared_start, header.contents.preparation.1)?),
             contents: header.contents,
             objects,
-            hosts: Vec::new(),
+            runtime_calls: Vec::new(),
         };
         package.validate().ok()?;
         Some((package, header.note))
@@ -279,7 +279,7 @@ mod tests {
             objects: Vec::new(),
             constants: stored,
             weights: Weights::Prepared(Constants::default()),
-            hosts: Vec::new(),
+            runtime_calls: Vec::new(),
         }
     }
 
@@ -344,7 +344,7 @@ mod tests {
             (false, &|c| c.infos.clear()),
             (false, &|c| c.kernels[0].phases = smallvec![1, -1]),
             (false, &|c| c.kernels[0].phases = smallvec![1; 1 << 23]),
-            (false, &|c| c.kernels[0].host = Some(0)),
+            (false, &|c| c.kernels[0].runtime_call = Some(0)),
             (false, &|c| c.calls = vec![call(1, input(0, 0))]),
             (false, &|c| c.calls = vec![call(0, input(0, 17))]),
         ];
@@ -357,7 +357,7 @@ mod tests {
                 buffers: 1,
                 numbers: smallvec![],
                 phases: smallvec![1],
-                host: None,
+                runtime_call: None,
             }];
             contents.calls = vec![call(0, input(0, 16))];
             contents.infos = vec![Default::default()];

@@ -4,7 +4,7 @@ use super::load::{LoadedCode, RunOptions};
 use super::pools::Taken;
 use super::profile::{Clock, Profile};
 use crate::error::LoadError;
-use crate::memory::{NewBytes, OutputContents, Pages, own_pages};
+use crate::memory::{NewBytes, OutputContents, Pages, release};
 use crate::package::Package;
 use crate::program::Port;
 use frazil_rt::{BufferRef, Memory, Runner};
@@ -24,18 +24,18 @@ pub struct Executable {
     runs: u64,
 }
 
-/// Why a run gave no results.
+/// Error of a run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// As many inputs or outputs are passed as there are not.
+    /// The number of inputs or outputs is wrong.
     #[error("{given} {what}s were given; the function has {expected}")]
     Count {
         /// "input" or "output".
         what: &'static str,
-        /// How many it has.
+        /// The number that the function has.
         expected: usize,
-        /// How many were given.
+        /// The number that was passed.
         given: usize,
     },
     /// The program raises an exception.
@@ -53,10 +53,10 @@ pub enum RunError {
         name: String,
         /// The dtype and sizes that it should have.
         expected: String,
-        /// Those that it has.
+        /// The dtype and sizes that it has.
         given: String,
     },
-    /// One has the wrong size.
+    /// An input or output has the wrong size.
     #[error("{what} {name} has {given} bytes; it should have {expected}")]
     Size {
         /// "input" or "output".
@@ -71,10 +71,10 @@ pub enum RunError {
 }
 
 impl LoadedCode {
-    /// An instance with a new workspace, which may run while others do.
+    /// Returns an instance with a new workspace, which may run while others do.
     ///
     /// # Errors
-    /// When the system refuses memory.
+    /// If the system refuses memory.
     pub fn instance(&self) -> Result<Executable, LoadError> {
         Ok(Executable {
             workspace: Pages::new(self.code.workspace_bytes)?,
@@ -89,14 +89,14 @@ impl Package {
     /// Links the code into this process.
     ///
     /// # Errors
-    /// When the code is not for this process, or the system refuses memory or threads.
+    /// If the code is not for this process, or the system refuses memory or threads.
     pub fn load(self, options: &RunOptions) -> Result<Executable, LoadError> {
         self.link(options)?.instance()
     }
 }
 
 impl Executable {
-    /// Another instance of the same code, which may run at the same time.
+    /// Returns another instance of the same code, which may run at the same time.
     ///
     /// # Errors
     /// As [`LoadedCode::instance`].
@@ -104,22 +104,22 @@ impl Executable {
         self.loaded.instance()
     }
 
-    /// Number of threads of a run, the caller's included.
+    /// Returns the number of threads of a run, including the caller's.
     pub fn threads(&self) -> usize {
         self.loaded.threads
     }
 
-    /// What a run is given.
+    /// Returns the inputs of a run.
     pub fn inputs(&self) -> &[Port] {
         &self.loaded.code.inputs
     }
 
-    /// What a run gives.
+    /// Returns the outputs of a run.
     pub fn outputs(&self) -> &[Port] {
         &self.loaded.code.outputs
     }
 
-    /// The outputs without those of checks.
+    /// Returns the outputs without those of checks.
     pub fn results(&self) -> &[Port] {
         let count = self
             .loaded
@@ -133,19 +133,19 @@ impl Executable {
     /// Runs the function. Every input and output is dense and row-major, in its port's dtype and shape; any alignment will do.
     ///
     /// # Errors
-    /// When inputs or outputs do not fit the ports, and when the program raises an exception.
+    /// If inputs or outputs do not match the ports, or the program raises an exception.
     pub fn run(&mut self, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) -> Result<(), RunError> {
         self.run_timed(inputs, outputs, None)
     }
 
-    /// Runs the function as [`Executable::run`] does, and gives its outputs in new memory.
+    /// Runs the function as [`Executable::run`] does, and returns its outputs in new memory.
     ///
     /// # Errors
     /// As [`Executable::run`].
     pub fn call(&mut self, inputs: &[&[u8]]) -> Result<Vec<AlignedBytes>, RunError> {
         check("input", &self.loaded.code.inputs, inputs.iter().map(|b| b.len()))?;
-        // The host program wants slices of bytes to write to, which have to have contents.
-        let contents = match self.loaded.code.hosts.is_empty() {
+        // Runtime calls write to slices of bytes, which have to be initialised.
+        let contents = match self.loaded.code.runtime_calls.is_empty() {
             true => OutputContents::Undefined,
             false => OutputContents::Zero,
         };
@@ -164,7 +164,7 @@ impl Executable {
         Ok(outputs)
     }
 
-    /// Raises the exception of the first check that asks for it; the checks' outputs are the last ones.
+    /// Raises the exception of the first check whose output is true. The outputs of checks are the last ones.
     fn check_raised<'a>(&self, outputs: impl ExactSizeIterator<Item = &'a [u8]>) -> Result<(), RunError> {
         let checks = &self.loaded.code.checks;
         let results = outputs.len().saturating_sub(checks.len());
@@ -176,7 +176,7 @@ impl Executable {
     }
 
     /// Runs the function repeatedly for `time`, and measures its kernels. `peak` is the processor's throughput, for comparison: floating-point
-    /// operations per second of a matrix product in cache.
+    /// operations per second of a matmul in cache.
     ///
     /// # Errors
     /// As [`Executable::run`].
@@ -198,7 +198,7 @@ impl Executable {
         Ok(Profile::new(&self.loaded.code.infos, &clock, peak))
     }
 
-    /// Runs the function, and tells `clock` each call's time.
+    /// Runs the function, and records the time of each call in `clock`.
     fn run_timed(
         &mut self,
         inputs: &[&[u8]],
@@ -214,7 +214,7 @@ impl Executable {
         self.check_raised(outputs.iter().map(|b| &**b))
     }
 
-    /// [`Executable::run`] on bare addresses, without looking at what the checks gave.
+    /// Runs the function as [`Executable::run`] does, on addresses, and ignores the outputs of checks.
     ///
     /// # Safety
     /// There are as many addresses as ports, each of as many bytes as its port says, and outputs overlap nothing.
@@ -243,17 +243,17 @@ impl Executable {
             numbers: self.loaded.code.numbers.as_ptr(),
         };
         if self.runs == 0 {
-            // Weights and workspace come into memory now.
-            own_pages::before_running(
+            // Weights and workspace are first accessed by this run.
+            release::before_running(
                 self.loaded.code.constants.len() + self.loaded.code.prepared.len() + self.loaded.code.workspace_bytes,
             );
         }
         self.runs = self.runs.wrapping_add(1);
         let threads = self.loaded.pools.take(self.loaded.threads).ok();
-        // Where there is no memory for a pool, the caller does all.
+        // Without memory for a pool, the calling thread runs all tasks.
         let runner = threads.as_ref().map_or(Runner::Serial, Taken::runner);
         let code = &self.loaded.code;
-        let stretch = |from: usize, to: usize, clock: &mut Option<&mut Clock>| match clock {
+        let run_steps = |from: usize, to: usize, clock: &mut Option<&mut Clock>| match clock {
             // SAFETY: by the caller for inputs and outputs; the rest has the sizes and alignment that the plan asks for.
             None => unsafe { frazil_rt::run(&code.steps[from..to], &memory, &runner) },
             Some(clock) => {
@@ -266,17 +266,17 @@ impl Executable {
             }
         };
         let mut done = 0;
-        for host in &code.hosts {
-            stretch(done, host.after, &mut clock);
-            done = host.after;
+        for call in &code.runtime_calls {
+            run_steps(done, call.after, &mut clock);
+            done = call.after;
             let start = Instant::now();
             // SAFETY: as above.
-            unsafe { run_host(&host.call, &code.buffers[host.buffers.clone()], &memory)? };
+            unsafe { run_call(&call.call, &code.buffers[call.buffers.clone()], &memory)? };
             if let Some(clock) = &mut clock {
-                clock.add(host.number, start);
+                clock.add(call.number, start);
             }
         }
-        stretch(done, code.steps.len(), &mut clock);
+        run_steps(done, code.steps.len(), &mut clock);
         match code.constants.is_unchanged() && code.prepared.is_unchanged() {
             true => Ok(()),
             false => Err(RunError::Changed),
@@ -284,16 +284,16 @@ impl Executable {
     }
 }
 
-/// The exception of a run that has no memory for its outputs.
+/// Returns the exception of a run without memory for its outputs.
 fn out_of_memory(error: OutOfMemory) -> RunError {
     RunError::Raised(error.to_string())
 }
 
-/// Runs a kernel of the host program on its buffers.
+/// Runs a runtime call on its buffers.
 ///
 /// # Safety
 /// `memory` is as for `frazil_rt::run`.
-unsafe fn run_host(call: &RuntimeCall, buffers: &[BufferRef], memory: &Memory) -> Result<(), RunError> {
+unsafe fn run_call(call: &RuntimeCall, buffers: &[BufferRef], memory: &Memory) -> Result<(), RunError> {
     let Some((output, inputs)) = buffers.split_last() else {
         return Ok(());
     };

@@ -4,7 +4,7 @@ use super::pools::Pools;
 use super::profile::CallInfo;
 use crate::error::LoadError;
 use crate::link::{Code as MachineCode, Linker};
-use crate::memory::{Constants, Pages, own_pages};
+use crate::memory::{Constants, Pages, release};
 use crate::package::{Contents, Package, Weights};
 use crate::program::{Buffer, Call, Port, phase_name};
 use frazil_rt::{BufferKind, BufferRef, KernelFn, Memory, Order, Runner, Step};
@@ -32,34 +32,34 @@ impl Default for RunOptions {
     }
 }
 
-/// What instances share: the code and the constants.
+/// The code and the constants, which instances share.
 pub(super) struct Code {
     pub(super) inputs: Vec<Port>,
     pub(super) outputs: Vec<Port>,
     pub(super) workspace_bytes: usize,
     pub(super) constants: Constants,
-    /// What the preparation has written.
+    /// The results of the preparation.
     pub(super) prepared: Constants,
     pub(super) most_buffers: usize,
     pub(super) steps: Vec<Step>,
     /// The call of the plan that each step belongs to.
     pub(super) call_of: Vec<usize>,
-    /// What is told of each call.
+    /// Descriptions of the calls, for profiles.
     pub(super) infos: Vec<CallInfo>,
-    /// Calls of the host program between the steps, in order.
-    pub(super) hosts: Vec<HostStep>,
+    /// Runtime calls between the steps, in order.
+    pub(super) runtime_calls: Vec<RuntimeCallStep>,
     /// Exceptions; see [`Plan::checks`].
     pub(super) checks: Vec<String>,
-    /// What `steps` point to.
+    /// The buffers that `steps` point to.
     pub(super) buffers: Box<[BufferRef]>,
     /// The numbers that calls hand to kernels.
     pub(super) numbers: Box<[i64]>,
-    /// What `steps` call.
+    /// The code that `steps` call.
     pub(super) _machine_code: MachineCode,
 }
 
-/// A kernel of the host program.
-pub(super) struct HostStep {
+/// A runtime call between steps.
+pub(super) struct RuntimeCallStep {
     /// Runs once this many steps have run.
     pub(super) after: usize,
     /// Number of the call in the plan.
@@ -90,11 +90,11 @@ impl LoadedCode {
             objects,
             constants,
             weights,
-            hosts: host_calls,
+            runtime_calls: calls,
         } = package;
         let machine_code = MachineCode::load(&objects, options.linker)?;
         let pool = options.pools.take(options.threads)?;
-        own_pages::before_running(contents.bytes_beside_ports(&constants));
+        release::before_running(contents.bytes_beside_ports(&constants));
         let prepared = match weights {
             Weights::Prepared(prepared) => prepared,
             Weights::Sources(sources) => prepare(&contents, sources, &machine_code, &pool.runner())?,
@@ -104,10 +104,10 @@ impl LoadedCode {
         let Linked {
             steps,
             call_of,
-            hosts,
+            runtime_calls,
             buffers,
             numbers,
-        } = link(&contents, &contents.calls, &host_calls, &machine_code)?;
+        } = link(&contents, &contents.calls, &calls, &machine_code)?;
         let code = Code {
             inputs: contents.inputs,
             outputs: contents.outputs,
@@ -118,7 +118,7 @@ impl LoadedCode {
             steps,
             call_of,
             infos: contents.infos,
-            hosts,
+            runtime_calls,
             checks: contents.checks,
             buffers,
             numbers,
@@ -142,7 +142,7 @@ impl Package {
         LoadedCode::new(self, options)
     }
 
-    /// The same with what [`Package::load`] would compute before the first run, so that nobody whom the package is given has to.
+    /// Returns the package with prepacked weights, which [`Package::load`] would otherwise compute in each process.
     ///
     /// # Errors
     /// As [`Package::load`].
@@ -182,7 +182,7 @@ struct Linked {
     steps: Vec<Step>,
     /// See [`Code`] for these.
     call_of: Vec<usize>,
-    hosts: Vec<HostStep>,
+    runtime_calls: Vec<RuntimeCallStep>,
     buffers: Box<[BufferRef]>,
     numbers: Box<[i64]>,
 }
@@ -191,7 +191,7 @@ struct Linked {
 fn link(
     contents: &Contents,
     calls: &[Call],
-    host_calls: &[Arc<RuntimeCall>],
+    runtime_calls: &[Arc<RuntimeCall>],
     machine_code: &MachineCode,
 ) -> Result<Linked, LoadError> {
     let numbers: Box<[i64]> = contents.kernels.iter().flat_map(|k| &k.numbers).copied().collect();
@@ -214,16 +214,16 @@ fn link(
     };
     let tables: Vec<Vec<BufferRef>> = calls.iter().map(with_numbers).collect();
     let buffers: Box<[BufferRef]> = tables.iter().flatten().copied().collect();
-    let (mut steps, mut hosts, mut call_of) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut steps, mut call_steps, mut call_of) = (Vec::new(), Vec::new(), Vec::new());
     let mut first = 0;
     for (number, call) in calls.iter().enumerate() {
         let kernel = &contents.kernels[call.kernel as usize];
         let count = tables[number].len();
-        if let Some(host) = kernel.host {
-            hosts.push(HostStep {
+        if let Some(runtime_call) = kernel.runtime_call {
+            call_steps.push(RuntimeCallStep {
                 after: steps.len(),
                 number,
-                call: host_calls[host as usize].clone(),
+                call: runtime_calls[runtime_call as usize].clone(),
                 buffers: first..first + call.buffers.len(),
             });
         }
@@ -249,7 +249,7 @@ fn link(
     Ok(Linked {
         steps,
         call_of,
-        hosts,
+        runtime_calls: call_steps,
         buffers,
         numbers,
     })

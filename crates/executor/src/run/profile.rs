@@ -63,7 +63,7 @@ pub struct Span {
     pub kernel: String,
     /// When it began, from the beginning of the run.
     pub start: Duration,
-    /// How long it took.
+    /// The duration.
     pub time: Duration,
     /// Floating-point operations of the whole call.
     pub flops: i64,
@@ -97,14 +97,14 @@ pub struct Profile {
     pub rows: Vec<Row>,
     /// Runs that were measured.
     pub runs: u32,
-    /// What a matrix product whose operands stay in cache reaches on the same threads: floating-point operations a second.
+    /// Throughput of a matmul whose operands stay in cache on the same threads, in floating-point operations per second.
     pub peak: f64,
     /// The steps of the last run, in order.
     pub spans: Vec<Span>,
 }
 
 impl Profile {
-    /// What `clock` says of `calls`.
+    /// Returns the profile of `calls` with the times of `clock`.
     pub(crate) fn new(calls: &[CallInfo], clock: &Clock, peak: f64) -> Profile {
         let (times, runs) = (&clock.sums, clock.runs);
         let mut rows: Vec<(u32, Row)> = Vec::new();
@@ -183,7 +183,7 @@ impl fmt::Display for Profile {
         let flops: i64 = self.rows.iter().map(|r| r.flops).sum();
         writeln!(
             f,
-            "{:.3} ms in kernels, mean of {} runs; {:.1} GFLOP/s; a matrix product in cache reaches {:.1} GFLOP/s",
+            "{:.3} ms in kernels, mean of {} runs; {:.1} GFLOP/s; a matmul in cache reaches {:.1} GFLOP/s",
             total * 1e3,
             self.runs,
             flops as f64 / total.max(1e-12) / 1e9,

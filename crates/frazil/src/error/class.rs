@@ -77,7 +77,7 @@ impl Error {
             Error::EmitFile(e) => match e {
                 frazil_codegen::aot::EmitFileError::Io { .. } => ErrorClass::Io,
                 frazil_codegen::aot::EmitFileError::Name(_) => ErrorClass::Input,
-                frazil_codegen::aot::EmitFileError::Host(_) => ErrorClass::Unsupported,
+                frazil_codegen::aot::EmitFileError::RuntimeCalls(_) => ErrorClass::Unsupported,
                 _ => ErrorClass::Failed,
             },
             _ => ErrorClass::Failed,

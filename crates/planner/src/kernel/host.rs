@@ -6,14 +6,14 @@ use std::fmt::{self, Write};
 
 /// A call of the runtime, which has no code. Buffers: its inputs, its results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HostKernel {
-    /// Number in [`Plan::hosts`](crate::plan::Plan::hosts).
+pub struct RuntimeCallKernel {
+    /// Number in [`Plan::runtime_calls`](crate::plan::Plan::runtime_calls).
     pub number: u32,
     /// Number of its inputs.
     pub inputs: u32,
 }
 
-impl Kernel for HostKernel {
+impl Kernel for RuntimeCallKernel {
     fn family(&self) -> &'static str {
         "host"
     }

@@ -33,7 +33,7 @@ pub use depthwise::Depthwise;
 pub use epilogue::Epilogue;
 pub use frazil_tensor_ir::pattern::{ConvShape, EpilogueOperand};
 pub use gemm::{Gemm, GemmB, GemmBatch, GemmTile, RowTiles};
-pub use host::HostKernel;
+pub use host::RuntimeCallKernel;
 pub use loops::{Guard, Indirect, Kept, Local, Loops, Place, Read, Stage, Write};
 pub use pool::{Pool, PoolKind};
 pub use reorder::{CopyChannels, Reorder, ReorderDirection};

@@ -46,7 +46,7 @@ pub trait Kernel: Debug + Send + Sync + 'static {
         None
     }
 
-    /// Number of the runtime call that the kernel stands for, in [`Plan::hosts`](crate::plan::Plan::hosts). Such a kernel has no phases.
+    /// Number of the runtime call that the kernel stands for, in [`Plan::runtime_calls`](crate::plan::Plan::runtime_calls). Such a kernel has no phases.
     fn runtime_call(&self) -> Option<u32> {
         None
     }

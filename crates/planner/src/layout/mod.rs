@@ -76,7 +76,7 @@ pub struct Inside {
 pub struct Layouts {
     /// The kernels of added families, by the nest that each computes. Such nests are plain, and not in `classes`.
     pub selected: HashMap<TensorId, Selection>,
-    /// What each other live nest is.
+    /// The classes of all other live loop nests.
     pub classes: HashMap<TensorId, Class>,
     /// The tensors in blocked layout.
     pub blocked: HashMap<TensorId, ImageShape>,
@@ -231,7 +231,7 @@ impl Layouts {
     }
 }
 
-/// How a pointwise nest over images reads an operand.
+/// Access of a pointwise loop nest over images to an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageRead {
     /// The element of the same place.

@@ -28,7 +28,7 @@ pub struct Preparation {
     pub bytes: usize,
     /// What it is computed from, and nothing else reads.
     pub sources: Constants,
-    /// What runs, in order. A [`Buffer::Constant`] is a place in the sources here, a [`Buffer::Prepared`] may be written, and there are no
+    /// The calls of a run, in order. A [`Buffer::Constant`] is a place in the sources here, a [`Buffer::Prepared`] may be written, and there are no
     /// others.
     pub calls: Vec<Call>,
 }
@@ -38,9 +38,9 @@ pub struct Preparation {
 pub struct Plan {
     /// Name of the function; a C identifier.
     pub name: String,
-    /// What the caller gives.
+    /// The inputs.
     pub inputs: Vec<Port>,
-    /// What the caller gets.
+    /// The outputs.
     pub outputs: Vec<Port>,
     /// Size of the workspace that a run needs.
     pub workspace_bytes: usize,
@@ -48,14 +48,13 @@ pub struct Plan {
     pub constants: Constants,
     /// The kernels, each once.
     pub kernels: Vec<KernelSpec>,
-    /// What runs, in order.
+    /// The calls of a run, in order.
     pub calls: Vec<Call>,
-    /// What runs before the first run.
+    /// The calls before the first run, which prepack weights.
     pub preparation: Preparation,
-    /// What kernels of the host program do; a library cannot have any.
-    pub hosts: Vec<Arc<RuntimeCall>>,
-    /// One message for each of the last outputs, which are truth values: where one is true after a run, the inputs were such that
-    /// the program raises this exception.
+    /// The runtime calls; a library cannot have any.
+    pub runtime_calls: Vec<Arc<RuntimeCall>>,
+    /// Messages of exceptions, one for each of the last outputs, which are bools. A run whose output is true raises the exception.
     pub checks: Vec<String>,
     /// The operators that each call computes, for listings; empty, or as long as [`Plan::calls`].
     pub origins: Vec<Vec<Origin>>,
@@ -78,7 +77,7 @@ impl Plan {
             buffers: spec.buffer_count(),
             numbers: Default::default(),
             phases: spec.phases(),
-            host: spec.runtime_call(),
+            runtime_call: spec.runtime_call(),
         });
         Contents {
             inputs: self.inputs.clone(),
@@ -98,7 +97,7 @@ impl Plan {
     /// If the plan contradicts itself.
     pub fn validate(&self) -> Result<(), LoadError> {
         let (constants, sources) = (&self.constants, &self.preparation.sources);
-        self.contents().validate(constants, sources, self.hosts.len())
+        self.contents().validate(constants, sources, self.runtime_calls.len())
     }
 
     /// Describes the calls, for profiles.
@@ -137,14 +136,14 @@ impl Plan {
         &self.outputs[..self.outputs.len().saturating_sub(self.checks.len())]
     }
 
-    /// The origins of the calls of the host program: what keeps the plan from being a library.
-    pub fn host_operators(&self) -> Vec<String> {
+    /// Returns the operators of the runtime calls, which a library cannot contain.
+    pub fn runtime_call_operators(&self) -> Vec<String> {
         let origins = self.calls.iter().zip(&self.origins);
-        let hosts = origins.filter(|(c, _)| {
+        let runtime_calls = origins.filter(|(c, _)| {
             let spec = self.kernels.get(c.kernel as usize);
             spec.is_some_and(|s| s.runtime_call().is_some())
         });
-        hosts.flat_map(|(_, o)| o).map(Origin::to_string).collect()
+        runtime_calls.flat_map(|(_, o)| o).map(Origin::to_string).collect()
     }
 
     /// Adds a constant and returns its place.
@@ -212,7 +211,7 @@ mod tests {
     use crate::target::SAPPHIRE_RAPIDS;
 
     #[test]
-    fn weights_that_are_streamed_are_read_to_and_fro() {
+    fn streamed_weights_are_read_in_alternating_order() {
         let mut plan = Plan::default();
         let mut product = |rows: i64, weights: u64| {
             let gemm = Gemm::linear(rows, 512, 256, Epilogue::none(), &SAPPHIRE_RAPIDS);

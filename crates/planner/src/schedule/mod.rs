@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Number of a buffer of a [`Schedule`].
 pub type BufferId = u32;
 
-/// Where a buffer will lie.
+/// The memory that a buffer is placed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Home {
     /// The caller's input of this number.
@@ -24,7 +24,7 @@ pub enum Home {
     Output(u32),
     /// The constants, from this byte on.
     Constant(u64),
-    /// What the preparation writes, from this byte on.
+    /// The results of the preparation, from this byte offset on.
     Prepared(u64),
     /// The workspace.
     Workspace {
@@ -33,7 +33,7 @@ pub enum Home {
     },
 }
 
-/// A stretch of a buffer, from a byte on.
+/// A part of a buffer, from a byte offset on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Slice {
     /// Which buffer.
@@ -55,7 +55,7 @@ impl Slice {
 /// One kernel call.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// What runs.
+    /// The kernel.
     pub spec: KernelSpec,
     /// Its buffers, in the order that the spec documents.
     pub buffers: Vec<Slice>,
@@ -70,7 +70,7 @@ pub struct Step {
 pub struct Prepare {
     /// Bytes that are written.
     pub bytes: usize,
-    /// What they are computed from.
+    /// The inputs of the computation.
     pub sources: Constants,
     /// Kernels, each with its buffers.
     pub calls: Vec<(KernelSpec, [Buffer; 2])>,
@@ -81,14 +81,14 @@ pub struct Prepare {
 pub struct Schedule {
     /// Home of each buffer.
     pub buffers: Vec<Home>,
-    /// What runs.
+    /// The kernel calls, in order.
     pub steps: Vec<Step>,
     /// Packed weights and other constants.
     pub constants: Constants,
     /// Constants that are transformed when the code is loaded.
     pub preparation: Prepare,
-    /// What the kernels of the host program do.
-    pub hosts: Vec<Arc<RuntimeCall>>,
+    /// The runtime calls.
+    pub runtime_calls: Vec<Arc<RuntimeCall>>,
 }
 
 impl Schedule {
@@ -106,7 +106,7 @@ impl Schedule {
         self.buffer(Home::Workspace { bytes })
     }
 
-    /// Where the buffer of `slice` will lie.
+    /// Returns the memory that the buffer of `slice` is placed in.
     pub fn home(&self, slice: Slice) -> Home {
         self.buffers[slice.buffer as usize]
     }

@@ -136,8 +136,7 @@ impl Builder<'_> {
         self.step(spec, buffers);
     }
 
-    /// Lets a stretch of whole blocks be a part of the larger tensor's memory; otherwise copies the parts that are not written in
-    /// place.
+    /// Places a part that consists of whole blocks in the larger tensor's memory; otherwise copies the parts that are not written in place.
     pub(super) fn concat_blocked(&mut self, id: TensorId, c: &ConcatClass, images: ImageShape) {
         if let [part] = c.parts.as_slice()
             && !self.layouts.inside.contains_key(&id)

@@ -4,7 +4,7 @@ use super::Builder;
 use crate::kernel::{ConvShape, Winograd, WinogradWeights};
 use crate::plan::{Buffer, Constants, align_up};
 use crate::schedule::{Home, Slice};
-use frazil_executor::memory::own_pages;
+use frazil_executor::memory::release;
 use frazil_ir::{DType, Shape, TensorData};
 use frazil_runtime::memory::OutOfMemory;
 use frazil_tensor_ir::pattern::ConvClass;
@@ -20,7 +20,7 @@ pub(super) enum Form {
     Plain,
     /// `count` elements from `first` on, padded with zeros to whole blocks of `block`.
     Channels { first: i64, count: i64, block: i64 },
-    /// The right operand of a matrix product: its strides, n, k, and the columns of a panel.
+    /// The right operand of a matmul: its strides, n, k, and the columns of a panel.
     Gemm {
         offset: i64,
         strides: [i64; 2],
@@ -51,16 +51,16 @@ struct Elements {
     strides: Shape,
 }
 
-/// What is stored, and where.
+/// The stored constants, with their places.
 #[derive(Default)]
 pub(super) struct Stored {
     places: HashMap<(Elements, Form), Home>,
     constants: Area,
-    /// What is transformed when the code is loaded.
+    /// The constants that are transformed when the code is loaded.
     sources: Area,
 }
 
-/// Constants that have a place, and are written when somebody reads them: the compiler has given back its memory by then.
+/// Constants with places in one area. They are written when the area is first read, after the compiler has released its memory.
 #[derive(Default)]
 struct Area {
     len: usize,
@@ -92,8 +92,8 @@ impl Area {
                 }
             };
             write(self.packs);
-            // The allocator keeps what packing large ones took.
-            own_pages::after_packing(largest);
+            // The allocator keeps the memory that packing large constants needed.
+            release::after_packing(largest);
             write(small);
         })
     }
@@ -145,7 +145,7 @@ impl Builder<'_> {
         })
     }
 
-    /// What `transformation` makes of the weights `data` when the code is loaded; they are stored as `pack` writes them.
+    /// Adds the result of `transformation` on the weights `data`, which runs when the code is loaded. `pack` stores the weights.
     pub(super) fn transformed(
         &mut self,
         data: &Arc<TensorData>,

@@ -1,8 +1,8 @@
-//! Reads at places that tensors name, and calls of the host program.
+//! Indirect reads, at indices from tensors, and runtime calls.
 
 use super::Builder;
 use super::nest::single;
-use crate::kernel::{HostKernel, Indirect, Place, Read, Stage, Write};
+use crate::kernel::{Indirect, Place, Read, RuntimeCallKernel, Stage, Write};
 use frazil_ir::contiguous_strides;
 use frazil_runtime::expr::{Expr, ExprOp};
 use frazil_runtime::gather::{Coordinate, Gather};
@@ -12,7 +12,7 @@ use frazil_tensor_ir::call::RuntimeCall;
 use std::sync::Arc;
 
 impl Builder<'_> {
-    /// A loop nest that copies; a value outside of its range, which a check of the graph reports, reads the nearest place.
+    /// Appends a loop nest that copies. An index outside of its range, which a check of the graph reports, reads the nearest element.
     pub(super) fn gather(&mut self, id: TensorId, g: &Gather) {
         let sizes = &g.output.sizes;
         let rank = sizes.len();
@@ -59,25 +59,25 @@ impl Builder<'_> {
         self.step(spec, buffers);
     }
 
-    /// All results of a call in one buffer.
-    pub(super) fn host(&mut self, id: TensorId, call: &Arc<RuntimeCall>) {
+    /// Appends a runtime call, with all its results in one buffer.
+    pub(super) fn runtime_call(&mut self, id: TensorId, call: &Arc<RuntimeCall>) {
         let mut buffers: Vec<_> = call.inputs.iter().map(|&t| self.plain(t)).collect();
         buffers.push(self.plain_result(id));
-        let kernel = HostKernel {
-            number: self.schedule.hosts.len() as u32,
+        let kernel = RuntimeCallKernel {
+            number: self.schedule.runtime_calls.len() as u32,
             inputs: call.inputs.len() as u32,
         };
-        self.schedule.hosts.push(call.clone());
+        self.schedule.runtime_calls.push(call.clone());
         self.step(kernel, buffers);
     }
 
-    /// One of a call's results, where it lies in their buffer.
-    pub(super) fn host_result(&mut self, id: TensorId, host: TensorId, result: usize) {
-        let offset = match self.graph.op(host) {
+    /// Makes `id` one of the results of the runtime call `call`, a part of their buffer.
+    pub(super) fn call_result(&mut self, id: TensorId, call: TensorId, result: usize) {
+        let offset = match self.graph.op(call) {
             frazil_tensor_ir::graph::TensorOp::Call(call) => call.offset(result),
             _ => 0,
         };
-        let slice = self.plain(host).at(offset as u64);
+        let slice = self.plain(call).at(offset as u64);
         self.located.entry(id).or_default().plain = Some(slice);
     }
 }

@@ -21,7 +21,7 @@ use frazil_tensor_ir::pattern::Class;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Where a tensor lies, in the layouts that something has asked for.
+/// The buffers of a tensor, one for each layout that a kernel needs.
 #[derive(Clone, Copy, Debug, Default)]
 struct Located {
     plain: Option<Slice>,
@@ -136,8 +136,8 @@ impl Builder<'_> {
         let s = match self.graph.op(id) {
             TensorOp::Nest(s) => s,
             TensorOp::Gather(g) => return self.gather(id, g),
-            TensorOp::Call(call) => return self.host(id, call),
-            TensorOp::CallResult { call: host, result } => return self.host_result(id, *host, *result as usize),
+            TensorOp::Call(call) => return self.runtime_call(id, call),
+            TensorOp::CallResult { call, result } => return self.call_result(id, *call, *result as usize),
             TensorOp::Input(_) | TensorOp::Constant(_) | TensorOp::View(_) => return,
         };
         if self.in_rows.contains(&id) {
@@ -261,7 +261,7 @@ impl Builder<'_> {
         self.schedule.workspace(shape.numel() as usize * shape.dtype.size())
     }
 
-    /// Where the plain result `id` goes: into its concatenation, into the caller's output, or into a buffer of its own.
+    /// Returns the buffer for the row-major result `id`: a part of its concatenation, an output, or a buffer of its own.
     fn plain_result(&mut self, id: TensorId) -> Slice {
         if let Some(slice) = self.located.get(&id).and_then(|l| l.plain) {
             return slice;
@@ -279,7 +279,7 @@ impl Builder<'_> {
         slice
     }
 
-    /// Where the blocked result `id` goes, likewise.
+    /// Returns the buffer for the blocked result `id`, likewise.
     fn blocked_result(&mut self, id: TensorId, images: ImageShape) -> (BlockedShape, Slice) {
         if let Some(found) = self.located.get(&id).and_then(|l| l.blocked) {
             return found;

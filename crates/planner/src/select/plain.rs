@@ -1,4 +1,4 @@
-//! Kernels on plain tensors: matrix products, concatenations, copies.
+//! Kernels on row-major tensors: matmuls, concatenations, copies.
 
 use super::Builder;
 use super::constants::{Form, floats};
@@ -86,7 +86,7 @@ impl Builder<'_> {
         (epilogue, slices)
     }
 
-    /// Lets a contiguous stretch be a part of the larger tensor's memory; otherwise copies the parts that are not written in place.
+    /// Places a contiguous part in the larger tensor's memory; otherwise copies the parts that are not written in place.
     pub(super) fn concat_plain(&mut self, id: TensorId, c: &ConcatClass) {
         let shape = self.graph.shape(id).clone();
         let leading: i64 = shape.sizes[..c.axis].iter().product();

@@ -53,7 +53,7 @@ fn is_bounded<'t>(step: &Step, shape_of: &impl Fn(TensorId) -> Option<&'t Tensor
     }
 }
 
-/// Whether the operations of a nest are given what they take: the interpreter's test.
+/// Returns whether the operands of a loop nest have the dtypes that its operations expect, as the interpreter checks.
 fn is_typed<'t>(s: &Structured, shape_of: &impl Fn(TensorId) -> Option<&'t TensorShape>) -> bool {
     let reads = |expr: &Expr, inputs: &[Access], first: usize| {
         expr.nodes().iter().all(|node| match node.op {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Maximum number of steps of a run, unrolled loops included. The interpreter has no such limit of its own: here, each step of a tensor operator adds code.
 const MAX_STEPS: usize = 1_000_000;
 
-/// Why an attribute, object or call is refused.
+/// Reason for refusing an attribute, object or call.
 const STAYS: &str = "stays after freezing: an attribute or call that cannot be folded";
 
 impl Specialiser<'_> {

@@ -90,7 +90,7 @@ impl Specialiser<'_> {
     }
 
     /// Appends a call of an operator without a program, whose results have the sizes of `like`.
-    pub(super) fn host_call(
+    pub(super) fn runtime_call(
         &mut self,
         graph: &Graph,
         node: NodeId,
@@ -108,7 +108,7 @@ impl Specialiser<'_> {
         let results: Vec<TensorShape> = shapes
             .collect::<Option<_>>()
             .ok_or("gives something other than tensors")?;
-        let call = self.host(graph, node, op, values, results)?;
+        let call = self.call_of(graph, node, op, values, results)?;
         let message = call.name();
         let origins = self.origin(graph, node);
         let mut given = Vec::new();
@@ -133,20 +133,20 @@ impl Specialiser<'_> {
     /// The checks from number `first` on that say something: not that of a call which is made anyway, for the sake of `wanted` or of others.
     pub(super) fn checks_for(&mut self, first: usize, wanted: &[TensorId]) -> Vec<(TensorId, String)> {
         let mut all = self.checks.split_off(first);
-        let host = |id: TensorId| match self.tensors.node(id).op {
+        let call_of = |id: TensorId| match self.tensors.node(id).op {
             TensorOp::CallResult { call, .. } => Some(call),
             _ => None,
         };
-        let others = all.iter().map(|(id, _)| *id).filter(|&id| host(id).is_none());
+        let others = all.iter().map(|(id, _)| *id).filter(|&id| call_of(id).is_none());
         let mut wanted: Vec<TensorId> = others.chain(wanted.iter().copied()).collect();
         let mut live = self.tensors.reachable_from(&wanted);
         // The last call first: it may read what the others give.
         let mut kept = Vec::new();
         while let Some((id, message)) = all.pop() {
-            if host(id).is_some_and(|h| live[h.index()]) {
+            if call_of(id).is_some_and(|h| live[h.index()]) {
                 continue;
             }
-            if host(id).is_some() {
+            if call_of(id).is_some() {
                 wanted.push(id);
                 live = self.tensors.reachable_from(&wanted);
             }
@@ -157,7 +157,7 @@ impl Specialiser<'_> {
     }
 
     /// A call of an operator without a program on what `values` are now.
-    pub(super) fn host(
+    pub(super) fn call_of(
         &mut self,
         graph: &Graph,
         node: NodeId,
@@ -188,7 +188,7 @@ impl Specialiser<'_> {
     }
 }
 
-/// A value with its tensors numbered; `None` for what a host call does not take.
+/// Returns a value with its tensors numbered; `None` if a runtime call cannot have such an argument.
 fn argument(value: &Value, inputs: &mut Vec<TensorCell>) -> Option<ResultSpec> {
     let mut inside = Vec::new();
     tensors_in(value, &mut inside);
@@ -217,7 +217,7 @@ enum Division {
     Depends(Box<Structured>),
 }
 
-/// Whether the body of `s` divides an integer by zero anywhere.
+/// Returns whether the body of `s` divides integers by zero.
 fn divides_by_zero(s: &Structured) -> Division {
     let mut body = s.body.clone();
     let divisors = s.body.nodes().iter().filter_map(|node| match node.op {

@@ -14,10 +14,10 @@ mod operators;
 mod refusal;
 mod row;
 mod scalar;
+mod segment;
 mod start;
 mod state;
 mod store;
-mod stretch;
 mod volume;
 mod widen;
 
@@ -29,8 +29,8 @@ use state::{Returns, Specialiser};
 
 pub use frazil_runtime::number::NumberKind;
 pub use frazil_tensor_ir::spec::{ArgumentSpec, PathStep, ResultSpec};
+pub use segment::{Next, Segment, segment};
 pub use start::{ObjectSpec, Start};
-pub use stretch::{Next, Stretch, stretch};
 
 /// A graph of tensor programs and how its outputs make up the results of the graph that it came from.
 #[derive(Debug)]

@@ -1,11 +1,11 @@
-//! Numbers that are read from tensors, and of which only a run knows the value.
+//! Scalars that are read from tensors, whose values are unknown when code is compiled.
 //!
-//! Such a number (`t.item()`, `int(t)`) is held as the variable of a tensor without dimensions, in Python's precision: 64 bits. Arithmetic
-//! and comparisons of numbers, and operators that take a tensor in a number's place, go on with that tensor, so that code
-//! serves all values. Lists and tuples hold the variable as they hold others. Everything else has to know the number (a branch, a size):
-//! there the run waits for it, as it does for any other operator that looks at elements, and from there on it is known.
+//! Such a scalar (`t.item()`, `int(t)`) is represented by a tensor without dimensions, in Python's precision: 64 bits. Arithmetic and comparisons of
+//! scalars, and operators that accept a tensor in place of a scalar, use this tensor, so that the code serves all values. Lists and tuples contain
+//! it like other values. All other uses need the value (a branch, a size): the segment ends there, as at any other operator whose result depends on
+//! elements, and the value is known afterwards.
 //!
-//! All of it is for methods that have a driver: only a driver can tell the run what a number is.
+//! Only segmented methods have such scalars, since their caller supplies the values.
 
 use super::refusal::Refusal;
 use super::state::{Number, Specialiser};
@@ -21,7 +21,7 @@ use frazil_tensor_ir::call::RuntimeCall;
 use frazil_tensor_ir::spec::{ArgumentSpec, ResultSpec};
 
 impl Specialiser<'_> {
-    /// A new number, whose value `cell` holds.
+    /// Registers a new scalar with the value in `cell`.
     pub(super) fn note_number(&mut self, cell: &TensorCell, kind: NumberKind) {
         self.numbers.insert(cell.address(), Number { kind, value: None });
     }
@@ -33,7 +33,7 @@ impl Specialiser<'_> {
         }
     }
 
-    /// What `value` is for the caller, when it is a number of which only a run knows the value.
+    /// Returns the result for `value`, if it is a scalar that a tensor represents.
     pub(super) fn number_result(&mut self, value: &Value) -> Result<Option<ResultSpec>, LowerError> {
         let (Some(number), Value::Tensor(cell)) = (self.number(value), value) else {
             return Ok(None);
@@ -46,7 +46,7 @@ impl Specialiser<'_> {
         Ok(Some(ResultSpec::Number(self.tensors.outputs().len() as u32 - 1)))
     }
 
-    /// The type of a number.
+    /// Returns the type of a scalar.
     pub(super) fn number_type(&self, value: &Value) -> Option<TypeId> {
         Some(match self.number(value)?.kind {
             NumberKind::Bool => types::BOOL,
@@ -55,7 +55,7 @@ impl Specialiser<'_> {
         })
     }
 
-    /// `value`, when it is a number: its value, for which the run waits if need be. Other values as they are.
+    /// Returns the value of a scalar, with a graph break if it is unknown; other values unchanged.
     pub(super) fn known_value(&mut self, value: Value) -> Result<Value, LowerError> {
         let (Some(number), Value::Tensor(cell)) = (self.number(&value).cloned(), &value) else {
             return Ok(value);
@@ -89,14 +89,14 @@ impl Specialiser<'_> {
         Ok(found)
     }
 
-    /// `value` with all numbers in it known.
+    /// Returns `value` with the values of all scalars in it.
     pub(super) fn all_known(&mut self, value: Value) -> Result<Value, LowerError> {
         let every = |s: &mut Self, items: Vec<Value>| -> Result<Vec<Value>, LowerError> {
             items.into_iter().map(|v| s.all_known(v)).collect()
         };
         match &value {
             Value::List(l) if l.with(|items| items.iter().any(|v| self.has_numbers(v))) => {
-                // Nobody can tell a number from itself.
+                // A scalar has no identity, so replacing it by an equal one is not visible.
                 let items = every(self, l.items())?;
                 l.change(|own| *own = items);
                 Ok(value)
@@ -149,7 +149,7 @@ impl Specialiser<'_> {
         Ok(Err(known.collect::<Result<_, _>>()?))
     }
 
-    /// Whether an operator on containers is given a number in the place of an index or key, which it reads.
+    /// Returns whether an operator on containers has a scalar as its index or key, which it reads.
     fn reads_number(&self, op: &Operator, values: &[Value]) -> bool {
         let is_read = |ty| matches!(self.ctx.type_kind(ty), TypeKind::Int | TypeKind::Float | TypeKind::Bool);
         let mut pairs = op.schema().arguments.iter().zip(values);
@@ -233,7 +233,7 @@ impl Specialiser<'_> {
             .or_else(|| NumberKind::of_value(value))
     }
 
-    /// What a node gives on numbers that nobody knows, when operators on tensors can say it.
+    /// Returns the results of a node on unknown scalars, if operators on tensors can compute them.
     fn on_tensors(
         &mut self,
         graph: &Graph,
@@ -375,7 +375,7 @@ impl Specialiser<'_> {
         Ok(Some(self.fresh_number(id, kind)?))
     }
 
-    /// What was given to the run where it has waited now, if it has.
+    /// Returns the results of the call at this graph break, if they are known.
     pub(super) fn answer(&mut self) -> Result<Option<Vec<Value>>, LowerError> {
         let answers = self.answers.unwrap_or_default();
         let Some(answer) = answers.get(self.answered) else {

@@ -38,7 +38,7 @@ impl Specialiser<'_> {
         slots: Operands<Slot>,
     ) -> Result<Outputs<Slot>, LowerError> {
         let nothing = Outputs::new();
-        // What depends on something unsupported says nothing new.
+        // Nodes that depend on an unsupported one are not reported.
         let Some(values) = slots.into_iter().collect::<Option<Vec<Value>>>() else {
             return Ok(nothing);
         };
@@ -171,7 +171,7 @@ impl Specialiser<'_> {
             let is_called = op.has_fixed_sizes() && op.variant() == Variant::Functional;
             return match results {
                 Ok(like) if is_called && like.iter().all(|v| v.as_tensor().is_some()) => {
-                    self.host_call(graph, node, op, values, &like)
+                    self.runtime_call(graph, node, op, values, &like)
                 }
                 _ => Err("depends on the elements of a tensor, and has no program".into()),
             };

@@ -2,7 +2,7 @@
 
 use crate::error::LowerError;
 
-/// Why an operator was not run.
+/// Reason for not specialising an operator.
 pub(super) enum Refusal {
     /// The whole compilation ends.
     Fatal(LowerError),
@@ -22,5 +22,5 @@ impl From<&str> for Refusal {
     }
 }
 
-/// Why a view of negatives is only returned, or viewed again.
+/// Reason for refusing computations on views with the negative bit, which may only be returned, or viewed again.
 pub(super) const READS_NEGATIVES: &str = "native code does not read or write through a view of negatives";

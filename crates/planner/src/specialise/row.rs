@@ -59,7 +59,7 @@ impl Specialiser<'_> {
         Ok(Some(Value::Tensor(self.store.strided(id, &shape, &strides, bytes)?)))
     }
 
-    /// Whether `cell` shares its storage with a tensor of the caller or one that a call returned.
+    /// Returns whether `cell` shares its storage with a tensor of the caller or one that a call returned.
     fn is_input(&self, cell: &TensorCell) -> bool {
         let tensor = cell.get();
         self.inputs.iter().any(|input| input.get().shares_storage(&tensor))
@@ -87,7 +87,7 @@ impl Specialiser<'_> {
         (strides && cells.iter().any(is_free)).then_some("depends on the strides of an argument")
     }
 
-    /// Whether the graph, or one that it forks, writes tensors or tells where they lie.
+    /// Returns whether the graph, or one that it forks, writes tensors or exposes their addresses.
     pub(super) fn tells_places(&self, graph: &Graph) -> bool {
         let tells = |node: NodeId| {
             if let Some(AttributeValue::Graph(body)) = graph.attribute(node, symbols::ATTR_SUBGRAPH) {
@@ -125,7 +125,7 @@ impl Specialiser<'_> {
         }
     }
 
-    /// Whether the result of `node`, or a view of it, may outlive the graph: it is returned, stored, or given to another graph.
+    /// Returns whether the result of `node`, or a view of it, may outlive the graph: it is returned, stored, or given to another graph.
     fn leaves(&self, graph: &Graph, node: NodeId) -> bool {
         let mut reached: Vec<ValueId> = graph.node_outputs(node).to_vec();
         let mut seen: HashSet<ValueId> = HashSet::new();

@@ -3,7 +3,7 @@
 use frazil_ir::{Module, SymbolId};
 use frazil_tensor_ir::spec::ArgumentSpec;
 
-/// What a method starts from besides its arguments.
+/// The state at the beginning of a method, besides its arguments.
 #[derive(Default)]
 pub struct Start<'a> {
     /// Objects whose attributes may be read and written; the first is the method's own.
@@ -12,7 +12,7 @@ pub struct Start<'a> {
     pub module: Option<&'a Module>,
 }
 
-/// What is known of an object.
+/// Description of an object.
 #[derive(Clone, Debug)]
 pub struct ObjectSpec {
     /// Qualified name of its class.

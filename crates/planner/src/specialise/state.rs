@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// A value of the run: `None` when it depends on something unsupported.
 pub(super) type Slot = Option<Value>;
 
-/// What the tensors of the results are.
+/// The kind of the tensors in results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Returns {
     /// New row-major tensors.
@@ -33,15 +33,15 @@ pub(super) enum Returns {
 /// The state of a specialisation.
 pub(super) struct Specialiser<'a> {
     pub(super) start: &'a Start<'a>,
-    /// What the operators gave that the run waited for so far; `None` where it must not wait.
+    /// The results of the calls at graph breaks; `None` if there must be no graph break.
     pub(super) answers: Option<&'a [Vec<ArgumentSpec>]>,
     pub(super) returns: Returns,
-    /// How many answers have been used, and the number of checks then.
+    /// The number of answers that have been used, and the number of checks at that time.
     pub(super) answered: usize,
     pub(super) earlier_checks: usize,
-    /// How many tensors there were before the call that the run waits for was prepared.
+    /// Number of tensors before those that were appended for the call at the graph break.
     pub(super) settled: usize,
-    /// The call that the run waits for, and the tensors that it may read afterwards.
+    /// The call at the graph break, and the tensors that may be read after it.
     pub(super) waiting: Option<RuntimeCall>,
     pub(super) live: BTreeSet<TensorId>,
     /// The variables of the input tensors.
@@ -62,7 +62,7 @@ pub(super) struct Specialiser<'a> {
     /// Addresses of the storages of the graph's constants, which must not be written.
     pub(super) constants: HashSet<usize>,
     pub(super) unsupported: Vec<Unsupported>,
-    /// Truth values that must turn out false, and the exceptions where they do not.
+    /// Bools that the code computes, with the exception that each raises if it is true.
     pub(super) checks: Vec<(TensorId, String)>,
     /// Texts of the warnings emitted so far.
     pub(super) warnings: Vec<String>,
@@ -311,7 +311,7 @@ fn has_parts(value: &Value) -> bool {
     }
 }
 
-/// What is known of a number.
+/// Type and, if it is known, value of a scalar.
 #[derive(Clone)]
 pub(super) struct Number {
     pub(super) kind: NumberKind,

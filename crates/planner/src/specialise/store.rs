@@ -25,7 +25,7 @@ struct Contents {
     is_input: bool,
 }
 
-/// What a tensor variable is.
+/// Description of a tensor variable.
 #[derive(Clone)]
 pub(super) struct Variable {
     /// Keeps the address from being used again.
@@ -129,7 +129,7 @@ impl Store {
         self.stored(id, shape, (strides, bytes.max(dense)), is_outer)
     }
 
-    /// How `cell` views its storage; `None` for a tensor that is no variable of this store.
+    /// Returns the path of views from the storage to `cell`; `None` for a tensor that is no variable of this store.
     pub fn path(&self, cell: &TensorCell) -> Option<&[PathStep]> {
         Some(&self.variables.get(&cell.address())?.path)
     }
@@ -335,11 +335,11 @@ impl Store {
     }
 }
 
-/// How a view's coordinates appear in one dimension of its base.
+/// The coordinates of a view in one dimension of its base.
 struct Placed {
     /// The view's dimension, and how far apart its elements lie; `None` where the view stands at one place.
     along: Option<(usize, i64)>,
-    /// Where it begins.
+    /// The first index.
     offset: i64,
     /// Number of elements that it has along the dimension.
     extent: i64,

@@ -76,7 +76,7 @@ impl<'a> Volume<'a> {
         (places && sides && nest.finish_inputs.iter().all(of_channel)).then_some(volume)
     }
 
-    /// Whether the copied slices are no larger than a tensor may be.
+    /// Returns whether the copied slices do not exceed the maximum size of a tensor.
     fn fits(&self, graph: &TensorGraph) -> bool {
         let [x, _] = self.operands();
         let copies = [self.position(0), self.tap(0)].map(|l| self.extent(l));
@@ -99,7 +99,7 @@ impl<'a> Volume<'a> {
         self.input() + 1 + i
     }
 
-    /// Whether loop `l` is one over groups or output channels.
+    /// Returns whether loop `l` iterates over groups or output channels.
     fn is_channel(&self, l: usize) -> bool {
         (1..2 + self.groups).contains(&l)
     }

@@ -31,7 +31,7 @@ pub struct Machine {
     pub loops: LoopParameters,
 }
 
-/// How many instructions on whole vectors start in a cycle.
+/// Number of instructions on whole vectors that start in a cycle.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ports {
     /// Fused multiply-adds a cycle.

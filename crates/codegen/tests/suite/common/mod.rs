@@ -99,7 +99,7 @@ pub fn assert_close(got: &[f32], want: &[f32], tolerance: f32, what: &str) {
     }
 }
 
-/// NCHW to blocked layout; padding lanes are NaN, to see that nobody reads them.
+/// Converts NCHW to blocked layout. Padding lanes are NaN, so that a kernel that reads them has wrong results.
 pub fn to_blocked(x: &[f32], n: i64, c: i64, pixels: i64, block: i64) -> Vec<f32> {
     let blocks = (c + block - 1) / block;
     let mut out = vec![f32::NAN; (n * blocks * pixels * block) as usize];

@@ -17,7 +17,7 @@ use frazil_codegen::cache::ObjectCache;
 use frazil_executor::RunError;
 use frazil_ir::{Graph, Module};
 use frazil_planner::LowerError;
-use frazil_planner::specialise::{ArgumentSpec, Next, ResultSpec, Specialised, Start, stretch};
+use frazil_planner::specialise::{ArgumentSpec, Next, ResultSpec, Specialised, Start, segment};
 use frazil_runtime::structured::TensorId;
 use frazil_runtime::value::{TensorCell, Value};
 use frazil_runtime::{Registry, Tensor};
@@ -315,7 +315,7 @@ impl Segment {
             objects: &signature.objects,
             module: Some(method.module),
         };
-        let found = stretch(method.graph, &signature.specs, answers, &start, method.registry)?;
+        let found = segment(method.graph, &signature.specs, answers, &start, method.registry)?;
         let graph = found.graph;
         let mut given = known.clone();
         given.extend(graph.inputs());

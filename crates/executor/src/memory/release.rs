@@ -1,41 +1,41 @@
-//! Memory that the compiler has used and runs do not need: given back to the system before weights are packed and code runs.
+//! Release of memory that the compiler has used and runs do not need, before weights are packed and code runs.
 
 use std::ops::Range;
 
-/// Bytes of weights and workspace from which on it is worth while: what takes less fits beside what is there by then.
-const WORTH: usize = 4 << 20;
+/// Minimum number of bytes of weights and workspace for which memory is released. Less fits into memory that the allocator already holds.
+const MIN_BYTES: usize = 4 << 20;
 
-/// To be called when kernels have been compiled, for a function that takes so many bytes: what LLVM held is free by then.
+/// Releases the memory of LLVM after kernels have been compiled, for a function that needs `bytes` bytes.
 pub fn after_compiling(bytes: usize) {
-    if bytes >= WORTH {
+    if bytes >= MIN_BYTES {
         trim();
-        release();
+        release_code();
     }
 }
 
-/// To be called before a function that takes so many bytes takes them, and again before it first runs: what was used to get there is free by
-/// then. Only in programs that want it: another's heap may be large, and its instances many.
+/// Releases memory before a function allocates `bytes` bytes, and again before its first run. Does nothing in programs that have not requested it, whose heap
+/// may be large and have many other uses.
 pub fn before_running(bytes: usize) {
-    if bytes >= WORTH && is_wanted() {
+    if bytes >= MIN_BYTES && is_requested() {
         trim();
-        release();
+        release_code();
     }
 }
 
-/// Whether this program lets its own pages be looked after, by linking LLVM's constructors as `tools/deferred.ld` does.
-fn is_wanted() -> bool {
+/// Returns whether this program requests the release of memory: it links LLVM's constructors as `tools/deferred.ld` does.
+fn is_requested() -> bool {
     let (start, end) = super::deferred::bounds();
     start != end
 }
 
-/// To be called when constants of so many bytes have been packed, and smaller ones follow.
+/// Releases memory after constants of `bytes` bytes have been packed, before smaller ones are.
 pub fn after_packing(bytes: usize) {
-    if bytes >= WORTH {
+    if bytes >= MIN_BYTES {
         trim();
     }
 }
 
-/// Gives back what the allocator holds for nobody. What many kernels took while they were compiled stays with it otherwise.
+/// Releases the free memory of the allocator, which otherwise keeps the memory that compiling many kernels needed.
 fn trim() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
@@ -48,15 +48,15 @@ fn trim() {
     }
 }
 
-/// Gives back the pages of this program's code and constants, LLVM's above all: those that are still needed are mapped again when they are
-/// touched, from the system's cache of the file. Programs say that they want it by linking LLVM's constructors as `tools/deferred.ld` does.
-fn release() {
+/// Releases the pages of this program's code and constants, most of which are LLVM's. Pages that are accessed later are mapped again from the system's cache
+/// of the file.
+fn release_code() {
     for range in read_only() {
-        // SAFETY: these are whole pages of segments that nobody may write to, mapped from the program's file: they have the same contents when they
-        // come back.
+        // SAFETY: these are whole pages of read-only segments, mapped from the program's file: they have the same contents when they are mapped
+        // again.
         #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
         unsafe {
-            /// Linux's number for it.
+            /// `MADV_DONTNEED` of Linux.
             const DONT_NEED: std::ffi::c_int = 4;
             unsafe extern "C" {
                 fn madvise(address: *mut std::ffi::c_void, len: usize, advice: std::ffi::c_int) -> std::ffi::c_int;
@@ -68,13 +68,13 @@ fn release() {
     }
 }
 
-/// The whole pages of the segments of this program that cannot be written to; none where it does not want to be looked at.
+/// Returns the whole pages of the read-only segments of this program; none if it has not requested the release.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 fn read_only() -> Vec<Range<usize>> {
     use crate::memory::PAGE;
     use object::elf::{FileHeader64, PF_W, PT_LOAD, ProgramHeader64};
     use object::{LittleEndian, U16};
-    if !is_wanted() {
+    if !is_requested() {
         return Vec::new();
     }
     let header: usize;
@@ -91,7 +91,7 @@ fn read_only() -> Vec<Range<usize>> {
         return Vec::new();
     }
     let little = LittleEndian;
-    // SAFETY: the header of the program's file lies there, and the table of its segments behind it in the same segment, both never written.
+    // SAFETY: the header of the program's file is at this address, and the table of its segments after it in the same segment; neither is ever written.
     let segments = unsafe {
         let file = &*(header as *const FileHeader64<LittleEndian>);
         let count: &U16<LittleEndian> = &file.e_phnum;
@@ -102,7 +102,7 @@ fn read_only() -> Vec<Range<usize>> {
         )
     };
     let loaded = || segments.iter().filter(|s| s.p_type.get(little) == PT_LOAD);
-    // The first segment holds the header; the program may have been moved as a whole.
+    // The first segment contains the header; the program may have been moved as a whole.
     let Some(first) = loaded().find(|s| s.p_offset.get(little) == 0) else {
         return Vec::new();
     };

@@ -1,13 +1,12 @@
-//! Methods whose course depends on elements, one stretch at a time.
+//! Segments of methods whose control flow depends on elements.
 //!
-//! Where an operator without a program looks at elements to say what it gives (`bool(t)`, `t.item()`, `nonzero`), the run stops: the
-//! [`Stretch`] is everything up to there, and [`Next::Call`] the operator, which whoever drives the method runs on the tensors that
-//! the stretch computes. What it gives is described as arguments are: tensors by their shapes, other values as they are. With that as one
-//! more answer the run starts again and gets to the next such place. It makes the same tensors of the same numbers on its way, so that of
-//! the next stretch only what no earlier one has computed remains to be compiled. [`Stretch::live`] says what is worth being
-//! kept; what is missing is computed again.
+//! A segment ends at an operator without a program whose result depends on elements (`bool(t)`, `t.item()`, `nonzero`). [`Segment`] contains everything
+//! before this operator, and [`Next::Call`] the operator itself. The caller runs the operator on the tensors that the segment computes, and describes its
+//! result as arguments are described: tensors by their shapes, other values as they are. With this description as one more answer, specialisation starts
+//! again and reaches the next such operator. It appends the same tensors with the same numbers as before. So the next segment compiles only what no earlier
+//! segment has computed. [`Segment::live`] lists the tensors that are worth keeping; others are computed again.
 //!
-//! Attributes that a method changes are state: their values come in with [`Start::objects`] and go out with [`Next::Return`].
+//! Attributes that a method changes are state: their values are inputs ([`Start::objects`]) and results ([`Next::Return`]).
 
 use super::control::Frame;
 use super::refusal::Refusal;
@@ -26,51 +25,51 @@ use frazil_tensor_ir::graph::TensorGraph;
 use frazil_tensor_ir::spec::{ArgumentSpec, ResultSpec};
 use std::collections::{BTreeSet, HashSet};
 
-/// A method up to where it ends, or has to wait.
+/// A method up to its end or its next graph break.
 #[derive(Debug)]
-pub struct Stretch {
-    /// All tensors since the method's beginning, those of earlier stretches under the numbers that they had there. Its inputs are the
-    /// tensors among the arguments, in the objects and in the answers, in this order; its outputs are those of [`Next::Return`].
+pub struct Segment {
+    /// All tensors from the beginning of the method on. Those of earlier segments have the same numbers as there. Its inputs are the
+    /// tensors in the arguments, in the objects and in the answers, in this order; its outputs are those of [`Next::Return`].
     pub graph: TensorGraph,
-    /// How it goes on.
+    /// The continuation.
     pub next: Next,
-    /// Tensors that what follows may read; all are settled.
+    /// Tensors that later segments may read; all have numbers below `settled`.
     pub live: BTreeSet<TensorId>,
-    /// The first number that means another tensor once the call is answered: tensors from there on are made for the call alone.
+    /// The first number that belongs to another tensor in the next segment: the tensors from this one on exist for the call only.
     pub settled: TensorId,
-    /// Truth values of this stretch that must be false, and the exceptions where they are not.
+    /// Bools that this segment computes, with the exception that each raises if it is true.
     pub checks: Vec<(TensorId, String)>,
 }
 
-/// How a method goes on after a stretch.
+/// Continuation of a method after a segment.
 #[derive(Debug)]
 pub enum Next {
-    /// It returns.
+    /// The method returns.
     Return {
-        /// One entry a result of the graph.
+        /// The results of the graph, in order.
         results: Vec<ResultSpec>,
-        /// Input tensors, and the outputs whose elements they have afterwards.
+        /// Pairs of an input tensor and the output that is copied to it.
         writes: Vec<(u32, u32)>,
-        /// Objects, their attributes, and what these are afterwards.
+        /// Objects, their attributes, and the new values of these.
         sets: Vec<(u32, u32, ResultSpec)>,
-        /// Texts of the warnings that the program emits, from its beginning on, in order.
+        /// Texts of the warnings that the method emits, from its beginning on, in order.
         warnings: Vec<String>,
     },
-    /// It needs the results of a call.
+    /// The method needs the results of a call.
     Call(Box<RuntimeCall>),
 }
 
-/// Runs `graph` for `inputs` up to the first operator that waits for elements, when `answers` are what those before it gave.
+/// Specialises `graph` for `inputs` up to the next graph break. `answers` are the results of the calls at the graph breaks before it.
 ///
 /// # Errors
 /// As [`super::specialise`].
-pub fn stretch(
+pub fn segment(
     graph: &Graph,
     inputs: &[ArgumentSpec],
     answers: &[Vec<ArgumentSpec>],
     start: &Start<'_>,
     registry: &Registry,
-) -> Result<Stretch, LowerError> {
+) -> Result<Segment, LowerError> {
     let ctx = graph.ctx().clone();
     let mut s = Specialiser::new(&ctx, registry, start, Some(answers));
     let objects = start.objects.iter();
@@ -102,7 +101,7 @@ pub fn stretch(
         Next::Call(call) => live.iter().chain(&call.inputs).copied().collect(),
     };
     let checks = s.checks_for(s.earlier_checks, &wanted);
-    Ok(Stretch {
+    Ok(Segment {
         graph: s.tensors,
         next,
         live,
@@ -112,7 +111,7 @@ pub fn stretch(
 }
 
 impl Specialiser<'_> {
-    /// What the graph gives, and what it leaves behind.
+    /// Returns the continuation of a graph that returns `outputs`. `before` are the attributes of the objects at its beginning.
     fn returns(&mut self, outputs: Vec<Slot>, before: &[Vec<Value>]) -> Result<Next, LowerError> {
         let mut results = Vec::new();
         for (index, output) in outputs.iter().enumerate() {
@@ -150,7 +149,7 @@ impl Specialiser<'_> {
         })
     }
 
-    /// Refuses a program that changes lists or dictionaries among its inputs: the caller sees them.
+    /// Refuses a program that changes lists or dictionaries of the caller.
     pub(super) fn refuse_changed_containers(&mut self) {
         let changed = |(value, before): &(Value, Vec<Value>)| {
             let items = match value {
@@ -174,7 +173,7 @@ impl Specialiser<'_> {
         LowerError::Unsupported(all)
     }
 
-    /// Whether a driver may call `op` between two stretches: it changes nothing, and what it gives is no view.
+    /// Returns whether `op` may be called between two segments: it has no side effects, and its results are no views.
     pub(super) fn can_wait(&self, op: &Operator) -> bool {
         let schema = op.schema();
         let is_new = |r: &Argument| r.alias.is_none() && r.element_alias.is_none();
@@ -182,7 +181,7 @@ impl Specialiser<'_> {
         self.answers.is_some() && is_functional && schema.returns.iter().all(is_new)
     }
 
-    /// What an operator gives that looks at elements, when that is known; else the run ends here.
+    /// Returns the results of an operator that reads elements, if they are among the answers. Otherwise, the segment ends here.
     pub(super) fn wait(
         &mut self,
         graph: &Graph,
@@ -193,11 +192,11 @@ impl Specialiser<'_> {
         if let Some(given) = self.answer()? {
             return Ok(given);
         }
-        let call = self.host(graph, node, op, values, Vec::new())?;
+        let call = self.call_of(graph, node, op, values, Vec::new())?;
         Err(self.wait_for(call).into())
     }
 
-    /// Notes the tensors of a frame that waits which nodes still to come may read.
+    /// Records the tensors of a suspended frame that later nodes may read.
     pub(super) fn note_live(&mut self, frame: &Frame<'_>) -> Result<(), LowerError> {
         let graph = frame.graph();
         let mut reached = Vec::new();
@@ -226,8 +225,8 @@ impl Specialiser<'_> {
         Ok(())
     }
 
-    /// A tensor that is there already: an input, what a call gave and nobody has written since, or a view of one. Only where a driver can
-    /// give such.
+    /// Returns a result that needs no computation: an input or the result of a call, unless it was written since, or a view of one. `None` if the caller
+    /// cannot return such tensors.
     pub(super) fn input_view(&self, cell: &TensorCell) -> Option<ResultSpec> {
         if self.returns != Returns::Eager || self.store.is_written(cell) {
             return None;
@@ -255,7 +254,7 @@ impl Specialiser<'_> {
         Some(ResultSpec::View(number as u32, sizes, strides, tensor.offset(), marks))
     }
 
-    /// The object that a slot holds, and which of its attributes has this name; `None` where that is not known.
+    /// Returns the object in a slot, and the index of its attribute with this name; `None` if they are unknown.
     pub(super) fn object_slot(&self, object: &Slot, name: SymbolId) -> Option<(ObjectValue, usize)> {
         let Some(Value::Object(object)) = object else {
             return None;
@@ -264,20 +263,20 @@ impl Specialiser<'_> {
         Some((object.clone(), class.attributes.get_index_of(&name)?))
     }
 
-    /// A new object of a class; `None` where the class is not known.
+    /// Returns a new object of a class; `None` if the class is unknown.
     pub(super) fn new_object(&self, class: SymbolId) -> Slot {
         let slots = self.start.module?.unit.class(class)?.attributes.len();
         Some(Value::Object(ObjectValue::new(class, vec![Value::None; slots])))
     }
 }
 
-/// Whether `user` may read `value` after a frame has waited at the end of `path`, the nodes that are being run from the outermost on.
+/// Returns whether `user` may read `value` after a frame was suspended at the end of `path`, the nodes that are being run, from the outermost on.
 fn is_pending(graph: &Graph, path: &[NodeId], value: ValueId, user: NodeId) -> bool {
     let Some(&at) = path.last() else { return true };
     if graph.is_before(at, user) {
         return true;
     }
-    // What a loop reads of what stands outside of it, its next round reads again.
+    // The next iteration of a loop reads values from outside of the loop again.
     let block = match graph.definition(value) {
         Definition::Output(node, _) => graph.parent(node),
         Definition::Parameter(block, _) => Some(block),
@@ -293,7 +292,7 @@ fn is_pending(graph: &Graph, path: &[NodeId], value: ValueId, user: NodeId) -> b
     })
 }
 
-/// True for values of which a caller cannot tell that they are not one.
+/// Returns whether two values are identical for the caller.
 fn unchanged(old: &Value, now: &Value) -> bool {
     match (old, now) {
         (Value::Tensor(a), Value::Tensor(b)) => a.is(b),
