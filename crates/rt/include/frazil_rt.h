@@ -10,6 +10,7 @@ enum frazil_rt_buffer_kind
   FRAZIL_RT_BUFFER_KIND_WORKSPACE = 2,
   FRAZIL_RT_BUFFER_KIND_CONSTANT = 3,
   FRAZIL_RT_BUFFER_KIND_PREPARED = 4,
+  FRAZIL_RT_BUFFER_KIND_NUMBERS = 5,
 };
 #if __STDC_VERSION__ >= 202311L
 typedef enum frazil_rt_buffer_kind frazil_rt_buffer_kind;
@@ -46,6 +47,7 @@ typedef struct {
   uint8_t *prepared;
   uint8_t **addresses;
   uint64_t run;
+  const int64_t *numbers;
 } frazil_rt_memory;
 
 typedef void (*frazil_rt_task)(void *argument, int64_t begin, int64_t end);

@@ -110,7 +110,7 @@ const TORCH_JIT: &[(&str, Ours)] = &[
         let x = c.session.eager().var(c.x.clone());
         functions.call_if_tracing("f", x.ops(), &[&x], |_| Ok(x.clone().into())).is_ok()
     })),
-    ("set_fusion_strategy", Is("`EngineOptions::specialisations`, `fuse`: each shape gets native code of its own", |c| c.model.engine(&EngineOptions::default().specialisations(Some(2)).fuse(false).kind(EngineKind::Interpreter)).is_ok())),
+    ("set_fusion_strategy", Is("`EngineOptions::fusion_strategy` (STATIC), `specialisations` (STATIC and DYNAMIC together), `fuse`", |c| c.model.engine(&EngineOptions::default().fusion_strategy(frazil::FusionStrategy { static_shapes: 2 }).specialisations(Some(12)).fuse(false).kind(EngineKind::Interpreter)).is_ok())),
     ("strict_fusion", Is("`EngineOptions`, `jit-run --strict`: all that cannot be compiled is one error", |c| c.model.engine(&EngineOptions::default().strict(true).kind(EngineKind::Interpreter)).is_ok())),
     ("trace", Is("`Session::trace`", |c| c.session.trace(|x| x[0].relu().call(), std::slice::from_ref(&c.x), &TraceOptions::default()).is_ok())),
     ("trace_module", Is("`Session::trace_module`", |c| {

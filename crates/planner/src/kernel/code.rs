@@ -107,9 +107,13 @@ mod tests {
     use crate::target::AVX2;
 
     fn gemm(m: i64, n: i64) -> KernelSpec {
-        let mut gemm = Gemm::linear(m, n, 64, Epilogue::none(), &AVX2);
-        // The height of tiles is no number.
-        gemm.tile.rows = 4;
+        let gemm = Gemm::linear(m, n, 64, Epilogue::none(), &AVX2);
+        with_tile(gemm)
+    }
+
+    /// Height and width of tiles are no numbers, and are chosen by the sizes.
+    fn with_tile(mut gemm: Gemm) -> KernelSpec {
+        (gemm.tile.rows, gemm.tile.vectors) = (4, 2);
         gemm.into()
     }
 
@@ -132,8 +136,7 @@ mod tests {
 
     #[test]
     fn other_kernels_are_not_served() {
-        let mut other = Gemm::linear(8, 40, 64, Epilogue::bias(), &AVX2);
-        other.tile.rows = 4;
-        assert_eq!(KernelCode::constant(gemm(8, 40)).serving(&other.into()), None);
+        let other = with_tile(Gemm::linear(8, 40, 64, Epilogue::bias(), &AVX2));
+        assert_eq!(KernelCode::constant(gemm(8, 40)).serving(&other), None);
     }
 }
