@@ -106,6 +106,7 @@ static void run_it(const FrazilModel *model, const FrazilModel *frozen, const ch
     ok(frazil_options_set_strict(options, true));
     ok(frazil_options_set_threads(options, 2));
     ok(frazil_options_set_specialisations(options, 3));
+    ok(frazil_options_set_cache_bytes(options, (uint64_t)1 << 30));
     ok(frazil_options_set_cache_dir(options, cache));
     ok(frazil_options_set_fusion(options, kind != 1));
     ok(frazil_options_set_interpret(options, kind == 2));
