@@ -68,7 +68,7 @@ pub struct EngineOptions {
 ///
 /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return (x + 1).relu()\n", &[])?.to_model("f")?;
 /// let options = EngineOptions::default().fusion_strategy(FusionStrategy { static_shapes: 1 });
-/// let engine = model.engine(&options)?;
+/// let mut engine = model.engine(&options)?;
 /// for n in 2..10 {
 ///     let result = engine.call("forward", &[Tensor::from_f32(&vec![1.0; n], &[n as i64])?.into()])?;
 ///     assert_eq!(result.as_tensor().map(|t| t.to_f64_vec()), Some(vec![2.0; n]));
