@@ -34,8 +34,31 @@ pub struct ObjectCache {
 #[derive(Clone, Debug)]
 enum Place {
     Directory(CacheFolder),
-    /// Objects by their keys.
-    Memory(Arc<Mutex<HashMap<String, Vec<u8>>>>),
+    Memory(Arc<Mutex<Objects>>),
+}
+
+/// Objects in memory.
+#[derive(Debug, Default)]
+struct Objects {
+    by_key: HashMap<String, Vec<u8>>,
+    /// Bytes of the objects and of their keys.
+    bytes: usize,
+}
+
+/// Most bytes of objects in memory: more than the kernels of any model. When they are reached, the cache is emptied: an object that is still used is compiled
+/// once more.
+const MOST_IN_MEMORY: usize = 64 << 20;
+
+impl Objects {
+    fn insert(&mut self, key: &str, object: &[u8]) {
+        let bytes = key.len() + object.len();
+        if self.bytes + bytes > MOST_IN_MEMORY {
+            *self = Objects::default();
+        }
+        if bytes <= MOST_IN_MEMORY && self.by_key.insert(key.to_owned(), object.to_vec()).is_none() {
+            self.bytes += bytes;
+        }
+    }
 }
 
 impl Default for ObjectCache {
@@ -72,6 +95,7 @@ impl ObjectCache {
             Place::Memory(objects) => objects
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
+                .by_key
                 .get(&key.text)
                 .cloned(),
         }
@@ -93,7 +117,7 @@ impl ObjectCache {
             }
             Place::Memory(objects) => {
                 let mut objects = objects.lock().unwrap_or_else(PoisonError::into_inner);
-                objects.insert(key.text.clone(), object.to_vec());
+                objects.insert(&key.text, object);
             }
         }
     }
@@ -139,6 +163,22 @@ mod tests {
     use super::*;
     use crate::backend::host_target;
     use frazil_planner::kernel::{Epilogue, Gemm};
+
+    #[test]
+    fn objects_in_memory_are_bounded() {
+        let mut objects = Objects::default();
+        let object = vec![0; MOST_IN_MEMORY / 4];
+        for i in 0..20 {
+            let key = format!("key {i}");
+            objects.insert(&key, &object);
+            objects.insert(&key, &object);
+            assert!(objects.by_key.contains_key(&key));
+            let held: usize = objects.by_key.iter().map(|(k, o)| k.len() + o.len()).sum();
+            assert!(held == objects.bytes && held <= MOST_IN_MEMORY);
+        }
+        objects.insert("large", &vec![0; MOST_IN_MEMORY]);
+        assert!(!objects.by_key.contains_key("large"));
+    }
 
     #[test]
     fn objects_are_found_by_all_that_they_depend_on() {

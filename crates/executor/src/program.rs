@@ -1,4 +1,4 @@
-//! What a compiled function runs: kernel calls on buffers. Pure data, which mentions memory only as [`Buffer`]s.
+//! The program of a compiled function: kernel calls on buffers. Pure data, which refers to memory only by [`Buffer`]s.
 
 use frazil_ir::DType;
 use frazil_runtime::structured::Dims;

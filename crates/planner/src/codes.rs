@@ -27,6 +27,10 @@ impl Codes {
 
     fn for_kernel(&mut self, kernel: &KernelSpec, is_first: bool) -> KernelCode {
         let constant = KernelCode::constant(kernel.clone());
+        if constant.is_argument().is_empty() {
+            // Code without numbers serves no other kernel.
+            return constant;
+        }
         let codes = self.by_skeleton.entry(constant.skeleton()).or_default();
         if let Some(serving) = codes.iter().find(|code| code.arguments_for(kernel).is_some()) {
             return serving.clone();

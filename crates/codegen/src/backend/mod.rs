@@ -4,7 +4,7 @@ mod linker;
 mod llvm;
 mod mlir;
 
-use crate::emit::module::EmitError;
+use crate::emit::family::EmitError;
 use frazil_executor::LoadError;
 
 pub use linker::LlvmCode;

@@ -64,7 +64,8 @@ pub fn package(plan: &Plan, options: &BackendOptions) -> Result<Package, Compile
 /// Also if a code does not serve its kernel.
 pub fn package_with(plan: &Plan, codes: &[KernelCode], options: &BackendOptions) -> Result<Package, CompileError> {
     // Before the kernels are compiled, which takes long.
-    plan.validate()?;
+    let mut contents = plan.contents();
+    contents.validate(&plan.constants, &plan.preparation.sources, plan.runtime_calls.len())?;
     let compiled = AtomicBool::new(false);
     let cache = options.cache.as_ref();
     let serving = |i: usize, spec: &KernelSpec| {
@@ -76,6 +77,10 @@ pub fn package_with(plan: &Plan, codes: &[KernelCode], options: &BackendOptions)
     let mut keys = Vec::with_capacity(plan.kernels.len());
     for (i, spec) in plan.kernels.iter().enumerate() {
         let (code, numbers) = serving(i, spec)?;
+        // The code was emitted for a kernel of other sizes, which are checked too.
+        if !spec.phases().is_empty() {
+            options.emitters.check(&kernel_name(&plan.name, i), spec)?;
+        }
         let key = CodeKey::of(code, &options.target);
         first_of.entry(key.clone()).or_insert(i);
         keys.push((key, numbers));
@@ -101,7 +106,6 @@ pub fn package_with(plan: &Plan, codes: &[KernelCode], options: &BackendOptions)
         // Constants are packed next.
         release::after_compiling(plan.constants.len() + plan.preparation.bytes + plan.workspace_bytes);
     }
-    let mut contents = plan.contents();
     for (kernel, (key, numbers)) in contents.kernels.iter_mut().zip(keys) {
         kernel.symbol = key.symbol();
         kernel.numbers = numbers;

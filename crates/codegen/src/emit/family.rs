@@ -1,6 +1,6 @@
 //! Emitters of kernel families, by the type of the kernel.
 
-use super::expr::UnsupportedExpr;
+use super::expr::{self, UnsupportedExpr};
 use super::function::KernelFunction;
 use frazil_planner::kernel::{Kernel, KernelSpec};
 use std::any::TypeId;
@@ -22,6 +22,28 @@ impl From<String> for InvalidKernel {
     fn from(reason: String) -> InvalidKernel {
         InvalidKernel::Contradiction(reason)
     }
+}
+
+/// Error of emitting a kernel.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EmitError {
+    /// The kernel contradicts itself, or has an expression without code.
+    #[error("kernel {kernel}: {reason}")]
+    InvalidKernel {
+        /// The kernel's name.
+        kernel: String,
+        /// The violated rule.
+        reason: InvalidKernel,
+    },
+    /// No emitter is registered for the family.
+    #[error("kernel {kernel}: there is no emitter for kernels of the family `{family}`")]
+    NoEmitter {
+        /// The kernel's name.
+        kernel: String,
+        /// Its family.
+        family: &'static str,
+    },
 }
 
 /// A kernel for which code can be emitted.
@@ -61,6 +83,22 @@ impl Emitters {
         self
     }
 
+    /// Returns the kernel `spec`, of the name `name`, as one with an emitter that accepts it.
+    ///
+    /// # Errors
+    /// If its family has no emitter, or the kernel contradicts itself.
+    pub fn check<'k>(&self, name: &str, spec: &'k KernelSpec) -> Result<&'k dyn EmitKernel, EmitError> {
+        let kernel = self.get(spec).ok_or_else(|| EmitError::NoEmitter {
+            kernel: name.to_owned(),
+            family: spec.family(),
+        })?;
+        check(kernel).map_err(|reason| EmitError::InvalidKernel {
+            kernel: name.to_owned(),
+            reason,
+        })?;
+        Ok(kernel)
+    }
+
     /// The kernel `spec` as one with an emitter, if its family has one.
     pub fn get<'k>(&self, spec: &'k KernelSpec) -> Option<&'k dyn EmitKernel> {
         self.0.get(&spec.kernel_type())?(spec)
@@ -71,4 +109,17 @@ impl std::fmt::Debug for Emitters {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "emitters of {} families", self.0.len())
     }
+}
+
+/// Checks what all families have in common, and what the kernel's own family requires.
+fn check(kernel: &dyn EmitKernel) -> Result<(), InvalidKernel> {
+    if let Some(epilogue) = kernel.epilogue() {
+        expr::check(&epilogue.expr)?;
+        let inputs = epilogue.expr.input_count();
+        if inputs > epilogue.operands.len() + 1 {
+            let given = epilogue.operands.len() + 1;
+            return Err(format!("the epilogue reads {inputs} values of {given}").into());
+        }
+    }
+    kernel.check()
 }

@@ -3,7 +3,7 @@
 use super::builder::{Emitter, Int, Val};
 use frazil_planner::target::Machine;
 
-/// What a kernel emitter works with: the current block, the buffers, and the range of tasks.
+/// The function of one phase: its emitter, its buffers, its numbers, and its range of tasks.
 pub struct KernelFunction<'c> {
     /// The emitter, at the start of the function.
     pub e: Emitter<'c>,

@@ -1,8 +1,7 @@
 //! The MLIR module of a kernel.
 
 use super::builder::{Emitter, Val};
-use super::expr;
-use super::family::{EmitKernel, Emitters, InvalidKernel};
+use super::family::{EmitError, EmitKernel, Emitters};
 use super::function::KernelFunction;
 use frazil_executor::program::phase_name;
 use frazil_planner::kernel::{KernelCode, buffer_count};
@@ -14,28 +13,6 @@ use melior::ir::r#type::FunctionType;
 use melior::ir::{
     Block, BlockLike, BlockRef, Identifier, Location, Module, Region, RegionLike, Type, Value, ValueLike,
 };
-
-/// Error of emitting a kernel.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum EmitError {
-    /// The kernel contradicts itself, or has an expression without code.
-    #[error("kernel {kernel}: {reason}")]
-    InvalidKernel {
-        /// The kernel's name.
-        kernel: String,
-        /// What is wrong.
-        reason: InvalidKernel,
-    },
-    /// No emitter is registered for the family.
-    #[error("kernel {kernel}: there is no emitter for kernels of the family `{family}`")]
-    NoEmitter {
-        /// The kernel's name.
-        kernel: String,
-        /// Its family.
-        family: &'static str,
-    },
-}
 
 /// Emits `code` for `target` as a module whose functions are called `name` and, for further phases, [`phase_name`].
 ///
@@ -49,14 +26,7 @@ pub fn emit_kernel<'c>(
     emitters: &Emitters,
 ) -> Result<Module<'c>, EmitError> {
     let spec = code.kernel();
-    let kernel = emitters.get(spec).ok_or_else(|| EmitError::NoEmitter {
-        kernel: name.to_owned(),
-        family: spec.family(),
-    })?;
-    check(kernel).map_err(|reason| EmitError::InvalidKernel {
-        kernel: name.to_owned(),
-        reason,
-    })?;
+    let kernel = emitters.check(name, spec)?;
     let location = Location::unknown(context);
     let module = Module::new(location);
     let mut externals = std::collections::BTreeMap::new();
@@ -156,17 +126,4 @@ fn emit_phase<'c>(
         .build()
         .expect("only result type inference, which is not used, can fail");
     module.body().append_operation(operation);
-}
-
-/// Checks what all families have in common, and what the kernel's own family requires.
-fn check(kernel: &dyn EmitKernel) -> Result<(), InvalidKernel> {
-    if let Some(epilogue) = kernel.epilogue() {
-        expr::check(&epilogue.expr)?;
-        let inputs = epilogue.expr.input_count();
-        if inputs > epilogue.operands.len() + 1 {
-            let given = epilogue.operands.len() + 1;
-            return Err(format!("the epilogue reads {inputs} values of {given}").into());
-        }
-    }
-    kernel.check()
 }

@@ -6,13 +6,14 @@
 use crate::error::CallError;
 use crate::error::Error;
 use crate::session::Session;
+use crate::support::lock::lock;
 use crate::support::setters::setters;
 use frazil_ir::ObjectId;
 use frazil_runtime::Value;
 use frazil_runtime::python_repr::repr;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 use tracing::warn;
 
@@ -339,8 +340,4 @@ impl Hooks {
 fn insert<T>(hooks: &mut Vec<T>, prepend: bool, hook: T) {
     let at = if prepend { 0 } else { hooks.len() };
     hooks.insert(at, hook);
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,7 +3,7 @@
 use super::{KernelSpec, Numbers};
 use smallvec::{SmallVec, smallvec};
 
-/// What the machine code of a kernel depends on, apart from the target. Kernels of one identity share code.
+/// The identity of a kernel's machine code: everything that it depends on, apart from the target. Kernels of one identity share code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CodeIdentity(String);
 
@@ -90,7 +90,7 @@ impl KernelCode {
         self.is_argument.iter().filter(|is| **is).count()
     }
 
-    /// What the code depends on.
+    /// The identity of the code.
     pub fn identity(&self) -> CodeIdentity {
         CodeIdentity(format!(
             "{} {}",

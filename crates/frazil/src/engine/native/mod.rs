@@ -26,6 +26,7 @@ use crate::engine::options::{EngineKind, EngineOptions, FusionStrategy};
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::support::limited::{unexceeded, within};
+use crate::support::lock::lock;
 use crate::support::once::Once;
 use frazil_executor::Package;
 use frazil_executor::RunError;
@@ -37,7 +38,7 @@ use frazil_planner::specialise::{ArgumentSpec, ResultSpec};
 use frazil_runtime::value::Value;
 use frazil_syntax::{CacheFolder, FileIdentity};
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tracing::warn;
 
@@ -490,10 +491,6 @@ fn attributes_set(graph: &Graph) -> HashSet<(SymbolId, SymbolId)> {
 fn result_types(model: &Model, method: &str) -> Result<Vec<TypeId>> {
     let graph = model.graph(method)?;
     Ok(graph.outputs().map(|v| graph.ty(v)).collect())
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns whether an engine with these options reads and freezes its model on first use.

@@ -12,6 +12,7 @@ use crate::engine::native::record::Record;
 use crate::engine::native::signature::{Argument, CallSignature, describe_cells};
 use crate::error::{Error, Result};
 use crate::support::limited::unexceeded;
+use crate::support::lock::lock;
 use crate::support::once::Once;
 use frazil_codegen::cache::ObjectCache;
 use frazil_executor::RunError;
@@ -23,7 +24,7 @@ use frazil_runtime::value::{TensorCell, Value};
 use frazil_runtime::{Registry, Tensor};
 use frazil_tensor_ir::call::RuntimeCall;
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 
 /// Maximum number of segments in one run.
@@ -419,8 +420,4 @@ fn overlap(cells: &[TensorCell]) -> bool {
     let mut seen = BTreeSet::new();
     let addresses = cells.iter().map(|c| Arc::as_ptr(c.get().storage()) as usize);
     addresses.into_iter().any(|a| !seen.insert(a))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

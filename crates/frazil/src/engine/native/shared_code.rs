@@ -7,13 +7,14 @@ use super::compiled::NativePlan;
 use super::compiler::Compiler;
 use crate::engine::options::FusionStrategy;
 use crate::error::Result;
+use crate::support::lock::lock;
 use frazil_codegen::cache::ObjectCache;
 use frazil_executor::Package;
 use frazil_planner::LowerError;
 use frazil_planner::codes::Codes;
 use frazil_planner::specialise::ArgumentSpec;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 /// The code that the methods of an engine share among shapes.
 #[derive(Default)]
@@ -23,7 +24,7 @@ pub(crate) struct SharedCode {
     objects: ObjectCache,
 }
 
-/// What is known of a method's shapes.
+/// The shapes of one method.
 #[derive(Default)]
 struct Shapes {
     /// Number of shapes with code of their own.
@@ -74,9 +75,4 @@ impl SharedCode {
         };
         plan.package_with(&compiler.or_sharing(&self.objects), &codes)
     }
-}
-
-/// The table, even if a thread has panicked while it used it: each change leaves it whole.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -8,12 +8,13 @@ use crate::engine::native::record::Record;
 use crate::engine::native::signature::{Argument, describe_all};
 use crate::error::Result;
 use crate::support::limited::unexceeded;
+use crate::support::lock::lock;
 use crate::support::once::Once;
 use frazil_ir::Graph;
 use frazil_runtime::interp::Delegate;
 use frazil_runtime::{Registry, Value};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// Maximum number of call signatures for which a subgraph is compiled. Beyond it, the interpreter runs all further calls.
@@ -128,8 +129,4 @@ impl Delegate for Subgraphs {
         // If it raises, the interpreter raises with the place.
         results.ok()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

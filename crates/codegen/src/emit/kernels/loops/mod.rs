@@ -167,7 +167,7 @@ impl<'c> Point<'c> {
         self.vector.map(|(_, n)| n)
     }
 
-    /// What `a` advances by from one lane to the next.
+    /// The difference of `a` between one lane and the next.
     fn step(&self, a: &Affine<Int<'c>>) -> Int<'c> {
         self.vector
             .and_then(|(l, _)| a.coefficients.get(l).copied())
@@ -192,7 +192,7 @@ impl<'a, 'c> Nest<'a, 'c> {
                 .iter()
                 .all(|r| matches!(r.index.coefficients[l].known(), Some(0 | 1)) && lanes_agree(reads, r, l))
         };
-        // What is not known is expected to be large.
+        // An extent that is an argument is expected to be large.
         let at_least = |extent: Int<'c>, least: i64| extent.known().is_none_or(|n| n >= least);
         if let (Some(&extent), l) = (s.inner.last(), (outer + s.inner.len()).wrapping_sub(1)) {
             let contiguous = s.writes().all(|w| w.index.coefficients[l].known() == Some(1))
