@@ -1,6 +1,6 @@
-//! A cache of kernels' objects, on disk or in memory. The key consists of everything that an object depends on.
+//! A cache of kernels' objects in a folder. The key consists of everything that an object depends on.
 //!
-//! On disk, a file's name is a hash of the key: the identity of the kernel's code, the target, and a hash of the sources of planner and code generator. The file
+//! A file's name is a hash of the key: the identity of the kernel's code, the target, and a hash of the sources of planner and code generator. The file
 //! contains the key before the object, so that keys with equal hashes are distinguished. Key and object are [sealed](frazil_syntax::Secret::seal), in a
 //! [`CacheFolder`]: a file that is damaged, or that another user may have written, is treated as absent. Several processes of a user may share a folder. If a
 //! file cannot be read or written, the kernel is compiled.
@@ -8,9 +8,7 @@
 use frazil_planner::kernel::KernelCode;
 use frazil_planner::target::Target;
 use frazil_syntax::{CacheFolder, read_sealed, record_use};
-use std::collections::HashMap;
 use std::io::Write;
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// Changes if code for the same spec may change, or the format of files. `build.rs` computes the hash.
 const FORMAT: &str = concat!(
@@ -25,101 +23,42 @@ const OBJECT: &[u8; 8] = b"FRAZILO2";
 /// Maximum number of bytes of a file: a thousand times those of the largest kernels.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// A cache of objects, which clones share.
+/// A cache of objects in a folder.
 #[derive(Clone, Debug)]
 pub struct ObjectCache {
-    place: Place,
-}
-
-#[derive(Clone, Debug)]
-enum Place {
-    Directory(CacheFolder),
-    Memory(Arc<Mutex<Objects>>),
-}
-
-/// Objects in memory.
-#[derive(Debug, Default)]
-struct Objects {
-    by_key: HashMap<String, Vec<u8>>,
-    /// Bytes of the objects and of their keys.
-    bytes: usize,
-}
-
-/// Most bytes of objects in memory: more than the kernels of any model. When they are reached, the cache is emptied: an object that is still used is compiled
-/// once more.
-const MOST_IN_MEMORY: usize = 64 << 20;
-
-impl Objects {
-    fn insert(&mut self, key: &str, object: &[u8]) {
-        let bytes = key.len() + object.len();
-        if self.bytes + bytes > MOST_IN_MEMORY {
-            *self = Objects::default();
-        }
-        if bytes <= MOST_IN_MEMORY && self.by_key.insert(key.to_owned(), object.to_vec()).is_none() {
-            self.bytes += bytes;
-        }
-    }
-}
-
-impl Default for ObjectCache {
-    /// Returns an empty cache in memory.
-    fn default() -> ObjectCache {
-        ObjectCache {
-            place: Place::Memory(Arc::default()),
-        }
-    }
+    folder: CacheFolder,
 }
 
 impl ObjectCache {
     /// Returns the cache in `folder`, which is created when the first object is written.
     pub fn new(folder: CacheFolder) -> ObjectCache {
-        ObjectCache {
-            place: Place::Directory(folder),
-        }
+        ObjectCache { folder }
     }
 
     /// Returns the object with this key, if there is one.
     pub(crate) fn get(&self, key: &CodeKey) -> Option<Vec<u8>> {
-        match &self.place {
-            Place::Directory(folder) => {
-                let (mut file, secret) = folder.open(&key.file_name()).ok()?;
-                let length = file.metadata().ok()?.len();
-                let mut bytes = read_sealed(OBJECT, &mut file, length, MOST_BYTES)?;
-                // The file contains nothing else.
-                (bytes.len() as u64 == length).then_some(())?;
-                let contents = secret.unseal(OBJECT, &bytes)?;
-                let object = contents.strip_prefix(key.text.as_bytes())?.strip_prefix(&[0])?.len();
-                record_use(&file);
-                Some(bytes.split_off(bytes.len() - object))
-            }
-            Place::Memory(objects) => objects
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .by_key
-                .get(&key.text)
-                .cloned(),
-        }
+        let (mut file, secret) = self.folder.open(&key.file_name()).ok()?;
+        let length = file.metadata().ok()?.len();
+        let mut bytes = read_sealed(OBJECT, &mut file, length, MOST_BYTES)?;
+        // The file contains nothing else.
+        (bytes.len() as u64 == length).then_some(())?;
+        let contents = secret.unseal(OBJECT, &bytes)?;
+        let object = contents.strip_prefix(key.text.as_bytes())?.strip_prefix(&[0])?.len();
+        record_use(&file);
+        Some(bytes.split_off(bytes.len() - object))
     }
 
     /// Stores the object with this key.
     pub(crate) fn put(&self, key: &CodeKey, object: &[u8]) {
-        match &self.place {
-            Place::Directory(folder) => {
-                folder.keep(&key.file_name(), |file, secret| {
-                    let bytes = secret.seal(OBJECT, &[key.text.as_bytes(), &[0], object]);
-                    // A larger file would not be read again.
-                    let is_readable = bytes.len() as u64 <= MOST_BYTES;
-                    if is_readable {
-                        file.write_all(&bytes)?;
-                    }
-                    Ok(is_readable)
-                });
+        self.folder.keep(&key.file_name(), |file, secret| {
+            let bytes = secret.seal(OBJECT, &[key.text.as_bytes(), &[0], object]);
+            // A larger file would not be read again.
+            let is_readable = bytes.len() as u64 <= MOST_BYTES;
+            if is_readable {
+                file.write_all(&bytes)?;
             }
-            Place::Memory(objects) => {
-                let mut objects = objects.lock().unwrap_or_else(PoisonError::into_inner);
-                objects.insert(&key.text, object);
-            }
-        }
+            Ok(is_readable)
+        });
     }
 }
 
@@ -165,22 +104,6 @@ mod tests {
     use frazil_planner::kernel::{Epilogue, Gemm};
 
     #[test]
-    fn objects_in_memory_are_bounded() {
-        let mut objects = Objects::default();
-        let object = vec![0; MOST_IN_MEMORY / 4];
-        for i in 0..20 {
-            let key = format!("key {i}");
-            objects.insert(&key, &object);
-            objects.insert(&key, &object);
-            assert!(objects.by_key.contains_key(&key));
-            let held: usize = objects.by_key.iter().map(|(k, o)| k.len() + o.len()).sum();
-            assert!(held == objects.bytes && held <= MOST_IN_MEMORY);
-        }
-        objects.insert("large", &vec![0; MOST_IN_MEMORY]);
-        assert!(!objects.by_key.contains_key("large"));
-    }
-
-    #[test]
     fn objects_are_found_by_all_that_they_depend_on() {
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path().join("new");
@@ -188,14 +111,12 @@ mod tests {
         let code = |m| KernelCode::constant(Gemm::linear(m, 8, 8, Epilogue::none(), target.machine).into());
         let key = |m| CodeKey::of(&code(m), &target);
         let on_disk = ObjectCache::new(CacheFolder::new(&directory, u64::MAX));
-        for cache in [&on_disk, &ObjectCache::default()] {
-            assert_eq!(cache.get(&key(1)), None);
-            cache.clone().put(&key(1), b"code");
-            assert_eq!(cache.get(&key(1)).as_deref(), Some(&b"code"[..]));
-            let other = Target::new("x86-64-v2", "");
-            assert_eq!(cache.get(&CodeKey::of(&code(1), &other)), None);
-            assert_eq!(cache.get(&key(2)), None);
-        }
+        assert_eq!(on_disk.get(&key(1)), None);
+        on_disk.clone().put(&key(1), b"code");
+        assert_eq!(on_disk.get(&key(1)).as_deref(), Some(&b"code"[..]));
+        let other = Target::new("x86-64-v2", "");
+        assert_eq!(on_disk.get(&CodeKey::of(&code(1), &other)), None);
+        assert_eq!(on_disk.get(&key(2)), None);
         // A file that was cut off or changed is no object.
         let file = directory.join(key(1).file_name());
         let whole = std::fs::read(&file).unwrap();

@@ -4,6 +4,7 @@ use crate::backend::{LlvmCode, host_target};
 use crate::cache::ObjectCache;
 use crate::emit::family::Emitters;
 use crate::emit::kernels;
+use frazil_executor::link::LoadedObjects;
 use frazil_executor::{Pools, RunOptions};
 use frazil_planner::target::Target;
 use std::sync::Arc;
@@ -17,6 +18,8 @@ pub struct BackendOptions {
     pub threads: usize,
     /// Where objects of kernels are kept from one process to the next.
     pub cache: Option<ObjectCache>,
+    /// The code that the process has loaded before. A package with such code cannot be written to a file.
+    pub loaded: Option<LoadedObjects>,
     /// The kernel families that can be compiled.
     pub emitters: Arc<Emitters>,
     /// The threads' pools, which all code that is compiled with clones of these options shares.
@@ -36,6 +39,7 @@ impl BackendOptions {
             target,
             threads: 1,
             cache: None,
+            loaded: None,
             emitters: Arc::new(kernels::all()),
             pools: Pools::default(),
         }

@@ -63,6 +63,13 @@ pub enum Buffer {
         /// Bytes from its start.
         offset: u64,
     },
+    /// `offset` bytes into constants that other functions of the process use too. Read only.
+    Shared {
+        /// Index into the shared constants of the [`Package`](crate::package::Package).
+        index: u32,
+        /// Bytes from their start.
+        offset: u64,
+    },
 }
 
 impl Buffer {
@@ -80,6 +87,10 @@ impl Buffer {
             Buffer::Workspace { offset } => Buffer::Workspace { offset: offset + bytes },
             Buffer::Constant { offset } => Buffer::Constant { offset: offset + bytes },
             Buffer::Prepared { offset } => Buffer::Prepared { offset: offset + bytes },
+            Buffer::Shared { index, offset } => Buffer::Shared {
+                index,
+                offset: offset + bytes,
+            },
         }
     }
 }

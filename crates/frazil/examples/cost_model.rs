@@ -113,6 +113,7 @@ fn measure(
         fuse: true,
         tuning: Tuning::default(),
         families: Vec::new(),
+        packed: None,
         any_size: false,
         threads: options.threads,
     };

@@ -16,6 +16,7 @@ pub mod kernel;
 pub mod layout;
 pub mod lower;
 mod options;
+pub mod packed;
 pub mod placement;
 pub mod plan;
 pub mod schedule;

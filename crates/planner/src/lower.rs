@@ -100,6 +100,8 @@ fn placed(graph: &TensorGraph, schedule: Schedule, options: &LowerOptions) -> Pl
         outputs: ports("output", graph.outputs()),
         workspace_bytes: placement.workspace_bytes,
         constants: schedule.constants,
+        shared: schedule.shared,
+        packed: schedule.packed,
         runtime_calls: schedule.runtime_calls,
         checks: graph.checks().to_vec(),
         ..Plan::default()

@@ -49,6 +49,7 @@ pub fn place(schedule: &Schedule) -> Placement {
         Home::Output(index) => Buffer::Output { index, offset: 0 },
         Home::Constant(offset) => Buffer::Constant { offset },
         Home::Prepared(offset) => Buffer::Prepared { offset },
+        Home::Shared { index, offset } => Buffer::Shared { index, offset },
         Home::Workspace { .. } => Buffer::Workspace {
             offset: group_of[b].map_or(0, |g| offsets[g] as u64),
         },

@@ -29,6 +29,8 @@ pub enum BufferKind {
     Prepared = 4,
     /// The numbers that calls hand to kernels.
     Numbers = 5,
+    /// Constants that several functions of a process share: `offset` is the address. Libraries have none.
+    Address = 6,
 }
 
 /// The location of a buffer.
@@ -142,6 +144,7 @@ pub unsafe fn address(buffer: &BufferRef, memory: &Memory) -> *mut u8 {
             BufferKind::Constant => memory.constants.cast_mut().add(offset),
             BufferKind::Prepared => memory.prepared.add(offset),
             BufferKind::Numbers => memory.numbers.cast_mut().cast::<u8>().add(offset),
+            BufferKind::Address => core::ptr::with_exposed_provenance_mut(offset),
         }
     }
 }

@@ -231,6 +231,7 @@ fn plan(graph: &Graph, inputs: &[ArgumentSpec], registry: &Registry) -> Planned 
         fuse: true,
         tuning: Tuning::default(),
         families: Vec::new(),
+        packed: None,
         any_size: false,
         threads: 4,
     };

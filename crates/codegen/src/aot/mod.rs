@@ -10,6 +10,7 @@ mod source;
 use crate::backend::CompileError;
 use crate::compile::{Stage, compile_objects, kernel_text};
 use crate::options::BackendOptions;
+use frazil_executor::LoadError;
 use frazil_planner::kernel::KernelCode;
 use frazil_planner::plan::{Plan, kernel_name};
 use frazil_syntax::{OutputFile, TemporaryFolder};
@@ -196,6 +197,10 @@ fn temporary() -> Result<TemporaryFolder, EmitFileError> {
 
 /// Refuses plans that need this program.
 fn check_standalone(plan: &Plan) -> Result<(), EmitFileError> {
+    if !plan.shared.is_empty() {
+        let invalid = LoadError::InvalidPlan("a library cannot share constants with this process".to_owned());
+        return Err(CompileError::from(invalid).into());
+    }
     match plan.runtime_call_operators() {
         none if none.is_empty() => Ok(()),
         operators => Err(EmitFileError::RuntimeCalls(operators)),

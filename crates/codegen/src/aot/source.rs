@@ -129,6 +129,8 @@ fn step_table(out: &mut String, plan: &Plan, prefix: &str, calls: &[Call]) {
             Buffer::Workspace { offset } => ("WORKSPACE", 0, offset),
             Buffer::Constant { offset } => ("CONSTANT", 0, offset),
             Buffer::Prepared { offset } => ("PREPARED", 0, offset),
+            // Plans of libraries have none.
+            Buffer::Shared { .. } => continue,
         };
         put!(out, "  {{ FRAZIL_RT_BUFFER_KIND_{kind}, {index}, {offset}u }},");
     }

@@ -14,6 +14,7 @@ use std::ffi::{CStr, CString};
 use std::ptr;
 
 /// Machine code that LLVM's linker loaded. Symbols that the objects do not define (those of libm) come from the process.
+#[derive(Debug)]
 pub struct LlvmCode {
     jit: LLVMOrcLLJITRef,
 }

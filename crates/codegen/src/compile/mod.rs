@@ -8,7 +8,9 @@ pub use kernel::{Stage, compile_kernel, kernel_text};
 use crate::backend::CompileError;
 use crate::cache::CodeKey;
 use crate::options::BackendOptions;
+use frazil_executor::link::Code;
 use frazil_executor::memory::release;
+use frazil_executor::package::Parts;
 use frazil_executor::{Executable, LoadError, Package};
 use frazil_limits::Budget;
 use frazil_planner::kernel::{KernelCode, KernelSpec};
@@ -16,6 +18,7 @@ use frazil_planner::plan::{Plan, kernel_name};
 use frazil_runtime::threads::parallel;
 use rayon::prelude::*;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Compiles the kernels of `plan` that have code, in parallel. Returns an object file for each of them, in order. The symbols are those of the plan,
@@ -64,29 +67,76 @@ pub fn package(plan: &Plan, options: &BackendOptions) -> Result<Package, Compile
 /// Also if a code does not serve its kernel.
 pub fn package_with(plan: &Plan, codes: &[KernelCode], options: &BackendOptions) -> Result<Package, CompileError> {
     // Before the kernels are compiled, which takes long.
+    plan.validate()?;
     let mut contents = plan.contents();
-    contents.validate(&plan.constants, &plan.preparation.sources, plan.runtime_calls.len())?;
-    let compiled = AtomicBool::new(false);
-    let cache = options.cache.as_ref();
     let serving = |i: usize, spec: &KernelSpec| {
         let found = codes.get(i).and_then(|code| Some((code, code.arguments_for(spec)?)));
         found.ok_or_else(|| LoadError::InvalidPlan(format!("the code of kernel {i} does not serve it")))
     };
-    // Kernels may share code, which is compiled once.
-    let mut first_of: HashMap<CodeKey, usize> = HashMap::new();
     let mut keys = Vec::with_capacity(plan.kernels.len());
-    for (i, spec) in plan.kernels.iter().enumerate() {
+    for (i, (spec, kernel)) in plan.kernels.iter().zip(&mut contents.kernels).enumerate() {
         let (code, numbers) = serving(i, spec)?;
         // The code was emitted for a kernel of other sizes, which are checked too.
         if !spec.phases().is_empty() {
             options.emitters.check(&kernel_name(&plan.name, i), spec)?;
         }
         let key = CodeKey::of(code, &options.target);
-        first_of.entry(key.clone()).or_insert(i);
-        keys.push((key, numbers));
+        kernel.symbol = key.symbol();
+        kernel.numbers = numbers;
+        keys.push(key);
     }
+    let symbols: Vec<&str> = contents.kernels.iter().map(|kernel| kernel.symbol.as_str()).collect();
+    let mut linked: Vec<Option<Arc<Code>>> = match &options.loaded {
+        Some(loaded) => symbols.iter().map(|symbol| loaded.get(symbol)).collect(),
+        None => Vec::new(),
+    };
+    // Kernels may share code, which is compiled once.
+    let mut first_of: HashMap<&CodeKey, usize> = HashMap::new();
+    for (i, key) in keys.iter().enumerate() {
+        if linked.get(i).is_none_or(Option::is_none) {
+            first_of.entry(key).or_insert(i);
+        }
+    }
+    let mut objects = objects(plan, codes, &keys, &first_of, options)?;
+    if let Some(loaded) = &options.loaded
+        && !objects.is_empty()
+    {
+        let code = Arc::new(Code::load(&objects, options.run_options().linker).map_err(LoadError::from)?);
+        objects.clear();
+        loaded.add(&code, first_of.values().map(|&i| symbols[i].to_owned()));
+        for (found, key) in linked.iter_mut().zip(&keys) {
+            if first_of.contains_key(key) {
+                found.get_or_insert_with(|| Arc::clone(&code));
+            }
+        }
+    }
+    let package = Package::new(Parts {
+        contents,
+        objects,
+        linked,
+        constants: plan.constants.clone(),
+        sources: plan.preparation.sources.clone(),
+        shared: plan.shared.clone(),
+        runtime_calls: plan.runtime_calls.clone(),
+    });
+    Ok(package?)
+}
+
+/// Returns the objects of the kernels that `first_of` names for each key, in order: from the cache, or else compiled from `codes`.
+fn objects(
+    plan: &Plan,
+    codes: &[KernelCode],
+    keys: &[CodeKey],
+    first_of: &HashMap<&CodeKey, usize>,
+    options: &BackendOptions,
+) -> Result<Vec<Vec<u8>>, CompileError> {
+    if first_of.is_empty() {
+        return Ok(Vec::new());
+    }
+    let compiled = AtomicBool::new(false);
+    let cache = options.cache.as_ref();
     let objects = each_kernel(plan, |(i, _)| {
-        let (Some((key, _)), Some(code)) = (keys.get(i), codes.get(i)) else {
+        let (Some(key), Some(code)) = (keys.get(i), codes.get(i)) else {
             return Ok(None);
         };
         if first_of.get(key) != Some(&i) {
@@ -106,18 +156,7 @@ pub fn package_with(plan: &Plan, codes: &[KernelCode], options: &BackendOptions)
         // Constants are packed next.
         release::after_compiling(plan.constants.len() + plan.preparation.bytes + plan.workspace_bytes);
     }
-    for (kernel, (key, numbers)) in contents.kernels.iter_mut().zip(keys) {
-        kernel.symbol = key.symbol();
-        kernel.numbers = numbers;
-    }
-    let package = Package::new(
-        contents,
-        objects.into_iter().flatten().collect(),
-        plan.constants.clone(),
-        plan.preparation.sources.clone(),
-        plan.runtime_calls.clone(),
-    );
-    Ok(package?)
+    Ok(objects.into_iter().flatten().collect())
 }
 
 /// Compiles `plan` for this process.

@@ -282,6 +282,7 @@ fn plan(target: &Target) -> Plan {
         fuse: true,
         tuning: Default::default(),
         families: vec![Arc::new(DoubleMatmuls)],
+        packed: None,
         any_size: false,
         threads: 2,
     };

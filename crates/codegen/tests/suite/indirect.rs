@@ -37,6 +37,7 @@ fn lowered(registry: &Registry, graph: &Graph, inputs: &[Tensor]) -> frazil_plan
         fuse: true,
         tuning: Tuning::default(),
         families: Vec::new(),
+        packed: None,
         any_size: false,
         threads: 1,
     };

@@ -344,6 +344,7 @@ impl Net {
             fuse: true,
             tuning: Tuning::default(),
             families: Vec::new(),
+            packed: None,
             any_size: false,
             threads: 1,
         };

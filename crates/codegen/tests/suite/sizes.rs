@@ -2,9 +2,9 @@
 
 use crate::common;
 use common::{options, random, run_on, run_with};
-use frazil_codegen::cache::ObjectCache;
 use frazil_codegen::{BackendOptions, package, package_with};
 use frazil_executor::Package;
+use frazil_executor::link::LoadedObjects;
 use frazil_ir::{Context, DType};
 use frazil_planner::codes::Codes;
 use frazil_planner::kernel::{Epilogue, Gemm, GemmB, GemmBatch, GemmTile, KernelCode, KernelSpec};
@@ -33,7 +33,7 @@ fn targets() -> [Target; 2] {
 /// Runs each of `gemms` with code of its own and with the code that serves all of them.
 fn gemms_share_code(target: &Target, gemms: &[Gemm], most_codes: usize) {
     let options = BackendOptions {
-        cache: Some(ObjectCache::default()),
+        loaded: Some(LoadedObjects::default()),
         threads: 2,
         ..BackendOptions::new(target.clone())
     };
@@ -251,7 +251,7 @@ fn loop_nests_of_any_size() {
     for target in targets() {
         for (number, (text, shape_of_y)) in GRAPHS.iter().enumerate() {
             let options = BackendOptions {
-                cache: Some(ObjectCache::default()),
+                loaded: Some(LoadedObjects::default()),
                 ..BackendOptions::new(target.clone())
             };
             let mut codes = Codes::default();
@@ -304,6 +304,7 @@ fn plan(text: &str, shapes: &[[i64; 2]], target: &Target) -> Plan {
         fuse: true,
         tuning: Default::default(),
         families: Vec::new(),
+        packed: None,
         any_size: true,
         threads: 1,
     };

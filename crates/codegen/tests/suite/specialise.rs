@@ -31,6 +31,7 @@ fn options() -> LowerOptions {
         fuse: true,
         tuning: Tuning::default(),
         families: Vec::new(),
+        packed: None,
         any_size: false,
         threads: 1,
     }

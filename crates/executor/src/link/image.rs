@@ -8,6 +8,7 @@ use object::{RelocationFlags, RelocationTarget, SectionIndex, SectionKind, elf};
 use std::collections::HashMap;
 
 /// Machine code in this process.
+#[derive(Debug)]
 pub struct Image {
     /// Readable and executable, never written again.
     memory: Mmap,

@@ -1,8 +1,10 @@
 //! Objects in memory to functions in this process: by [`Image`], or by a linker that the caller passes.
 
 mod image;
+mod loaded;
 
 pub use image::{Image, is_sound};
+pub use loaded::LoadedObjects;
 
 /// Error of loading machine code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -10,7 +12,7 @@ pub use image::{Image, is_sound};
 pub struct LinkError(pub String);
 
 /// Machine code that a [`Linker`] has loaded.
-pub trait LinkedCode: Send + Sync {
+pub trait LinkedCode: Send + Sync + std::fmt::Debug {
     /// Returns the address of `symbol`.
     ///
     /// # Errors
@@ -22,6 +24,7 @@ pub trait LinkedCode: Send + Sync {
 pub type Linker = fn(&[&[u8]]) -> Result<Box<dyn LinkedCode>, LinkError>;
 
 /// Machine code in this process.
+#[derive(Debug)]
 pub enum Code {
     /// Of objects that are complete in themselves.
     Image(Image),

@@ -147,6 +147,19 @@ impl Constants {
         offset as u64
     }
 
+    /// Returns whether both are the same memory.
+    pub fn is_same(&self, other: &Constants) -> bool {
+        let is_same_memory = match (&self.memory, &other.memory) {
+            (ConstantMemory::Own(one), ConstantMemory::Own(two)) => Arc::ptr_eq(one, two),
+            (ConstantMemory::Stored(one, start), ConstantMemory::Stored(two, other)) => {
+                Arc::ptr_eq(one, two) && start == other
+            }
+            (ConstantMemory::Later(one), ConstantMemory::Later(two)) => Arc::ptr_eq(one, two),
+            _ => false,
+        };
+        is_same_memory && self.len == other.len
+    }
+
     /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         self.len

@@ -5,6 +5,7 @@
 mod stored;
 
 use crate::error::LoadError;
+use crate::link::Code;
 use crate::memory::Constants;
 use crate::program::{Buffer, Call, Port, kernel_count};
 use crate::run::profile::CallInfo;
@@ -21,8 +22,44 @@ pub struct Package {
     pub(crate) objects: Vec<Vec<u8>>,
     pub(crate) constants: Constants,
     pub(crate) weights: Weights,
+    /// Constants that other functions of the process use too.
+    pub(crate) shared: Vec<Constants>,
+    /// The code of each kernel that is loaded already, by number; none beyond the last.
+    pub(crate) linked: Vec<Option<Arc<Code>>>,
     /// The runtime calls, by number.
     pub(crate) runtime_calls: Vec<Arc<RuntimeCall>>,
+}
+
+/// The parts of a [`Package`].
+#[derive(Debug, Default)]
+pub struct Parts {
+    /// Everything except code and constants.
+    pub contents: Contents,
+    /// The objects that define the symbols of the kernels, except those of loaded code.
+    pub objects: Vec<Vec<u8>>,
+    /// The code of each kernel that is loaded already, by number; none beyond the last. A package with such code cannot be written to a file.
+    pub linked: Vec<Option<Arc<Code>>>,
+    /// Packed weights and other constants.
+    pub constants: Constants,
+    /// What the preparation is computed from.
+    pub sources: Constants,
+    /// Constants that other functions of the process use too. A package with such constants cannot be written to a file.
+    pub shared: Vec<Constants>,
+    /// The runtime calls, by number.
+    pub runtime_calls: Vec<Arc<RuntimeCall>>,
+}
+
+/// The memory that calls may refer to, apart from that in [`Contents`].
+#[derive(Clone, Debug, Default)]
+pub struct Sizes {
+    /// Bytes of the constants.
+    pub constants: usize,
+    /// Bytes of the sources of the preparation.
+    pub sources: usize,
+    /// Bytes of each of the shared constants.
+    pub shared: Vec<usize>,
+    /// Number of runtime calls.
+    pub runtime_calls: usize,
 }
 
 /// Weights that kernels read in another layout than plans store.
@@ -77,16 +114,17 @@ pub struct PackedKernel {
 
 impl Contents {
     /// Returns the number of bytes that a run needs besides inputs and outputs.
-    pub fn bytes_beside_ports(&self, constants: &Constants) -> usize {
-        let sizes = [constants.len(), self.preparation.1, self.workspace_bytes];
+    pub fn bytes_beside_ports(&self, constants: usize) -> usize {
+        let sizes = [constants, self.preparation.1, self.workspace_bytes];
         sizes.into_iter().fold(0, usize::saturating_add)
     }
 
-    /// Checks the invariants that the compiled code relies on. `runtime_calls` is the number of runtime calls.
+    /// Checks the invariants that the compiled code relies on.
     ///
     /// # Errors
     /// If an invariant does not hold.
-    pub fn validate(&self, constants: &Constants, sources: &Constants, runtime_calls: usize) -> Result<(), LoadError> {
+    pub fn validate(&self, memory: &Sizes) -> Result<(), LoadError> {
+        let runtime_calls = memory.runtime_calls;
         let invalid = |text: String| Err(LoadError::InvalidPlan(text));
         if self.checks.len() > self.outputs.len() {
             return invalid("more checks than outputs".into());
@@ -96,7 +134,7 @@ impl Contents {
                 return invalid(format!("port {} has sizes {:?}", port.name, port.shape));
             }
         }
-        if self.bytes_beside_ports(constants) > MAX_BYTES {
+        if self.bytes_beside_ports(memory.constants) > MAX_BYTES {
             return invalid("the workspace and the constants are larger than memory can be".into());
         }
         if let Some(i) = self
@@ -135,13 +173,17 @@ impl Contents {
                     ports.get(index as usize).is_some_and(|p| offset <= p.bytes() as u64)
                 };
                 let inside = match *buffer {
-                    Buffer::Constant { offset } if prepares => offset <= sources.len() as u64,
+                    Buffer::Constant { offset } if prepares => offset <= memory.sources as u64,
                     Buffer::Prepared { offset } => offset <= *prepared as u64,
                     _ if prepares => false,
                     Buffer::Input { index, offset } => in_port(&self.inputs, index, offset),
                     Buffer::Output { index, offset } => in_port(&self.outputs, index, offset),
                     Buffer::Workspace { offset } => offset <= self.workspace_bytes as u64,
-                    Buffer::Constant { offset } => offset <= constants.len() as u64,
+                    Buffer::Constant { offset } => offset <= memory.constants as u64,
+                    Buffer::Shared { index, offset } => {
+                        let bytes = memory.shared.get(index as usize);
+                        bytes.is_some_and(|&bytes| offset <= bytes as u64)
+                    }
                 };
                 if !inside {
                     return invalid(format!("call {i} has buffer {buffer:?}, which does not exist"));
@@ -157,37 +199,36 @@ impl Contents {
 }
 
 impl Package {
-    /// Returns the package of `contents` with the code `objects`, one for each kernel that has code, in order.
+    /// Returns the package of `parts`.
     ///
     /// # Errors
     /// If they contradict each other.
-    pub fn new(
-        contents: Contents,
-        objects: Vec<Vec<u8>>,
-        constants: Constants,
-        sources: Constants,
-        runtime_calls: Vec<Arc<RuntimeCall>>,
-    ) -> Result<Package, LoadError> {
+    pub fn new(parts: Parts) -> Result<Package, LoadError> {
         let package = Package {
-            contents,
-            objects,
-            constants,
-            weights: Weights::Sources(sources),
-            runtime_calls,
+            contents: parts.contents,
+            objects: parts.objects,
+            linked: parts.linked,
+            constants: parts.constants,
+            weights: Weights::Sources(parts.sources),
+            shared: parts.shared,
+            runtime_calls: parts.runtime_calls,
         };
         package.validate()?;
         Ok(package)
     }
 
     pub(crate) fn validate(&self) -> Result<(), LoadError> {
-        let none = Constants::default();
         let sources = match &self.weights {
-            Weights::Sources(sources) => sources,
-            Weights::Prepared(prepared) if prepared.len() == self.contents.preparation.1 => &none,
+            Weights::Sources(sources) => sources.len(),
+            Weights::Prepared(prepared) if prepared.len() == self.contents.preparation.1 => 0,
             Weights::Prepared(_) => return Err(LoadError::InvalidPlan("prepared weights of another size".into())),
         };
-        self.contents
-            .validate(&self.constants, sources, self.runtime_calls.len())
+        self.contents.validate(&Sizes {
+            constants: self.constants.len(),
+            sources,
+            shared: self.shared.iter().map(Constants::len).collect(),
+            runtime_calls: self.runtime_calls.len(),
+        })
     }
 
     /// Returns the number of inputs.

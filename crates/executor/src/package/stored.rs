@@ -49,7 +49,8 @@ struct Header {
 
 impl Package {
     /// Writes a [prepared](Package::prepared) package for [`Package::read`], which needs the same `key` and returns `note`. The package is sealed with
-    /// `secret`. Returns false, and writes nothing, if the package is not prepared, contains runtime calls, or has more code than is read again.
+    /// `secret`. Returns false, and writes nothing, if the package is not prepared, contains runtime calls, shares code or constants, or has more code than is read
+    /// again.
     ///
     /// # Errors
     /// The errors of `out`.
@@ -57,7 +58,8 @@ impl Package {
         let Weights::Prepared(prepared) = &self.weights else {
             return Ok(false);
         };
-        if !self.runtime_calls.is_empty() {
+        let is_complete = self.shared.is_empty() && self.linked.is_empty();
+        if !self.runtime_calls.is_empty() || !is_complete {
             return Ok(false);
         }
         let tail = |out: &mut dyn Write| -> io::Result<()> {
@@ -132,6 +134,8 @@ impl Package {
             weights: Weights::Prepared(part(prepared_start, header.contents.preparation.1)?),
             contents: header.contents,
             objects,
+            linked: Vec::new(),
+            shared: Vec::new(),
             runtime_calls: Vec::new(),
         };
         package.validate().ok()?;
@@ -277,8 +281,10 @@ mod tests {
         Package {
             contents: Contents::default(),
             objects: Vec::new(),
+            linked: Vec::new(),
             constants: stored,
             weights: Weights::Prepared(Constants::default()),
+            shared: Vec::new(),
             runtime_calls: Vec::new(),
         }
     }

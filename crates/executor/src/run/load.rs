@@ -3,10 +3,10 @@
 use super::pools::Pools;
 use super::profile::CallInfo;
 use crate::error::LoadError;
-use crate::link::{Code as MachineCode, Linker};
+use crate::link::{Code as MachineCode, LinkError, Linker};
 use crate::memory::{Constants, Pages, release};
 use crate::package::{Contents, Package, Weights};
-use crate::program::{Buffer, Call, Port, phase_name};
+use crate::program::{Buffer, Call, KernelId, Port, phase_name};
 use frazil_rt::{BufferKind, BufferRef, KernelFn, Memory, Order, Runner, Step};
 use frazil_tensor_ir::call::RuntimeCall;
 use std::sync::Arc;
@@ -54,8 +54,10 @@ pub(super) struct Code {
     pub(super) buffers: Box<[BufferRef]>,
     /// The numbers that calls hand to kernels.
     pub(super) numbers: Box<[i64]>,
+    /// Constants of other functions that `steps` read.
+    pub(super) _shared: Vec<Constants>,
     /// The code that `steps` call.
-    pub(super) _machine_code: MachineCode,
+    pub(super) _machine_code: Symbols,
 }
 
 /// A runtime call between steps.
@@ -83,18 +85,25 @@ pub struct LoadedCode {
 }
 
 impl LoadedCode {
+    /// Returns the constants, and the results of the preparation.
+    pub fn constants(&self) -> (&Constants, &Constants) {
+        (&self.code.constants, &self.code.prepared)
+    }
+
     /// Links `package`, which has been validated.
     pub(crate) fn new(package: Package, options: &RunOptions) -> Result<LoadedCode, LoadError> {
         let Package {
             contents,
             objects,
+            linked,
             constants,
             weights,
+            shared,
             runtime_calls: calls,
         } = package;
-        let machine_code = MachineCode::load(&objects, options.linker)?;
+        let machine_code = Symbols::load(&objects, linked, options)?;
         let pool = options.pools.take(options.threads)?;
-        release::before_running(contents.bytes_beside_ports(&constants));
+        release::before_running(contents.bytes_beside_ports(constants.len()));
         let prepared = match weights {
             Weights::Prepared(prepared) => prepared,
             Weights::Sources(sources) => prepare(&contents, sources, &machine_code, &pool.runner())?,
@@ -107,7 +116,7 @@ impl LoadedCode {
             runtime_calls,
             buffers,
             numbers,
-        } = link(&contents, &contents.calls, &calls, &machine_code)?;
+        } = link(&contents, &contents.calls, &shared, &calls, &machine_code)?;
         let code = Code {
             inputs: contents.inputs,
             outputs: contents.outputs,
@@ -122,6 +131,7 @@ impl LoadedCode {
             checks: contents.checks,
             buffers,
             numbers,
+            _shared: shared,
             _machine_code: machine_code,
         };
         Ok(LoadedCode {
@@ -149,7 +159,7 @@ impl Package {
     pub fn prepared(mut self, options: &RunOptions) -> Result<Package, LoadError> {
         self.validate()?;
         if let Weights::Sources(sources) = self.weights {
-            let code = MachineCode::load(&self.objects, options.linker)?;
+            let code = Symbols::load(&self.objects, self.linked.clone(), options)?;
             let prepared = {
                 let threads = options.pools.take(options.threads)?;
                 prepare(&self.contents, sources, &code, &threads.runner())?
@@ -161,13 +171,44 @@ impl Package {
     }
 }
 
-fn buffer_ref(buffer: Buffer) -> BufferRef {
+/// The code of a package, in memory.
+pub(super) struct Symbols {
+    own: MachineCode,
+    /// The code of kernels that had been loaded before, by the kernel's number.
+    linked: Vec<Option<Arc<MachineCode>>>,
+}
+
+impl Symbols {
+    fn load(
+        objects: &[Vec<u8>],
+        linked: Vec<Option<Arc<MachineCode>>>,
+        options: &RunOptions,
+    ) -> Result<Symbols, LinkError> {
+        let own = MachineCode::load(objects, options.linker)?;
+        Ok(Symbols { own, linked })
+    }
+
+    /// Returns the address of `symbol`, which belongs to kernel number `kernel`.
+    fn lookup(&self, kernel: KernelId, symbol: &str) -> Result<usize, LinkError> {
+        match self.linked.get(kernel as usize) {
+            Some(Some(code)) => code.lookup(symbol),
+            _ => self.own.lookup(symbol),
+        }
+    }
+}
+
+/// Returns the location of `buffer`. The index of one in shared constants has been validated.
+fn buffer_ref(buffer: Buffer, shared: &[Constants]) -> BufferRef {
     let (kind, index, offset) = match buffer {
         Buffer::Input { index, offset } => (BufferKind::Input, index, offset),
         Buffer::Output { index, offset } => (BufferKind::Output, index, offset),
         Buffer::Workspace { offset } => (BufferKind::Workspace, 0, offset),
         Buffer::Constant { offset } => (BufferKind::Constant, 0, offset),
         Buffer::Prepared { offset } => (BufferKind::Prepared, 0, offset),
+        Buffer::Shared { index, offset } => {
+            let start = shared[index as usize].bytes().as_ptr().expose_provenance();
+            (BufferKind::Address, 0, start as u64 + offset)
+        }
     };
     BufferRef { kind, index, offset }
 }
@@ -191,8 +232,9 @@ struct Linked {
 fn link(
     contents: &Contents,
     calls: &[Call],
+    shared: &[Constants],
     runtime_calls: &[Arc<RuntimeCall>],
-    machine_code: &MachineCode,
+    machine_code: &Symbols,
 ) -> Result<Linked, LoadError> {
     let numbers: Box<[i64]> = contents.kernels.iter().flat_map(|k| &k.numbers).copied().collect();
     // The numbers of a kernel follow the buffers of its calls.
@@ -209,7 +251,7 @@ fn link(
             index: 0,
             offset: (starts[kernel] * size_of::<i64>()) as u64,
         });
-        let buffers = call.buffers.iter().map(|b| buffer_ref(*b));
+        let buffers = call.buffers.iter().map(|b| buffer_ref(*b, shared));
         buffers.chain(start).collect::<Vec<BufferRef>>()
     };
     let tables: Vec<Vec<BufferRef>> = calls.iter().map(with_numbers).collect();
@@ -228,7 +270,7 @@ fn link(
             });
         }
         for (phase, &tasks) in kernel.phases.iter().enumerate() {
-            let address = machine_code.lookup(&phase_name(&kernel.symbol, phase))?;
+            let address = machine_code.lookup(call.kernel, &phase_name(&kernel.symbol, phase))?;
             // SAFETY: the emitter gives every phase this signature.
             let kernel = unsafe { std::mem::transmute::<usize, KernelFn>(address) };
             let table = buffers[first..].as_ptr();
@@ -256,15 +298,15 @@ fn link(
 }
 
 /// Runs the preparation; `sources` are not needed any more afterwards.
-pub(crate) fn prepare(
+fn prepare(
     contents: &Contents,
     sources: Constants,
-    machine_code: &MachineCode,
+    machine_code: &Symbols,
     runner: &Runner<'_>,
 ) -> Result<Constants, LoadError> {
     let (calls, bytes) = &contents.preparation;
     let mut prepared = Pages::new(*bytes)?;
-    let linked = link(contents, calls, &[], machine_code)?;
+    let linked = link(contents, calls, &[], &[], machine_code)?;
     let mut addresses = vec![0usize; most_buffers(calls)];
     let memory = Memory {
         inputs: std::ptr::null(),

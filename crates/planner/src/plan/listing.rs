@@ -121,5 +121,6 @@ fn buffer(plan: &Plan, b: Buffer) -> String {
         Buffer::Workspace { offset } => format!("workspace+{offset}"),
         Buffer::Constant { offset } => format!("constants+{offset}"),
         Buffer::Prepared { offset } => format!("prepared+{offset}"),
+        Buffer::Shared { index, offset } => format!("shared{index}+{offset}"),
     }
 }

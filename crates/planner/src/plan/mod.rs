@@ -10,8 +10,9 @@ pub use frazil_executor::memory::{ALIGNMENT, Constants, align_up};
 pub use frazil_executor::program::{Buffer, Call, KernelId, Order, Port, kernel_name};
 
 use crate::kernel::{KernelSpec, WinogradWeights};
+use crate::packed::PackedKey;
 use frazil_executor::LoadError;
-use frazil_executor::package::{Contents, PackedKernel};
+use frazil_executor::package::{Contents, PackedKernel, Sizes};
 use frazil_executor::program::kernel_count;
 use frazil_executor::run::profile::CallInfo;
 use frazil_tensor_ir::call::RuntimeCall;
@@ -46,6 +47,10 @@ pub struct Plan {
     pub workspace_bytes: usize,
     /// Weights and other constants.
     pub constants: Constants,
+    /// Constants that earlier plans have packed, each in use by some [`Buffer::Shared`].
+    pub shared: Vec<Constants>,
+    /// The places of constants that this plan packs, for [`PackedConstants::add`](crate::packed::PackedConstants::add).
+    pub packed: Vec<(PackedKey, Buffer)>,
     /// The kernels, each once.
     pub kernels: Vec<KernelSpec>,
     /// The calls of a run, in order.
@@ -96,8 +101,13 @@ impl Plan {
     /// # Errors
     /// If the plan contradicts itself.
     pub fn validate(&self) -> Result<(), LoadError> {
-        let (constants, sources) = (&self.constants, &self.preparation.sources);
-        self.contents().validate(constants, sources, self.runtime_calls.len())
+        let sizes = Sizes {
+            constants: self.constants.len(),
+            sources: self.preparation.sources.len(),
+            shared: self.shared.iter().map(Constants::len).collect(),
+            runtime_calls: self.runtime_calls.len(),
+        };
+        self.contents().validate(&sizes)
     }
 
     /// Describes the calls, for profiles.

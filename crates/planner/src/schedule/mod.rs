@@ -7,6 +7,7 @@ mod text;
 pub use text::text;
 
 use crate::kernel::KernelSpec;
+use crate::packed::PackedKey;
 use crate::plan::{Buffer, Constants};
 use frazil_tensor_ir::call::RuntimeCall;
 use frazil_tensor_ir::graph::Origin;
@@ -26,6 +27,13 @@ pub enum Home {
     Constant(u64),
     /// The results of the preparation, from this byte offset on.
     Prepared(u64),
+    /// Constants that earlier plans have packed.
+    Shared {
+        /// Index into [`Schedule::shared`].
+        index: u32,
+        /// First byte.
+        offset: u64,
+    },
     /// The workspace.
     Workspace {
         /// Size in bytes.
@@ -85,6 +93,10 @@ pub struct Schedule {
     pub steps: Vec<Step>,
     /// Packed weights and other constants.
     pub constants: Constants,
+    /// Constants that earlier plans have packed.
+    pub shared: Vec<Constants>,
+    /// The places of constants that this schedule packs.
+    pub packed: Vec<(PackedKey, Buffer)>,
     /// Constants that are transformed when the code is loaded.
     pub preparation: Prepare,
     /// The runtime calls.

@@ -20,6 +20,7 @@ pub fn text(schedule: &Schedule) -> String {
             Home::Output(number) => writeln!(out, "b{i}: output {number}"),
             Home::Constant(offset) => writeln!(out, "b{i}: constants+{offset}"),
             Home::Prepared(offset) => writeln!(out, "b{i}: prepared+{offset}"),
+            Home::Shared { index, offset } => writeln!(out, "b{i}: shared{index}+{offset}"),
             Home::Workspace { bytes } => writeln!(out, "b{i}: workspace, {bytes} bytes"),
         };
     }

@@ -1,14 +1,14 @@
 //! Kernels on blocked tensors.
 
 use super::Builder;
-use super::constants::gather_weights;
-use super::constants::{Form, floats};
+use super::constants::{floats, gather_weights};
 use super::nest::single;
 use crate::kernel::{
     ActivationLayout, BlockedShape, Conv, CopyChannels, Depthwise, Epilogue, EpilogueOperand, KernelSpec, Place, Pool,
     PoolKind, Read, Stage, StridedOutput, Winograd, Write,
 };
 use crate::layout::{ImageRead, ImageShape};
+use crate::packed::Form;
 use crate::schedule::{Home, Slice};
 use frazil_ir::{DType, TensorData};
 use frazil_runtime::structured::{Affine, Combine, Structured, TensorId};

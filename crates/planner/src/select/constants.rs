@@ -1,11 +1,12 @@
 //! Constants: packed as kernels want them, and stored once in each form.
 
 use super::Builder;
-use crate::kernel::{ConvShape, Winograd, WinogradWeights};
+use crate::kernel::WinogradWeights;
+use crate::packed::{Form, PackedKey};
 use crate::plan::{Buffer, Constants, align_up};
 use crate::schedule::{Home, Slice};
 use frazil_executor::memory::release;
-use frazil_ir::{DType, Shape, TensorData};
+use frazil_ir::TensorData;
 use frazil_runtime::memory::OutOfMemory;
 use frazil_tensor_ir::pattern::ConvClass;
 use std::borrow::Cow;
@@ -13,48 +14,10 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The form that a constant is stored in, with all that its packing depends on.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Form {
-    /// Its elements in row-major order.
-    Plain,
-    /// `count` elements from `first` on, padded with zeros to whole blocks of `block`.
-    Channels { first: i64, count: i64, block: i64 },
-    /// The right operand of a matmul: its strides, n, k, and the columns of a panel.
-    Gemm {
-        offset: i64,
-        strides: [i64; 2],
-        sizes: [i64; 2],
-        columns: i64,
-    },
-    /// A layout of an added family.
-    Added(String),
-    /// The weights of a convolution, which is depthwise when there are no vectors.
-    Conv {
-        offset: i64,
-        strides: [i64; 5],
-        shape: ConvShape,
-        block: i64,
-        vectors: i64,
-        plain_input: bool,
-        winograd: Option<Winograd>,
-    },
-}
-
-/// Which elements a constant has: its storage, and how it lies there.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Elements {
-    dtype: DType,
-    storage: usize,
-    offset: i64,
-    sizes: Shape,
-    strides: Shape,
-}
-
 /// The stored constants, with their places.
 #[derive(Default)]
 pub(super) struct Stored {
-    places: HashMap<(Elements, Form), Home>,
+    places: HashMap<PackedKey, Home>,
     constants: Area,
     /// The constants that are transformed when the code is loaded.
     sources: Area,
@@ -116,17 +79,42 @@ impl Builder<'_> {
         bytes: usize,
         pack: impl FnOnce(&TensorData, &mut [u8]) + Send + 'static,
     ) -> Slice {
-        let data = Arc::clone(data);
-        let Stored { places, constants, .. } = &mut self.stored;
-        let place = places.entry((Elements::of(&data), form));
-        let home = *place.or_insert_with(|| {
+        let key = PackedKey::new(data, form);
+        let home = self.placed(&key).unwrap_or_else(|| {
+            let data = Arc::clone(data);
             let pack = Box::new(move |to: &mut [u8]| {
                 pack(&data, to);
                 data.storage.release();
             });
-            Home::Constant(constants.add(bytes, pack))
+            let offset = self.stored.constants.add(bytes, pack);
+            self.place(key, Buffer::Constant { offset }, Home::Constant(offset))
         });
         self.schedule.buffer(home)
+    }
+
+    /// Returns the place of a constant that this plan or an earlier one packs.
+    fn placed(&mut self, key: &PackedKey) -> Option<Home> {
+        if let Some(&home) = self.stored.places.get(key) {
+            return Some(home);
+        }
+        let (constants, offset) = self.options.packed.as_ref()?.get(key)?;
+        let shared = &mut self.schedule.shared;
+        let known = shared.iter().position(|one| one.is_same(&constants));
+        let index = known.unwrap_or_else(|| {
+            shared.push(constants);
+            shared.len() - 1
+        });
+        let index = u32::try_from(index).ok()?;
+        let home = Home::Shared { index, offset };
+        self.stored.places.insert(key.clone(), home);
+        Some(home)
+    }
+
+    /// Records that a constant is at `home`, which is `buffer` in the plan.
+    fn place(&mut self, key: PackedKey, buffer: Buffer, home: Home) -> Home {
+        self.schedule.packed.push((key.clone(), buffer));
+        self.stored.places.insert(key, home);
+        home
     }
 
     /// As [`Builder::stored`], of f32.
@@ -153,43 +141,26 @@ impl Builder<'_> {
         transformation: WinogradWeights,
         pack: impl FnOnce(&TensorData, &mut [f32]) + Send + 'static,
     ) -> Slice {
-        let key = (Elements::of(data), form.clone());
-        let home = match self.stored.places.get(&key) {
-            Some(&home) => home,
-            None => {
-                let data = Arc::clone(data);
-                let pack = Box::new(move |to: &mut [u8]| {
-                    if let Ok(to) = bytemuck::try_cast_slice_mut(to) {
-                        pack(&data, to);
-                    }
-                    data.storage.release();
-                });
-                let source = self.stored.sources.add(transformation.plain_bytes(), pack);
-                let preparation = &mut self.schedule.preparation;
-                let offset = preparation.bytes as u64;
-                preparation.bytes = align_up(preparation.bytes + transformation.transformed_bytes());
-                preparation.calls.push((
-                    transformation.into(),
-                    [Buffer::Constant { offset: source }, Buffer::Prepared { offset }],
-                ));
-                self.stored.places.insert(key, Home::Prepared(offset));
-                Home::Prepared(offset)
-            }
-        };
+        let key = PackedKey::new(data, form);
+        let home = self.placed(&key).unwrap_or_else(|| {
+            let data = Arc::clone(data);
+            let pack = Box::new(move |to: &mut [u8]| {
+                if let Ok(to) = bytemuck::try_cast_slice_mut(to) {
+                    pack(&data, to);
+                }
+                data.storage.release();
+            });
+            let source = self.stored.sources.add(transformation.plain_bytes(), pack);
+            let preparation = &mut self.schedule.preparation;
+            let offset = preparation.bytes as u64;
+            preparation.bytes = align_up(preparation.bytes + transformation.transformed_bytes());
+            preparation.calls.push((
+                transformation.into(),
+                [Buffer::Constant { offset: source }, Buffer::Prepared { offset }],
+            ));
+            self.place(key, Buffer::Prepared { offset }, Home::Prepared(offset))
+        });
         self.schedule.buffer(home)
-    }
-}
-
-impl Elements {
-    fn of(data: &TensorData) -> Elements {
-        Elements {
-            dtype: data.dtype,
-            // The graph keeps it alive.
-            storage: Arc::as_ptr(&data.storage).cast::<()>() as usize,
-            offset: data.offset,
-            sizes: data.sizes.clone(),
-            strides: data.strides.clone(),
-        }
     }
 }
 

@@ -1,9 +1,10 @@
 //! Kernels on row-major tensors: matmuls, concatenations, copies.
 
 use super::Builder;
-use super::constants::{Form, floats};
+use super::constants::floats;
 use super::nest::single;
 use crate::kernel::{Epilogue, EpilogueOperand, Gemm, GemmB, GemmBatch, GemmTile, Place, Read, Stage, Write};
+use crate::packed::Form;
 use crate::schedule::Slice;
 use frazil_runtime::expr::Expr;
 use frazil_runtime::structured::{Affine, Dims, TensorId, TensorShape};

@@ -20,7 +20,8 @@ use frazil_executor::{Executable, LoadedCode, Package};
 use frazil_ir::{Graph, TypeKind};
 use frazil_limits::{Limits, Phase};
 use frazil_planner::kernel::{KernelCode, KernelSpec};
-use frazil_planner::plan::{Plan, Port};
+use frazil_planner::packed::PackedKey;
+use frazil_planner::plan::{Buffer, Plan, Port};
 use frazil_planner::specialise::{
     self, PathStep, ResultSpec, Specialised, specialise, specialise_aliasing, specialise_part,
 };
@@ -114,7 +115,7 @@ impl NativePlan {
 
     pub(crate) fn of(specialised: Specialised, compiler: &Compiler) -> Result<Self, LowerError> {
         let options = &compiler.options;
-        let mut lower_options = lower_options(compiler);
+        let mut lower_options = compiler.lower_options();
         let back_end = compiler.back_end(lower_options.target.clone());
         if let Some(file) = &options.tune {
             match tuning(&specialised, &lower_options, compiler, file) {
@@ -240,6 +241,7 @@ impl NativePlan {
     pub(crate) fn code(self, compiler: &Compiler) -> Result<CompiledCode> {
         let package = self.package(compiler)?;
         let code = CompiledCode::new(package, self.results, compiler)?;
+        compiler.keep_packed(&self.plan.packed, &code.code);
         self.backing.check()?;
         Ok(code)
     }
@@ -267,8 +269,9 @@ impl NativePlan {
         })
     }
 
-    pub(crate) fn into_results(self) -> Vec<ResultSpec> {
-        self.results
+    /// Returns how the results are formed, and the places of the constants that the plan packs.
+    pub(crate) fn into_results(self) -> (Vec<ResultSpec>, Vec<(PackedKey, Buffer)>) {
+        (self.results, self.plan.packed)
     }
 }
 
@@ -317,6 +320,11 @@ impl CompiledCode {
             results: results.into(),
             target: Arc::new(compiler.options.target()),
         })
+    }
+
+    /// Keeps the constants that the plan of this code has packed, at `places`, for other plans of this process.
+    pub(crate) fn keep_packed(&self, places: &[(PackedKey, Buffer)], compiler: &Compiler) {
+        compiler.keep_packed(places, &self.code);
     }
 
     /// Returns an instance of the code, which one thread at a time may use.
@@ -547,20 +555,6 @@ fn is_frozen(model: &Model, method: &str) -> Result<()> {
     }
 }
 
-/// Returns the options for lowering, without measurements of kernels.
-pub(crate) fn lower_options(compiler: &Compiler) -> LowerOptions {
-    let options = &compiler.options;
-    LowerOptions {
-        name: c_identifier(&options.name),
-        target: options.target(),
-        fuse: options.fuse,
-        tuning: Tuning::default(),
-        families: Vec::new(),
-        any_size: compiler.any_size,
-        threads: options.threads,
-    }
-}
-
 /// Returns the graph of a method from which native code can be generated.
 pub(crate) fn compilable_graph<'l>(loaded: &'l Loaded, method: &str) -> Result<&'l Graph> {
     if let Loaded::Model(model) = loaded {
@@ -622,16 +616,4 @@ impl Model {
         let plan = Loaded::Model(self.clone()).plan("forward", inputs, options)?;
         plan.compile(options)
     }
-}
-
-/// Returns `name` with underscores in place of characters that are not allowed in C identifiers.
-fn c_identifier(name: &str) -> String {
-    let mut out: String = name
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
-        .collect();
-    if out.is_empty() || out.starts_with(|c: char| c.is_ascii_digit()) {
-        out.insert(0, '_');
-    }
-    out
 }

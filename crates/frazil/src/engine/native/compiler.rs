@@ -6,8 +6,13 @@ use crate::support::limited::unexceeded;
 use frazil_codegen::BackendOptions;
 use frazil_codegen::backend::LlvmCode;
 use frazil_codegen::cache::ObjectCache;
-use frazil_executor::{Pools, RunOptions};
+use frazil_executor::link::LoadedObjects;
+use frazil_executor::{LoadedCode, Pools, RunOptions};
+use frazil_planner::LowerOptions;
+use frazil_planner::packed::{PackedConstants, PackedKey};
+use frazil_planner::plan::Buffer;
 use frazil_planner::target::Target;
+use frazil_planner::tune::Tuning;
 use frazil_syntax::CacheFolder;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +24,13 @@ pub(crate) struct Compiler {
     pub(crate) options: CompileOptions,
     objects: Option<ObjectCache>,
     /// Whether plans are made to share code with those for other sizes.
-    pub(crate) any_size: bool,
+    any_size: bool,
+    /// Whether plans share code and constants, which makes them plans of this process only.
+    in_process: bool,
+    /// The constants that plans share.
+    packed: PackedConstants,
+    /// The code that plans share.
+    loaded: LoadedObjects,
     /// Pools of threads for running compiled methods.
     pools: Pools,
     /// Whether a warning about failed tuning has been emitted.
@@ -38,6 +49,9 @@ impl Compiler {
             options,
             objects: folder.map(ObjectCache::new),
             any_size: false,
+            in_process: false,
+            packed: PackedConstants::default(),
+            loaded: LoadedObjects::default(),
             pools: Pools::default(),
             is_untuned: Arc::default(),
         }
@@ -58,19 +72,41 @@ impl Compiler {
         named
     }
 
-    /// Returns the same compiler, for plans that share code with those for other sizes.
-    pub(crate) fn for_any_size(&self) -> Compiler {
+    /// Returns the same compiler, for plans that share constants and loaded code with the others of this process. They cannot be written to files.
+    pub(crate) fn in_process(&self) -> Compiler {
         Compiler {
-            any_size: true,
+            in_process: true,
             ..self.clone()
         }
     }
 
-    /// Returns the same compiler with the cache `objects`, unless it already has a cache.
-    pub(crate) fn or_sharing(&self, objects: &ObjectCache) -> Compiler {
-        let mut sharing = self.clone();
-        sharing.objects.get_or_insert_with(|| objects.clone());
-        sharing
+    /// Returns the same compiler, for plans in this process that share code with those for other sizes.
+    pub(crate) fn for_any_size(&self) -> Compiler {
+        Compiler {
+            any_size: true,
+            ..self.in_process()
+        }
+    }
+
+    /// Keeps the constants of a plan, whose code is `code`, for other plans of this process. `places` are those that it packed.
+    pub(crate) fn keep_packed(&self, places: &[(PackedKey, Buffer)], code: &LoadedCode) {
+        let (constants, prepared) = code.constants();
+        self.packed.add(places, constants, prepared);
+    }
+
+    /// Returns the options for lowering, without measurements of kernels.
+    pub(crate) fn lower_options(&self) -> LowerOptions {
+        let options = &self.options;
+        LowerOptions {
+            name: c_identifier(&options.name),
+            target: options.target(),
+            fuse: options.fuse,
+            tuning: Tuning::default(),
+            families: Vec::new(),
+            packed: self.in_process.then(|| self.packed.clone()),
+            any_size: self.any_size,
+            threads: options.threads,
+        }
     }
 
     /// Returns the options for loading and running code.
@@ -87,8 +123,21 @@ impl Compiler {
         BackendOptions {
             threads: self.options.threads,
             cache: self.objects.clone(),
+            loaded: self.in_process.then(|| self.loaded.clone()),
             pools: self.pools.clone(),
             ..BackendOptions::new(target)
         }
     }
+}
+
+/// Returns `name` with underscores in place of characters that are not allowed in C identifiers.
+fn c_identifier(name: &str) -> String {
+    let mut out: String = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
+        .collect();
+    if out.is_empty() || out.starts_with(|c: char| c.is_ascii_digit()) {
+        out.insert(0, '_');
+    }
+    out
 }

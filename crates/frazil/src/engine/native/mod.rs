@@ -227,6 +227,7 @@ impl NativeCode {
             let (package, results) = found.ok_or(NotKept::Missing)?;
             // Code that cannot be loaded is compiled again.
             self.load(method, package, results, "found", start)
+                .map(Made::Compiled)
                 .map_err(|_| NotKept::Missing)
         });
         let entry = made.ok().and_then(|made| made.instance().ok());
@@ -267,7 +268,7 @@ impl NativeCode {
         results: Vec<ResultSpec>,
         what: &str,
         start: Instant,
-    ) -> Result<Made> {
+    ) -> Result<CompiledCode> {
         let (calls, kernels) = package.kernel_count();
         let workspace = package.workspace_bytes();
         let code = CompiledCode::new(package, results, &self.compiler)?;
@@ -278,7 +279,7 @@ impl NativeCode {
             workspace / 1024,
             time.as_secs_f64() * 1e3
         ));
-        Ok(Made::Compiled(code))
+        Ok(code)
     }
 
     /// Runs `method` in segments. Returns `None` if the interpreter must run it.
@@ -397,14 +398,19 @@ impl NativeCode {
         let found = found.and_then(|kept| kept.get(kept_name, keys, &ctx, Some(&types)));
         // An entry that does not load is compiled again and replaced.
         if let Some((package, results)) = found
-            && let Ok(made) = self.load(method, package, results, "found", start)
+            && let Ok(code) = self.load(method, package, results, "found", start)
         {
-            return Ok(made);
+            return Ok(Made::Compiled(code));
         }
         let model = &instance.running()?.model;
         // Measured variants are for the sizes that they were measured with.
         let is_own = compiler.options.tune.is_some() || self.shared.is_own(method, specs, self.strategy);
-        let compiler = if is_own { compiler } else { compiler.for_any_size() };
+        let compiler = match (is_own, &self.kept) {
+            (false, _) => compiler.for_any_size(),
+            (true, None) => compiler.in_process(),
+            // A package in a file contains everything.
+            (true, Some(_)) => compiler,
+        };
         let graph = model.graph(method)?;
         let plan_of =
             |specs: &[ArgumentSpec]| NativePlan::aliasing(graph, specs, model.session().registry(), &compiler);
@@ -427,9 +433,9 @@ impl NativeCode {
             Err(error) => return self.not_compiled(method, &error.to_string()),
         };
         // Dropping the plan releases the weights that have been packed for the code.
-        let results = plan.into_results();
+        let (results, packed) = plan.into_results();
         let package = match &self.kept {
-            Some(kept) => match prepared(package, &compiler) {
+            Some(kept) if is_own => match prepared(package, &compiler) {
                 Ok(package) => {
                     // Zeros in place of unreadable data must not be stored.
                     instance.check()?;
@@ -439,10 +445,13 @@ impl NativeCode {
                 }
                 Err(error) => return self.not_compiled(method, &error.to_string()),
             },
-            None => package,
+            _ => package,
         };
         match self.load(method, package, results, "compiled", start) {
-            Ok(made) => Ok(made),
+            Ok(code) => {
+                code.keep_packed(&packed, &compiler);
+                Ok(Made::Compiled(code))
+            }
             Err(error) => self.not_compiled(method, &error.to_string()),
         }
     }

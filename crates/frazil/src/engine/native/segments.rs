@@ -14,7 +14,6 @@ use crate::error::{Error, Result};
 use crate::support::limited::unexceeded;
 use crate::support::lock::lock;
 use crate::support::once::Once;
-use frazil_codegen::cache::ObjectCache;
 use frazil_executor::RunError;
 use frazil_ir::{Graph, Module};
 use frazil_planner::LowerError;
@@ -67,8 +66,6 @@ pub(crate) enum Outcome {
 #[derive(Default)]
 pub(crate) struct SegmentTree {
     segments: Mutex<Vec<Arc<Segment>>>,
-    /// The cache of object code. Most iterations of a loop have the same kernels.
-    objects: ObjectCache,
     /// The segment with which every run starts.
     first: Once<Found>,
     /// The reason why the method is no longer run in segments.
@@ -165,7 +162,7 @@ impl SegmentTree {
             return Ok(Err(Refusal::Unsupported(why)));
         }
         let begin = Instant::now();
-        let compiled = Segment::new(method, signature, answers, known, &self.objects);
+        let compiled = Segment::new(method, signature, answers, known);
         unexceeded()?;
         let (segment, kernels) = match compiled {
             Ok(compiled) => compiled,
@@ -310,7 +307,6 @@ impl Segment {
         signature: &CallSignature,
         answers: &[Vec<ArgumentSpec>],
         known: &BTreeSet<TensorId>,
-        objects: &ObjectCache,
     ) -> Result<(Segment, usize)> {
         let start = Start {
             objects: &signature.objects,
@@ -355,7 +351,7 @@ impl Segment {
             None
         } else {
             let results = (0..gives.len() as u32).map(ResultSpec::Tensor).collect();
-            let compiler = method.compiler.named(method.name).or_sharing(objects);
+            let compiler = method.compiler.named(method.name).in_process();
             let specialised = Specialised {
                 graph: part,
                 results,

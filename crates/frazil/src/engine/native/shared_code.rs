@@ -8,7 +8,6 @@ use super::compiler::Compiler;
 use crate::engine::options::FusionStrategy;
 use crate::error::Result;
 use crate::support::lock::lock;
-use frazil_codegen::cache::ObjectCache;
 use frazil_executor::Package;
 use frazil_planner::LowerError;
 use frazil_planner::codes::Codes;
@@ -20,8 +19,6 @@ use std::sync::Mutex;
 #[derive(Default)]
 pub(crate) struct SharedCode {
     methods: Mutex<HashMap<String, Shapes>>,
-    /// The objects of the shared code.
-    objects: ObjectCache,
 }
 
 /// The shapes of one method.
@@ -73,6 +70,6 @@ impl SharedCode {
             }
             codes.for_plan(plan.kernels())
         };
-        plan.package_with(&compiler.or_sharing(&self.objects), &codes)
+        plan.package_with(compiler, &codes)
     }
 }

@@ -61,7 +61,7 @@ impl Subgraphs {
     /// If a limit is exceeded; the subgraph may still be compilable.
     fn compile(&self, graph: &Graph, specs: &[frazil_planner::ArgumentSpec]) -> Result<Option<CompiledCode>> {
         let start = Instant::now();
-        let compiler = self.compiler.named("part");
+        let compiler = self.compiler.named("part").in_process();
         let place = graph
             .first(graph.root())
             .and_then(|n| {

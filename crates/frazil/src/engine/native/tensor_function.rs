@@ -1,6 +1,6 @@
 //! Methods as functions of the tensor IR: read, written, and planned.
 
-use crate::engine::native::compiled::{NativePlan, compilable_graph, lower_options, specialised};
+use crate::engine::native::compiled::{NativePlan, compilable_graph, specialised};
 use crate::engine::native::compiler::Compiler;
 use crate::engine::options::{CompileOptions, InputSpec};
 use crate::error::{Error, Result};
@@ -170,7 +170,7 @@ impl TensorFunction {
     /// If the function cannot be expressed as kernels.
     pub fn stage(&self, stage: TensorStage, options: &CompileOptions) -> Result<String> {
         let compiler = Compiler::of(options);
-        let options = lower_options(&compiler);
+        let options = compiler.lower_options();
         let mut graph = self.graph.clone();
         within(&self.limits, Phase::Compile, || {
             Ok::<_, Error>(match stage {

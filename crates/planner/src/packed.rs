@@ -1,0 +1,152 @@
+//! Constants in the forms that kernels read, which the plans of a process share.
+//!
+//! A plan packs its weights, each in the form that its kernels read. Plans for other shapes need most of them in the same form, so an engine keeps what has been
+//! packed in [`PackedConstants`]: later plans use the memory of earlier ones.
+
+use crate::kernel::{ConvShape, Winograd};
+use crate::plan::{Buffer, Constants};
+use frazil_ir::{DType, Shape, Storage, TensorData};
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// The form that a constant is stored in, with all that its packing depends on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Form {
+    /// Its elements in row-major order.
+    Plain,
+    /// `count` elements from `first` on, padded with zeros to whole blocks of `block`.
+    Channels { first: i64, count: i64, block: i64 },
+    /// The right operand of a matmul: its strides, n, k, and the columns of a panel.
+    Gemm {
+        offset: i64,
+        strides: [i64; 2],
+        sizes: [i64; 2],
+        columns: i64,
+    },
+    /// A layout of an added family.
+    Added(String),
+    /// The weights of a convolution, which is depthwise when there are no vectors.
+    Conv {
+        offset: i64,
+        strides: [i64; 5],
+        shape: ConvShape,
+        block: i64,
+        vectors: i64,
+        plain_input: bool,
+        winograd: Option<Winograd>,
+    },
+}
+
+/// The storage of a constant, known by its address. It is not kept alive, but while this exists no other storage has its address.
+#[derive(Clone, Debug)]
+struct StorageId(Weak<Storage>);
+
+impl PartialEq for StorageId {
+    fn eq(&self, other: &StorageId) -> bool {
+        Weak::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for StorageId {}
+
+impl Hash for StorageId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.as_ptr().hash(state);
+    }
+}
+
+/// A constant in a form: its storage, how its elements lie there, and the form.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PackedKey {
+    dtype: DType,
+    storage: StorageId,
+    offset: i64,
+    sizes: Shape,
+    strides: Shape,
+    form: Form,
+}
+
+impl PackedKey {
+    pub(crate) fn new(data: &TensorData, form: Form) -> PackedKey {
+        PackedKey {
+            dtype: data.dtype,
+            storage: StorageId(Arc::downgrade(&data.storage)),
+            offset: data.offset,
+            sizes: data.sizes.clone(),
+            strides: data.strides.clone(),
+            form,
+        }
+    }
+
+    /// Whether the constant is still in use outside of packed constants.
+    fn is_alive(&self) -> bool {
+        self.storage.0.strong_count() > 0
+    }
+}
+
+/// The constants that plans have packed, by the tensors that they were packed from. Clones share them.
+///
+/// It holds the memory of constants as long as their tensors exist. Those that a plan computes for its shape end with the plan.
+#[derive(Clone, Debug, Default)]
+pub struct PackedConstants {
+    places: Arc<Mutex<HashMap<PackedKey, (Constants, u64)>>>,
+}
+
+impl PackedConstants {
+    /// Returns the memory that a constant is in, and its first byte there.
+    pub(crate) fn get(&self, key: &PackedKey) -> Option<(Constants, u64)> {
+        self.lock().get(key).cloned()
+    }
+
+    /// Adds the constants that a plan has packed; `packed` are their places in its `constants` and in what its preparation computed, `prepared`.
+    pub fn add(&self, packed: &[(PackedKey, Buffer)], constants: &Constants, prepared: &Constants) {
+        let mut places = self.lock();
+        places.retain(|key, _| key.is_alive());
+        for (key, buffer) in packed.iter().filter(|(key, _)| key.is_alive()) {
+            let (memory, offset) = match *buffer {
+                Buffer::Constant { offset } => (constants, offset),
+                Buffer::Prepared { offset } => (prepared, offset),
+                Buffer::Input { .. } | Buffer::Output { .. } | Buffer::Workspace { .. } | Buffer::Shared { .. } => {
+                    continue;
+                }
+            };
+            places.entry(key.clone()).or_insert_with(|| (memory.clone(), offset));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<PackedKey, (Constants, u64)>> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constants_are_found_as_long_as_their_tensors_exist() {
+        let tensor = |values: &[f32; 2]| {
+            let bytes = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+            TensorData::contiguous(DType::Float, &[2], bytes).unwrap()
+        };
+        let (kept, dropped) = (tensor(&[1.0, 2.0]), tensor(&[3.0, 4.0]));
+        let [key, other] = [&kept, &dropped].map(|data| PackedKey::new(data, Form::Plain));
+        let mut constants = Constants::default();
+        let places = [&kept, &dropped].map(|data| Buffer::Constant {
+            offset: constants.push(&data.to_bytes()),
+        });
+        let packed = [(key.clone(), places[0]), (other.clone(), places[1])];
+        let all = PackedConstants::default();
+        all.add(&packed, &constants, &Constants::default());
+        assert_eq!(all.get(&other).map(|(_, offset)| offset), Some(64));
+        // Equal elements elsewhere are another constant, and so is another form.
+        assert!(all.get(&PackedKey::new(&tensor(&[1.0, 2.0]), Form::Plain)).is_none());
+        assert!(all.get(&PackedKey::new(&kept, Form::Added("a".to_owned()))).is_none());
+        drop(dropped);
+        all.add(&packed, &constants, &Constants::default());
+        assert!(all.get(&other).is_none());
+        let (memory, offset) = all.get(&key).expect("it exists");
+        assert_eq!(memory.bytes()[offset as usize..][..8], *kept.to_bytes());
+    }
+}
