@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Changes if code for the same spec may change, or the format of files. `build.rs` computes the hash.
+/// The first part of each key. It changes if code for the same spec may change, or the format of files. `build.rs` computes the hash.
 const FORMAT: &str = concat!(
     "frazil ",
     env!("CARGO_PKG_VERSION"),
@@ -22,7 +22,7 @@ const FORMAT: &str = concat!(
 
 /// Kind and version of the files.
 const OBJECT: &[u8; 8] = b"FRAZILO2";
-/// Maximum number of bytes of a file: a thousand times those of the largest kernels.
+/// Maximum number of bytes of a file: a thousand times the size of the largest kernels.
 const MOST_BYTES: u64 = 64 << 20;
 
 /// A cache of objects, which clones share.
@@ -41,12 +41,12 @@ enum Place {
 #[derive(Debug, Default)]
 struct Objects {
     by_key: HashMap<String, Vec<u8>>,
-    /// Bytes of the objects and of their keys.
+    /// Total bytes of the objects and of their keys.
     bytes: usize,
 }
 
-/// Most bytes of objects in memory: more than the kernels of any model. When they are reached, the cache is emptied: an object that is still used is compiled
-/// once more.
+/// Maximum total bytes of objects in memory: more than the kernels of any model. If it is reached, the cache is emptied, and an object that is still used is
+/// compiled once more.
 const MOST_IN_MEMORY: usize = 64 << 20;
 
 impl Objects {

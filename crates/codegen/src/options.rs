@@ -15,7 +15,7 @@ pub struct BackendOptions {
     pub target: Target,
     /// Threads that a run uses, the caller's included.
     pub threads: usize,
-    /// Where objects of kernels are kept from one process to the next.
+    /// The cache that stores objects of kernels across processes.
     pub cache: Option<ObjectCache>,
     /// The kernel families that can be compiled.
     pub emitters: Arc<Emitters>,
@@ -41,7 +41,7 @@ impl BackendOptions {
         }
     }
 
-    /// Returns the options for loading and running what is compiled with these.
+    /// Returns the options for loading and running the results of a compilation with these options.
     pub fn run_options(&self) -> RunOptions {
         RunOptions {
             threads: self.threads,

@@ -3,7 +3,7 @@
 use frazil_ir::DType;
 use frazil_planner::plan::{Plan, Port};
 
-/// The version of the interface; [`COMMON`] says it too.
+/// The version of the interface; [`COMMON`] contains it too.
 const ABI_VERSION: u32 = 2;
 
 /// The common part of all headers. One file can include several headers.
@@ -187,7 +187,7 @@ pub(super) fn dtype_name(dtype: DType) -> String {
     format!("FRAZIL_{}", dtype.python_name().to_uppercase())
 }
 
-/// A name that cannot end a C comment.
+/// Returns `name` in a form that does not end a C comment.
 fn comment(name: &str) -> String {
     name.replace("*/", "* /")
 }

@@ -1,4 +1,4 @@
-//! The MLIR half: contexts, the passes to the LLVM dialect, translation.
+//! The MLIR part of the backend: contexts, the passes to the LLVM dialect, translation.
 
 use inkwell::context::AsContextRef;
 use melior::Context;

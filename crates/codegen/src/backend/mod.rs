@@ -1,4 +1,4 @@
-//! From kernel specs to machine code: MLIR passes, LLVM passes, one object file a kernel in memory.
+//! From kernel specs to machine code: MLIR passes, LLVM passes, and one in-memory object file per kernel.
 
 mod linker;
 mod llvm;

@@ -33,7 +33,7 @@ pub fn compile_objects(plan: &Plan, options: &BackendOptions) -> Result<Vec<Vec<
     })
 }
 
-/// Returns what `compile` makes of the kernels of `plan` that have code, with their numbers, in order. It runs in parallel.
+/// Calls `compile` with each kernel of `plan` that has code and its index, in parallel. Returns the results in the order of the kernels.
 fn each_kernel<T: Send>(
     plan: &Plan,
     compile: impl Fn((usize, &KernelSpec)) -> Result<T, CompileError> + Sync,
@@ -58,10 +58,10 @@ pub fn package(plan: &Plan, options: &BackendOptions) -> Result<Package, Compile
     package_with(plan, &codes, options)
 }
 
-/// As [`package`], with `codes` as the code of the plan's kernels, in order.
+/// As [`package`], with `codes` as the code of the plan's kernels, in the same order.
 ///
 /// # Errors
-/// Also if a code does not serve its kernel.
+/// Also if a code cannot compute its kernel.
 pub fn package_with(plan: &Plan, codes: &[KernelCode], options: &BackendOptions) -> Result<Package, CompileError> {
     // Before the kernels are compiled, which takes long.
     let mut contents = plan.contents();

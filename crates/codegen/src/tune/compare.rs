@@ -9,7 +9,8 @@ use frazil_planner::tune::measured_kernel;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Rounds over all variants of a kernel, so that a disturbance of the machine does not meet one of them alone.
+/// Rounds of measurements of all variants of a kernel. Variants alternate, so that a disturbance of the machine affects
+/// all of them.
 const ROUNDS: usize = 5;
 /// Time of a variant in a round.
 const TIME: Duration = Duration::from_millis(8);

@@ -1,4 +1,4 @@
-//! Functions of vectors as polynomials, and the names of libm's functions for everything else.
+//! Functions of vectors as polynomials, and the names of libm's functions for all others.
 //!
 //! The coefficients are our own minimax fits or Taylor coefficients. Accuracy in units in the last place over the whole range, of f32:
 //! exp and exp2 1.5, expm1 2, log 1.5, log2 2.5, log10 1.5, log1p 2, sin and cos 2, tan 2.5, asin, acos, atan and atan2 2, sinh and cosh 2,
@@ -16,7 +16,7 @@ use frazil_ir::DType;
 use frazil_runtime::expr::{BinaryOp, UnaryOp};
 use melior::ir::ValueLike;
 
-/// Arithmetic on vectors of f32 or f64, one method an operator, to write polynomials readably.
+/// Arithmetic on vectors of f32 or f64, with one method per operator, so that polynomials are readable.
 pub struct Floats<'e, 'c> {
     e: &'e mut Emitter<'c>,
     lanes: i64,
@@ -30,13 +30,13 @@ pub type Unary<'e, 'c> = fn(&mut Floats<'e, 'c>, Val<'c>) -> Val<'c>;
 pub type Binary<'e, 'c> = fn(&mut Floats<'e, 'c>, Val<'c>, Val<'c>) -> Val<'c>;
 
 impl<'e, 'c> Floats<'e, 'c> {
-    /// Arithmetic on vectors of `lanes` elements of `dtype`; halves are computed in f32.
+    /// Returns arithmetic on vectors of `lanes` elements of `dtype`; f16 and bf16 are computed in f32.
     pub fn new(e: &'e mut Emitter<'c>, lanes: i64, dtype: DType) -> Floats<'e, 'c> {
         let wide = dtype == DType::Double;
         Floats { e, lanes, wide }
     }
 
-    /// The function `op` of vectors of `dtype`, if it is one of those here.
+    /// Returns the function `op` of vectors of `dtype`, if it is implemented here.
     pub fn function(op: UnaryOp, dtype: DType) -> Option<Unary<'e, 'c>> {
         if !dtype.is_floating_point() || dtype == DType::Double {
             return None;
@@ -109,7 +109,7 @@ impl<'e, 'c> Floats<'e, 'c> {
         }
     }
 
-    /// An integer as wide as an element.
+    /// An integer constant as wide as an element.
     fn int(&mut self, x: i64) -> Val<'c> {
         let (bits, lanes) = (if self.wide { 64 } else { 32 }, self.lanes);
         self.e.constant(&format!("dense<{x}> : vector<{lanes}xi{bits}>"))
@@ -195,7 +195,7 @@ impl<'e, 'c> Floats<'e, 'c> {
         self.e.op1("arith.bitcast", &[a], ty)
     }
 
-    /// The smaller of `a` and the constant; NaN stays. The form that becomes one instruction.
+    /// The smaller of `a` and the constant; NaN if `a` is NaN. In this operand order it is one instruction.
     fn at_most(&mut self, a: Val<'c>, limit: impl Into<f64>) -> Val<'c> {
         let limit = self.k(limit);
         let above = self.compare("olt", limit, a);
@@ -208,12 +208,12 @@ impl<'e, 'c> Floats<'e, 'c> {
         self.select(below, limit, a)
     }
 
-    /// Whether the vectors are of f32 and registers of AVX-512.
+    /// Returns whether the vectors are of f32 and stored in registers of AVX-512.
     fn has_avx512(&self) -> bool {
         !self.wide && self.e.has_avx512(self.lanes)
     }
 
-    /// `a` where it is between the constants, else the nearer one; NaN stays.
+    /// Clamps `a` to the constants; NaN if `a` is NaN.
     fn between(&mut self, a: Val<'c>, least: impl Into<f64>, most: impl Into<f64>) -> Val<'c> {
         let a = self.at_most(a, most);
         self.at_least(a, least)
@@ -264,7 +264,7 @@ impl<'e, 'c> Floats<'e, 'c> {
         self.float_of_bits(bits)
     }
 
-    /// Which f32 lanes are not positive, normal and finite.
+    /// Returns the mask of the f32 lanes that are not positive, normal and finite.
     fn outside_normal(&mut self, x: Val<'c>) -> Val<'c> {
         let least = f32::MIN_POSITIVE.to_bits();
         let bits = self.bits(x);
@@ -274,7 +274,7 @@ impl<'e, 'c> Floats<'e, 'c> {
         self.e.cmpi("uge", after, count, Some(self.lanes))
     }
 
-    /// `slow` in the lanes of `mask`, `fast` in the others. `slow` is computed only where some lane of the vector asks for it.
+    /// `slow` in the lanes of `mask`, `fast` in the others. `slow` is computed only if the mask has a lane that is set.
     fn seldom<const N: usize>(
         &mut self,
         mask: Val<'c>,
@@ -315,7 +315,7 @@ pub fn fma<'c>(e: &mut Emitter<'c>, a: Val<'c>, b: Val<'c>, c: Val<'c>, lanes: O
     }
 }
 
-/// libm's name of a function of one f64, without the `f` of the f32 form; `None` when libm does not have it.
+/// Returns libm's name of a function of one f64, without the `f` of the f32 version; `None` if libm does not have it.
 pub fn libm_unary(op: UnaryOp) -> Option<&'static str> {
     use UnaryOp as U;
     Some(match op {
