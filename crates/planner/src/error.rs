@@ -4,14 +4,14 @@ use frazil_runtime::memory::OutOfMemory;
 use std::fmt;
 use thiserror::Error;
 
-/// An operator, or a use of one, that cannot be compiled, with its place in the source.
+/// An operator, or a use of one, that cannot be compiled, with its location in the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsupported {
     /// The operator's name, such as `aten::nonzero`.
     pub operator: String,
     /// The reason: what was expected.
     pub reason: String,
-    /// `file:line:column` of the Python source, where known.
+    /// `file:line:column` of the Python source, if known.
     pub source: Option<String>,
 }
 
@@ -46,7 +46,7 @@ pub enum LowerError {
         /// The exception's text.
         message: String,
     },
-    /// Loops of the program run too often to be unrolled.
+    /// Loops of the program have too many iterations to be unrolled.
     #[error("the program takes more than {steps} steps on these shapes; its loops are unrolled")]
     TooLong {
         /// The limit.

@@ -1,7 +1,7 @@
 //! Kernel families that an embedder adds.
 //!
-//! A [`KernelFamily`] selects kernels of a type of the embedder's own for loop nests that it recognises. The code generator needs an emitter of
-//! the same type. Frazil's own families are selected afterwards, for what no added family selects.
+//! A [`KernelFamily`] selects kernels of a type of the embedder's own for loop nests that it recognises. The code generator needs an emitter of the same
+//! type. Frazil's own families are selected afterwards, for nests that no added family selects.
 
 use crate::kernel::KernelSpec;
 use crate::target::Target;

@@ -1,4 +1,4 @@
-//! Kernels in order over buffers that have no place yet: what the memory planner turns into a [`Plan`](crate::plan::Plan).
+//! Kernels in order, on buffers without addresses. The memory planner converts a schedule to a [`Plan`](crate::plan::Plan).
 
 pub(crate) mod slices;
 pub(crate) mod spread;
@@ -12,7 +12,7 @@ use frazil_tensor_ir::call::RuntimeCall;
 use frazil_tensor_ir::graph::Origin;
 use std::sync::Arc;
 
-/// Number of a buffer of a [`Schedule`].
+/// Index of a buffer of a [`Schedule`].
 pub type BufferId = u32;
 
 /// The memory that a buffer is placed in.
@@ -24,7 +24,7 @@ pub enum Home {
     Output(u32),
     /// The constants, from this byte on.
     Constant(u64),
-    /// The results of the preparation, from this byte offset on.
+    /// The results of the preparation, starting at this byte offset.
     Prepared(u64),
     /// The workspace.
     Workspace {
@@ -33,7 +33,7 @@ pub enum Home {
     },
 }
 
-/// A part of a buffer, from a byte offset on.
+/// A part of a buffer, starting at a byte offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Slice {
     /// Which buffer.
@@ -43,7 +43,7 @@ pub struct Slice {
 }
 
 impl Slice {
-    /// The slice that starts `bytes` further on.
+    /// Returns the slice that starts `bytes` bytes later.
     pub fn at(self, bytes: u64) -> Slice {
         Slice {
             offset: self.offset + bytes,
@@ -59,7 +59,7 @@ pub struct Step {
     pub spec: KernelSpec,
     /// Its buffers, in the order that the spec documents.
     pub buffers: Vec<Slice>,
-    /// Which of them is the result; the others are read, or are scratch.
+    /// Index of the buffer for the result. The others are read, or are scratch memory.
     pub output: usize,
     /// The operators that it computes.
     pub origins: Vec<Origin>,

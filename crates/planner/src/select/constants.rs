@@ -1,4 +1,4 @@
-//! Constants: packed as kernels want them, and stored once in each form.
+//! Constants: packed in the layouts of the kernels, and stored once for each layout.
 
 use super::Builder;
 use crate::kernel::{ConvShape, Winograd, WinogradWeights};
@@ -13,14 +13,14 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The form that a constant is stored in, with all that its packing depends on.
+/// The layout of a stored constant, with all parameters of its packing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Form {
     /// Its elements in row-major order.
     Plain,
     /// `count` elements from `first` on, padded with zeros to whole blocks of `block`.
     Channels { first: i64, count: i64, block: i64 },
-    /// The right operand of a matmul: its strides, n, k, and the columns of a panel.
+    /// The right operand of a matmul: its strides, n and k, and the number of columns of a panel.
     Gemm {
         offset: i64,
         strides: [i64; 2],
@@ -41,7 +41,7 @@ pub(super) enum Form {
     },
 }
 
-/// Which elements a constant has: its storage, and how it lies there.
+/// The elements of a constant: its storage, and their position in it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Elements {
     dtype: DType,
@@ -56,11 +56,11 @@ struct Elements {
 pub(super) struct Stored {
     places: HashMap<(Elements, Form), Home>,
     constants: Area,
-    /// The constants that are transformed when the code is loaded.
+    /// The constants that are converted when the code is loaded.
     sources: Area,
 }
 
-/// Constants with places in one area. They are written when the area is first read, after the compiler has released its memory.
+/// Constants in one memory area. They are written when the area is first read, after the compiler has released its memory.
 #[derive(Default)]
 struct Area {
     len: usize,
@@ -78,8 +78,8 @@ impl Area {
         first as u64
     }
 
-    /// All of them in one piece of memory. One is packed after the other, which takes threads by itself: what packing needs besides is
-    /// never there for two. It is the most for the largest, which come first, while little else is there.
+    /// Returns all constants in one block of memory. They are packed one after the other, the largest first: packing is parallel by itself, temporary memory
+    /// is needed for one constant at a time only, and the largest need most of it while little other memory is in use.
     fn write(mut self) -> Result<Constants, OutOfMemory> {
         self.packs.sort_by_key(|(range, _)| std::cmp::Reverse(range.len()));
         let largest = self.packs.first().map_or(0, |(range, _)| range.len());
@@ -107,8 +107,8 @@ impl Stored {
 }
 
 impl Builder<'_> {
-    /// `data` in the form `form`, of `bytes` bytes, which `pack` writes over zeros unless it is there already. Constants of one storage, as the
-    /// uses of a weight in the iterations of a loop are, have one copy.
+    /// Returns `data` in the layout `form`, which takes `bytes` bytes. Unless it is stored already, `pack` writes it over zeros. Constants with a common
+    /// storage, such as a weight that is used in every iteration of an unrolled loop, are stored once.
     pub(super) fn stored(
         &mut self,
         data: &Arc<TensorData>,
@@ -145,7 +145,7 @@ impl Builder<'_> {
         })
     }
 
-    /// Adds the result of `transformation` on the weights `data`, which runs when the code is loaded. `pack` stores the weights.
+    /// Adds the result of `transformation` of the weights `data`, which runs when the code is loaded. `pack` stores the untransformed weights.
     pub(super) fn transformed(
         &mut self,
         data: &Arc<TensorData>,
@@ -212,7 +212,7 @@ impl std::ops::Deref for Floats<'_> {
     }
 }
 
-/// The elements in row-major order, of a tensor of f32; where they lie, if they lie so.
+/// Returns the elements of an f32 tensor in row-major order; borrowed if they are stored in this order.
 pub(crate) fn floats(data: &TensorData) -> Floats<'_> {
     let bytes = data.to_bytes();
     match bytemuck::try_cast_slice::<u8, f32>(&bytes) {
@@ -221,7 +221,7 @@ pub(crate) fn floats(data: &TensorData) -> Floats<'_> {
     }
 }
 
-/// The weights as `[out_channels][in_channels / groups][kh][kw]`; where they lie, if they lie so.
+/// Returns the weights as `[out_channels][in_channels / groups][kh][kw]`; borrowed if they are stored in this order.
 pub(super) fn gather_weights<'w>(conv: &ConvClass, weight: &'w TensorData) -> Floats<'w> {
     let values = floats(weight);
     let s = &conv.shape;

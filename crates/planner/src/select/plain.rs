@@ -86,7 +86,7 @@ impl Builder<'_> {
         (epilogue, slices)
     }
 
-    /// Places a contiguous part in the larger tensor's memory; otherwise copies the parts that are not written in place.
+    /// Places a contiguous part inside the memory of the concatenation. Copies the parts that are not written in place.
     pub(super) fn concat_plain(&mut self, id: TensorId, c: &ConcatClass) {
         let shape = self.graph.shape(id).clone();
         let leading: i64 = shape.sizes[..c.axis].iter().product();
@@ -145,7 +145,7 @@ impl Builder<'_> {
     }
 }
 
-/// Elements that are copied: from where to where, over a domain.
+/// Elements that are copied: source and destination over a domain.
 struct Move {
     domain: Dims,
     from: Affine,
