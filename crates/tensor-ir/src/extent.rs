@@ -44,7 +44,7 @@ pub enum ExtentError {
     /// The expression has too many terms, factors or levels.
     #[error("an expression of more than {MAX_TERMS} terms, {MAX_FACTORS} factors or {MAX_DEPTH} levels")]
     TooLarge,
-    /// There is no symbol of this number.
+    /// There is no symbol with this index.
     #[error("a symbol that is not defined")]
     Undefined,
 }
@@ -254,7 +254,7 @@ impl Extent {
         self.terms.keys().flatten().map(of).max().unwrap_or(0)
     }
 
-    /// Returns the value for values of the symbols.
+    /// Evaluates the extent for the given values of the symbols.
     ///
     /// # Errors
     /// If a number overflows, a divisor is not positive, or a symbol has no value.
