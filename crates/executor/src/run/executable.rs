@@ -284,7 +284,7 @@ impl Executable {
     }
 }
 
-/// Returns the exception of a run without memory for its outputs.
+/// Returns the error of a run whose outputs could not be allocated.
 fn out_of_memory(error: OutOfMemory) -> RunError {
     RunError::Raised(error.to_string())
 }

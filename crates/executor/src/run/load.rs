@@ -52,7 +52,7 @@ pub(super) struct Code {
     pub(super) checks: Vec<String>,
     /// The buffers that `steps` point to.
     pub(super) buffers: Box<[BufferRef]>,
-    /// The numbers that calls hand to kernels.
+    /// The integers that calls pass to kernels.
     pub(super) numbers: Box<[i64]>,
     /// The code that `steps` call.
     pub(super) _machine_code: MachineCode,
@@ -172,7 +172,7 @@ fn buffer_ref(buffer: Buffer) -> BufferRef {
     BufferRef { kind, index, offset }
 }
 
-/// Addresses that the longest of `calls` passes: those of its buffers, and of its numbers.
+/// Returns the maximum number of addresses that one call passes: those of its buffers, and the one of its integers.
 fn most_buffers(calls: &[Call]) -> usize {
     calls.iter().map(|c| c.buffers.len() + 1).max().unwrap_or(0)
 }
