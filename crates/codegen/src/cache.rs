@@ -37,7 +37,7 @@ enum Place {
     Memory(Arc<Mutex<Objects>>),
 }
 
-/// Objects in memory.
+/// The objects of a cache in memory.
 #[derive(Debug, Default)]
 struct Objects {
     by_key: HashMap<String, Vec<u8>>,
@@ -131,7 +131,7 @@ pub(crate) struct CodeKey {
 }
 
 impl CodeKey {
-    /// The key of `code` for `target`.
+    /// Returns the key of `code` for `target`.
     pub(crate) fn of(code: &KernelCode, target: &Target) -> CodeKey {
         let text = format!("{FORMAT}\n{target:?}\n{}", code.identity().text());
         CodeKey {

@@ -8,7 +8,7 @@ use frazil_executor::{Pools, RunOptions};
 use frazil_planner::target::Target;
 use std::sync::Arc;
 
-/// How to compile.
+/// Options for compiling plans to native code.
 #[derive(Clone, Debug)]
 pub struct BackendOptions {
     /// The processor; the host's by default.

@@ -31,36 +31,36 @@ impl Port {
     }
 }
 
-/// The place of a kernel's argument.
+/// The location of a kernel's argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Buffer {
     /// The caller's input number `index`, `offset` bytes into it. Read only.
     Input {
         /// Index into [`Contents::inputs`](crate::package::Contents::inputs).
         index: u32,
-        /// Bytes from its start.
+        /// Offset from the start of the input, in bytes.
         offset: u64,
     },
     /// The caller's output number `index`, `offset` bytes into it. May be read by kernels that run after its writer.
     Output {
         /// Index into [`Contents::outputs`](crate::package::Contents::outputs).
         index: u32,
-        /// Bytes from its start.
+        /// Offset from the start of the output, in bytes.
         offset: u64,
     },
     /// `offset` bytes into the workspace.
     Workspace {
-        /// Bytes from the workspace's start.
+        /// Offset from the start of the workspace, in bytes.
         offset: u64,
     },
     /// `offset` bytes into the constants. Read only.
     Constant {
-        /// Bytes from the constants' start.
+        /// Offset from the start of the constants, in bytes.
         offset: u64,
     },
     /// `offset` bytes into the data that the preparation writes. Read only in a run.
     Prepared {
-        /// Bytes from its start.
+        /// Offset from the start of the results of the preparation, in bytes.
         offset: u64,
     },
 }
@@ -84,13 +84,13 @@ impl Buffer {
     }
 }
 
-/// Number of a kernel in [`Contents::kernels`](crate::package::Contents::kernels).
+/// Index of a kernel in [`Contents::kernels`](crate::package::Contents::kernels).
 pub type KernelId = u32;
 
 /// One step of the plan: kernel `kernel` on `buffers`. The kernels of a plan run one after the other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Call {
-    /// Which kernel.
+    /// The kernel that is called.
     pub kernel: KernelId,
     /// Its arguments, in the order that the kernel's spec documents.
     pub buffers: SmallVec<[Buffer; 5]>,
@@ -104,7 +104,7 @@ pub struct Call {
 /// contains the part that the previous run read last. In the same order each time, every part would be evicted before it is read again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
-    /// The last task comes first.
+    /// Whether the last task runs first.
     pub backward: bool,
     /// Whether the order is reversed in every other run.
     pub turns: bool,

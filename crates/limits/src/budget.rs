@@ -237,7 +237,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Checks the time.
+    /// Checks the time limit.
     fn look(&self) -> Result<(), Exceeded> {
         let now = Instant::now();
         for meter in self.chain() {

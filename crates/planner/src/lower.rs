@@ -25,7 +25,7 @@ use tracing::info_span;
 /// A plan, and the meaning of its outputs.
 #[derive(Clone, Debug)]
 pub struct Lowered {
-    /// What to compile.
+    /// The plan to be compiled.
     pub plan: Plan,
     /// Description of the graph's results in terms of the plan's outputs.
     pub results: Vec<ResultSpec>,

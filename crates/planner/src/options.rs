@@ -5,7 +5,7 @@ use crate::target::Target;
 use crate::tune::Tuning;
 use std::sync::Arc;
 
-/// What a graph is lowered for.
+/// Options for lowering a graph to a plan.
 #[derive(Clone, Debug)]
 pub struct LowerOptions {
     /// Name of the function; a C identifier.

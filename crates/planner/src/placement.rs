@@ -4,12 +4,12 @@ use crate::plan::{Buffer, align_up};
 use crate::schedule::{Home, Schedule};
 use tracing::debug;
 
-/// The places of buffers.
+/// The addresses of a schedule's buffers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
     /// Place of each buffer of the schedule.
     pub places: Vec<Buffer>,
-    /// Size of the workspace: the peak.
+    /// Size of the workspace in bytes.
     pub workspace_bytes: usize,
 }
 

@@ -13,7 +13,7 @@ use std::path::Path;
 /// Maximum number of bytes of a file of measurements: enough for a hundred thousand kernels.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// Measurements by kernel.
+/// Results of measurements, by kernel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tuning {
     /// The fastest variant for each computation and number of threads; `None` if it is the cost model's choice.

@@ -55,7 +55,7 @@ pub type Checked<T> = Result<T, ExtentError>;
 /// A factor of a term.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Atom {
-    /// The symbol of this number.
+    /// The symbol with this index.
     Symbol(u32),
     /// The first extent divided by the second, which is positive, rounded down.
     FloorDiv(Box<(Extent, Extent)>),
@@ -82,7 +82,7 @@ impl From<i64> for Extent {
 }
 
 impl Extent {
-    /// Returns the symbol of number `index`.
+    /// Returns the symbol with index `index` as an extent.
     pub fn symbol(index: u32) -> Extent {
         Extent::atom(Atom::Symbol(index))
     }

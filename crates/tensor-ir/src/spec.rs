@@ -36,7 +36,7 @@ pub enum ArgumentSpec {
 /// A result of a method in terms of the outputs of its graph.
 #[derive(Clone, Debug)]
 pub enum ResultSpec {
-    /// The output of this number.
+    /// The output with this index.
     Tensor(u32),
     /// The output with this index. Its elements are in the order in which a tensor of these sizes and strides, which leave no gaps, stores them. Not in
     /// methods that return new tensors.

@@ -84,7 +84,7 @@ typedef struct frazil_options {
 /// Placeholder for the header's checksum while the checksum is computed.
 const CHECKSUM: &str = "@CHECKSUM@";
 
-/// The header of `plan`'s library.
+/// Returns the header of the plan's library.
 pub fn header(plan: &Plan) -> String {
     let name = &plan.name;
     let guard = format!("FRAZIL_MODEL_{}_H", name.to_uppercase());
@@ -182,7 +182,7 @@ const char *{name}_status_message(frazil_status status);
     text.replace(CHECKSUM, &format!("0x{checksum:08x}u"))
 }
 
-/// The C name of a dtype.
+/// Returns the C name of a dtype.
 pub(super) fn dtype_name(dtype: DType) -> String {
     format!("FRAZIL_{}", dtype.python_name().to_uppercase())
 }

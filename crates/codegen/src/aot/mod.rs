@@ -33,7 +33,7 @@ pub enum EmitFileError {
     /// A file could not be written.
     #[error("{path}: {source}")]
     Io {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The system's error.
         source: std::io::Error,
@@ -41,7 +41,7 @@ pub enum EmitFileError {
     /// The C compiler, or another program that it comes with, could not be started.
     #[error("{command} could not be started: {source}; a C compiler and its tools are needed to link libraries")]
     NoLinker {
-        /// Its name.
+        /// The name of the program.
         command: String,
         /// The system's error.
         source: std::io::Error,
@@ -49,9 +49,9 @@ pub enum EmitFileError {
     /// The C compiler, or another program that it comes with, failed.
     #[error("{command} failed:\n{stderr}")]
     Linker {
-        /// Its name.
+        /// The name of the program.
         command: String,
-        /// Its error output.
+        /// The program's error output.
         stderr: String,
     },
     /// The plan has runtime calls, which a library cannot run.
@@ -83,7 +83,7 @@ pub fn stage_text(plan: &Plan, options: &BackendOptions, stage: Stage) -> Result
     Ok(out)
 }
 
-/// One relocatable object with all kernels.
+/// Returns one relocatable object with all kernels.
 pub fn object(plan: &Plan, options: &BackendOptions) -> Result<Vec<u8>, EmitFileError> {
     plan.validate().map_err(CompileError::from)?;
     check_standalone(plan)?;
@@ -194,7 +194,7 @@ fn temporary() -> Result<TemporaryFolder, EmitFileError> {
     })
 }
 
-/// Refuses plans that need this program.
+/// Returns an error for plans that need this program at run time.
 fn check_standalone(plan: &Plan) -> Result<(), EmitFileError> {
     match plan.runtime_call_operators() {
         none if none.is_empty() => Ok(()),

@@ -102,7 +102,7 @@ fn c_string(text: &str) -> String {
 /// The C declarations of the runtime, generated from the Rust ones.
 const RUNTIME: &str = include_str!("../../../rt/include/frazil_rt.h");
 
-/// The tables that `frazil_rt_run` reads.
+/// Appends the tables that `frazil_rt_run` reads to `out`.
 fn steps(out: &mut String, plan: &Plan) {
     for (i, spec) in plan.kernels.iter().enumerate() {
         for phase in 0..spec.phases().len() {

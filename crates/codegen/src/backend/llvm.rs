@@ -42,7 +42,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A code generator for `target`.
+    /// Returns a code generator for `target`.
     pub fn new(target: &Target) -> Result<Machine, LlvmError> {
         if !target.is_known() {
             return Err(LlvmError(format!(
@@ -103,17 +103,17 @@ impl Machine {
         Ok(buffer.as_slice().to_vec())
     }
 
-    /// The object file of `module`.
+    /// Returns the object file of `module`.
     pub fn object(&self, module: &Module<'_>) -> Result<Vec<u8>, LlvmError> {
         self.write(module, FileType::Object)
     }
 
-    /// The assembly of `module`.
+    /// Returns the assembly of `module`.
     pub fn assembly(&self, module: &Module<'_>) -> Result<String, LlvmError> {
         Ok(String::from_utf8_lossy(&self.write(module, FileType::Assembly)?).into_owned())
     }
 
-    /// The optimised IR of `module`.
+    /// Returns the optimised IR of `module`.
     pub fn ir(&self, module: &Module<'_>) -> Result<String, LlvmError> {
         self.optimise(module)?;
         Ok(module.print_to_string().to_string())

@@ -18,7 +18,7 @@ pub enum CompileError {
     /// A kernel has no code.
     #[error(transparent)]
     Emit(#[from] EmitError),
-    /// MLIR refused a kernel.
+    /// MLIR reported an error for a kernel.
     #[error("MLIR refused kernel {kernel}: {source}")]
     Mlir {
         /// The kernel's name.

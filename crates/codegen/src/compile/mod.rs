@@ -1,4 +1,4 @@
-//! Plans to packages and compiled functions.
+//! Compilation of plans to packages and executables.
 
 mod kernel;
 mod origins;

@@ -1,10 +1,10 @@
-//! Fused epilogues.
+//! Emission of fused epilogues.
 
 use super::builder::{Emitter, Int, Val};
 use super::expr::{ExprEmitter, Values};
 use frazil_planner::kernel::{Epilogue, EpilogueOperand};
 
-/// Where one vector of results lies.
+/// The position of one vector of results.
 pub struct Position<'c> {
     /// Row of the matmul; unused elsewhere.
     pub row: Int<'c>,

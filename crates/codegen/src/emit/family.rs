@@ -6,11 +6,11 @@ use frazil_planner::kernel::{Kernel, KernelSpec};
 use std::any::TypeId;
 use std::collections::HashMap;
 
-/// Why a kernel has no code.
+/// The reason why a kernel has no code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidKernel {
-    /// One of its expressions has none.
+    /// An expression of the kernel cannot be emitted.
     #[error(transparent)]
     Expr(#[from] UnsupportedExpr),
     /// The kernel contradicts itself.
@@ -41,7 +41,7 @@ pub enum EmitError {
     NoEmitter {
         /// The kernel's name.
         kernel: String,
-        /// Its family.
+        /// The family of the kernel.
         family: &'static str,
     },
 }

@@ -7,7 +7,7 @@ use frazil_planner::target::Machine;
 pub struct KernelFunction<'c> {
     /// The emitter, at the start of the function.
     pub e: Emitter<'c>,
-    /// Address of each buffer.
+    /// The address of each buffer.
     pub buffers: Vec<Val<'c>>,
     /// The kernel's integers that are arguments of the code; `None` for constants.
     pub(super) numbers: Vec<Option<Val<'c>>>,

@@ -6,13 +6,13 @@ use std::ops::Range;
 /// One dimension of a sliding window.
 #[derive(Clone, Copy, Debug)]
 pub struct Axis {
-    /// Taps.
+    /// Number of taps.
     pub kernel: i64,
-    /// Input elements between two outputs.
+    /// Distance of the windows of successive outputs, in input elements.
     pub stride: i64,
     /// Number of elements before the input that the first window covers.
     pub padding: i64,
-    /// Input elements between two taps.
+    /// Distance of successive taps, in input elements.
     pub dilation: i64,
     /// Extent of the input.
     pub input: i64,

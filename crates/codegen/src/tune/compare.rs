@@ -31,7 +31,7 @@ pub struct Comparison {
     pub kernel: String,
     /// The variant that the cost model chooses.
     pub chosen: Variant,
-    /// The others.
+    /// The variants that the cost model does not choose.
     pub others: Vec<Variant>,
 }
 
@@ -50,7 +50,7 @@ impl Comparison {
     }
 }
 
-/// Comparisons of kernels, each kernel once.
+/// Comparisons for several kernels, one for each distinct kernel.
 #[derive(Clone, Debug, Default)]
 pub struct Comparisons {
     known: BTreeSet<String>,

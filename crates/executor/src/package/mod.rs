@@ -28,9 +28,9 @@ pub struct Package {
 /// Weights that kernels read in a layout other than the one stored in plans: before or after the conversion.
 #[derive(Clone, Debug)]
 pub(crate) enum Weights {
-    /// The inputs of the preparation.
+    /// The inputs of the preparation: stored weights.
     Sources(Constants),
-    /// The results of the preparation.
+    /// The results of the preparation: prepacked weights.
     Prepared(Constants),
 }
 
@@ -65,7 +65,7 @@ pub struct Contents {
 pub struct PackedKernel {
     /// Symbol of the first phase in the objects.
     pub symbol: String,
-    /// Buffers that a call passes.
+    /// Number of buffers that a call passes.
     pub buffers: usize,
     /// The integers that a call passes to the code.
     pub numbers: SmallVec<[i64; 16]>,

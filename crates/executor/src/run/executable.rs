@@ -20,7 +20,7 @@ pub struct Executable {
     loaded: LoadedCode,
     workspace: Pages,
     addresses: Vec<usize>,
-    /// Runs so far.
+    /// Number of runs so far.
     runs: u64,
 }
 
@@ -49,7 +49,7 @@ pub enum RunError {
     /// An input is a tensor of another dtype or shape than the function was compiled for.
     #[error("input {name} is a tensor of {given}; the function was compiled for {expected}")]
     Input {
-        /// Its name.
+        /// The name of the input.
         name: String,
         /// The dtype and sizes that it should have.
         expected: String,
@@ -61,11 +61,11 @@ pub enum RunError {
     Size {
         /// "input" or "output".
         what: &'static str,
-        /// Its name.
+        /// The name of the input or output.
         name: String,
-        /// Its size.
+        /// The expected size, in bytes.
         expected: usize,
-        /// The size given.
+        /// The passed size, in bytes.
         given: usize,
     },
 }

@@ -48,7 +48,7 @@ pub(super) struct Code {
     pub(super) infos: Vec<CallInfo>,
     /// Runtime calls between the steps, in order.
     pub(super) runtime_calls: Vec<RuntimeCallStep>,
-    /// Exceptions; see [`Plan::checks`].
+    /// Messages of the exceptions; see [`Plan::checks`].
     pub(super) checks: Vec<String>,
     /// The buffers that `steps` point to.
     pub(super) buffers: Box<[BufferRef]>,
@@ -65,7 +65,7 @@ pub(super) struct RuntimeCallStep {
     /// Number of the call in the plan.
     pub(super) number: usize,
     pub(super) call: Arc<RuntimeCall>,
-    /// Its buffers: inputs, then results.
+    /// The buffers of the call: inputs, then results.
     pub(super) buffers: std::ops::Range<usize>,
 }
 
@@ -83,7 +83,7 @@ pub struct LoadedCode {
 }
 
 impl LoadedCode {
-    /// Links `package`, which has been validated.
+    /// Links the code of `package`, which has been validated.
     pub(crate) fn new(package: Package, options: &RunOptions) -> Result<LoadedCode, LoadError> {
         let Package {
             contents,
@@ -177,17 +177,17 @@ fn most_buffers(calls: &[Call]) -> usize {
     calls.iter().map(|c| c.buffers.len() + 1).max().unwrap_or(0)
 }
 
-/// Calls as the runtime wants them.
+/// The steps of calls, in the representation of the runtime.
 struct Linked {
     steps: Vec<Step>,
-    /// See [`Code`] for these.
+    /// See [`Code`] for the fields of the same names.
     call_of: Vec<usize>,
     runtime_calls: Vec<RuntimeCallStep>,
     buffers: Box<[BufferRef]>,
     numbers: Box<[i64]>,
 }
 
-/// `calls` with the code in `machine_code`.
+/// Returns `calls` as steps that run the code in `machine_code`.
 fn link(
     contents: &Contents,
     calls: &[Call],

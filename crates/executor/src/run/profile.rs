@@ -26,7 +26,7 @@ pub(crate) struct Clock {
     /// The steps of the last run: number of the call, start time and duration.
     last: Vec<(usize, Duration, Duration)>,
     begin: Instant,
-    /// Runs that were begun.
+    /// Number of runs that have started.
     pub runs: u32,
 }
 
@@ -40,7 +40,7 @@ impl Clock {
         }
     }
 
-    /// Begins a run.
+    /// Records the start of a run.
     pub fn start(&mut self) {
         self.runs += 1;
         self.last.clear();
@@ -78,11 +78,11 @@ pub struct Span {
 pub struct Row {
     /// The kernel's family and sizes.
     pub kernel: String,
-    /// Its calls in a run.
+    /// Number of calls of the kernel in a run.
     pub calls: usize,
     /// Mean time of the calls in a run.
     pub time: Duration,
-    /// Their floating-point operations.
+    /// Floating-point operations of these calls in a run.
     pub flops: i64,
     /// The bytes that they read and write at least.
     pub bytes: i64,
@@ -93,9 +93,9 @@ pub struct Row {
 /// The kernels of a function, sorted by time, the slowest first.
 #[derive(Clone, Debug)]
 pub struct Profile {
-    /// The kernels.
+    /// One row per kernel.
     pub rows: Vec<Row>,
-    /// Runs that were measured.
+    /// Number of measured runs.
     pub runs: u32,
     /// Throughput of a matmul whose operands stay in cache on the same threads, in floating-point operations per second.
     pub peak: f64,

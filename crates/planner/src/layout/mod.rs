@@ -50,7 +50,7 @@ impl ImageShape {
         })
     }
 
-    /// Pixels of a channel.
+    /// Returns the number of pixels of a channel.
     pub fn plane(&self) -> i64 {
         self.height * self.width
     }
@@ -70,7 +70,7 @@ pub struct Inside {
     pub from: i64,
 }
 
-/// The choice for a graph.
+/// The chosen layouts of a graph's tensors.
 #[derive(Debug, Default)]
 pub struct Layouts {
     /// The kernels of added families, by the nest that each computes. The results of these nests have plain layout; the nests are not in `classes`.
@@ -233,13 +233,13 @@ impl Layouts {
 /// Access of a pointwise loop nest over images to an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageRead {
-    /// The element of the same place.
+    /// The element at the same position.
     Element,
-    /// One number an image and channel.
+    /// One element per image and channel.
     ImageChannel,
     /// One element per channel, starting with this element.
     Channel(i64),
-    /// This one element.
+    /// One element for all positions.
     Scalar(i64),
 }
 

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 const MAX_LOCAL_BYTES: i64 = 32 << 10;
 /// Minimum number of rows: with fewer, there are too few tasks for several threads. It does not apply to small results.
 const MIN_TASKS: i64 = 4;
-/// Elements of a small result.
+/// Maximum number of elements of a small result.
 const SMALL: i64 = 1 << 14;
 
 /// Nests that run as one kernel. The results of all but the last are read only by the other members.

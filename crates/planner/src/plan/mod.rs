@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// The computations that run once, when the code is loaded, for all instances. They convert constants to a layout that takes more memory than the stored one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Preparation {
-    /// Bytes of memory that it fills.
+    /// Number of bytes that the preparation writes.
     pub bytes: usize,
     /// The constants that only the preparation reads.
     pub sources: Constants,
@@ -98,7 +98,7 @@ impl Plan {
         self.contents().validate(constants, sources, self.runtime_calls.len())
     }
 
-    /// Describes the calls, for profiles.
+    /// Returns descriptions of the calls, for profiles.
     fn call_infos(&self) -> Vec<CallInfo> {
         let info = |(i, call): (usize, &Call)| {
             let spec = self.kernels.get(call.kernel as usize)?;

@@ -1,4 +1,4 @@
-//! Kernels on blocked tensors.
+//! Selection of kernels on blocked tensors.
 
 use super::Builder;
 use super::constants::gather_weights;

@@ -67,7 +67,7 @@ struct Area {
     packs: Vec<(Range<usize>, Pack)>,
 }
 
-/// Writes a constant over zeros.
+/// Writes a packed constant over zeros.
 type Pack = Box<dyn FnOnce(&mut [u8]) + Send>;
 
 impl Area {
@@ -100,7 +100,7 @@ impl Area {
 }
 
 impl Stored {
-    /// The constants, and what is transformed.
+    /// Returns the constants, and those that are converted when the code is loaded.
     pub(super) fn write(self) -> Result<(Constants, Constants), OutOfMemory> {
         Ok((self.constants.write()?, self.sources.write()?))
     }
@@ -129,7 +129,7 @@ impl Builder<'_> {
         self.schedule.buffer(home)
     }
 
-    /// As [`Builder::stored`], of f32.
+    /// Stores f32 elements as [`Builder::stored`] does.
     pub(super) fn stored_floats(
         &mut self,
         data: &Arc<TensorData>,
@@ -193,11 +193,11 @@ impl Elements {
     }
 }
 
-/// Elements of f32.
+/// f32 elements, borrowed or copied.
 pub(crate) enum Floats<'a> {
-    /// At an address that suits them.
+    /// Bytes at a sufficiently aligned address.
     Bytes(Cow<'a, [u8]>),
-    /// At another one than they were.
+    /// A copy, because the original address is not sufficiently aligned.
     Copied(Vec<f32>),
 }
 

@@ -74,7 +74,7 @@ struct Builder<'a> {
     outputs: HashMap<TensorId, u32>,
     /// Nests that are computed by the kernel of a later nest, or that no kernel reads.
     in_rows: HashSet<TensorId>,
-    /// Constants that have their place.
+    /// The constants that have been placed.
     stored: Stored,
 }
 
@@ -91,7 +91,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The tensor whose memory `id` is.
+    /// Returns the tensor with whose memory `id` is stored.
     fn root(&self, id: TensorId) -> TensorId {
         self.graph.root(id)
     }
@@ -162,7 +162,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A kernel of an added family.
+    /// Appends the kernel of an added family.
     fn added(&mut self, id: TensorId, selection: &Selection) {
         let mut buffers = Vec::with_capacity(selection.operands.len() + 1);
         for operand in &selection.operands {

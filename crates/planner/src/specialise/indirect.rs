@@ -212,9 +212,9 @@ fn argument(value: &Value, inputs: &mut Vec<TensorCell>) -> Option<ResultSpec> {
 enum Division {
     /// It divides integers only by constants that are not 0.
     Valid,
-    /// It does.
+    /// It divides by the constant 0.
     ByZero,
-    /// The nest computes that: one bool.
+    /// It depends on elements. The nest computes whether it does, as one bool.
     Depends(Box<Structured>),
 }
 

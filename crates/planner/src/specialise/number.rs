@@ -389,7 +389,7 @@ impl Specialiser<'_> {
         given.collect::<Result<_, _>>().map(Some)
     }
 
-    /// Ends the run at a call.
+    /// Ends the run at a graph break, with `call` as the call.
     pub(super) fn wait_for(&mut self, call: RuntimeCall) -> LowerError {
         if !self.unsupported.is_empty() {
             return self.all_unsupported();

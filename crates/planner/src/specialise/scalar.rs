@@ -83,7 +83,7 @@ impl Specialiser<'_> {
         .map_err(Refusal::from)
     }
 
-    /// [`Specialiser::check_fits`] of a run-time scalar.
+    /// Appends [`Specialiser::check_fits`] of a run-time scalar.
     pub(super) fn check_scalar_fits(&mut self, value: &Value, dtype: DType) -> Result<(), LowerError> {
         match value {
             Value::Tensor(cell) if self.number(value).is_some() => {

@@ -31,7 +31,7 @@ pub struct Segment {
     /// All tensors from the beginning of the method on. Those of earlier segments have the same ids in all later segments. The inputs of the graph are the
     /// tensors in the arguments, in the objects and in the observed values, in this order; its outputs are those of [`Next::Return`].
     pub graph: TensorGraph,
-    /// The continuation.
+    /// The continuation after the segment.
     pub next: Next,
     /// Tensors that later segments may read. All of them have ids below `settled`.
     pub live: BTreeSet<TensorId>,

@@ -48,11 +48,11 @@ pub(super) struct Specialiser<'a> {
     pub(super) inputs: Vec<TensorCell>,
     /// Addresses of the storages of inputs that are not row-major.
     pub(super) strided: HashSet<usize>,
-    /// The objects of the start.
+    /// The objects at the start of the method.
     pub(super) objects: Vec<ObjectValue>,
     /// Lists and dictionaries that the caller can access, and their original items.
     pub(super) shared: Vec<(Value, Vec<Value>)>,
-    /// Variables that hold numbers, by address.
+    /// Variables that represent run-time scalars, by address.
     pub(super) numbers: HashMap<usize, Number>,
     pub(super) registry: &'a Registry,
     pub(super) ctx: &'a Arc<Context>,
@@ -66,7 +66,7 @@ pub(super) struct Specialiser<'a> {
     pub(super) checks: Vec<(TensorId, String)>,
     /// Texts of the warnings emitted so far.
     pub(super) warnings: Vec<String>,
-    /// Nodes and iterations run so far.
+    /// Number of nodes and iterations run so far.
     pub(super) steps: usize,
     pub(super) nesting: Nesting,
     /// Plans of composites and forks by the address of their graph. The graph is kept alive, so that its address stays unique.

@@ -19,7 +19,7 @@ use std::sync::Arc;
 struct Contents {
     /// Kept alive so that the address is not reused.
     _storage: Arc<Storage>,
-    /// The tensor that fills the storage.
+    /// The tensor with the contents of the whole storage.
     whole: TensorId,
     version: u32,
     is_input: bool,
@@ -258,7 +258,7 @@ impl Store {
         Ok(())
     }
 
-    /// True when an input was written.
+    /// Returns true if an input was written.
     pub fn wrote_input(&self) -> bool {
         self.contents.values().any(|c| c.is_input && c.version > 0)
     }
@@ -277,7 +277,7 @@ impl Store {
         contents.is_some_and(|c| !c.is_input && c.version > 0)
     }
 
-    /// The present contents of a variable.
+    /// Returns the current contents of a variable.
     pub fn read(&mut self, graph: &mut TensorGraph, cell: &TensorCell) -> Option<TensorId> {
         let variable = self.variables.get_mut(&cell.address())?;
         let contents = self.contents.get(&variable.storage)?;
@@ -339,7 +339,7 @@ impl Store {
 struct Placed {
     /// The dimension of the view that iterates over this dimension, and the step between its elements; `None` if the view has one index here.
     along: Option<(usize, i64)>,
-    /// The first index.
+    /// The first index in the base.
     offset: i64,
     /// Number of elements of the view in this dimension.
     extent: i64,

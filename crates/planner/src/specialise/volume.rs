@@ -14,7 +14,7 @@ use frazil_tensor_ir::affine::as_loop;
 use frazil_tensor_ir::graph::{Origin, TensorGraph};
 use smallvec::SmallVec;
 
-/// Spatial dimensions of a volume.
+/// Number of spatial dimensions.
 const SPATIAL: usize = 3;
 
 /// The loops of a 3-D convolution: batch, groups if there are several, output channels, depth, rows, columns; then input channels and taps along the depth,
@@ -88,7 +88,7 @@ impl<'a> Volume<'a> {
         2 + self.groups + i
     }
 
-    /// The loop over input channels.
+    /// Returns the loop over input channels.
     fn input(&self) -> usize {
         self.position(SPATIAL)
     }
@@ -191,7 +191,7 @@ impl<'a> Volume<'a> {
         places
     }
 
-    /// The volume and the weights.
+    /// Returns the accesses to the input and to the weights.
     fn operands(&self) -> [&Access; 2] {
         [&self.nest.inputs[0], &self.nest.inputs[1]]
     }

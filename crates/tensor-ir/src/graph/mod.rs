@@ -32,7 +32,7 @@ pub struct TensorGraph {
     inputs: Vec<TensorId>,
     outputs: Vec<TensorId>,
     checks: Vec<String>,
-    /// `None` if all sizes are fixed.
+    /// The symbols; `None` if all sizes are fixed.
     symbols: Option<Box<Symbols>>,
     revision: u64,
 }

@@ -38,7 +38,7 @@ pub enum TensorOp {
 pub struct Origin {
     /// The operator's name.
     pub operator: String,
-    /// `file:line:column`, where known.
+    /// `file:line:column`, if known.
     pub source: Option<String>,
 }
 
@@ -56,7 +56,7 @@ impl fmt::Display for Origin {
 pub struct TensorNode {
     /// dtype and sizes.
     pub shape: TensorShape,
-    /// The operation that computes it.
+    /// The operation that computes the tensor.
     pub op: TensorOp,
     /// The operators that the tensor was computed by, in order.
     pub origins: Vec<Origin>,

@@ -14,7 +14,7 @@ pub struct ConcatClass {
     pub parts: Vec<ConcatPart>,
 }
 
-/// A part of a concatenation.
+/// One part of a concatenation: a slice of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConcatPart {
     /// The source. Its sizes are those of the result, except along the axis.
@@ -23,7 +23,7 @@ pub struct ConcatPart {
     pub from: i64,
     /// First coordinate of the result along the axis.
     pub to: i64,
-    /// Number of coordinates.
+    /// Number of coordinates along the axis.
     pub count: i64,
 }
 

@@ -65,7 +65,7 @@ pub struct ConvClass {
     /// Strides of the row-major weights, in elements: of the group, the output channel and the input channel within a group, the kernel row, the
     /// kernel column.
     pub weight_strides: [i64; 5],
-    /// First element of the weights.
+    /// Offset of the first element of the weights.
     pub weight_offset: i64,
     /// The epilogue of the sums.
     pub epilogue: EpilogueClass,

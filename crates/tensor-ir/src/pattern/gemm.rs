@@ -29,7 +29,7 @@ pub struct GemmClass {
 pub struct GemmOperand {
     /// The tensor.
     pub tensor: TensorId,
-    /// Its first element that is read.
+    /// Offset of the first element that is read.
     pub offset: i64,
     /// Stride of the row index.
     pub outer: i64,

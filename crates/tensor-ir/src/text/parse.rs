@@ -24,9 +24,9 @@ use std::sync::Arc;
 /// A function of a text.
 #[derive(Clone, Debug)]
 pub struct Function {
-    /// Its name.
+    /// The name of the function.
     pub name: String,
-    /// Its graph.
+    /// The graph of the function.
     pub graph: TensorGraph,
     /// The checksum of the file with its large constants, if the text states it.
     pub checksum: Option<u32>,

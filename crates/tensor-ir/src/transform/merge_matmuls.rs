@@ -75,9 +75,9 @@ const MANY_ROWS: i64 = 32;
 struct Group {
     /// The nest, with the offsets of its read of the left operand cleared.
     nest: Structured,
-    /// The index of that read.
+    /// The index of the read of the left operand.
     read: usize,
-    /// Each matmul with its offsets.
+    /// Each matmul, with the offsets of its read of the left operand.
     members: Vec<(TensorId, Vec<i64>)>,
 }
 

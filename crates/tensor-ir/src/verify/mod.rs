@@ -30,7 +30,7 @@ use std::fmt;
 pub struct Failure {
     /// The tensor whose operation violates the rule; `None` for outputs and checks.
     pub tensor: Option<TensorId>,
-    /// The violated rule, and where.
+    /// The violated rule, and the place of the violation.
     pub message: String,
 }
 

@@ -76,7 +76,7 @@ impl<'c> Emitter<'c> {
         self.intrinsic(name, operands, ty)
     }
 
-    /// The mask of all lanes.
+    /// Returns the mask of all lanes.
     fn all(&mut self) -> Val<'c> {
         self.constant("-1 : i16")
     }
@@ -87,5 +87,5 @@ impl<'c> Emitter<'c> {
     }
 }
 
-/// f32 lanes of a register.
+/// Number of f32 lanes of a register.
 const LANES: i64 = 16;

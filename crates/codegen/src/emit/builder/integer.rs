@@ -64,12 +64,12 @@ impl<'c> Emitter<'c> {
         }
     }
 
-    /// The smaller, signed.
+    /// The smaller of two signed integers.
     pub fn min(&mut self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Int<'c> {
         self.int_op("arith.minsi", a.into(), b.into(), i64::min)
     }
 
-    /// The larger, signed.
+    /// The larger of two signed integers.
     pub fn max(&mut self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Int<'c> {
         self.int_op("arith.maxsi", a.into(), b.into(), i64::max)
     }

@@ -81,7 +81,7 @@ impl<'c> Emitter<'c> {
         self.cmpi("ult", after, count, Some(lanes))
     }
 
-    /// 0, 1, 2, ... as i32.
+    /// Returns the vector 0, 1, 2, ... of i32.
     fn lane_numbers(&mut self, lanes: i64) -> Val<'c> {
         let numbers: Vec<String> = (0..lanes).map(|i| i.to_string()).collect();
         self.constant(&format!("dense<[{}]> : vector<{lanes}xi32>", numbers.join(", ")))

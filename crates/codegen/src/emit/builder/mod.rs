@@ -192,7 +192,7 @@ impl<'c> Emitter<'c> {
 
     /// Makes the processor treat denormal operands of the following operations as zero, if it can. Returns the argument for [`Emitter::restore_modes`].
     pub fn take_denormals_for_zeros(&mut self) -> Option<Val<'c>> {
-        /// The bit of MXCSR.
+        /// The denormals-are-zeros bit of MXCSR.
         const DAZ: i64 = 1 << 6;
         // Others than x86 compute with them at full speed.
         if !self.target.is_x86() {
@@ -209,7 +209,7 @@ impl<'c> Emitter<'c> {
         Some(saved)
     }
 
-    /// Takes back [`Emitter::take_denormals_for_zeros`].
+    /// Reverts [`Emitter::take_denormals_for_zeros`].
     pub fn restore_modes(&mut self, saved: Option<Val<'c>>) {
         if let Some(saved) = saved {
             self.intrinsic_call("llvm.x86.sse.ldmxcsr", &[saved], &[]);
@@ -243,7 +243,7 @@ impl<'c> Emitter<'c> {
         self.select(nan, b, chosen)
     }
 
-    /// The scalar in all lanes.
+    /// Broadcasts the scalar to all lanes.
     pub fn broadcast(&mut self, scalar: Val<'c>, lanes: i64) -> Val<'c> {
         let ty = Type::vector(&[lanes as u64], scalar.r#type());
         self.op1("vector.broadcast", &[scalar], ty)
@@ -271,7 +271,7 @@ impl<'c> Emitter<'c> {
         self.op("vector.reduction", &[vector], &[result], &attributes, Vec::new())[0]
     }
 
-    /// Lane `lane` of a vector.
+    /// Returns lane `lane` of a vector.
     pub fn extract(&mut self, vector: Val<'c>, lane: i64) -> Val<'c> {
         let position = self.attr(&format!("array<i64: {lane}>"));
         let element = self.element_of(vector);
@@ -284,7 +284,7 @@ impl<'c> Emitter<'c> {
         )[0]
     }
 
-    /// `vector` with `value` in lane `lane`.
+    /// Returns `vector` with `value` in lane `lane`.
     pub fn insert(&mut self, value: Val<'c>, vector: Val<'c>, lane: i64) -> Val<'c> {
         let position = self.attr(&format!("array<i64: {lane}>"));
         let ty = vector.r#type();
@@ -334,7 +334,7 @@ impl<'c> Emitter<'c> {
         }
     }
 
-    /// True when `v` is an `arith.constant`.
+    /// Returns true if `v` is an `arith.constant`.
     pub fn is_constant(&self, v: Val<'c>) -> bool {
         self.constants.values().any(|c| *c == v)
     }
@@ -397,7 +397,7 @@ impl<'c> Emitter<'c> {
         self.op("scf.for", &operands, &types, &[], vec![region])
     }
 
-    /// A loop that carries nothing.
+    /// Emits a loop without loop-carried values.
     pub fn for_each(
         &mut self,
         lo: impl Into<Int<'c>>,

@@ -5,7 +5,7 @@ use crate::emit::builder::Val;
 use frazil_ir::DType;
 
 impl<'c> ExprEmitter<'_, 'c> {
-    /// Conversion as `Tensor.to` does it.
+    /// Converts a value as `Tensor.to` does.
     pub fn cast(&mut self, a: Val<'c>, from: DType, to: DType) -> Val<'c> {
         if from == to {
             return a;

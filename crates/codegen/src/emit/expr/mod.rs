@@ -60,7 +60,7 @@ pub fn element_type(dtype: DType) -> Option<&'static str> {
     })
 }
 
-/// Where an expression's leaves come from.
+/// The source of the values of an expression's leaves.
 pub trait Leaves<'c> {
     /// Returns the value of input `n`, in the computed type of `dtype`.
     fn input(&mut self, e: &mut Emitter<'c>, n: u32, dtype: DType) -> Val<'c>;
@@ -88,7 +88,7 @@ pub struct ExprEmitter<'e, 'c> {
 }
 
 impl<'e, 'c> ExprEmitter<'e, 'c> {
-    /// An emitter into `e`'s current block.
+    /// Returns an emitter into the current block of `e`.
     pub fn new(e: &'e mut Emitter<'c>, lanes: Option<i64>) -> Self {
         ExprEmitter { e, lanes }
     }

@@ -1,4 +1,4 @@
-//! Circular functions and their inverses.
+//! Trigonometric functions and their inverses.
 
 use super::{Floats, MAGIC, WIDE_MAGIC};
 use crate::emit::builder::Val;

@@ -79,7 +79,7 @@ impl<'c> Floats<'_, 'c> {
         self.logarithm(x, |s, k, f| s.log_sum(k, f))
     }
 
-    /// Exact for powers of two.
+    /// The logarithm to base 2; exact for powers of two.
     pub(super) fn log2(&mut self, x: Val<'c>) -> Val<'c> {
         self.logarithm(x, |s, k, f| {
             let (none, log2e) = (s.k(0.0), s.k(std::f32::consts::LOG2_E));
@@ -89,7 +89,7 @@ impl<'c> Floats<'_, 'c> {
         })
     }
 
-    /// Exact for powers of ten.
+    /// The logarithm to base 10; exact for powers of ten.
     pub(super) fn log10(&mut self, x: Val<'c>) -> Val<'c> {
         self.logarithm(x, |s, k, f| {
             let none = s.k(0.0);
@@ -129,7 +129,7 @@ impl<'c> Floats<'_, 'c> {
         self.e.binary("math.copysign", log, x)
     }
 
-    /// ln x of f64 as f32.
+    /// Returns ln x of an f64 vector, rounded to f32.
     fn narrow_log(&mut self, x: Val<'c>) -> Val<'c> {
         let mut f = self.wide();
         let (log, ln2) = (f.wide_log2(x), f.k(std::f64::consts::LN_2));
@@ -190,7 +190,7 @@ impl<'c> Floats<'_, 'c> {
     }
 }
 
-/// Below it series are short.
+/// Magnitude below which short series are used.
 const NEAR_ZERO: f32 = 0.0625;
 /// (ln(1 + f) − f + f² / 2) / f³ as a polynomial in f for 1 + f between √½ and √2, to 0.1 units in the last place of ln(1 + f).
 const LOG1P: [f32; 8] = [

@@ -20,7 +20,7 @@ use melior::ir::ValueLike;
 pub struct Floats<'e, 'c> {
     e: &'e mut Emitter<'c>,
     lanes: i64,
-    /// Elements are f64.
+    /// Whether elements are f64.
     wide: bool,
 }
 
@@ -67,7 +67,7 @@ impl<'e, 'c> Floats<'e, 'c> {
         })
     }
 
-    /// As [`Floats::function`], of two vectors.
+    /// Returns a function of two vectors, as [`Floats::function`] does.
     pub fn function_of_two(op: BinaryOp, dtype: DType) -> Option<Binary<'e, 'c>> {
         if !dtype.is_floating_point() || dtype == DType::Double {
             return None;
@@ -81,19 +81,19 @@ impl<'e, 'c> Floats<'e, 'c> {
         })
     }
 
-    /// The same lanes in f64.
+    /// Returns arithmetic on as many lanes of f64.
     fn wide(&mut self) -> Floats<'_, 'c> {
         let (e, lanes) = (&mut *self.e, self.lanes);
         Floats { e, lanes, wide: true }
     }
 
-    /// f32 lanes as f64.
+    /// Converts f32 lanes to f64.
     fn widen(&mut self, x: Val<'c>) -> Val<'c> {
         let ty = self.e.shaped("f64", Some(self.lanes));
         self.e.op1("arith.extf", &[x], ty)
     }
 
-    /// f64 lanes rounded to f32.
+    /// Rounds f64 lanes to f32.
     fn narrow(&mut self, x: Val<'c>) -> Val<'c> {
         let ty = self.e.shaped("f32", Some(self.lanes));
         self.e.op1("arith.truncf", &[x], ty)
@@ -115,7 +115,7 @@ impl<'e, 'c> Floats<'e, 'c> {
         self.e.constant(&format!("dense<{x}> : vector<{lanes}xi{bits}>"))
     }
 
-    /// The vectors' type.
+    /// Returns the type of the vectors.
     fn ty(&self) -> melior::ir::Type<'c> {
         self.e.shaped(if self.wide { "f64" } else { "f32" }, Some(self.lanes))
     }
@@ -165,7 +165,7 @@ impl<'e, 'c> Floats<'e, 'c> {
         self.e.cmpf(predicate, a, b, Some(self.lanes))
     }
 
-    /// A comparison with a constant.
+    /// Compares `a` with a constant.
     fn compared(&mut self, predicate: &str, a: Val<'c>, b: impl Into<f64>) -> Val<'c> {
         let b = self.k(b);
         self.compare(predicate, a, b)
@@ -179,7 +179,7 @@ impl<'e, 'c> Floats<'e, 'c> {
         self.e.select(condition, then, other)
     }
 
-    /// One of two constants.
+    /// Selects one of two constants in each lane.
     fn choose(&mut self, condition: Val<'c>, then: impl Into<f64>, other: impl Into<f64>) -> Val<'c> {
         let (then, other) = (self.k(then), self.k(other));
         self.e.select(condition, then, other)
@@ -233,7 +233,7 @@ impl<'e, 'c> Floats<'e, 'c> {
         sum
     }
 
-    /// The sign bit of x.
+    /// Returns the sign bit of x.
     fn sign(&mut self, x: Val<'c>) -> Val<'c> {
         let bits = self.bits(x);
         self.integer(
@@ -243,7 +243,7 @@ impl<'e, 'c> Floats<'e, 'c> {
         )
     }
 
-    /// (|x|, the sign bit of x)
+    /// Returns |x| and the sign bit of x.
     fn split_sign(&mut self, x: Val<'c>) -> (Val<'c>, Val<'c>) {
         let (bits, sign) = (self.bits(x), self.sign(x));
         let rest = self.e.binary("arith.xori", bits, sign);

@@ -1,4 +1,4 @@
-//! Remainders and lengths.
+//! Remainders, and lengths of two-dimensional vectors.
 
 use super::Floats;
 use crate::emit::builder::Val;
