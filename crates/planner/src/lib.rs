@@ -1,6 +1,6 @@
 //! Compilation of frozen graphs to plans of kernels, without code generation.
 //!
-//! [`compile_graph`] turns a frozen graph and the shapes of its inputs into a [`plan::Plan`], in stages:
+//! [`compile_graph`] compiles a frozen graph for the shapes of its inputs to a [`plan::Plan`], in stages:
 //!
 //! 1. [`specialise`] runs the graph once without elements: control flow, lists and mutation disappear, and each operator appends the program of its registry
 //!    entry to a [`TensorGraph`](frazil_tensor_ir::TensorGraph). From here on, nothing depends on operators.

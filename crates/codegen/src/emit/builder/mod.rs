@@ -1,7 +1,7 @@
 //! A small typed emitter of MLIR operations.
 //!
-//! Addresses are byte-exact `!llvm.ptr` arithmetic with the constant part kept apart, so that LLVM sees a base, an index and a
-//! displacement; sizes and indices are `i64`; everything else is `arith`, `scf`, `vector` and `math`.
+//! Addresses are byte-exact `!llvm.ptr` arithmetic with the constant part kept apart, so that LLVM recognises a base, an index and a displacement; sizes and
+//! indices are `i64`; everything else is `arith`, `scf`, `vector` and `math`.
 
 mod avx512;
 mod integer;
@@ -348,7 +348,7 @@ impl<'c> Emitter<'c> {
         self.op("func.call", arguments, &[result], &[("callee", callee)], Vec::new())[0]
     }
 
-    /// Emits into a fresh block with arguments of these types.
+    /// Emits into a new block with arguments of these types.
     fn region(&mut self, arguments: &[Type<'c>], emit: impl FnOnce(&mut Self, &[Val<'c>])) -> Region<'c> {
         let region = Region::new();
         let arguments: Vec<_> = arguments.iter().map(|t| (*t, self.location)).collect();

@@ -73,7 +73,7 @@ impl<'c> ExprEmitter<'_, 'c> {
         }
     }
 
-    /// Integer division. Dividing by zero gives 0 and MIN / −1 wraps around: nothing traps.
+    /// Integer division. Division by zero returns 0, and MIN / −1 wraps around: nothing traps.
     fn divide(&mut self, op: BinaryOp, a: Val<'c>, b: Val<'c>, dtype: DType) -> Val<'c> {
         use BinaryOp as B;
         let lanes = self.lanes;
