@@ -84,7 +84,7 @@ struct Tensors {
     db: AliasDb,
     /// For each tensor that this pass has created, the original tensor.
     known_as: HashMap<ValueId, ValueId>,
-    /// For each tensor, whether its memory is reachable only through the tensor itself: no view of it exists, and nothing stores it.
+    /// For each tensor, whether its memory is reachable only through the tensor itself; see [`stays_alone`].
     alone: HashMap<ValueId, bool>,
 }
 

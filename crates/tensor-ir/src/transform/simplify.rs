@@ -452,7 +452,8 @@ pub fn merge_equal_reads(s: &mut Structured) {
     }
 }
 
-/// Returns `reads` without duplicates, and `expr` for them. `reads[0]` is input `first` of the expression; inputs before it are unchanged.
+/// Returns the used reads without duplicates, and `expr` with its inputs renumbered for them. `reads[0]` is input `first` of the expression; inputs before it
+/// are unchanged.
 fn merged<A: smallvec::Array<Item = Access>>(reads: &[Access], expr: &Expr, first: u32) -> (SmallVec<A>, Expr) {
     let mut kept: SmallVec<A> = SmallVec::new();
     let mut renumbered = vec![0; reads.len()];
