@@ -1,5 +1,6 @@
-//! Checks that LLVM and MLIR 22 are there, has their libraries linked statically, compiles the runtime that compiled libraries carry, and tells the crate a hash of its sources
-//! and the planner's, which kept objects are marked with: other sources may compile the same kernel to other code.
+//! Checks that LLVM and MLIR 22 are installed, makes their libraries be linked statically, and compiles the runtime that is part of compiled libraries.
+//! Passes the crate a hash of its sources and those of the planner. Cached objects are marked with this hash, because other sources may compile the same
+//! kernel to other code.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
@@ -28,7 +29,7 @@ fn main() {
     }
 }
 
-/// Adds the names and contents of all files at `path`.
+/// Adds the names and contents of all files at `path` to the hash.
 fn hash(path: &Path, hasher: &mut DefaultHasher) -> io::Result<()> {
     path.hash(hasher);
     if path.is_file() {
@@ -42,7 +43,7 @@ fn hash(path: &Path, hasher: &mut DefaultHasher) -> io::Result<()> {
     entries.iter().try_for_each(|entry| hash(entry, hasher))
 }
 
-/// A readable message in place of the binding generators' when LLVM is missing.
+/// Prints a readable message if LLVM is missing, in place of the message of the binding generators.
 fn check_llvm() {
     let hint = "run tools/setup.sh to install LLVM and MLIR 22";
     for variable in ["LLVM_SYS_221_PREFIX", "MLIR_SYS_220_PREFIX"] {
@@ -99,8 +100,8 @@ fn compile_runtime() -> Result<(), String> {
     }
 }
 
-/// Lets the linker find these libraries, where the system has them, before the shared ones of the same names, in whatever links this crate: other systems
-/// may lack them, the loader need not look for them, and addresses that LLVM takes of the C++ library's tables are known.
+/// Adds a search path with the static versions of these libraries, if the system has them, so that they are linked in place of the shared ones. Other systems
+/// may lack the shared libraries, the loader need not search for them, and the addresses of the C++ library's tables that LLVM takes are link-time constants.
 fn link_statically(libraries: &[&str]) {
     if std::env::var("CARGO_CFG_TARGET_OS").as_deref() != Ok("linux") {
         return;

@@ -98,7 +98,7 @@ impl Overload<'_> {
     }
 }
 
-/// Returns the names of the operators that have methods, and the methods, which know their operators by index.
+/// Returns the names of the operators that have methods, and the methods, which refer to their operators by index.
 fn generated(operators: &BTreeMap<&str, Vec<Overload<'_>>>) -> (String, String) {
     let mut of_var = String::new();
     let mut of_ops = String::new();

@@ -84,7 +84,7 @@ struct Tensors {
     db: AliasDb,
     /// For each tensor that this pass has created, the original tensor.
     known_as: HashMap<ValueId, ValueId>,
-    /// Whether the memory of a tensor is only reachable through values that are this tensor.
+    /// For each tensor, whether its memory is reachable only through the tensor itself; see [`stays_alone`].
     alone: HashMap<ValueId, bool>,
 }
 

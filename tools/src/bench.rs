@@ -21,7 +21,7 @@ const LEAST_TIME: Duration = Duration::from_millis(1500);
 /// Maximum number of measured runs. More do not make the results more precise.
 const MOST_RUNS: usize = 20_000;
 
-/// Minimum number of measured runs in a turn, after one run that warms up the caches.
+/// Minimum number of measured runs each time that it is the program's turn, after one run that warms up the caches.
 const LEAST_RUNS_OF_A_TURN: usize = 3;
 
 /// Measures the duration of `run`, after warm-up runs. `compile` is stored in the result.

@@ -124,7 +124,7 @@ typedef enum {
   FRAZIL_VALUE_KIND_TUPLE = 7,
   // A dictionary, whose items are tuples of a key and a value.
   FRAZIL_VALUE_KIND_DICT = 8,
-  // Another kind of value, which can only be passed on.
+  // A value of another kind. It can be passed to calls, and has no accessors here.
   FRAZIL_VALUE_KIND_OTHER = 9,
   // A complex number.
   FRAZIL_VALUE_KIND_COMPLEX = 10,
@@ -471,7 +471,7 @@ FrazilError *frazil_engine_call_named(const FrazilEngine *engine,
                                       size_t named_len,
                                       FrazilValue **out);
 
-// Returns a list of the methods that an engine compiled, and of those that it did not compile with the reasons: one line each.
+// Returns one line for each method that an engine compiled, and one line with the reason for each method that it did not compile.
 FrazilError *frazil_engine_notes(const FrazilEngine *engine,
                                  char **out);
 
@@ -515,7 +515,7 @@ FrazilError *frazil_engine_register_forward_hook(const FrazilEngine *engine,
                                                  void (*release)(void*),
                                                  uint64_t *out);
 
-// Removes a hook. Returns false if there is none of that number, or it was removed before.
+// Removes a hook. Returns false if there is no hook with this number, or it was removed before.
 FrazilError *frazil_engine_remove_hook(const FrazilEngine *engine, uint64_t hook, bool *out);
 
 // Frees text that a function returned.
@@ -606,7 +606,7 @@ FrazilError *frazil_model_code_with_constants(const FrazilModel *model,
 // Returns the graph of one method as text.
 FrazilError *frazil_model_graph(const FrazilModel *model, const char *method, char **out);
 
-// Returns the name of the Python class of a model; for functions, a name that says so.
+// Returns the name of the Python class of a model. A model that consists of functions has the class name `Functions`.
 FrazilError *frazil_model_class_name(const FrazilModel *model, char **out);
 
 // Returns the number of methods that a model has.
@@ -889,7 +889,7 @@ FrazilError *frazil_tensor_share_strided(int32_t dtype,
 // Frees a tensor.
 void frazil_tensor_free(FrazilTensor *tensor);
 
-// Returns the element type of a tensor: one of `FRAZIL_DTYPE_`, or another number of PyTorch's; -1 for NULL.
+// Returns the element type of a tensor: one of `FRAZIL_DTYPE_`, or PyTorch's code of another element type; -1 for NULL.
 int32_t frazil_tensor_dtype(const FrazilTensor *tensor);
 
 // Returns the number of a tensor's dimensions; 0 for NULL.

@@ -8,7 +8,7 @@ use frazil::{Loaded, MemberOptions, Model, Value};
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
 
-/// Returns the model that `change` makes of `model`, which itself is not changed.
+/// Calls `change` with a copy of `model`, and returns the changed copy. `model` itself is not changed.
 pub(crate) fn changed(
     model: Option<&FrazilModel>,
     out: Option<&mut MaybeUninit<Option<Box<FrazilModel>>>>,

@@ -178,7 +178,7 @@ pub unsafe extern "C" fn frazil_engine_call_named(
     })
 }
 
-/// Returns a list of the methods that an engine compiled, and of those that it did not compile with the reasons: one line each.
+/// Returns one line for each method that an engine compiled, and one line with the reason for each method that it did not compile.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_engine_notes(
     engine: Option<&FrazilEngine>,

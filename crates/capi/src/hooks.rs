@@ -128,7 +128,7 @@ pub unsafe extern "C" fn frazil_engine_register_forward_hook(
     })
 }
 
-/// Removes a hook. Returns false if there is none of that number, or it was removed before.
+/// Removes a hook. Returns false if there is no hook with this number, or it was removed before.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_engine_remove_hook(
     engine: Option<&FrazilEngine>,

@@ -337,7 +337,7 @@ pub unsafe extern "C" fn frazil_model_graph(
     })
 }
 
-/// Returns the name of the Python class of a model; for functions, a name that says so.
+/// Returns the name of the Python class of a model. A model that consists of functions has the class name `Functions`.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_model_class_name(
     model: Option<&FrazilModel>,

@@ -109,6 +109,16 @@ pub extern "C" fn frazil_options_set_fusion(
     set(options, |o| o.engine.compile.fuse = fuse)
 }
 
+/// Sets the number of shapes of a method that get code of their own, in the order of their first calls. All other shapes share code, which gives the same
+/// results. Default: 2.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_options_set_static_shapes(
+    options: Option<&mut FrazilOptions>,
+    most: usize,
+) -> Option<Box<FrazilError>> {
+    set(options, |o| o.engine.fusion_strategy.static_shapes = most)
+}
+
 /// Sets the maximum number of call signatures for which an engine compiles a method; it interprets others. Default: unlimited.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_options_set_specialisations(

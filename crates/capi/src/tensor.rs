@@ -292,7 +292,7 @@ pub extern "C" fn frazil_tensor_free(tensor: Option<Box<FrazilTensor>>) {
     drop(tensor);
 }
 
-/// Returns the element type of a tensor: one of `FRAZIL_DTYPE_`, or another number of PyTorch's; -1 for NULL.
+/// Returns the element type of a tensor: one of `FRAZIL_DTYPE_`, or PyTorch's code of another element type; -1 for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_tensor_dtype(tensor: Option<&FrazilTensor>) -> i32 {
     tensor.map_or(-1, |t| t.0.dtype() as i32)

@@ -35,7 +35,7 @@ pub enum FrazilValueKind {
     Tuple = 7,
     /// A dictionary, whose items are tuples of a key and a value.
     Dict = 8,
-    /// Another kind of value, which can only be passed on.
+    /// A value of another kind. It can be passed to calls, and has no accessors here.
     Other = 9,
     /// A complex number.
     Complex = 10,

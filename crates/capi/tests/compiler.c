@@ -109,6 +109,7 @@ static void run_it(const FrazilModel *model, const FrazilModel *frozen, const ch
     ok(frazil_options_set_cache_bytes(options, (uint64_t)1 << 30));
     ok(frazil_options_set_cache_dir(options, cache));
     ok(frazil_options_set_fusion(options, kind != 1));
+    ok(frazil_options_set_static_shapes(options, (size_t)kind));
     ok(frazil_options_set_interpret(options, kind == 2));
     FrazilEngine *engine;
     ok(frazil_engine_new(model, options, &engine));

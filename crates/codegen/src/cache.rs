@@ -10,7 +10,7 @@ use frazil_planner::target::Target;
 use frazil_syntax::{CacheFolder, read_sealed, record_use};
 use std::io::Write;
 
-/// Changes if code for the same spec may change, or the format of files. `build.rs` computes the hash.
+/// The first part of each key. It changes if code for the same spec may change, or the format of files. `build.rs` computes the hash.
 const FORMAT: &str = concat!(
     "frazil ",
     env!("CARGO_PKG_VERSION"),
@@ -20,7 +20,7 @@ const FORMAT: &str = concat!(
 
 /// Kind and version of the files.
 const OBJECT: &[u8; 8] = b"FRAZILO2";
-/// Maximum number of bytes of a file: a thousand times those of the largest kernels.
+/// Maximum number of bytes of a file: a thousand times the size of the largest kernels.
 const MOST_BYTES: u64 = 64 << 20;
 
 /// A cache of objects in a folder.
@@ -70,7 +70,7 @@ pub(crate) struct CodeKey {
 }
 
 impl CodeKey {
-    /// The key of `code` for `target`.
+    /// Returns the key of `code` for `target`.
     pub(crate) fn of(code: &KernelCode, target: &Target) -> CodeKey {
         let text = format!("{FORMAT}\n{target:?}\n{}", code.identity().text());
         CodeKey {

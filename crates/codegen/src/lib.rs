@@ -1,7 +1,8 @@
-//! Plans of kernels to native code through MLIR and LLVM.
+//! Native code for plans of kernels, through MLIR and LLVM.
 //!
-//! [`emit`] turns the kernels of a plan into MLIR, [`backend`] compiles them to object files, and [`compile()`] makes an
-//! [`Executable`](frazil_executor::Executable) of a plan, [`aot`] a library. Plans come from [`frazil_planner`].
+//! [`emit`] emits the kernels of a plan as MLIR, and [`backend`] compiles them to object files. [`compile()`] returns
+//! an [`Executable`](frazil_executor::Executable) for a plan, and [`aot`] writes a library. Plans come from
+//! [`frazil_planner`].
 
 pub mod aot;
 pub mod backend;

@@ -9,14 +9,14 @@ use frazil_executor::{Pools, RunOptions};
 use frazil_planner::target::Target;
 use std::sync::Arc;
 
-/// How to compile.
+/// Options for compiling plans to native code.
 #[derive(Clone, Debug)]
 pub struct BackendOptions {
     /// The processor; the host's by default.
     pub target: Target,
     /// Threads that a run uses, the caller's included.
     pub threads: usize,
-    /// Where objects of kernels are kept from one process to the next.
+    /// The cache that stores objects of kernels across processes.
     pub cache: Option<ObjectCache>,
     /// The code that the process has loaded before. A package with such code cannot be written to a file.
     pub loaded: Option<LoadedObjects>,
@@ -45,7 +45,7 @@ impl BackendOptions {
         }
     }
 
-    /// Returns the options for loading and running what is compiled with these.
+    /// Returns the options for loading and running the results of a compilation with these options.
     pub fn run_options(&self) -> RunOptions {
         RunOptions {
             threads: self.threads,

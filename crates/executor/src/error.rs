@@ -10,7 +10,7 @@ pub enum LoadError {
     /// The code could not be loaded into the process.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// The package contradicts itself.
+    /// The package is inconsistent.
     #[error("the plan is not valid: {0}")]
     InvalidPlan(String),
     /// The system refused memory or threads.

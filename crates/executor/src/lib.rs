@@ -1,7 +1,7 @@
 //! Compiled functions as data, and their execution in this process, without a compiler.
 //!
-//! A [`Package`] holds machine code, constants and the calls of kernels in order. It comes from a compiler or from a file; [`Package::link`] loads
-//! its code and prepares its weights, and an [`Executable`] runs it. Nothing here knows operators, kernels or LLVM.
+//! A [`Package`] holds machine code, constants and the calls of kernels in order. It comes from a compiler or from a file; [`Package::link`] loads its code
+//! and prepares its weights, and an [`Executable`] runs it. This crate does not depend on operators, kernels or LLVM.
 
 pub mod error;
 pub mod link;

@@ -19,48 +19,48 @@ pub struct Port {
 }
 
 impl Port {
-    /// Number of elements; `usize::MAX` where it is larger.
+    /// Returns the number of elements, saturated at `usize::MAX`.
     pub fn elements(&self) -> usize {
         let extents = self.shape.iter().map(|&d| usize::try_from(d).unwrap_or(0));
         extents.fold(1, usize::saturating_mul)
     }
 
-    /// Size in bytes; `usize::MAX` where it is larger.
+    /// Returns the size in bytes, saturated at `usize::MAX`.
     pub fn bytes(&self) -> usize {
         self.elements().saturating_mul(self.dtype.size())
     }
 }
 
-/// The place of a kernel's argument.
+/// The location of a kernel's argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Buffer {
     /// The caller's input number `index`, `offset` bytes into it. Read only.
     Input {
         /// Index into [`Contents::inputs`](crate::package::Contents::inputs).
         index: u32,
-        /// Bytes from its start.
+        /// Offset from the start of the input, in bytes.
         offset: u64,
     },
     /// The caller's output number `index`, `offset` bytes into it. May be read by kernels that run after its writer.
     Output {
         /// Index into [`Contents::outputs`](crate::package::Contents::outputs).
         index: u32,
-        /// Bytes from its start.
+        /// Offset from the start of the output, in bytes.
         offset: u64,
     },
     /// `offset` bytes into the workspace.
     Workspace {
-        /// Bytes from the workspace's start.
+        /// Offset from the start of the workspace, in bytes.
         offset: u64,
     },
     /// `offset` bytes into the constants. Read only.
     Constant {
-        /// Bytes from the constants' start.
+        /// Offset from the start of the constants, in bytes.
         offset: u64,
     },
-    /// `offset` bytes into what the preparation writes. Read only in a run.
+    /// `offset` bytes into the data that the preparation writes. Read only in a run.
     Prepared {
-        /// Bytes from its start.
+        /// Offset from the start of the results of the preparation, in bytes.
         offset: u64,
     },
     /// `offset` bytes into constants that other functions of the process use too. Read only.
@@ -73,7 +73,7 @@ pub enum Buffer {
 }
 
 impl Buffer {
-    /// The buffer that starts `bytes` further on.
+    /// Returns the buffer that starts `bytes` bytes later.
     pub fn advanced(self, bytes: u64) -> Buffer {
         match self {
             Buffer::Input { index, offset } => Buffer::Input {
@@ -95,44 +95,44 @@ impl Buffer {
     }
 }
 
-/// Number of a kernel in [`Contents::kernels`](crate::package::Contents::kernels).
+/// Index of a kernel in [`Contents::kernels`](crate::package::Contents::kernels).
 pub type KernelId = u32;
 
 /// One step of the plan: kernel `kernel` on `buffers`. The kernels of a plan run one after the other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Call {
-    /// Which kernel.
+    /// The kernel that is called.
     pub kernel: KernelId,
     /// Its arguments, in the order that the kernel's spec documents.
     pub buffers: SmallVec<[Buffer; 5]>,
-    /// In which order a thread takes its tasks.
+    /// The order in which a thread runs the tasks of the call.
     pub order: Order,
 }
 
-/// The order in which a thread takes the tasks of a call.
+/// The order in which a thread runs the tasks of a call.
 ///
 /// Weights of which each task reads a part are read in alternating (serpentine) order from run to run. If they are somewhat larger than the cache, it still
 /// contains the part that the previous run read last. In the same order each time, every part would be evicted before it is read again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
-    /// The last task comes first.
+    /// Whether the last task runs first.
     pub backward: bool,
-    /// Every other run has it the other way round.
+    /// Whether the order is reversed in every other run.
     pub turns: bool,
 }
 
-/// Number of `calls`, and of distinct kernels among them.
+/// Returns the number of `calls`, and of distinct kernels among them.
 pub fn kernel_count(calls: &[Call]) -> (usize, usize) {
     let kernels: std::collections::BTreeSet<KernelId> = calls.iter().map(|c| c.kernel).collect();
     (calls.len(), kernels.len())
 }
 
-/// Name of kernel number `i` of the function `name` in objects and texts.
+/// Returns the name of kernel number `i` of the function `name`, in objects and texts.
 pub fn kernel_name(name: &str, i: usize) -> String {
     format!("{name}_kernel_{i}")
 }
 
-/// The function name of phase `phase` of kernel `name`.
+/// Returns the name of the function for phase `phase` of the kernel `name`.
 pub fn phase_name(name: &str, phase: usize) -> String {
     if phase == 0 {
         name.to_owned()

@@ -80,7 +80,7 @@ impl Extent {
         extent
     }
 
-    /// Returns a description of the exceeded limit, with the readers' words; `None` if no limit is exceeded.
+    /// Returns a description of the exceeded limit, in the wording of the readers' error messages; `None` if no limit is exceeded.
     pub fn excess(self) -> Option<&'static str> {
         if self.levels > MAX_NESTING {
             Some("values are nested more than 1000 levels deep")

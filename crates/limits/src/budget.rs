@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// A phase of the work on an input. Most have a time limit of their own.
+/// A phase of the work on one input, such as loading or compiling. Most phases have a time limit of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Reading an archive, text or source.
@@ -53,7 +53,7 @@ struct Excess {
     found: Option<String>,
 }
 
-/// The name of an interruption, which ends work like an exceeded limit.
+/// The name that [`Exceeded`] reports for an interruption. An interruption ends work like an exceeded limit.
 const INTERRUPTION: &str = "interruption";
 
 impl fmt::Display for Excess {
@@ -85,7 +85,7 @@ impl Exceeded {
         &self.0.value
     }
 
-    /// Returns the amount that exceeds the limit, if it is known: "graphs of 1001 nodes".
+    /// Returns a description of the amount that exceeds the limit, if it is known: "graphs of 1001 nodes".
     pub fn found(&self) -> Option<&str> {
         self.0.found.as_deref()
     }
@@ -111,7 +111,7 @@ struct Meter {
     outer: Option<Budget>,
 }
 
-/// A check of the caller that decides whether work is interrupted.
+/// A callback of the caller that decides whether the work is interrupted.
 struct Interruption {
     check: Box<dyn Fn() -> bool + Send + Sync>,
     /// The thread that calls the check; see [`here`].
@@ -132,7 +132,7 @@ thread_local! {
     static HERE: u8 = const { 0 };
 }
 
-/// Time between two calls of the check of an interruptible budget, and after which a waiting thread checks its budget.
+/// Interval between two calls of the check of an interruptible budget. A waiting thread checks its budget at the same interval.
 ///
 /// Users notice delays of about 100 ms and more. On the other hand, a call may need a lock that another thread holds for milliseconds (Python's).
 pub const PAUSE: Duration = Duration::from_millis(20);
@@ -140,7 +140,7 @@ pub const PAUSE: Duration = Duration::from_millis(20);
 /// Number of checks per read of the clock, which takes longer than the rest of a check.
 const LOOK: u64 = 32;
 
-/// Number of reads of the clock per query for the memory in use, which takes some microseconds.
+/// Number of clock reads per query of the process's memory use. A query takes some microseconds.
 const WEIGH: u64 = 8;
 
 impl Budget {
@@ -237,7 +237,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Checks the time.
+    /// Checks the time limit.
     fn look(&self) -> Result<(), Exceeded> {
         let now = Instant::now();
         for meter in self.chain() {
@@ -433,7 +433,7 @@ pub fn charge(bytes: usize) -> Result<(), Exceeded> {
     ask(Ok(()), |budget| budget.charge(bytes as u64))
 }
 
-/// Counts `bytes` that reading has allocated until the result is dropped, and checks time and memory.
+/// Counts `bytes` of temporary memory of a reader, until the result is dropped, and checks time and memory.
 ///
 /// # Errors
 /// If the current thread's budget is exceeded.

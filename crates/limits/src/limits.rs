@@ -126,7 +126,7 @@ impl Limits {
     }
 }
 
-/// Returns a number of bytes, which may have the unit `K`, `M` or `G` (powers of 1024); `None` for other text, and for numbers that are too large.
+/// Parses a number of bytes, which may have the unit `K`, `M` or `G` (powers of 1024). Returns `None` for other text, and for numbers that are too large.
 pub fn parse_bytes(text: &str) -> Option<u64> {
     let unit = |letter: char| match letter.to_ascii_uppercase() {
         'K' => Some(1 << 10),

@@ -4,14 +4,14 @@ use frazil_runtime::memory::OutOfMemory;
 use std::fmt;
 use thiserror::Error;
 
-/// An operator, or a use of one, that cannot be compiled, with its place in the source.
+/// An operator, or a use of one, that cannot be compiled, with its location in the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsupported {
     /// The operator's name, such as `aten::nonzero`.
     pub operator: String,
-    /// The reason: what was expected.
+    /// The reason, with the expected condition.
     pub reason: String,
-    /// `file:line:column` of the Python source, where known.
+    /// `file:line:column` of the Python source, if known.
     pub source: Option<String>,
 }
 
@@ -32,9 +32,9 @@ pub enum LowerError {
     /// The inputs given do not match the graph's.
     #[error("the graph takes {expected} inputs, {given} were described")]
     InputCount {
-        /// Inputs of the graph.
+        /// Number of inputs of the graph.
         expected: usize,
-        /// Inputs described.
+        /// Number of described inputs.
         given: usize,
     },
     /// All operators of the graph that cannot be compiled.
@@ -46,16 +46,16 @@ pub enum LowerError {
         /// The exception's text.
         message: String,
     },
-    /// Loops of the program run too often to be unrolled.
+    /// Loops of the program have too many iterations to be unrolled.
     #[error("the program takes more than {steps} steps on these shapes; its loops are unrolled")]
     TooLong {
-        /// The limit.
+        /// The maximum number of steps.
         steps: usize,
     },
     /// A result of the graph is not a tensor, or a tuple or list of tensors.
     #[error("result {index} of the graph is not a tensor")]
     Result {
-        /// Its number.
+        /// Index of the result.
         index: usize,
     },
     /// The control flow depends on elements that the program computes; [`crate::specialise::segment`] compiles the part before.
@@ -67,7 +67,7 @@ pub enum LowerError {
     /// A tensor is too large to address.
     #[error("a tensor of sizes {sizes:?} is too large")]
     TooLarge {
-        /// Its sizes.
+        /// The sizes of the tensor.
         sizes: Vec<i64>,
     },
     /// The system refused memory for constants.

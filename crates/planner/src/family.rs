@@ -1,7 +1,7 @@
 //! Kernel families that an embedder adds.
 //!
-//! A [`KernelFamily`] selects kernels of a type of the embedder's own for loop nests that it recognises. The code generator needs an emitter of
-//! the same type. Frazil's own families are selected afterwards, for what no added family selects.
+//! A [`KernelFamily`] selects kernels of a type of the embedder's own for loop nests that it recognises. The code generator needs an emitter of the same
+//! type. Frazil's own families are selected afterwards, for nests that no added family selects.
 
 use crate::kernel::KernelSpec;
 use crate::target::Target;
@@ -23,7 +23,7 @@ pub trait KernelFamily: Debug + Send + Sync {
 pub struct Selection {
     /// The kernel. Its last buffer is the nest's result, dense in row-major order; scratch memory follows.
     pub kernel: KernelSpec,
-    /// Its other buffers, in order.
+    /// The other buffers, in order.
     pub operands: Vec<Operand>,
 }
 
@@ -34,7 +34,7 @@ pub enum Operand {
     Tensor {
         /// The tensor.
         tensor: TensorId,
-        /// Its first element that is passed.
+        /// The first element that is passed.
         offset: i64,
     },
     /// A constant in a layout of the family's own.

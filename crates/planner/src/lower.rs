@@ -1,4 +1,4 @@
-//! From tensor programs to a plan: the stages of the front half in order.
+//! Lowering of tensor programs to a plan: runs the stages of the planner in order.
 
 use crate::error::LowerError;
 use crate::layout::{self, Layouts};
@@ -22,16 +22,16 @@ use frazil_tensor_ir::transform::rewriter::{AllowAll, Rewriter};
 use frazil_tensor_ir::transform::simplify::simplify;
 use tracing::info_span;
 
-/// A plan, and what its outputs mean.
+/// A plan, and the meaning of its outputs.
 #[derive(Clone, Debug)]
 pub struct Lowered {
-    /// What to compile.
+    /// The plan to be compiled.
     pub plan: Plan,
-    /// How the plan's outputs make up the results of the graph.
+    /// Description of the graph's results in terms of the plan's outputs.
     pub results: Vec<ResultSpec>,
 }
 
-/// Lowers a frozen graph for inputs of known shapes. Operators are known by their entries in `registry` only.
+/// Lowers a frozen graph for inputs of known shapes. Knows operators only by their entries in `registry`.
 ///
 /// # Errors
 /// [`LowerError::Unsupported`] lists everything that cannot be compiled.

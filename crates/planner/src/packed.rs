@@ -3,14 +3,13 @@
 //! A plan packs its weights, each in the form that its kernels read. Plans for other shapes need most of them in the same form, so an engine keeps what has been
 //! packed in [`PackedConstants`]: later plans use the memory of earlier ones.
 
-use crate::kernel::{ConvShape, Winograd};
 use crate::plan::{Buffer, Constants};
 use frazil_ir::{DType, Shape, Storage, TensorData};
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// The form that a constant is stored in, with all that its packing depends on.
+/// The layout of a stored constant, with all parameters of its packing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Form {
     /// Its elements in row-major order.
@@ -26,15 +25,19 @@ pub(crate) enum Form {
     },
     /// A layout of an added family.
     Added(String),
-    /// The weights of a convolution, which is depthwise when there are no vectors.
+    /// The weights of a convolution, which is depthwise when there are no vectors. The sizes of images make no difference.
     Conv {
         offset: i64,
         strides: [i64; 5],
-        shape: ConvShape,
+        /// Input and output channels.
+        channels: [i64; 2],
+        groups: i64,
+        kernel: [i64; 2],
         block: i64,
         vectors: i64,
         plain_input: bool,
-        winograd: Option<Winograd>,
+        /// The outputs and the vectors of [`Winograd`](crate::kernel::Winograd).
+        winograd: Option<[i64; 2]>,
     },
 }
 

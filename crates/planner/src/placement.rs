@@ -1,19 +1,19 @@
-//! The workspace: every buffer's offset, so that buffers that live at different times share bytes.
+//! Memory planning of the workspace: the offset of each buffer, so that buffers with disjoint lifetimes share memory.
 
 use crate::plan::{Buffer, align_up};
 use crate::schedule::{Home, Schedule};
 use tracing::debug;
 
-/// The places of buffers.
+/// The addresses of a schedule's buffers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
     /// Place of each buffer of the schedule.
     pub places: Vec<Buffer>,
-    /// Size of the workspace: the peak.
+    /// Size of the workspace in bytes.
     pub workspace_bytes: usize,
 }
 
-/// Buffers that share bytes throughout, because one kernel overwrites the first with the second.
+/// Buffers that use the same memory throughout, because a kernel overwrites the first with the second.
 #[derive(Clone, Copy, Debug)]
 struct Group {
     bytes: usize,
@@ -21,9 +21,9 @@ struct Group {
     last: usize,
 }
 
-/// Places the buffers of `schedule`: each lives from the first to the last step that mentions it. Large buffers choose
-/// first; each takes the smallest gap that fits among those that live at its time. A kernel's result takes the place of an
-/// operand that dies there when the kernel allows that.
+/// Places the buffers of `schedule`. A buffer is live from the first to the last step that uses it. Large buffers are placed first; each gets the smallest
+/// sufficient gap between the placed buffers that are live at the same time. The result of a kernel is placed over an operand that is not used afterwards, if
+/// the kernel allows that.
 pub fn place(schedule: &Schedule) -> Placement {
     let (group_of, groups) = group(schedule);
     let mut order: Vec<usize> = (0..groups.len()).collect();
@@ -60,7 +60,7 @@ pub fn place(schedule: &Schedule) -> Placement {
     }
 }
 
-/// The start of the smallest gap between `taken`, sorted, that holds `bytes`; after all of them if there is none.
+/// Returns the start of the smallest gap of at least `bytes` between the sorted ranges `taken`; the end of the last range if there is none.
 fn best_gap(taken: &[(usize, usize)], bytes: usize) -> usize {
     let mut best: Option<(usize, usize)> = None;
     let mut free_from = 0;
@@ -74,7 +74,7 @@ fn best_gap(taken: &[(usize, usize)], bytes: usize) -> usize {
     best.map_or(free_from, |(_, at)| at)
 }
 
-/// The group of each workspace buffer that some step mentions, and the groups.
+/// Returns the group of each workspace buffer that some step uses, and the groups.
 fn group(schedule: &Schedule) -> (Vec<Option<usize>>, Vec<Group>) {
     let mut lives: Vec<Option<(usize, usize)>> = vec![None; schedule.buffers.len()];
     for (i, step) in schedule.steps.iter().enumerate() {

@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Maximum number of bytes of a file of measurements: a hundred thousand kernels.
+/// Maximum number of bytes of a file of measurements: enough for a hundred thousand kernels.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// Measurements by kernel.
+/// Results of measurements, by kernel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tuning {
     /// The fastest variant for each computation and number of threads; `None` if it is the cost model's choice.

@@ -1,4 +1,4 @@
-//! Arguments of functions and methods. PyO3's own errors do not name the argument.
+//! Conversion of the arguments of functions and methods. PyO3's own errors do not name the argument.
 
 use crate::arrays::shown;
 use crate::errors::type_error;

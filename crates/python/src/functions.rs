@@ -451,7 +451,7 @@ pub(crate) fn enable_onednn_fusion(py: Python<'_>, #[pyo3(from_py_with = args::e
     session(py).enable_onednn_fusion(enabled);
 }
 
-/// Not available: each call signature gets native code of its own (see the option ``specialisations``).
+/// Not available: the strategy is an option of each model, ``fusion_strategy``.
 ///
 /// >>> import frazil
 /// >>> frazil.set_fusion_strategy([("STATIC", 2)])
@@ -463,7 +463,7 @@ pub(crate) fn set_fusion_strategy(py: Python<'_>, strategy: &Bound<'_, PyAny>) -
     let _ = strategy;
     Err(unsupported(
         py,
-        "`set_fusion_strategy` has no counterpart here: each kind of arguments gets native code of its own; see the options `specialisations` and `fuse`",
+        "`set_fusion_strategy` has no counterpart here: the strategy is an option of each model; pass it as `fusion_strategy`",
     ))
 }
 

@@ -101,7 +101,7 @@ fn failed(error: PyErr) -> CallError {
     CallError::Failed(Error::Other(Box::new(error)))
 }
 
-/// Returns the exception of a hook that is in an error.
+/// Returns the Python exception that a hook raised, if `error` contains one; `None` for other errors.
 pub(crate) fn exception_of(py: Python<'_>, error: &CallError) -> Option<PyErr> {
     match error {
         CallError::Failed(Error::Other(other)) => other.downcast_ref::<PyErr>().map(|error| error.clone_ref(py)),

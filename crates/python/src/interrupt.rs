@@ -1,4 +1,4 @@
-//! Long work without the GIL that Ctrl+C can interrupt.
+//! Execution of long work without the GIL. Ctrl+C can interrupt the work.
 
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -7,7 +7,8 @@ use pyo3::types::{PyDict, PyDictMethods};
 use std::path::PathBuf;
 
 /// The names of all options, for messages.
-const NAMES: &str = "cache_bytes, cache_dir, engine, fuse, limits, specialisations, strict, target_cpu, threads, tune";
+const NAMES: &str =
+    "cache_bytes, cache_dir, engine, fuse, fusion_strategy, limits, specialisations, strict, target_cpu, threads, tune";
 
 /// Options for running a model.
 #[derive(Clone)]
@@ -62,6 +63,26 @@ fn text(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
     value.extract().map_err(|_| wrong(name, "a str", value))
 }
 
+/// Returns the number of shapes that get code of their own, and the maximum number of call signatures, of a strategy such as `[("STATIC", 2), ("DYNAMIC", 10)]`.
+/// Without `DYNAMIC`, there is no maximum.
+fn fusion_strategy(value: &Bound<'_, PyAny>) -> PyResult<(usize, Option<usize>)> {
+    let expected = "a list of pairs such as (\"STATIC\", 2) and (\"DYNAMIC\", 10)";
+    let pairs: Vec<(String, usize)> = value.extract().map_err(|_| wrong("fusion_strategy", expected, value))?;
+    let (mut shapes, mut dynamic) = (0, None);
+    for (kind, depth) in pairs {
+        match kind.as_str() {
+            "STATIC" => shapes += depth,
+            "DYNAMIC" => dynamic = Some(dynamic.unwrap_or(0) + depth),
+            other => {
+                return Err(value_error(format!(
+                    "`fusion_strategy`: expected 'STATIC' or 'DYNAMIC', not {other:?}"
+                )));
+            }
+        }
+    }
+    Ok((shapes, dynamic.map(|depth| shapes + depth)))
+}
+
 impl Options {
     /// Returns these options with those in `given` replaced.
     ///
@@ -88,6 +109,11 @@ impl Options {
                 "target_cpu" => engine.compile.target_cpu = text(&name, &value)?,
                 "strict" => engine.strict = truth(&name, &value)?,
                 "fuse" => engine.compile.fuse = truth(&name, &value)?,
+                "fusion_strategy" => {
+                    let (shapes, most) = fusion_strategy(&value)?;
+                    engine.fusion_strategy.static_shapes = shapes;
+                    engine.specialisations = most;
+                }
                 "cache_bytes" => engine.compile.cache_bytes = count(&name, &value)? as u64,
                 "cache_dir" => engine.compile.cache_dir = path(&name, &value)?,
                 "tune" => engine.compile.tune = path(&name, &value)?,
@@ -120,6 +146,12 @@ impl Options {
         };
         out.set_item("engine", kind)?;
         out.set_item("fuse", engine.compile.fuse)?;
+        let shapes = engine.fusion_strategy.static_shapes;
+        let dynamic = engine
+            .specialisations
+            .map(|most| ("DYNAMIC", most.saturating_sub(shapes)));
+        let strategy: Vec<(&str, usize)> = [("STATIC", shapes)].into_iter().chain(dynamic).collect();
+        out.set_item("fusion_strategy", strategy)?;
         let limits = self.limits.to_string();
         out.set_item("limits", Some(limits).filter(|text| !text.is_empty() && text != "none"))?;
         out.set_item("specialisations", engine.specialisations)?;

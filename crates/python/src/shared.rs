@@ -146,7 +146,7 @@ impl<'py> Shared<'py> {
         self.tensor.numel() as usize * self.tensor.dtype().size() == self.memory.len
     }
 
-    /// Offsets of all elements, in bytes from the first.
+    /// Returns the offsets of all elements, in bytes from the first element.
     fn element_offsets(&self) -> Vec<usize> {
         let size = self.tensor.dtype().size();
         let mut offsets = vec![0];
@@ -160,7 +160,7 @@ impl<'py> Shared<'py> {
         offsets
     }
 
-    /// Writes changes by a call to the array. Returns false if it is read-only.
+    /// Writes the changes that a call made to the tensor back to the array. Returns false if the array is read-only.
     fn write_back(&self) -> PyResult<bool> {
         let len = self.memory.len;
         let bytes = self.tensor.storage().bytes();
@@ -203,7 +203,7 @@ impl<'py> Shared<'py> {
         }
     }
 
-    /// Writes the copy of the array to the array.
+    /// Writes the copy back to the array. Returns false if the array is read-only.
     fn copy_back(&self, copy: &Bound<'py, PyAny>) -> PyResult<bool> {
         let Ok(numpy) = self.object.cast::<PyUntypedArray>() else {
             self.object.call_method0("detach")?.call_method1("copy_", (copy,))?;
@@ -261,7 +261,7 @@ impl<'py> SharedArrays<'py> {
         }
     }
 
-    /// Returns the arguments of a kind whose memory contains that of `tensor`, of `len` bytes, with the address of its first element.
+    /// Returns the arguments of the given kind whose memory contains that of `tensor` (`len` bytes), each with the address of the tensor's first element.
     pub(crate) fn around(&self, tensor: &Tensor, len: usize, kind: Kind) -> Vec<(&Shared<'py>, usize)> {
         let offset = tensor.offset() as usize * tensor.dtype().size();
         let all = self.0.iter().map(|shared| (shared, shared.storage_start() + offset));

@@ -91,12 +91,20 @@ def test_options(model, tmp_path):
     assert model.options == options
     other(X)
     assert list(tmp_path.iterdir())
+    assert options["fusion_strategy"] == [("STATIC", 2)]
+    strategy = [("STATIC", 1), ("DYNAMIC", 3)]
+    shared = model.with_options(fusion_strategy=strategy)
+    assert shared.options["fusion_strategy"] == strategy and shared.options["specialisations"] == 4
+    for rows in range(1, 5):
+        numpy.testing.assert_array_equal(shared(X[:1].repeat(rows, 0)), model(X[:1].repeat(rows, 0)))
     for wrong, error in (
         ({"threads": 0}, ValueError),
         ({"threads": "2"}, TypeError),
         ({"engine": "fast"}, ValueError),
         ({"limits": "nothing=1"}, ValueError),
         ({"unknown": 1}, TypeError),
+        ({"fusion_strategy": [("STATIC", 1), ("EAGER", 1)]}, ValueError),
+        ({"fusion_strategy": "STATIC"}, TypeError),
     ):
         with pytest.raises(error, match=next(iter(wrong))):
             model.with_options(**wrong)

@@ -27,7 +27,7 @@ pub enum BufferKind {
     Constant = 3,
     /// Data that was computed when the code was loaded.
     Prepared = 4,
-    /// The numbers that calls hand to kernels.
+    /// The integers that calls pass to kernels.
     Numbers = 5,
     /// Constants that several functions of a process share: `offset` is the address. Libraries have none.
     Address = 6,
@@ -100,7 +100,7 @@ pub struct Memory {
     pub addresses: *mut *mut u8,
     /// Number of the run. It increases by one with each run, at least modulo 2.
     pub run: u64,
-    /// The numbers that calls hand to kernels; may be null if there are none.
+    /// The integers that calls pass to kernels; may be null if there are none.
     pub numbers: *const i64,
 }
 

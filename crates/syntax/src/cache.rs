@@ -30,9 +30,10 @@ const KIND_START: &[u8] = b"FRAZIL";
 const MIN_DIGITS: usize = 16;
 /// The time of use is recorded with this precision, so that most reads write nothing.
 const USE_PRECISION: Duration = Duration::from_hours(1);
-/// A process determines the size of the folder again once it has written the bound divided by this. So each process exceeds the bound by at most this part.
+/// Once a process has written the bound divided by this number, it determines the size of the folder again. So each process exceeds the bound by at most this
+/// part.
 const CHECKS: u64 = 64;
-/// Eviction frees the bound divided by this below the bound, so that the next writes evict nothing.
+/// Eviction frees the bound divided by this number in addition to the excess, so that the next writes evict nothing.
 const FREED: u64 = 8;
 /// Maximum number of attempts to create a secret that other processes delete.
 const ATTEMPTS: usize = 100;

@@ -8,12 +8,12 @@
 //! | `unexpected-end` | the text ends too early |
 //! | `unterminated-string` | a string without its closing quote |
 //! | `bad-escape` | an unknown escape in a string |
-//! | `bad-number` | a number that is not one, or out of range |
+//! | `bad-number` | a malformed number, or one that is out of range |
 //! | `bad-literal` | an attribute value that cannot be read |
-//! | `unknown-type` | a type name that means nothing |
+//! | `unknown-type` | an unknown type name |
 //! | `bad-tensor-type` | a tensor type that contradicts itself |
-//! | `alias-annotation` | `Tensor(a!)`, which belongs into schemas |
-//! | `undefined-value` | use of a value that nothing defines |
+//! | `alias-annotation` | `Tensor(a!)`, which is allowed in schemas only |
+//! | `undefined-value` | use of a value that is not defined |
 //! | `out-of-scope-value` | use of a value of a block that has ended |
 //! | `redefined-value` | one name for two values |
 //! | `duplicate-attribute` | one attribute twice on a node |
@@ -25,10 +25,10 @@
 //! | `too-many-errors` | the rest of the text was not read |
 //! | `output-type` | an output's type contradicts the operator's schema |
 //! | `invalid-graph` | the verifier refuses a node |
-//! | `elided-constant` | data that is needed and not there |
-//! | `bad-version` | a module file of a version that is not known |
-//! | `unknown-reference` | a number that names no object, tensor or list |
-//! | `bad-module` | a module file whose parts do not fit together |
+//! | `elided-constant` | data that is needed, but left out |
+//! | `bad-version` | a module file of an unknown version |
+//! | `unknown-reference` | a reference to an object, tensor or list that does not exist |
+//! | `bad-module` | a module file whose parts contradict one another |
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use frazil_ir::{Diagnostic, Severity, Span};

@@ -21,8 +21,8 @@ pub fn compose(outer: &Affine, inner: &[Affine], rank: usize) -> Option<Affine> 
     Some(out)
 }
 
-/// Returns a bound on the coordinates and the offset, in elements, of an access by `map` to a dense tensor of `sizes` over a domain of
-/// `extents`; `None` if the bound is too large for arithmetic on the access.
+/// Returns a bound on the coordinates and the offset, in elements, of an access by `map` to a dense tensor of `sizes` over a domain of `extents`; `None` if
+/// the bound is too large: arithmetic on the access could overflow.
 ///
 /// All accesses of a valid graph have such a bound. Arithmetic on their maps, on parts of them, and on [`linear`] of them does not overflow.
 pub fn reach(map: &[Affine], sizes: &[i64], extents: &[i64]) -> Option<i64> {
@@ -71,8 +71,8 @@ pub fn as_loop(map: &Affine) -> Option<usize> {
     found.filter(|_| map.offset == 0)
 }
 
-/// Returns whether coordinate `i` of `access` is loop `i`, for each of `sizes`, which are the first loops' extents. Coordinates of
-/// dimensions of extent 1 may as well be constant 0.
+/// Returns whether the access reads the tensor at the loop indices: coordinate `i` of `access` is the index of loop `i` for each of `sizes`, the extents of
+/// the first loops. For dimensions of extent 1, the coordinate may also be constant 0.
 pub fn is_identity(access: &Access, sizes: &[i64], domain: &[i64]) -> bool {
     access.map.len() == sizes.len()
         && domain.len() >= sizes.len()
@@ -132,7 +132,7 @@ pub fn linear(map: &[Affine], sizes: &[i64], rank: usize) -> Affine {
     out
 }
 
-/// Returns whether the access can leave a tensor of `sizes`.
+/// Returns whether the access can be out of bounds in a tensor of `sizes`.
 pub fn can_leave(access: &Access, sizes: &[i64], domain: &[i64]) -> bool {
     access.out_of_bounds != OutOfBounds::Never
         && access

@@ -1,4 +1,4 @@
-//! Calls of operators that have no program: their kernels run between those that are compiled.
+//! Calls of operators without a program: their kernels run between compiled kernels.
 //!
 //! Such a kernel sorts, scatters, or suppresses overlapping boxes. The sizes of its results follow from the sizes of its inputs, so that
 //! everything around it can be compiled. Its results are stored in one buffer, one after the other.
@@ -22,7 +22,7 @@ pub struct RuntimeCall {
     pub op: Operator,
     /// The context of the operator's names and types.
     pub ctx: Arc<Context>,
-    /// The arguments. The number in [`ResultSpec::Tensor`] is an index of [`RuntimeCall::inputs`].
+    /// The arguments. The number in [`ResultSpec::Tensor`] is an index into [`RuntimeCall::inputs`].
     pub arguments: Vec<ResultSpec>,
     /// The tensors among the arguments.
     pub inputs: Vec<TensorId>,
@@ -55,7 +55,7 @@ impl RuntimeCall {
         self.op.schema().full_name(&self.ctx)
     }
 
-    /// Returns what [`bytes`](Self::bytes) returns; `None` if it does not fit 63 bits.
+    /// Returns [`bytes`](Self::bytes); `None` if the number does not fit 63 bits.
     pub fn checked_bytes(&self) -> Option<usize> {
         let mut total = 1usize;
         for shape in &self.results {
@@ -82,7 +82,7 @@ impl RuntimeCall {
         self.results.iter().take(index).map(bytes).sum()
     }
 
-    /// Returns the number of bytes of all results, and of one byte after them, which is zero: the call has not raised an exception.
+    /// Returns the number of bytes of all results, plus one. The byte after the results is always 0: the call has not raised an exception.
     pub fn bytes(&self) -> usize {
         self.offset(self.results.len()) + 1
     }

@@ -44,7 +44,7 @@ pub enum ExtentError {
     /// The expression has too many terms, factors or levels.
     #[error("an expression of more than {MAX_TERMS} terms, {MAX_FACTORS} factors or {MAX_DEPTH} levels")]
     TooLarge,
-    /// There is no symbol of this number.
+    /// There is no symbol with this index.
     #[error("a symbol that is not defined")]
     Undefined,
 }
@@ -55,7 +55,7 @@ pub type Checked<T> = Result<T, ExtentError>;
 /// A factor of a term.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Atom {
-    /// The symbol of this number.
+    /// The symbol with this index.
     Symbol(u32),
     /// The first extent divided by the second, which is positive, rounded down.
     FloorDiv(Box<(Extent, Extent)>),
@@ -82,7 +82,7 @@ impl From<i64> for Extent {
 }
 
 impl Extent {
-    /// Returns the symbol of number `index`.
+    /// Returns the symbol with index `index` as an extent.
     pub fn symbol(index: u32) -> Extent {
         Extent::atom(Atom::Symbol(index))
     }
@@ -254,7 +254,7 @@ impl Extent {
         self.terms.keys().flatten().map(of).max().unwrap_or(0)
     }
 
-    /// Returns the value for values of the symbols.
+    /// Evaluates the extent for the given values of the symbols.
     ///
     /// # Errors
     /// If a number overflows, a divisor is not positive, or a symbol has no value.

@@ -1,4 +1,4 @@
-//! The tensor IR, as the pass manager knows it.
+//! The tensor IR as an IR of the pass manager.
 
 use crate::graph::TensorGraph;
 use crate::verify::{Failure, verify};

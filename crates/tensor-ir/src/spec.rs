@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 pub enum ArgumentSpec {
     /// A row-major tensor of this dtype and these sizes, given when the compiled function runs.
     Tensor(TensorShape),
-    /// A tensor that is not row-major, with strides that stand for its own ([`frazil_runtime::layout::representative_strides`]). The compiled function
-    /// is given its elements in row-major order.
+    /// A tensor that is not row-major, with representative strides ([`frazil_runtime::layout::representative_strides`]). The compiled function receives its
+    /// elements in row-major order.
     Strided(TensorShape, Dims),
     /// A value that is fixed when the function is compiled. Tensors in it are constants.
     Value(Value),
@@ -25,20 +25,20 @@ pub enum ArgumentSpec {
     Tuple(Vec<ArgumentSpec>),
     /// A dictionary, and the types of its keys and values.
     Dict(TypeId, TypeId, Vec<(Key, ArgumentSpec)>),
-    /// The input tensor of this number, which was described before: the same variable.
+    /// The same variable as the input tensor with this index, which an earlier argument describes.
     Same(u32),
-    /// The object of this number in the objects of the start of a segment.
+    /// The object with this index among the objects at the start of a segment.
     Object(u32),
-    /// A number that is known at run time only, as a tensor of [`NumberKind::dtype`] without dimensions. In segments only.
+    /// A scalar that is known at run time only, as a tensor of [`NumberKind::dtype`] without dimensions. In segments only.
     Number(NumberKind),
 }
 
 /// A result of a method in terms of the outputs of its graph.
 #[derive(Clone, Debug)]
 pub enum ResultSpec {
-    /// The output of this number.
+    /// The output with this index.
     Tensor(u32),
-    /// The output of this number, whose elements are in the order in which a tensor of these sizes and strides, which leave no gaps, stores them. Not in
+    /// The output with this index. Its elements are in the order in which a tensor of these sizes and strides, which leave no gaps, stores them. Not in
     /// methods that return new tensors.
     Strided(u32, Vec<i64>, Vec<i64>),
     /// A value that does not depend on the inputs' elements.
@@ -49,13 +49,15 @@ pub enum ResultSpec {
     Tuple(Option<TypeId>, Vec<ResultSpec>),
     /// A dictionary, and the types of its keys and values.
     Dict(TypeId, TypeId, Vec<(Key, ResultSpec)>),
-    /// The input tensor of this number itself: the same variable. Only in segments and in methods that return inputs, as are views.
+    /// The input tensor with this index itself: the same variable. Only in segments, and in methods that return inputs and views of inputs.
     Input(u32),
-    /// The number in the output of this number, a tensor without dimensions. In segments only.
+    /// The scalar in the output with this index, a tensor without dimensions. In segments only.
     Number(u32),
-    /// A view of the input tensor of this number, which is row-major: sizes, strides and offset, and the marks of its elements relative to the input's.
+    /// A view of the input tensor with this index, which is row-major: sizes, strides and offset, and the conjugate and negative bits relative to the
+    /// input's.
     View(u32, Vec<i64>, Vec<i64>, i64, Marks),
-    /// A view of the input tensor of this number, an [`ArgumentSpec::Strided`]: the views from the input to it, and the marks of its elements relative to the input's.
+    /// A view of the input tensor with this index, an [`ArgumentSpec::Strided`]: the views from the input to it, and the conjugate and negative bits relative
+    /// to the input's.
     Window(u32, Vec<PathStep>, Marks),
 }
 
@@ -73,7 +75,7 @@ impl ResultSpec {
         })
     }
 
-    /// Returns the value. `leaf` returns the values of outputs, inputs and their views.
+    /// Returns the value that this describes. `leaf` is called for each output, input and view of an input, and returns its value.
     pub fn value_with(&self, leaf: &dyn Fn(&ResultSpec) -> Value) -> Value {
         let all = |items: &[ResultSpec]| -> Vec<Value> { items.iter().map(|r| r.value_with(leaf)).collect() };
         match self {
@@ -97,7 +99,7 @@ impl ResultSpec {
     }
 }
 
-/// Returns the number in a tensor without dimensions, as [`NumberKind::dtype`] stores it; `None` for other values.
+/// Returns the scalar in a tensor without dimensions, as [`NumberKind::dtype`] stores it; `None` for other values.
 pub fn number_in(value: &Value) -> Option<Value> {
     let tensor = value.as_tensor()?;
     Some(match (tensor.dtype(), tensor.item().ok()?) {

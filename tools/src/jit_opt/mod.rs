@@ -290,7 +290,7 @@ fn run(options: &Options, session: &Session) -> Result<(), Failure> {
     emit_native(options, emit, &loaded, &progress)
 }
 
-/// Prints what the options ask for of a run of passes, and its warnings.
+/// Prints the parts of the report on a run of passes that the options request, and its warnings.
 fn print_report(options: &Options, report: &Report) {
     for warning in &report.warnings {
         streams::tell(format_args!("warning: {warning}\n"));

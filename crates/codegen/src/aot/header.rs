@@ -3,7 +3,7 @@
 use frazil_ir::DType;
 use frazil_planner::plan::{Plan, Port};
 
-/// The version of the interface; [`COMMON`] says it too.
+/// The version of the interface; [`COMMON`] contains it too.
 const ABI_VERSION: u32 = 2;
 
 /// The common part of all headers. One file can include several headers.
@@ -84,7 +84,7 @@ typedef struct frazil_options {
 /// Placeholder for the header's checksum while the checksum is computed.
 const CHECKSUM: &str = "@CHECKSUM@";
 
-/// The header of `plan`'s library.
+/// Returns the header of the plan's library.
 pub fn header(plan: &Plan) -> String {
     let name = &plan.name;
     let guard = format!("FRAZIL_MODEL_{}_H", name.to_uppercase());
@@ -182,12 +182,12 @@ const char *{name}_status_message(frazil_status status);
     text.replace(CHECKSUM, &format!("0x{checksum:08x}u"))
 }
 
-/// The C name of a dtype.
+/// Returns the C name of a dtype.
 pub(super) fn dtype_name(dtype: DType) -> String {
     format!("FRAZIL_{}", dtype.python_name().to_uppercase())
 }
 
-/// A name that cannot end a C comment.
+/// Returns `name` in a form that does not end a C comment.
 fn comment(name: &str) -> String {
     name.replace("*/", "* /")
 }

@@ -1,8 +1,8 @@
-//! Plans to files: objects, texts, and shared libraries with a C header.
+//! Output of plans as files: objects, texts, and libraries with a C header.
 //!
-//! A library is linked by `cc` from the kernels' objects, the runtime's object (`crates/rt`), the constants, and a C file with the
-//! tables of steps and the interface. It needs the C library and libm, nothing else. A static one is the same in one object, in which
-//! `objcopy` has made everything but the interface local, so that a program can have several.
+//! A library is linked by `cc` from the kernels' objects, the runtime's object (`crates/rt`), the constants, and a C file with the tables of steps and the
+//! interface. It depends on the C library and libm only. A static library consists of one object with the same contents, in which `objcopy` makes all symbols
+//! except the interface local, so that a program can link several.
 
 mod header;
 mod source;
@@ -34,7 +34,7 @@ pub enum EmitFileError {
     /// A file could not be written.
     #[error("{path}: {source}")]
     Io {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The system's error.
         source: std::io::Error,
@@ -42,7 +42,7 @@ pub enum EmitFileError {
     /// The C compiler, or another program that it comes with, could not be started.
     #[error("{command} could not be started: {source}; a C compiler and its tools are needed to link libraries")]
     NoLinker {
-        /// Its name.
+        /// The name of the program.
         command: String,
         /// The system's error.
         source: std::io::Error,
@@ -50,20 +50,20 @@ pub enum EmitFileError {
     /// The C compiler, or another program that it comes with, failed.
     #[error("{command} failed:\n{stderr}")]
     Linker {
-        /// Its name.
+        /// The name of the program.
         command: String,
-        /// Its error output.
+        /// The program's error output.
         stderr: String,
     },
     /// The plan has runtime calls, which a library cannot run.
     #[error("these operators run in this program only, not in a library:{}", .0.iter().map(|o| format!("\n  {o}")).collect::<String>())]
     RuntimeCalls(Vec<String>),
-    /// The plan's name cannot be a C identifier.
+    /// The plan's name is not a C identifier.
     #[error("`{0}` cannot be the prefix of C functions: letters, digits and underscores only, and no digit first")]
     Name(String),
 }
 
-/// The kernels' specs and the calls as text, for reading.
+/// Returns the specs of the kernels and the calls as text, for reading.
 pub fn kernels_text(plan: &Plan) -> String {
     frazil_planner::plan::listing::listing(plan)
 }
@@ -84,7 +84,7 @@ pub fn stage_text(plan: &Plan, options: &BackendOptions, stage: Stage) -> Result
     Ok(out)
 }
 
-/// One relocatable object with all kernels.
+/// Returns one relocatable object with all kernels.
 pub fn object(plan: &Plan, options: &BackendOptions) -> Result<Vec<u8>, EmitFileError> {
     plan.validate().map_err(CompileError::from)?;
     check_standalone(plan)?;
@@ -102,11 +102,11 @@ pub fn object(plan: &Plan, options: &BackendOptions) -> Result<Vec<u8>, EmitFile
     std::fs::read(&merged).map_err(|source| EmitFileError::Io { path: merged, source })
 }
 
-/// Writes the library `library`, a static one where its extension is `a` and else a shared one, and, beside it, the C header of the same
-/// name with the extension `h`, unless `library` is a device. Gives the header's path.
+/// Writes the library `library`, and the C header of the same name with the extension `h` beside it. The library is static if its extension is `a`, otherwise
+/// shared. If `library` is a device, no header is written. Returns the path of the header.
 ///
 /// # Errors
-/// When a kernel cannot be compiled, the C compiler fails, or a file cannot be written; then nothing is.
+/// If a kernel cannot be compiled, the C compiler fails, or a file cannot be written; then no file is written.
 pub fn write_library(plan: &Plan, options: &BackendOptions, library: &Path) -> Result<PathBuf, EmitFileError> {
     plan.validate().map_err(CompileError::from)?;
     check_standalone(plan)?;
@@ -135,7 +135,7 @@ pub fn write_library(plan: &Plan, options: &BackendOptions, library: &Path) -> R
     Ok(header_path)
 }
 
-/// Writes what a library is linked from to `directory`; gives the names of the objects and sources.
+/// Writes the files that a library is linked from to `directory`. Returns the names of the objects and sources.
 fn library_parts(plan: &Plan, options: &BackendOptions, directory: &Path) -> Result<Vec<OsString>, EmitFileError> {
     let mut parts = write_objects(plan, options, directory)?;
     let file = |name: &str| directory.join(name);
@@ -158,7 +158,7 @@ fn library_parts(plan: &Plan, options: &BackendOptions, directory: &Path) -> Res
 /// Compiler options for the C file of a library.
 const C_OPTIONS: [&str; 4] = ["-fPIC", "-O2", "-std=gnu11", "-pthread"];
 
-/// Links `parts` in `directory` to a shared library; gives its path.
+/// Links `parts` in `directory` to a shared library. Returns its path.
 fn link_shared(plan: &Plan, directory: &Path, parts: Vec<OsString>) -> Result<PathBuf, EmitFileError> {
     let exports = format!("{{ global: {}_*; local: *; }};\n", plan.name);
     write(&directory.join("exports.map"), exports.as_bytes())?;
@@ -176,7 +176,7 @@ fn link_shared(plan: &Plan, directory: &Path, parts: Vec<OsString>) -> Result<Pa
     Ok(output)
 }
 
-/// Makes one object of `parts` in `directory`, and an archive of that; gives its path.
+/// Links `parts` in `directory` to one object, and creates an archive of it. Returns the path of the archive.
 fn link_static(plan: &Plan, directory: &Path, parts: Vec<OsString>) -> Result<PathBuf, EmitFileError> {
     let mut arguments: Vec<OsString> = C_OPTIONS.into_iter().map(OsString::from).collect();
     arguments.extend(["-r", "-nostdlib", "-o", "library.o"].map(OsString::from));
@@ -195,7 +195,7 @@ fn temporary() -> Result<TemporaryFolder, EmitFileError> {
     })
 }
 
-/// Refuses plans that need this program.
+/// Returns an error for plans that need this program at run time.
 fn check_standalone(plan: &Plan) -> Result<(), EmitFileError> {
     if !plan.shared.is_empty() {
         let invalid = LoadError::InvalidPlan("a library cannot share constants with this process".to_owned());
@@ -207,7 +207,7 @@ fn check_standalone(plan: &Plan) -> Result<(), EmitFileError> {
     }
 }
 
-/// Compiles the kernels and writes their objects; gives their names in `directory`.
+/// Compiles the kernels and writes their objects. Returns the names of the objects in `directory`.
 fn write_objects(plan: &Plan, options: &BackendOptions, directory: &Path) -> Result<Vec<OsString>, EmitFileError> {
     let objects = compile_objects(plan, options)?;
     let mut names = Vec::with_capacity(objects.len());
@@ -226,7 +226,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), EmitFileError> {
     })
 }
 
-/// A file with `bytes` that will be at `path` once it is committed.
+/// Returns a file with the content `bytes` that appears at `path` once it is committed.
 fn written(path: &Path, bytes: &[u8]) -> Result<(PathBuf, OutputFile), EmitFileError> {
     let file = OutputFile::create(path).and_then(|mut file| {
         file.file().write_all(bytes)?;

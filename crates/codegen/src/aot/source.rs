@@ -13,7 +13,7 @@ macro_rules! put {
     };
 }
 
-/// The C file of `plan`'s library. It expects `model.h`, `constants.bin` and `sources.bin` in the directory where it is compiled.
+/// Returns the C file of the plan's library. It expects `model.h`, `constants.bin` and `sources.bin` in the directory where it is compiled.
 pub fn source(plan: &Plan) -> String {
     let mut out = String::from(
         "#include \"model.h\"\n#include <pthread.h>\n#include <stdarg.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\
@@ -99,10 +99,10 @@ fn c_string(text: &str) -> String {
     format!("\"{}\"", escaped.collect::<String>())
 }
 
-/// The C declarations of the runtime, which are made from the Rust ones.
+/// The C declarations of the runtime, generated from the Rust ones.
 const RUNTIME: &str = include_str!("../../../rt/include/frazil_rt.h");
 
-/// The tables that `frazil_rt_run` reads.
+/// Appends the tables that `frazil_rt_run` reads to `out`.
 fn steps(out: &mut String, plan: &Plan) {
     for (i, spec) in plan.kernels.iter().enumerate() {
         for phase in 0..spec.phases().len() {
@@ -119,7 +119,7 @@ fn steps(out: &mut String, plan: &Plan) {
     put!(out, "#define MOST_BUFFERS {most}\n");
 }
 
-/// The steps of `calls` and their number; all names begin with `prefix`.
+/// Appends the table of steps for `calls`, and the number of steps, to `out`. All names begin with `prefix`.
 fn step_table(out: &mut String, plan: &Plan, prefix: &str, calls: &[Call]) {
     put!(out, "\nstatic const frazil_rt_buffer {prefix}buffers[] = {{");
     for buffer in calls.iter().flat_map(|c| &c.buffers) {
@@ -161,7 +161,7 @@ fn step_table(out: &mut String, plan: &Plan, prefix: &str, calls: &[Call]) {
     );
 }
 
-/// The interface; `MODEL` is the plan's name.
+/// The source of the interface; `MODEL` is replaced by the plan's name.
 const INTERFACE: &str = r#"/* Protects the list of instances, and what they share. */
 static pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER;
 static MODEL_instance *instances;

@@ -1,4 +1,4 @@
-//! LLVM's linker in the process: ORC's LLJIT.
+//! In-process linking with LLVM: ORC's LLJIT.
 
 use frazil_executor::link::{LinkError, LinkedCode};
 use inkwell::llvm_sys::core::LLVMCreateMemoryBufferWithMemoryRangeCopy;

@@ -1,4 +1,4 @@
-//! The LLVM half: target machines, the pass pipeline, objects.
+//! The LLVM part of the backend: target machines, the pass pipeline, objects.
 
 use frazil_planner::target::Target;
 use inkwell::OptimizationLevel;
@@ -15,7 +15,7 @@ pub struct LlvmError(String);
 /// Kernels are vectorised already; the full pipelines gain nothing and may reorder loads until registers spill.
 const PASSES: &str = "function(lower-expect,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,loop(loop-rotate),loop-mssa(licm),loop(indvars),early-cse,instcombine<no-verify-fixpoint>)";
 
-/// The processor that this program runs on.
+/// Returns the target for the processor that this program runs on.
 pub fn host_target() -> Target {
     Target::new(
         &text_of(TargetMachine::get_host_cpu_name()),
@@ -23,7 +23,7 @@ pub fn host_target() -> Target {
     )
 }
 
-/// Makes the host's target known to LLVM; loading objects needs that as much as making them.
+/// Registers the host's target with LLVM, which is required both for emitting and for loading objects.
 pub(super) fn initialize() -> Result<(), LlvmError> {
     frazil_executor::memory::deferred::run();
     LlvmTarget::initialize_native(&InitializationConfig::default()).map_err(LlvmError)
@@ -42,7 +42,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A code generator for `target`.
+    /// Returns a code generator for `target`.
     pub fn new(target: &Target) -> Result<Machine, LlvmError> {
         if !target.is_known() {
             return Err(LlvmError(format!(
@@ -71,7 +71,7 @@ impl Machine {
         })
     }
 
-    /// Sets what the code generator reads from the module, and runs the passes.
+    /// Sets the properties of the module that the code generator reads, and runs the passes.
     fn optimise(&self, module: &Module<'_>) -> Result<(), LlvmError> {
         module.set_triple(&self.machine.get_triple());
         module.set_data_layout(&self.machine.get_target_data().get_data_layout());
@@ -103,17 +103,17 @@ impl Machine {
         Ok(buffer.as_slice().to_vec())
     }
 
-    /// The object file of `module`.
+    /// Returns the object file of `module`.
     pub fn object(&self, module: &Module<'_>) -> Result<Vec<u8>, LlvmError> {
         self.write(module, FileType::Object)
     }
 
-    /// The assembly of `module`.
+    /// Returns the assembly of `module`.
     pub fn assembly(&self, module: &Module<'_>) -> Result<String, LlvmError> {
         Ok(String::from_utf8_lossy(&self.write(module, FileType::Assembly)?).into_owned())
     }
 
-    /// The optimised IR of `module`.
+    /// Returns the optimised IR of `module`.
     pub fn ir(&self, module: &Module<'_>) -> Result<String, LlvmError> {
         self.optimise(module)?;
         Ok(module.print_to_string().to_string())

@@ -1,4 +1,4 @@
-//! The MLIR half: contexts, the passes to the LLVM dialect, translation.
+//! The MLIR part of the backend: contexts, the passes to the LLVM dialect, translation.
 
 use inkwell::context::AsContextRef;
 use melior::Context;
@@ -32,7 +32,7 @@ impl Default for MlirSession {
 }
 
 impl MlirSession {
-    /// A fresh context.
+    /// Returns a session with a new context.
     pub fn new() -> MlirSession {
         frazil_executor::memory::deferred::run();
         let registry = DialectRegistry::new();
@@ -62,7 +62,7 @@ impl MlirSession {
         MlirSession { context, diagnostics }
     }
 
-    /// The context to emit into.
+    /// Returns the context for emitted modules.
     pub fn context(&self) -> &Context {
         &self.context
     }

@@ -1,4 +1,4 @@
-//! From kernel specs to machine code: MLIR passes, LLVM passes, one object file a kernel in memory.
+//! From kernel specs to machine code: MLIR passes, LLVM passes, and one in-memory object file per kernel.
 
 mod linker;
 mod llvm;
@@ -18,7 +18,7 @@ pub enum CompileError {
     /// A kernel has no code.
     #[error(transparent)]
     Emit(#[from] EmitError),
-    /// MLIR refused a kernel.
+    /// MLIR reported an error for a kernel.
     #[error("MLIR refused kernel {kernel}: {source}")]
     Mlir {
         /// The kernel's name.

@@ -1,4 +1,4 @@
-//! Kernel specs to objects and texts.
+//! Compilation of kernel specs to objects and texts.
 
 use super::origins::{comment, locate};
 use crate::backend::{CompileError, Machine, MlirError, MlirSession};

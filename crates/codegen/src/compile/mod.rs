@@ -1,4 +1,4 @@
-//! Plans to packages and compiled functions.
+//! Compilation of plans to packages and executables.
 
 mod kernel;
 mod origins;
@@ -20,6 +20,7 @@ use rayon::prelude::*;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tracing::debug;
 
 /// Compiles the kernels of `plan` that have code, in parallel. Returns an object file for each of them, in order. The symbols are those of the plan,
 /// [`kernel_name`]; the cache is not used.
@@ -36,7 +37,7 @@ pub fn compile_objects(plan: &Plan, options: &BackendOptions) -> Result<Vec<Vec<
     })
 }
 
-/// Returns what `compile` makes of the kernels of `plan` that have code, with their numbers, in order. It runs in parallel.
+/// Calls `compile` with each kernel of `plan` that has code and its index, in parallel. Returns the results in the order of the kernels.
 fn each_kernel<T: Send>(
     plan: &Plan,
     compile: impl Fn((usize, &KernelSpec)) -> Result<T, CompileError> + Sync,
@@ -61,10 +62,10 @@ pub fn package(plan: &Plan, options: &BackendOptions) -> Result<Package, Compile
     package_with(plan, &codes, options)
 }
 
-/// As [`package`], with `codes` as the code of the plan's kernels, in order.
+/// As [`package`], with `codes` as the code of the plan's kernels, in the same order.
 ///
 /// # Errors
-/// Also if a code does not serve its kernel.
+/// Also if a code cannot compute its kernel.
 pub fn package_with(plan: &Plan, codes: &[KernelCode], options: &BackendOptions) -> Result<Package, CompileError> {
     // Before the kernels are compiled, which takes long.
     plan.validate()?;
@@ -145,6 +146,7 @@ fn objects(
         if let Some(object) = cache.and_then(|c| c.get(key)) {
             return Ok(Some(object));
         }
+        debug!(code = code.identity().text(), "compiling");
         let object = compile_kernel(&key.symbol(), code, options)?;
         compiled.store(true, Ordering::Relaxed);
         if let Some(cache) = cache {

@@ -34,12 +34,12 @@ fn place(source: &str) -> Option<(&str, usize, usize)> {
     Some((parts.next()?, line, column))
 }
 
-/// Gives all operations of a module the location of the kernel `name` that computes `origins`.
+/// Sets the location of all operations of a module to that of the kernel `name` that computes `origins`.
 pub(super) fn locate<'c>(context: &'c Context, module: &mut Module<'c>, name: &str, origins: &[Origin]) {
     set_locations(&mut module.as_operation_mut(), location(context, name, origins));
 }
 
-/// Gives an operation and all operations in it the location `location`.
+/// Sets the location of an operation, and of all operations in it, to `location`.
 fn set_locations<'c>(operation: &mut OperationRefMut<'c, '_>, location: Location<'c>) {
     operation.set_location(location);
     for region in operation.regions() {

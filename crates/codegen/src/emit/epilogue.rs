@@ -1,10 +1,10 @@
-//! Fused epilogues.
+//! Emission of fused epilogues.
 
 use super::builder::{Emitter, Int, Val};
 use super::expr::{ExprEmitter, Values};
 use frazil_planner::kernel::{Epilogue, EpilogueOperand};
 
-/// Where one vector of results lies.
+/// The position of one vector of results.
 pub struct Position<'c> {
     /// Row of the matmul; unused elsewhere.
     pub row: Int<'c>,
@@ -12,14 +12,14 @@ pub struct Position<'c> {
     pub channel: Int<'c>,
     /// Offset of the vector's first element in the output, and in `Elementwise` operands.
     pub element: Int<'c>,
-    /// The lanes that exist; all of them when `None`.
+    /// Mask of the valid lanes; `None` if all lanes are valid.
     pub mask: Option<Val<'c>>,
 }
 
-/// Applies `epilogue` to a tile of accumulators, `vectors` a row, and stores the results into `output`. `at` says where vector v of row r
-/// lies.
+/// Applies `epilogue` to a tile of accumulators, `vectors` per row, and stores the results into `output`. `at` returns the position of vector v of row r.
 ///
-/// A costly epilogue has no room beside the accumulators in the registers: they wait in memory, and go through it a row at a time.
+/// A costly epilogue does not fit into the registers beside the accumulators. So these are stored on the stack, and the epilogue is applied to one row at a
+/// time.
 pub fn finish<'c>(
     e: &mut Emitter<'c>,
     epilogue: &Epilogue,
@@ -55,7 +55,7 @@ pub fn finish<'c>(
     });
 }
 
-/// Applies `epilogue` to the accumulator `acc`, a vector of `lanes` f32. `operands` are the addresses of its operands.
+/// Applies `epilogue` to the accumulator `acc`, a vector of `lanes` f32. `operands` are the addresses of the epilogue's operands.
 pub fn apply<'c>(
     e: &mut Emitter<'c>,
     epilogue: &Epilogue,
@@ -87,7 +87,7 @@ fn load<'c>(e: &mut Emitter<'c>, base: Val<'c>, index: Int<'c>, lanes: i64, mask
     }
 }
 
-/// Stores a vector of results at element `index` of `base`, the lanes of `mask` only.
+/// Stores a vector of results at element `index` of `base`; with a mask, only the lanes of `mask`.
 pub fn store<'c>(e: &mut Emitter<'c>, value: Val<'c>, base: Val<'c>, index: Int<'c>, mask: Option<Val<'c>>) {
     let address = e.f32_offset(base, index);
     match mask {

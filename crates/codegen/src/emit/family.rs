@@ -6,11 +6,11 @@ use frazil_planner::kernel::{Kernel, KernelSpec};
 use std::any::TypeId;
 use std::collections::HashMap;
 
-/// Why a kernel has no code.
+/// The reason why a kernel has no code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidKernel {
-    /// One of its expressions has none.
+    /// An expression of the kernel cannot be emitted.
     #[error(transparent)]
     Expr(#[from] UnsupportedExpr),
     /// The kernel contradicts itself.
@@ -41,14 +41,14 @@ pub enum EmitError {
     NoEmitter {
         /// The kernel's name.
         kernel: String,
-        /// Its family.
+        /// The family of the kernel.
         family: &'static str,
     },
 }
 
 /// A kernel for which code can be emitted.
 pub trait EmitKernel: Kernel {
-    /// Checks what [`EmitKernel::emit`] relies on.
+    /// Checks the preconditions of [`EmitKernel::emit`].
     ///
     /// # Errors
     /// If there is no code for the kernel.
@@ -59,7 +59,7 @@ pub trait EmitKernel: Kernel {
     /// Emits phase `phase`: a loop over the tasks of `function`, see [`KernelFunction::for_each_task`].
     fn emit(&self, function: &mut KernelFunction<'_>, phase: usize);
 
-    /// Returns true if the kernel takes operands that are not normal numbers for zeros, where the processor can.
+    /// Returns true if the kernel treats denormal operands as zeros, if the processor can.
     fn takes_denormals_for_zeros(&self) -> bool {
         false
     }
@@ -69,7 +69,7 @@ pub trait EmitKernel: Kernel {
 #[derive(Clone, Default)]
 pub struct Emitters(HashMap<TypeId, Cast>);
 
-/// Casts a kernel to its own type, and this type to one with an emitter.
+/// Downcasts a kernel to its own type, and returns it as a kernel with an emitter.
 type Cast = fn(&KernelSpec) -> Option<&dyn EmitKernel>;
 
 impl Emitters {
@@ -83,7 +83,7 @@ impl Emitters {
         self
     }
 
-    /// Returns the kernel `spec`, of the name `name`, as one with an emitter that accepts it.
+    /// Returns `spec`, the kernel called `name`, as a kernel whose emitter accepts it.
     ///
     /// # Errors
     /// If its family has no emitter, or the kernel contradicts itself.
@@ -99,7 +99,7 @@ impl Emitters {
         Ok(kernel)
     }
 
-    /// The kernel `spec` as one with an emitter, if its family has one.
+    /// Returns `spec` as a kernel with an emitter, if its family has one.
     pub fn get<'k>(&self, spec: &'k KernelSpec) -> Option<&'k dyn EmitKernel> {
         self.0.get(&spec.kernel_type())?(spec)
     }

@@ -3,13 +3,13 @@
 use super::builder::{Emitter, Int, Val};
 use frazil_planner::target::Machine;
 
-/// The function of one phase: its emitter, its buffers, its numbers, and its range of tasks.
+/// The function of one phase: its emitter, its buffers, its integers, and its range of tasks.
 pub struct KernelFunction<'c> {
     /// The emitter, at the start of the function.
     pub e: Emitter<'c>,
-    /// Address of each buffer.
+    /// The address of each buffer.
     pub buffers: Vec<Val<'c>>,
-    /// The kernel's numbers that are arguments of the code; `None` for constants.
+    /// The kernel's integers that are arguments of the code; `None` for constants.
     pub(super) numbers: Vec<Option<Val<'c>>>,
     pub(super) next_number: usize,
     pub(super) begin: Val<'c>,
@@ -17,15 +17,15 @@ pub struct KernelFunction<'c> {
 }
 
 impl<'c> KernelFunction<'c> {
-    /// The next number of the kernel, whose value is `value`, in the order in which the kernel names its numbers: a constant of the code, or an
-    /// argument.
+    /// Returns the kernel's next integer, whose value is `value`: as a constant of the code, or as an argument. Must be called in the order in which the
+    /// kernel lists its integers.
     pub fn number(&mut self, value: i64) -> Int<'c> {
         let number = self.numbers.get(self.next_number).copied().flatten();
         self.next_number += 1;
         number.map_or(Int::Const(value), Int::Dyn)
     }
 
-    /// Emits the loop over the tasks. `body` is given the task's number.
+    /// Emits the loop over the tasks. `body` receives the index of the task.
     pub fn for_each_task(&mut self, body: impl FnOnce(&mut Emitter<'c>, &[Val<'c>], Int<'c>)) {
         let KernelFunction {
             e, buffers, begin, end, ..
@@ -34,11 +34,10 @@ impl<'c> KernelFunction<'c> {
     }
 }
 
-/// The image, tile of channels and block of rows of `task`, of as many as `[images, tiles, row_blocks]` says.
+/// Returns the image, tile of channels and block of rows of `task`. `[images, tiles, row_blocks]` are their numbers.
 ///
-/// With `rows_first` an image is divided into a few parts, each of which is done with all of its channels before the next: of two, four, ...
-/// threads each then has the rows in this kernel that it had in the one before, and finds them in its cache. More parts would read the
-/// weights more often.
+/// With `rows_first`, an image is divided into a few parts, and all channels of a part are computed before the next part. So with two, four, ... threads,
+/// each thread has the same rows in consecutive kernels and finds them in its cache. More parts would read the weights more often.
 pub(super) fn image_task<'c>(
     e: &mut Emitter<'c>,
     task: Int<'c>,
@@ -57,7 +56,7 @@ pub(super) fn image_task<'c>(
     [at[0], at[2], row_block]
 }
 
-/// The number of parts into which the next weights are split for prefetching: a power of two, 1 when prefetching is not worthwhile. Each of the
+/// Returns the number of parts into which the next weights are split for prefetching: a power of two, 1 when prefetching is not worthwhile. Each of the
 /// `passes` passes over the current weights prefetches one part; one step of a pass prefetches at most `lines` cache lines.
 pub(super) fn prefetch_parts(machine: &Machine, passes: i64, lines: i64) -> i64 {
     let most = passes.min(lines).min(machine.partition.prefetch_parts).max(1);

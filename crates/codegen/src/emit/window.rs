@@ -1,4 +1,4 @@
-//! Sliding windows: which taps of a window lie inside the input.
+//! Sliding windows: the taps of a window that are inside the input.
 
 use super::builder::{Emitter, Int};
 use std::ops::Range;
@@ -6,13 +6,13 @@ use std::ops::Range;
 /// One dimension of a sliding window.
 #[derive(Clone, Copy, Debug)]
 pub struct Axis {
-    /// Taps.
+    /// Number of taps.
     pub kernel: i64,
-    /// Input elements between two outputs.
+    /// Distance of the windows of successive outputs, in input elements.
     pub stride: i64,
-    /// Elements before the input that the first window covers.
+    /// Number of elements before the input that the first window covers.
     pub padding: i64,
-    /// Input elements between two taps.
+    /// Distance of successive taps, in input elements.
     pub dilation: i64,
     /// Extent of the input.
     pub input: i64,
@@ -20,16 +20,16 @@ pub struct Axis {
     pub output: i64,
 }
 
-/// The outputs of one dimension in tiles of one width.
+/// The outputs of one dimension, in tiles of equal width.
 pub struct Tiles {
-    /// The tiles all of whose taps lie inside the input: from the first start to the end of the last.
+    /// The tiles all of whose taps are inside the input: from the start of the first to the end of the last.
     pub interior: Range<i64>,
-    /// Start and width of the others; the last one may be narrower.
+    /// Start and width of the other tiles; the last one may be narrower.
     pub border: Vec<(i64, i64)>,
 }
 
 impl Axis {
-    /// The taps `lo..hi` of output `y` that lie inside the input.
+    /// Returns the taps `lo..hi` of output `y` that are inside the input.
     pub fn taps<'c>(&self, e: &mut Emitter<'c>, y: Int<'c>) -> (Int<'c>, Int<'c>) {
         let last = (self.output - 1) * self.stride - self.padding + (self.kernel - 1) * self.dilation;
         let start = e.linear([(self.stride, y)], -self.padding);
@@ -54,12 +54,12 @@ impl Axis {
         (lo, hi)
     }
 
-    /// True when tap `k` of output `x` lies inside the input.
+    /// Returns true if tap `k` of output `x` is inside the input.
     pub fn is_inside(&self, x: i64, k: i64) -> bool {
         (0..self.input).contains(&(x * self.stride - self.padding + k * self.dilation))
     }
 
-    /// Which of the outputs `x..x + count` have tap `k` inside the input, counted from `x`.
+    /// Returns the outputs among `x..x + count` whose tap `k` is inside the input, counted from `x`.
     pub fn valid(&self, x: i64, count: i64, k: i64) -> Range<i64> {
         // Output x + j reads at `at` + j · stride.
         let at = x * self.stride - self.padding + k * self.dilation;
@@ -71,7 +71,7 @@ impl Axis {
         }
     }
 
-    /// The outputs of which all taps lie inside.
+    /// Returns the outputs all of whose taps are inside the input.
     pub fn interior(&self) -> Range<i64> {
         if self.kernel == 0 {
             return 0..self.output;
@@ -85,7 +85,7 @@ impl Axis {
         }
     }
 
-    /// Splits the outputs into tiles of `width`. `None` when more than `most` of them are not interior.
+    /// Splits the outputs into tiles of `width`. Returns `None` if more than `most` of them are not interior.
     pub fn tiles(&self, width: i64, most: usize) -> Option<Tiles> {
         let (full, tail) = (self.output / width, self.output % width);
         let inside = self.interior();

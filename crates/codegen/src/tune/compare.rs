@@ -9,7 +9,8 @@ use frazil_planner::tune::measured_kernel;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Rounds over all variants of a kernel, so that a disturbance of the machine does not meet one of them alone.
+/// Rounds of measurements of all variants of a kernel. Variants alternate, so that a disturbance of the machine affects
+/// all of them.
 const ROUNDS: usize = 5;
 /// Time of a variant in a round.
 const TIME: Duration = Duration::from_millis(8);
@@ -30,7 +31,7 @@ pub struct Comparison {
     pub kernel: String,
     /// The variant that the cost model chooses.
     pub chosen: Variant,
-    /// The others.
+    /// The variants that the cost model does not choose.
     pub others: Vec<Variant>,
 }
 
@@ -49,7 +50,7 @@ impl Comparison {
     }
 }
 
-/// Comparisons of kernels, each kernel once.
+/// Comparisons for several kernels, one for each distinct kernel.
 #[derive(Clone, Debug, Default)]
 pub struct Comparisons {
     known: BTreeSet<String>,

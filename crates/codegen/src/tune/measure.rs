@@ -1,4 +1,4 @@
-//! Measuring the forms of a plan's kernels.
+//! Measurement of the variants of a plan's kernels.
 
 use crate::backend::CompileError;
 use crate::compile::compile;
@@ -16,10 +16,10 @@ const MARGIN: f64 = 0.97;
 /// The time for which a variant is run.
 const TIME: Duration = Duration::from_millis(20);
 
-/// Measures the kernels of `plan` that are not known yet, on this processor, whose kind `options` tells.
+/// Measures the kernels of `plan` that have not been measured yet, on this processor, whose model is in `options`.
 ///
 /// # Errors
-/// When a kernel cannot be compiled.
+/// If a kernel cannot be compiled.
 pub fn measure(tuning: &mut Tuning, plan: &Plan, options: &BackendOptions) -> Result<(), CompileError> {
     let (target, threads) = (&options.target, options.threads);
     for spec in &plan.kernels {
@@ -43,7 +43,7 @@ pub fn measure(tuning: &mut Tuning, plan: &Plan, options: &BackendOptions) -> Re
     Ok(())
 }
 
-/// The kernel's variants, the one that the cost model chooses first.
+/// Returns the variants of the kernel, starting with the one that the cost model chooses.
 pub(super) fn forms(spec: &KernelSpec, machine: &Machine) -> Vec<KernelSpec> {
     let others = spec.variants().map_or_else(Vec::new, |v| v.alternatives(machine));
     [spec.clone()].into_iter().chain(others).collect()
@@ -70,7 +70,7 @@ impl Trial {
         }))
     }
 
-    /// Returns the seconds that a call takes: the least of several calls, which together take at least `time`.
+    /// Returns the seconds that a call takes: the minimum over several calls, which together take at least `time`.
     pub(super) fn seconds(&mut self, time: Duration) -> f64 {
         let inputs: Vec<&[u8]> = self.inputs.iter().map(Vec::as_slice).collect();
         let mut outputs: Vec<&mut [u8]> = self.outputs.iter_mut().map(Vec::as_mut_slice).collect();

@@ -18,6 +18,7 @@ mod loops;
 mod lowering;
 mod preparation;
 mod processes;
+mod shared_constants;
 mod simplifying;
 mod sizes;
 mod specialise;

@@ -7,6 +7,7 @@ mod mapped;
 mod output;
 mod pages;
 pub mod release;
+mod workspace;
 
 pub use align::{ALIGNMENT, PAGE, align_up};
 pub use constants::Constants;
@@ -14,3 +15,4 @@ pub(crate) use constants::StoredBytes;
 pub(crate) use mapped::MappedFile;
 pub(crate) use output::{Contents as OutputContents, NewBytes};
 pub(crate) use pages::Pages;
+pub use workspace::Workspace;

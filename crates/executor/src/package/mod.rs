@@ -62,12 +62,12 @@ pub struct Sizes {
     pub runtime_calls: usize,
 }
 
-/// Weights that kernels read in another layout than plans store.
+/// Weights that kernels read in a layout other than the one stored in plans: before or after the conversion.
 #[derive(Clone, Debug)]
 pub(crate) enum Weights {
-    /// The inputs of the preparation.
+    /// The inputs of the preparation: stored weights.
     Sources(Constants),
-    /// The results of the preparation.
+    /// The results of the preparation: prepacked weights.
     Prepared(Constants),
 }
 
@@ -89,7 +89,7 @@ pub struct Contents {
     pub kernels: Vec<PackedKernel>,
     /// The calls of a run, in order.
     pub calls: Vec<Call>,
-    /// The calls of the preparation, and the bytes that they fill.
+    /// The calls that prepack weights before the first run, and the number of bytes that they write.
     pub preparation: (Vec<Call>, usize),
     /// Messages of the exceptions that a run raises where the corresponding output is true.
     pub checks: Vec<String>,
@@ -97,14 +97,14 @@ pub struct Contents {
     pub infos: Vec<CallInfo>,
 }
 
-/// The part of a kernel's description that running it needs.
+/// The part of a kernel's description that is needed to run it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PackedKernel {
     /// Symbol of the first phase in the objects.
     pub symbol: String,
-    /// Buffers that a call passes.
+    /// Number of buffers that a call passes.
     pub buffers: usize,
-    /// The numbers that a call hands to the code.
+    /// The integers that a call passes to the code.
     pub numbers: SmallVec<[i64; 16]>,
     /// Tasks of each phase; none for runtime calls.
     pub phases: SmallVec<[i64; 2]>,

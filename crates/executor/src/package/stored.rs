@@ -4,8 +4,8 @@
 //!
 //! - The front is [sealed](Secret::seal) with the secret of the folder. It consists of the length of the header as a little-endian `u64`; the header, in JSON;
 //!   the objects one after the other. It is read into memory and verified there, and not read again.
-//! - The tail consists of a gap up to the next multiple of the page size; the constants; another gap; the prepacked weights, with which the next process has
-//!   nothing to compute before its first run. The header contains the BLAKE3 hash of the constants, the second gap and the weights.
+//! - The tail consists of a gap up to the next multiple of the page size; the constants; another gap; the prepacked weights, so that the next process
+//!   computes nothing before its first run. The header contains the BLAKE3 hash of the constants, the second gap and the weights.
 //!
 //! Verifying the tail takes the time of reading and hashing it. A large one is verified once per file: the first process writes a [`FileIdentity`] into a
 //! sealed note beside the file, and later processes compare that. Any change of the file changes its identity. So the time of the last use of such a file is that of its note.
@@ -34,9 +34,9 @@ const LARGE: usize = 1 << 20;
 /// The part of a front before the objects.
 #[derive(Serialize, Deserialize)]
 struct Header {
-    /// Everything that the package was made from.
+    /// A key that identifies everything that the package was made from.
     key: String,
-    /// Data of the writer, which the reader gets.
+    /// Data that the writer passes to the reader.
     note: serde_json::Value,
     contents: Contents,
     /// The size of each object in bytes.
@@ -49,8 +49,8 @@ struct Header {
 
 impl Package {
     /// Writes a [prepared](Package::prepared) package for [`Package::read`], which needs the same `key` and returns `note`. The package is sealed with
-    /// `secret`. Returns false, and writes nothing, if the package is not prepared, contains runtime calls, shares code or constants, or has more code than is read
-    /// again.
+    /// `secret`. Returns false, and writes nothing, if the package is not prepared, contains runtime calls, shares code or constants, or has a front of more than
+    /// `MOST_FRONT` bytes.
     ///
     /// # Errors
     /// The errors of `out`.
@@ -156,7 +156,7 @@ fn gap(end: usize) -> usize {
     end.next_multiple_of(PAGE) - end
 }
 
-/// How to verify the tail of a file.
+/// The data that is needed to verify the tail of a file.
 struct Tail<'a> {
     folder: &'a CacheFolder,
     /// The name of the file.
@@ -167,7 +167,7 @@ struct Tail<'a> {
 }
 
 impl Tail<'_> {
-    /// Returns the bytes of `file` in `range`: a copy of a small tail, and a map of a large one. `None` if they have another hash.
+    /// Returns the bytes of `file` in `range`: a copy of a small tail, and a mapping of a large one. Returns `None` if their hash differs.
     fn read(&self, mut file: File, found: &Metadata, range: Range<usize>) -> Option<StoredBytes> {
         let start = range.start;
         let is_large = range.len() >= LARGE;

@@ -4,7 +4,7 @@ use super::load::{LoadedCode, RunOptions};
 use super::pools::Taken;
 use super::profile::{Clock, Profile};
 use crate::error::LoadError;
-use crate::memory::{NewBytes, OutputContents, Pages, release};
+use crate::memory::{Constants, NewBytes, OutputContents, Workspace, release};
 use crate::package::Package;
 use crate::program::Port;
 use frazil_rt::{BufferRef, Memory, Runner};
@@ -18,9 +18,9 @@ use std::time::{Duration, Instant};
 /// An instance of a compiled function, with a workspace of its own. One run at a time; [`Executable::instance`] makes more.
 pub struct Executable {
     loaded: LoadedCode,
-    workspace: Pages,
+    workspace: Workspace,
     addresses: Vec<usize>,
-    /// Runs so far.
+    /// Number of runs so far.
     runs: u64,
 }
 
@@ -49,7 +49,7 @@ pub enum RunError {
     /// An input is a tensor of another dtype or shape than the function was compiled for.
     #[error("input {name} is a tensor of {given}; the function was compiled for {expected}")]
     Input {
-        /// Its name.
+        /// The name of the input.
         name: String,
         /// The dtype and sizes that it should have.
         expected: String,
@@ -61,11 +61,11 @@ pub enum RunError {
     Size {
         /// "input" or "output".
         what: &'static str,
-        /// Its name.
+        /// The name of the input or output.
         name: String,
-        /// Its size.
+        /// The expected size, in bytes.
         expected: usize,
-        /// The size given.
+        /// The passed size, in bytes.
         given: usize,
     },
 }
@@ -76,8 +76,17 @@ impl LoadedCode {
     /// # Errors
     /// If the system refuses memory.
     pub fn instance(&self) -> Result<Executable, LoadError> {
+        self.instance_in(&Workspace::default())
+    }
+
+    /// Returns an instance that runs in `workspace`, and only while no other instance does.
+    ///
+    /// # Errors
+    /// If the system refuses memory.
+    pub fn instance_in(&self, workspace: &Workspace) -> Result<Executable, LoadError> {
+        workspace.reserve(self.code.workspace_bytes)?;
         Ok(Executable {
-            workspace: Pages::new(self.code.workspace_bytes)?,
+            workspace: workspace.clone(),
             addresses: vec![0; self.code.most_buffers],
             runs: 0,
             loaded: self.clone(),
@@ -231,10 +240,14 @@ impl Executable {
         outputs: &[*mut c_void],
         mut clock: Option<&mut Clock>,
     ) -> Result<(), RunError> {
+        let mut workspace = self.workspace.lock();
         let memory = Memory {
             inputs: inputs.as_ptr(),
             outputs: outputs.as_ptr(),
-            workspace: self.workspace.bytes_mut().as_mut_ptr().cast(),
+            // There is one: it was reserved.
+            workspace: workspace
+                .as_mut()
+                .map_or(std::ptr::null_mut(), |pages| pages.bytes_mut().as_mut_ptr()),
             constants: self.loaded.code.constants.bytes().as_ptr(),
             // Runs only read it.
             prepared: self.loaded.code.prepared.bytes().as_ptr().cast_mut(),
@@ -277,14 +290,15 @@ impl Executable {
             }
         }
         run_steps(done, code.steps.len(), &mut clock);
-        match code.constants.is_unchanged() && code.prepared.is_unchanged() {
+        let mut constants = [&code.constants, &code.prepared].into_iter().chain(&code.shared);
+        match constants.all(Constants::is_unchanged) {
             true => Ok(()),
             false => Err(RunError::Changed),
         }
     }
 }
 
-/// Returns the exception of a run without memory for its outputs.
+/// Returns the error of a run whose outputs could not be allocated.
 fn out_of_memory(error: OutOfMemory) -> RunError {
     RunError::Raised(error.to_string())
 }

@@ -48,14 +48,14 @@ pub(super) struct Code {
     pub(super) infos: Vec<CallInfo>,
     /// Runtime calls between the steps, in order.
     pub(super) runtime_calls: Vec<RuntimeCallStep>,
-    /// Exceptions; see [`Plan::checks`].
+    /// Messages of the exceptions; see [`Plan::checks`].
     pub(super) checks: Vec<String>,
     /// The buffers that `steps` point to.
     pub(super) buffers: Box<[BufferRef]>,
-    /// The numbers that calls hand to kernels.
+    /// The integers that calls pass to kernels.
     pub(super) numbers: Box<[i64]>,
     /// Constants of other functions that `steps` read.
-    pub(super) _shared: Vec<Constants>,
+    pub(super) shared: Vec<Constants>,
     /// The code that `steps` call.
     pub(super) _machine_code: Symbols,
 }
@@ -67,7 +67,7 @@ pub(super) struct RuntimeCallStep {
     /// Number of the call in the plan.
     pub(super) number: usize,
     pub(super) call: Arc<RuntimeCall>,
-    /// Its buffers: inputs, then results.
+    /// The buffers of the call: inputs, then results.
     pub(super) buffers: std::ops::Range<usize>,
 }
 
@@ -85,12 +85,25 @@ pub struct LoadedCode {
 }
 
 impl LoadedCode {
+    /// Returns the number of bytes that only this function uses: its steps, and its constants if it takes others from earlier functions. An estimate.
+    pub fn own_bytes(&self) -> usize {
+        let code = &*self.code;
+        let texts: usize = code.infos.iter().map(CallInfo::bytes_in_memory).sum();
+        let tables = size_of_val(&*code.steps) + size_of_val(&*code.buffers) + size_of_val(&*code.numbers);
+        let constants = match code.shared.is_empty() {
+            // They are those that later functions take.
+            true => 0,
+            false => code.constants.len() + code.prepared.len(),
+        };
+        texts + tables + constants
+    }
+
     /// Returns the constants, and the results of the preparation.
     pub fn constants(&self) -> (&Constants, &Constants) {
         (&self.code.constants, &self.code.prepared)
     }
 
-    /// Links `package`, which has been validated.
+    /// Links the code of `package`, which has been validated.
     pub(crate) fn new(package: Package, options: &RunOptions) -> Result<LoadedCode, LoadError> {
         let Package {
             contents,
@@ -131,7 +144,7 @@ impl LoadedCode {
             checks: contents.checks,
             buffers,
             numbers,
-            _shared: shared,
+            shared,
             _machine_code: machine_code,
         };
         Ok(LoadedCode {
@@ -213,22 +226,22 @@ fn buffer_ref(buffer: Buffer, shared: &[Constants]) -> BufferRef {
     BufferRef { kind, index, offset }
 }
 
-/// Addresses that the longest of `calls` passes: those of its buffers, and of its numbers.
+/// Returns the maximum number of addresses that one call passes: those of its buffers, and the one of its integers.
 fn most_buffers(calls: &[Call]) -> usize {
     calls.iter().map(|c| c.buffers.len() + 1).max().unwrap_or(0)
 }
 
-/// Calls as the runtime wants them.
+/// The steps of calls, in the representation of the runtime.
 struct Linked {
     steps: Vec<Step>,
-    /// See [`Code`] for these.
+    /// See [`Code`] for the fields of the same names.
     call_of: Vec<usize>,
     runtime_calls: Vec<RuntimeCallStep>,
     buffers: Box<[BufferRef]>,
     numbers: Box<[i64]>,
 }
 
-/// `calls` with the code in `machine_code`.
+/// Returns `calls` as steps that run the code in `machine_code`.
 fn link(
     contents: &Contents,
     calls: &[Call],

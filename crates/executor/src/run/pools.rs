@@ -5,11 +5,11 @@ use frazil_rt::{Pool, Runner};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Pools of threads for runs. Clones share them: as many pools are started as runs take place at the same time, however much code there is.
+/// Thread pools for runs. Clones share them. The number of pools is the maximum number of concurrent runs, and does not depend on the amount of loaded code.
 #[derive(Clone, Default)]
 pub struct Pools(Arc<Mutex<Vec<Idle>>>);
 
-/// A pool that no run uses, and the number of threads that was wanted of it.
+/// An unused pool, and the number of threads that was requested for it.
 struct Idle {
     threads: usize,
     pool: Pool,
@@ -26,10 +26,10 @@ impl Pools {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Threads for a run that `threads` threads take part in; no pool where that is the caller alone.
+    /// Returns the threads for a run with `threads` threads. There is no pool if the caller is the only one.
     ///
     /// # Errors
-    /// When the system refuses memory for a new pool.
+    /// If the system refuses memory for a new pool.
     pub(crate) fn take(&self, threads: usize) -> Result<Taken<'_>, LoadError> {
         if threads <= 1 {
             return Ok(Taken {
@@ -64,7 +64,7 @@ pub(crate) struct Taken<'p> {
 }
 
 impl Taken<'_> {
-    /// How a run on these threads is carried out.
+    /// Returns how a run on these threads is executed.
     pub(crate) fn runner(&self) -> Runner<'_> {
         match &self.idle {
             Some(idle) => Runner::Pool(&idle.pool),

@@ -1,4 +1,4 @@
-//! Where the time of a compiled function goes: a row a kernel.
+//! Profiles of compiled functions: the time of each kernel.
 
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Write};
@@ -19,14 +19,22 @@ pub struct CallInfo {
     pub origins: Vec<String>,
 }
 
-/// The time of each call, as runs go on.
+impl CallInfo {
+    /// Returns the number of bytes in memory.
+    pub(crate) fn bytes_in_memory(&self) -> usize {
+        let origins: usize = self.origins.iter().map(|text| size_of::<String>() + text.len()).sum();
+        size_of::<CallInfo>() + self.what.len() + origins
+    }
+}
+
+/// The accumulated time of each call over several runs.
 pub(crate) struct Clock {
     /// Sums over all runs.
     sums: Vec<Duration>,
-    /// The steps of the last run: number of the call, when it began and how long it took.
+    /// The steps of the last run: number of the call, start time and duration.
     last: Vec<(usize, Duration, Duration)>,
     begin: Instant,
-    /// Runs that were begun.
+    /// Number of runs that have started.
     pub runs: u32,
 }
 
@@ -40,14 +48,14 @@ impl Clock {
         }
     }
 
-    /// Begins a run.
+    /// Records the start of a run.
     pub fn start(&mut self) {
         self.runs += 1;
         self.last.clear();
         self.begin = Instant::now();
     }
 
-    /// A step of the call `number`, begun at `start`, has just ended.
+    /// Records that a step of call `number`, which started at `start`, has ended.
     pub fn add(&mut self, number: usize, start: Instant) {
         let time = start.elapsed();
         self.sums[number] += time;
@@ -61,7 +69,7 @@ impl Clock {
 pub struct Span {
     /// The kernel's family and sizes.
     pub kernel: String,
-    /// When it began, from the beginning of the run.
+    /// Start time, relative to the start of the run.
     pub start: Duration,
     /// The duration.
     pub time: Duration,
@@ -78,11 +86,11 @@ pub struct Span {
 pub struct Row {
     /// The kernel's family and sizes.
     pub kernel: String,
-    /// Its calls in a run.
+    /// Number of calls of the kernel in a run.
     pub calls: usize,
-    /// Their time in a run, on average.
+    /// Mean time of the calls in a run.
     pub time: Duration,
-    /// Their floating-point operations.
+    /// Floating-point operations of these calls in a run.
     pub flops: i64,
     /// The bytes that they read and write at least.
     pub bytes: i64,
@@ -90,12 +98,12 @@ pub struct Row {
     pub origins: Vec<String>,
 }
 
-/// A function's kernels, the one that takes longest first.
+/// The kernels of a function, sorted by time, the slowest first.
 #[derive(Clone, Debug)]
 pub struct Profile {
-    /// The kernels.
+    /// One row per kernel.
     pub rows: Vec<Row>,
-    /// Runs that were measured.
+    /// Number of measured runs.
     pub runs: u32,
     /// Throughput of a matmul whose operands stay in cache on the same threads, in floating-point operations per second.
     pub peak: f64,
@@ -154,7 +162,8 @@ impl Profile {
         }
     }
 
-    /// The last run in the form that Chrome's trace viewer and Perfetto read: an event a step, with its operators.
+    /// Returns the last run in the trace format that Chrome's trace viewer and Perfetto read: one event per step, with
+    /// its operators.
     pub fn chrome_trace(&self) -> String {
         let microseconds = |time: Duration| time.as_secs_f64() * 1e6;
         let event = |span: &Span| {
@@ -174,7 +183,7 @@ impl Profile {
     }
 }
 
-/// Origins that are printed of a row.
+/// Maximum number of origins that are printed per row.
 const MOST_ORIGINS: usize = 4;
 
 impl fmt::Display for Profile {

@@ -49,7 +49,7 @@ impl<T: Pod> Elements<T> {
     /// ```
     ///
     /// # Errors
-    /// If the dtype is another.
+    /// If the dtype differs.
     pub fn of<E: Element<Raw = T>>(tensor: &Tensor) -> Result<Elements<T>> {
         if tensor.dtype() != E::DTYPE {
             return Err(Error::Call(format!(

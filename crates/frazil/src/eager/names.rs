@@ -1,6 +1,7 @@
 //! Names of the operators that have methods, from the build script.
 
-/// Returns the index of an operator that has a method, for constants: a name without a method does not compile.
+/// Returns the index of an operator that has a method. It is used in constants, so a name without a method does not
+/// compile.
 pub(super) const fn known(name: &str) -> usize {
     let mut number = 0;
     while !is(NAMES[number].as_bytes(), name.as_bytes()) {

@@ -112,7 +112,7 @@ impl Recorder {
         self.graph.name_value(value, name);
     }
 
-    /// Warns that a tensor's elements leave the trace.
+    /// Warns that a tensor's elements are used outside of the trace.
     pub fn leaves(&mut self, _cell: &TensorCell, kind: &str, place: &Location<'_>) {
         self.warn(
             WarningKind::Value,
@@ -261,8 +261,8 @@ impl Recorder {
         }
     }
 
-    /// Warns if an in-place operator, which the graph may have out of place, writes to memory that other variables refer to. As in PyTorch,
-    /// variables count that still exist, and the written one itself.
+    /// Warns if an in-place operator, which may be recorded out of place, writes to memory that other variables refer to. As in PyTorch, all existing
+    /// variables are counted, including the written one.
     pub(super) fn warn_of_shared_write(&mut self, values: &[Value], operator: SymbolId, place: &Location<'_>) {
         let ctx = Arc::clone(&self.ctx);
         let name = ctx.name(operator).rsplit(':').next().unwrap_or_default();

@@ -54,14 +54,14 @@ pub struct EngineOptions {
     /// Maximum number of call signatures (shapes and values of other arguments) for which a method is compiled; calls with others run in the interpreter.
     /// `None` means no limit.
     pub specialisations: Option<usize>,
-    /// How many shapes of a method get code of their own.
+    /// Selection of the shapes of a method that get code of their own.
     pub fusion_strategy: FusionStrategy,
 }
 
-/// Which shapes of a method's arguments get code of their own, and which share code.
+/// Selection of the shapes of a method's arguments that get code of their own; other shapes share code.
 ///
-/// Code of a shape's own has all sizes as constants, and is compiled for the shape. Shared code has the sizes that change as arguments: a new shape is planned, and
-/// little or nothing is compiled. Both give the same results, bit by bit. PyTorch's `set_fusion_strategy` has the same two kinds.
+/// Code of its own is compiled for one shape and has all sizes as constants. Shared code has the varying sizes as arguments: for a new shape, kernels are
+/// planned, and little or nothing is compiled. The results of both are bit-identical. PyTorch's `set_fusion_strategy` has the same two kinds.
 ///
 /// ```
 /// use frazil::{EngineOptions, FusionStrategy, Tensor};
@@ -77,7 +77,7 @@ pub struct EngineOptions {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FusionStrategy {
-    /// The first so many shapes of a method get code of their own, all others share code.
+    /// Number of shapes of a method that get code of their own, in the order of their first calls. All other shapes share code.
     pub static_shapes: usize,
 }
 

@@ -84,7 +84,7 @@ pub struct Properties {
     pub may_return_operand: bool,
     /// The rank of the result.
     pub rank: ResultRank,
-    /// Which calls cannot raise.
+    /// The calls that cannot raise.
     pub totality: Totality,
     /// Set if the operator is an activation function, which is computed for each element of its first operand.
     pub activation: Option<Activation>,

@@ -1,8 +1,7 @@
-//! Which tensors lie in memory in channel blocks.
+//! Selection of memory layouts: which tensors are stored in channel blocks.
 //!
-//! Convolutions compute in blocked layout; pooling, concatenation of channels and pointwise nests follow their operands.
-//! Everything else is plain (dense, row-major). The choice is made for all tensors before kernels are chosen, so that a
-//! concatenation's parts can be written where they belong.
+//! Convolutions compute in blocked layout; pooling, concatenation of channels and pointwise nests follow their operands. Everything else is plain (dense,
+//! row-major). The layouts of all tensors are chosen before the kernels, so that the parts of a concatenation can be written directly into its memory.
 
 use frazil_ir::DType;
 use frazil_runtime::expr::ExprOp;
@@ -21,7 +20,7 @@ use rows::RowGroup;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// The images that a tensor is, when it lies in blocked layout: its elements in row-major order are theirs.
+/// The images in a tensor that is stored in blocked layout. The elements of the tensor in row-major order are those of the images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImageShape {
     /// Number of images.
@@ -35,7 +34,7 @@ pub struct ImageShape {
 }
 
 impl ImageShape {
-    /// The images that sizes `[batch, channels, spatial...]` are, with one or two spatial dimensions.
+    /// Returns the images of a tensor with the sizes `[batch, channels, spatial...]` and one or two spatial dimensions; `None` for other sizes.
     pub fn of(sizes: &[i64]) -> Option<ImageShape> {
         let (&[batch, channels], spatial) = sizes.split_first_chunk::<2>()?;
         let (height, width) = match *spatial {
@@ -51,18 +50,18 @@ impl ImageShape {
         })
     }
 
-    /// Pixels of a channel.
+    /// Returns the number of pixels of a channel.
     pub fn plane(&self) -> i64 {
         self.height * self.width
     }
 
-    /// True when blocks of `block` channels are also the plain order.
+    /// Returns true if the layout in blocks of `block` channels is equal to the plain layout.
     pub fn is_plain_too(&self, block: i64) -> bool {
         self.plane() == 1 && (self.batch == 1 || self.channels % block == 0)
     }
 }
 
-/// A tensor's place inside of another one's memory.
+/// The position of a tensor inside the memory of another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inside {
     /// The concatenation.
@@ -71,24 +70,24 @@ pub struct Inside {
     pub from: i64,
 }
 
-/// The choice for a graph.
+/// The chosen layouts of a graph's tensors.
 #[derive(Debug, Default)]
 pub struct Layouts {
-    /// The kernels of added families, by the nest that each computes. Such nests are plain, and not in `classes`.
+    /// The kernels of added families, by the nest that each computes. The results of these nests have plain layout; the nests are not in `classes`.
     pub selected: HashMap<TensorId, Selection>,
     /// The classes of all other live loop nests.
     pub classes: HashMap<TensorId, Class>,
     /// The tensors in blocked layout.
     pub blocked: HashMap<TensorId, ImageShape>,
-    /// Parts of concatenations that are written in place.
+    /// Parts of concatenations that are written directly into the memory of the concatenation.
     pub inside: HashMap<TensorId, Inside>,
-    /// Nests that run as one kernel, by the last of them.
+    /// Groups of nests that run as one kernel, by the last nest of each.
     pub rows: HashMap<TensorId, RowGroup>,
-    /// Nests whose results no kernel reads, because it reads what they are made of.
+    /// Nests whose results no kernel reads, because the kernel reads the operand of the nest instead.
     pub unread: HashSet<TensorId>,
 }
 
-/// Lets `families` select kernels, and chooses the layouts of all other tensors for `target`.
+/// Selects kernels of `families`, and chooses the layouts of all other tensors for `target`.
 pub fn choose(graph: &TensorGraph, families: &[Arc<dyn KernelFamily>], target: &Target) -> Layouts {
     let mut layouts = Layouts::default();
     let block = target.vector().lanes;
@@ -156,7 +155,7 @@ impl Layouts {
         }
     }
 
-    /// The nests that put zeros between elements for convolutions only, whose kernels leave the zeros out.
+    /// Returns the zero insertions whose results only convolutions read. The kernels of these convolutions skip the inserted zeros.
     fn spread_for_convolutions(&self, graph: &TensorGraph) -> HashSet<TensorId> {
         let spread = |id: TensorId| match self.classes.get(&id) {
             Some(Class::Conv(c)) => c.spread.as_ref().map(|s| s.nest),
@@ -178,13 +177,13 @@ impl Layouts {
         found
     }
 
-    /// Sliding windows are worth a reorder of a plain operand, the fold of whole rows or images is not.
+    /// Returns whether pooling runs in blocked layout. Converting a plain operand pays for sliding windows, but not for reductions of whole rows or images.
     fn pool_is_blocked(&self, p: &PoolClass) -> bool {
         self.blocked.contains_key(&p.input) || p.slides()
     }
 
-    /// The images that a pointwise nest computes, if it can run on blocks: f32 throughout, every operand read by element, by
-    /// channel or as one number, and one of them in blocked layout already.
+    /// Returns the images that a pointwise nest computes, if it can run on blocks: all dtypes are f32, every operand is read by element, by channel or as a
+    /// scalar, and at least one operand is in blocked layout already.
     fn pointwise_images(&self, graph: &TensorGraph, s: &Structured) -> Option<ImageShape> {
         let images = ImageShape::of(&s.output.sizes)?;
         let is_index = |op: &ExprOp| matches!(op, ExprOp::Index(_));
@@ -234,13 +233,13 @@ impl Layouts {
 /// Access of a pointwise loop nest over images to an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageRead {
-    /// The element of the same place.
+    /// The element at the same position.
     Element,
-    /// One number an image and channel.
+    /// One element per image and channel.
     ImageChannel,
-    /// One number a channel, from this element on.
+    /// One element per channel, starting with this element.
     Channel(i64),
-    /// This one element.
+    /// One element for all positions.
     Scalar(i64),
 }
 

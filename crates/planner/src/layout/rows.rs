@@ -1,5 +1,5 @@
-//! Rows: folds and pointwise nests that share their outermost loops run as stages of one kernel, a row of intermediate
-//! results at a time in scratch memory. Softmax and the normalisations are such.
+//! Row-wise fusion: reductions and pointwise nests with common outermost loops run as stages of one kernel, which keeps
+//! one row of intermediate results at a time in scratch memory. Examples are softmax and the normalisations.
 
 use crate::layout::Layouts;
 use frazil_runtime::structured::{Access, Affine, Structured, TensorId};
@@ -8,14 +8,14 @@ use frazil_tensor_ir::graph::{TensorGraph, accesses};
 use frazil_tensor_ir::pattern::Class;
 use std::collections::HashMap;
 
-/// Most scratch memory of a kernel's task, in bytes.
+/// Maximum scratch memory of a task, in bytes.
 const MAX_LOCAL_BYTES: i64 = 32 << 10;
-/// Rows below which there are too few tasks for several threads, unless the whole result is small.
+/// Minimum number of rows: with fewer, there are too few tasks for several threads. It does not apply to small results.
 const MIN_TASKS: i64 = 4;
-/// Elements of a small result.
+/// Maximum number of elements of a small result.
 const SMALL: i64 = 1 << 14;
 
-/// Nests that run as one kernel. All but the last are read by the others only.
+/// Nests that run as one kernel. The results of all but the last are read only by the other members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowGroup {
     /// The nests in order.
@@ -48,7 +48,7 @@ pub fn find(graph: &TensorGraph, layouts: &Layouts) -> HashMap<TensorId, RowGrou
     groups
 }
 
-/// The live readers of each tensor; an output has a reader that is no tensor.
+/// Returns the live readers of each tensor. `None` stands for the reader of an output.
 fn users(graph: &TensorGraph) -> Vec<Vec<Option<TensorId>>> {
     let mut users = vec![Vec::new(); graph.len()];
     for id in graph.live_ids() {
@@ -71,7 +71,7 @@ fn may_join(graph: &TensorGraph, layouts: &Layouts, id: TensorId) -> bool {
     plain && class && graph.as_nest(id).is_some_and(|s| s.parallel_rank() > 0)
 }
 
-/// A producer that only the members read and that leaves them common loops.
+/// Returns a producer whose result only the members read, and with which the members still have common loops.
 fn next_member(
     graph: &TensorGraph,
     layouts: &Layouts,
@@ -92,8 +92,9 @@ fn next_member(
     })
 }
 
-/// How many leading loops all members share: equal extents, and each reads the others' results at its own indices. `None`
-/// when there are too few, or the rows do not fit the scratch memory.
+/// Returns the number of leading loops that all members have in common: with equal extents, and each member reads the
+/// others' results at its own indices. Returns `None` if there are too few tasks, or the rows do not fit the scratch
+/// memory.
 fn shared_loops(graph: &TensorGraph, members: &[TensorId]) -> Option<usize> {
     let nests: Vec<&Structured> = members.iter().filter_map(|&m| graph.as_nest(m)).collect();
     let (last, _) = nests.split_last()?;
@@ -118,7 +119,8 @@ fn shared_loops(graph: &TensorGraph, members: &[TensorId]) -> Option<usize> {
     (enough && locals <= MAX_LOCAL_BYTES).then_some(outer)
 }
 
-/// How many leading coordinates are the loops of the same number; loops of extent 1 stand at 0 anyway.
+/// Returns the number of leading coordinates that are equal to the loop with the same index. For loops of extent 1,
+/// coordinate 0 is equal.
 fn identity_prefix(access: &Access, domain: &[i64]) -> usize {
     let same = |(i, m): &(usize, &Affine)| {
         as_loop(m) == Some(*i) || (domain.get(*i) == Some(&1) && range(m, domain) == (0, 0))

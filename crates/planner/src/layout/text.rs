@@ -43,7 +43,7 @@ fn class_name(class: &Class) -> &'static str {
     }
 }
 
-/// Returns where and how a tensor is stored, if it is not stored by itself in row-major order.
+/// Describes where and how a tensor is stored. Returns nothing for a tensor in a row-major buffer of its own.
 fn places(layouts: &Layouts, id: TensorId) -> Vec<String> {
     let mut found = Vec::new();
     if let Some(images) = layouts.blocked.get(&id) {

@@ -90,7 +90,7 @@ fn megaflop(flops: i64) -> String {
     format!("{:.1} MFLOP", flops as f64 / 1e6)
 }
 
-/// The family and sizes of a kernel, on one line.
+/// Returns the family and sizes of a kernel, on one line.
 pub fn kernel_line(spec: &KernelSpec) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.

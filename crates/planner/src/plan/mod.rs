@@ -1,8 +1,7 @@
 //! The plan of a compiled function: which kernels run, in which order, on which memory. Pure data.
 //!
-//! The front half of the compiler makes a [`Plan`]; the back half turns it into machine code. A plan mentions memory only as
-//! [`Buffer`]s, so that the code that comes out of it is position independent, shares nothing and can run in several
-//! threads at a time, each with a workspace of its own.
+//! The planner makes a [`Plan`]; the code generator compiles it to machine code. A plan refers to memory only by [`Buffer`]s. So its code is position
+//! independent, has no shared state, and can run in several threads at the same time, each with a workspace of its own.
 
 pub mod listing;
 
@@ -21,16 +20,15 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What is computed once, when the code is loaded, for all instances: constants in a form that takes more room than the one that they are
-/// stored in.
+/// The computations that run once, when the code is loaded, for all instances. They convert constants to a layout that takes more memory than the stored one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Preparation {
-    /// Bytes of memory that it fills.
+    /// Number of bytes that the preparation writes.
     pub bytes: usize,
-    /// What it is computed from, and nothing else reads.
+    /// The constants that only the preparation reads.
     pub sources: Constants,
-    /// The calls of a run, in order. A [`Buffer::Constant`] is a place in the sources here, a [`Buffer::Prepared`] may be written, and there are no
-    /// others.
+    /// The calls of the preparation, in order. Their buffers are constants in `sources` ([`Buffer::Constant`]) or results ([`Buffer::Prepared`]), which they
+    /// may write.
     pub calls: Vec<Call>,
 }
 
@@ -55,7 +53,7 @@ pub struct Plan {
     pub kernels: Vec<KernelSpec>,
     /// The calls of a run, in order.
     pub calls: Vec<Call>,
-    /// The calls before the first run, which prepack weights.
+    /// The calls that prepack weights before the first run.
     pub preparation: Preparation,
     /// The runtime calls; a library cannot have any.
     pub runtime_calls: Vec<Arc<RuntimeCall>>,
@@ -66,7 +64,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The number of `spec` in [`Plan::kernels`], which it is added to unless an equal kernel is there.
+    /// Returns the index of `spec` in [`Plan::kernels`]. Adds `spec` unless an equal kernel exists.
     pub fn kernel(&mut self, spec: KernelSpec) -> KernelId {
         if let Some(i) = self.kernels.iter().position(|k| *k == spec) {
             return i as KernelId;
@@ -75,7 +73,7 @@ impl Plan {
         (self.kernels.len() - 1) as KernelId
     }
 
-    /// Returns what a process needs to run the plan, besides code and constants.
+    /// Returns everything that a process needs to run the plan, except code and constants.
     pub fn contents(&self) -> Contents {
         let kernels = self.kernels.iter().enumerate().map(|(i, spec)| PackedKernel {
             symbol: kernel_name(&self.name, i),
@@ -110,7 +108,7 @@ impl Plan {
         self.contents().validate(&sizes)
     }
 
-    /// Describes the calls, for profiles.
+    /// Returns descriptions of the calls, for profiles.
     fn call_infos(&self) -> Vec<CallInfo> {
         let info = |(i, call): (usize, &Call)| {
             let spec = self.kernels.get(call.kernel as usize)?;
@@ -136,12 +134,12 @@ impl Plan {
             .unwrap_or_default()
     }
 
-    /// Number of kernel calls of a run, and of distinct kernels among them.
+    /// Returns the number of kernel calls of a run, and of distinct kernels among them.
     pub fn kernel_count(&self) -> (usize, usize) {
         kernel_count(&self.calls)
     }
 
-    /// The outputs that are results: all but those of the checks.
+    /// Returns the outputs that are results: all but those of the checks.
     pub fn results(&self) -> &[Port] {
         &self.outputs[..self.outputs.len().saturating_sub(self.checks.len())]
     }
@@ -156,14 +154,14 @@ impl Plan {
         runtime_calls.flat_map(|(_, o)| o).map(Origin::to_string).collect()
     }
 
-    /// Adds a constant and returns its place.
+    /// Adds a constant and returns its buffer.
     pub fn constant<T: bytemuck::NoUninit>(&mut self, data: &[T]) -> Buffer {
         Buffer::Constant {
             offset: self.constants.push(data),
         }
     }
 
-    /// Adds weights as a kernel's packing gives them; with a `transformation`, the place of what it makes of them when the code is loaded.
+    /// Adds packed weights and returns their buffer. With a `transformation`, which runs when the code is loaded, returns the buffer of its result.
     pub fn weights(&mut self, packed: &[f32], transformation: Option<WinogradWeights>) -> Buffer {
         let Some(transformation) = transformation else {
             return self.constant(packed);
@@ -194,7 +192,7 @@ impl Plan {
         });
     }
 
-    /// Gives the calls that stream weights their [`Order`]; those that read the same ones take turns.
+    /// Sets the [`Order`] of the calls that stream weights. Calls that stream the same weights alternate between both directions.
     pub(crate) fn order_calls(&mut self) {
         let mut readers: HashMap<Buffer, Vec<usize>> = HashMap::new();
         for (i, call) in self.calls.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Kernels in order over buffers that have no place yet: what the memory planner turns into a [`Plan`](crate::plan::Plan).
+//! Kernels in order, on buffers without addresses. The memory planner converts a schedule to a [`Plan`](crate::plan::Plan).
 
 pub(crate) mod slices;
 pub(crate) mod spread;
@@ -13,19 +13,19 @@ use frazil_tensor_ir::call::RuntimeCall;
 use frazil_tensor_ir::graph::Origin;
 use std::sync::Arc;
 
-/// Number of a buffer of a [`Schedule`].
+/// Index of a buffer of a [`Schedule`].
 pub type BufferId = u32;
 
 /// The memory that a buffer is placed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Home {
-    /// The caller's input of this number.
+    /// The caller's input with this index.
     Input(u32),
-    /// The caller's output of this number.
+    /// The caller's output with this index.
     Output(u32),
-    /// The constants, from this byte on.
+    /// The constants, starting at this byte offset.
     Constant(u64),
-    /// The results of the preparation, from this byte offset on.
+    /// The results of the preparation, starting at this byte offset.
     Prepared(u64),
     /// Constants that earlier plans have packed.
     Shared {
@@ -41,17 +41,17 @@ pub enum Home {
     },
 }
 
-/// A part of a buffer, from a byte offset on.
+/// A part of a buffer, starting at a byte offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Slice {
-    /// Which buffer.
+    /// The buffer of which this is a part.
     pub buffer: BufferId,
-    /// First byte.
+    /// Byte offset of the part in the buffer.
     pub offset: u64,
 }
 
 impl Slice {
-    /// The slice that starts `bytes` further on.
+    /// Returns the slice that starts `bytes` bytes later.
     pub fn at(self, bytes: u64) -> Slice {
         Slice {
             offset: self.offset + bytes,
@@ -67,27 +67,27 @@ pub struct Step {
     pub spec: KernelSpec,
     /// Its buffers, in the order that the spec documents.
     pub buffers: Vec<Slice>,
-    /// Which of them is the result; the others are read, or are scratch.
+    /// Index of the buffer for the result. The others are read, or are scratch memory.
     pub output: usize,
-    /// The operators that it computes.
+    /// The operators that the call computes.
     pub origins: Vec<Origin>,
 }
 
-/// See [`Preparation`](crate::plan::Preparation).
+/// Calls that run once, when the code is loaded; see [`Preparation`](crate::plan::Preparation).
 #[derive(Debug, Default)]
 pub struct Prepare {
     /// Bytes that are written.
     pub bytes: usize,
-    /// The inputs of the computation.
+    /// The constants that the calls read.
     pub sources: Constants,
     /// Kernels, each with its buffers.
     pub calls: Vec<(KernelSpec, [Buffer; 2])>,
 }
 
-/// Kernels in order.
+/// Kernel calls in order, and their buffers.
 #[derive(Debug, Default)]
 pub struct Schedule {
-    /// Home of each buffer.
+    /// The memory of each buffer.
     pub buffers: Vec<Home>,
     /// The kernel calls, in order.
     pub steps: Vec<Step>,

@@ -1,5 +1,5 @@
-//! Chains of kernels over a batch whose intermediate results are larger than a core's cache, a part of the batch at a time: attention makes the
-//! scores of a few heads, their softmax and their product with the values, and then goes on to the next heads, so that no score goes to memory.
+//! Tiling of chains of kernels over the batch dimension, if their intermediate results are larger than a core's cache. Attention, for example, computes the
+//! scores of a few heads, their softmax and the matmul with the values, and then continues with the next heads. So the scores stay in the cache.
 
 use crate::kernel::{EpilogueOperand, Gemm, GemmB, GemmTile, KernelSpec, Loops, Place};
 use crate::options::LowerOptions;
@@ -7,7 +7,7 @@ use crate::schedule::{BufferId, Home, Schedule, Slice, Step};
 use frazil_runtime::expr::ExprOp;
 use frazil_runtime::structured::Affine;
 
-/// Takes such chains in `schedule` apart: a product of matrices that are computed, loops over its rows, and another such product.
+/// Tiles such chains in `schedule`: a batched matmul whose operands are not constants, loops over the rows of its result, and another such matmul.
 pub(crate) fn slice_chains(schedule: &mut Schedule, options: &LowerOptions) {
     let machine = options.target.machine;
     let resident = machine.partition.resident_bytes;
@@ -36,19 +36,19 @@ pub(crate) fn slice_chains(schedule: &mut Schedule, options: &LowerOptions) {
     }
 }
 
-/// Three steps, and how they go along the batch.
+/// Three steps, and the properties of their batch dimension.
 struct Chain<'s> {
     steps: [&'s Step; 3],
     products: [&'s Gemm; 2],
     rows: &'s Loops,
-    /// The batch loop of each product, and the one of the rows.
+    /// The batch loop of each matmul, and that of the loops over rows.
     batch: [usize; 2],
     outer: usize,
-    /// Elements that one step along the batch moves each argument of the rows.
+    /// For each argument of the loops over rows, the distance between successive elements of the batch, in elements.
     moves: Vec<i64>,
-    /// The buffers between the steps, and bytes of each for one element of the batch.
+    /// The buffers between the steps, and the bytes of each for one element of the batch.
     between: [(BufferId, i64); 2],
-    /// Elements of the batch, all and at a time.
+    /// Number of elements of the batch: in total, and per tile.
     extent: i64,
     part: i64,
 }
@@ -128,7 +128,7 @@ impl<'s> Chain<'s> {
             gemm.batch[self.batch[which]].extent = self.part;
             let sizes = [gemm.m, gemm.n, gemm.k];
             gemm.tile = match options.any_size {
-                true => GemmTile::for_any_rows(gemm.batch_count(), sizes, machine),
+                true => GemmTile::for_any_size(gemm.batch_count(), sizes, gemm.is_packed(), machine),
                 false => GemmTile::choose(gemm.batch_count(), sizes, machine),
             };
             KernelSpec::from(gemm)
@@ -161,7 +161,7 @@ impl<'s> Chain<'s> {
         self.between.iter().any(|(buffer, _)| *buffer == slice.buffer)
     }
 
-    /// Bytes that one step along the batch moves buffer `i` of step `which`.
+    /// Returns the distance in bytes between successive elements of the batch in buffer `i` of step `which`.
     fn bytes_between(&self, which: usize, i: usize) -> i64 {
         let product = |which: usize| {
             let step = self.products[which].batch[self.batch[which]];
@@ -184,7 +184,7 @@ impl<'s> Chain<'s> {
     }
 }
 
-/// Elements that one step of outer loop `outer` moves each argument; `None` where the loop means more than that.
+/// For each argument, the elements by which one iteration of the outer loop `outer` advances; `None` if the loop has another effect too.
 fn moves(rows: &Loops, outer: usize) -> Option<Vec<i64>> {
     let along = |index: &Affine| index.coefficients.get(outer).copied().unwrap_or(0);
     let mut moves: Vec<Option<i64>> = vec![None; rows.arguments.len()];

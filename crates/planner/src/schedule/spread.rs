@@ -1,12 +1,12 @@
-//! Kernels divided among the threads of a run. Blockings are chosen for one thread or a few, with no more tasks than memory likes; where that
-//! leaves many threads without work, tasks become smaller.
+//! Work partitioning: kernels are divided among the threads of a run. Blockings are chosen for one thread or a few, with no more tasks than memory traffic
+//! permits. If many threads would have no task, the tasks are made smaller.
 //!
-//! Only how much a task does changes, not in which order the terms of a sum are added: results are the same for any number of threads.
+//! Only the sizes of tasks change, not the order in which the terms of a sum are added. So results are the same for any number of threads.
 
 use crate::schedule::Schedule;
 use crate::target::Machine;
 
-/// Divides the kernels of `schedule` for `threads` threads.
+/// Partitions the kernels of `schedule` for `threads` threads.
 pub(crate) fn spread(schedule: &mut Schedule, threads: usize, machine: &Machine) {
     let threads = i64::try_from(threads).unwrap_or(i64::MAX);
     if threads < 2 {

@@ -1,4 +1,4 @@
-//! A schedule as text, for `--emit=schedule`: kernels in order, on buffers that have no addresses yet.
+//! The text form of a schedule, for `--emit=schedule`: kernels in order, on buffers without addresses.
 
 use crate::plan::listing::kernel_line;
 use crate::schedule::{Home, Schedule, Slice};

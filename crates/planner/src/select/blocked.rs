@@ -1,4 +1,4 @@
-//! Kernels on blocked tensors.
+//! Selection of kernels on blocked tensors.
 
 use super::Builder;
 use super::constants::{floats, gather_weights};
@@ -41,7 +41,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The kernel of a convolution into `output`, and its input and packed weights.
+    /// Returns the kernel of a convolution into `output`, and its operands: the input and the packed weights.
     fn convolution(
         &mut self,
         Phase { conv: c, step, .. }: &Phase,
@@ -58,11 +58,13 @@ impl Builder<'_> {
         let form = |vectors: i64, plain_input: bool, winograd: Option<Winograd>| Form::Conv {
             offset: c.weight_offset,
             strides: c.weight_strides,
-            shape: c.shape,
+            channels: [c.shape.in_channels, c.shape.out_channels],
+            groups: c.shape.groups,
+            kernel: c.shape.kernel,
             block: output.block,
             vectors,
             plain_input,
-            winograd,
+            winograd: winograd.map(|w| [w.outputs, w.vectors]),
         };
         if c.shape.is_depthwise() {
             let (shape, input) = self.blocked(c.input, input_images);
@@ -136,7 +138,7 @@ impl Builder<'_> {
         self.step(spec, buffers);
     }
 
-    /// Places a part that consists of whole blocks in the larger tensor's memory; otherwise copies the parts that are not written in place.
+    /// Places a part that consists of whole blocks inside the memory of the concatenation. Copies the parts that are not written in place.
     pub(super) fn concat_blocked(&mut self, id: TensorId, c: &ConcatClass, images: ImageShape) {
         if let [part] = c.parts.as_slice()
             && !self.layouts.inside.contains_key(&id)
@@ -172,7 +174,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A pointwise nest, block by block. Padding lanes are computed like the others and mean nothing.
+    /// Selects the kernel of a pointwise nest on blocks. Padding lanes are computed like others, and their values are not used.
     pub(super) fn pointwise_blocked(&mut self, id: TensorId, s: &Structured, images: ImageShape) {
         let (output_shape, output) = self.blocked_result(id, images);
         let (blocks, lanes, plane) = (output_shape.channel_blocks(), output_shape.block, images.plane());
@@ -256,7 +258,7 @@ impl Builder<'_> {
         (epilogue, slices)
     }
 
-    /// The tensor in blocks at the same strides as `output`; copied when its images lie closer or farther.
+    /// Returns the tensor in blocks with the strides of `output`. It is copied if the distance between its images differs.
     fn at_strides_of(&mut self, id: TensorId, images: ImageShape, output: BlockedShape) -> Slice {
         let (shape, slice) = self.blocked(id, images);
         if shape.batch == 1 || shape.batch_stride == output.batch_stride {
@@ -274,7 +276,7 @@ impl Builder<'_> {
         copy
     }
 
-    /// `count` numbers of `id` from element `offset` on, in a buffer that goes on to the end of the last block.
+    /// Returns `count` elements of `id` from element `offset` on, in a buffer that is padded to whole blocks.
     fn channels(&mut self, id: TensorId, offset: i64, count: i64) -> Slice {
         let id = self.root(id);
         let padded = (count as usize).next_multiple_of(self.lanes() as usize);

@@ -1,4 +1,4 @@
-//! Constants: packed as kernels want them, and stored once in each form.
+//! Constants: packed in the layouts of the kernels, and stored once for each layout.
 
 use super::Builder;
 use crate::kernel::WinogradWeights;
@@ -19,18 +19,18 @@ use std::sync::Arc;
 pub(super) struct Stored {
     places: HashMap<PackedKey, Home>,
     constants: Area,
-    /// The constants that are transformed when the code is loaded.
+    /// The constants that are converted when the code is loaded.
     sources: Area,
 }
 
-/// Constants with places in one area. They are written when the area is first read, after the compiler has released its memory.
+/// Constants in one memory area. They are written when the area is first read, after the compiler has released its memory.
 #[derive(Default)]
 struct Area {
     len: usize,
     packs: Vec<(Range<usize>, Pack)>,
 }
 
-/// Writes a constant over zeros.
+/// Writes a packed constant over zeros.
 type Pack = Box<dyn FnOnce(&mut [u8]) + Send>;
 
 impl Area {
@@ -41,8 +41,8 @@ impl Area {
         first as u64
     }
 
-    /// All of them in one piece of memory. One is packed after the other, which takes threads by itself: what packing needs besides is
-    /// never there for two. It is the most for the largest, which come first, while little else is there.
+    /// Returns all constants in one block of memory. They are packed one after the other, the largest first: packing is parallel by itself, temporary memory
+    /// is needed for one constant at a time only, and the largest need most of it while little other memory is in use.
     fn write(mut self) -> Result<Constants, OutOfMemory> {
         self.packs.sort_by_key(|(range, _)| std::cmp::Reverse(range.len()));
         let largest = self.packs.first().map_or(0, |(range, _)| range.len());
@@ -63,15 +63,15 @@ impl Area {
 }
 
 impl Stored {
-    /// The constants, and what is transformed.
+    /// Returns the constants, and those that are converted when the code is loaded.
     pub(super) fn write(self) -> Result<(Constants, Constants), OutOfMemory> {
         Ok((self.constants.write()?, self.sources.write()?))
     }
 }
 
 impl Builder<'_> {
-    /// `data` in the form `form`, of `bytes` bytes, which `pack` writes over zeros unless it is there already. Constants of one storage, as the
-    /// uses of a weight in the iterations of a loop are, have one copy.
+    /// Returns `data` in the layout `form`, which takes `bytes` bytes. Unless it is stored already, `pack` writes it over zeros. Constants with a common
+    /// storage, such as a weight that is used in every iteration of an unrolled loop, are stored once.
     pub(super) fn stored(
         &mut self,
         data: &Arc<TensorData>,
@@ -117,7 +117,7 @@ impl Builder<'_> {
         home
     }
 
-    /// As [`Builder::stored`], of f32.
+    /// Stores f32 elements as [`Builder::stored`] does.
     pub(super) fn stored_floats(
         &mut self,
         data: &Arc<TensorData>,
@@ -133,7 +133,7 @@ impl Builder<'_> {
         })
     }
 
-    /// Adds the result of `transformation` on the weights `data`, which runs when the code is loaded. `pack` stores the weights.
+    /// Adds the result of `transformation` of the weights `data`, which runs when the code is loaded. `pack` stores the untransformed weights.
     pub(super) fn transformed(
         &mut self,
         data: &Arc<TensorData>,
@@ -164,11 +164,11 @@ impl Builder<'_> {
     }
 }
 
-/// Elements of f32.
+/// f32 elements, borrowed or copied.
 pub(crate) enum Floats<'a> {
-    /// At an address that suits them.
+    /// Bytes at a sufficiently aligned address.
     Bytes(Cow<'a, [u8]>),
-    /// At another one than they were.
+    /// A copy, because the original address is not sufficiently aligned.
     Copied(Vec<f32>),
 }
 
@@ -183,7 +183,7 @@ impl std::ops::Deref for Floats<'_> {
     }
 }
 
-/// The elements in row-major order, of a tensor of f32; where they lie, if they lie so.
+/// Returns the elements of an f32 tensor in row-major order; borrowed if they are stored in this order.
 pub(crate) fn floats(data: &TensorData) -> Floats<'_> {
     let bytes = data.to_bytes();
     match bytemuck::try_cast_slice::<u8, f32>(&bytes) {
@@ -192,7 +192,7 @@ pub(crate) fn floats(data: &TensorData) -> Floats<'_> {
     }
 }
 
-/// The weights as `[out_channels][in_channels / groups][kh][kw]`; where they lie, if they lie so.
+/// Returns the weights as `[out_channels][in_channels / groups][kh][kw]`; borrowed if they are stored in this order.
 pub(super) fn gather_weights<'w>(conv: &ConvClass, weight: &'w TensorData) -> Floats<'w> {
     let values = floats(weight);
     let s = &conv.shape;

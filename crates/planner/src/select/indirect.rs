@@ -1,4 +1,4 @@
-//! Indirect reads, at indices from tensors, and runtime calls.
+//! Indirect reads, whose indices are elements of tensors, and runtime calls.
 
 use super::Builder;
 use super::nest::single;
@@ -12,7 +12,7 @@ use frazil_tensor_ir::call::RuntimeCall;
 use std::sync::Arc;
 
 impl Builder<'_> {
-    /// Appends a loop nest that copies. An index outside of its range, which a check of the graph reports, reads the nearest element.
+    /// Appends a loop nest that copies the elements. An index that is out of range reads the nearest element; a check of the graph reports it.
     pub(super) fn gather(&mut self, id: TensorId, g: &Gather) {
         let sizes = &g.output.sizes;
         let rank = sizes.len();

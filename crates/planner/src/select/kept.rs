@@ -1,10 +1,10 @@
-//! Rows that the fold after them reads first are computed by that fold, which stores them for the stages that read them again: softmax's
-//! exponentials are summed while they are in registers. One loop instead of two, and a load less an element.
+//! Fusion of a stage that stores a row into the reduction that reads it next. The reduction computes the row, and stores it for stages that read it again:
+//! softmax's exponentials are summed while they are in registers. This saves one loop, and one load per element.
 
 use crate::kernel::{Kept, Loops, Place, Stage};
 use frazil_runtime::structured::Affine;
 
-/// Joins each stage of `loops` that stores a row with the next one, where that goes over just this row.
+/// Fuses each stage of `loops` that stores a row with the next stage, if that reduces just this row.
 pub(super) fn keep_rows(loops: &mut Loops) {
     let mut at = 0;
     while let Some([row, fold]) = loops.stages.get(at..at + 2) {
@@ -17,7 +17,7 @@ pub(super) fn keep_rows(loops: &mut Loops) {
     }
 }
 
-/// The fold that makes the row as well.
+/// Returns the reduction that also computes the row.
 fn joined(loops: &Loops, row: &Stage, fold: &Stage) -> Option<Stage> {
     let Place::Local(number) = row.output.place else {
         return None;
@@ -47,7 +47,7 @@ fn joined(loops: &Loops, row: &Stage, fold: &Stage) -> Option<Stage> {
     })
 }
 
-/// The list that begins with the other one.
+/// Returns the list that starts with the other one, if one does.
 fn longer<'a>(one: &'a [Affine], two: &'a [Affine]) -> Option<&'a [Affine]> {
     match one.len() < two.len() {
         true => two.starts_with(one).then_some(two),

@@ -1,4 +1,5 @@
-//! From the fused graph to kernels over buffers: each live nest becomes one kernel, with reorders only where layouts meet.
+//! Kernel selection: from the fused graph to kernels over buffers. Each live nest becomes one kernel. Layout conversions are inserted only where layouts
+//! differ.
 
 mod blocked;
 mod constants;
@@ -29,7 +30,7 @@ struct Located {
     blocked: Option<(BlockedShape, Slice)>,
 }
 
-/// Chooses kernels for the graph, whose layouts are `layouts`.
+/// For each tensor that is an output, the index of the first such output.
 pub fn schedule(graph: &TensorGraph, layouts: &Layouts, options: &LowerOptions) -> Result<Schedule, LowerError> {
     let mut builder = Builder {
         graph,
@@ -72,9 +73,9 @@ struct Builder<'a> {
     located: HashMap<TensorId, Located>,
     /// The output that a tensor is, the first where it is several.
     outputs: HashMap<TensorId, u32>,
-    /// Nests that are computed by a later one's kernel, or that no kernel reads.
+    /// Nests that are computed by the kernel of a later nest, or that no kernel reads.
     in_rows: HashSet<TensorId>,
-    /// Constants that have their place.
+    /// The constants that have been placed.
     stored: Stored,
 }
 
@@ -83,7 +84,7 @@ impl Builder<'_> {
         self.target.vector().lanes
     }
 
-    /// Gives a kernel the variant that was measured to be the fastest.
+    /// Replaces the variant of a kernel by the one that was measured to be the fastest.
     fn tune<K: Kernel + Clone + PartialEq>(&self, kernel: &mut K) {
         let found = self.options.tuning.variant(kernel, self.target, self.options.threads);
         if let Some(found) = found.as_ref().and_then(|f| f.get::<K>()) {
@@ -91,18 +92,18 @@ impl Builder<'_> {
         }
     }
 
-    /// The tensor whose memory `id` is.
+    /// Returns the tensor with whose memory `id` is stored.
     fn root(&self, id: TensorId) -> TensorId {
         self.graph.root(id)
     }
 
-    /// True when `part` is written into the concatenation `parent` by its own kernel.
+    /// Returns true if the kernel of `part` writes into the memory of the concatenation `parent`.
     fn is_in_place(&self, part: TensorId, parent: TensorId) -> bool {
         let inside = self.layouts.inside.get(&self.root(part));
         inside.is_some_and(|i| i.parent == parent)
     }
 
-    /// Runs `emit` and names `id`'s operators in the steps that it adds.
+    /// Runs `emit`, and sets the origins of the steps that it adds to the operators of `id`.
     fn origins_of(&mut self, id: TensorId, emit: impl FnOnce(&mut Self)) {
         let first = self.schedule.steps.len();
         emit(self);
@@ -118,7 +119,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Adds a call whose last buffer is the result; scratch memory is added to it.
+    /// Appends a call. Its last buffer is the result; scratch memory is appended to the buffers.
     fn step(&mut self, spec: impl Into<KernelSpec>, mut buffers: Vec<Slice>) {
         let spec = spec.into();
         let output = buffers.len().saturating_sub(1);
@@ -162,7 +163,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A kernel of an added family.
+    /// Appends the kernel of an added family.
     fn added(&mut self, id: TensorId, selection: &Selection) {
         let mut buffers = Vec::with_capacity(selection.operands.len() + 1);
         for operand in &selection.operands {
@@ -187,7 +188,7 @@ impl Builder<'_> {
         self.step(selection.kernel.clone(), buffers);
     }
 
-    /// Any nests that share their first `outer` loops, over plain tensors.
+    /// Selects a kernel for any nests that have their first `outer` loops in common, over plain tensors.
     fn loops(&mut self, id: TensorId, members: &[TensorId], outer: usize) {
         let (spec, tensors) = nest::kernel(self.graph, members, outer, self.target.machine);
         let mut buffers: Vec<Slice> = Vec::with_capacity(tensors.len() + 1);
@@ -199,7 +200,7 @@ impl Builder<'_> {
         self.step(spec, buffers);
     }
 
-    /// `id` in dense row-major order; reordered first when it is only there in blocks.
+    /// Returns `id` in dense row-major order. Converts it if it is only stored in blocks.
     fn plain(&mut self, id: TensorId) -> Slice {
         let id = self.root(id);
         let found = self.located.get(&id).copied().unwrap_or_default();
@@ -226,7 +227,7 @@ impl Builder<'_> {
         slice
     }
 
-    /// `id` as images in blocks; reordered first when it is only there in plain order.
+    /// Returns `id` as images in blocks. Converts it if it is only stored in plain order.
     fn blocked(&mut self, id: TensorId, images: ImageShape) -> (BlockedShape, Slice) {
         let id = self.root(id);
         let dense = self.dense(images);
@@ -280,7 +281,7 @@ impl Builder<'_> {
         slice
     }
 
-    /// Returns the buffer for the blocked result `id`, likewise.
+    /// Returns the buffer for the blocked result `id`: a part of its concatenation, an output, or a buffer of its own.
     fn blocked_result(&mut self, id: TensorId, images: ImageShape) -> (BlockedShape, Slice) {
         if let Some(found) = self.located.get(&id).and_then(|l| l.blocked) {
             return found;
@@ -305,7 +306,7 @@ impl Builder<'_> {
         (shape, slice)
     }
 
-    /// Makes sure that output number `index` holds `id`.
+    /// Makes sure that output number `index` contains `id`.
     fn deliver(&mut self, index: u32, id: TensorId) {
         let root = self.root(id);
         let located = self.located.get(&root).copied().unwrap_or_default();
@@ -327,7 +328,7 @@ impl Builder<'_> {
     }
 }
 
-/// True when the blocks are also in plain order.
+/// Returns true if the blocked layout is equal to the plain layout.
 fn is_plain_too(shape: &BlockedShape) -> bool {
     let images = ImageShape {
         batch: shape.batch,

@@ -1,4 +1,4 @@
-//! Loop nests as [`Loops`] kernels: strides resolved, loops joined where memory runs on, tasks chosen.
+//! Loop nests as [`Loops`] kernels: resolves strides, joins loops over contiguous memory, and chooses tasks.
 
 use super::kept;
 use crate::kernel::{Guard, Local, Loops, Place, Read, Stage, Write};
@@ -8,9 +8,9 @@ use frazil_runtime::structured::{Access, Affine, Dims, OutOfBounds, Structured, 
 use frazil_tensor_ir::affine::{linear, stays_within};
 use frazil_tensor_ir::graph::{TensorGraph, accesses};
 
-/// The kernel that computes the nests `members`, the last of them the result, which share their first `outer` loops. The others
-/// are kept in scratch memory, a row at a time. Also the tensors that it reads, and from which element on: its arguments but the last,
-/// which is the result.
+/// Returns the kernel that computes the nests `members`, which have their first `outer` loops in common. The last of them is the result; the results of the
+/// others are kept in scratch memory, one row at a time. Also returns the tensors that the kernel reads, with the index of their first element: its arguments
+/// except the last, which is the result.
 pub(super) fn kernel(
     graph: &TensorGraph,
     members: &[TensorId],
@@ -90,8 +90,8 @@ pub(super) fn kernel(
     (loops, tensors.into_iter().zip(starts).collect())
 }
 
-/// Takes from the reads of argument `argument` the elements that all of them skip, so that kernels which differ in nothing else are one:
-/// those of the steps of a sequence, say.
+/// Removes from the reads of argument `argument` the elements before the first that is read, and returns their number. So kernels that differ only in this
+/// offset are equal, such as those for the steps of a sequence.
 fn take_start(stages: &mut [Stage], argument: usize) -> u64 {
     let place = Place::Argument(argument as u32);
     let reads = stages
@@ -106,7 +106,7 @@ fn take_start(stages: &mut [Stage], argument: usize) -> u64 {
     start.unsigned_abs()
 }
 
-/// A kernel of one stage whose parallel loops are all in `inner`: joins loops and chooses tasks.
+/// Returns a kernel of one stage, whose parallel loops are all in `inner`: joins loops and chooses tasks.
 pub(super) fn single(mut stage: Stage, arguments: Vec<frazil_ir::DType>, machine: &Machine) -> Loops {
     join_loops(&mut stage, 0);
     Loops {
@@ -129,7 +129,7 @@ fn index_count(s: &Structured) -> usize {
     count(&s.body).max(s.finish.as_ref().map_or(0, count))
 }
 
-/// `access` with its operand's row-major strides resolved, and a guard for each coordinate that may leave the operand.
+/// Returns the read for `access`, with the row-major strides of its operand resolved, and a guard for each coordinate that may be out of bounds.
 fn read_of(graph: &TensorGraph, access: &Access, domain: &[i64], place: Place) -> Read {
     let sizes = &graph.shape(access.tensor).sizes;
     let mut read = Read::new(place, linear(&access.map, sizes, domain.len()));
@@ -151,7 +151,7 @@ fn read_of(graph: &TensorGraph, access: &Access, domain: &[i64], place: Place) -
     read
 }
 
-/// Every affine function of the stage's loops.
+/// Returns every affine function of the stage's loops.
 fn affines(stage: &mut Stage) -> Vec<&mut Affine> {
     let mut all: Vec<&mut Affine> = Vec::new();
     for read in stage.inputs.iter_mut().chain(&mut stage.finish_inputs) {
@@ -164,7 +164,7 @@ fn affines(stage: &mut Stage) -> Vec<&mut Affine> {
     all
 }
 
-/// Drops loops of one iteration and joins neighbours that run like one loop everywhere, past the first `outer` loops.
+/// Removes loops of one iteration, and joins adjacent loops that are equivalent to one loop in every access. Does not change the first `outer` loops.
 fn join_loops(stage: &mut Stage, outer: usize) {
     let mut extents: Dims = stage.inner.iter().chain(&stage.reduction).copied().collect();
     let mut parallel = stage.inner.len();
@@ -199,7 +199,7 @@ fn join_loops(stage: &mut Stage, outer: usize) {
     stage.reduction = extents[parallel..].into();
 }
 
-/// Moves leading loops out of the stage to be the kernel's tasks; the last one moved is split where tasks would become small.
+/// Moves leading loops out of the stage, as the kernel's tasks. The last of them is split if tasks would become too small.
 fn choose_tasks(stage: &mut Stage, parameters: &LoopParameters) -> Dims {
     let task = parameters.task;
     let reduction: i64 = stage.reduction.iter().product();
@@ -234,7 +234,7 @@ fn choose_tasks(stage: &mut Stage, parameters: &LoopParameters) -> Dims {
     outer
 }
 
-/// The largest divisor of `n` not above `most` and worth a task; a multiple of 16 if there is one.
+/// Returns the largest divisor of `n` that is at most `most` and more than 1; a multiple of 16 if there is one.
 fn divisor(n: i64, most: i64) -> Option<i64> {
     let candidates = |step: i64| (1..=most / step).rev().map(move |k| k * step).find(|d| n % d == 0);
     candidates(16).or_else(|| candidates(1)).filter(|&d| d > 1)

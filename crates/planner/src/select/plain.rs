@@ -14,6 +14,8 @@ impl Builder<'_> {
     pub(super) fn gemm(&mut self, id: TensorId, g: &GemmClass) {
         let element = 4;
         let products = g.batch.iter().map(|b| b.extent).product();
+        let weights = self.graph.as_constant(g.b.tensor).cloned();
+        let weights = weights.filter(|_| g.batch.iter().all(|b| b.b == 0));
         let mut spec = Gemm {
             m: g.m,
             n: g.n,
@@ -34,14 +36,12 @@ impl Builder<'_> {
             c_row_stride: g.c_row_stride,
             lanes: self.lanes(),
             tile: match self.options.any_size {
-                true => GemmTile::for_any_rows(products, [g.m, g.n, g.k], self.target.machine),
+                true => GemmTile::for_any_size(products, [g.m, g.n, g.k], weights.is_some(), self.target.machine),
                 false => GemmTile::choose(products, [g.m, g.n, g.k], self.target.machine),
             },
             epilogue: Epilogue::none(),
         };
         let a = self.plain(g.a.tensor).at(g.a.offset as u64 * element);
-        let weights = self.graph.as_constant(g.b.tensor).cloned();
-        let weights = weights.filter(|_| g.batch.iter().all(|b| b.b == 0));
         if weights.is_none() {
             spec.b = GemmB::Strided {
                 k_stride: g.b.outer,
@@ -87,7 +87,7 @@ impl Builder<'_> {
         (epilogue, slices)
     }
 
-    /// Places a contiguous part in the larger tensor's memory; otherwise copies the parts that are not written in place.
+    /// Places a contiguous part inside the memory of the concatenation. Copies the parts that are not written in place.
     pub(super) fn concat_plain(&mut self, id: TensorId, c: &ConcatClass) {
         let shape = self.graph.shape(id).clone();
         let leading: i64 = shape.sizes[..c.axis].iter().product();
@@ -146,7 +146,7 @@ impl Builder<'_> {
     }
 }
 
-/// Elements that are copied: from where to where, over a domain.
+/// Elements that are copied: source and destination over a domain.
 struct Move {
     domain: Dims,
     from: Affine,

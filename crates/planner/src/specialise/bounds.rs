@@ -1,4 +1,4 @@
-//! Which steps of programs compiled code may hold: well-formed ones, whose offsets and numbers of iterations stay far from overflow.
+//! Checks of the steps of programs: compiled code may contain well-formed steps only, whose offsets and numbers of iterations cannot overflow.
 
 use frazil_runtime::eval::ExprEval;
 use frazil_runtime::expr::{Expr, ExprOp};
@@ -6,11 +6,11 @@ use frazil_runtime::gather::Coordinate;
 use frazil_runtime::structured::{Access, Step, Structured, TensorId, TensorShape, ViewKind};
 use frazil_tensor_ir::affine::reach;
 
-/// The most iterations of a loop nest, loops without iterations counted as one. No run would get to the end of more, and costs that
-/// are computed from it do not overflow.
+/// Maximum number of iterations of a loop nest, where a loop without iterations counts as one. More iterations would never end, and costs that are computed
+/// from the number do not overflow.
 const MAX_ITERATIONS: i64 = 1 << 48;
 
-/// Checks a step that reads the tensors of `shape_of`. Where it fails, the interpreter raises what there is to raise.
+/// Checks a step that reads tensors with the shapes `shape_of`. If it fails, the interpreter runs the step and raises its exception.
 ///
 /// # Errors
 /// The reason why a step is refused.
@@ -72,7 +72,7 @@ fn is_typed<'t>(s: &Structured, shape_of: &impl Fn(TensorId) -> Option<&'t Tenso
         && reads(&s.body, &s.inputs, 0)
 }
 
-/// The product of `sizes`, each at least one; `None` above the limit.
+/// Returns the product of `sizes`, each counted as at least one; `None` above the limit.
 pub(super) fn iterations(sizes: &[i64]) -> Option<i64> {
     let mut sizes = sizes.iter().map(|&n| n.max(1));
     let product = sizes.try_fold(1i64, |product, n| product.checked_mul(n))?;

@@ -1,5 +1,5 @@
-//! Specialisation as a host of the walker: its tensors have no elements, so that conditions may be unknown, and values may depend on something that is not
-//! supported.
+//! Specialisation as a host of the interpreter's walker. Tensors have no elements, so conditions may be unknown, and values may depend on something that is
+//! not supported.
 
 use super::state::{Slot, Specialiser};
 use crate::error::LowerError;
@@ -13,7 +13,7 @@ use frazil_runtime::value::{FutureValue, Value};
 use frazil_runtime::{Registry, is_instance};
 use std::sync::Arc;
 
-/// Maximum number of steps of a run, unrolled loops included. The interpreter has no such limit of its own: here, each step of a tensor operator adds code.
+/// Maximum number of steps of a run, including those of unrolled loops. The interpreter has no such limit. Here, each step of a tensor operator adds code.
 const MAX_STEPS: usize = 1_000_000;
 
 /// Reason for refusing an attribute, object or call.
@@ -26,7 +26,7 @@ impl Specialiser<'_> {
         self.run_planned(graph, &plan, arguments)
     }
 
-    /// [`Specialiser::run`], for a graph that may be run again.
+    /// Runs a graph that may be run again, as [`Specialiser::run`] does.
     pub(super) fn run_shared(&mut self, graph: &Arc<Graph>, arguments: Vec<Slot>) -> Result<Vec<Slot>, LowerError> {
         let address = Arc::as_ptr(graph) as usize;
         let plan = match self.plans.get(&address) {
@@ -48,7 +48,7 @@ impl Specialiser<'_> {
         results
     }
 
-    /// Notes the storages of the tensors in a value that is a constant of the graph.
+    /// Records the storages of all tensors in `value`, which is a constant of the graph.
     pub(super) fn note_constants(&mut self, value: &Value) {
         let mut note = |s: &Arc<Storage>| self.constants.insert(super::store::address(s));
         match value {
@@ -75,7 +75,8 @@ impl Specialiser<'_> {
         self.refuse(at.graph, at.node, &name, reason);
     }
 
-    /// `result`, after refusing a node on objects that has none. What depends on something unsupported says nothing new.
+    /// Returns `result`. If it is `None`, refuses the node, which is on objects. Nodes with an unknown operand are not refused, because the cause has been
+    /// reported already.
     fn of_object(&mut self, at: At<'_>, are_known: bool, result: Slot) -> Slot {
         if result.is_none() && (self.start.module.is_none() || are_known) {
             self.refuse(at.graph, at.node, at.graph.kind_name(at.node), STAYS);

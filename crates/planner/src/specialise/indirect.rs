@@ -1,5 +1,5 @@
-//! What depends on elements although shapes do not: reads at places that tensors name and division by zero, which are checked, and calls of
-//! operators that have no program.
+//! Operations that depend on elements although shapes do not: reads at run-time indices and integer division, both with a check, and calls of operators that
+//! have no program.
 
 use super::refusal::Refusal;
 use super::state::Specialiser;
@@ -19,7 +19,7 @@ use frazil_tensor_ir::transform::fold_constants::fold;
 use frazil_tensor_ir::transform::rewriter::{AllowAll, Rewriter};
 
 impl Specialiser<'_> {
-    /// Appends a gather, and for each of its index tensors a check that all of its values name something.
+    /// Appends a gather, and for each of its index tensors a check that all indices are in range.
     pub(super) fn gather(&mut self, g: Gather, origins: &[Origin]) -> Result<TensorId, LowerError> {
         let extents = self.tensors.shape(g.tensor).sizes.clone();
         for (coordinate, &extent) in g.coordinates.iter().zip(&extents) {
@@ -71,7 +71,7 @@ impl Specialiser<'_> {
         Ok(())
     }
 
-    /// Appends a check that no integer of a nest's body is divided by zero.
+    /// Appends a check that the body of a nest divides no integer by zero.
     pub(super) fn check_divisors(&mut self, s: &Structured, origins: &[Origin]) -> Result<(), LowerError> {
         if s.domain.contains(&0) {
             return Ok(());
@@ -130,7 +130,8 @@ impl Specialiser<'_> {
         Ok(given)
     }
 
-    /// The checks from number `first` on that say something: not that of a call which is made anyway, for the sake of `wanted` or of others.
+    /// Returns the checks from index `first` on that are needed. The check of a call is not needed if the call is executed anyway, because `wanted` or other
+    /// checks depend on its results.
     pub(super) fn checks_for(&mut self, first: usize, wanted: &[TensorId]) -> Vec<(TensorId, String)> {
         let mut all = self.checks.split_off(first);
         let call_of = |id: TensorId| match self.tensors.node(id).op {
@@ -156,7 +157,7 @@ impl Specialiser<'_> {
         kept
     }
 
-    /// A call of an operator without a program on what `values` are now.
+    /// Returns a call of an operator without a program, on the current contents of `values`.
     pub(super) fn call_of(
         &mut self,
         graph: &Graph,
@@ -209,15 +210,15 @@ fn argument(value: &Value, inputs: &mut Vec<TensorCell>) -> Option<ResultSpec> {
 
 /// Whether a nest divides integers by zero.
 enum Division {
-    /// It divides by no integers but other constants.
+    /// It divides integers only by constants that are not 0.
     Valid,
-    /// It does.
+    /// It divides by the constant 0.
     ByZero,
-    /// The nest computes that: one bool.
+    /// It depends on elements. The nest computes whether it does, as one bool.
     Depends(Box<Structured>),
 }
 
-/// Returns whether the body of `s` divides integers by zero.
+/// Determines whether the body of `s` divides integers by zero.
 fn divides_by_zero(s: &Structured) -> Division {
     let mut body = s.body.clone();
     let divisors = s.body.nodes().iter().filter_map(|node| match node.op {
@@ -260,7 +261,7 @@ fn divides_by_zero(s: &Structured) -> Division {
     }))
 }
 
-/// The integer constant that `id` is, as its dtype holds it: 256 as a `Byte` is 0. `None` for what is none.
+/// Returns the value of `id` if it is an integer constant, wrapped to its dtype: 256 as a `Byte` is 0. `None` for other expressions.
 fn constant_integer(body: &Expr, id: ExprId) -> Option<i64> {
     let node = body.node(id);
     let value = match node.op {
@@ -278,7 +279,7 @@ fn constant_integer(body: &Expr, id: ExprId) -> Option<i64> {
     })
 }
 
-/// Whether any element of a tensor lies outside of `valid`: one bool.
+/// Returns the program that computes whether any element of a tensor is outside of `valid`, as one bool.
 fn outside_program(shape: TensorShape, valid: &std::ops::Range<i64>) -> Result<Program, frazil_runtime::op::OpError> {
     let dims: Vec<usize> = (0..shape.sizes.len()).collect();
     let (low, high) = (valid.start, valid.end);

@@ -1,10 +1,9 @@
 //! Specialisation: a frozen graph with known input shapes becomes a graph of tensor programs.
 //!
-//! The graph is run once, as the interpreter would run it, except that tensors which depend on the inputs have no elements:
-//! numbers, strings, lists and control flow are computed, tensor operators append their entry's program to the
-//! [`TensorGraph`]. Mutation disappears on the way: a tensor variable is a view of a versioned storage, an in-place operator makes the
-//! storage's next version, and a read sees the current one. What cannot be done that way (a condition on elements, an
-//! operator without a program, a write to an input) is collected with its place in the source; all of it is reported at once.
+//! The graph is run once, as the interpreter would run it, except that tensors which depend on the inputs have no elements: numbers, strings, lists and
+//! control flow are computed, tensor operators append their entry's program to the [`TensorGraph`]. Mutation is eliminated: a tensor variable is a view of a
+//! versioned storage, an in-place operator creates the next version of the storage, and a read uses the current version. Everything that is not supported (a
+//! condition on elements, an operator without a program, a write to an input) is collected with its source location, and reported at once.
 
 mod bounds;
 mod control;
@@ -32,12 +31,12 @@ pub use frazil_tensor_ir::spec::{ArgumentSpec, PathStep, ResultSpec};
 pub use segment::{Next, Segment, segment};
 pub use start::{ObjectSpec, Start};
 
-/// A graph of tensor programs and how its outputs make up the results of the graph that it came from.
+/// A graph of tensor programs, and a description of the results of the original graph in terms of its outputs.
 #[derive(Debug)]
 pub struct Specialised {
     /// The tensor programs.
     pub graph: TensorGraph,
-    /// One entry a result of the original graph.
+    /// One entry per result of the original graph.
     pub results: Vec<ResultSpec>,
     /// Texts of the warnings that the program emits in each run, in order. Compiled code does not emit them.
     pub warnings: Vec<String>,
@@ -46,13 +45,14 @@ pub struct Specialised {
 /// Specialises `graph` for `inputs`, one for each of its inputs except objects (a leading `self`).
 ///
 /// # Errors
-/// [`LowerError::Unsupported`] with everything that cannot be compiled; [`LowerError::Raises`] when the program raises on such
-/// inputs whatever their elements are.
+/// [`LowerError::Unsupported`] with everything that cannot be compiled; [`LowerError::Raises`] if the program raises an exception for all inputs of these
+/// shapes.
 pub fn specialise(graph: &Graph, inputs: &[ArgumentSpec], registry: &Registry) -> Result<Specialised, LowerError> {
     specialise_graph(graph, inputs, registry, Returns::New)
 }
 
-/// [`specialise`], for callers that return inputs, or views of them, where the graph does, instead of copies: [`ResultSpec::Input`], [`ResultSpec::View`].
+/// [`specialise`], for callers that can return inputs and views of inputs. Results that are such in the graph are not copied: [`ResultSpec::Input`],
+/// [`ResultSpec::View`].
 ///
 /// # Errors
 /// As [`specialise`].
@@ -64,7 +64,8 @@ pub fn specialise_aliasing(
     specialise_graph(graph, inputs, registry, Returns::Eager)
 }
 
-/// [`specialise`], for a part of a method: results are new tensors with the strides that the interpreter gives them ([`ResultSpec::Strided`]).
+/// Specialises a part of a method, as [`specialise`] does. Results are new tensors with the strides that the interpreter gives them
+/// ([`ResultSpec::Strided`]).
 ///
 /// # Errors
 /// As [`specialise`].

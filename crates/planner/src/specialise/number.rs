@@ -114,7 +114,8 @@ impl Specialiser<'_> {
         }
     }
 
-    /// What a node gives that makes numbers of tensors or takes such; else what it is to be called with.
+    /// Returns the result of a node that converts tensors to scalars or has unknown scalars as arguments (`Ok`), or the values with which the node is to be
+    /// called (`Err`).
     pub(super) fn with_numbers(
         &mut self,
         graph: &Graph,
@@ -156,7 +157,7 @@ impl Specialiser<'_> {
         pairs.any(|(a, v)| is_read(a.ty) && self.number(v).is_some())
     }
 
-    /// A number read from a tensor of one element, or of another type; `None` where that needs more.
+    /// Returns the scalar that is read from a tensor of one element, or from a scalar of another type; `None` if that is not possible without the value.
     fn converted_number(&mut self, read: &NumberRead, value: &Value) -> Result<Option<Value>, LowerError> {
         let Value::Tensor(cell) = value else { return Ok(None) };
         if self.number(value).is_some_and(|n| n.value.is_some()) || !self.store.knows(cell) {
@@ -204,7 +205,7 @@ impl Specialiser<'_> {
         Ok(Value::Tensor(cell))
     }
 
-    /// A tensor converted to `dtype`; `None` for what is none.
+    /// Returns a tensor converted to `dtype`; `None` if the value is not a tensor.
     pub(super) fn as_dtype(&mut self, value: &Value, dtype: DType) -> Result<Option<Value>, LowerError> {
         let Value::Tensor(cell) = value else { return Ok(None) };
         let id = self.read(cell)?;
@@ -213,7 +214,7 @@ impl Specialiser<'_> {
         Ok(Some(Value::Tensor(self.store.fresh(id, &shape, false)?)))
     }
 
-    /// A number as a tensor of `dtype` without dimensions; `None` for what is no number.
+    /// Returns a scalar as a tensor of `dtype` without dimensions; `None` if the value is not a scalar.
     pub(super) fn as_tensor(&mut self, value: &Value, dtype: DType) -> Result<Option<Value>, LowerError> {
         if self.number(value).is_some() {
             return self.as_dtype(value, dtype);
@@ -262,7 +263,7 @@ impl Specialiser<'_> {
         }
     }
 
-    /// The result of an operator on numbers of these kinds, as the operator on tensors computes it; `None` where the two differ.
+    /// Returns the result of an operator on scalars of these kinds, computed by the operator on tensors; `None` if the results could differ.
     fn arithmetic(
         &mut self,
         graph: &Graph,
@@ -300,7 +301,7 @@ impl Specialiser<'_> {
         self.made_number(graph, node, &op, &tensors, result)
     }
 
-    /// `torch.tensor` of a number or a list of numbers.
+    /// Returns the result of `torch.tensor` of a scalar or a list of scalars.
     fn tensor_of(
         &mut self,
         graph: &Graph,
@@ -344,7 +345,7 @@ impl Specialiser<'_> {
         }
     }
 
-    /// The first result of an operator; `None` if there is no operator.
+    /// Returns the first result of an operator; `None` if there is no operator.
     pub(super) fn through(
         &mut self,
         graph: &Graph,
@@ -358,7 +359,7 @@ impl Specialiser<'_> {
         }
     }
 
-    /// The result of an operator on tensors, as a number of this kind.
+    /// Returns the result of an operator on tensors, as a scalar of this kind.
     fn made_number(
         &mut self,
         graph: &Graph,
@@ -388,7 +389,7 @@ impl Specialiser<'_> {
         given.collect::<Result<_, _>>().map(Some)
     }
 
-    /// Ends the run at a call.
+    /// Ends the run at a graph break, with `call` as the call.
     pub(super) fn wait_for(&mut self, call: RuntimeCall) -> LowerError {
         if !self.unsupported.is_empty() {
             return self.all_unsupported();

@@ -1,4 +1,4 @@
-//! Running operators: programs are appended to the tensor graph, kernels on values run at once.
+//! Running operators: programs are appended to the tensor graph, kernels on known values run at once.
 
 use super::bounds;
 use super::refusal::{READS_NEGATIVES, Refusal};
@@ -24,12 +24,12 @@ use frazil_tensor_ir::spec::PathStep;
 /// A tensor of a program that is being appended.
 struct Made {
     id: TensorId,
-    /// The variable, where the tensor is an argument or a view of one.
+    /// The variable, if the tensor is an argument or a view of one.
     cell: Option<TensorCell>,
 }
 
 impl Specialiser<'_> {
-    /// Runs an operator: one slot an output, or none if it depends on something that is not supported.
+    /// Runs an operator. Returns one slot per output; `None` for outputs that depend on something unsupported.
     pub(super) fn run_operator(
         &mut self,
         graph: &Graph,
@@ -117,8 +117,8 @@ impl Specialiser<'_> {
         }
     }
 
-    /// The functional form of an in-place operator whose own entry is a kernel, where that has a program (`copy_`) or can be called by the
-    /// compiled function (`scatter_add_`).
+    /// Returns the operator to run in place of an in-place operator whose own entry is a kernel: the functional form, if it has a program (`copy_`) or the
+    /// compiled function can call it (`scatter_add_`).
     fn functional(&self, op: &Operator) -> Option<Operator> {
         let schema = op.schema();
         let name = self.ctx.name(schema.name).strip_suffix('_')?;
@@ -144,7 +144,7 @@ impl Specialiser<'_> {
         })
     }
 
-    /// Runs an operator on values as the interpreter does. It must not want the elements of a tensor that has none.
+    /// Runs an operator on values as the interpreter does. The operator must not read the elements of a tensor that has none.
     fn kernel(
         &mut self,
         graph: &Graph,
@@ -267,8 +267,8 @@ impl Specialiser<'_> {
         self.give(graph, node, op, values, results)
     }
 
-    /// What the interpreter gives where strides decide whether that is a copy, and of which strides: tensors without elements. Nothing where
-    /// they decide nothing.
+    /// Returns the results of the interpreter, as tensors without elements, for operators whose operand strides determine the strides of the result, or
+    /// whether it is a copy. Empty for other operators.
     fn as_laid_out(&self, op: &Operator, values: &[Value], program: &Program, operands: &[Tensor]) -> Vec<Tensor> {
         let itself = |&id: &TensorId| id.index() < program.arguments.len();
         let converts = op.semantics().form() == Form::Pointwise && operands.len() <= 2;
@@ -358,8 +358,8 @@ impl Specialiser<'_> {
         Ok(tensors)
     }
 
-    /// Lets a tensor with elements, which the run made and which is no constant of the graph, be tracked with all that shares its
-    /// storage, so that it can be written with what is not known.
+    /// Makes a tensor with known elements, and all tensors that share its storage, variables of the store, so that unknown elements can be written to it.
+    /// Only for tensors that the run created and that are not constants of the graph.
     fn track(&mut self, cell: &TensorCell) -> Result<(), Refusal> {
         if self.store.knows(cell) {
             return Ok(());
@@ -373,7 +373,7 @@ impl Specialiser<'_> {
         Ok(())
     }
 
-    /// Notes what a kernel on known tensors made: new tensors, and views of the operands.
+    /// Records the results of a kernel on known tensors: new tensors, and views of the operands.
     fn note_results(&mut self, op: &Operator, values: &[Value], made: &[TensorCell]) {
         let (args, cells) = args_of(self.ctx, op.schema(), values);
         let program = op.program(&args).ok().flatten();
@@ -391,7 +391,7 @@ impl Specialiser<'_> {
         }
     }
 
-    /// What the operator gives, when its functional results are `results`: writes them where the variant says.
+    /// Returns the results of the operator, given the results of its functional form. In-place and `out` variants write them to their arguments.
     fn give(
         &mut self,
         graph: &Graph,
@@ -420,7 +420,7 @@ impl Specialiser<'_> {
         Ok(given)
     }
 
-    /// Makes the first argument the view that the functional form returns.
+    /// Changes the first argument to the view that the functional form returns.
     fn change_view(&mut self, values: &[Value], results: Vec<Value>) -> Result<Vec<Value>, Refusal> {
         let (Some(Value::Tensor(target)), Some(Value::Tensor(view))) = (values.first(), results.first()) else {
             return Err("makes a view of something other than a tensor".into());
@@ -436,8 +436,8 @@ impl Specialiser<'_> {
         Ok(vec![Value::Tensor(target.clone())])
     }
 
-    /// New tensors with the strides that the operator's layout states; other values as they are. Programs and kernels apply the layout of their
-    /// own results.
+    /// Returns new tensors with the strides that the operator's layout specifies, and other values unchanged. Programs and kernels apply the layout to their
+    /// results themselves.
     fn laid_out(&mut self, op: &Operator, values: &[Value], results: Vec<Value>) -> Result<Vec<Value>, Refusal> {
         if op.layout() == ResultLayout::AsComputed {
             return Ok(results);
@@ -538,7 +538,7 @@ impl Specialiser<'_> {
     }
 }
 
-/// How output number `output` of a program views an argument, when it does: the argument and the steps from it.
+/// Returns the argument that output number `output` of a program is a view of, and the steps from the argument; `None` if it is no view of an argument.
 fn view_path(program: &Program, output: usize) -> Option<(usize, Vec<PathStep>)> {
     let mut id = program.outputs.get(output)?.index();
     let mut steps = Vec::new();
@@ -556,14 +556,14 @@ fn view_path(program: &Program, output: usize) -> Option<(usize, Vec<PathStep>)>
     Some((id, steps))
 }
 
-/// True when some step of the program views argument `argument` itself.
+/// Returns true if a step of the program is a direct view of argument `argument`.
 fn views_argument(program: &Program, argument: usize) -> bool {
     let views = |s: &Step| matches!(s, Step::View(v) if v.tensor.index() == argument);
     program.steps.iter().any(views)
 }
 
 impl Specialiser<'_> {
-    /// The present contents of a tensor variable; a constant when its elements are known.
+    /// Returns the current contents of a tensor variable; a constant if its elements are known.
     pub(super) fn read(&mut self, cell: &TensorCell) -> Result<TensorId, LowerError> {
         if self.store.knows(cell) && !cell.get().marks().is_none() {
             // The storage holds the elements of the base.

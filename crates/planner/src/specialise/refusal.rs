@@ -1,12 +1,12 @@
-//! Why an operator is not compiled.
+//! Reasons for not compiling an operator.
 
 use crate::error::LowerError;
 
 /// Reason for not specialising an operator.
 pub(super) enum Refusal {
-    /// The whole compilation ends.
+    /// An error that ends the whole compilation.
     Fatal(LowerError),
-    /// The operator goes to the list.
+    /// A reason that is added to the list of unsupported operators.
     Reason(String),
 }
 

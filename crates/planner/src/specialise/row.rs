@@ -1,7 +1,7 @@
-//! `x[int(i)]` at a run-time index: the elements are read where the index says, into a tensor of its own, in place of a view of `x`.
+//! `x[int(i)]` at a run-time index: the elements are copied to a new tensor at run time, in place of a view of `x`.
 //!
-//! The copy has the strides of the view. What else tells the two apart is looked for in the whole method: writes, reads of the place in
-//! memory, and a view of the caller's tensor that the method returns. Where there is such a thing the index has to be known.
+//! The copy has the strides of the view. The whole method is searched for operations for which a copy and a view differ otherwise: writes, reads of
+//! addresses, and returning a view of a tensor of the caller. If there is one, the index has to be known.
 
 use super::refusal::Refusal;
 use super::state::Specialiser;
@@ -17,7 +17,7 @@ use frazil_runtime::value::{ListValue, TensorCell, Value};
 use std::collections::HashSet;
 
 impl Specialiser<'_> {
-    /// `base[index]` along `dim` for a run-time index; `None` where that has to be a view.
+    /// Returns `base[index]` along `dim` for a run-time index; `None` if the result has to be a view.
     pub(super) fn row(
         &mut self,
         graph: &Graph,
@@ -65,8 +65,8 @@ impl Specialiser<'_> {
         self.inputs.iter().any(|input| input.get().shares_storage(&tensor))
     }
 
-    /// The reason why `op` cannot be run on `values`, if it depends on where arguments of the caller are stored, or on their exact strides: code is
-    /// made for strides that stand for others, and for any offset.
+    /// Returns the reason why `op` cannot be run on `values`, if its result depends on the addresses of the caller's arguments, or on their exact strides.
+    /// Code is compiled for representative strides, and for any offset.
     pub(super) fn unknown_place(&self, op: &Operator, values: &[Value]) -> Option<&'static str> {
         let observes = self.registry.catalogue().properties(op.schema().name).observes;
         let (places, strides) = (observes == Observes::Storage, observes == Observes::Strides);
@@ -144,7 +144,7 @@ impl Specialiser<'_> {
         false
     }
 
-    /// The values of the graph that may share memory with operand `index` of `user`; `None` where such may leave the graph.
+    /// Returns the values of the graph that may share memory with operand `index` of `user`; `None` if one of them may be reachable from outside the graph.
     fn carried(&self, graph: &Graph, user: NodeId, index: usize) -> Option<Vec<ValueId>> {
         let outputs = graph.node_outputs(user);
         let block = graph.parent(user)?;

@@ -13,7 +13,7 @@ use frazil_runtime::structured::{Step, TensorId};
 use frazil_runtime::value::Value;
 
 impl Specialiser<'_> {
-    /// The result of an overload on a tensor and a run-time scalar, by the overload that takes the scalar as a tensor; `None` if the entry states
+    /// Returns the result of an overload on a tensor and a run-time scalar, by the overload that takes the scalar as a tensor; `None` if the entry specifies
     /// none.
     pub(super) fn with_scalar(
         &mut self,
@@ -83,7 +83,7 @@ impl Specialiser<'_> {
         .map_err(Refusal::from)
     }
 
-    /// [`Specialiser::check_fits`] of a run-time scalar.
+    /// Appends [`Specialiser::check_fits`] of a run-time scalar.
     pub(super) fn check_scalar_fits(&mut self, value: &Value, dtype: DType) -> Result<(), LowerError> {
         match value {
             Value::Tensor(cell) if self.number(value).is_some() => {
@@ -96,7 +96,7 @@ impl Specialiser<'_> {
 
     /// Appends a check that the only element of `id` fits `dtype`, unless every number of its dtype does.
     ///
-    /// The check is stricter than PyTorch, which lets some operators wrap: where it fails the interpreter decides.
+    /// The check is stricter than PyTorch, where some operators wrap. If it fails, the interpreter runs the method.
     pub(super) fn check_fits(&mut self, id: TensorId, dtype: DType) -> Result<(), LowerError> {
         let shape = self.tensors.shape(id).clone();
         let Some(limit) = Limit::of(shape.dtype, dtype) else {
@@ -136,19 +136,19 @@ impl Specialiser<'_> {
     }
 }
 
-/// Which numbers of one dtype fit another.
+/// The set of numbers of one dtype that fit another.
 #[derive(Clone, Copy)]
 enum Limit {
-    /// Integers from the first to the second.
+    /// Integers from the first to the second, inclusive.
     Integers(i64, i64),
-    /// Floats from the first to the second; NaN does not.
+    /// Floats from the first to the second, inclusive; not NaN.
     Floats(f64, f64),
-    /// Floats of at most this size, infinities and NaN.
+    /// Floats of at most this magnitude, infinities and NaN.
     Finite(f64),
 }
 
 impl Limit {
-    /// The numbers of dtype `from` that fit `to`; `None` where all do.
+    /// Returns the numbers of dtype `from` that fit `to`; `None` if all fit.
     fn of(from: DType, to: DType) -> Option<Limit> {
         let most = match to {
             DType::Half => Some(65504.0),

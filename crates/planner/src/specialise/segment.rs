@@ -28,14 +28,15 @@ use std::collections::{BTreeSet, HashSet};
 /// A method up to its end or its next graph break.
 #[derive(Debug)]
 pub struct Segment {
-    /// All tensors from the beginning of the method on. Those of earlier segments have the same numbers as there. Its inputs are the
-    /// tensors in the arguments, in the objects and in the answers, in this order; its outputs are those of [`Next::Return`].
+    /// All tensors from the beginning of the method on. Those of earlier segments have the same ids in all later segments. The inputs of the graph are the
+    /// tensors in the arguments, in the objects and in the observed values, in this order; its outputs are those of [`Next::Return`].
     pub graph: TensorGraph,
-    /// The continuation.
+    /// The continuation after the segment.
     pub next: Next,
-    /// Tensors that later segments may read; all have numbers below `settled`.
+    /// Tensors that later segments may read. All of them have ids below `settled`.
     pub live: BTreeSet<TensorId>,
-    /// The first number that belongs to another tensor in the next segment: the tensors from this one on exist for the call only.
+    /// The end of the stable prefix: tensors with smaller ids are the same in the next segment. Those from here on exist only for the call at the graph
+    /// break.
     pub settled: TensorId,
     /// Bools that this segment computes, with the exception that each raises if it is true.
     pub checks: Vec<(TensorId, String)>,
@@ -50,16 +51,16 @@ pub enum Next {
         results: Vec<ResultSpec>,
         /// Pairs of an input tensor and the output that is copied to it.
         writes: Vec<(u32, u32)>,
-        /// Objects, their attributes, and the new values of these.
+        /// New values of attributes: the object, the attribute, and its value.
         sets: Vec<(u32, u32, ResultSpec)>,
-        /// Texts of the warnings that the method emits, from its beginning on, in order.
+        /// Texts of all warnings that the method emits, from its beginning on, in order.
         warnings: Vec<String>,
     },
     /// The method needs the results of a call.
     Call(Box<RuntimeCall>),
 }
 
-/// Specialises `graph` for `inputs` up to the next graph break. `answers` are the results of the calls at the graph breaks before it.
+/// Specialises `graph` for `inputs` up to the next graph break. `answers` are the observed results of the calls at the earlier graph breaks.
 ///
 /// # Errors
 /// As [`super::specialise`].
@@ -111,7 +112,7 @@ pub fn segment(
 }
 
 impl Specialiser<'_> {
-    /// Returns the continuation of a graph that returns `outputs`. `before` are the attributes of the objects at its beginning.
+    /// Returns the continuation of a graph that returns `outputs`. `before` contains the attributes of the objects at its beginning.
     fn returns(&mut self, outputs: Vec<Slot>, before: &[Vec<Value>]) -> Result<Next, LowerError> {
         let mut results = Vec::new();
         for (index, output) in outputs.iter().enumerate() {
@@ -173,7 +174,7 @@ impl Specialiser<'_> {
         LowerError::Unsupported(all)
     }
 
-    /// Returns whether `op` may be called between two segments: it has no side effects, and its results are no views.
+    /// Returns whether a segment may end at `op`, which is then called between two segments: it has no side effects, and its results are no views.
     pub(super) fn can_wait(&self, op: &Operator) -> bool {
         let schema = op.schema();
         let is_new = |r: &Argument| r.alias.is_none() && r.element_alias.is_none();
@@ -181,7 +182,7 @@ impl Specialiser<'_> {
         self.answers.is_some() && is_functional && schema.returns.iter().all(is_new)
     }
 
-    /// Returns the results of an operator that reads elements, if they are among the answers. Otherwise, the segment ends here.
+    /// Returns the results of an operator that reads elements, if they are among the observed values. Otherwise, the segment ends here.
     pub(super) fn wait(
         &mut self,
         graph: &Graph,

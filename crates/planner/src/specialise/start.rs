@@ -1,4 +1,4 @@
-//! What a method starts from besides its arguments.
+//! The state at the beginning of a method, besides its arguments.
 
 use frazil_ir::{Module, SymbolId};
 use frazil_tensor_ir::spec::ArgumentSpec;
@@ -6,9 +6,9 @@ use frazil_tensor_ir::spec::ArgumentSpec;
 /// The state at the beginning of a method, besides its arguments.
 #[derive(Default)]
 pub struct Start<'a> {
-    /// Objects whose attributes may be read and written; the first is the method's own.
+    /// Objects whose attributes may be read and written; the first is the `self` of the method.
     pub objects: &'a [ObjectSpec],
-    /// The module that says which attributes classes have.
+    /// The module that defines the attributes of classes.
     pub module: Option<&'a Module>,
 }
 

@@ -33,13 +33,13 @@ pub(super) enum Returns {
 /// The state of a specialisation.
 pub(super) struct Specialiser<'a> {
     pub(super) start: &'a Start<'a>,
-    /// The results of the calls at graph breaks; `None` if there must be no graph break.
+    /// The observed results of the calls at graph breaks; `None` if there must be no graph break.
     pub(super) answers: Option<&'a [Vec<ArgumentSpec>]>,
     pub(super) returns: Returns,
-    /// The number of answers that have been used, and the number of checks at that time.
+    /// The number of observed results that have been used, and the number of checks at that time.
     pub(super) answered: usize,
     pub(super) earlier_checks: usize,
-    /// Number of tensors before those that were appended for the call at the graph break.
+    /// Number of tensors in the stable prefix: those before the tensors that were appended for the call at the graph break.
     pub(super) settled: usize,
     /// The call at the graph break, and the tensors that may be read after it.
     pub(super) waiting: Option<RuntimeCall>,
@@ -48,11 +48,11 @@ pub(super) struct Specialiser<'a> {
     pub(super) inputs: Vec<TensorCell>,
     /// Addresses of the storages of inputs that are not row-major.
     pub(super) strided: HashSet<usize>,
-    /// The objects of the start.
+    /// The objects at the start of the method.
     pub(super) objects: Vec<ObjectValue>,
-    /// Lists and dictionaries that the caller sees, and what they held.
+    /// Lists and dictionaries that the caller can access, and their original items.
     pub(super) shared: Vec<(Value, Vec<Value>)>,
-    /// Variables that hold numbers, by address.
+    /// Variables that represent run-time scalars, by address.
     pub(super) numbers: HashMap<usize, Number>,
     pub(super) registry: &'a Registry,
     pub(super) ctx: &'a Arc<Context>,
@@ -66,12 +66,12 @@ pub(super) struct Specialiser<'a> {
     pub(super) checks: Vec<(TensorId, String)>,
     /// Texts of the warnings emitted so far.
     pub(super) warnings: Vec<String>,
-    /// Nodes and iterations run so far.
+    /// Number of nodes and iterations run so far.
     pub(super) steps: usize,
     pub(super) nesting: Nesting,
-    /// Plans of composites and forks by the address of their graph, which is kept alive beside.
+    /// Plans of composites and forks by the address of their graph. The graph is kept alive, so that its address stays unique.
     pub(super) plans: HashMap<usize, (Arc<Graph>, Arc<GraphPlan>)>,
-    /// Graphs being run that write tensors or tell where they lie, with those that they fork.
+    /// Number of graphs being run that write tensors or expose their addresses, counting also the graphs that they fork.
     pub(super) telling: usize,
 }
 
@@ -143,7 +143,7 @@ impl Specialiser<'_> {
         Ok(arguments)
     }
 
-    /// The value that `spec` describes; `outer` when it comes from the caller, who sees what is written to it.
+    /// Returns the value that `spec` describes. `outer` is set for values of the caller, to which writes are visible.
     pub(super) fn input(&mut self, spec: &ArgumentSpec, outer: bool) -> Result<Value, LowerError> {
         let all = |s: &mut Self, items: &[ArgumentSpec]| {
             items.iter().map(|i| s.input(i, outer)).collect::<Result<Vec<_>, _>>()
@@ -247,7 +247,8 @@ impl Specialiser<'_> {
         })
     }
 
-    /// Makes `id` an output: in the order in which `tensor`, whose elements it has, stores them, if callers are to see that and there are no gaps.
+    /// Makes `id`, which has the elements of `tensor`, an output. If callers need the order in which `tensor` stores the elements, and it has no gaps, the
+    /// output has this order.
     pub(super) fn output(&mut self, id: TensorId, tensor: &Tensor) -> ResultSpec {
         let number = self.tensors.outputs().len() as u32;
         let (sizes, strides) = (tensor.sizes(), tensor.strides());
@@ -300,7 +301,7 @@ impl Specialiser<'_> {
     }
 }
 
-/// True for what is more than a plain value.
+/// Returns true for values that contain other values.
 fn has_parts(value: &Value) -> bool {
     match value {
         Value::Tensor(_) | Value::Object(_) | Value::Future(_) => true,
@@ -315,6 +316,6 @@ fn has_parts(value: &Value) -> bool {
 #[derive(Clone)]
 pub(super) struct Number {
     pub(super) kind: NumberKind,
-    /// Its value, once a driver has told it.
+    /// The value, once it has been observed.
     pub(super) value: Option<Value>,
 }

@@ -15,11 +15,11 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The contents of a storage at the present point of the run.
+/// The current contents of a storage.
 struct Contents {
-    /// Keeps the address from being used again.
+    /// Kept alive so that the address is not reused.
     _storage: Arc<Storage>,
-    /// The tensor that fills the storage.
+    /// The tensor with the contents of the whole storage.
     whole: TensorId,
     version: u32,
     is_input: bool,
@@ -28,22 +28,22 @@ struct Contents {
 /// Description of a tensor variable.
 #[derive(Clone)]
 pub(super) struct Variable {
-    /// Keeps the address from being used again.
+    /// Kept alive so that the address is not reused.
     _cell: TensorCell,
     storage: usize,
     path: Vec<PathStep>,
-    /// The tensor that it was when it was last read, and the version of the storage then.
+    /// The version of the storage when the variable was last read, and the result of that read.
     seen: Option<(u32, TensorId)>,
 }
 
-/// All storages and variables of a run that have no elements.
+/// All storages and variables of a run whose elements are unknown.
 #[derive(Default)]
 pub(super) struct Store {
     contents: HashMap<usize, Contents>,
     variables: HashMap<usize, Variable>,
-    /// Tensors with elements that the run made, by storage: those that share it, and how each views the one that fills it.
+    /// Tensors with known elements that the run created, by storage: all tensors that share it, each as a view of the one that covers the whole storage.
     made: HashMap<usize, Vec<(TensorCell, Vec<PathStep>)>>,
-    /// Constants of the graph by the address of their variable, and what they are in the tensor graph.
+    /// Constants of the graph by the address of their variable, each with its tensor in the tensor graph once it is used.
     pub constants: HashMap<usize, (TensorCell, Arc<TensorData>, Option<TensorId>)>,
 }
 
@@ -51,11 +51,11 @@ pub(super) fn address(storage: &Arc<Storage>) -> usize {
     Arc::as_ptr(storage) as usize
 }
 
-/// The most bytes of a tensor in compiled code: no machine holds more, and sums of offsets stay far from overflow. Where a program asks for
-/// a larger one, the interpreter raises what PyTorch raises.
+/// Maximum number of bytes of a tensor in compiled code. No machine has more memory, and sums of offsets cannot overflow. For larger tensors, the interpreter
+/// raises PyTorch's exception.
 const MAX_BYTES: usize = 1 << 38;
 
-/// The bytes of a row-major tensor; `None` when they are more than compiled code may have.
+/// Returns the number of bytes of a row-major tensor; `None` if it is more than compiled code may have.
 pub(super) fn compiled_bytes(shape: &TensorShape) -> Option<usize> {
     // The sizes beside a zero are multiplied to strides all the same.
     iterations(&shape.sizes)?;
@@ -70,7 +70,7 @@ fn too_large(shape: &TensorShape) -> LowerError {
 }
 
 impl Store {
-    /// Notes which constants of the graph the tensors in `value` are, which `constant` became.
+    /// Records the constants of the graph to which the tensors in `value` belong; `value` was made from `constant`.
     pub fn note_constant(&mut self, constant: &Constant, value: &Value) {
         match (constant, value) {
             (Constant::Tensor(data), Value::Tensor(cell)) => {
@@ -94,14 +94,14 @@ impl Store {
         }
     }
 
-    /// A new variable that is all of a new storage with contents `id`.
+    /// Returns a new variable that covers a new storage with the contents `id`.
     pub fn fresh(&mut self, id: TensorId, shape: &TensorShape, is_input: bool) -> Result<TensorCell, LowerError> {
         let bytes = compiled_bytes(shape).ok_or_else(|| too_large(shape))?;
         self.stored(id, shape, (&contiguous_strides(&shape.sizes), bytes), is_input)
     }
 
-    /// [`Store::fresh`] with the strides of a view of a storage of `bytes` bytes. Compiled code stores the elements row by row; strides
-    /// only say what is a view and what a copy.
+    /// Returns a variable as [`Store::fresh`] does, with the strides of a view of a storage of `bytes` bytes. Compiled code stores the elements in row-major
+    /// order; the strides only determine whether operators return views or copies.
     pub fn strided(
         &mut self,
         id: TensorId,
@@ -112,7 +112,7 @@ impl Store {
         self.stored(id, shape, (strides, bytes), false)
     }
 
-    /// [`Store::fresh`] for an input with these strides. The contents are those that the input has in row-major order.
+    /// Returns a variable as [`Store::fresh`] does, for an input with these strides. The contents are the elements of the input in row-major order.
     pub fn strided_input(
         &mut self,
         id: TensorId,
@@ -172,7 +172,7 @@ impl Store {
         cell
     }
 
-    /// A new variable that views `base` through `step` and has the layout of `tensor`; `id` is its present contents.
+    /// Returns a new variable that is a view of `base` by `step`, with the layout of `tensor`. Its current contents are `id`.
     pub fn view(
         &mut self,
         base: &TensorCell,
@@ -187,12 +187,12 @@ impl Store {
         Some(self.variable(tensor, from.storage, path, Some((version, id))))
     }
 
-    /// True for a variable of this store.
+    /// Returns true for a variable of this store.
     pub fn knows(&self, cell: &TensorCell) -> bool {
         self.variables.contains_key(&cell.address())
     }
 
-    /// Lets `cell`, which an operator made, be the same view as `like`.
+    /// Makes `cell`, the result of an operator, the same view as `like`.
     pub fn alias(&mut self, cell: &TensorCell, like: &TensorCell) {
         if let Some(variable) = self.variables.get(&like.address()).cloned() {
             let variable = Variable {
@@ -203,7 +203,7 @@ impl Store {
         }
     }
 
-    /// Notes a tensor with elements that fills a storage of its own.
+    /// Records a tensor with known elements that covers a storage of its own.
     pub fn note_made(&mut self, cell: &TensorCell) {
         let tensor = cell.get();
         if tensor.is_contiguous() && tensor.offset() == 0 {
@@ -212,7 +212,7 @@ impl Store {
         }
     }
 
-    /// Notes that `cell` views `base`, both with elements, through `steps`.
+    /// Records that `cell` is a view of `base` by `steps`. Both have known elements.
     pub fn note_view(&mut self, cell: &TensorCell, base: &TensorCell, steps: Vec<PathStep>) {
         if let Some(all) = self.made.get_mut(&address(cell.get().storage()))
             && let Some((_, path)) = all.iter().find(|(c, _)| c.is(base))
@@ -223,12 +223,12 @@ impl Store {
         }
     }
 
-    /// Forgets which variables view the storage of `cell`, a tensor with elements: one of them has become another view.
+    /// Removes the record of the variables that share the storage of `cell`, a tensor with known elements, because one of them has become another view.
     pub fn forget(&mut self, cell: &TensorCell) {
         self.made.remove(&address(cell.get().storage()));
     }
 
-    /// The tensor that fills the storage of `cell`, when it was made by the run and everything that shares it is noted.
+    /// Returns the tensor that covers the storage of `cell`, if the run created it and all tensors that share the storage are recorded.
     pub fn owner(&self, cell: &TensorCell) -> Option<TensorCell> {
         let tensor = cell.get();
         let all = self.made.get(&address(tensor.storage()))?;
@@ -238,7 +238,7 @@ impl Store {
         complete.then(|| owner.clone())
     }
 
-    /// Makes all tensors that share the storage of `owner` variables of this store, with contents `id` of shape `shape`.
+    /// Makes all tensors that share the storage of `owner` variables of this store. The contents are `id`, with shape `shape`.
     pub fn adopt(&mut self, owner: &TensorCell, id: TensorId, shape: &TensorShape) -> Result<(), LowerError> {
         let all = self.made.remove(&address(owner.get().storage())).unwrap_or_default();
         let whole = self.fresh(id, shape, false)?;
@@ -258,26 +258,26 @@ impl Store {
         Ok(())
     }
 
-    /// True when an input was written.
+    /// Returns true if an input was written.
     pub fn wrote_input(&self) -> bool {
         self.contents.values().any(|c| c.is_input && c.version > 0)
     }
 
-    /// True for a variable of an input that was written.
+    /// Returns true for a variable of an input that has been written.
     pub fn is_written_input(&self, cell: &TensorCell) -> bool {
         let variable = self.variables.get(&cell.address());
         let contents = variable.and_then(|v| self.contents.get(&v.storage));
         contents.is_some_and(|c| c.is_input && c.version > 0)
     }
 
-    /// True for a variable that was made in this run and has been written since.
+    /// Returns true for a variable that was created in this run and has been written since.
     pub fn is_written(&self, cell: &TensorCell) -> bool {
         let variable = self.variables.get(&cell.address());
         let contents = variable.and_then(|v| self.contents.get(&v.storage));
         contents.is_some_and(|c| !c.is_input && c.version > 0)
     }
 
-    /// The present contents of a variable.
+    /// Returns the current contents of a variable.
     pub fn read(&mut self, graph: &mut TensorGraph, cell: &TensorCell) -> Option<TensorId> {
         let variable = self.variables.get_mut(&cell.address())?;
         let contents = self.contents.get(&variable.storage)?;
@@ -294,7 +294,7 @@ impl Store {
         Some(id)
     }
 
-    /// Gives a variable new contents: the next version of its storage. `Err` says why that is not possible.
+    /// Writes a variable, which creates the next version of its storage. Returns the reason if that is not possible.
     pub fn write(
         &mut self,
         graph: &mut TensorGraph,
@@ -335,17 +335,17 @@ impl Store {
     }
 }
 
-/// The coordinates of a view in one dimension of its base.
+/// The position of a view in one dimension of its base.
 struct Placed {
-    /// The view's dimension, and how far apart its elements lie; `None` where the view stands at one place.
+    /// The dimension of the view that iterates over this dimension, and the step between its elements; `None` if the view has one index here.
     along: Option<(usize, i64)>,
-    /// The first index.
+    /// The first index in the base.
     offset: i64,
-    /// Number of elements that it has along the dimension.
+    /// Number of elements of the view in this dimension.
     extent: i64,
 }
 
-/// The dimensions of a base of which `map` gives a view of sizes `view`; `None` when elements of the view overlap, or lie on a diagonal.
+/// Returns the position, in each dimension of its base, of a view by `map` with sizes `view`; `None` if elements of the view overlap or lie on a diagonal.
 fn placed(map: &[Affine], view: &[i64]) -> Option<Vec<Placed>> {
     let mut found = vec![false; view.len()];
     let mut all = Vec::new();
@@ -373,7 +373,7 @@ fn placed(map: &[Affine], view: &[i64]) -> Option<Vec<Placed>> {
     found.iter().zip(view).all(|(&f, &n)| f || n == 1).then_some(all)
 }
 
-/// `base` with `value` in the place of its view by `map`: a choice for each element of `base` by its coordinates.
+/// Returns the nest that copies `base` with `value` in place of its view by `map`. It selects one of the two for each element of `base`, by its coordinates.
 fn scatter(
     graph: &mut TensorGraph,
     map: &[Affine],
@@ -459,7 +459,8 @@ fn scatter(
     })
 }
 
-/// A tensor of the base's sizes that has the elements of `value`, a view with steps, where the view has them, and others elsewhere.
+/// Returns a tensor of the base's sizes that contains the elements of `value`, a view with steps, at the positions of the view. Other elements are
+/// unspecified.
 fn spread(
     graph: &mut TensorGraph,
     dims: &[Placed],

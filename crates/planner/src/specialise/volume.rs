@@ -1,8 +1,7 @@
-//! Convolutions over volumes as convolutions over images.
+//! 3-D convolutions as 2-D convolutions.
 //!
-//! A result of depth d is a sum over the taps along the depth, and those are so many more channels of an image: the slices that the taps
-//! meet lie below one another, once for each depth. So the kernels for images serve volumes; the slices are copied, which costs little
-//! beside the products that each element takes part in.
+//! A result at depth d is a sum over the taps along the depth. These taps are treated as additional input channels: for each depth, the slices that the taps
+//! read are copied one after the other. So the kernels for 2-D convolutions compute 3-D convolutions. The copy is cheap compared with the multiplications.
 
 use super::state::Specialiser;
 use super::store::compiled_bytes;
@@ -15,19 +14,19 @@ use frazil_tensor_ir::affine::as_loop;
 use frazil_tensor_ir::graph::{Origin, TensorGraph};
 use smallvec::SmallVec;
 
-/// Spatial dimensions of a volume.
+/// Number of spatial dimensions.
 const SPATIAL: usize = 3;
 
-/// The loops of a convolution over volumes: batch, groups where there are several, output channels, depth, rows, columns; then input
-/// channels and taps along the depth, rows and columns.
+/// The loops of a 3-D convolution: batch, groups if there are several, output channels, depth, rows, columns; then input channels and taps along the depth,
+/// rows and columns.
 struct Volume<'a> {
     nest: &'a Structured,
-    /// 1 with a loop over groups, else 0.
+    /// Number of loops over groups: 1 or 0.
     groups: usize,
 }
 
 impl Specialiser<'_> {
-    /// Appends a nest; a convolution over volumes as one over images.
+    /// Appends a nest. A 3-D convolution is appended as a 2-D one.
     pub(super) fn nest(&mut self, s: Structured, origins: &[Origin]) -> TensorId {
         match Volume::of(&self.tensors, &s) {
             Some(volume) if volume.fits(&self.tensors) => volume.append(&mut self.tensors, origins),
@@ -37,7 +36,7 @@ impl Specialiser<'_> {
 }
 
 impl<'a> Volume<'a> {
-    /// `nest`, if it is an f32 convolution over volumes, to whose sums nothing is done but what depends on the channel.
+    /// Returns `nest` as a 3-D convolution, if it is one on f32 whose epilogue depends only on the channel.
     fn of(graph: &TensorGraph, nest: &'a Structured) -> Option<Volume<'a>> {
         let [x, w] = nest.inputs.as_slice() else { return None };
         let floats = nest.accumulate == DType::Float
@@ -84,17 +83,17 @@ impl<'a> Volume<'a> {
         compiled_bytes(&shape(&sizes)).is_some()
     }
 
-    /// The loop over the places of spatial dimension `i`.
+    /// Returns the loop over the positions of spatial dimension `i`.
     fn position(&self, i: usize) -> usize {
         2 + self.groups + i
     }
 
-    /// The loop over input channels.
+    /// Returns the loop over input channels.
     fn input(&self) -> usize {
         self.position(SPATIAL)
     }
 
-    /// The loop over the taps of spatial dimension `i`.
+    /// Returns the loop over the taps of spatial dimension `i`.
     fn tap(&self, i: usize) -> usize {
         self.input() + 1 + i
     }
@@ -108,12 +107,12 @@ impl<'a> Volume<'a> {
         self.nest.domain[l]
     }
 
-    /// The extents of groups, if there are several.
+    /// Returns the extent of the loop over groups; empty if there is no such loop.
     fn group_extent(&self) -> &[i64] {
         &self.nest.domain[1..1 + self.groups]
     }
 
-    /// Appends the convolution over images and what it reads; gives the result, with the nest's dimensions.
+    /// Appends the 2-D convolution and its operands. Returns the result, reshaped to the nest's dimensions.
     fn append(&self, graph: &mut TensorGraph, origins: &[Origin]) -> TensorId {
         let g = self.groups;
         let (batch, depth) = (self.extent(0), self.extent(self.position(0)));
@@ -183,7 +182,7 @@ impl<'a> Volume<'a> {
         graph.view(view, origins.to_vec())
     }
 
-    /// For each loop of the volume the one that it became, as `pairs` say.
+    /// Returns, for each loop of the 3-D convolution, the new loop that `pairs` assigns to it.
     fn places(&self, pairs: impl IntoIterator<Item = (usize, usize)>) -> Vec<Option<usize>> {
         let mut places = vec![None; self.nest.domain.len()];
         for (old, new) in pairs {
@@ -192,12 +191,13 @@ impl<'a> Volume<'a> {
         places
     }
 
-    /// The volume and the weights.
+    /// Returns the accesses to the input and to the weights.
     fn operands(&self) -> [&Access; 2] {
         [&self.nest.inputs[0], &self.nest.inputs[1]]
     }
 
-    /// `[batch · depth]([groups])[taps along the depth · channels][height][width]`: the slices that each depth's sum is over.
+    /// Appends the images, `[batch · depth]([groups])[taps along the depth · channels][height][width]`: for each depth, the slices over which its sum
+    /// extends.
     fn images(&self, graph: &mut TensorGraph, origins: &[Origin]) -> TensorId {
         let [x, _] = self.operands();
         let g = self.groups;
@@ -222,7 +222,7 @@ impl<'a> Volume<'a> {
         reshaped(graph, copy, &merged, origins)
     }
 
-    /// `([groups])[output channels][taps along the depth · channels][taps along rows][along columns]`
+    /// Appends the weights: `([groups])[output channels][taps along the depth · channels][taps along rows][taps along columns]`
     fn weights(&self, graph: &mut TensorGraph, origins: &[Origin]) -> TensorId {
         let [_, w] = self.operands();
         let g = self.groups;
@@ -239,7 +239,7 @@ impl<'a> Volume<'a> {
     }
 }
 
-/// `map` in a nest of `loops` loops, to which those of its own went as `places` says; it depends on no other.
+/// Returns `map` for a nest of `loops` loops. `places` contains the new loop for each of its loops; loops without one must have coefficient 0.
 fn renumbered(map: &Affine, places: &[Option<usize>], loops: usize) -> Affine {
     let mut out = Affine::constant(loops, map.offset);
     for (&coefficient, place) in map.coefficients.iter().zip(places) {
@@ -250,7 +250,7 @@ fn renumbered(map: &Affine, places: &[Option<usize>], loops: usize) -> Affine {
     out
 }
 
-/// The nest that reads `access`'s tensor at `map`, for each element of a result of sizes `sizes`.
+/// Returns the nest that copies elements of the tensor of `access`: for each element of a result of sizes `sizes`, the one at `map`.
 fn copied(access: &Access, map: SmallVec<[Affine; 6]>, sizes: &[i64]) -> Structured {
     let mut body = Expr::new();
     body.input(0, DType::Float);

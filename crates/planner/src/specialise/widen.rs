@@ -1,8 +1,8 @@
-//! Sums of products of halves as sums of products of floats.
+//! Contractions of f16 and bf16 as contractions of f32.
 //!
-//! PyTorch adds up products of f16 and bf16 in f32 and rounds the sum once. So such a contraction is one of f32 whose operands are converted
-//! before and whose result is rounded after: constants are converted once and for all, other conversions go into the nests around
-//! the contraction where they can, and the kernels for f32 serve all three dtypes.
+//! PyTorch adds products of f16 and bf16 in f32 and rounds the sum once. So such a contraction is replaced by one of f32, whose operands are converted before
+//! and whose result is rounded after. Constants are converted at compile time, and other conversions are fused into adjacent nests if possible. The kernels
+//! for f32 serve all three dtypes.
 
 use super::state::Specialiser;
 use frazil_ir::DType;
@@ -12,7 +12,7 @@ use frazil_tensor_ir::graph::Origin;
 use frazil_tensor_ir::transform::simplify::remap;
 
 impl Specialiser<'_> {
-    /// Appends a nest; a contraction of halves as one of floats.
+    /// Appends a nest. A contraction of f16 or bf16 is appended as one of f32.
     pub(super) fn compute(&mut self, s: Structured, origins: &[Origin]) -> TensorId {
         let wide = of_floats(&s).filter(|s| self.reads_often(s));
         let Some(mut wide) = wide else {
@@ -27,8 +27,8 @@ impl Specialiser<'_> {
         self.converted(sums, s.output.dtype)
     }
 
-    /// Whether elements are read so often that arithmetic counts. Where each is read once or twice (a product with a single row), or products are
-    /// not even added up, memory does, and halves are half of it.
+    /// Returns whether elements are read so often that the time depends on arithmetic. If each is read once or twice (a matmul with a single row), or nothing
+    /// is summed, the time depends on memory traffic, which 16-bit elements halve.
     fn reads_often(&self, s: &Structured) -> bool {
         let reads: i64 = s.domain.iter().product();
         let elements = |a: &Access| self.tensors.shape(a.tensor).sizes.iter().product::<i64>();
@@ -41,8 +41,8 @@ fn is_half(dtype: DType) -> bool {
     matches!(dtype, DType::Half | DType::BFloat16)
 }
 
-/// The nest with operands and a result of floats in place of halves; `None` when it is no sum of products of halves, or does something
-/// else with halves than to convert them.
+/// Returns the nest with f32 operands and an f32 result in place of f16 or bf16; `None` if it is no sum of products, or uses 16-bit floats otherwise than by
+/// converting them.
 fn of_floats(s: &Structured) -> Option<Structured> {
     let last = s.body.nodes().last()?;
     let products = matches!(last.op, ExprOp::Binary(BinaryOp::Mul, ..)) && last.dtype == DType::Float;
@@ -65,7 +65,7 @@ fn of_floats(s: &Structured) -> Option<Structured> {
     Some(wide)
 }
 
-/// The expression over floats, without its last rounding; `None` when it rounds earlier, or computes with halves as they are.
+/// Returns the expression over f32, without its final rounding; `None` if it rounds earlier, or computes in f16 or bf16.
 fn without_halves(e: &Expr) -> Option<Expr> {
     let mut out = Expr::new();
     let mut ids: Vec<u32> = Vec::new();

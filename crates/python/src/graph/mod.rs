@@ -295,7 +295,7 @@ impl GraphCell {
     }
 }
 
-/// Nodes or values as a Python list.
+/// Returns nodes or values as a Python list.
 fn list<'py, T: IntoPyObject<'py>>(py: Python<'py>, items: Vec<T>) -> PyResult<Py<PyAny>> {
     Ok(PyList::new(py, items)?.into_any().unbind())
 }

@@ -436,8 +436,8 @@ fn pairs<T: Copy>(acc: &mut [T], v: &[T], f: impl Fn(T, T) -> T) {
     );
 }
 
-/// Reduces `lanes` into the `width` lanes of `acc`: lane `i` of `acc` reduces every `width`-th lane starting at `i`. Lanes are combined by halves, so sums are
-/// pairwise. `lanes` is unspecified afterwards.
+/// Reduces `lanes` into the `width` lanes of `acc`: lane `i` of `acc` reduces every `width`-th lane starting at `i`. One half of the lanes is combined with
+/// the other, repeatedly, so sums are pairwise. `lanes` is unspecified afterwards.
 pub(super) fn fold(
     combine: Combine,
     dtype: DType,

@@ -321,12 +321,13 @@ impl<'a> Args<'a> {
         self.opt_int(name)?.map(code).transpose()
     }
 
-    /// Returns the dimension `name` of a tensor of `rank` dimensions, counted from the front.
+    /// Returns the dimension in argument `name`, for a tensor of `rank` dimensions, as an index from the front.
     pub fn dim(&self, name: &str, rank: usize) -> Result<usize, OpError> {
         wrap_dim(self.int(name)?, rank)
     }
 
-    /// Returns the dimensions `name` without repetition; all dimensions if the argument is `None` or an empty list.
+    /// Returns the dimensions in argument `name`, without repetition; all dimensions if the argument is `None` or an
+    /// empty list.
     pub fn dims(&self, name: &str, rank: usize) -> Result<Vec<usize>, OpError> {
         if rank > MOST_DIMENSIONS {
             return Err(OpError::raised("only tensors with up to 64 dims are supported"));

@@ -14,7 +14,8 @@ use crate::shape::{Dims, TensorShape};
 use crate::tensor::Tensor;
 use frazil_ir::DType;
 
-/// Returns the coefficient for a loop of `extent` with step `step`. It is not used if there is one element; then it must not overflow in products with strides.
+/// Returns the coefficient for a loop of `extent` iterations with step `step`. With at most one iteration, the coefficient has no effect, and is bounded so
+/// that products with strides do not overflow.
 pub fn step_of(step: i64, extent: i64) -> i64 {
     if extent <= 1 { step.min(1 << 24) } else { step }
 }
@@ -38,12 +39,12 @@ pub struct Accumulation {
 }
 
 impl ProgramBuilder {
-    /// Returns a program over the tensors of a call.
+    /// Returns a builder of programs whose arguments are the tensors of a call.
     pub fn new(args: &Args<'_>) -> ProgramBuilder {
         ProgramBuilder::over(args.shapes().to_vec())
     }
 
-    /// Returns a program whose arguments are tensors of these shapes.
+    /// Returns a builder of programs whose arguments are tensors of these shapes.
     pub fn over(arguments: Vec<TensorShape>) -> ProgramBuilder {
         ProgramBuilder {
             shapes: arguments.clone(),
@@ -503,7 +504,7 @@ impl Program {
             .collect()
     }
 
-    /// Returns the argument that tensor `t` is, directly or through view steps; `None` for computed tensors.
+    /// Returns the argument that tensor `t` is, or is a view of through any number of view steps; `None` for computed tensors.
     pub fn viewed_argument(&self, t: TensorId) -> Option<TensorId> {
         let mut t = t.index();
         loop {

@@ -73,7 +73,7 @@ pub struct NumberRead {
     pub scalar_limit: Option<DType>,
 }
 
-/// Which kinds of numbers an operator on numbers takes and returns.
+/// The kinds of numbers that an operator on numbers takes and returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NumberRule {
     /// Integers or floats. Both operands are converted to float if one is a float; the result is of that kind.
@@ -119,7 +119,7 @@ pub struct ScalarVariant {
     pub overload: &'static str,
     /// The index of the scalar argument.
     pub position: usize,
-    /// How the scalar is converted.
+    /// The conversion of the scalar to a tensor.
     pub conversion: ScalarConversion,
 }
 

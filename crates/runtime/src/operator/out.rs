@@ -1,4 +1,4 @@
-//! Which arguments an `out` overload writes.
+//! The arguments that an `out` overload writes.
 
 use frazil_ir::schema::{Argument, FunctionSchema};
 

@@ -185,7 +185,7 @@ pub struct Body<'f, 'a> {
 }
 
 impl<'f> Body<'f, '_> {
-    /// Returns the common dtype of the operands, before the widening of halves.
+    /// Returns the common dtype of the operands, before f16 and bf16 are widened.
     pub fn dtype(&self) -> DType {
         self.dtype
     }

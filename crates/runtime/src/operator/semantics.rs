@@ -6,7 +6,7 @@ use frazil_ir::Graph;
 use std::fmt;
 use std::sync::Arc;
 
-/// The forms of an operator's semantics. The earlier ones tell a compiler more.
+/// The forms of an operator's semantics. Earlier forms contain more information for a compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
     /// One scalar expression over broadcast operands.

@@ -77,7 +77,8 @@ pub enum Combine {
     And,
 }
 
-/// An affine map from loop indices to one coordinate: `offset + Σ coefficients[i] · index[i]`. `N` is `i64`, or stands for such numbers in code.
+/// An affine map from loop indices to one coordinate: `offset + Σ coefficients[i] · index[i]`. `N` is `i64`, or the representation of an integer in generated
+/// code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Affine<N = i64> {
     /// One factor per loop of the domain.
@@ -87,7 +88,7 @@ pub struct Affine<N = i64> {
 }
 
 impl<N> Affine<N> {
-    /// Returns the map with `f` of each of its numbers, the coefficients first.
+    /// Returns the map with `f` applied to each coefficient, and then to the offset.
     pub fn map<M>(&self, f: &mut impl FnMut(&N) -> M) -> Affine<M> {
         Affine {
             coefficients: self.coefficients.iter().map(&mut *f).collect(),

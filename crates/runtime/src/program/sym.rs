@@ -6,7 +6,7 @@ use frazil_ir::DType;
 use std::cell::RefCell;
 use std::ops;
 
-/// An [`Expr`] under construction, for which [`Sym`]s stand.
+/// An [`Expr`] under construction. [`Sym`]s refer to its operations.
 #[derive(Default)]
 pub struct Formula(RefCell<Expr>);
 

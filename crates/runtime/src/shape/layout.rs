@@ -318,8 +318,8 @@ pub fn expand_strides(sizes: &[i64], strides: &[i64], target: &[i64]) -> Option<
     Some(out)
 }
 
-/// Returns the strides that give the same memory the sizes `new_sizes`, with the same row-major order of elements; `None` if this needs a copy. Both shapes
-/// must have the same number of elements.
+/// Returns the strides with which the same memory is a tensor of sizes `new_sizes`, with its elements in the same row-major order; `None` if this needs a
+/// copy. Both shapes must have the same number of elements.
 pub fn view_strides(sizes: &[i64], strides: &[i64], new_sizes: &[i64]) -> Option<Dims> {
     if sizes.contains(&0) {
         return Some(if sizes == new_sizes {

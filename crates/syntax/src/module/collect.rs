@@ -7,12 +7,12 @@ use indexmap::{IndexMap, IndexSet};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// A storage and the tensors on it.
+/// A storage, and properties of the tensors that are views of it.
 pub(super) struct StorageUse {
     pub(super) storage: Arc<Storage>,
     /// Number of tensors on it.
     pub(super) users: usize,
-    /// Element type of the first tensor on it.
+    /// dtype of the first tensor that is a view of the storage.
     pub(super) dtype: DType,
 }
 

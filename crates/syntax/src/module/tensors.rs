@@ -225,7 +225,7 @@ pub(super) fn write_entries(mut entries: Vec<(String, Entry<'_>)>, out: &mut Fil
     Ok(checksum)
 }
 
-/// An entry of a tensor file to be written: bytes, and the dtype under which other readers show them.
+/// An entry to be written to a tensor file: its bytes, and the dtype that the header states for other programs.
 pub(super) struct Entry<'a> {
     bytes: &'a [u8],
     dtype: Dtype,

@@ -27,12 +27,12 @@ pub struct TensorGraph {
     nodes: PrimaryMap<TensorId, TensorNode>,
     /// For each tensor, the live tensors whose operations read it, each once.
     users: PrimaryMap<TensorId, SmallVec<[TensorId; 2]>>,
-    /// For each tensor, how many outputs it is.
+    /// For each tensor, the number of outputs that it is used as.
     output_uses: PrimaryMap<TensorId, u32>,
     inputs: Vec<TensorId>,
     outputs: Vec<TensorId>,
     checks: Vec<String>,
-    /// `None` if all sizes are fixed.
+    /// The symbols; `None` if all sizes are fixed.
     symbols: Option<Box<Symbols>>,
     revision: u64,
 }
@@ -167,7 +167,7 @@ impl TensorGraph {
         &self.checks
     }
 
-    /// Returns a number that differs after any change of the graph.
+    /// Returns the revision of the graph, which changes with every modification.
     pub fn revision(&self) -> u64 {
         self.revision
     }
@@ -203,7 +203,7 @@ impl TensorGraph {
         }
     }
 
-    /// Returns the tensor that `id` is a reshape of, or itself: their elements in row-major order are the same.
+    /// Returns the tensor that `id` is a reshape of, through any number of reshapes, or `id` itself. Both have the same elements in row-major order.
     pub fn root(&self, mut id: TensorId) -> TensorId {
         while let TensorOp::View(ViewMap {
             tensor,
@@ -273,7 +273,7 @@ impl TensorGraph {
         reached
     }
 
-    /// Adds `id`, which has become live, to the users of its operands, and so on.
+    /// Adds `id`, which has become live, to the users of its operands. Does the same, recursively, for operands that become live by this.
     fn enter(&mut self, id: TensorId) {
         let mut entering = vec![id];
         while let Some(id) = entering.pop() {
@@ -286,7 +286,7 @@ impl TensorGraph {
         }
     }
 
-    /// Removes `id`, which has become dead, from the users of its operands, and so on.
+    /// Removes `id`, which has become dead, from the users of its operands. Does the same, recursively, for operands that become dead by this.
     fn leave(&mut self, id: TensorId) {
         let mut leaving = vec![id];
         while let Some(id) = leaving.pop() {
@@ -335,7 +335,7 @@ impl TensorGraph {
         self.set_op(id, op);
     }
 
-    /// Makes `id` the last input of the graph, in place of the operation that computes it. An input stays what it is.
+    /// Makes `id` the last input of the graph, in place of the operation that computes it. Does nothing if `id` is an input already.
     pub fn set_input(&mut self, id: TensorId) {
         if !matches!(self.op(id), TensorOp::Input(_)) {
             self.set_op(id, TensorOp::Input(self.inputs.len() as u32));

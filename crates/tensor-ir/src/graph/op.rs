@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// An operation, which computes one tensor.
 #[derive(Clone, Debug)]
 pub enum TensorOp {
-    /// The graph's input of this number, dense and row-major.
+    /// The graph's input with this index, dense and row-major.
     Input(u32),
     /// A tensor that is known at compile time.
     Constant(Arc<TensorData>),
@@ -20,7 +20,7 @@ pub enum TensorOp {
     Nest(Box<Structured>),
     /// A view of another tensor.
     View(ViewMap),
-    /// Elements at positions that other tensors hold.
+    /// Elements of a tensor at positions that other tensors contain.
     Gather(Box<Gather>),
     /// All results of an operator without a program, as bytes.
     Call(Arc<RuntimeCall>),
@@ -28,7 +28,7 @@ pub enum TensorOp {
     CallResult {
         /// The call.
         call: TensorId,
-        /// The number of the result. After the last result comes a bool that is always false.
+        /// The index of the result. After the last result comes a bool that is always false.
         result: u32,
     },
 }
@@ -38,7 +38,7 @@ pub enum TensorOp {
 pub struct Origin {
     /// The operator's name.
     pub operator: String,
-    /// `file:line:column`, where known.
+    /// `file:line:column`, if known.
     pub source: Option<String>,
 }
 
@@ -56,9 +56,9 @@ impl fmt::Display for Origin {
 pub struct TensorNode {
     /// dtype and sizes.
     pub shape: TensorShape,
-    /// The operation that computes it.
+    /// The operation that computes the tensor.
     pub op: TensorOp,
-    /// The operators that it was computed by, in order.
+    /// The operators that the tensor was computed by, in order.
     pub origins: Vec<Origin>,
 }
 

@@ -1,11 +1,11 @@
-//! Parts of graphs as graphs of their own.
+//! Extraction of subgraphs, and removal of dead tensors.
 
 use super::{TensorGraph, TensorOp};
 use frazil_runtime::structured::TensorId;
 use std::collections::BTreeSet;
 
 impl TensorGraph {
-    /// Returns the graph that computes `wanted`, its outputs, from the tensors in `given`, and those of them that are its inputs.
+    /// Returns the subgraph with the outputs `wanted`, computed from tensors in `given`, and those of `given` that are its inputs.
     pub fn subgraph(&self, given: &BTreeSet<TensorId>, wanted: &[TensorId]) -> (TensorGraph, Vec<TensorId>) {
         let mut needed = vec![false; self.len()];
         wanted.iter().for_each(|&id| needed[id.index()] = true);
@@ -35,7 +35,7 @@ impl TensorGraph {
         (part, taken)
     }
 
-    /// Removes dead tensors and numbers the others anew. Inputs stay.
+    /// Removes dead tensors and renumbers the others. All inputs are kept.
     pub fn compact(&mut self) {
         let mut compacted = TensorGraph::new();
         let mut renamed = vec![TensorId::new(0); self.len()];

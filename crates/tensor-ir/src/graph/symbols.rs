@@ -52,7 +52,7 @@ impl TensorGraph {
         self.extents(a) == self.extents(b)
     }
 
-    /// Takes the symbols of `other`, and the extents of its tensors; `renamed` returns the number here of a tensor there, if it has one.
+    /// Copies the symbols of `other`, and the extents of its tensors. `renamed` returns the tensor of this graph for a tensor of `other`, if there is one.
     pub(super) fn copy_symbols(&mut self, other: &TensorGraph, renamed: impl Fn(TensorId) -> Option<TensorId>) {
         self.symbols = other.symbols.as_ref().map(|symbols| {
             let extents = symbols.extents.iter();

@@ -1,11 +1,11 @@
-//! Recognition of concatenations: a choice between shifted reads by the coordinate along one dimension.
+//! Recognition of concatenations: nests that select one of several shifted reads by the coordinate along one dimension.
 
 use crate::affine::{as_loop, range};
 use crate::graph::TensorGraph;
 use frazil_runtime::expr::{BinaryOp, ExprId, ExprOp, UnaryOp};
 use frazil_runtime::structured::{Access, Affine, Structured, TensorId};
 
-/// Tensors side by side along one dimension, or a slice of one tensor.
+/// A concatenation of tensors along one dimension, or a slice of one tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConcatClass {
     /// The dimension.
@@ -14,16 +14,16 @@ pub struct ConcatClass {
     pub parts: Vec<ConcatPart>,
 }
 
-/// A part of a concatenation.
+/// One part of a concatenation: a slice of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConcatPart {
-    /// The source; its sizes are the result's but for the axis.
+    /// The source. Its sizes are those of the result, except along the axis.
     pub tensor: TensorId,
     /// First coordinate of the source along the axis.
     pub from: i64,
     /// First coordinate of the result along the axis.
     pub to: i64,
-    /// Number of coordinates.
+    /// Number of coordinates along the axis.
     pub count: i64,
 }
 
@@ -79,7 +79,7 @@ pub(super) fn recognise(graph: &TensorGraph, s: &Structured) -> Option<ConcatCla
     })
 }
 
-/// A copy of a slice of a tensor along one dimension.
+/// Recognises a copy of a slice of a tensor along one dimension.
 fn slice(graph: &TensorGraph, s: &Structured, access: &Access) -> Option<ConcatClass> {
     let sizes = &graph.shape(access.tensor).sizes;
     let is_copy = matches!(s.body.nodes(), [n] if n.op == ExprOp::Input(0));

@@ -65,7 +65,7 @@ pub struct ConvClass {
     /// Strides of the row-major weights, in elements: of the group, the output channel and the input channel within a group, the kernel row, the
     /// kernel column.
     pub weight_strides: [i64; 5],
-    /// First element of the weights.
+    /// Offset of the first element of the weights.
     pub weight_offset: i64,
     /// The epilogue of the sums.
     pub epilogue: EpilogueClass,
@@ -73,7 +73,7 @@ pub struct ConvClass {
     pub spread: Option<Spread>,
 }
 
-/// A part of a convolution with zero insertion: results at equal distances.
+/// One phase of a convolution with zero insertion: the results at regular distances.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Phase {
     /// The convolution of the images without inserted zeros.
@@ -85,7 +85,7 @@ pub struct Phase {
 }
 
 impl ConvClass {
-    /// Returns convolutions that read no inserted zeros. Results at distances of `step` have the same taps.
+    /// Splits the convolution into phases that read no inserted zeros. All results of one phase, which are `step` apart, use the same taps of the kernel.
     pub fn phases(&self) -> Vec<Phase> {
         let Some(spread) = &self.spread else {
             return vec![Phase {
@@ -122,7 +122,7 @@ impl ConvClass {
     }
 }
 
-/// Recognises a convolution: one factor slides over images, the other is constant.
+/// Recognises a convolution: a sum of products in which one factor is a sliding window over images and the other is constant.
 pub(super) fn recognise(nest: &Nest<'_>) -> Option<ConvClass> {
     let [a, b] = nest.factors()?;
     with_roles(nest, a, b).or_else(|| with_roles(nest, b, a))

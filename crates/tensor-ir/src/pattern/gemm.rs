@@ -18,7 +18,7 @@ pub struct GemmClass {
     pub a: GemmOperand,
     /// The right operand; `inner` is the stride of n, `outer` that of k.
     pub b: GemmOperand,
-    /// Distance of C's rows; its columns are contiguous.
+    /// Stride between the rows of C, in elements; the elements of a row are contiguous.
     pub c_row_stride: i64,
     /// The epilogue of the sums.
     pub epilogue: EpilogueClass,
@@ -29,7 +29,7 @@ pub struct GemmClass {
 pub struct GemmOperand {
     /// The tensor.
     pub tensor: TensorId,
-    /// Its first element that is read.
+    /// Offset of the first element that is read.
     pub offset: i64,
     /// Stride of the row index.
     pub outer: i64,

@@ -30,7 +30,7 @@ pub enum Class {
     Gemm(GemmClass),
     /// The reduction of a window.
     Pool(PoolClass),
-    /// Tensors side by side along one dimension.
+    /// A concatenation of tensors along one dimension.
     Concat(ConcatClass),
     /// One result element from the elements of its operands, without a reduction.
     Pointwise,
@@ -70,7 +70,7 @@ impl Class {
         matches!(self, Class::Conv(_) | Class::Gemm(_) | Class::Pool(_))
     }
 
-    /// True when both are of one family.
+    /// Returns true if both belong to the same family of kernels.
     pub fn same_family(&self, other: &Class) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }

@@ -11,12 +11,12 @@ use frazil_runtime::structured::{Access, Combine, Dims, Structured, TensorId};
 pub enum EpilogueOperand {
     /// One element.
     Scalar,
-    /// One element a channel (convolution, pooling) or a column (matmul): a bias. Kernels in blocked layout read it with
-    /// the channels padded to whole blocks.
+    /// One element per channel (convolution, pooling) or per column (matmul): a bias. Kernels in blocked layout read it with the channels padded to whole
+    /// blocks.
     Channel,
-    /// One element a row of the matmul. Not for convolution and pooling.
+    /// One element per row of the matmul. Not for convolution and pooling.
     Row,
-    /// One element a result, at the same strides as the output: a residual.
+    /// One element per result, at the same strides as the output: a residual.
     Elementwise,
 }
 
@@ -34,7 +34,7 @@ pub struct EpilogueClass {
 pub struct OperandClass {
     /// The tensor.
     pub tensor: TensorId,
-    /// Its first element that is read, in row-major order.
+    /// Offset of the first element that is read, in row-major order.
     pub offset: i64,
     /// Its addressing by the result's coordinates.
     pub kind: EpilogueOperand,
@@ -46,7 +46,7 @@ pub(super) struct Nest<'a> {
     pub(super) s: &'a Structured,
     /// Number of parallel loops.
     pub(super) parallel: usize,
-    /// Row-major strides of the result, one a parallel loop, 0 for loops of extent 1.
+    /// Row-major strides of the result, one per parallel loop; 0 for loops of extent 1.
     pub(super) result: Dims,
 }
 

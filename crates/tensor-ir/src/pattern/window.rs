@@ -21,12 +21,12 @@ pub(super) struct Window {
     pub stride: i64,
     /// Step of the taps.
     pub dilation: i64,
-    /// Number of positions before the operand at which the first window starts.
+    /// Padding: the first window starts this many positions before the first element of the operand.
     pub padding: i64,
 }
 
 impl Window {
-    /// Reads the coordinate map of a dimension of extent `input`.
+    /// Recognises a window in the coordinate map of a dimension of extent `input`.
     pub(super) fn of(nest: &Nest<'_>, map: &Affine, input: i64) -> Option<Window> {
         let mut w = Window {
             position: None,
@@ -82,7 +82,8 @@ pub(super) struct Images {
 }
 
 impl Images {
-    /// Reads `access`, whose operand has dimensions batch, channels, spatial ones. Its channel map is left to the caller.
+    /// Recognises the images that `access` reads. The dimensions of its operand are batch, channels and the spatial ones. The caller has to check the map of
+    /// the channels.
     pub(super) fn of(nest: &Nest<'_>, access: &Access) -> Option<Images> {
         let sizes = nest.sizes(access);
         let (&[batch, channels], spatial) = sizes.split_first_chunk::<2>()?;
@@ -105,13 +106,13 @@ impl Images {
         })
     }
 
-    /// Returns a property of rows and of columns.
+    /// Returns `f` of the window over rows and of the window over columns.
     pub(super) fn both(&self, f: impl Fn(&Window) -> i64) -> [i64; 2] {
         [f(&self.windows[0]), f(&self.windows[1])]
     }
 }
 
-/// The parallel loop that `map` is, as `Some(Some(l))`; `Some(None)` when it is always 0; `None` when it is something else.
+/// Returns the parallel loop whose index `map` is, as `Some(Some(l))`; `Some(None)` if the map is always 0; `None` for any other map.
 pub(super) fn loop_of(nest: &Nest<'_>, map: &Affine) -> Option<Option<usize>> {
     let (low, high) = range(map, &nest.s.domain);
     if (low, high) == (0, 0) {

@@ -94,7 +94,7 @@ pub(super) struct CallParser<'p, 'a> {
 }
 
 impl CallParser<'_, '_> {
-    /// Reads what follows the keyword `call`.
+    /// Reads the text after the keyword `call`.
     pub(super) fn call(&mut self) -> Parsed<RuntimeCall> {
         let start = self.lexer.position();
         let text = self.lexer.string()?;

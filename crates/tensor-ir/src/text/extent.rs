@@ -53,7 +53,7 @@ impl Display for TypeText<'_> {
     }
 }
 
-/// Reads what follows the keyword `symbols`.
+/// Reads the text after the keyword `symbols`.
 pub(super) fn parse_symbols(lexer: &mut Lexer<'_>) -> Parsed<Vec<Symbol>> {
     lexer.expect("{")?;
     lexer.list("}", |lexer| {

@@ -26,7 +26,7 @@ impl Display for ShapeText<'_> {
     }
 }
 
-/// A number that is read as the same one.
+/// A number, printed so that parsing returns the same number.
 pub(super) struct NumberText(pub Number);
 
 impl Display for NumberText {

@@ -53,7 +53,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Returns the error that something else than `expected` comes next.
+    /// Returns the error for input other than `expected` at the current position.
     pub(super) fn expected(&self, expected: &str) -> ParseError {
         let rest = self.rest();
         let length = rest
@@ -91,7 +91,7 @@ impl<'a> Lexer<'a> {
         self.rest().starts_with(token)
     }
 
-    /// Returns whether a name of `prefix` and a number comes next.
+    /// Returns whether a name that consists of `prefix` and a number comes next.
     pub(super) fn next_is_numbered(&self, prefix: &str) -> bool {
         let after = self.rest().strip_prefix(prefix);
         after.is_some_and(|after| after.starts_with(|c: char| c.is_ascii_digit()))

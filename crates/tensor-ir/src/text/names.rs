@@ -3,7 +3,8 @@
 use frazil_runtime::expr::{BinaryOp, UnaryOp};
 use frazil_runtime::structured::Combine;
 
-/// Defines functions between the variants of an enumeration and their names. A variant without a name does not compile.
+/// Defines functions that convert between the variants of an enumeration and their names. A variant without a name does
+/// not compile.
 macro_rules! names {
     ($($(#[$doc:meta])* $ty:ident: $to:ident, $from:ident { $($variant:ident = $name:literal),* $(,)? })*) => {$(
         $(#[$doc])*

@@ -24,9 +24,9 @@ use std::sync::Arc;
 /// A function of a text.
 #[derive(Clone, Debug)]
 pub struct Function {
-    /// Its name.
+    /// The name of the function.
     pub name: String,
-    /// Its graph.
+    /// The graph of the function.
     pub graph: TensorGraph,
     /// The checksum of the file with its large constants, if the text states it.
     pub checksum: Option<u32>,
@@ -102,7 +102,7 @@ struct Parser<'a> {
     graph: TensorGraph,
     /// Tensors by the numbers of their names.
     ids: HashMap<usize, TensorId>,
-    /// The names of tensors in the text, in bytes.
+    /// The byte range of each tensor's name in the text.
     places: HashMap<TensorId, Range<usize>>,
     checksum: Option<u32>,
     options: ParseOptions<'a>,
@@ -296,7 +296,7 @@ impl Parser<'_> {
         Ok((tensor, map))
     }
 
-    /// Reads `d0 < 4, d1 < 8`; the first loop has the number `first`.
+    /// Reads loops such as `d0 < 4, d1 < 8`. The first loop has the index `first`.
     fn loops(&mut self, first: usize) -> Parsed<Vec<i64>> {
         let mut extents = Vec::new();
         loop {
@@ -469,7 +469,7 @@ impl Parser<'_> {
     }
 }
 
-/// Reads the name of a tensor in `ids`.
+/// Reads the name of a tensor, and returns the tensor that `ids` contains for it.
 fn defined_tensor(lexer: &mut Lexer<'_>, ids: &HashMap<usize, TensorId>) -> Parsed<TensorId> {
     let start = lexer.position();
     let name = lexer.number_after("%")?;

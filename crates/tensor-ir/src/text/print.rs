@@ -179,7 +179,7 @@ fn numbers(data: &TensorData) -> Option<Vec<Number>> {
     numbers.filter(|all| !all.iter().any(|n| matches!(n, Number::Float(x) if x.is_nan())))
 }
 
-/// Returns the number with the fewest digits that is rounded to `x`.
+/// Returns the decimal number with the fewest digits that rounds to `x`.
 fn shortest(x: f32) -> f64 {
     let short = format!("{x:?}").parse::<f64>();
     short.ok().filter(|y| *y as f32 == x).unwrap_or(f64::from(x))

@@ -88,7 +88,7 @@ fn folded(graph: &TensorGraph, id: TensorId) -> Option<Arc<TensorData>> {
         .flatten()
 }
 
-/// Returns whether all elements of the result are one number, which is cheaper to compute where it is read than to store.
+/// Returns whether all elements of the result equal one number. It is cheaper to compute such a tensor where it is read than to store it.
 fn is_fill(s: &Structured) -> bool {
     s.inputs.is_empty() && s.body.nodes().iter().all(|n| !matches!(n.op, ExprOp::Index(_)))
 }

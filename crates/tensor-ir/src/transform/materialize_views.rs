@@ -1,4 +1,4 @@
-//! Copies of affine views that no read can absorb: `materialize-views`.
+//! Materialisation of affine views that no read can absorb: `materialize-views`.
 
 use crate::graph::TensorOp;
 use crate::ir::TensorIr;
@@ -30,8 +30,8 @@ pub static INFO: PassInfo<TensorIr> = PassInfo {
     build: |_| AnyPass::graph(Transformation(materialize_views)),
 };
 
-/// Turns every affine view that is still read as such (by an output or by a reshape that no read could absorb) into a copy, so
-/// that the views that are left are reshapes of dense tensors.
+/// Replaces every affine view that is still read as such (by an output or by a reshape that no read could absorb) by a copy. The remaining views are reshapes
+/// of dense tensors.
 pub fn materialize_views(graph: &mut Rewriter<'_>) {
     for id in graph.live_ids() {
         let TensorOp::View(v) = graph.op(id) else {

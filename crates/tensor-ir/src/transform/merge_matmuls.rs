@@ -68,16 +68,16 @@ pub static INFO: PassInfo<TensorIr> = PassInfo {
     build: |_| AnyPass::graph(Transformation(merge_matmuls)),
 };
 
-/// Number of rows of a matmul from which on a larger matmul is not faster.
+/// Minimum number of rows for which a matmul is not merged: a larger matmul would not be faster.
 const MANY_ROWS: i64 = 32;
 
 /// Matmuls that differ only in the positions from which they read their left operand.
 struct Group {
-    /// The nest, with the offsets of that read cleared.
+    /// The nest, with the offsets of its read of the left operand cleared.
     nest: Structured,
-    /// The index of that read.
+    /// The index of the read of the left operand.
     read: usize,
-    /// Each matmul with its offsets.
+    /// Each matmul, with the offsets of its read of the left operand.
     members: Vec<(TensorId, Vec<i64>)>,
 }
 
@@ -208,7 +208,7 @@ fn has_other_readers(graph: &TensorGraph, id: TensorId) -> bool {
     graph.is_output(id) || graph.users(id).iter().any(|&user| graph.as_nest(user).is_none())
 }
 
-/// Makes every nest that reads `id` read its part number `part`, along a new first dimension.
+/// Makes every nest that reads `id` read part `part` of it, selected along a new first dimension.
 fn read_part(graph: &mut TensorGraph, id: TensorId, part: i64) {
     for reader in graph.users(id).to_vec() {
         let TensorOp::Nest(mut nest) = graph.op(reader).clone() else {

@@ -239,7 +239,7 @@ fn resolve_up_to(graph: &TensorGraph, s: &mut Structured, limit: usize) {
     }
 }
 
-/// Rewrites `access` to read past at most `limit` views, as far as its coordinates stay affine.
+/// Rewrites `access` to read the tensor behind at most `limit` views, as long as its coordinates stay affine.
 fn resolve(graph: &TensorGraph, mut access: Access, domain: &[i64], limit: usize) -> Access {
     let mut passed = 0;
     loop {
@@ -288,7 +288,7 @@ fn through_affine(map: &[Affine], access: &Access, sizes: &[i64], base: &[i64], 
     map.iter().map(|m| compose(m, &access.map, domain.len())).collect()
 }
 
-/// Returns the coordinates, in a tensor of sizes `base`, of the element at the access's coordinates in its reshape to `sizes`.
+/// Returns the coordinates in a tensor of sizes `base` of the element that `access` reads in the reshape of this tensor to `sizes`.
 fn through_reshape(access: &Access, sizes: &[i64], base: &[i64], domain: &[i64]) -> Option<AccessMap> {
     if base.iter().chain(sizes).any(|&n| n <= 0) {
         return None;
@@ -333,7 +333,7 @@ fn through_reshape(access: &Access, sizes: &[i64], base: &[i64], domain: &[i64])
     }
 }
 
-/// Writes the coordinates of element number `number` in dimensions of `sizes` to `out`; `None` if they are not affine.
+/// Writes to `out` the coordinates, in dimensions of `sizes`, of the element with row-major index `number`; `None` if they are not affine.
 fn split(mut number: Affine, sizes: &[i64], domain: &[i64], out: &mut [Affine]) -> Option<()> {
     for d in (1..sizes.len()).rev() {
         let size = sizes[d];
@@ -357,7 +357,7 @@ fn split(mut number: Affine, sizes: &[i64], domain: &[i64], out: &mut [Affine]) 
     Some(())
 }
 
-/// Returns a reshape of a reshape as a reshape of the original.
+/// Composes a reshape of a reshape into a reshape of the original tensor. Other views are returned unchanged.
 fn through_reshapes(graph: &TensorGraph, mut v: ViewMap) -> ViewMap {
     while v.kind == ViewKind::Reshape {
         match graph.op(v.tensor) {
@@ -452,7 +452,8 @@ pub fn merge_equal_reads(s: &mut Structured) {
     }
 }
 
-/// `first` is the number of the expression's input that `reads[0]` is; smaller inputs stay.
+/// Returns the used reads without duplicates, and `expr` with its inputs renumbered for them. `reads[0]` is input `first` of the expression; inputs before it
+/// are unchanged.
 fn merged<A: smallvec::Array<Item = Access>>(reads: &[Access], expr: &Expr, first: u32) -> (SmallVec<A>, Expr) {
     let mut kept: SmallVec<A> = SmallVec::new();
     let mut renumbered = vec![0; reads.len()];

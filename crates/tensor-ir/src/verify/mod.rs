@@ -1,6 +1,6 @@
-//! The verifier: what every transformation may assume of a graph, and has to leave true.
+//! The verifier: the invariants that every transformation may assume and has to preserve.
 //!
-//! - Operands have smaller numbers than the tensors that are computed from them.
+//! - Operands have smaller ids than the tensors that are computed from them.
 //! - dtype and sizes of a tensor are those that its operation computes. The parallel loops of a reduction may split dimensions of its result; those of
 //!   other nests are its dimensions.
 //! - Maps have a coefficient for each loop and a coordinate for each dimension. Views, the affine coordinates of gathers, and reads without a value for
@@ -28,9 +28,9 @@ use std::fmt;
 /// A violated rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The tensor whose operation violates it; `None` for outputs and checks.
+    /// The tensor whose operation violates the rule; `None` for outputs and checks.
     pub tensor: Option<TensorId>,
-    /// The violated rule, and where.
+    /// The violated rule, and the place of the violation.
     pub message: String,
 }
 

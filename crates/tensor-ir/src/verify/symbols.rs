@@ -1,7 +1,7 @@
 //! Rules of symbols and extents.
 //!
-//! Statements about all values of the symbols are tested with some values ([`samples`]): a failure names values for which a rule is violated. What is not
-//! known of a tensor is not required.
+//! Statements about all values of the symbols are tested with some values ([`samples`]): a failure names values for which a rule is violated. Unknown extents
+//! are not checked.
 
 use super::Failure;
 use crate::affine::as_loop;
@@ -114,7 +114,7 @@ fn extents(graph: &TensorGraph, id: TensorId, samples: &[Vec<i64>]) -> Option<St
     })
 }
 
-/// Returns ` if B = 1, N = 2`.
+/// Returns the condition for messages: ` if B = 1, N = 2`.
 fn condition(symbols: &[Symbol], values: &[i64]) -> String {
     let named = symbols.iter().zip(values);
     let named: Vec<String> = named

@@ -33,7 +33,7 @@ pub enum ArchiveError {
     Foreign {
         /// Name of the file's format, with an article: `a TensorFlow Lite model`.
         what: &'static str,
-        /// How to convert the file, or what to do instead.
+        /// Instructions for converting the file, or for what to do instead.
         advice: &'static str,
     },
     /// An entry of the archive is damaged, or uses a feature that `.pt` files do not have.

@@ -7,7 +7,7 @@ use super::error::ArchiveError;
 pub struct Foreign {
     /// Name of the format, with an article: `a TensorFlow Lite model`.
     pub what: &'static str,
-    /// How to convert the file, or what to do instead.
+    /// Instructions for converting the file, or for what to do instead.
     pub advice: &'static str,
 }
 

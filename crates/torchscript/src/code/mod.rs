@@ -1,10 +1,10 @@
 //! TorchScript source of functions, classes and modules, as PyTorch prints it (`.code`) and stores it in archives.
 //!
-//! - [`print_method`] gives one method or function as text, [`print_class`] a class with its methods.
-//! - [`print_module`] gives the source files of a module, as an archive holds them under `code/`.
+//! - [`print_method`] returns one method or function as text, [`print_class`] a class with its methods.
+//! - [`print_module`] returns the source files of a module, as an archive holds them under `code/`.
 //!
-//! The text comes with the constants that it names `CONSTANTS.c0`, `CONSTANTS.c1`, ..., the classes and functions that it depends on, and marks. A mark gives
-//! the source range of a piece of the text.
+//! The text comes with the constants that it names `CONSTANTS.c0`, `CONSTANTS.c1`, ..., the classes and functions that it depends on, and marks. A mark
+//! contains the source range of a piece of the text.
 //!
 //! For the same graph and names, the text equals PyTorch's byte for byte. It depends on the graph alone, so graphs that passes have changed can be printed.
 //! [`load`](crate::load) and PyTorch read it back.

@@ -1,6 +1,6 @@
 //! The final form of a graph, as PyTorch's compiler makes it after emission, so that graphs are printed alike:
 //!
-//! 1. Tuples that are only taken apart are removed, and constant tuples become constants.
+//! 1. Tuples that are only unpacked are removed, and constant tuples become constants.
 //! 2. Dead nodes are removed.
 //! 3. Nodes of source that depend on constants alone are evaluated, if the semantics of operators are known
 //!    ([`LoadOptions::operators`](crate::LoadOptions::operators)).
@@ -39,12 +39,12 @@ pub(super) fn run(graph: &mut Graph, names: &dyn Names) {
     order_outputs(graph, root);
 }
 
-/// Runs a pass. It fails only where the budget is exceeded, which the loader reports once all is read.
+/// Runs a pass. It fails only if the budget is exceeded; the loader reports this error at the end of loading.
 fn apply(pass: &dyn GraphPass<TorchScript>, graph: &mut Graph, cx: &mut PassContext<'_>) {
     let _ = cx.run(pass, graph);
 }
 
-/// A device is written as `torch.device("cpu")` in source and is a constant in the graph.
+/// Replaces `torch.device("cpu")`, the notation of devices in source, by a constant.
 fn fold_devices(graph: &mut Graph) {
     let Some(kind) = graph.ctx().find_symbol("aten::device") else {
         return;
@@ -62,8 +62,8 @@ fn fold_devices(graph: &mut Graph) {
     }
 }
 
-/// Replaces the elements of a tuple that is taken apart by the values that it was built from. Unlike `lower-simple-tuples`, it leaves slices, and
-/// elements without a name take that of the value that they replace.
+/// Replaces the elements of an unpacked tuple by the values from which the tuple was built. Unlike `lower-simple-tuples`, it does not change slices. A
+/// replaced element passes its name on to a value without a name.
 fn lower_tuples(graph: &mut Graph) {
     for node in graph.all_nodes() {
         if let Some((elements, false)) = lower_simple_tuples::elements(graph, node) {
@@ -75,7 +75,7 @@ fn lower_tuples(graph: &mut Graph) {
     }
 }
 
-/// Makes constants of tuples of constants; the inner ones come first.
+/// Replaces tuples of constants by constants, inner tuples first.
 fn fold_tuples(graph: &mut Graph) {
     for node in graph.all_nodes() {
         if graph.kind(node) != symbols::PRIM_TUPLE_CONSTRUCT {
@@ -108,7 +108,7 @@ fn is_immutable(constant: &Constant) -> bool {
     }
 }
 
-/// `to` takes the place of `from`, and its name if it has none.
+/// Replaces `from` by `to`. If `to` has no name, it gets the name of `from`.
 fn replace(graph: &mut Graph, from: ValueId, to: ValueId) {
     if let (None, Some(name)) = (graph.value_name(to), graph.value_name(from)) {
         graph.set_value_name(to, name);
@@ -116,7 +116,7 @@ fn replace(graph: &mut Graph, from: ValueId, to: ValueId) {
     graph.replace_all_uses_with(from, to);
 }
 
-/// Orders the outputs of every `prim::If` and `prim::Loop` by where they are first used, unused ones last.
+/// Orders the outputs of every `prim::If` and `prim::Loop` by their first use. Unused outputs come last.
 fn order_outputs(graph: &mut Graph, block: BlockId) {
     // From the end, because an order depends on the nodes that follow; iterative over blocks, which may nest deeply.
     let mut pending = vec![block];

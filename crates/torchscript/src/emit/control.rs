@@ -37,7 +37,7 @@ impl<'f> Emitter<'_, 'f> {
         )
     }
 
-    /// Narrows the types of variables in the current frame, which a condition implies, by `prim::unchecked_cast`.
+    /// Narrows variables, in the current frame, to the types that a condition implies, by `prim::unchecked_cast`.
     pub(super) fn refine(&mut self, refinements: &[(String, TypeId)]) {
         for (name, ty) in refinements {
             // People's code is cast even to what it was; archives have the casts written out.

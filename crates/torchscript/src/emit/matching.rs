@@ -12,7 +12,7 @@ use frazil_ir::{Constant, Context, Graph, SymbolId, TypeId, TypeKind, ValueId, s
 
 use crate::names::Definitions;
 
-/// How one argument of a schema is obtained from the arguments of the call.
+/// The source of one argument of a schema, in terms of the arguments of the call.
 #[derive(Debug, Clone)]
 pub(crate) enum ArgumentSource {
     /// A value that the call passes, with its conversion.

@@ -29,8 +29,8 @@ pub fn load(path: &Path, options: &LoadOptions<'_>) -> Result<Module> {
     load_archive(&Archive::open(path)?, options)
 }
 
-/// Loads the archive in an open `file` as [`load`] does. Also returns the file's bytes: [`SharedBytes::is_whole`] tells whether the file was unchanged in all
-/// reads so far. `path` is used in messages.
+/// Loads the archive in an open `file` as [`load`] does. Also returns the file's bytes: [`SharedBytes::is_whole`] returns whether the file was unchanged in
+/// all reads so far. `path` is used in messages.
 ///
 /// # Errors
 /// See [`load`].

@@ -87,8 +87,7 @@ impl Arguments {
         self.get(at, name).map_or(Some(default), Py::as_f64)
     }
 
-    /// Returns the truth of the argument at position `at` or with keyword `name`; `default` if it is missing, `None` if
-    /// it is unknown.
+    /// Returns the argument at position `at` or with keyword `name` as a bool; `default` if it is missing, `None` if its truth is unknown.
     pub(super) fn flag(&self, at: usize, name: &str, default: bool) -> Option<bool> {
         self.get(at, name).map_or(Some(default), Py::truth)
     }

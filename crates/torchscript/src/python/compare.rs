@@ -96,7 +96,8 @@ impl Py {
         visit(self, 0, &mut MAX_VISITED.clone())
     }
 
-    /// Returns whether both values are equal. Lists may contain themselves, so the comparison stops at nesting level `MAX_DEPTH`.
+    /// Returns whether both values are equal; `None` if only Python can decide, or the values are too large to be compared. `depth` is the current nesting
+    /// level, because lists may contain themselves. `left` is the number of values that may still be visited.
     fn equals_at(&self, other: &Py, depth: usize, left: &mut usize) -> Option<bool> {
         *left = left.saturating_sub(1);
         let mut all = |pairs: &mut dyn Iterator<Item = (Py, Py)>| {

@@ -92,7 +92,7 @@ impl Maker<'_> {
         Some(length as i64)
     }
 
-    /// Returns the truth of `value`, or an error if only Python can decide it.
+    /// Returns whether `value` counts as true, or an error if only Python can decide.
     pub(super) fn truth(&mut self, file: &SourceFile, value: &Py, node: &impl Ranged) -> Result<bool> {
         let known = match value {
             Py::Object(object) if self.defines(object, &["__bool__", "__len__"])? => None,
@@ -105,7 +105,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Returns the truth of an expression's value.
+    /// Returns whether the value of an expression counts as true, or an error if only Python can decide.
     pub(super) fn test(&mut self, scope: &mut Scope, expr: &ruff_python_ast::Expr) -> Result<bool> {
         let value = self.expr(scope, expr)?;
         self.truth(&Arc::clone(&scope.file), &value, expr)

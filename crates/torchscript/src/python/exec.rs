@@ -35,7 +35,7 @@ const GRADIENT_MODES: &[&str] = &[
     "torch.autograd.grad_mode.inference_mode",
 ];
 
-/// How control flow continues after a statement.
+/// The continuation of control flow after a statement.
 pub(super) enum Flow {
     Next,
     Break,

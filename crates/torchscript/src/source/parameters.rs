@@ -11,7 +11,7 @@ pub(crate) struct PythonParameter<'d> {
     passing: Passing,
 }
 
-/// How arguments may be passed for a parameter.
+/// The ways in which arguments may be passed for a parameter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Passing {
     Positional,

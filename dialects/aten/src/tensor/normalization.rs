@@ -304,8 +304,8 @@ fn updates_nothing(args: &Args<'_>, kept: bool) -> Result<(), OpError> {
     Ok(())
 }
 
-/// Computes mean and 1 / √(variance + eps) over `dims`, which keep extent 1. Values are rounded like PyTorch's saved statistics: sum, mean and spread are each
-/// rounded to `kept` before they are used.
+/// Computes mean and 1 / √(variance + eps) over `dims`, which keep extent 1. Values are rounded like PyTorch's saved statistics: sum, mean, and 1 /
+/// √(variance + eps) are each rounded to `kept` before they are used.
 fn kept_statistics(
     p: &mut ProgramBuilder,
     x: &TensorArg,

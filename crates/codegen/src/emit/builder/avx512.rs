@@ -1,4 +1,4 @@
-//! Instructions that AVX-512 has and others have not.
+//! Instructions that only AVX-512 has.
 
 use super::{Emitter, Val};
 
@@ -30,7 +30,7 @@ impl<'c> Emitter<'c> {
         })
     }
 
-    /// The entries of `table` that the lowest four bits of each lane of `index` name.
+    /// Looks up `table` for each lane: the entry with the index in the lowest four bits of the lane of `index`.
     pub fn lane_of(&mut self, table: &[f32; LANES as usize], index: Val<'c>, lanes: i64) -> Val<'c> {
         let entries: Vec<String> = table.iter().map(|x| format!("0x{:08X}", x.to_bits())).collect();
         let table = self.constant(&format!("dense<[{}]> : vector<{LANES}xf32>", entries.join(", ")));
@@ -39,8 +39,8 @@ impl<'c> Emitter<'c> {
         })
     }
 
-    /// The greater of `b` and `a`, or the smaller: `a` of equals and where one is NaN. LLVM would take the comparison of this apart where another
-    /// selection follows it.
+    /// Returns the greater of `b` and `a`, or the smaller unless `greatest` is set. If they are equal or one is NaN, the result is `a`. These are intrinsics
+    /// because LLVM would split an equivalent comparison and selection if another selection follows.
     pub(super) fn pick(&mut self, greatest: bool, a: Val<'c>, b: Val<'c>, lanes: i64) -> Val<'c> {
         let name = match greatest {
             true => "llvm.x86.avx512.max.ps.512",
@@ -52,7 +52,7 @@ impl<'c> Emitter<'c> {
         })
     }
 
-    /// What `f` makes of each register of the vectors, which have `lanes` lanes.
+    /// Calls `f` for each register of the vectors, which have `lanes` lanes, and returns the joined results.
     fn by_register<const N: usize>(
         &mut self,
         vectors: [Val<'c>; N],
@@ -70,22 +70,22 @@ impl<'c> Emitter<'c> {
         self.shuffle(low, high, 0..lanes)
     }
 
-    /// A call of an intrinsic whose result is one register.
+    /// Emits a call of an intrinsic whose result is one register.
     fn register(&mut self, name: &str, operands: &[Val<'c>]) -> Val<'c> {
         let ty = self.f32_vector(LANES);
         self.intrinsic(name, operands, ty)
     }
 
-    /// The mask of all lanes.
+    /// Returns the mask of all lanes.
     fn all(&mut self) -> Val<'c> {
         self.constant("-1 : i16")
     }
 
-    /// The rounding that the processor is set to.
+    /// The operand of an intrinsic that selects the processor's current rounding mode.
     fn rounding(&mut self) -> Val<'c> {
         self.constant("4 : i32")
     }
 }
 
-/// f32 lanes of a register.
+/// Number of f32 lanes of a register.
 const LANES: i64 = 16;

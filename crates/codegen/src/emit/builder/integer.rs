@@ -1,4 +1,4 @@
-//! Index arithmetic, folded where it is known, and comparisons.
+//! Index arithmetic, constant-folded where operands are known, and comparisons.
 
 use super::{Emitter, Int, Val};
 use melior::ir::attribute::IntegerAttribute;
@@ -64,17 +64,17 @@ impl<'c> Emitter<'c> {
         }
     }
 
-    /// The smaller, signed.
+    /// The smaller of two signed integers.
     pub fn min(&mut self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Int<'c> {
         self.int_op("arith.minsi", a.into(), b.into(), i64::min)
     }
 
-    /// The larger, signed.
+    /// The larger of two signed integers.
     pub fn max(&mut self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Int<'c> {
         self.int_op("arith.maxsi", a.into(), b.into(), i64::max)
     }
 
-    /// a / b, rounded up, of integers that are not negative.
+    /// a / b, rounded up, for non-negative integers.
     pub fn div_ceil(&mut self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Int<'c> {
         let b = b.into();
         let most = self.sub(b, 1);
@@ -82,7 +82,7 @@ impl<'c> Emitter<'c> {
         self.div(a, b)
     }
 
-    /// The largest multiple of `b` that is not larger than `a`, of integers that are not negative.
+    /// The largest multiple of `b` that is at most `a`, for non-negative integers.
     pub fn round_down(&mut self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Int<'c> {
         let b = b.into();
         let quotient = self.div(a, b);
@@ -129,7 +129,7 @@ impl<'c> Emitter<'c> {
         self.add(sum, constant)
     }
 
-    /// `arith.cmpi`; `predicate` is MLIR's name of it, signed or equality.
+    /// `arith.cmpi`; `predicate` is MLIR's name of the comparison, for signed operands or for equality.
     pub fn compare(&mut self, predicate: &str, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Val<'c> {
         let (a, b) = (self.int(a), self.int(b));
         self.cmpi(predicate, a, b, None)

@@ -5,7 +5,7 @@ use melior::ir::attribute::{DenseI32ArrayAttribute, IntegerAttribute, TypeAttrib
 use melior::ir::{Attribute, Type, ValueLike};
 
 impl<'c> Emitter<'c> {
-    /// The address `index` elements of `element_bytes` bytes after `base`.
+    /// Returns the address that is `index` elements of `element_bytes` bytes after `base`.
     pub fn offset(&mut self, base: Val<'c>, index: impl Into<Int<'c>>, element_bytes: i64) -> Val<'c> {
         let ptr = self.ptr();
         let element = Attribute::from(TypeAttribute::new(match element_bytes {
@@ -35,13 +35,13 @@ impl<'c> Emitter<'c> {
         self.offset(base, index, 4)
     }
 
-    /// Loads a value that may lie at any multiple of `alignment` bytes.
+    /// Loads a value whose address is a multiple of `alignment` bytes.
     pub fn load(&mut self, address: Val<'c>, ty: Type<'c>, alignment: i64) -> Val<'c> {
         let alignment = IntegerAttribute::new(self.i64(), alignment).into();
         self.op("llvm.load", &[address], &[ty], &[("alignment", alignment)], Vec::new())[0]
     }
 
-    /// Stores a value at any multiple of `alignment` bytes.
+    /// Stores a value at an address that is a multiple of `alignment` bytes.
     pub fn store(&mut self, value: Val<'c>, address: Val<'c>, alignment: i64) {
         let alignment = IntegerAttribute::new(self.i64(), alignment).into();
         self.op(
@@ -66,13 +66,13 @@ impl<'c> Emitter<'c> {
         self.broadcast(x, lanes)
     }
 
-    /// The mask of the first `count` of `lanes` lanes.
+    /// Returns the mask of the first `count` of `lanes` lanes.
     pub fn mask(&mut self, count: Int<'c>, lanes: i64) -> Val<'c> {
         let (numbers, count) = (self.lane_numbers(lanes), self.in_lanes(count, lanes));
         self.cmpi("slt", numbers, count, Some(lanes))
     }
 
-    /// The mask of `count` lanes from `first` on, of which some or all may lie outside of the `lanes` that there are.
+    /// Returns the mask of `count` lanes from `first` on, in a vector of `lanes` lanes. Some or all of them may be outside of the vector.
     pub fn mask_from(&mut self, first: Int<'c>, count: i64, lanes: i64) -> Val<'c> {
         let (numbers, first) = (self.lane_numbers(lanes), self.in_lanes(first, lanes));
         let after = self.binary("arith.subi", numbers, first);
@@ -81,13 +81,13 @@ impl<'c> Emitter<'c> {
         self.cmpi("ult", after, count, Some(lanes))
     }
 
-    /// 0, 1, 2, ... as i32.
+    /// Returns the vector 0, 1, 2, ... of i32.
     fn lane_numbers(&mut self, lanes: i64) -> Val<'c> {
         let numbers: Vec<String> = (0..lanes).map(|i| i.to_string()).collect();
         self.constant(&format!("dense<[{}]> : vector<{lanes}xi32>", numbers.join(", ")))
     }
 
-    /// A small number as i32 in all lanes.
+    /// Broadcasts a small integer to all lanes, as i32.
     fn in_lanes(&mut self, number: Int<'c>, lanes: i64) -> Val<'c> {
         let number = self.int(number);
         let i32 = self.ty("i32");
@@ -101,7 +101,7 @@ impl<'c> Emitter<'c> {
         self.load_masked_or(address, mask, zero, 4)
     }
 
-    /// Loads the lanes of `mask`; the others are `other`'s.
+    /// Loads the lanes of `mask`; the other lanes are those of `other`.
     pub fn load_masked_or(&mut self, address: Val<'c>, mask: Val<'c>, other: Val<'c>, alignment: i64) -> Val<'c> {
         let ty = other.r#type();
         let alignment = self.attr(&format!("{alignment} : i32"));
@@ -131,7 +131,7 @@ impl<'c> Emitter<'c> {
         );
     }
 
-    /// Asks for the cache line at `address` to be brought close: level 3 is L1, 2 is L2.
+    /// Prefetches the cache line at `address`, with MLIR's locality `level`: 3 for L1, 2 for L2.
     pub fn prefetch(&mut self, address: Val<'c>, level: i64) {
         let number = |e: &Emitter<'c>, n: i64| e.attr(&format!("{n} : i32"));
         let attributes = [
@@ -142,15 +142,15 @@ impl<'c> Emitter<'c> {
         self.op("llvm.intr.prefetch", &[address], &[], &attributes, Vec::new());
     }
 
-    /// `address`, which LLVM is to keep in a register: addresses in the loops that follow are offsets from it. Loop strength reduction looks
-    /// at all loops together otherwise, and gives the many addresses of a register tile a pointer each, more than there are registers;
-    /// whether it does depends on sizes by chance.
+    /// Returns `address` in a form that LLVM keeps in a register: addresses in the following loops are computed as offsets from it. Otherwise, loop strength
+    /// reduction considers all loops together and may allocate a pointer for each address of a register tile, which are more than there are registers.
+    /// Whether it does depends on the sizes, without an evident rule.
     pub fn base(&mut self, address: Val<'c>) -> Val<'c> {
         let ptr = self.ptr();
         self.op("llvm.intr.launder.invariant.group", &[address], &[ptr], &[], Vec::new())[0]
     }
 
-    /// `bytes` bytes on the stack, at a 64-byte boundary, for the whole function.
+    /// Allocates `bytes` bytes on the stack, aligned to 64 bytes, for the whole function.
     pub fn stack(&mut self, bytes: impl Into<Int<'c>>) -> Val<'c> {
         let ptr = self.ptr();
         let count = self.int(bytes);

@@ -1,7 +1,7 @@
 //! A small typed emitter of MLIR operations.
 //!
-//! Addresses are byte-exact `!llvm.ptr` arithmetic with the constant part kept apart, so that LLVM sees a base, an index and a
-//! displacement; sizes and indices are `i64`; everything else is `arith`, `scf`, `vector` and `math`.
+//! Addresses are byte-exact `!llvm.ptr` arithmetic with the constant part kept apart, so that LLVM recognises a base, an index and a displacement; sizes and
+//! indices are `i64`; everything else is `arith`, `scf`, `vector` and `math`.
 
 mod avx512;
 mod integer;
@@ -30,7 +30,7 @@ pub enum Int<'c> {
 }
 
 impl Int<'_> {
-    /// The number, if it is known while emitting.
+    /// Returns the integer, if it is known while emitting.
     pub fn known(self) -> Option<i64> {
         match self {
             Int::Const(n) => Some(n),
@@ -59,7 +59,7 @@ pub struct Emitter<'c> {
 }
 
 impl<'c> Emitter<'c> {
-    /// An emitter into `entry`, a function's first block, for `target`.
+    /// Returns an emitter into `entry`, a function's first block, for `target`.
     pub fn new(context: &'c Context, entry: BlockRef<'c, 'c>, target: &'c Target) -> Emitter<'c> {
         Emitter {
             context,
@@ -72,12 +72,12 @@ impl<'c> Emitter<'c> {
         }
     }
 
-    /// The type whose MLIR notation is `text`.
+    /// Returns the type whose MLIR notation is `text`.
     pub fn ty(&self, text: &str) -> Type<'c> {
         Type::parse(self.context, text).expect("types are spelled by the emitters")
     }
 
-    /// The attribute whose MLIR notation is `text`.
+    /// Returns the attribute whose MLIR notation is `text`.
     fn attr(&self, text: &str) -> Attribute<'c> {
         Attribute::parse(self.context, text).expect("attributes are spelled by the emitters")
     }
@@ -102,7 +102,7 @@ impl<'c> Emitter<'c> {
         melior::dialect::llvm::r#type::pointer(self.context, 0)
     }
 
-    /// Appends an operation and gives its results.
+    /// Appends an operation and returns its results.
     pub fn op(
         &mut self,
         name: &str,
@@ -137,7 +137,7 @@ impl<'c> Emitter<'c> {
         self.op(name, operands, &[result], &[], Vec::new())[0]
     }
 
-    /// The constant with MLIR notation `text`, for example `1.0 : f32`. It is placed in the entry block, once.
+    /// Returns the constant with MLIR notation `text`, for example `1.0 : f32`. It is placed in the entry block, once.
     pub fn constant(&mut self, text: &str) -> Val<'c> {
         if let Some(&v) = self.constants.get(text) {
             return v;
@@ -157,7 +157,7 @@ impl<'c> Emitter<'c> {
         v
     }
 
-    /// `x` as an `f32`, or as each element of a vector of that many lanes.
+    /// Returns `x` as an `f32`, or as each element of a vector of that many lanes.
     pub fn f32_constant(&mut self, x: f32, lanes: Option<i64>) -> Val<'c> {
         match lanes {
             None => self.constant(&format!("0x{:08X} : f32", x.to_bits())),
@@ -165,7 +165,7 @@ impl<'c> Emitter<'c> {
         }
     }
 
-    /// The element type `text`, or the vector of `lanes` of it.
+    /// Returns the element type `text`, or the vector of `lanes` of it.
     pub fn shaped(&self, text: &str, lanes: Option<i64>) -> Type<'c> {
         match lanes {
             None => self.ty(text),
@@ -173,7 +173,7 @@ impl<'c> Emitter<'c> {
         }
     }
 
-    /// A call of an intrinsic of LLVM, for those that MLIR has no operation for, or only one for scalars.
+    /// Emits a call of an LLVM intrinsic for which MLIR has no operation, or only a scalar one.
     pub fn intrinsic(&mut self, name: &str, operands: &[Val<'c>], result: Type<'c>) -> Val<'c> {
         self.intrinsic_call(name, operands, &[result])[0]
     }
@@ -190,10 +190,9 @@ impl<'c> Emitter<'c> {
         self.op("llvm.call_intrinsic", operands, results, &attributes, Vec::new())
     }
 
-    /// From here on operands that are no normal numbers are taken for zeros, as far as the processor can; gives what
-    /// [`Emitter::restore_modes`] needs.
+    /// Makes the processor treat denormal operands of the following operations as zero, if it can. Returns the argument for [`Emitter::restore_modes`].
     pub fn take_denormals_for_zeros(&mut self) -> Option<Val<'c>> {
-        /// The bit of MXCSR.
+        /// The denormals-are-zeros bit of MXCSR.
         const DAZ: i64 = 1 << 6;
         // Others than x86 compute with them at full speed.
         if !self.target.is_x86() {
@@ -210,14 +209,14 @@ impl<'c> Emitter<'c> {
         Some(saved)
     }
 
-    /// Takes back [`Emitter::take_denormals_for_zeros`].
+    /// Reverts [`Emitter::take_denormals_for_zeros`].
     pub fn restore_modes(&mut self, saved: Option<Val<'c>>) {
         if let Some(saved) = saved {
             self.intrinsic_call("llvm.x86.sse.ldmxcsr", &[saved], &[]);
         }
     }
 
-    /// The bool `condition`, which code is to be laid out for as one that seldom holds.
+    /// Returns the bool `condition`, marked as rarely true for the layout of code.
     pub fn unlikely(&mut self, condition: Val<'c>) -> Val<'c> {
         let (i1, expected) = (self.ty("i1"), self.constant("0 : i1"));
         self.op1("llvm.intr.expect", &[condition, expected], i1)
@@ -229,9 +228,9 @@ impl<'c> Emitter<'c> {
         self.op1("arith.select", &[condition, then, other], ty)
     }
 
-    /// `b predicate a ? b : a`, but NaN when either is: the comparison is false for a NaN in `a`, and one in `b` is picked. Of equals it is
-    /// `a`, which tells zeros apart. When `b` is a constant, all of it is one instruction of x86. `arith.maximumf` puts zeros in order as
-    /// well, which takes four more. The predicate is `ogt` or `olt`.
+    /// `b predicate a ? b : a`, but NaN if either operand is NaN: the comparison is false for a NaN in `a`, and a NaN in `b` is selected. For equal operands
+    /// the result is `a`, which matters for zeros of different signs. If `b` is a constant, this is one instruction on x86. `arith.maximumf` also orders
+    /// zeros, which takes four more instructions. The predicate is `ogt` or `olt`.
     pub fn nan_select(&mut self, predicate: &str, a: Val<'c>, b: Val<'c>, lanes: Option<i64>) -> Val<'c> {
         let chosen = match lanes {
             Some(n) if self.has_avx512(n) && self.element_of(a) == self.f32() => self.pick(predicate == "ogt", a, b, n),
@@ -244,7 +243,7 @@ impl<'c> Emitter<'c> {
         self.select(nan, b, chosen)
     }
 
-    /// The scalar in all lanes.
+    /// Broadcasts the scalar to all lanes.
     pub fn broadcast(&mut self, scalar: Val<'c>, lanes: i64) -> Val<'c> {
         let ty = Type::vector(&[lanes as u64], scalar.r#type());
         self.op1("vector.broadcast", &[scalar], ty)
@@ -262,7 +261,7 @@ impl<'c> Emitter<'c> {
         self.op1(name, &[a, b], ty)
     }
 
-    /// `vector.reduction` of MLIR's kind `kind`. Floating-point lanes may be joined in any order.
+    /// `vector.reduction` of MLIR's kind `kind`. Floating-point lanes may be reassociated.
     pub fn reduce_lanes(&mut self, kind: &str, vector: Val<'c>, floating_point: bool) -> Val<'c> {
         let result = self.element_of(vector);
         let mut attributes = vec![("kind", self.attr(&format!("#vector.kind<{kind}>")))];
@@ -272,7 +271,7 @@ impl<'c> Emitter<'c> {
         self.op("vector.reduction", &[vector], &[result], &attributes, Vec::new())[0]
     }
 
-    /// Lane `lane` of a vector.
+    /// Returns lane `lane` of a vector.
     pub fn extract(&mut self, vector: Val<'c>, lane: i64) -> Val<'c> {
         let position = self.attr(&format!("array<i64: {lane}>"));
         let element = self.element_of(vector);
@@ -285,7 +284,7 @@ impl<'c> Emitter<'c> {
         )[0]
     }
 
-    /// `vector` with `value` in lane `lane`.
+    /// Returns `vector` with `value` in lane `lane`.
     pub fn insert(&mut self, value: Val<'c>, vector: Val<'c>, lane: i64) -> Val<'c> {
         let position = self.attr(&format!("array<i64: {lane}>"));
         let ty = vector.r#type();
@@ -298,7 +297,7 @@ impl<'c> Emitter<'c> {
         )[0]
     }
 
-    /// A vector of lanes of `a` and `b` by number; `b`'s follow `a`'s.
+    /// Returns a vector of lanes of `a` and `b`, selected by index; the lanes of `b` follow those of `a`.
     pub fn shuffle(&mut self, a: Val<'c>, b: Val<'c>, lanes: impl Iterator<Item = i64>) -> Val<'c> {
         let lanes: Vec<String> = lanes.map(|l| l.to_string()).collect();
         let mask = self.attr(&format!("array<i64: {}>", lanes.join(", ")));
@@ -306,7 +305,7 @@ impl<'c> Emitter<'c> {
         self.op("vector.shuffle", &[a, b], &[ty], &[("mask", mask)], Vec::new())[0]
     }
 
-    /// As many vectors as they have lanes, a power of two: lane i of the j-th becomes lane j of the i-th.
+    /// Transposes a square matrix, whose rows are vectors with a power of two of lanes.
     pub fn transpose(&mut self, mut rows: Vec<Val<'c>>) -> Vec<Val<'c>> {
         let lanes = rows.len() as i64;
         let mut step = 1;
@@ -335,7 +334,7 @@ impl<'c> Emitter<'c> {
         }
     }
 
-    /// True when `v` is an `arith.constant`.
+    /// Returns true if `v` is an `arith.constant`.
     pub fn is_constant(&self, v: Val<'c>) -> bool {
         self.constants.values().any(|c| *c == v)
     }
@@ -349,7 +348,7 @@ impl<'c> Emitter<'c> {
         self.op("func.call", arguments, &[result], &[("callee", callee)], Vec::new())[0]
     }
 
-    /// Emits into a fresh block with arguments of these types.
+    /// Emits into a new block with arguments of these types.
     fn region(&mut self, arguments: &[Type<'c>], emit: impl FnOnce(&mut Self, &[Val<'c>])) -> Region<'c> {
         let region = Region::new();
         let arguments: Vec<_> = arguments.iter().map(|t| (*t, self.location)).collect();
@@ -369,8 +368,8 @@ impl<'c> Emitter<'c> {
         region
     }
 
-    /// `for i in lo..hi step step` carrying `inits`; gives what the last iteration yields. A loop whose constant bounds allow one
-    /// iteration at most is emitted without the loop.
+    /// `for i in lo..hi step step` with the loop-carried values `inits`; returns the values that the last iteration yields. A loop whose constant bounds
+    /// allow one iteration at most is emitted without the loop.
     pub fn for_loop(
         &mut self,
         lo: impl Into<Int<'c>>,
@@ -398,7 +397,7 @@ impl<'c> Emitter<'c> {
         self.op("scf.for", &operands, &types, &[], vec![region])
     }
 
-    /// A loop that carries nothing.
+    /// Emits a loop without loop-carried values.
     pub fn for_each(
         &mut self,
         lo: impl Into<Int<'c>>,

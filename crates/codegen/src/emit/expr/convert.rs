@@ -1,11 +1,11 @@
-//! Conversions between dtypes, and between values and their form in memory.
+//! Conversions between dtypes, and between values and their representation in memory.
 
 use super::{ExprEmitter, element_type};
 use crate::emit::builder::Val;
 use frazil_ir::DType;
 
 impl<'c> ExprEmitter<'_, 'c> {
-    /// Conversion as `Tensor.to` does it.
+    /// Converts a value as `Tensor.to` does.
     pub fn cast(&mut self, a: Val<'c>, from: DType, to: DType) -> Val<'c> {
         if from == to {
             return a;
@@ -62,7 +62,7 @@ impl<'c> ExprEmitter<'_, 'c> {
         }
     }
 
-    /// A float without its fraction as an Int or Long: the most negative of these where it does not fit, or is NaN.
+    /// Truncates a float to an Int or Long. If the value does not fit or is NaN, the result is the minimum of the dtype.
     fn truncate(&mut self, a: Val<'c>, from: DType, to: DType) -> Val<'c> {
         let lanes = self.lanes;
         let half = (8 * to.size() - 1) as i32;
@@ -81,7 +81,7 @@ impl<'c> ExprEmitter<'_, 'c> {
         self.e.select(inside, value, most_negative)
     }
 
-    /// The f32 nearest to `a` that is a number of `dtype`.
+    /// Rounds `a`, an f32, to the nearest number of `dtype` if that is f16 or bf16. The result is still an f32.
     fn round_to_half(&mut self, a: Val<'c>, dtype: DType) -> Val<'c> {
         if !matches!(dtype, DType::Half | DType::BFloat16) {
             return a;
@@ -90,7 +90,7 @@ impl<'c> ExprEmitter<'_, 'c> {
         self.from_storage(stored, dtype)
     }
 
-    /// The memory form of a value: `i8` for bools, 16 bits for half precision.
+    /// Converts a value to its representation in memory: `i8` for bools, 16 bits for f16 and bf16.
     pub fn to_storage(&mut self, a: Val<'c>, dtype: DType) -> Val<'c> {
         let lanes = self.lanes;
         match dtype {
@@ -121,7 +121,7 @@ impl<'c> ExprEmitter<'_, 'c> {
         }
     }
 
-    /// The computed form of a value in memory.
+    /// Converts a value from its representation in memory to the type in which it is computed.
     pub fn from_storage(&mut self, a: Val<'c>, dtype: DType) -> Val<'c> {
         let lanes = self.lanes;
         match dtype {

@@ -73,7 +73,7 @@ impl<'c> ExprEmitter<'_, 'c> {
         }
     }
 
-    /// Integer division. Dividing by zero gives 0 and MIN / −1 wraps around: nothing traps.
+    /// Integer division. Division by zero returns 0, and MIN / −1 wraps around: nothing traps.
     fn divide(&mut self, op: BinaryOp, a: Val<'c>, b: Val<'c>, dtype: DType) -> Val<'c> {
         use BinaryOp as B;
         let lanes = self.lanes;
@@ -120,7 +120,7 @@ impl<'c> ExprEmitter<'_, 'c> {
         }
     }
 
-    /// Shifts by the width or more give what shifting bit by bit gives.
+    /// Shifts. The result of a shift by the width or more is that of repeated shifts by one bit.
     fn shift(&mut self, op: BinaryOp, a: Val<'c>, b: Val<'c>, dtype: DType) -> Val<'c> {
         let bits = 8 * dtype.size() as i64;
         let (limit, zero) = (self.number(bits - 1, dtype), self.number(0, dtype));
@@ -139,7 +139,7 @@ impl<'c> ExprEmitter<'_, 'c> {
         }
     }
 
-    /// a to the power b by squaring; for b < 0: 1, ±1 or 0 as the quotient 1 / a^|b| truncates.
+    /// a to the power b by squaring. For b < 0, the result is the quotient 1 / a^|b|, truncated: 1, ±1 or 0.
     fn integer_power(&mut self, a: Val<'c>, b: Val<'c>, dtype: DType) -> Val<'c> {
         let lanes = self.lanes;
         let (zero, one, minus) = (self.number(0, dtype), self.number(1, dtype), self.number(-1, dtype));

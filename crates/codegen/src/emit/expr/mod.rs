@@ -9,7 +9,7 @@ use frazil_ir::DType;
 use frazil_runtime::expr::{BinaryOp, Expr, ExprOp, Number, UnaryOp};
 use melior::ir::ValueLike;
 
-/// What cannot be emitted, found before anything is emitted.
+/// An expression that cannot be emitted. [`check`] finds it before anything is emitted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnsupportedExpr {
     /// A function without native code.
@@ -46,7 +46,7 @@ pub fn check(expr: &Expr) -> Result<(), UnsupportedExpr> {
     Ok(())
 }
 
-/// MLIR's name of the type in which a dtype is computed: half precision in f32, bools as `i1`.
+/// Returns MLIR's name of the type in which a dtype is computed: f16 and bf16 in f32, bools as `i1`.
 pub fn element_type(dtype: DType) -> Option<&'static str> {
     Some(match dtype {
         DType::Bool => "i1",
@@ -60,11 +60,11 @@ pub fn element_type(dtype: DType) -> Option<&'static str> {
     })
 }
 
-/// Where an expression's leaves come from.
+/// The source of the values of an expression's leaves.
 pub trait Leaves<'c> {
-    /// The value of input `n`, in the computed type of `dtype`.
+    /// Returns the value of input `n`, in the computed type of `dtype`.
     fn input(&mut self, e: &mut Emitter<'c>, n: u32, dtype: DType) -> Val<'c>;
-    /// The value of index `n` as i64.
+    /// Returns the value of index `n` as i64.
     fn index(&mut self, e: &mut Emitter<'c>, n: u32) -> Val<'c>;
 }
 
@@ -88,12 +88,12 @@ pub struct ExprEmitter<'e, 'c> {
 }
 
 impl<'e, 'c> ExprEmitter<'e, 'c> {
-    /// An emitter into `e`'s current block.
+    /// Returns an emitter into the current block of `e`.
     pub fn new(e: &'e mut Emitter<'c>, lanes: Option<i64>) -> Self {
         ExprEmitter { e, lanes }
     }
 
-    /// Emits `expr`, which [`check`] has accepted, and gives its result.
+    /// Emits `expr`, which [`check`] has accepted, and returns its result.
     pub fn emit(&mut self, expr: &Expr, leaves: &mut impl Leaves<'c>) -> Val<'c> {
         let mut values: Vec<Val<'c>> = Vec::with_capacity(expr.nodes().len());
         for node in expr.nodes() {
@@ -308,7 +308,7 @@ impl<'e, 'c> ExprEmitter<'e, 'c> {
     }
 }
 
-/// MLIR's name of the type in which a dtype lies in memory.
+/// Returns MLIR's name of the type in which a dtype is stored in memory.
 pub fn storage_type(dtype: DType) -> &'static str {
     match dtype {
         DType::Bool => "i8",

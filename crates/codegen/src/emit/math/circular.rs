@@ -1,16 +1,16 @@
-//! Circular functions and their inverses.
+//! Trigonometric functions and their inverses.
 
 use super::{Floats, MAGIC, WIDE_MAGIC};
 use crate::emit::builder::Val;
 use std::f64::consts::{FRAC_PI_2, PI};
 
-/// What an angle is reduced by: a multiple of π or π/2 is taken from it.
+/// The period by which an angle is reduced: a multiple of it is subtracted from the angle.
 struct Period {
-    /// How many of them π is, 1 or 2.
+    /// Number of periods in π: 1 or 2.
     per_pi: f32,
-    /// The period in parts. The first is as good as f32 can be: a multiple of it leaves an f32 without rounding.
+    /// The period as a sum of parts. The first part is the nearest f32: subtracting a multiple of it from an f32 is exact.
     parts: [f32; 3],
-    /// What is added to the multiple, 0 or ½.
+    /// The offset of the multiples, in periods: 0 or ½.
     offset: f32,
 }
 
@@ -80,7 +80,7 @@ impl<'c> Floats<'_, 'c> {
         self.fma(cube, p, x)
     }
 
-    /// a = (n + offset) · period + r for a ≥ 0, as (r, an integer whose last bit is that of n, of n + 1 with the offset).
+    /// a = (n + offset) · period + r for a ≥ 0. Returns r, and an integer whose last bit is that of n, or of n + 1 with the offset.
     fn angle(&mut self, a: Val<'c>, period: &Period) -> (Val<'c>, Val<'c>) {
         let magic = self.k(MAGIC + 2.0 * period.offset);
         let (inverse, offset) = (
@@ -109,8 +109,8 @@ impl<'c> Floats<'_, 'c> {
         (r, bits)
     }
 
-    /// [`Floats::angle`] for all a, in f64: the products with parts of 1/π are exact, and of each the even multiples of the period go
-    /// before they are added.
+    /// [`Floats::angle`] for all a, in f64. The products with the parts of 1/π are exact. Even multiples of the period are removed from each product before
+    /// the products are added.
     fn large_angle(&mut self, a: Val<'c>, period: &Period) -> [Val<'c>; 2] {
         let (a, mut f) = (self.widen(a), self.wide());
         let (half, minus_two) = (f.k(0.5), f.k(-2.0));
@@ -149,7 +149,7 @@ impl<'c> Floats<'_, 'c> {
         self.with_sign(v, sign)
     }
 
-    /// π/2 − asin x, or without what would cancel.
+    /// acos x = π/2 − asin x, or an equivalent expression without cancellation.
     pub(super) fn acos(&mut self, x: Val<'c>) -> Val<'c> {
         let (a, sign) = self.split_sign(x);
         let (v, outer) = self.asin_parts(a);
@@ -169,7 +169,7 @@ impl<'c> Floats<'_, 'c> {
         self.add(high, rest)
     }
 
-    /// asin a for 0 ≤ a ≤ ½, asin √((1 − a) / 2) for the others, and which are the others.
+    /// asin a for 0 ≤ a ≤ ½, and asin √((1 − a) / 2) for larger a. Also returns the mask of the lanes with larger a.
     fn asin_parts(&mut self, a: Val<'c>) -> (Val<'c>, Val<'c>) {
         let outer = self.compared("ogt", a, 0.5);
         let (half, minus_half) = (self.k(0.5), self.k(-0.5));
@@ -196,7 +196,7 @@ impl<'c> Floats<'_, 'c> {
         self.with_sign(v, sign)
     }
 
-    /// The angle of the point (x, y).
+    /// The angle between the positive x axis and the point (x, y).
     pub(super) fn atan2(&mut self, y: Val<'c>, x: Val<'c>) -> Val<'c> {
         let ((ay, sign), (ax, left)) = (self.split_sign(y), self.split_sign(x));
         let steep = self.compare("ogt", ay, ax);
@@ -223,9 +223,9 @@ impl<'c> Floats<'_, 'c> {
     }
 }
 
-/// Up to here a multiple of π or π/2 is taken from an angle in f32.
+/// Up to this magnitude, angles are reduced in f32.
 const ANGLE_LIMIT: f32 = 32768.0;
-/// What π is more than f32 can hold.
+/// π minus the nearest f32.
 const PI_LOW: f64 = -8.742_277_657_347_586e-8;
 /// 1/π in parts of 28 bits, whose products with f32 are exact.
 const INVERSE_PI: [f64; 7] = [
@@ -237,8 +237,8 @@ const INVERSE_PI: [f64; 7] = [
     5.794_356_641_444_275e-44,
     3.526_979_587_202_148e-52,
 ];
-/// (sin r / r − 1) / r² as a polynomial in r² up to π/2, to 0.2 units in the last place of sin r. The second is a little less than best, so
-/// that no sine is above 1.
+/// (sin r / r − 1) / r² as a polynomial in r² up to π/2, to 0.2 units in the last place of sin r. The second coefficient is slightly below the optimum, so
+/// that no sine exceeds 1.
 const SIN: [f32; 4] = [-0.166_666_6, 0.008_333_067, -0.000_198_097_67, 2.606_047e-6];
 /// (tan r / r − 1) / r² as a polynomial in r² up to π/4, to 0.31 units in the last place of tan r.
 const TAN: [f32; 6] = [

@@ -4,7 +4,7 @@ use super::{Floats, MAGIC};
 use crate::emit::builder::Val;
 
 impl<'c> Floats<'_, 'c> {
-    /// erf x, by the form that the vectors compute fastest.
+    /// erf x, by the algorithm that is fastest for these vectors.
     pub(super) fn erf(&mut self, x: Val<'c>) -> Val<'c> {
         let (a, sign) = self.split_sign(x);
         let magnitude = match self.has_avx512() {
@@ -14,7 +14,7 @@ impl<'c> Floats<'_, 'c> {
         self.with_sign(magnitude, sign)
     }
 
-    /// erf a for a ≥ 0 by a polynomial about the nearest of sixteen points, whose coefficients are lanes of six vectors.
+    /// erf a for a ≥ 0, by a polynomial around the nearest of sixteen points. The coefficients are in lanes of six vectors.
     fn tabled_erf(&mut self, a: Val<'c>) -> Val<'c> {
         // From here on the result rounds to 1; half a step further the number of the point would begin anew.
         let a = self.at_most(a, 3.93);
@@ -31,7 +31,7 @@ impl<'c> Floats<'_, 'c> {
         }
     }
 
-    /// erf a for a ≥ 0 as 1 − e^u with u = a · P(a), as −(e^u − 1), which keeps what is small.
+    /// erf a for a ≥ 0 as 1 − e^u with u = a · P(a), computed as −(e^u − 1) to keep the precision of small results.
     fn exponential_erf(&mut self, a: Val<'c>) -> Val<'c> {
         // From here on the result rounds to 1.
         let a = self.at_most(a, 3.92);
@@ -44,7 +44,7 @@ impl<'c> Floats<'_, 'c> {
         self.fma(negative, scale, rest)
     }
 
-    /// erfc x = e^−x² P((x − K) / (x + K)) for x ≥ 0, in f64; that of −x is what is left of 2.
+    /// erfc x = e^−x² P((x − K) / (x + K)) for x ≥ 0, in f64; erfc(−x) = 2 − erfc x.
     pub(super) fn erfc(&mut self, x: Val<'c>) -> Val<'c> {
         // From here on the result rounds to 0.
         let a = self.abs(x);
@@ -76,7 +76,7 @@ impl<'c> Floats<'_, 'c> {
     }
 }
 
-/// Where the variable of [`ERFC`] is 0.
+/// The x at which the variable of [`ERFC`] is 0.
 const ERFC_MIDDLE: f64 = 2.5;
 /// e^x² erfc x as a polynomial in (x − 2.5) / (x + 2.5) for x up to 10.1, to 2⁻²⁹.
 const ERFC: [f64; 11] = [
@@ -104,7 +104,7 @@ const ERFC_LOG: [f32; 8] = [
     0.000_381_002_3,
     -4.070_821_5e-5,
 ];
-/// The distance of the points of [`ERF`]: multiples of it are exact.
+/// The distance between the points of [`ERF`]. Multiples of it are exact in f32.
 const ERF_STEP: f32 = 65.0 / 256.0;
 /// erf(n · [`ERF_STEP`] + t) for n from 0 to 15 and |t| ≤ [`ERF_STEP`] / 2: the coefficients of t⁰, t¹, …, t⁵, each for all n, to 2.3 units in
 /// the last place of erf.

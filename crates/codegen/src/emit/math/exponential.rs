@@ -1,18 +1,18 @@
-//! Exponentials and what is made of them.
+//! Exponentials, and functions that are computed from them.
 
 use super::{Floats, MAGIC};
 use crate::emit::builder::Val;
 
-/// Whole numbers, as the instructions of the one or the other processor want them; what is not read is not computed.
+/// An integer in the two representations that the instructions of different processors need. Unused representations are not computed.
 #[derive(Clone, Copy)]
 pub(super) struct Whole<'c> {
     float: Val<'c>,
-    /// As i32, for numbers that have such a form.
+    /// As i32, for integers that fit.
     integer: Val<'c>,
 }
 
 impl<'c> Floats<'_, 'c> {
-    /// n = x / ln 2, rounded, as (the bits of n + 1.5 · 2²³ + `bias`, n).
+    /// n = x / ln 2, rounded. Returns the bits of n + 1.5 · 2²³ + `bias`, and n.
     fn quotient(&mut self, x: Val<'c>, bias: f32) -> (Val<'c>, Val<'c>) {
         let (log2e, magic) = (self.k(std::f32::consts::LOG2_E), self.k(MAGIC + bias));
         let shifted = self.fma(x, log2e, magic);
@@ -20,7 +20,7 @@ impl<'c> Floats<'_, 'c> {
         (self.bits(shifted), n)
     }
 
-    /// x = n ln 2 + r with |r| ≤ ln 2 / 2: (n, r).
+    /// x = n ln 2 + r with |r| ≤ ln 2 / 2. Returns (n, r).
     pub(super) fn reduce(&mut self, x: Val<'c>) -> (Whole<'c>, Val<'c>) {
         let (bits, n) = self.quotient(x, 0.0);
         // ln 2 in two parts, the first with trailing zeros so that n · high is exact.
@@ -30,13 +30,14 @@ impl<'c> Floats<'_, 'c> {
         (self.whole(bits, n), r)
     }
 
-    /// The number n, of which `bits` are those of n + 1.5 · 2²³.
+    /// Returns the integer n; `bits` are those of n + 1.5 · 2²³.
     fn whole(&mut self, bits: Val<'c>, n: Val<'c>) -> Whole<'c> {
         let integer = self.integer("arith.subi", bits, i64::from(MAGIC.to_bits()));
         Whole { float: n, integer }
     }
 
-    /// e^x = m · s + s with a power of two s, for |x| ≤ 80, as (m, s). ln 2 is rounded: good where an error of 3 · 10⁻⁹ x does not show.
+    /// e^x = m · s + s with a power of two s, for |x| ≤ 80. Returns (m, s). ln 2 is rounded, so the result is only for uses in which an error of 3 · 10⁻⁹ x
+    /// is negligible.
     pub(super) fn scaled_expm1(&mut self, x: Val<'c>) -> (Val<'c>, Val<'c>) {
         // The exponent's bias comes with the bits.
         let (bits, n) = self.quotient(x, 127.0);
@@ -63,7 +64,7 @@ impl<'c> Floats<'_, 'c> {
         self.float_of_bits(bits)
     }
 
-    /// e^x, with infinity, zero and denormals where they belong.
+    /// e^x, including results that are infinite, zero or denormal.
     pub(super) fn exp(&mut self, x: Val<'c>) -> Val<'c> {
         if self.has_avx512() {
             // Every n has its power of two: only r has to stay a number, where n has become so great that it says all.
@@ -107,7 +108,7 @@ impl<'c> Floats<'_, 'c> {
         self.mul(p, b)
     }
 
-    /// e^x − 1 with as many digits as it has near zero, and the zeros' signs.
+    /// e^x − 1, with full relative precision near zero; zeros keep their sign.
     pub(super) fn expm1(&mut self, x: Val<'c>) -> Val<'c> {
         let a = self.at_most(x, 89.0);
         // From here on the result rounds to −1.
@@ -142,7 +143,7 @@ impl<'c> Floats<'_, 'c> {
         self.add(up, down)
     }
 
-    /// e^a / 2, which is a number where e^a no longer is, and e^−a / 2, for a ≥ 0.
+    /// e^a / 2, which is finite for some a for which e^a overflows, and e^−a / 2, for a ≥ 0.
     fn half_exponentials(&mut self, a: Val<'c>) -> (Val<'c>, Val<'c>) {
         let a = self.at_most(a, 90.0);
         let (n, r) = self.reduce(a);

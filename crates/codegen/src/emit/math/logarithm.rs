@@ -1,10 +1,10 @@
-//! Logarithms and what is made of them.
+//! Logarithms, and functions that are computed from them.
 
 use super::Floats;
 use crate::emit::builder::Val;
 
 impl<'c> Floats<'_, 'c> {
-    /// x = 2ᵏ (1 + f) of the bits of a normal x > 0, with 1 + f between √½ and √2: (k as i32, 1 + f).
+    /// x = 2ᵏ (1 + f) with 1 + f between √½ and √2, from the bits of a normal x > 0. Returns k as i32, and 1 + f.
     fn split_exponent(&mut self, bits: Val<'c>) -> (Val<'c>, Val<'c>) {
         let (root, shift) = (self.int(std::f32::consts::FRAC_1_SQRT_2.to_bits().into()), self.int(23));
         let above = self.e.binary("arith.subi", bits, root);
@@ -14,7 +14,7 @@ impl<'c> Floats<'_, 'c> {
         (k, self.float_of_bits(m))
     }
 
-    /// ln(1 + f) − f for 1 + f between √½ and √2, and `low`.
+    /// ln(1 + f) − f + `low`, for 1 + f between √½ and √2.
     fn log1p_rest(&mut self, f: Val<'c>, low: Val<'c>) -> Val<'c> {
         let p = self.polynomial(f, &LOG1P);
         let square = self.mul(f, f);
@@ -38,7 +38,7 @@ impl<'c> Floats<'_, 'c> {
         self.e.op1("arith.sitofp", &[n], ty)
     }
 
-    /// `log` for finite x > 0; else what a logarithm of `x` is.
+    /// Returns `log` for finite x > 0; otherwise the special value of a logarithm of `x`: −∞, NaN, or `x` itself if it is ∞ or NaN.
     fn log_ends(&mut self, x: Val<'c>, log: Val<'c>) -> Val<'c> {
         let (zero, infinity) = (self.k(0.0), self.k(f32::INFINITY));
         let (nan, pole) = (self.k(f32::NAN), self.k(f32::NEG_INFINITY));
@@ -51,7 +51,7 @@ impl<'c> Floats<'_, 'c> {
         self.select(beyond, x, log)
     }
 
-    /// What `finish` makes of k and f where x = 2ᵏ (1 + f), and what a logarithm is of numbers that are not positive and finite.
+    /// A logarithm of x = 2ᵏ (1 + f), which `finish` computes from k and f. Handles denormal, zero, negative, infinite and NaN operands.
     fn logarithm(&mut self, x: Val<'c>, finish: fn(&mut Floats<'_, 'c>, Val<'c>, Val<'c>) -> Val<'c>) -> Val<'c> {
         let bits = self.bits(x);
         let (k, m) = self.split_exponent(bits);
@@ -79,7 +79,7 @@ impl<'c> Floats<'_, 'c> {
         self.logarithm(x, |s, k, f| s.log_sum(k, f))
     }
 
-    /// Exact for powers of two.
+    /// The logarithm to base 2; exact for powers of two.
     pub(super) fn log2(&mut self, x: Val<'c>) -> Val<'c> {
         self.logarithm(x, |s, k, f| {
             let (none, log2e) = (s.k(0.0), s.k(std::f32::consts::LOG2_E));
@@ -89,7 +89,7 @@ impl<'c> Floats<'_, 'c> {
         })
     }
 
-    /// Exact for powers of ten.
+    /// The logarithm to base 10; exact for powers of ten.
     pub(super) fn log10(&mut self, x: Val<'c>) -> Val<'c> {
         self.logarithm(x, |s, k, f| {
             let none = s.k(0.0);
@@ -105,7 +105,7 @@ impl<'c> Floats<'_, 'c> {
         })
     }
 
-    /// ln(1 + x): of the rounded sum u = 2ᵏ m, with what was rounded away.
+    /// ln(1 + x): the logarithm of the rounded sum u = 2ᵏ m, corrected by the rounding error of the sum.
     pub(super) fn log1p(&mut self, x: Val<'c>) -> Val<'c> {
         let one = self.k(1.0);
         let u = self.add(x, one);
@@ -129,7 +129,7 @@ impl<'c> Floats<'_, 'c> {
         self.e.binary("math.copysign", log, x)
     }
 
-    /// ln x of f64 as f32.
+    /// Returns ln x of an f64 vector, rounded to f32.
     fn narrow_log(&mut self, x: Val<'c>) -> Val<'c> {
         let mut f = self.wide();
         let (log, ln2) = (f.wide_log2(x), f.k(std::f64::consts::LN_2));
@@ -190,7 +190,7 @@ impl<'c> Floats<'_, 'c> {
     }
 }
 
-/// Below it series are short.
+/// Magnitude below which short series are used.
 const NEAR_ZERO: f32 = 0.0625;
 /// (ln(1 + f) − f + f² / 2) / f³ as a polynomial in f for 1 + f between √½ and √2, to 0.1 units in the last place of ln(1 + f).
 const LOG1P: [f32; 8] = [

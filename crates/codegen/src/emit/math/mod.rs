@@ -1,4 +1,4 @@
-//! Functions of vectors as polynomials, and the names of libm's functions for everything else.
+//! Functions of vectors as polynomials, and the names of libm's functions for all others.
 //!
 //! The coefficients are our own minimax fits or Taylor coefficients. Accuracy in units in the last place over the whole range, of f32:
 //! exp and exp2 1.5, expm1 2, log 1.5, log2 2.5, log10 1.5, log1p 2, sin and cos 2, tan 2.5, asin, acos, atan and atan2 2, sinh and cosh 2,
@@ -16,11 +16,11 @@ use frazil_ir::DType;
 use frazil_runtime::expr::{BinaryOp, UnaryOp};
 use melior::ir::ValueLike;
 
-/// Arithmetic on vectors of f32 or f64, one method an operator, to write polynomials readably.
+/// Arithmetic on vectors of f32 or f64, with one method per operator, so that polynomials are readable.
 pub struct Floats<'e, 'c> {
     e: &'e mut Emitter<'c>,
     lanes: i64,
-    /// Elements are f64.
+    /// Whether elements are f64.
     wide: bool,
 }
 
@@ -30,13 +30,13 @@ pub type Unary<'e, 'c> = fn(&mut Floats<'e, 'c>, Val<'c>) -> Val<'c>;
 pub type Binary<'e, 'c> = fn(&mut Floats<'e, 'c>, Val<'c>, Val<'c>) -> Val<'c>;
 
 impl<'e, 'c> Floats<'e, 'c> {
-    /// Arithmetic on vectors of `lanes` elements of `dtype`; halves are computed in f32.
+    /// Returns arithmetic on vectors of `lanes` elements of `dtype`; f16 and bf16 are computed in f32.
     pub fn new(e: &'e mut Emitter<'c>, lanes: i64, dtype: DType) -> Floats<'e, 'c> {
         let wide = dtype == DType::Double;
         Floats { e, lanes, wide }
     }
 
-    /// The function `op` of vectors of `dtype`, if it is one of those here.
+    /// Returns the function `op` of vectors of `dtype`, if it is implemented here.
     pub fn function(op: UnaryOp, dtype: DType) -> Option<Unary<'e, 'c>> {
         if !dtype.is_floating_point() || dtype == DType::Double {
             return None;
@@ -67,7 +67,7 @@ impl<'e, 'c> Floats<'e, 'c> {
         })
     }
 
-    /// As [`Floats::function`], of two vectors.
+    /// Returns a function of two vectors, as [`Floats::function`] does.
     pub fn function_of_two(op: BinaryOp, dtype: DType) -> Option<Binary<'e, 'c>> {
         if !dtype.is_floating_point() || dtype == DType::Double {
             return None;
@@ -81,19 +81,19 @@ impl<'e, 'c> Floats<'e, 'c> {
         })
     }
 
-    /// The same lanes in f64.
+    /// Returns arithmetic on as many lanes of f64.
     fn wide(&mut self) -> Floats<'_, 'c> {
         let (e, lanes) = (&mut *self.e, self.lanes);
         Floats { e, lanes, wide: true }
     }
 
-    /// f32 lanes as f64.
+    /// Converts f32 lanes to f64.
     fn widen(&mut self, x: Val<'c>) -> Val<'c> {
         let ty = self.e.shaped("f64", Some(self.lanes));
         self.e.op1("arith.extf", &[x], ty)
     }
 
-    /// f64 lanes rounded to f32.
+    /// Rounds f64 lanes to f32.
     fn narrow(&mut self, x: Val<'c>) -> Val<'c> {
         let ty = self.e.shaped("f32", Some(self.lanes));
         self.e.op1("arith.truncf", &[x], ty)
@@ -109,13 +109,13 @@ impl<'e, 'c> Floats<'e, 'c> {
         }
     }
 
-    /// An integer as wide as an element.
+    /// An integer constant as wide as an element.
     fn int(&mut self, x: i64) -> Val<'c> {
         let (bits, lanes) = (if self.wide { 64 } else { 32 }, self.lanes);
         self.e.constant(&format!("dense<{x}> : vector<{lanes}xi{bits}>"))
     }
 
-    /// The vectors' type.
+    /// Returns the type of the vectors.
     fn ty(&self) -> melior::ir::Type<'c> {
         self.e.shaped(if self.wide { "f64" } else { "f32" }, Some(self.lanes))
     }
@@ -165,7 +165,7 @@ impl<'e, 'c> Floats<'e, 'c> {
         self.e.cmpf(predicate, a, b, Some(self.lanes))
     }
 
-    /// A comparison with a constant.
+    /// Compares `a` with a constant.
     fn compared(&mut self, predicate: &str, a: Val<'c>, b: impl Into<f64>) -> Val<'c> {
         let b = self.k(b);
         self.compare(predicate, a, b)
@@ -179,7 +179,7 @@ impl<'e, 'c> Floats<'e, 'c> {
         self.e.select(condition, then, other)
     }
 
-    /// One of two constants.
+    /// Selects one of two constants in each lane.
     fn choose(&mut self, condition: Val<'c>, then: impl Into<f64>, other: impl Into<f64>) -> Val<'c> {
         let (then, other) = (self.k(then), self.k(other));
         self.e.select(condition, then, other)
@@ -195,7 +195,7 @@ impl<'e, 'c> Floats<'e, 'c> {
         self.e.op1("arith.bitcast", &[a], ty)
     }
 
-    /// The smaller of `a` and the constant; NaN stays. The form that becomes one instruction.
+    /// The smaller of `a` and the constant; NaN if `a` is NaN. In this operand order it is one instruction.
     fn at_most(&mut self, a: Val<'c>, limit: impl Into<f64>) -> Val<'c> {
         let limit = self.k(limit);
         let above = self.compare("olt", limit, a);
@@ -208,12 +208,12 @@ impl<'e, 'c> Floats<'e, 'c> {
         self.select(below, limit, a)
     }
 
-    /// Whether the vectors are of f32 and registers of AVX-512.
+    /// Returns whether the vectors are of f32 and stored in registers of AVX-512.
     fn has_avx512(&self) -> bool {
         !self.wide && self.e.has_avx512(self.lanes)
     }
 
-    /// `a` where it is between the constants, else the nearer one; NaN stays.
+    /// Clamps `a` to the constants; NaN if `a` is NaN.
     fn between(&mut self, a: Val<'c>, least: impl Into<f64>, most: impl Into<f64>) -> Val<'c> {
         let a = self.at_most(a, most);
         self.at_least(a, least)
@@ -233,7 +233,7 @@ impl<'e, 'c> Floats<'e, 'c> {
         sum
     }
 
-    /// The sign bit of x.
+    /// Returns the sign bit of x.
     fn sign(&mut self, x: Val<'c>) -> Val<'c> {
         let bits = self.bits(x);
         self.integer(
@@ -243,7 +243,7 @@ impl<'e, 'c> Floats<'e, 'c> {
         )
     }
 
-    /// (|x|, the sign bit of x)
+    /// Returns |x| and the sign bit of x.
     fn split_sign(&mut self, x: Val<'c>) -> (Val<'c>, Val<'c>) {
         let (bits, sign) = (self.bits(x), self.sign(x));
         let rest = self.e.binary("arith.xori", bits, sign);
@@ -264,7 +264,7 @@ impl<'e, 'c> Floats<'e, 'c> {
         self.float_of_bits(bits)
     }
 
-    /// Which f32 lanes are not positive, normal and finite.
+    /// Returns the mask of the f32 lanes that are not positive, normal and finite.
     fn outside_normal(&mut self, x: Val<'c>) -> Val<'c> {
         let least = f32::MIN_POSITIVE.to_bits();
         let bits = self.bits(x);
@@ -274,7 +274,7 @@ impl<'e, 'c> Floats<'e, 'c> {
         self.e.cmpi("uge", after, count, Some(self.lanes))
     }
 
-    /// `slow` in the lanes of `mask`, `fast` in the others. `slow` is computed only where some lane of the vector asks for it.
+    /// `slow` in the lanes of `mask`, `fast` in the others. `slow` is computed only if the mask has a lane that is set.
     fn seldom<const N: usize>(
         &mut self,
         mask: Val<'c>,
@@ -315,7 +315,7 @@ pub fn fma<'c>(e: &mut Emitter<'c>, a: Val<'c>, b: Val<'c>, c: Val<'c>, lanes: O
     }
 }
 
-/// libm's name of a function of one f64, without the `f` of the f32 form; `None` when libm does not have it.
+/// Returns libm's name of a function of one f64, without the `f` of the f32 version; `None` if libm does not have it.
 pub fn libm_unary(op: UnaryOp) -> Option<&'static str> {
     use UnaryOp as U;
     Some(match op {

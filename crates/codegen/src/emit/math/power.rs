@@ -1,4 +1,4 @@
-//! Powers, by logarithms and exponentials in f64, whose errors do not show in f32.
+//! Powers, by logarithms and exponentials in f64, whose errors are too small to affect the f32 result.
 
 use super::{Floats, WIDE_MAGIC};
 use crate::emit::builder::Val;
@@ -16,7 +16,7 @@ impl<'c> Floats<'_, 'c> {
         self.seldom(special, [power], |f| [f.special_power(x, y)])[0]
     }
 
-    /// x to the power y for x > 0, finite ones and y.
+    /// x to the power y for finite x > 0 and finite y.
     fn power(&mut self, x: Val<'c>, y: Val<'c>) -> Val<'c> {
         let (x, y, mut f) = (self.widen(x), self.widen(y), self.wide());
         let log = f.wide_log2(x);
@@ -78,7 +78,7 @@ impl<'c> Floats<'_, 'c> {
         self.fma(f, p, k)
     }
 
-    /// 2^z, too large or too small for f32 where z is.
+    /// 2^z. The result overflows or underflows when it is converted to f32.
     pub(super) fn wide_exp2(&mut self, z: Val<'c>) -> Val<'c> {
         let z = self.at_most(z, 200.0);
         let z = self.at_least(z, -200.0);

@@ -1,10 +1,10 @@
-//! Remainders and lengths.
+//! Remainders, and lengths of two-dimensional vectors.
 
 use super::Floats;
 use crate::emit::builder::Val;
 
 impl<'c> Floats<'_, 'c> {
-    /// x − n y, exactly, with the n that makes it smaller than y and of x's sign.
+    /// x − n y, exactly. The result is smaller in magnitude than y and has the sign of x.
     pub(super) fn fmod(&mut self, x: Val<'c>, y: Val<'c>) -> Val<'c> {
         let ((a, sign), b) = (self.split_sign(x), self.abs(y));
         let quotient = self.div(a, b);
@@ -20,7 +20,7 @@ impl<'c> Floats<'_, 'c> {
         self.with_sign(rest, sign)
     }
 
-    /// a − n b for the rounded quotient of a and b where n is small enough that the product's last digit is a's or b's.
+    /// a − n b for the truncated quotient n of a and b. Exact if n is so small that the last digit of the product is one of a's or b's.
     fn take_multiple(&mut self, a: Val<'c>, b: Val<'c>, quotient: Val<'c>) -> Val<'c> {
         let n = self.truncated(quotient);
         let n = self.negate(n);
@@ -30,7 +30,8 @@ impl<'c> Floats<'_, 'c> {
         self.select(below, again, rest)
     }
 
-    /// The remainder of f32 whatever the quotient, which has up to 277 bits: in f64 by multiples of b from large to small.
+    /// The remainder of f32 for a quotient of any size, which has up to 277 bits. Computed in f64: multiples of b are subtracted, with decreasing powers of
+    /// two.
     fn large_quotient(&mut self, a: Val<'c>, b: Val<'c>) -> Val<'c> {
         const STEP: i32 = 50;
         let (a, b, mut f) = (self.widen(a), self.widen(b), self.wide());
@@ -44,7 +45,7 @@ impl<'c> Floats<'_, 'c> {
         self.narrow(rest)
     }
 
-    /// √(x² + y²), also where the squares are no numbers.
+    /// √(x² + y²), also if the squares overflow or underflow.
     pub(super) fn hypot(&mut self, x: Val<'c>, y: Val<'c>) -> Val<'c> {
         let (a, b) = (self.abs(x), self.abs(y));
         let length = self.root_of_squares(a, b);
@@ -79,8 +80,8 @@ impl<'c> Floats<'_, 'c> {
     }
 }
 
-/// Quotients of f32 below it have a digit behind the point to spare.
+/// Quotients of f32 below this limit have at least one bit for the fraction.
 const QUOTIENT_LIMIT: f32 = 4_194_304.0;
-/// Numbers between these have squares, and what is lost of smaller ones does not show.
+/// The squares of numbers between these limits neither overflow nor underflow. The loss for smaller numbers is below the precision of the result.
 const SMALL: f32 = 1.0 / LARGE;
 const LARGE: f32 = 1_125_899_906_842_624.0;

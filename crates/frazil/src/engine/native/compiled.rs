@@ -15,6 +15,7 @@ use frazil_codegen::aot;
 use frazil_codegen::backend::host_target;
 use frazil_codegen::compile::Stage;
 use frazil_executor::RunError;
+use frazil_executor::memory::Workspace;
 use frazil_executor::run::profile::Profile;
 use frazil_executor::{Executable, LoadedCode, Package};
 use frazil_ir::{Graph, TypeKind};
@@ -318,7 +319,7 @@ impl CompiledCode {
         Ok(CompiledCode {
             code,
             results: results.into(),
-            target: Arc::new(compiler.options.target()),
+            target: Arc::new(compiler.target().clone()),
         })
     }
 
@@ -327,10 +328,20 @@ impl CompiledCode {
         compiler.keep_packed(places, &self.code);
     }
 
+    /// Returns the number of bytes that no other code uses. An estimate.
+    pub(crate) fn bytes(&self) -> usize {
+        self.code.own_bytes()
+    }
+
     /// Returns an instance of the code, which one thread at a time may use.
     pub(crate) fn instance(&self) -> Result<CompiledMethod> {
+        self.instance_in(&Workspace::default())
+    }
+
+    /// Returns an instance of the code, which one thread at a time may use, and only while no other one runs in `workspace`.
+    pub(crate) fn instance_in(&self, workspace: &Workspace) -> Result<CompiledMethod> {
         Ok(CompiledMethod {
-            executable: self.code.instance()?,
+            executable: self.code.instance_in(workspace)?,
             results: Arc::clone(&self.results),
             target: Arc::clone(&self.target),
         })

@@ -14,14 +14,16 @@ use frazil_planner::plan::Buffer;
 use frazil_planner::target::Target;
 use frazil_planner::tune::Tuning;
 use frazil_syntax::CacheFolder;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use tracing::warn;
 
 /// Options of the compiler, with the cache of kernel objects and the threads that compilations share. Clones share cache and threads.
 #[derive(Clone)]
 pub(crate) struct Compiler {
     pub(crate) options: CompileOptions,
+    /// The processor, detected at the first use.
+    target: Arc<OnceLock<Target>>,
     objects: Option<ObjectCache>,
     /// Whether plans are made to share code with those for other sizes.
     any_size: bool,
@@ -47,6 +49,7 @@ impl Compiler {
     pub(crate) fn keeping_in(folder: Option<CacheFolder>, options: CompileOptions) -> Compiler {
         Compiler {
             options,
+            target: Arc::default(),
             objects: folder.map(ObjectCache::new),
             any_size: false,
             in_process: false,
@@ -94,12 +97,17 @@ impl Compiler {
         self.packed.add(places, constants, prepared);
     }
 
+    /// Returns the processor that code is for.
+    pub(crate) fn target(&self) -> &Target {
+        self.target.get_or_init(|| self.options.target())
+    }
+
     /// Returns the options for lowering, without measurements of kernels.
     pub(crate) fn lower_options(&self) -> LowerOptions {
         let options = &self.options;
         LowerOptions {
             name: c_identifier(&options.name),
-            target: options.target(),
+            target: self.target().clone(),
             fuse: options.fuse,
             tuning: Tuning::default(),
             families: Vec::new(),

@@ -5,6 +5,7 @@ pub(crate) mod compiled;
 pub(crate) mod compiler;
 mod partition;
 mod port_names;
+mod recent;
 pub(crate) mod record;
 pub(crate) mod segments;
 mod shared_code;
@@ -17,6 +18,7 @@ use crate::engine::native::code_cache::CodeCache;
 use crate::engine::native::compiled::{CompiledCode, prepared};
 use crate::engine::native::compiled::{CompiledMethod, NativePlan};
 use crate::engine::native::compiler::Compiler;
+use crate::engine::native::recent::Recent;
 use crate::engine::native::record::Record;
 use crate::engine::native::segments::{Outcome, SegmentTree, SegmentedMethod, SegmentedRun};
 use crate::engine::native::shared_code::SharedCode;
@@ -30,6 +32,7 @@ use crate::support::lock::lock;
 use crate::support::once::Once;
 use frazil_executor::Package;
 use frazil_executor::RunError;
+use frazil_executor::memory::Workspace;
 use frazil_executor::run::profile::Profile;
 use frazil_ir::{Graph, SymbolId, TypeId, TypeKind, symbols};
 use frazil_limits::{Exceeded, Phase};
@@ -61,13 +64,25 @@ enum Entry {
     Interpreted,
 }
 
+/// Bytes of an entry without code, with its key. An estimate.
+const SMALL_ENTRY: usize = 1 << 10;
+
 impl Made {
-    fn instance(&self) -> Result<Entry> {
+    /// Returns an instance, which runs in `workspace`.
+    fn instance(&self, workspace: &Workspace) -> Result<Entry> {
         Ok(match self {
-            Made::Compiled(code) => Entry::Compiled(Box::new(code.instance()?)),
+            Made::Compiled(code) => Entry::Compiled(Box::new(code.instance_in(workspace)?)),
             Made::Segmented => Entry::Segmented,
             Made::Interpreted => Entry::Interpreted,
         })
+    }
+
+    /// Returns the number of bytes that it takes until it is dropped.
+    fn bytes(&self) -> usize {
+        match self {
+            Made::Compiled(code) => SMALL_ENTRY + code.bytes(),
+            Made::Segmented | Made::Interpreted => SMALL_ENTRY,
+        }
     }
 }
 
@@ -81,7 +96,7 @@ pub(crate) struct NativeCode {
     strict: bool,
     /// Maximum number of call signatures of one method for which code is compiled.
     specialisations: Option<usize>,
-    methods: Mutex<HashMap<Key, Arc<Once<Made>>>>,
+    methods: Mutex<Recent<Key, Arc<Once<Made>>>>,
     /// Segments of the methods that run in segments, keyed by method and call signature, which includes the objects' state.
     trees: Mutex<HashMap<Key, Arc<SegmentTree>>>,
     strategy: FusionStrategy,
@@ -94,7 +109,9 @@ pub(crate) struct NativeCode {
 /// The state of one handle: instances of the code that it has called. Calls for which an instance exists take no lock.
 #[derive(Default)]
 pub(crate) struct Handle {
-    entries: HashMap<Key, Entry>,
+    entries: Recent<Key, Entry>,
+    /// The memory in which the handle runs code, one function at a time.
+    workspace: Workspace,
     runs: HashMap<Key, SegmentedRun>,
     /// The attributes that each method sets, as pairs of class and name.
     sets: HashMap<String, HashSet<(SymbolId, SymbolId)>>,
@@ -178,17 +195,19 @@ impl NativeCode {
             return self.interpreted(method, "an argument is neither a tensor nor a plain value");
         };
         let key = (method.to_owned(), keys);
-        if !handle.entries.contains_key(&key) {
+        if !handle.entries.contains(&key) {
             let Some(slot) = self.slot(&key) else {
                 let most = self.specialisations.unwrap_or_default();
                 return self.interpreted(method, &format!("it has been compiled for {most} call signatures"));
             };
             let made = slot.get_or_make(|| self.make(instance, method, &key.1, &specs));
-            let entry = made.and_then(Made::instance);
+            let entry = made.and_then(|made| Ok((made.instance(&handle.workspace)?, made.bytes())));
             if entry.is_err() {
                 self.forget(&key, slot);
             }
-            handle.entries.insert(key.clone(), entry?);
+            let (entry, bytes) = entry?;
+            lock(&self.methods).resize(&key, bytes);
+            handle.entries.insert(key.clone(), entry, bytes);
         }
         match handle.entries.get_mut(&key) {
             Some(Entry::Compiled(code)) => match code.run_aliasing(&tensors, &cells) {
@@ -216,7 +235,7 @@ impl NativeCode {
             return false;
         };
         let key = (method.to_owned(), keys);
-        if handle.entries.contains_key(&key) {
+        if handle.entries.contains(&key) {
             return true;
         }
         let Some(slot) = self.slot(&key) else { return false };
@@ -230,9 +249,15 @@ impl NativeCode {
                 .map(Made::Compiled)
                 .map_err(|_| NotKept::Missing)
         });
-        let entry = made.ok().and_then(|made| made.instance().ok());
+        let entry = made
+            .ok()
+            .and_then(|made| Some((made.instance(&handle.workspace).ok()?, made.bytes())));
         match entry {
-            Some(entry) => handle.entries.insert(key, entry).is_none(),
+            Some((entry, bytes)) => {
+                lock(&self.methods).resize(&key, bytes);
+                handle.entries.insert(key, entry, bytes);
+                true
+            }
             None => {
                 self.forget(&key, slot);
                 false
@@ -243,12 +268,16 @@ impl NativeCode {
     /// Returns the slot of the code for `key`. Returns `None` if the method has been compiled for its maximum number of call signatures.
     fn slot(&self, key: &Key) -> Option<Arc<Once<Made>>> {
         let mut methods = lock(&self.methods);
-        if let Some(slot) = methods.get(key) {
+        if let Some(slot) = methods.get_mut(key) {
             return Some(Arc::clone(slot));
         }
         let count = || methods.keys().filter(|(name, _)| *name == key.0).count();
         let is_full = self.specialisations.is_some_and(|most| count() >= most);
-        (!is_full).then(|| Arc::clone(methods.entry(key.clone()).or_default()))
+        (!is_full).then(|| {
+            let slot: Arc<Once<Made>> = Arc::default();
+            methods.insert(key.clone(), Arc::clone(&slot), SMALL_ENTRY);
+            slot
+        })
     }
 
     /// Removes the slot of `key` if it is empty and no other thread is filling it.
@@ -341,12 +370,13 @@ impl NativeCode {
             if tree.is_full() {
                 *tree = Arc::default();
             }
-            handle.runs.insert(key.clone(), SegmentedRun::new(Arc::clone(tree)));
+            let run = SegmentedRun::new(Arc::clone(tree), handle.workspace.clone());
+            handle.runs.insert(key.clone(), run);
         }
         handle
             .runs
             .entry(key)
-            .or_insert_with(|| SegmentedRun::new(Arc::default()))
+            .or_insert_with(|| SegmentedRun::new(Arc::default(), handle.workspace.clone()))
     }
 
     /// Profiles `method` for the duration `time`. The method must have run natively with such arguments before. Returns `None` if it does not run natively.
@@ -361,11 +391,12 @@ impl NativeCode {
             return Ok(None);
         };
         let key = (method.to_owned(), keys);
-        let made = lock(&self.methods).get(&key).map(Arc::clone);
-        if !handle.entries.contains_key(&key)
+        let made = lock(&self.methods).get_mut(&key).map(|slot| Arc::clone(slot));
+        if !handle.entries.contains(&key)
             && let Some(made) = made.as_ref().and_then(|slot| slot.get())
         {
-            handle.entries.insert(key.clone(), made.instance()?);
+            let entry = made.instance(&handle.workspace)?;
+            handle.entries.insert(key.clone(), entry, made.bytes());
         }
         match handle.entries.get_mut(&key) {
             Some(Entry::Compiled(code)) => code.profile(&tensors, time).map(Some),

@@ -13,20 +13,31 @@ struct Entries {
     compile_time: Duration,
 }
 
+/// Maximum number of notes. Further ones are dropped, so that calls of always new shapes take no memory.
+const MOST_NOTES: usize = 10_000;
+
+impl Entries {
+    fn add(&mut self, note: String) {
+        if self.notes.len() < MOST_NOTES {
+            self.notes.push(note);
+        }
+    }
+}
+
 impl Record {
     fn entries(&self) -> MutexGuard<'_, Entries> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn note(&self, note: String) {
-        self.entries().notes.push(note);
+        self.entries().add(note);
     }
 
     /// Adds `note`, unless it has already been added.
     pub(crate) fn note_once(&self, note: String) {
         let mut entries = self.entries();
         if !entries.notes.contains(&note) {
-            entries.notes.push(note);
+            entries.add(note);
         }
     }
 

@@ -15,6 +15,7 @@ use crate::support::limited::unexceeded;
 use crate::support::lock::lock;
 use crate::support::once::Once;
 use frazil_executor::RunError;
+use frazil_executor::memory::Workspace;
 use frazil_ir::{Graph, Module};
 use frazil_planner::LowerError;
 use frazil_planner::specialise::{ArgumentSpec, Next, ResultSpec, Specialised, Start, segment};
@@ -103,6 +104,8 @@ pub(crate) struct SegmentedRun {
     tree: Arc<SegmentTree>,
     /// Instances of segments, by the index of the segment.
     instances: Vec<Option<SegmentInstance>>,
+    /// The memory in which the segments run, one at a time.
+    workspace: Workspace,
     first: Option<Found>,
 }
 
@@ -188,9 +191,10 @@ impl SegmentTree {
 }
 
 impl SegmentedRun {
-    pub(crate) fn new(tree: Arc<SegmentTree>) -> SegmentedRun {
+    pub(crate) fn new(tree: Arc<SegmentTree>, workspace: Workspace) -> SegmentedRun {
         SegmentedRun {
             tree,
+            workspace,
             instances: Vec::new(),
             first: None,
         }
@@ -212,8 +216,9 @@ impl SegmentedRun {
             Some(instance) => Ok(instance),
             None => {
                 let segment = self.tree.segments().get(at).map(Arc::clone).ok_or_else(missing)?;
+                let instance = |code: &CompiledCode| code.instance_in(&self.workspace);
                 Ok(slot.insert(SegmentInstance {
-                    code: segment.code.as_ref().map(CompiledCode::instance).transpose()?,
+                    code: segment.code.as_ref().map(instance).transpose()?,
                     segment,
                     after: HashMap::new(),
                 }))

@@ -37,18 +37,22 @@ impl GemmTile {
         best.unwrap_or_else(|| with(1))
     }
 
-    /// As [`GemmTile::choose`], with a register tile that does not depend on the number of rows unless they are few.
-    pub fn for_any_rows(products: i64, [m, n, k]: [i64; 3], machine: &Machine) -> GemmTile {
-        if m <= machine.gemm.few_rows {
+    /// As [`GemmTile::choose`], with a register tile that does not depend on sizes that vary from plan to plan: the number of rows, unless it is one, and the
+    /// number of columns, unless they are those of packed weights.
+    pub fn for_any_size(products: i64, [m, n, k]: [i64; 3], is_packed: bool, machine: &Machine) -> GemmTile {
+        if m <= 1 && is_packed {
             return GemmTile::choose(products, [m, n, k], machine);
         }
-        /// Rows of which the height of a tile makes no difference.
-        const MANY_ROWS: i64 = 1 << 12;
-        let tile = GemmTile::choose(products, [MANY_ROWS, n, k], machine);
+        /// Rows or columns of which tiles leave a negligible part incomplete.
+        const MANY: i64 = 1 << 12;
+        let columns = if is_packed { n } else { MANY };
+        let vectors = GemmTile::choose(products, [MANY, columns, k], machine).vectors;
         // The height that the registers allow, as no number of rows is better than others.
-        let rows = (machine.vector.registers - tile.vectors - 1) / tile.vectors;
+        let rows = (machine.vector.registers - vectors - 1) / vectors;
         let rows = rows.min(machine.gemm.tile_rows).max(1);
-        let sized = GemmTile::with(products, [m, n, k], machine, tile.vectors, machine.gemm.k_block);
+        // Not fewer columns than a tile has: incomplete tiles are masked.
+        let n = n.max(if is_packed { 0 } else { vectors * machine.vector.lanes });
+        let sized = GemmTile::with(products, [m, n, k], machine, vectors, machine.gemm.k_block);
         GemmTile {
             rows,
             m_task: div_ceil(sized.m_task, rows) * rows,
@@ -136,12 +140,25 @@ mod tests {
     use super::*;
     use crate::kernel::{Epilogue, Gemm};
     use crate::target::{AVX2, SAPPHIRE_RAPIDS, ZEN4};
+    use std::collections::HashSet;
 
     #[test]
     fn tiles_do_not_exceed_the_columns_by_much() {
         for (n, vectors) in [(768, 3), (1152, 3), (256, 2), (64, 2), (32, 2), (16, 1)] {
             let tile = GemmTile::choose(1, [128, n, 768], &SAPPHIRE_RAPIDS);
             assert_eq!(tile.vectors, vectors, "{n} columns: {tile:?}");
+        }
+    }
+
+    #[test]
+    fn tiles_for_any_size_are_few() {
+        for machine in [&SAPPHIRE_RAPIDS, &ZEN4, &AVX2] {
+            for (is_packed, most) in [(true, 2), (false, 1)] {
+                let sizes = (1..300).map(|size| [size, if is_packed { 768 } else { size }, 64]);
+                let tiles = sizes.map(|sizes| GemmTile::for_any_size(8, sizes, is_packed, machine));
+                let forms: HashSet<[i64; 2]> = tiles.map(|tile| [tile.rows, tile.vectors]).collect();
+                assert!(forms.len() <= most, "{forms:?}");
+            }
         }
     }
 

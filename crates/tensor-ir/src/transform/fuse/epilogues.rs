@@ -1,4 +1,4 @@
-//! Elementwise consumers become the epilogue of the reduction that computes their operand.
+//! Epilogue fusion: elementwise consumers become the epilogue of the reduction that computes their operand.
 
 use super::keeps_family;
 use crate::affine::is_identity;
@@ -9,8 +9,8 @@ use frazil_runtime::structured::{Access, Affine, OutOfBounds, Structured, Tensor
 
 /// Returns the nest that computes the reduction behind `operand`, and applies the elementwise `consumer` to each result.
 ///
-/// `None` if the reduction has other users, or the consumer does not read its elements in order, perhaps under other sizes. The fused nest has the
-/// producer's loops, which may split dimensions of the consumer's result.
+/// `None` if the reduction has other users, or the consumer reads its elements in another order. The consumer may read them through a reshape. The fused nest
+/// has the producer's loops, which may split dimensions of the consumer's result.
 pub(super) fn attempt(graph: &TensorGraph, consumer: &Structured, operand: TensorId) -> Option<Structured> {
     let producer = graph.root(operand);
     let p = graph.as_nest(producer)?;
@@ -59,7 +59,8 @@ pub(super) fn attempt(graph: &TensorGraph, consumer: &Structured, operand: Tenso
     keeps_family(graph, p, &fused).then_some(fused)
 }
 
-/// For each loop of a domain, the loops of a finer domain that it consists of, by number and factor. Both have the same iterations in the same order.
+/// For each loop of a domain, the loops of a finer domain into which it is split: pairs of the loop's index and its factor. Both domains have the same
+/// iterations in the same order.
 type Split = Vec<Vec<(usize, i64)>>;
 
 fn split_loops(coarse: &[i64], fine: &[i64]) -> Option<Split> {
@@ -90,7 +91,7 @@ fn split_loops(coarse: &[i64], fine: &[i64]) -> Option<Split> {
     fine[next..].iter().all(|&n| n == 1).then_some(split)
 }
 
-/// Returns the map over the finer domain, which further loops up to `rank` follow.
+/// Returns `map` over the finer domain, followed by further loops up to `rank` loops in total.
 fn split_map(map: &Affine, split: &Split, rank: usize) -> Affine {
     let mut out = Affine::constant(rank, map.offset);
     for (&c, loops) in map.coefficients.iter().zip(split) {
@@ -101,7 +102,7 @@ fn split_map(map: &Affine, split: &Split, rank: usize) -> Affine {
     out
 }
 
-/// Returns the body, whose coordinates keep their numbers; `None` if a coordinate is split or would be renumbered.
+/// Returns the body for the finer domain, in which coordinates keep their indices; `None` if a coordinate is split or would be renumbered.
 fn with_split_indices(body: &Expr, split: &Split) -> Option<Expr> {
     let indices = body.nodes().iter().filter_map(|n| match n.op {
         ExprOp::Index(i) => Some(i as usize),

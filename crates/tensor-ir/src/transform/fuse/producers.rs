@@ -1,4 +1,4 @@
-//! Elementwise producers are computed where they are read.
+//! Producer fusion: elementwise producers are computed where their results are read.
 
 use super::keeps_family;
 use crate::affine::{as_loop, can_leave, compose, reach};
