@@ -16,7 +16,8 @@ pub struct Position<'c> {
     pub mask: Option<Val<'c>>,
 }
 
-/// Applies `epilogue` to a tile of accumulators, `vectors` per row, and stores the results into `output`. `at` returns the position of vector v of row r.
+/// Applies `epilogue` to a tile of accumulators, `vectors` per row, and stores the results into `output`, except for the rows before row `first`. `at` returns
+/// the position of vector v of row r.
 ///
 /// A costly epilogue does not fit into the registers beside the accumulators. So these are stored on the stack, and the epilogue is applied to one row at a
 /// time.
@@ -25,6 +26,7 @@ pub fn finish<'c>(
     epilogue: &Epilogue,
     (operands, output): (&[Val<'c>], Val<'c>),
     (acc, vectors, lanes): (&[Val<'c>], i64, i64),
+    first: Int<'c>,
     at: impl Fn(&mut Emitter<'c>, Int<'c>, i64) -> Position<'c>,
 ) {
     let one = |e: &mut Emitter<'c>, r: Int<'c>, v: i64, value: Val<'c>| {
@@ -33,10 +35,9 @@ pub fn finish<'c>(
         store(e, value, output, at.element, at.mask);
     };
     if !epilogue.is_costly() {
-        for (i, &value) in acc.iter().enumerate() {
-            let i = i as i64;
-            one(e, Int::Const(i / vectors), i % vectors, value);
-        }
+        from_row(e, acc, vectors, first, |e, r, v, value| {
+            one(e, Int::Const(r), v, value);
+        });
         return;
     }
     let waiting = e.stack(acc.len() as i64 * lanes * 4);
@@ -44,7 +45,7 @@ pub fn finish<'c>(
         let address = e.f32_offset(waiting, i as i64 * lanes);
         e.store(value, address, 4);
     }
-    e.for_each(0, acc.len() as i64 / vectors, 1, |e, r| {
+    e.for_each(first, acc.len() as i64 / vectors, 1, |e, r| {
         let row = e.mul(r, vectors * lanes);
         let row = e.f32_offset(waiting, row);
         for v in 0..vectors {
@@ -53,6 +54,31 @@ pub fn finish<'c>(
             one(e, r, v, value);
         }
     });
+}
+
+/// Emits `body` for each accumulator of a tile, `vectors` a row, without the rows before row `first`.
+pub fn from_row<'c>(
+    e: &mut Emitter<'c>,
+    acc: &[Val<'c>],
+    vectors: i64,
+    first: Int<'c>,
+    body: impl Fn(&mut Emitter<'c>, i64, i64, Val<'c>),
+) {
+    for (r, row) in (0..).zip(acc.chunks(vectors as usize)) {
+        let all = |e: &mut Emitter<'c>| {
+            for (v, &value) in (0..).zip(row) {
+                body(e, r, v, value);
+            }
+        };
+        match first {
+            Int::Const(first) if r < first => {}
+            Int::Const(_) => all(e),
+            first => {
+                let wanted = e.compare("sle", first, r);
+                e.if_then(wanted, all);
+            }
+        }
+    }
 }
 
 /// Applies `epilogue` to the accumulator `acc`, a vector of `lanes` f32. `operands` are the addresses of the epilogue's operands.

@@ -34,6 +34,41 @@ impl<'c> KernelFunction<'c> {
     }
 }
 
+/// A bool that may be known while emitting.
+#[derive(Clone, Copy)]
+pub(super) enum Condition<'c> {
+    /// A constant.
+    Known(bool),
+    /// An `i1` value.
+    Dyn(Val<'c>),
+}
+
+/// The number of parts of an image of `row_blocks` blocks of rows: the most that divide it, see [`image_task`].
+fn image_parts<'c>(e: &mut Emitter<'c>, row_blocks: Int<'c>, rows_first: Condition<'c>) -> Int<'c> {
+    let most = e.target.machine.partition.image_parts;
+    let mut parts = match (row_blocks, rows_first) {
+        (_, Condition::Known(false)) => return Int::Const(1),
+        (Int::Const(n), Condition::Known(true)) => {
+            let divides = |parts: &i64| n % parts == 0;
+            return Int::Const((2..=most).rev().find(divides).unwrap_or(n));
+        }
+        _ => row_blocks,
+    };
+    for count in 2..=most {
+        let rest = e.rem(row_blocks, count);
+        let divides = e.compare("eq", rest, 0);
+        let (count, fewer) = (e.int(Int::Const(count)), e.int(parts));
+        parts = Int::Dyn(e.select(divides, count, fewer));
+    }
+    match rows_first {
+        Condition::Known(_) => parts,
+        Condition::Dyn(rows_first) => {
+            let (parts, one) = (e.int(parts), e.int(Int::Const(1)));
+            Int::Dyn(e.select(rows_first, parts, one))
+        }
+    }
+}
+
 /// Returns the image, tile of channels and block of rows of `task`. `[images, tiles, row_blocks]` are their numbers.
 ///
 /// With `rows_first`, an image is divided into a few parts, and all channels of a part are computed before the next part. So with two, four, ... threads,
@@ -41,18 +76,13 @@ impl<'c> KernelFunction<'c> {
 pub(super) fn image_task<'c>(
     e: &mut Emitter<'c>,
     task: Int<'c>,
-    [images, tiles, row_blocks]: [i64; 3],
-    rows_first: bool,
+    [images, tiles, row_blocks]: [Int<'c>; 3],
+    rows_first: Condition<'c>,
 ) -> [Int<'c>; 3] {
-    let most = e.target.machine.partition.image_parts;
-    let divides = |parts: &i64| row_blocks % parts == 0;
-    let parts = match rows_first {
-        true => (2..=most).rev().find(divides).unwrap_or(row_blocks),
-        false => 1,
-    };
-    let each = row_blocks / parts;
+    let parts = image_parts(e, row_blocks, rows_first);
+    let each = e.div(row_blocks, parts);
     let at = e.delinearize(task, &[images, parts, tiles, each]);
-    let row_block = e.linear([(each, at[1]), (1, at[3])], 0);
+    let row_block = e.linear([(each, at[1]), (Int::Const(1), at[3])], 0);
     [at[0], at[2], row_block]
 }
 

@@ -1,177 +1,186 @@
-//! Sliding windows: the taps of a window that are inside the input.
+//! Sliding windows: the taps of an output, and the tiles of a row of outputs.
 
 use super::builder::{Emitter, Int};
+use frazil_planner::kernel::{Axis, BlockedShape, RowBorder, RowEnd, RowTiling, Tiles};
 use std::ops::Range;
 
-/// One dimension of a sliding window.
-#[derive(Clone, Copy, Debug)]
-pub struct Axis {
-    /// Number of taps.
-    pub kernel: i64,
-    /// Distance of the windows of successive outputs, in input elements.
-    pub stride: i64,
-    /// Number of elements before the input that the first window covers.
-    pub padding: i64,
-    /// Distance of successive taps, in input elements.
-    pub dilation: i64,
-    /// Extent of the input.
-    pub input: i64,
-    /// Extent of the output.
-    pub output: i64,
+/// The taps `lo..hi` of output `y` that lie inside the input.
+pub fn taps<'c>(e: &mut Emitter<'c>, axis: &Axis<Int<'c>>, y: Int<'c>) -> (Int<'c>, Int<'c>) {
+    let start = e.linear([(axis.stride, y)], -axis.padding);
+    let lo = match axis.padding {
+        0 => Int::Const(0),
+        _ => {
+            let above = e.sub(axis.dilation - 1, start);
+            let above = e.max(above, 0);
+            let above = e.div(above, axis.dilation);
+            e.min(above, axis.kernel)
+        }
+    };
+    let last = known(axis).map(|a| {
+        (
+            (a.output - 1) * a.stride - a.padding + (a.kernel - 1) * a.dilation,
+            a.input,
+        )
+    });
+    let hi = match last {
+        Some((last, input)) if last < input => axis.kernel,
+        _ => {
+            let end = e.add(axis.input, axis.dilation - 1);
+            let below = e.sub(end, start);
+            let below = e.max(below, 0);
+            let below = e.div(below, axis.dilation);
+            e.min(below, axis.kernel)
+        }
+    };
+    (lo, hi)
 }
 
-/// The outputs of one dimension, in tiles of equal width.
-pub struct Tiles {
-    /// The tiles all of whose taps are inside the input: from the start of the first to the end of the last.
-    pub interior: Range<i64>,
-    /// Start and width of the other tiles; the last one may be narrower.
-    pub border: Vec<(i64, i64)>,
+/// Distance of the rows, and of the channel blocks, of blocked images, in elements.
+pub fn strides<'c>(e: &mut Emitter<'c>, images: &BlockedShape<Int<'c>>) -> [Int<'c>; 2] {
+    let row = e.mul(images.width, images.block);
+    [row, e.mul(row, images.height)]
 }
 
-impl Axis {
-    /// Returns the taps `lo..hi` of output `y` that are inside the input.
-    pub fn taps<'c>(&self, e: &mut Emitter<'c>, y: Int<'c>) -> (Int<'c>, Int<'c>) {
-        let last = (self.output - 1) * self.stride - self.padding + (self.kernel - 1) * self.dilation;
-        let start = e.linear([(self.stride, y)], -self.padding);
-        let lo = match self.padding {
-            0 => Int::Const(0),
-            _ => {
-                let above = e.sub(self.dilation - 1, start);
-                let above = e.max(above, 0);
-                let above = e.div(above, self.dilation);
-                e.min(above, self.kernel)
-            }
-        };
-        let hi = match last < self.input {
-            true => Int::Const(self.kernel),
-            false => {
-                let below = e.sub(self.input + self.dilation - 1, start);
-                let below = e.max(below, 0);
-                let below = e.div(below, self.dilation);
-                e.min(below, self.kernel)
-            }
-        };
-        (lo, hi)
-    }
+/// The axis, if its extents are known.
+pub fn known(axis: &Axis<Int<'_>>) -> Option<Axis> {
+    Some(Axis {
+        kernel: axis.kernel.known()?,
+        stride: axis.stride,
+        padding: axis.padding,
+        dilation: axis.dilation,
+        input: axis.input.known()?,
+        output: axis.output.known()?,
+    })
+}
 
-    /// Returns true if tap `k` of output `x` is inside the input.
-    pub fn is_inside(&self, x: i64, k: i64) -> bool {
-        (0..self.input).contains(&(x * self.stride - self.padding + k * self.dilation))
+/// The outputs of which all taps lie inside: the first, and the end. See [`Axis::interior`].
+pub fn interior<'c>(e: &mut Emitter<'c>, axis: &Axis<Int<'c>>) -> (Int<'c>, Int<'c>) {
+    if let Some(axis) = known(axis) {
+        let inside = axis.interior();
+        return (Int::Const(inside.start), Int::Const(inside.end));
     }
+    let last_tap = e.sub(axis.kernel, 1);
+    let last_tap = e.mul(last_tap, axis.dilation);
+    let starts = e.sub(axis.input, last_tap);
+    let starts = e.add(starts, axis.padding);
+    let starts = e.max(starts, 0);
+    let end = e.div_ceil(starts, axis.stride);
+    let end = e.min(end, axis.output);
+    let first = (axis.padding.max(0) + axis.stride - 1) / axis.stride;
+    let first = e.min(first, axis.output);
+    let exist = e.compare("slt", first, end);
+    let [first, end, output] = [first, end, axis.output].map(|n| e.int(n));
+    let first = e.select(exist, first, output);
+    (Int::Dyn(first), Int::Dyn(e.select(exist, end, output)))
+}
 
-    /// Returns the outputs among `x..x + count` whose tap `k` is inside the input, counted from `x`.
-    pub fn valid(&self, x: i64, count: i64, k: i64) -> Range<i64> {
-        // Output x + j reads at `at` + j · stride.
-        let at = x * self.stride - self.padding + k * self.dilation;
-        let first = div_ceil(-at, self.stride).clamp(0, count);
-        let end = div_ceil(self.input - at, self.stride).clamp(0, count);
-        match first < end {
-            true => first..end,
-            false => count..count,
-        }
-    }
+/// A tile of a row of outputs.
+pub struct RowTile<'c> {
+    /// Its first output.
+    pub x: Int<'c>,
+    /// Number of its outputs.
+    pub width: i64,
+    /// How many of them, from the first on, an earlier tile has stored.
+    pub stored: Int<'c>,
+    /// Where it has taps outside of the input: at the outputs from this one of an axis of known extents on. Nowhere if `None`.
+    pub border: Option<(Axis, i64)>,
+}
 
-    /// Returns the outputs all of whose taps are inside the input.
-    pub fn interior(&self) -> Range<i64> {
-        if self.kernel == 0 {
-            return 0..self.output;
-        }
-        let width = (self.kernel - 1) * self.dilation;
-        let first = div_ceil(self.padding, self.stride).clamp(0, self.output);
-        let end = div_ceil(self.input - width + self.padding, self.stride).clamp(0, self.output);
-        match first < end {
-            true => first..end,
-            false => self.output..self.output,
+impl RowTile<'_> {
+    /// Which of its outputs have tap `k` inside the input.
+    pub fn valid(&self, k: i64) -> Range<i64> {
+        match &self.border {
+            None => 0..self.width,
+            Some((axis, x)) => axis.valid(*x, self.width, k),
         }
     }
+}
 
-    /// Splits the outputs into tiles of `width`. Returns `None` if more than `most` of them are not interior.
-    pub fn tiles(&self, width: i64, most: usize) -> Option<Tiles> {
-        let (full, tail) = (self.output / width, self.output % width);
-        let inside = self.interior();
-        let (first, end) = (div_ceil(inside.start, width), inside.end / width);
-        let (first, end) = if first < end { (first, end) } else { (full, full) };
-        let others = first + (full - end) + i64::from(tail > 0);
-        if usize::try_from(others).is_ok_and(|n| n > most) {
-            return None;
-        }
-        let mut border: Vec<(i64, i64)> = (0..first).chain(end..full).map(|i| (i * width, width)).collect();
-        if tail > 0 {
-            border.push((full * width, tail));
-        }
-        Some(Tiles {
-            interior: first * width..end * width,
+/// Emits `body` for the tiles of a row: tiles of `width` outputs if the row's length is known, those of `tiling` otherwise. Returns false, and
+/// emits nothing, if more than `most` tiles are at the border, or any tile may be.
+pub fn for_each_tile<'c>(
+    e: &mut Emitter<'c>,
+    axis: &Axis<Int<'c>>,
+    (width, tiling, most): (i64, RowTiling, usize),
+    body: impl Fn(&mut Emitter<'c>, RowTile<'c>),
+) -> bool {
+    let Some(known) = known(axis) else {
+        return for_each_tile_of(e, axis, tiling, body);
+    };
+    let Some(Tiles { interior, border }) = known.tiles(width, most) else {
+        return false;
+    };
+    let tile = |x, width, border| RowTile {
+        x,
+        width,
+        stored: Int::Const(0),
+        border,
+    };
+    e.for_each(interior.start, interior.end, width, |e, x| {
+        body(e, tile(x, width, None))
+    });
+    for (x, width) in border {
+        body(e, tile(Int::Const(x), width, Some((known, x))));
+    }
+    true
+}
+
+/// Emits `body` for the tiles of `tiling`.
+fn for_each_tile_of<'c>(
+    e: &mut Emitter<'c>,
+    axis: &Axis<Int<'c>>,
+    tiling: RowTiling,
+    body: impl Fn(&mut Emitter<'c>, RowTile<'c>),
+) -> bool {
+    let width = tiling.width;
+    let at_end = |x, stored, end| {
+        // Tilings with ends are of windows with a known number of taps.
+        let border = axis.kernel.known().map(|kernel| tiling.example(axis, kernel, end));
+        RowTile {
+            x,
+            width,
+            stored,
             border,
-        })
+        }
+    };
+    let inside = |x, stored| RowTile {
+        x,
+        width,
+        stored,
+        border: None,
+    };
+    match tiling.border {
+        RowBorder::Nowhere => for_each_overlapping(e, (Int::Const(0), axis.output), width, |e, x, stored| {
+            body(e, inside(x, stored));
+        }),
+        RowBorder::OneTile => body(e, at_end(Int::Const(0), Int::Const(0), RowEnd::Both)),
+        RowBorder::Ends => {
+            body(e, at_end(Int::Const(0), Int::Const(0), RowEnd::First));
+            let last = e.sub(axis.output, width);
+            for_each_overlapping(e, (Int::Const(width), last), width, |e, x, stored| {
+                body(e, inside(x, stored));
+            });
+            let stored = e.sub(width, last);
+            let stored = e.max(stored, 0);
+            body(e, at_end(last, stored, RowEnd::Last));
+        }
+        RowBorder::Anywhere => return false,
     }
+    true
 }
 
-/// `a / b` rounded up; `b` is positive.
-fn div_ceil(a: i64, b: i64) -> i64 {
-    -(-a).div_euclid(b)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Every axis of small numbers, against the definition.
-    #[test]
-    fn ranges_are_those_of_the_definition() {
-        let mut axes = Vec::new();
-        for kernel in 1..4 {
-            for stride in 1..4 {
-                for padding in -1..4 {
-                    for dilation in 1..3 {
-                        for input in 1..8 {
-                            for output in [1, 3, 6] {
-                                axes.push(Axis {
-                                    kernel,
-                                    stride,
-                                    padding,
-                                    dilation,
-                                    input,
-                                    output,
-                                });
-                            }
-                        }
-                    }
-                }
-            }
-        }
-        for a in axes {
-            let whole = |x: i64| (0..a.kernel).all(|k| a.is_inside(x, k));
-            let interior: Vec<i64> = (0..a.output).filter(|&x| whole(x)).collect();
-            assert_eq!(a.interior().collect::<Vec<_>>(), interior, "{a:?}");
-            for (x, k) in (0..a.output).flat_map(|x| (0..a.kernel).map(move |k| (x, k))) {
-                let count = a.output - x;
-                let valid: Vec<i64> = (0..count).filter(|j| a.is_inside(x + j, k)).collect();
-                assert_eq!(a.valid(x, count, k).collect::<Vec<_>>(), valid, "{a:?} {x} {k}");
-            }
-            let Tiles { interior, border } = a.tiles(2, 100).unwrap();
-            let tiles = interior.step_by(2).map(|x| (x, 2)).chain(border.iter().copied());
-            let mut all: Vec<i64> = tiles.flat_map(|(x, n)| x..x + n).collect();
-            all.sort_unstable();
-            assert_eq!(all, (0..a.output).collect::<Vec<_>>(), "{a:?}");
-            for (x, n) in &border {
-                assert!(*n < 2 || !(*x..x + n).all(whole), "{a:?} {x}");
-            }
-        }
-    }
-
-    #[test]
-    fn wide_rows_take_no_time() {
-        let wide = Axis {
-            kernel: 3,
-            stride: 1,
-            padding: 1,
-            dilation: 1,
-            input: 1 << 34,
-            output: 1 << 34,
-        };
-        assert_eq!(wide.interior(), 1..(1 << 34) - 1);
-        assert_eq!(wide.tiles(8, 6).unwrap().border.len(), 2);
-        let outside = Axis { input: 1, ..wide };
-        assert!(outside.tiles(8, 6).is_none());
-    }
+/// Emits `body` for tiles of `width` from `begin` to `end`: with the first output of each, and how many of its outputs, from the first on, the
+/// tile before has. The last tile ends at `end`, and may overlap the one before, or begin before `begin`.
+pub fn for_each_overlapping<'c>(
+    e: &mut Emitter<'c>,
+    (begin, end): (Int<'c>, Int<'c>),
+    width: i64,
+    body: impl Fn(&mut Emitter<'c>, Int<'c>, Int<'c>),
+) {
+    let last = e.sub(end, width);
+    e.for_each(begin, end, width, |e, own| {
+        let x = e.min(own, last);
+        let stored = e.sub(own, x);
+        body(e, x, stored);
+    });
 }

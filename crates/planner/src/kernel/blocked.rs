@@ -5,20 +5,46 @@
 /// The last block of channels is padded to `block` lanes. Padding lanes hold unspecified values: no kernel lets them reach a
 /// real element. Images lie `batch_stride` apart, which is more than an image when the tensor is a range of channel
 /// blocks of a larger one (concatenation without copies).
+///
+/// `N` is `i64` where all sizes are known, and what stands for sizes of images in code elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct BlockedShape {
+pub struct BlockedShape<N = i64> {
     /// Number of images.
-    pub batch: i64,
+    pub batch: N,
     /// Number of channels, without padding.
     pub channels: i64,
     /// Rows.
-    pub height: i64,
+    pub height: N,
     /// Columns.
-    pub width: i64,
+    pub width: N,
     /// Channels in a block: the lanes of the target's vectors.
     pub block: i64,
     /// Elements from one image to the next.
-    pub batch_stride: i64,
+    pub batch_stride: N,
+}
+
+impl<N> BlockedShape<N> {
+    /// The shape with `f` of each size of images, in one order for all shapes.
+    pub fn map<M>(&self, f: &mut impl FnMut(&N) -> M) -> BlockedShape<M> {
+        BlockedShape {
+            batch: f(&self.batch),
+            channels: self.channels,
+            height: f(&self.height),
+            width: f(&self.width),
+            block: self.block,
+            batch_stride: f(&self.batch_stride),
+        }
+    }
+
+    /// Number of channel blocks.
+    pub fn channel_blocks(&self) -> i64 {
+        (self.channels + self.block - 1) / self.block
+    }
+
+    /// Channels with padding.
+    pub fn padded_channels(&self) -> i64 {
+        self.channel_blocks() * self.block
+    }
 }
 
 impl BlockedShape {
@@ -34,16 +60,6 @@ impl BlockedShape {
         };
         shape.batch_stride = shape.image_elements();
         shape
-    }
-
-    /// Number of channel blocks.
-    pub fn channel_blocks(&self) -> i64 {
-        (self.channels + self.block - 1) / self.block
-    }
-
-    /// Channels with padding.
-    pub fn padded_channels(&self) -> i64 {
-        self.channel_blocks() * self.block
     }
 
     /// Elements of one row of one channel block.

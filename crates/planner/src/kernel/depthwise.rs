@@ -1,9 +1,10 @@
 //! Depthwise convolution in blocked layout.
 
+use super::code::constant;
 use super::cost::images;
 use super::describe::windows;
 use super::sizes::{balanced, div_ceil};
-use super::{BlockedShape, ConvShape, Epilogue, Kernel};
+use super::{Axis, BlockedShape, ConvShape, Epilogue, Kernel, Numbers, RowTiling};
 use crate::target::Machine;
 use smallvec::{SmallVec, smallvec};
 use std::fmt::{self, Write};
@@ -11,22 +12,60 @@ use std::fmt::{self, Write};
 /// A depthwise convolution ([`ConvShape::is_depthwise`]), f32, blocked layout in and out.
 ///
 /// Buffers: input, packed weights ([`Depthwise::pack_weights`]), epilogue operands, output.
+///
+/// `N` is `i64` where all numbers are known, and what stands for numbers in code elsewhere.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Depthwise {
+pub struct Depthwise<N = i64> {
     /// Sizes.
-    pub shape: ConvShape,
+    pub shape: ConvShape<N>,
     /// Input elements from one image to the next.
-    pub input_batch_stride: i64,
+    pub input_batch_stride: N,
     /// Output elements from one image to the next.
-    pub output_batch_stride: i64,
+    pub output_batch_stride: N,
     /// Channels in a block.
     pub block: i64,
     /// Output columns of a register tile.
     pub columns: i64,
     /// Output rows of a task.
-    pub rows: i64,
+    pub rows: N,
     /// Fused epilogue.
     pub epilogue: Epilogue,
+}
+
+impl<N: Copy> Depthwise<N> {
+    /// The convolution with `f` of each of its numbers, in one order for all convolutions.
+    pub fn map<M>(&self, f: &mut impl FnMut(&N) -> M) -> Depthwise<M> {
+        Depthwise {
+            shape: self.shape.map(f),
+            input_batch_stride: f(&self.input_batch_stride),
+            output_batch_stride: f(&self.output_batch_stride),
+            block: self.block,
+            columns: self.columns,
+            rows: f(&self.rows),
+            epilogue: self.epilogue.clone(),
+        }
+    }
+
+    /// The input.
+    pub fn input_shape(&self) -> BlockedShape<N> {
+        self.images(self.shape.input, self.input_batch_stride)
+    }
+
+    /// The output.
+    pub fn output_shape(&self) -> BlockedShape<N> {
+        self.images(self.shape.output, self.output_batch_stride)
+    }
+
+    fn images(&self, [height, width]: [N; 2], batch_stride: N) -> BlockedShape<N> {
+        BlockedShape {
+            batch: self.shape.batch,
+            channels: self.shape.out_channels,
+            height,
+            width,
+            block: self.block,
+            batch_stride,
+        }
+    }
 }
 
 impl Depthwise {
@@ -45,29 +84,26 @@ impl Depthwise {
         }
     }
 
-    /// The input.
-    pub fn input_shape(&self) -> BlockedShape {
-        let s = &self.shape;
-        let dense = BlockedShape::dense(s.batch, s.in_channels, s.input[0], s.input[1], self.block);
-        BlockedShape {
-            batch_stride: self.input_batch_stride,
-            ..dense
-        }
-    }
-
-    /// The output.
-    pub fn output_shape(&self) -> BlockedShape {
-        let s = &self.shape;
-        let dense = BlockedShape::dense(s.batch, s.out_channels, s.output[0], s.output[1], self.block);
-        BlockedShape {
-            batch_stride: self.output_batch_stride,
-            ..dense
+    /// The convolution with one of a few tiles. It computes the same bits.
+    #[must_use]
+    pub fn for_any_size(self, machine: &Machine) -> Depthwise {
+        // A row of a tile loads its weights once.
+        let time = |columns: i64| (columns + 1) as f64;
+        let axis = Axis::of(&self.shape, 1);
+        Depthwise {
+            columns: RowTiling::choose(&axis, machine.window.depthwise_columns, time),
+            ..self
         }
     }
 
     /// Number of independent tasks: images × channel blocks × row blocks.
     pub fn tasks(&self) -> i64 {
         self.shape.batch * self.output_shape().channel_blocks() * div_ceil(self.shape.output[0], self.rows)
+    }
+
+    /// How code that takes the sizes of images as arguments divides a row into tiles.
+    pub fn row_tiling(&self) -> RowTiling {
+        RowTiling::of(&Axis::of(&self.shape, 1), self.columns)
     }
 
     /// Packs weights `[channels][1][kh][kw]` as `[channel block][kh][kw][block]`, zero in padding lanes.
@@ -120,6 +156,18 @@ impl Kernel for Depthwise {
 
     fn may_alias_output(&self, operand: usize) -> bool {
         self.epilogue.is_elementwise(operand, 2)
+    }
+
+    fn numbers(&self) -> Numbers {
+        let mut numbers = Numbers::new();
+        self.map(&mut |n| numbers.push(*n));
+        numbers
+    }
+
+    fn code_text(&self, is_argument: &[bool]) -> String {
+        let mut is_argument = is_argument.iter();
+        let constants = self.map(&mut |n| constant(*n, is_argument.next()));
+        format!("{constants:?} {:?}", self.row_tiling())
     }
 
     fn flops(&self) -> i64 {

@@ -6,6 +6,7 @@
 //! A kernel runs as one or more *phases* with a barrier after each. A phase is a range of independent *tasks*, numbered from 0; any
 //! split of that range over threads gives bit-equal results. All sizes and strides are in elements unless said otherwise.
 
+mod axis;
 mod blocked;
 mod code;
 mod conv;
@@ -23,6 +24,7 @@ mod reorder;
 mod sizes;
 mod spec;
 
+pub use axis::{Axis, RowBorder, RowEnd, RowTiling, Tiles};
 pub use blocked::BlockedShape;
 pub use code::{CodeIdentity, KernelCode};
 pub use conv::{

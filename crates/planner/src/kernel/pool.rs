@@ -1,8 +1,9 @@
 //! Pooling in blocked layout.
 
+use super::code::constant;
 use super::cost::operands;
 use super::describe::{blocked, by};
-use super::{BlockedShape, Epilogue, Kernel};
+use super::{BlockedShape, Epilogue, Kernel, Numbers};
 use smallvec::{SmallVec, smallvec};
 use std::fmt::{self, Write};
 
@@ -24,16 +25,18 @@ pub enum PoolKind {
 /// Pooling, f32, blocked layout in and out. Global average pooling has a kernel of the input's size.
 ///
 /// Buffers: input, epilogue operands, output.
+///
+/// `N` is `i64` where all numbers are known, and what stands for numbers in code elsewhere.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Pool {
+pub struct Pool<N = i64> {
     /// What is computed.
     pub kind: PoolKind,
     /// The input.
-    pub input: BlockedShape,
+    pub input: BlockedShape<N>,
     /// The output; same batch, channels and block.
-    pub output: BlockedShape,
+    pub output: BlockedShape<N>,
     /// Window height and width.
-    pub kernel: [i64; 2],
+    pub kernel: [N; 2],
     /// Stride.
     pub stride: [i64; 2],
     /// Padding above and to the left, and the padding below and to the right that `count_include_pad` counts.
@@ -42,6 +45,22 @@ pub struct Pool {
     pub dilation: [i64; 2],
     /// Fused epilogue.
     pub epilogue: Epilogue,
+}
+
+impl<N> Pool<N> {
+    /// The pooling with `f` of each of its numbers, in one order for all poolings.
+    pub fn map<M>(&self, f: &mut impl FnMut(&N) -> M) -> Pool<M> {
+        Pool {
+            kind: self.kind,
+            input: self.input.map(f),
+            output: self.output.map(f),
+            kernel: self.kernel.each_ref().map(f),
+            stride: self.stride,
+            padding: self.padding,
+            dilation: self.dilation,
+            epilogue: self.epilogue.clone(),
+        }
+    }
 }
 
 impl Pool {
@@ -74,6 +93,18 @@ impl Kernel for Pool {
 
     fn may_alias_output(&self, operand: usize) -> bool {
         self.epilogue.is_elementwise(operand, 1)
+    }
+
+    fn numbers(&self) -> Numbers {
+        let mut numbers = Numbers::new();
+        self.map(&mut |n| numbers.push(*n));
+        numbers
+    }
+
+    fn code_text(&self, is_argument: &[bool]) -> String {
+        let mut is_argument = is_argument.iter();
+        let constants = self.map(&mut |n| constant(*n, is_argument.next()));
+        format!("{constants:?}")
     }
 
     fn flops(&self) -> i64 {

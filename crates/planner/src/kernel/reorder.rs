@@ -1,7 +1,8 @@
 //! Changes of layout: plain to blocked and back, and copies of channel ranges.
 
+use super::code::constant;
 use super::describe::blocked;
-use super::{BlockedShape, Kernel};
+use super::{BlockedShape, Kernel, Numbers};
 use smallvec::{SmallVec, smallvec};
 use std::fmt::{self, Write};
 
@@ -15,12 +16,24 @@ pub enum ReorderDirection {
 }
 
 /// Plain to blocked layout or back, f32. Buffers: input, output.
+///
+/// `N` is `i64` where all numbers are known, and what stands for numbers in code elsewhere.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Reorder {
+pub struct Reorder<N = i64> {
     /// Which way.
     pub direction: ReorderDirection,
     /// The blocked side.
-    pub blocked: BlockedShape,
+    pub blocked: BlockedShape<N>,
+}
+
+impl<N> Reorder<N> {
+    /// The reorder with `f` of each of its numbers, in one order for all reorders.
+    pub fn map<M>(&self, f: &mut impl FnMut(&N) -> M) -> Reorder<M> {
+        Reorder {
+            direction: self.direction,
+            blocked: self.blocked.map(f),
+        }
+    }
 }
 
 impl Reorder {
@@ -33,18 +46,33 @@ impl Reorder {
 /// Copies channels of one blocked tensor to others of another: one part of `cat` or `chunk` along channels when its
 /// boundaries are not multiples of the block. (When they are, pass the larger tensor's offset and batch stride to the kernel that
 /// writes or reads, and copy nothing.) Buffers: input, output. Output channels outside of the range keep their values.
+///
+/// `N` is `i64` where all numbers are known, and what stands for numbers in code elsewhere.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CopyChannels {
+pub struct CopyChannels<N = i64> {
     /// The source.
-    pub input: BlockedShape,
+    pub input: BlockedShape<N>,
     /// The destination; same batch, height, width and block.
-    pub output: BlockedShape,
+    pub output: BlockedShape<N>,
     /// First source channel.
     pub from: i64,
     /// First destination channel.
     pub to: i64,
     /// Number of channels.
     pub count: i64,
+}
+
+impl<N> CopyChannels<N> {
+    /// The copy with `f` of each of its numbers, in one order for all copies.
+    pub fn map<M>(&self, f: &mut impl FnMut(&N) -> M) -> CopyChannels<M> {
+        CopyChannels {
+            input: self.input.map(f),
+            output: self.output.map(f),
+            from: self.from,
+            to: self.to,
+            count: self.count,
+        }
+    }
 }
 
 impl CopyChannels {
@@ -69,6 +97,18 @@ impl Kernel for Reorder {
 
     fn operand_count(&self) -> usize {
         2
+    }
+
+    fn numbers(&self) -> Numbers {
+        let mut numbers = Numbers::new();
+        self.map(&mut |n| numbers.push(*n));
+        numbers
+    }
+
+    fn code_text(&self, is_argument: &[bool]) -> String {
+        let mut is_argument = is_argument.iter();
+        let constants = self.map(&mut |n| constant(*n, is_argument.next()));
+        format!("{constants:?}")
     }
 
     fn flops(&self) -> i64 {
@@ -103,6 +143,18 @@ impl Kernel for CopyChannels {
 
     fn operand_count(&self) -> usize {
         2
+    }
+
+    fn numbers(&self) -> Numbers {
+        let mut numbers = Numbers::new();
+        self.map(&mut |n| numbers.push(*n));
+        numbers
+    }
+
+    fn code_text(&self, is_argument: &[bool]) -> String {
+        let mut is_argument = is_argument.iter();
+        let constants = self.map(&mut |n| constant(*n, is_argument.next()));
+        format!("{constants:?}")
     }
 
     fn flops(&self) -> i64 {

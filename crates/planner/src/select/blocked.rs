@@ -69,6 +69,9 @@ impl Builder<'_> {
         if c.shape.is_depthwise() {
             let (shape, input) = self.blocked(c.input, input_images);
             let mut spec = Depthwise::new(c.shape, epilogue, self.target.machine);
+            if self.options.any_size {
+                spec = spec.for_any_size(self.target.machine);
+            }
             spec.input_batch_stride = shape.batch_stride;
             spec.output_batch_stride = output.batch_stride;
             let (packing, class) = (spec.clone(), c.clone());
@@ -94,6 +97,9 @@ impl Builder<'_> {
             input
         };
         spec.output_batch_stride = output.batch_stride;
+        if self.options.any_size {
+            spec = spec.for_any_size(self.target.machine);
+        }
         self.tune(&mut spec);
         let form = form(spec.tile.vectors, plain, spec.winograd);
         let (packing, class) = (spec.clone(), c.clone());

@@ -11,10 +11,12 @@ use frazil_runtime::structured::{Access, OutOfBounds, TensorId};
 ///
 /// The window of output row y starts at input row y · stride − padding. Elements outside of the input are zero. Padding at the bottom and right
 /// follows from `output`.
+///
+/// `N` is `i64` where all sizes are known, and what stands for sizes of images in code elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ConvShape {
+pub struct ConvShape<N = i64> {
     /// Number of images.
-    pub batch: i64,
+    pub batch: N,
     /// Input channels, of all groups.
     pub in_channels: i64,
     /// Output channels, of all groups.
@@ -22,9 +24,9 @@ pub struct ConvShape {
     /// Number of groups; divides both channel counts.
     pub groups: i64,
     /// Input height and width.
-    pub input: [i64; 2],
+    pub input: [N; 2],
     /// Output height and width.
-    pub output: [i64; 2],
+    pub output: [N; 2],
     /// Kernel height and width.
     pub kernel: [i64; 2],
     /// Stride.
@@ -33,6 +35,24 @@ pub struct ConvShape {
     pub padding: [i64; 2],
     /// Dilation.
     pub dilation: [i64; 2],
+}
+
+impl<N> ConvShape<N> {
+    /// The shape with `f` of each size of images, in one order for all shapes. Channels, groups and windows are the model's, and stay.
+    pub fn map<M>(&self, f: &mut impl FnMut(&N) -> M) -> ConvShape<M> {
+        ConvShape {
+            batch: f(&self.batch),
+            in_channels: self.in_channels,
+            out_channels: self.out_channels,
+            groups: self.groups,
+            input: self.input.each_ref().map(&mut *f),
+            output: self.output.each_ref().map(f),
+            kernel: self.kernel,
+            stride: self.stride,
+            padding: self.padding,
+            dilation: self.dilation,
+        }
+    }
 }
 
 impl ConvShape {

@@ -37,6 +37,11 @@ impl Int<'_> {
             Int::Dyn(_) => None,
         }
     }
+
+    /// Returns true if it is known that this divides `other`.
+    pub fn divides(self, other: Int<'_>) -> bool {
+        self.known().zip(other.known()).is_some_and(|(a, b)| b % a == 0)
+    }
 }
 
 impl From<i64> for Int<'_> {

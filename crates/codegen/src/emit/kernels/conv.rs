@@ -10,9 +10,9 @@ use super::winograd;
 use crate::emit::builder::{Emitter, Int, Val};
 use crate::emit::epilogue::{self, Position};
 use crate::emit::family::EmitKernel;
-use crate::emit::function::{KernelFunction, image_task, prefetch_parts};
-use crate::emit::window::{Axis, Tiles};
-use frazil_planner::kernel::{ActivationLayout, Conv, EpilogueOperand, Grouping};
+use crate::emit::function::{Condition, KernelFunction, image_task, prefetch_parts};
+use crate::emit::window::{RowTile, for_each_overlapping, for_each_tile, taps};
+use frazil_planner::kernel::{ActivationLayout, Axis, Conv, EpilogueOperand, Grouping, RowTiling};
 use std::ops::Range;
 use units::{channel_loop, unit};
 
@@ -20,22 +20,26 @@ use units::{channel_loop, unit};
 const MAX_BORDER_TILES: usize = 6;
 
 /// Strides and extents that the emitter works with, all in elements.
-struct Geometry {
-    conv: Conv,
+struct Geometry<'c> {
+    conv: Conv<Int<'c>>,
+    /// Whether rows of the image are joined and split as tiles like.
+    has_joined_rows: bool,
+    /// How rows are divided whose length is an argument.
+    tiling: RowTiling,
     /// Rows, columns of input and output: [`Conv::rows_and_columns`].
-    input: [i64; 2],
-    output: [i64; 2],
+    input: [Int<'c>; 2],
+    output: [Int<'c>; 2],
     /// Input: distance of channel blocks, rows, columns, channels of a block.
-    block_stride: i64,
-    row_stride: i64,
+    block_stride: Int<'c>,
+    row_stride: Int<'c>,
     column_stride: i64,
-    channel_stride: i64,
-    batch_stride: i64,
+    channel_stride: Int<'c>,
+    batch_stride: Int<'c>,
     /// Output channels of a tile.
     width: i64,
     /// Output: distance of channel blocks, rows, columns.
-    plane: i64,
-    output_row: i64,
+    plane: Int<'c>,
+    output_row: Int<'c>,
     output_column: i64,
     /// What a tile of output channels reads, and in how many units.
     grouping: Grouping,
@@ -44,25 +48,34 @@ struct Geometry {
     groups: i64,
 }
 
-impl Geometry {
-    fn new(conv: &Conv) -> Geometry {
-        let s = &conv.shape;
-        let (input, output) = (conv.rows_and_columns(s.input), conv.rows_and_columns(s.output));
-        let pixels = s.input[0] * s.input[1];
+impl<'c> Geometry<'c> {
+    /// The geometry of `conv`, one of the kernels that the code serves, whose numbers are those of `numbers`.
+    fn new(e: &mut Emitter<'c>, conv: &Conv, numbers: Conv<Int<'c>>) -> Geometry<'c> {
+        let s = &numbers.shape;
+        let has_joined_rows = conv.has_joined_rows();
+        let [input, output] = match has_joined_rows {
+            true => [pointwise_rows(e, &numbers); 2],
+            false => [s.input, s.output],
+        };
+        let pixels = e.mul(s.input[0], s.input[1]);
         let b = conv.block;
-        let (block_stride, row_stride, column_stride, channel_stride, batch_stride) = match conv.input {
-            ActivationLayout::Plain => (0, input[1], 1, pixels, s.in_channels * pixels),
-            ActivationLayout::Blocked { batch_stride } => (pixels * b, input[1] * b, b, 1, batch_stride),
+        let (block_stride, row_stride, column_stride, channel_stride, batch_stride) = match numbers.input {
+            ActivationLayout::Plain => (Int::Const(0), input[1], 1, pixels, e.mul(pixels, s.in_channels)),
+            ActivationLayout::Blocked { batch_stride } => {
+                (e.mul(pixels, b), e.mul(input[1], b), b, Int::Const(1), batch_stride)
+            }
         };
         let grouping = conv.grouping();
         let units = grouping.units();
         let output_row = match conv.output.is_dense() {
             // Rows may be joined.
             true => output[1],
-            false => conv.output.step[0] * conv.output.image[1],
+            false => e.mul(numbers.output.image[1], conv.output.step[0]),
         };
+        let plane = e.mul(numbers.output.image[0], numbers.output.image[1]);
         Geometry {
-            conv: conv.clone(),
+            has_joined_rows,
+            tiling: conv.row_tiling(),
             input,
             output,
             block_stride,
@@ -71,32 +84,77 @@ impl Geometry {
             channel_stride,
             batch_stride,
             width: b * conv.tile.vectors,
-            plane: conv.output.image[0] * conv.output.image[1] * b,
-            output_row: output_row * b,
+            plane: e.mul(plane, b),
+            output_row: e.mul(output_row, b),
             output_column: conv.output.step[1] * b,
             grouping,
             units,
             groups: div_ceil(units, conv.tile.channel_blocks),
+            conv: numbers,
         }
     }
 
-    fn rows(&self) -> Axis {
+    fn rows(&self) -> Axis<Int<'c>> {
         self.axis(0)
     }
 
-    fn columns(&self) -> Axis {
+    fn columns(&self) -> Axis<Int<'c>> {
         self.axis(1)
     }
 
-    fn axis(&self, i: usize) -> Axis {
-        let s = &self.conv.shape;
+    fn axis(&self, i: usize) -> Axis<Int<'c>> {
         Axis {
-            kernel: s.kernel[i],
-            stride: s.stride[i],
-            padding: s.padding[i],
-            dilation: s.dilation[i],
             input: self.input[i],
             output: self.output[i],
+            ..Axis::of(&self.conv.shape, i)
+        }
+    }
+
+    /// Columns before a row that a tile may begin at.
+    fn columns_before(&self) -> i64 {
+        match self.output[1] {
+            Int::Dyn(_) if self.has_joined_rows => self.tiling.width,
+            _ => 0,
+        }
+    }
+
+    /// Output columns of a tile.
+    fn tile_columns(&self) -> i64 {
+        match self.output[1] {
+            Int::Const(columns) => self.conv.tile.columns.min(columns),
+            Int::Dyn(_) => self.tiling.width,
+        }
+    }
+
+    /// Whether the tasks of a block of rows follow each other: [`Conv::rows_first`].
+    fn rows_first(&self, e: &mut Emitter<'c>) -> Condition<'c> {
+        let s = &self.conv.shape;
+        let weights = self.conv.weight_elements();
+        let activations = e.mul(s.input[0], s.input[1]);
+        let activations = e.mul(activations, s.batch);
+        match e.mul(activations, s.in_channels) {
+            Int::Const(activations) => Condition::Known(weights <= activations),
+            activations => Condition::Dyn(e.compare("sge", activations, weights)),
+        }
+    }
+}
+
+/// The rows and columns of a pointwise convolution: [`Conv::rows_and_columns`].
+fn pointwise_rows<'c>(e: &mut Emitter<'c>, conv: &Conv<Int<'c>>) -> [Int<'c>; 2] {
+    let columns = conv.tile.columns.max(1);
+    let pixels = e.mul(conv.shape.output[0], conv.shape.output[1]);
+    let tiles = e.div_ceil(pixels, columns);
+    let tiles = e.max(tiles, 1);
+    let of_row = e.div_ceil(tiles, conv.pointwise_rows.max(1));
+    let rows = e.div_ceil(tiles, of_row);
+    let width = e.mul(of_row, columns);
+    match rows {
+        Int::Const(1) => [rows, pixels],
+        Int::Const(_) => [rows, width],
+        _ => {
+            let is_one = e.compare("eq", rows, 1);
+            let (pixels, width) = (e.int(pixels), e.int(width));
+            [rows, Int::Dyn(e.select(is_one, pixels, width))]
         }
     }
 }
@@ -116,22 +174,32 @@ struct Task<'c> {
 
 impl EmitKernel for Conv {
     fn emit(&self, function: &mut KernelFunction<'_>, _phase: usize) {
+        let numbers = self.map(&mut |n| function.number(*n));
         match self.winograd {
-            None => emit(function, self),
-            Some(form) => winograd::emit(function, self, form),
+            None => emit(function, self, numbers),
+            Some(form) => winograd::emit(function, &numbers, form),
         }
     }
 }
 
-/// Emits all tasks of `conv`.
-fn emit(kernel: &mut KernelFunction<'_>, conv: &Conv) {
-    let g = Geometry::new(conv);
-    let tile = conv.tile;
-    let partial = (g.groups > 1).then(|| kernel.e.stack(tile.rows * g.output[1] * g.width * 4));
+/// Emits all tasks of the kernels whose numbers are those of `numbers`, of which `conv` is one.
+fn emit<'c>(kernel: &mut KernelFunction<'c>, conv: &Conv, numbers: Conv<Int<'c>>) {
+    let e = &mut kernel.e;
+    let g = Geometry::new(e, conv, numbers);
+    let tile = g.conv.tile;
+    let partial = (g.groups > 1).then(|| {
+        let row = e.mul(tile.rows, g.output[1]);
+        // The tile that ends a joined row may begin in the row before.
+        let columns = e.add(row, g.columns_before());
+        let bytes = e.mul(columns, g.width * 4);
+        let partial = e.stack(bytes);
+        e.f32_offset(partial, g.columns_before() * g.width)
+    });
+    let row_blocks = e.div_ceil(g.output[0], tile.rows);
+    let counts = [g.conv.shape.batch, Int::Const(conv.channel_tiles()), row_blocks];
+    let rows_first = g.rows_first(e);
     kernel.for_each_task(|e, buffers, task| {
-        let row_blocks = div_ceil(g.output[0], tile.rows);
-        let counts = [conv.shape.batch, conv.channel_tiles(), row_blocks];
-        let at = image_task(e, task, counts, conv.rows_first());
+        let at = image_task(e, task, counts, rows_first);
         let task = locate(e, &g, buffers, at, partial);
         e.for_each(0, g.groups, 1, |e, group| {
             e.for_each(task.first_row, task.end_row, 1, |e, y| row(e, &g, &task, group, y));
@@ -141,7 +209,7 @@ fn emit(kernel: &mut KernelFunction<'_>, conv: &Conv) {
 
 fn locate<'c>(
     e: &mut Emitter<'c>,
-    g: &Geometry,
+    g: &Geometry<'c>,
     buffers: &[Val<'c>],
     [image, tile, row_block]: [Int<'c>; 3],
     partial: Option<Val<'c>>,
@@ -150,10 +218,8 @@ fn locate<'c>(
     let [kh, kw] = s.kernel;
     let input = e.mul(image, g.batch_stride);
     let weights = e.mul(tile, g.units * kh * kw * g.grouping.channels() * g.width);
-    let output = e.linear(
-        [(conv.output_batch_stride, image), (conv.tile.vectors * g.plane, tile)],
-        0,
-    );
+    let tile_stride = e.mul(g.plane, conv.tile.vectors);
+    let output = e.linear([(conv.output_batch_stride, image), (tile_stride, tile)], 0);
     let last = buffers.len() - 1;
     let operands = conv
         .epilogue
@@ -171,10 +237,9 @@ fn locate<'c>(
     let operands = operands.collect();
     let first_row = e.mul(row_block, conv.tile.rows);
     let end = e.add(first_row, conv.tile.rows);
-    let end_row = if g.output[0] % conv.tile.rows == 0 {
-        end
-    } else {
-        e.min(end, g.output[0])
+    let end_row = match conv.tile.rows.divides(g.output[0]) {
+        true => end,
+        false => e.min(end, g.output[0]),
     };
     Task {
         input: e.f32_offset(buffers[0], input),
@@ -189,70 +254,77 @@ fn locate<'c>(
 }
 
 /// One output row, for one group of units.
-fn row<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, group: Int<'c>, y: Int<'c>) {
+fn row<'c>(e: &mut Emitter<'c>, g: &Geometry<'c>, task: &Task<'c>, group: Int<'c>, y: Int<'c>) {
     let s = &g.conv.shape;
-    let kh = g.rows().taps(e, y);
-    let columns = g.conv.tile.columns.min(g.output[1]);
-    let at = |x: Int<'c>| At {
+    let kh = taps(e, &g.rows(), y);
+    let columns = g.tile_columns();
+    let at = |x: Int<'c>, stored: Int<'c>| At {
         group,
         y,
         x,
-        kh: (kh.0, kh.1),
+        stored,
+        kh,
     };
-    let pixels = s.output[0] * s.output[1];
-    if g.conv.has_joined_rows() && pixels < g.output[0] * g.output[1] {
-        return joined_row(e, g, task, (pixels, y), at);
-    }
-    let Some(Tiles { interior, border }) = g.columns().tiles(columns, MAX_BORDER_TILES) else {
-        let taps = vec![Tap {
-            kw: 0..s.kernel[1],
-            columns: 0..columns,
-        }];
-        let checked = |e: &mut Emitter<'c>, x| tile(e, g, task, at(x), columns, &taps, true);
-        let (full, tail) = (g.output[1] / columns, g.output[1] % columns);
-        e.for_each(0, full * columns, columns, checked);
-        if tail > 0 {
-            let taps = vec![Tap {
-                kw: 0..s.kernel[1],
-                columns: 0..tail,
-            }];
-            tile(e, g, task, at(Int::Const(full * columns)), tail, &taps, true);
+    let pixels = e.mul(s.output[0], s.output[1]);
+    if g.has_joined_rows {
+        let looped = e.mul(g.output[0], g.output[1]);
+        if pixels
+            .known()
+            .zip(looped.known())
+            .is_none_or(|(pixels, looped)| pixels < looped)
+        {
+            return joined_row(e, g, task, (pixels, y), at);
         }
-        return;
-    };
-    e.for_each(interior.start, interior.end, columns, |e, x| {
-        let taps = vec![Tap {
-            kw: 0..s.kernel[1],
-            columns: 0..columns,
-        }];
-        tile(e, g, task, at(x), columns, &taps, false);
+    }
+    let tiles = (columns, g.tiling, MAX_BORDER_TILES);
+    let emitted = for_each_tile(e, &g.columns(), tiles, |e, t| {
+        tile(e, g, task, at(t.x, t.stored), t.width, &taps_of(g, &t), false);
     });
-    for (x, columns) in border {
-        tile(e, g, task, at(Int::Const(x)), columns, &taps_of(g, x, columns), false);
+    if emitted {
+        return;
+    }
+    let checked = |e: &mut Emitter<'c>, (x, stored): (Int<'c>, Int<'c>), columns: i64| {
+        let taps = [Tap::all(s.kernel[1], columns)];
+        tile(e, g, task, at(x, stored), columns, &taps, true);
+    };
+    let Int::Const(output) = g.output[1] else {
+        return for_each_overlapping(e, (Int::Const(0), g.output[1]), columns, |e, x, stored| {
+            checked(e, (x, stored), columns);
+        });
+    };
+    let (full, tail) = (output / columns, output % columns);
+    let none = Int::Const(0);
+    e.for_each(0, full * columns, columns, |e, x| checked(e, (x, none), columns));
+    if tail > 0 {
+        checked(e, (Int::Const(full * columns), none), tail);
     }
 }
 
-/// One row of a pointwise convolution of which the last row is shorter: whole tiles, and behind those of the last row a part of one.
+/// One row of a pointwise convolution of which the last row is shorter: whole tiles, and behind those of the last row a part of one, or a tile that
+/// overlaps the one before.
 fn joined_row<'c>(
     e: &mut Emitter<'c>,
-    g: &Geometry,
+    g: &Geometry<'c>,
     task: &Task<'c>,
-    (pixels, y): (i64, Int<'c>),
-    at: impl Fn(Int<'c>) -> At<'c>,
+    (pixels, y): (Int<'c>, Int<'c>),
+    at: impl Fn(Int<'c>, Int<'c>) -> At<'c>,
 ) {
-    let ([rows, width], columns) = (g.output, g.conv.tile.columns);
-    let whole = |columns: i64| {
-        [Tap {
-            kw: 0..1,
-            columns: 0..columns,
-        }]
-    };
-    let tail = pixels % columns;
+    let ([rows, width], columns) = (g.output, g.tile_columns());
+    let whole = |columns: i64| [Tap::all(1, columns)];
     let before = e.mul(y, width);
+    let (Int::Const(pixels), Int::Const(rows), Int::Const(width)) = (pixels, rows, width) else {
+        let left = e.sub(pixels, before);
+        let end = e.min(left, width);
+        return for_each_overlapping(e, (Int::Const(0), end), columns, |e, x, stored| {
+            tile(e, g, task, at(x, stored), columns, &whole(columns), false);
+        });
+    };
+    let none = Int::Const(0);
+    let tail = pixels % columns;
     let left = e.sub(pixels - tail, before);
     let end = e.min(left, width);
     e.for_each(0, end, columns, |e, x| {
-        tile(e, g, task, at(x), columns, &whole(columns), false)
+        tile(e, g, task, at(x, none), columns, &whole(columns), false)
     });
     if tail > 0 {
         let is_last = e.compare("eq", y, rows - 1);
@@ -261,7 +333,7 @@ fn joined_row<'c>(
             is_last,
             &[],
             |e| {
-                tile(e, g, task, at(x), tail, &whole(tail), false);
+                tile(e, g, task, at(x, none), tail, &whole(tail), false);
                 Vec::new()
             },
             |_| Vec::new(),
@@ -275,12 +347,25 @@ struct Tap {
     columns: Range<i64>,
 }
 
-/// The taps of the tile at `x`: runs that serve all columns together, each other tap by itself. Two taps that serve different columns
+impl Tap {
+    /// All of so many taps, for all columns.
+    fn all(kernel: i64, columns: i64) -> Tap {
+        Tap {
+            kw: 0..kernel,
+            columns: 0..columns,
+        }
+    }
+}
+
+/// The taps of a tile: runs that serve all columns together, each other tap by itself. Two taps that serve different columns
 /// never share a loop body: LLVM would merge their loads and spill.
-fn taps_of(g: &Geometry, x: i64, columns: i64) -> Vec<Tap> {
+fn taps_of(g: &Geometry<'_>, tile: &RowTile<'_>) -> Vec<Tap> {
+    if tile.border.is_none() {
+        return vec![Tap::all(g.conv.shape.kernel[1], tile.width)];
+    }
     let mut taps: Vec<Tap> = Vec::new();
     for kw in 0..g.conv.shape.kernel[1] {
-        let valid = g.columns().valid(x, columns, kw);
+        let valid = tile.valid(kw);
         match taps.last_mut() {
             Some(last) if last.columns == valid => last.kw.end = kw + 1,
             _ => taps.push(Tap {
@@ -298,10 +383,20 @@ struct At<'c> {
     group: Int<'c>,
     y: Int<'c>,
     x: Int<'c>,
+    /// How many of its columns, from the first on, an earlier tile has stored.
+    stored: Int<'c>,
     kh: (Int<'c>, Int<'c>),
 }
 
-fn tile<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, at: At<'c>, columns: i64, taps: &[Tap], checked: bool) {
+fn tile<'c>(
+    e: &mut Emitter<'c>,
+    g: &Geometry<'c>,
+    task: &Task<'c>,
+    at: At<'c>,
+    columns: i64,
+    taps: &[Tap],
+    checked: bool,
+) {
     let conv = &g.conv;
     let s = &conv.shape;
     let [kernel_h, kernel_w] = s.kernel;
@@ -322,7 +417,11 @@ fn tile<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, at: At<'c>, colu
         let unit = unit(e, g, task, number);
         e.for_loop(at.kh.0, at.kh.1, 1, acc, |e, kh, acc| {
             let y_in = e.linear([(1, iy), (s.dilation[0], kh)], 0);
-            let input = e.linear([(1, unit.input), (g.row_stride, y_in), (g.column_stride, ix)], 0);
+            let rows = (g.row_stride, y_in);
+            let input = e.linear(
+                [(Int::Const(1), unit.input), rows, (Int::Const(g.column_stride), ix)],
+                0,
+            );
             let weights = e.linear([(kernel_h, number), (1, kh)], 0);
             let weights = e.mul(weights, kernel_w * channels * g.width);
             let next = next.map(|(address, parts)| {
@@ -356,35 +455,38 @@ fn tile<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, at: At<'c>, colu
 
 /// The weights that come after this group's, which its tiles fetch while they compute, each a part: where the part of the tile `at`
 /// begins, and of how many it is one.
-fn next_group<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, at: &At<'c>) -> Option<(Val<'c>, i64)> {
+fn next_group<'c>(e: &mut Emitter<'c>, g: &Geometry<'c>, task: &Task<'c>, at: &At<'c>) -> Option<(Val<'c>, i64)> {
     let (conv, s) = (&g.conv, &g.conv.shape);
     let unit = s.kernel[0] * s.kernel[1] * g.grouping.channels() * g.width;
     let group = unit * conv.tile.channel_blocks.min(g.units);
-    let columns = conv.tile.columns.min(g.output[1]).max(1);
-    let across = div_ceil(g.output[1], columns);
+    let columns = g.tile_columns().max(1);
+    let across = e.div_ceil(g.output[1], columns);
     let machine = e.target.machine;
     let lines = machine.conv.unroll * g.width / machine.caches.line_elements();
-    let parts = prefetch_parts(machine, conv.tile.rows * across, lines);
+    let passes = conv.tile.rows.known().zip(across.known());
+    // Where there are fewer passes than parts, they fetch less.
+    let passes = passes.map_or(lines, |(rows, across)| rows * across);
+    let parts = prefetch_parts(machine, passes, lines);
     // Few weights stay in a cache by themselves.
     if parts < 2 || unit * g.units * conv.channel_tiles() < machine.conv.few_weights {
         return None;
     }
     let row = e.sub(at.y, task.first_row);
     let column = e.div(at.x, columns);
-    let pass = e.linear([(across, row), (1, column)], 0);
+    let pass = e.linear([(across, row), (Int::Const(1), column)], 0);
     let part = e.rem(pass, parts);
     let next = e.linear([(group, at.group), (group / parts, part)], group);
     Some((e.f32_offset(task.weights, next), parts))
 }
 
 /// Adds the partial sums of earlier groups; after the last group, applies the epilogue and stores.
-fn finish<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, at: &At<'c>, acc: &[Val<'c>]) {
+fn finish<'c>(e: &mut Emitter<'c>, g: &Geometry<'c>, task: &Task<'c>, at: &At<'c>, acc: &[Val<'c>]) {
     let Some(partial) = task.partial else {
         return store(e, g, task, at, acc);
     };
     let lanes = g.conv.block;
     let row = e.sub(at.y, task.first_row);
-    let base = e.linear([(g.output[1], row), (1, at.x)], 0);
+    let base = e.linear([(g.output[1], row), (Int::Const(1), at.x)], 0);
     let base = e.mul(base, g.width);
     let partial = e.f32_offset(partial, base);
     let is_first = e.compare("eq", at.group, 0);
@@ -412,26 +514,30 @@ fn finish<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, at: &At<'c>, a
             Vec::new()
         },
         |e| {
-            for (i, &sum) in sums.iter().enumerate() {
-                let address = e.f32_offset(partial, i as i64 * lanes);
+            let vectors = g.conv.tile.vectors;
+            epilogue::from_row(e, &sums, vectors, at.stored, |e, j, v, sum| {
+                let address = e.f32_offset(partial, (j * vectors + v) * lanes);
                 e.store(sum, address, 4);
-            }
+            });
             Vec::new()
         },
     );
 }
 
-fn store<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, at: &At<'c>, acc: &[Val<'c>]) {
+fn store<'c>(e: &mut Emitter<'c>, g: &Geometry<'c>, task: &Task<'c>, at: &At<'c>, acc: &[Val<'c>]) {
     let (lanes, vectors) = (g.conv.block, g.conv.tile.vectors);
-    let base = e.linear([(g.output_row, at.y), (g.output_column, at.x)], 0);
-    let position = |e: &mut Emitter<'c>, j: Int<'c>, v: i64| Position {
-        row: Int::Const(0),
-        channel: Int::Const(v * lanes),
-        element: e.linear([(1, base), (g.output_column, j)], v * g.plane),
-        mask: None,
+    let base = e.linear([(g.output_row, at.y), (Int::Const(g.output_column), at.x)], 0);
+    let position = |e: &mut Emitter<'c>, j: Int<'c>, v: i64| {
+        let plane = e.mul(g.plane, v);
+        Position {
+            row: Int::Const(0),
+            channel: Int::Const(v * lanes),
+            element: e.linear([(1, base), (g.output_column, j)], plane),
+            mask: None,
+        }
     };
     let to = (task.operands.as_slice(), task.output);
-    epilogue::finish(e, &g.conv.epilogue, to, (acc, vectors, lanes), position);
+    epilogue::finish(e, &g.conv.epilogue, to, (acc, vectors, lanes), at.stored, position);
 }
 
 fn div_ceil(a: i64, b: i64) -> i64 {

@@ -3,9 +3,9 @@
 use crate::emit::builder::{Emitter, Int, Val};
 use crate::emit::epilogue::{self, Position};
 use crate::emit::family::EmitKernel;
-use crate::emit::function::{KernelFunction, image_task};
-use crate::emit::window::{Axis, Tiles};
-use frazil_planner::kernel::{Depthwise, EpilogueOperand};
+use crate::emit::function::{Condition, KernelFunction, image_task};
+use crate::emit::window::{RowTile, for_each_tile, strides, taps};
+use frazil_planner::kernel::{Axis, Depthwise, EpilogueOperand, RowTiling};
 
 /// Tiles at the border that are emitted separately; with more, border columns are done one by one.
 const MAX_BORDER_TILES: usize = 6;
@@ -18,21 +18,41 @@ struct Task<'c> {
     operands: Vec<Val<'c>>,
 }
 
+/// What all parts of the kernel need.
+struct Plan<'c> {
+    spec: Depthwise<Int<'c>>,
+    /// How rows are divided whose length is an argument.
+    tiling: RowTiling,
+    /// Distance of rows and of channel blocks, in elements, of the input and of the output.
+    input: [Int<'c>; 2],
+    output: [Int<'c>; 2],
+}
+
 impl EmitKernel for Depthwise {
     fn emit(&self, function: &mut KernelFunction<'_>, _phase: usize) {
-        emit(function, self);
+        let spec = self.map(&mut |n| function.number(*n));
+        let e = &mut function.e;
+        let plan = Plan {
+            input: strides(e, &spec.input_shape()),
+            output: strides(e, &spec.output_shape()),
+            tiling: self.row_tiling(),
+            spec,
+        };
+        emit(function, &plan);
     }
 }
 
 /// Emits all tasks.
-fn emit(kernel: &mut KernelFunction<'_>, spec: &Depthwise) {
+fn emit<'c>(kernel: &mut KernelFunction<'c>, plan: &Plan<'c>) {
+    let spec = &plan.spec;
     let (input, output) = (spec.input_shape(), spec.output_shape());
     let s = &spec.shape;
+    let row_blocks = kernel.e.div_ceil(output.height, spec.rows);
+    let counts = [s.batch, Int::Const(output.channel_blocks()), row_blocks];
     kernel.for_each_task(|e, buffers, task| {
-        let row_blocks = (output.height + spec.rows - 1) / spec.rows;
-        let at = image_task(e, task, [s.batch, output.channel_blocks(), row_blocks], true);
-        let from = e.linear([(input.batch_stride, at[0]), (input.plane_elements(), at[1])], 0);
-        let to = e.linear([(output.batch_stride, at[0]), (output.plane_elements(), at[1])], 0);
+        let at = image_task(e, task, counts, Condition::Known(true));
+        let from = e.linear([(input.batch_stride, at[0]), (plan.input[1], at[1])], 0);
+        let to = e.linear([(output.batch_stride, at[0]), (plan.output[1], at[1])], 0);
         let weights = e.mul(at[1], s.kernel[0] * s.kernel[1] * spec.block);
         let last = buffers.len() - 1;
         let channel = e.mul(at[1], spec.block);
@@ -56,83 +76,66 @@ fn emit(kernel: &mut KernelFunction<'_>, spec: &Depthwise) {
         let first = e.mul(at[2], spec.rows);
         let end = e.add(first, spec.rows);
         let end = e.min(end, output.height);
-        e.for_each(first, end, 1, |e, y| row(e, spec, &task, y));
+        e.for_each(first, end, 1, |e, y| row(e, plan, &task, y));
     });
 }
 
-fn axis(spec: &Depthwise, i: usize) -> Axis {
-    let s = &spec.shape;
-    Axis {
-        kernel: s.kernel[i],
-        stride: s.stride[i],
-        padding: s.padding[i],
-        dilation: s.dilation[i],
-        input: s.input[i],
-        output: s.output[i],
-    }
-}
-
-fn row<'c>(e: &mut Emitter<'c>, spec: &Depthwise, task: &Task<'c>, y: Int<'c>) {
-    let columns = axis(spec, 1);
-    let kh = axis(spec, 0).taps(e, y);
-    let all = |_: i64, _: i64| true;
-    if let Some(Tiles { interior, border }) = columns.tiles(spec.columns, MAX_BORDER_TILES) {
-        e.for_each(interior.start, interior.end, spec.columns, |e, x| {
-            tile(e, spec, task, (y, x), kh, spec.columns, &all);
-        });
-        for (x0, count) in border {
-            let inside = |j: i64, kw: i64| columns.is_inside(x0 + j, kw);
-            tile(e, spec, task, (y, Int::Const(x0)), kh, count, &inside);
-        }
+fn row<'c>(e: &mut Emitter<'c>, plan: &Plan<'c>, task: &Task<'c>, y: Int<'c>) {
+    let spec = &plan.spec;
+    let columns = Axis::of(&spec.shape, 1);
+    let kh = taps(e, &Axis::of(&spec.shape, 0), y);
+    let tiles = (spec.columns, plan.tiling, MAX_BORDER_TILES);
+    if for_each_tile(e, &columns, tiles, |e, t| tile(e, plan, task, y, kh, &t)) {
         return;
     }
     // Wide windows on narrow rows: column by column, with the taps as a loop.
     e.for_each(0, spec.shape.output[1], 1, |e, x| {
-        let kw = columns.taps(e, x);
+        let kw = taps(e, &columns, x);
         let zero = e.f32_constant(0.0, Some(spec.block));
         let acc = e.for_loop(kh.0, kh.1, 1, &[zero], |e, kh, acc| {
             e.for_loop(kw.0, kw.1, 1, acc, |e, kw, acc| {
-                let (input, weights) = tap_addresses(e, spec, task, (y, x), kh, kw);
+                let (input, weights) = tap_addresses(e, plan, task, (y, x), kh, kw);
                 let (v, w) = (e.load_vector(input, spec.block), e.load_vector(weights, spec.block));
                 vec![e.fma(v, w, acc[0])]
             })
         });
-        store(e, spec, task, (y, x), &acc);
+        store(e, plan, task, (y, x), Int::Const(0), &acc);
     });
 }
 
 /// The input and weights that tap (kh, kw) of output (y, x) reads.
 fn tap_addresses<'c>(
     e: &mut Emitter<'c>,
-    spec: &Depthwise,
+    plan: &Plan<'c>,
     task: &Task<'c>,
     (y, x): (Int<'c>, Int<'c>),
     kh: Int<'c>,
     kw: Int<'c>,
 ) -> (Val<'c>, Val<'c>) {
-    let s = &spec.shape;
+    let (s, block) = (&plan.spec.shape, plan.spec.block);
     let y_in = e.linear([(s.stride[0], y), (s.dilation[0], kh)], -s.padding[0]);
     let x_in = e.linear([(s.stride[1], x), (s.dilation[1], kw)], -s.padding[1]);
-    let offset = e.linear([(s.input[1] * spec.block, y_in), (spec.block, x_in)], 0);
-    let weight = e.linear([(s.kernel[1] * spec.block, kh), (spec.block, kw)], 0);
+    let offset = e.linear([(plan.input[0], y_in), (Int::Const(block), x_in)], 0);
+    let weight = e.linear([(s.kernel[1] * block, kh), (block, kw)], 0);
     (e.f32_offset(task.input, offset), e.f32_offset(task.weights, weight))
 }
 
-/// `count` columns at (y, x). Each input vector is loaded once a row, and used by all taps that want it.
+/// The columns of `tile` in row `y`. Each input vector is loaded once a row, and used by all taps that want it.
 fn tile<'c>(
     e: &mut Emitter<'c>,
-    spec: &Depthwise,
+    plan: &Plan<'c>,
     task: &Task<'c>,
-    (y, x): (Int<'c>, Int<'c>),
+    y: Int<'c>,
     kh: (Int<'c>, Int<'c>),
-    count: i64,
-    inside: &dyn Fn(i64, i64) -> bool,
+    tile: &RowTile<'c>,
 ) {
-    let s = &spec.shape;
-    let (b, kernel, stride, dilation) = (spec.block, s.kernel[1], s.stride[1], s.dilation[1]);
+    let s = &plan.spec.shape;
+    let (b, kernel, stride, dilation) = (plan.spec.block, s.kernel[1], s.stride[1], s.dilation[1]);
+    let (x, count) = (tile.x, tile.width);
+    let valid: Vec<_> = (0..kernel).map(|kw| tile.valid(kw)).collect();
     let zero = e.f32_constant(0.0, Some(b));
     let acc = e.for_loop(kh.0, kh.1, 1, &vec![zero; count as usize], |e, kh, acc| {
-        let (input, weights) = tap_addresses(e, spec, task, (y, x), kh, Int::Const(0));
+        let (input, weights) = tap_addresses(e, plan, task, (y, x), kh, Int::Const(0));
         let weights: Vec<_> = (0..kernel)
             .map(|kw| {
                 let address = e.f32_offset(weights, kw * b);
@@ -145,7 +148,7 @@ fn tile<'c>(
             for kw in 0..kernel {
                 let from_tap = column - kw * dilation;
                 let j = from_tap.div_euclid(stride);
-                if from_tap % stride != 0 || !(0..count).contains(&j) || !inside(j, kw) {
+                if from_tap % stride != 0 || !valid[kw as usize].contains(&j) {
                     continue;
                 }
                 let v = *value.get_or_insert_with(|| {
@@ -157,17 +160,26 @@ fn tile<'c>(
         }
         acc
     });
-    store(e, spec, task, (y, x), &acc);
+    store(e, plan, task, (y, x), tile.stored, &acc);
 }
 
-fn store<'c>(e: &mut Emitter<'c>, spec: &Depthwise, task: &Task<'c>, (y, x): (Int<'c>, Int<'c>), acc: &[Val<'c>]) {
-    let base = e.linear([(spec.shape.output[1] * spec.block, y), (spec.block, x)], 0);
+/// Finishes and stores columns from `x` on, but for the first `stored`.
+fn store<'c>(
+    e: &mut Emitter<'c>,
+    plan: &Plan<'c>,
+    task: &Task<'c>,
+    (y, x): (Int<'c>, Int<'c>),
+    stored: Int<'c>,
+    acc: &[Val<'c>],
+) {
+    let block = plan.spec.block;
+    let base = e.linear([(plan.output[0], y), (Int::Const(block), x)], 0);
     let position = |e: &mut Emitter<'c>, j: Int<'c>, _: i64| Position {
         row: Int::Const(0),
         channel: Int::Const(0),
-        element: e.linear([(1, base), (spec.block, j)], 0),
+        element: e.linear([(1, base), (block, j)], 0),
         mask: None,
     };
     let to = (task.operands.as_slice(), task.output);
-    epilogue::finish(e, &spec.epilogue, to, (acc, 1, spec.block), position);
+    epilogue::finish(e, &plan.spec.epilogue, to, (acc, 1, block), stored, position);
 }

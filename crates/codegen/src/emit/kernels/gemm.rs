@@ -96,12 +96,12 @@ fn locate<'c>(
     let first_row = e.mul(m_task, t.m_task);
     let first_column = e.mul(n_task, t.n_task);
     let left = e.sub(gemm.m, first_row);
-    let rows = match divides(t.m_task, gemm.m) {
+    let rows = match t.m_task.divides(gemm.m) {
         true => t.m_task,
         false => e.min(left, t.m_task),
     };
     let left = e.sub(gemm.n, first_column);
-    let columns = match divides(t.n_task, gemm.n) {
+    let columns = match t.n_task.divides(gemm.n) {
         true => t.n_task,
         false => e.min(left, t.n_task),
     };
@@ -384,11 +384,6 @@ fn last_rows(gemm: &Gemm<Int<'_>>) -> Option<i64> {
     Some(m - (div_ceil(m, m_task) - 1).max(0) * m_task)
 }
 
-/// Whether `a` is known to divide `b`.
-fn divides(a: Int<'_>, b: Int<'_>) -> bool {
-    a.known().zip(b.known()).is_some_and(|(a, b)| b % a == 0)
-}
-
 /// One register tile over one block of k.
 struct Tile<'c> {
     row: Int<'c>,
@@ -565,7 +560,14 @@ fn finish<'c>(
             true => (&gemm.epilogue, task.operands.as_slice()),
             false => (&none, &[][..]),
         };
-        epilogue::finish(e, epilogue, (operands, task.c), (&sums, vectors, lanes), position);
+        epilogue::finish(
+            e,
+            epilogue,
+            (operands, task.c),
+            (&sums, vectors, lanes),
+            Int::Const(0),
+            position,
+        );
     };
     let (Some(k), Some(block)) = (gemm.k.known(), gemm.tile.k_block.known()) else {
         // Any block may be the first, the last, or both.
@@ -626,7 +628,7 @@ fn finish<'c>(
 
 /// The lanes of each vector of this tile that are columns of C; empty when all always are.
 fn column_masks<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>, column: Int<'c>) -> Vec<Val<'c>> {
-    if divides(Int::Const(gemm.tile_columns()), gemm.n) {
+    if Int::Const(gemm.tile_columns()).divides(gemm.n) {
         return Vec::new();
     }
     let column = e.add(task.first_column, column);

@@ -4,8 +4,8 @@ use crate::emit::builder::{Emitter, Int, Val};
 use crate::emit::epilogue::{self, Position};
 use crate::emit::family::EmitKernel;
 use crate::emit::function::KernelFunction;
-use crate::emit::window::Axis;
-use frazil_planner::kernel::{EpilogueOperand, Pool, PoolKind};
+use crate::emit::window::{for_each_overlapping, interior, known, strides, taps};
+use frazil_planner::kernel::{Axis, BlockedShape, EpilogueOperand, Pool, PoolKind};
 
 /// Widest window whose taps are unrolled.
 const MAX_UNROLLED: i64 = 16;
@@ -18,19 +18,35 @@ struct Task<'c> {
     y: Int<'c>,
 }
 
+/// What all parts of the kernel need.
+struct Plan<'c> {
+    spec: Pool<Int<'c>>,
+    /// Distance of rows and of channel blocks, in elements, of the input and of the output.
+    input: [Int<'c>; 2],
+    output: [Int<'c>; 2],
+}
+
 impl EmitKernel for Pool {
     fn emit(&self, function: &mut KernelFunction<'_>, _phase: usize) {
-        emit(function, self);
+        let spec = self.map(&mut |n| function.number(*n));
+        let e = &mut function.e;
+        let plan = Plan {
+            input: strides(e, &spec.input),
+            output: strides(e, &spec.output),
+            spec,
+        };
+        emit(function, &plan);
     }
 }
 
 /// Emits all tasks.
-fn emit(kernel: &mut KernelFunction<'_>, spec: &Pool) {
+fn emit<'c>(kernel: &mut KernelFunction<'c>, plan: &Plan<'c>) {
+    let spec = &plan.spec;
     let (input, output) = (&spec.input, &spec.output);
     kernel.for_each_task(|e, buffers, task| {
-        let at = e.delinearize(task, &[input.batch, input.channel_blocks(), output.height]);
-        let from = e.linear([(input.batch_stride, at[0]), (input.plane_elements(), at[1])], 0);
-        let to = e.linear([(output.batch_stride, at[0]), (output.plane_elements(), at[1])], 0);
+        let at = e.delinearize(task, &[input.batch, Int::Const(input.channel_blocks()), output.height]);
+        let from = e.linear([(input.batch_stride, at[0]), (plan.input[1], at[1])], 0);
+        let to = e.linear([(output.batch_stride, at[0]), (plan.output[1], at[1])], 0);
         let last = buffers.len() - 1;
         let channel = e.mul(at[1], input.block);
         let operands = spec
@@ -50,12 +66,12 @@ fn emit(kernel: &mut KernelFunction<'_>, spec: &Pool) {
             operands,
             y: at[2],
         };
-        row(e, spec, &task);
+        row(e, plan, &task);
     });
 }
 
-fn axis(spec: &Pool, i: usize) -> Axis {
-    let extent = |s: &frazil_planner::kernel::BlockedShape| if i == 0 { s.height } else { s.width };
+fn axis<'c>(spec: &Pool<Int<'c>>, i: usize) -> Axis<Int<'c>> {
+    let extent = |s: &BlockedShape<Int<'c>>| if i == 0 { s.height } else { s.width };
     Axis {
         kernel: spec.kernel[i],
         stride: spec.stride[i],
@@ -66,27 +82,41 @@ fn axis(spec: &Pool, i: usize) -> Axis {
     }
 }
 
-fn row<'c>(e: &mut Emitter<'c>, spec: &Pool, task: &Task<'c>) {
+fn row<'c>(e: &mut Emitter<'c>, plan: &Plan<'c>, task: &Task<'c>) {
+    let spec = &plan.spec;
     let columns = axis(spec, 1);
-    let kh = axis(spec, 0).taps(e, task.y);
-    let interior = if spec.kernel[1] <= MAX_UNROLLED {
-        columns.interior()
-    } else {
-        0..0
+    let kh = taps(e, &axis(spec, 0), task.y);
+    let taps = spec.kernel[1].known().filter(|taps| *taps <= MAX_UNROLLED);
+    let (start, end) = match taps {
+        Some(_) => interior(e, &columns),
+        None => (Int::Const(0), Int::Const(0)),
     };
-    let tile_columns = e.target.machine.window.pool_columns.max(1);
-    let full = interior.start + (interior.end - interior.start) / tile_columns * tile_columns;
-    single_columns(e, spec, task, kh, 0..interior.start);
-    e.for_each(interior.start, full, tile_columns, |e, x| {
-        tile(e, spec, task, kh, x, tile_columns)
-    });
-    if full < interior.end {
-        tile(e, spec, task, kh, Int::Const(full), interior.end - full);
+    let width = e.target.machine.window.pool_columns.max(1);
+    single_columns(e, plan, task, kh, (Int::Const(0), start));
+    let taps = taps.unwrap_or(0);
+    if let (Int::Const(start), Int::Const(end)) = (start, end) {
+        let full = start + (end - start) / width * width;
+        let none = Int::Const(0);
+        e.for_each(start, full, width, |e, x| {
+            tile(e, plan, task, (kh, taps), (x, none), width);
+        });
+        if full < end {
+            tile(e, plan, task, (kh, taps), (Int::Const(full), none), end - full);
+        }
+        return single_columns(e, plan, task, kh, (Int::Const(end), columns.output));
     }
-    single_columns(e, spec, task, kh, interior.end..columns.output);
+    // Fewer columns than a tile has are done one by one.
+    let count = e.sub(end, start);
+    let fill_a_tile = e.compare("sge", count, width);
+    let [start_value, end_value] = [start, end].map(|n| e.int(n));
+    let end = Int::Dyn(e.select(fill_a_tile, end_value, start_value));
+    for_each_overlapping(e, (start, end), width, |e, x, stored| {
+        tile(e, plan, task, (kh, taps), (x, stored), width);
+    });
+    single_columns(e, plan, task, kh, (end, columns.output));
 }
 
-fn identity<'c>(e: &mut Emitter<'c>, spec: &Pool) -> Val<'c> {
+fn identity<'c>(e: &mut Emitter<'c>, spec: &Pool<Int<'c>>) -> Val<'c> {
     let start = if spec.kind == PoolKind::Max {
         f32::NEG_INFINITY
     } else {
@@ -95,7 +125,7 @@ fn identity<'c>(e: &mut Emitter<'c>, spec: &Pool) -> Val<'c> {
     e.f32_constant(start, Some(spec.input.block))
 }
 
-fn combine<'c>(e: &mut Emitter<'c>, spec: &Pool, acc: Val<'c>, value: Val<'c>) -> Val<'c> {
+fn combine<'c>(e: &mut Emitter<'c>, spec: &Pool<Int<'c>>, acc: Val<'c>, value: Val<'c>) -> Val<'c> {
     match spec.kind {
         PoolKind::Max => e.nan_select("ogt", acc, value, Some(spec.input.block)),
         PoolKind::Average { .. } => e.binary("arith.addf", acc, value),
@@ -103,42 +133,52 @@ fn combine<'c>(e: &mut Emitter<'c>, spec: &Pool, acc: Val<'c>, value: Val<'c>) -
 }
 
 /// Address of the input of tap (kh, kw) of column x.
-fn tap<'c>(e: &mut Emitter<'c>, spec: &Pool, task: &Task<'c>, kh: Int<'c>, x: Int<'c>, kw: Int<'c>) -> Val<'c> {
+fn tap<'c>(e: &mut Emitter<'c>, plan: &Plan<'c>, task: &Task<'c>, kh: Int<'c>, x: Int<'c>, kw: Int<'c>) -> Val<'c> {
+    let spec = &plan.spec;
     let y_in = e.linear([(spec.stride[0], task.y), (spec.dilation[0], kh)], -spec.padding[0]);
     let x_in = e.linear([(spec.stride[1], x), (spec.dilation[1], kw)], -spec.padding[1]);
-    let offset = e.linear([(spec.input.row_elements(), y_in), (spec.input.block, x_in)], 0);
+    let offset = e.linear([(plan.input[0], y_in), (Int::Const(spec.input.block), x_in)], 0);
     e.f32_offset(task.input, offset)
 }
 
 fn single_columns<'c>(
     e: &mut Emitter<'c>,
-    spec: &Pool,
+    plan: &Plan<'c>,
     task: &Task<'c>,
     kh: (Int<'c>, Int<'c>),
-    columns: std::ops::Range<i64>,
+    (start, end): (Int<'c>, Int<'c>),
 ) {
-    e.for_each(columns.start, columns.end, 1, |e, x| {
-        let kw = axis(spec, 1).taps(e, x);
+    let spec = &plan.spec;
+    e.for_each(start, end, 1, |e, x| {
+        let kw = taps(e, &axis(spec, 1), x);
         let start = identity(e, spec);
         let acc = e.for_loop(kh.0, kh.1, 1, &[start], |e, kh, acc| {
             e.for_loop(kw.0, kw.1, 1, acc, |e, kw, acc| {
-                let address = tap(e, spec, task, kh, x, kw);
+                let address = tap(e, plan, task, kh, x, kw);
                 let value = e.load_vector(address, spec.input.block);
                 vec![combine(e, spec, acc[0], value)]
             })
         });
-        store(e, spec, task, kh, x, 0, acc[0]);
+        store(e, plan, task, kh, x, 0, acc[0]);
     });
 }
 
-/// `count` columns at `x`, all of whose taps lie inside the rows that they touch.
-fn tile<'c>(e: &mut Emitter<'c>, spec: &Pool, task: &Task<'c>, kh: (Int<'c>, Int<'c>), x: Int<'c>, count: i64) {
+/// `count` columns at `x`, all of whose `taps` taps lie inside the rows that they touch. The first `stored` are not stored.
+fn tile<'c>(
+    e: &mut Emitter<'c>,
+    plan: &Plan<'c>,
+    task: &Task<'c>,
+    (kh, taps): ((Int<'c>, Int<'c>), i64),
+    (x, stored): (Int<'c>, Int<'c>),
+    count: i64,
+) {
+    let spec = &plan.spec;
     let block = spec.input.block;
     let start = identity(e, spec);
     let acc = e.for_loop(kh.0, kh.1, 1, &vec![start; count as usize], |e, kh, acc| {
-        let input = tap(e, spec, task, kh, x, Int::Const(0));
+        let input = tap(e, plan, task, kh, x, Int::Const(0));
         let mut acc = acc.to_vec();
-        for kw in 0..spec.kernel[1] {
+        for kw in 0..taps {
             for (j, a) in acc.iter_mut().enumerate() {
                 let column = j as i64 * spec.stride[1] + kw * spec.dilation[1];
                 let address = e.f32_offset(input, column * block);
@@ -148,21 +188,20 @@ fn tile<'c>(e: &mut Emitter<'c>, spec: &Pool, task: &Task<'c>, kh: (Int<'c>, Int
         }
         acc
     });
-    for (j, a) in acc.into_iter().enumerate() {
-        store(e, spec, task, kh, x, j as i64, a);
-    }
+    epilogue::from_row(e, &acc, 1, stored, |e, j, _, a| store(e, plan, task, kh, x, j, a));
 }
 
 /// Finishes and stores column `x + j`.
 fn store<'c>(
     e: &mut Emitter<'c>,
-    spec: &Pool,
+    plan: &Plan<'c>,
     task: &Task<'c>,
     kh: (Int<'c>, Int<'c>),
     x: Int<'c>,
     j: i64,
     acc: Val<'c>,
 ) {
+    let spec = &plan.spec;
     let block = spec.input.block;
     let x = e.add(x, j);
     let value = match spec.kind {
@@ -180,7 +219,7 @@ fn store<'c>(
                 }
                 None => {
                     let rows = e.sub(kh.1, kh.0);
-                    let kw = axis(spec, 1).taps(e, x);
+                    let kw = taps(e, &axis(spec, 1), x);
                     let columns = e.sub(kw.1, kw.0);
                     e.mul(rows, columns)
                 }
@@ -197,7 +236,7 @@ fn store<'c>(
             e.binary("arith.divf", acc, count)
         }
     };
-    let element = e.linear([(spec.output.row_elements(), task.y), (block, x)], 0);
+    let element = e.linear([(plan.output[0], task.y), (Int::Const(block), x)], 0);
     let at = Position {
         row: Int::Const(0),
         channel: Int::Const(0),
@@ -209,11 +248,13 @@ fn store<'c>(
 }
 
 /// Taps of output `y` that lie inside the input with its padding on both sides.
-fn padded_extent<'c>(e: &mut Emitter<'c>, axis: &Axis, y: Int<'c>) -> Int<'c> {
-    if (axis.output - 1) * axis.stride + axis.kernel <= axis.input + 2 * axis.padding {
-        return Int::Const(axis.kernel);
+fn padded_extent<'c>(e: &mut Emitter<'c>, axis: &Axis<Int<'c>>, y: Int<'c>) -> Int<'c> {
+    let fits = |a: Axis| (a.output - 1) * a.stride + a.kernel <= a.input + 2 * a.padding;
+    if known(axis).is_some_and(fits) {
+        return axis.kernel;
     }
     let start = e.mul(y, axis.stride);
-    let left = e.sub(axis.input + 2 * axis.padding, start);
+    let end = e.add(axis.input, 2 * axis.padding);
+    let left = e.sub(end, start);
     e.min(left, axis.kernel)
 }

@@ -3,29 +3,32 @@
 use crate::emit::builder::{Emitter, Int, Val};
 use crate::emit::family::EmitKernel;
 use crate::emit::function::KernelFunction;
+use crate::emit::window::strides;
 use frazil_planner::kernel::{BlockedShape, CopyChannels, Reorder, ReorderDirection};
 
 impl EmitKernel for Reorder {
     fn emit(&self, function: &mut KernelFunction<'_>, _phase: usize) {
-        emit(function, self);
+        let spec = self.map(&mut |n| function.number(*n));
+        emit(function, &spec);
     }
 }
 
 /// Emits all tasks.
-fn emit<'c>(kernel: &mut KernelFunction<'c>, spec: &Reorder) {
-    let s = &spec.blocked;
-    let pixels = s.height * s.width;
+fn emit<'c>(kernel: &mut KernelFunction<'c>, spec: &Reorder<Int<'c>>) {
+    let (s, e) = (&spec.blocked, &mut kernel.e);
+    let pixels = e.mul(s.height, s.width);
+    let (image, plane) = (e.mul(pixels, s.channels), e.mul(pixels, s.block));
     let (whole_blocks, rest) = (s.channels / s.block, s.channels % s.block);
     kernel.for_each_task(|e, buffers, task| {
-        let at = e.delinearize(task, &[s.batch, s.channel_blocks()]);
-        let blocked = e.linear([(s.batch_stride, at[0]), (s.plane_elements(), at[1])], 0);
-        let plain = e.linear([(s.channels * pixels, at[0]), (s.block * pixels, at[1])], 0);
+        let at = e.delinearize(task, &[s.batch, Int::Const(s.channel_blocks())]);
+        let blocked = e.linear([(s.batch_stride, at[0]), (plane, at[1])], 0);
+        let plain = e.linear([(image, at[0]), (plane, at[1])], 0);
         let (from, to) = match spec.direction {
             ReorderDirection::ToBlocked => (plain, blocked),
             ReorderDirection::ToPlain => (blocked, plain),
         };
         let (from, to) = (e.f32_offset(buffers[0], from), e.f32_offset(buffers[1], to));
-        let block = |e: &mut Emitter<'c>, channels| reorder_block(e, spec, channels, from, to);
+        let block = |e: &mut Emitter<'c>, channels| reorder_block(e, spec, (pixels, channels), from, to);
         match (whole_blocks, rest) {
             (_, 0) => block(e, s.block),
             (0, _) => block(e, rest),
@@ -41,20 +44,25 @@ fn emit<'c>(kernel: &mut KernelFunction<'c>, spec: &Reorder) {
     });
 }
 
-/// Reorders a block with so many channels, as many pixels at a time as a block has lanes.
-fn reorder_block<'c>(e: &mut Emitter<'c>, spec: &Reorder, channels: i64, from: Val<'c>, to: Val<'c>) {
-    let (block, pixels) = (spec.blocked.block, spec.blocked.height * spec.blocked.width);
-    let rest = pixels % block;
-    let tile = |e: &mut Emitter<'c>, first: Int<'c>, count: i64| {
+/// Reorders a block of so many pixels and channels, as many pixels at a time as a block has lanes.
+fn reorder_block<'c>(
+    e: &mut Emitter<'c>,
+    spec: &Reorder<Int<'c>>,
+    (pixels, channels): (Int<'c>, i64),
+    from: Val<'c>,
+    to: Val<'c>,
+) {
+    let block = spec.blocked.block;
+    let tile = |e: &mut Emitter<'c>, first: Int<'c>, count: Int<'c>| {
         let plain = Rows {
-            count: channels,
+            count: Int::Const(channels),
             distance: pixels,
             lanes: count,
         };
         let blocked = Rows {
             count,
-            distance: block,
-            lanes: block,
+            distance: Int::Const(block),
+            lanes: Int::Const(block),
         };
         let pixel = e.mul(first, block);
         match spec.direction {
@@ -68,93 +76,113 @@ fn reorder_block<'c>(e: &mut Emitter<'c>, spec: &Reorder, channels: i64, from: V
             }
         }
     };
-    e.for_each(0, pixels - rest, block, |e, first| tile(e, first, block));
-    if rest > 0 {
-        tile(e, Int::Const(pixels - rest), rest);
+    let whole = e.round_down(pixels, block);
+    e.for_each(0, whole, block, |e, first| tile(e, first, Int::Const(block)));
+    match e.sub(pixels, whole) {
+        Int::Const(0) => {}
+        rest @ Int::Const(_) => tile(e, whole, rest),
+        rest => {
+            let has_rest = e.compare("ne", rest, 0);
+            e.if_then(has_rest, |e| tile(e, whole, rest));
+        }
     }
 }
 
 /// Rows of a small matrix in memory: how many there are, how far apart, and how many elements of each.
-struct Rows {
-    count: i64,
-    distance: i64,
-    lanes: i64,
+struct Rows<'c> {
+    count: Int<'c>,
+    distance: Int<'c>,
+    lanes: Int<'c>,
+}
+
+impl<'c> Rows<'c> {
+    /// The mask of the lanes of each row; `None` for all of `block` lanes.
+    fn mask(&self, e: &mut Emitter<'c>, block: i64) -> Option<Val<'c>> {
+        (self.lanes.known() != Some(block)).then(|| e.mask(self.lanes, block))
+    }
+
+    /// Whether there is a row `row`, where that is not known.
+    fn has(&self, e: &mut Emitter<'c>, row: i64) -> Option<Val<'c>> {
+        self.count.known().is_none().then(|| e.compare("sgt", self.count, row))
+    }
 }
 
 /// Transposes a matrix of at most `block` by `block`; what is written beyond the one that is read is zero.
-fn transpose<'c>(e: &mut Emitter<'c>, block: i64, (from, read): (Val<'c>, Rows), (to, write): (Val<'c>, Rows)) {
+fn transpose<'c>(e: &mut Emitter<'c>, block: i64, (from, read): (Val<'c>, Rows<'c>), (to, write): (Val<'c>, Rows<'c>)) {
     let zero = e.f32_constant(0.0, Some(block));
-    let mask = (read.lanes < block).then(|| e.mask(Int::Const(read.lanes), block));
+    let mask = read.mask(e, block);
     let rows = (0..block).map(|row| {
-        if row >= read.count {
+        if read.count.known().is_some_and(|count| row >= count) {
             return zero;
         }
-        let address = e.f32_offset(from, Int::Const(row * read.distance));
-        match mask {
+        let offset = e.mul(read.distance, row);
+        let address = e.f32_offset(from, offset);
+        let load = |e: &mut Emitter<'c>| match mask {
             Some(mask) => e.load_masked(address, mask, block),
             None => e.load_vector(address, block),
+        };
+        match read.has(e, row) {
+            None => load(e),
+            Some(exists) => {
+                let ty = e.f32_vector(block);
+                e.if_else(exists, &[ty], |e| vec![load(e)], |_| vec![zero])[0]
+            }
         }
     });
     let rows = rows.collect();
     let columns = e.transpose(rows);
-    let mask = (write.lanes < block).then(|| e.mask(Int::Const(write.lanes), block));
-    for (row, column) in (0..write.count).zip(columns) {
-        let address = e.f32_offset(to, Int::Const(row * write.distance));
-        match mask {
+    let mask = write.mask(e, block);
+    for (row, column) in (0..write.count.known().unwrap_or(block)).zip(columns) {
+        let offset = e.mul(write.distance, row);
+        let address = e.f32_offset(to, offset);
+        let store = |e: &mut Emitter<'c>| match mask {
             Some(mask) => e.store_masked(column, address, mask),
             None => e.store(column, address, 4),
+        };
+        match write.has(e, row) {
+            None => store(e),
+            Some(exists) => e.if_then(exists, store),
         }
     }
 }
 
 impl EmitKernel for CopyChannels {
     fn emit(&self, function: &mut KernelFunction<'_>, _phase: usize) {
-        emit_copy(function, self);
+        let spec = self.map(&mut |n| function.number(*n));
+        emit_copy(function, &spec);
     }
 }
 
 /// Emits all tasks.
-fn emit_copy(kernel: &mut KernelFunction<'_>, spec: &CopyChannels) {
+fn emit_copy<'c>(kernel: &mut KernelFunction<'c>, spec: &CopyChannels<Int<'c>>) {
+    let (input, output, e) = (&spec.input, &spec.output, &mut kernel.e);
+    let ([_, from_plane], [_, to_plane]) = (strides(e, input), strides(e, output));
+    let pixels = e.mul(input.height, input.width);
     kernel.for_each_task(|e, buffers, task| {
-        let at = e.delinearize(task, &[spec.input.batch, spec.count]);
+        let at = e.delinearize(task, &[input.batch, Int::Const(spec.count)]);
         let (from, to) = (e.add(at[1], spec.from), e.add(at[1], spec.to));
-        let from = channel_offset(e, &spec.input, at[0], from);
-        let to = channel_offset(e, &spec.output, at[0], to);
+        let from = channel_offset(e, (input, from_plane), at[0], from);
+        let to = channel_offset(e, (output, to_plane), at[0], to);
         let (from, to) = (e.f32_offset(buffers[0], from), e.f32_offset(buffers[1], to));
-        let pixels = spec.input.height * spec.input.width;
-        copy_planes(
-            e,
-            Int::Const(1),
-            pixels,
-            (from, 0, spec.input.block),
-            (to, 0, spec.output.block),
-        );
-    });
-}
-
-/// Offset of the first element of a channel.
-fn channel_offset<'c>(e: &mut Emitter<'c>, s: &BlockedShape, image: Int<'c>, channel: Int<'c>) -> Int<'c> {
-    let (block, lane) = (e.div(channel, s.block), e.rem(channel, s.block));
-    e.linear([(s.batch_stride, image), (s.plane_elements(), block), (1, lane)], 0)
-}
-
-/// Copies `channels` × `pixels` elements; each side is an address, the distance of channels and the distance of pixels.
-fn copy_planes<'c>(
-    e: &mut Emitter<'c>,
-    channels: Int<'c>,
-    pixels: i64,
-    from: (Val<'c>, i64, i64),
-    to: (Val<'c>, i64, i64),
-) {
-    let f32 = e.f32();
-    e.for_each(0, channels, 1, |e, c| {
+        let f32 = e.f32();
         e.for_each(0, pixels, 1, |e, p| {
-            let offset = e.linear([(from.1, c), (from.2, p)], 0);
-            let address = e.f32_offset(from.0, offset);
+            let offset = e.mul(p, input.block);
+            let address = e.f32_offset(from, offset);
             let value = e.load(address, f32, 4);
-            let offset = e.linear([(to.1, c), (to.2, p)], 0);
-            let address = e.f32_offset(to.0, offset);
+            let offset = e.mul(p, output.block);
+            let address = e.f32_offset(to, offset);
             e.store(value, address, 4);
         });
     });
+}
+
+/// Offset of the first element of a channel, where blocks of channels are `plane` elements apart.
+fn channel_offset<'c>(
+    e: &mut Emitter<'c>,
+    (s, plane): (&BlockedShape<Int<'c>>, Int<'c>),
+    image: Int<'c>,
+    channel: Int<'c>,
+) -> Int<'c> {
+    let (block, lane) = (e.div(channel, s.block), e.rem(channel, s.block));
+    e.linear([(s.batch_stride, image), (plane, block), (Int::Const(1), lane)], 0)
 }

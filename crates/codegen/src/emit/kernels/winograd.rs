@@ -12,8 +12,11 @@ use frazil_planner::kernel::{ActivationLayout, Conv, EpilogueOperand, Winograd, 
 
 /// What all parts of the kernel need.
 struct Plan<'a, 'c> {
-    conv: &'a Conv,
+    conv: &'a Conv<Int<'c>>,
     w: Winograd,
+    /// Distance of rows and of channel blocks, in elements, of the input and of the output.
+    input: [Int<'c>; 2],
+    output: [Int<'c>; 2],
     buffers: &'a [Val<'c>],
     /// Transformed input: [position][input block][tile][lane].
     transformed: Val<'c>,
@@ -24,36 +27,45 @@ struct Plan<'a, 'c> {
 }
 
 /// Emits all tasks.
-pub(super) fn emit(kernel: &mut KernelFunction<'_>, conv: &Conv, w: Winograd) {
+pub(super) fn emit<'c>(kernel: &mut KernelFunction<'c>, conv: &Conv<Int<'c>>, w: Winograd) {
     let e = &mut kernel.e;
-    let lanes = conv.block;
+    let (s, lanes) = (&conv.shape, conv.block);
     let positions = w.inputs() * w.inputs();
-    let transformed = e.stack(Winograd::input_elements(&conv.shape, w.outputs, w.columns, lanes) * 4);
+    let transformed = e.stack(Winograd::input_elements(s, w.outputs, w.columns, lanes) * 4);
     let products = e.stack(positions * w.columns * w.vectors * lanes * 4);
     let zeros = e.stack(lanes * 4);
     let zero = e.f32_constant(0.0, Some(lanes));
     e.store(zero, zeros, 4);
-    let tiles = conv.shape.batch * frazil_planner::kernel::winograd_tiles(&conv.shape, w.outputs);
+    let mut strides = |[height, width]: [Int<'c>; 2]| {
+        let row = e.mul(width, lanes);
+        [row, e.mul(row, height)]
+    };
+    let (input, output) = (strides(s.input), strides(s.output));
+    let [rows, columns] = s.output.map(|n| e.div_ceil(n, w.outputs));
+    let tiles = e.mul(rows, columns);
+    let tiles = e.mul(tiles, s.batch);
+    let groups = e.div_ceil(tiles, w.columns);
+    let all = conv.winograd_channel_tiles();
+    let part = e.div_ceil(all, conv.channel_parts);
     kernel.for_each_task(|e, buffers, task| {
         let p = Plan {
             conv,
             w,
+            input,
+            output,
             buffers,
             transformed,
             products,
             zeros,
         };
-        let at = e.delinearize(task, &[w.groups(&conv.shape), conv.channel_parts]);
+        let at = e.delinearize(task, &[groups, conv.channel_parts]);
         let first = e.mul(at[0], w.columns);
         let left = e.sub(tiles, first);
-        let count = if tiles % w.columns == 0 {
-            Int::Const(w.columns)
-        } else {
-            e.min(left, w.columns)
+        let count = match Int::Const(w.columns).divides(tiles) {
+            true => Int::Const(w.columns),
+            false => e.min(left, w.columns),
         };
         e.for_each(0, count, 1, |e, tile| p.transform_input(e, first, tile));
-        let all = conv.winograd_channel_tiles();
-        let part = (all + conv.channel_parts - 1) / conv.channel_parts;
         let begin = e.mul(at[1], part);
         let end = e.add(begin, part);
         let end = e.min(end, all);
@@ -101,9 +113,12 @@ impl<'c> Plan<'_, 'c> {
     fn locate(&self, e: &mut Emitter<'c>, first: Int<'c>, tile: Int<'c>) -> [Int<'c>; 3] {
         let s = &self.conv.shape;
         let tile = e.add(first, tile);
-        let across = |n: i64| (n + self.w.outputs - 1) / self.w.outputs;
-        let at = e.delinearize(tile, &[s.batch, across(s.output[0]), across(s.output[1])]);
-        let image = if s.batch == 1 { Int::Const(0) } else { at[0] };
+        let [rows, columns] = s.output.map(|n| e.div_ceil(n, self.w.outputs));
+        let at = e.delinearize(tile, &[s.batch, rows, columns]);
+        let image = match s.batch {
+            Int::Const(1) => Int::Const(0),
+            _ => at[0],
+        };
         [image, at[1], at[2]]
     }
 
@@ -116,17 +131,23 @@ impl<'c> Plan<'_, 'c> {
         let (s, lanes, n) = (&self.conv.shape, self.conv.block, self.w.inputs());
         let place = self.locate(e, first, tile);
         let (corner, [y, x]) = self.input_corner(e, place);
-        let (row, plane) = (s.input[1] * lanes, s.input[0] * s.input[1] * lanes);
+        let [_, plane] = self.input;
         // 0 <= y and y + n <= height, in one unsigned comparison; likewise x.
-        let inside_y = e.compare("ule", y, s.input[0] - n);
-        let inside_x = e.compare("ule", x, s.input[1] - n);
-        let inside = match s.input[0] >= n && s.input[1] >= n {
-            true => e.binary("arith.andi", inside_y, inside_x),
-            false => e.constant("0 : i1"),
+        let last = s.input.map(|extent| e.sub(extent, n));
+        let inside_y = e.compare("ule", y, last[0]);
+        let inside_x = e.compare("ule", x, last[1]);
+        let is_small = |last: &Int<'c>| last.known().is_some_and(|last| last < 0);
+        let mut inside = match last.iter().any(is_small) {
+            false => e.binary("arith.andi", inside_y, inside_x),
+            true => e.constant("0 : i1"),
         };
+        for last in last.into_iter().filter(|last| last.known().is_none()) {
+            let is_large = e.compare("sge", last, 0);
+            inside = e.binary("arith.andi", inside, is_large);
+        }
         let vector = e.f32_vector(lanes);
         e.for_each(0, self.input_blocks(), 1, |e, block| {
-            let base = e.linear([(1, corner), (plane, block)], 0);
+            let base = e.linear([(Int::Const(1), corner), (plane, block)], 0);
             let base = e.f32_offset(self.buffers[0], base);
             let base = e.base(base);
             let input = e.if_else(
@@ -134,7 +155,7 @@ impl<'c> Plan<'_, 'c> {
                 &vec![vector; (n * n) as usize],
                 |e| {
                     let mut load = |i: i64| {
-                        let address = e.f32_offset(base, i / n * row + i % n * lanes);
+                        let address = self.input_address(e, base, i);
                         e.load_vector(address, lanes)
                     };
                     (0..n * n).map(&mut load).collect()
@@ -161,10 +182,18 @@ impl<'c> Plan<'_, 'c> {
         let x = e.linear([(self.w.outputs, tx)], -s.padding[1]);
         let batch_stride = match self.conv.input {
             ActivationLayout::Blocked { batch_stride } => batch_stride,
-            ActivationLayout::Plain => 0,
+            ActivationLayout::Plain => Int::Const(0),
         };
-        let corner = e.linear([(batch_stride, image), (s.input[1] * lanes, y), (lanes, x)], 0);
+        let row = self.input[0];
+        let corner = e.linear([(batch_stride, image), (row, y), (Int::Const(lanes), x)], 0);
         (corner, [y, x])
+    }
+
+    /// The address of a tile's `i`-th input, where the first one is at `base`.
+    fn input_address(&self, e: &mut Emitter<'c>, base: Val<'c>, i: i64) -> Val<'c> {
+        let n = self.w.inputs();
+        let offset = e.linear([(self.input[0], Int::Const(i / n))], i % n * self.conv.block);
+        e.f32_offset(base, offset)
     }
 
     /// The inputs of a tile, zero outside of the image, as `load` reads them.
@@ -175,9 +204,8 @@ impl<'c> Plan<'_, 'c> {
         [y, x]: [Int<'c>; 2],
         load: impl Fn(&mut Emitter<'c>, Val<'c>) -> Val<'c>,
     ) -> Vec<Val<'c>> {
-        let (s, lanes, n) = (&self.conv.shape, self.conv.block, self.w.inputs());
-        let row = s.input[1] * lanes;
-        let mut inside = |from: Int<'c>, extent: i64| -> Vec<Val<'c>> {
+        let (s, n) = (&self.conv.shape, self.w.inputs());
+        let mut inside = |from: Int<'c>, extent: Int<'c>| -> Vec<Val<'c>> {
             let flag = |i: i64| {
                 let at = e.add(from, i);
                 e.compare("ult", at, extent)
@@ -187,7 +215,7 @@ impl<'c> Plan<'_, 'c> {
         let (rows, columns) = (inside(y, s.input[0]), inside(x, s.input[1]));
         let element = |i: i64| {
             let valid = e.binary("arith.andi", rows[(i / n) as usize], columns[(i % n) as usize]);
-            let address = e.f32_offset(base, i / n * row + i % n * lanes);
+            let address = self.input_address(e, base, i);
             let address = e.select(valid, address, self.zeros);
             load(e, address)
         };
@@ -284,16 +312,14 @@ impl<'c> Plan<'_, 'c> {
         let (conv, s, lanes, w) = (self.conv, &self.conv.shape, self.conv.block, self.w);
         let place = self.locate(e, first, tile);
         let [image, ty, tx] = place;
-        let (plane, row) = (s.output[0] * s.output[1] * lanes, s.output[1] * lanes);
-        let corner = e.linear(
-            [
-                (conv.output_batch_stride, image),
-                (w.vectors * plane, channels),
-                (w.outputs * row, ty),
-                (w.outputs * lanes, tx),
-            ],
-            0,
-        );
+        let [row, plane] = self.output;
+        let corner = [
+            (conv.output_batch_stride, image),
+            (e.mul(plane, w.vectors), channels),
+            (e.mul(row, w.outputs), ty),
+            (Int::Const(w.outputs * lanes), tx),
+        ];
+        let corner = e.linear(corner, 0);
         let channel = e.mul(channels, w.vectors * lanes);
         let last = self.buffers.len() - 1;
         let output = e.f32_offset(self.buffers[last], corner);
@@ -335,7 +361,7 @@ impl<'c> Plan<'_, 'c> {
             let channel = e.add(channel, lane);
             for (i, &value) in result.iter().enumerate() {
                 let (dy, dx) = (i as i64 / w.outputs, i as i64 % w.outputs);
-                let element = e.linear([(plane, v)], dy * row + dx * lanes);
+                let element = e.linear([(plane, v), (row, Int::Const(dy))], dx * lanes);
                 let at = Position {
                     row: Int::Const(0),
                     channel,
@@ -349,7 +375,7 @@ impl<'c> Plan<'_, 'c> {
                 let mut condition = None;
                 for (at, d, extent) in [(y, dy, s.output[0]), (x, dx, s.output[1])] {
                     // The first row and column of a tile always exist; others may not when the extent is no multiple.
-                    if extent % w.outputs != 0 && d > 0 {
+                    if d > 0 && !Int::Const(w.outputs).divides(extent) {
                         let at = e.add(at, d);
                         let inside = e.compare("slt", at, extent);
                         condition = Some(condition.map_or(inside, |c| e.binary("arith.andi", c, inside)));
@@ -375,7 +401,8 @@ impl<'c> Plan<'_, 'c> {
         let start = vec![zero; (w.outputs * w.outputs) as usize];
         e.for_loop(0, s.in_channels, 1, &start, |e, c, sums| {
             let (block, own) = (e.div(c, lanes), e.rem(c, lanes));
-            let base = e.linear([(1, corner), (s.input[0] * s.input[1] * lanes, block), (1, own)], 0);
+            let base = [(Int::Const(1), corner), (self.input[1], block), (Int::Const(1), own)];
+            let base = e.linear(base, 0);
             let base = e.f32_offset(self.buffers[0], base);
             let from = e.mul(c, width);
             let from = e.f32_offset(weights, from);

@@ -38,7 +38,7 @@ pub enum Grouping {
 impl Grouping {
     /// The grouping for tiles of `width` output channels and an input whose blocks have `block` channels, of vectors unless the input is
     /// `plain`.
-    pub fn of(shape: &ConvShape, width: i64, block: i64, plain: bool) -> Grouping {
+    pub fn of<N>(shape: &ConvShape<N>, width: i64, block: i64, plain: bool) -> Grouping {
         if shape.groups <= 1 {
             return Grouping::One {
                 blocks: div_ceil(shape.in_channels, block),
@@ -127,7 +127,7 @@ pub fn place_of_weight(
 }
 
 /// Input and output channels of a group.
-pub fn channels_of_group(shape: &ConvShape) -> (i64, i64) {
+pub fn channels_of_group<N>(shape: &ConvShape<N>) -> (i64, i64) {
     let groups = shape.groups.max(1);
     (
         (shape.in_channels / groups).max(1),

@@ -1,10 +1,11 @@
 //! Convolutions as kernels: the trait.
 
 use super::{ActivationLayout, Conv};
+use crate::kernel::code::constant;
 use crate::kernel::cost::images;
 use crate::kernel::describe::{by, windows};
 use crate::kernel::partition::task_size;
-use crate::kernel::{Epilogue, Kernel, KernelSpec, Trial, Variants};
+use crate::kernel::{Epilogue, Kernel, KernelSpec, Numbers, Trial, Variants};
 use crate::target::Machine;
 use smallvec::{SmallVec, smallvec};
 use std::fmt::{self, Write};
@@ -32,6 +33,27 @@ impl Kernel for Conv {
 
     fn may_alias_output(&self, operand: usize) -> bool {
         self.epilogue.is_elementwise(operand, 2)
+    }
+
+    fn numbers(&self) -> Numbers {
+        let mut numbers = Numbers::new();
+        self.map(&mut |n| numbers.push(*n));
+        numbers
+    }
+
+    fn code_text(&self, is_argument: &[bool]) -> String {
+        let mut is_argument = is_argument.iter();
+        let mut constants = self.map(&mut |n| constant(*n, is_argument.next()));
+        if constants.winograd.is_some() {
+            // Winograd's form has no part of the direct one, whose tile depends on the sizes.
+            (
+                constants.tile.columns,
+                constants.tile.vectors,
+                constants.tile.channel_blocks,
+            ) = (0, 0, 0);
+            return format!("{constants:?}");
+        }
+        format!("{constants:?} {:?} {}", self.row_tiling(), self.has_joined_rows())
     }
 
     fn flops(&self) -> i64 {

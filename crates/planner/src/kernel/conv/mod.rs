@@ -11,19 +11,19 @@ pub use winograd::{Winograd, WinogradWeights, tiles as winograd_tiles};
 
 use super::pack::in_chunks;
 use super::sizes::div_ceil;
-use super::{BlockedShape, Epilogue};
+use super::{Axis, BlockedShape, Epilogue, RowTiling};
 use crate::target::Machine;
 use frazil_tensor_ir::pattern::ConvShape;
 use groups::place_of_weight;
-use tile::{mostly_weights, pointwise_rows};
+use tile::{large_images, mostly_weights, pointwise_rows};
 
 /// How a convolution's input lies in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ActivationLayout {
+pub enum ActivationLayout<N = i64> {
     /// [`BlockedShape`], dense or with the given batch stride.
     Blocked {
         /// Elements from one image to the next.
-        batch_stride: i64,
+        batch_stride: N,
     },
     /// Plain dense NCHW: the image that a model is given.
     Plain,
@@ -31,9 +31,9 @@ pub enum ActivationLayout {
 
 /// Where the results lie in the output image: `step` rows and columns apart, from where the output buffer starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct StridedOutput {
+pub struct StridedOutput<N = i64> {
     /// Height and width of the image.
-    pub image: [i64; 2],
+    pub image: [N; 2],
     /// Distance of results.
     pub step: [i64; 2],
 }
@@ -43,7 +43,9 @@ impl StridedOutput {
     pub fn dense(image: [i64; 2]) -> StridedOutput {
         StridedOutput { image, step: [1, 1] }
     }
+}
 
+impl<N> StridedOutput<N> {
     /// True when the image is all results.
     pub fn is_dense(&self) -> bool {
         self.step == [1, 1]
@@ -52,28 +54,106 @@ impl StridedOutput {
 
 /// A convolution, f32. Buffers: input, packed weights ([`Conv::pack_weights`], which [`Conv::transformation`] has
 /// transformed if there is one), epilogue operands, output (blocked).
+///
+/// `N` is `i64` where all numbers are known, and what stands for numbers in code elsewhere.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Conv {
+pub struct Conv<N = i64> {
     /// Sizes.
-    pub shape: ConvShape,
+    pub shape: ConvShape<N>,
     /// Layout of the input.
-    pub input: ActivationLayout,
+    pub input: ActivationLayout<N>,
     /// Output elements from one image to the next.
-    pub output_batch_stride: i64,
+    pub output_batch_stride: N,
     /// Where results lie in an image.
-    pub output: StridedOutput,
+    pub output: StridedOutput<N>,
     /// Channels in a block of the output, and of the input when that is blocked.
     pub block: i64,
     /// Register tile of the direct form.
-    pub tile: ConvTile,
+    pub tile: ConvTile<N>,
     /// Winograd's form instead of the direct one.
     pub winograd: Option<Winograd>,
     /// Parts that Winograd's tasks divide the output channels into, besides the tiles of the image. Each part transforms the input for itself.
-    pub channel_parts: i64,
+    pub channel_parts: N,
     /// Most rows into which the pixels of a pointwise convolution are divided.
     pub pointwise_rows: i64,
     /// Fused epilogue.
     pub epilogue: Epilogue,
+}
+
+impl<N> Conv<N> {
+    /// The convolution with `f` of each of its numbers, in one order for all convolutions.
+    pub fn map<M>(&self, f: &mut impl FnMut(&N) -> M) -> Conv<M> {
+        Conv {
+            shape: self.shape.map(f),
+            input: match &self.input {
+                ActivationLayout::Plain => ActivationLayout::Plain,
+                ActivationLayout::Blocked { batch_stride } => ActivationLayout::Blocked {
+                    batch_stride: f(batch_stride),
+                },
+            },
+            output_batch_stride: f(&self.output_batch_stride),
+            output: StridedOutput {
+                image: self.output.image.each_ref().map(&mut *f),
+                step: self.output.step,
+            },
+            block: self.block,
+            tile: ConvTile {
+                columns: self.tile.columns,
+                vectors: self.tile.vectors,
+                channel_blocks: self.tile.channel_blocks,
+                rows: f(&self.tile.rows),
+            },
+            winograd: self.winograd,
+            channel_parts: f(&self.channel_parts),
+            pointwise_rows: self.pointwise_rows,
+            epilogue: self.epilogue.clone(),
+        }
+    }
+
+    /// True when the input is plain.
+    pub fn has_plain_input(&self) -> bool {
+        matches!(self.input, ActivationLayout::Plain)
+    }
+
+    /// Tiles of output channels.
+    pub fn channel_tiles(&self) -> i64 {
+        div_ceil(self.shape.out_channels, self.block * self.tile.vectors)
+    }
+
+    /// Tiles of output channels in Winograd's form.
+    pub fn winograd_channel_tiles(&self) -> i64 {
+        self.transformation().map_or(0, |w| w.channel_tiles())
+    }
+
+    /// Channels in one unit of the input's channel loop: the block, or all channels of a plain input's group.
+    pub fn input_block(&self) -> i64 {
+        match self.input {
+            ActivationLayout::Plain => self.shape.in_channels,
+            ActivationLayout::Blocked { .. } => self.block,
+        }
+    }
+
+    /// What a tile of output channels reads.
+    pub fn grouping(&self) -> Grouping {
+        let width = self.block * self.tile.vectors;
+        Grouping::of(&self.shape, width, self.input_block(), self.has_plain_input())
+    }
+
+    /// Elements of weights that are not packed.
+    pub fn weight_elements(&self) -> i64 {
+        let s = &self.shape;
+        s.out_channels * (s.in_channels / s.groups.max(1)) * s.kernel[0] * s.kernel[1]
+    }
+
+    /// What turns packed weights into those that the kernel reads.
+    pub fn transformation(&self) -> Option<WinogradWeights> {
+        self.winograd.map(|form| WinogradWeights {
+            form,
+            in_channels: self.shape.in_channels,
+            out_channels: self.shape.out_channels,
+            block: self.block,
+        })
+    }
 }
 
 impl Conv {
@@ -126,10 +206,22 @@ impl Conv {
         }
     }
 
+    /// The convolution with one of a few tiles, which do not depend much on the size of the images. It computes the same bits.
+    #[must_use]
+    pub fn for_any_size(self, machine: &Machine) -> Conv {
+        let (plain_input, flat) = (self.has_plain_input(), self.has_joined_rows());
+        let own = self.winograd;
+        Conv {
+            tile: ConvTile::for_any_size(&self.shape, plain_input, flat, machine),
+            winograd: own.map(|own| Winograd::choose(&large_images(&self.shape), machine).unwrap_or(own)),
+            ..self
+        }
+    }
+
     /// Other ways to compute the same that may be faster, for a tuner to measure: the tiles that are estimated to be nearly as good, fewer and
     /// more rows a task, and the direct form in the place of Winograd's.
     pub fn alternatives(&self, machine: &Machine) -> Vec<Conv> {
-        let plain_input = self.input == ActivationLayout::Plain;
+        let plain_input = self.has_plain_input();
         let flat = self.has_joined_rows();
         let mut tiles: Vec<_> = ConvTile::estimates(&self.shape, plain_input, flat, machine).collect();
         tiles.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -187,16 +279,6 @@ impl Conv {
         }
     }
 
-    /// Tiles of output channels.
-    pub fn channel_tiles(&self) -> i64 {
-        div_ceil(self.shape.out_channels, self.block * self.tile.vectors)
-    }
-
-    /// Tiles of output channels in Winograd's form.
-    pub fn winograd_channel_tiles(&self) -> i64 {
-        self.transformation().map_or(0, |w| w.channel_tiles())
-    }
-
     /// Number of independent tasks: images × channel tiles × row blocks, or groups of Winograd's tiles × parts of the channels.
     pub fn tasks(&self) -> i64 {
         if let Some(w) = &self.winograd {
@@ -221,23 +303,20 @@ impl Conv {
         }
     }
 
+    /// How code that takes the sizes of images as arguments divides a row into tiles.
+    pub fn row_tiling(&self) -> RowTiling {
+        let [input, output] = [self.shape.input, self.shape.output].map(|image| self.rows_and_columns(image)[1]);
+        let columns = Axis {
+            input,
+            output,
+            ..Axis::of(&self.shape, 1)
+        };
+        RowTiling::of(&columns, self.tile.columns)
+    }
+
     /// True when rows of the image may be joined and split as tiles like.
     pub fn has_joined_rows(&self) -> bool {
         self.shape.is_pointwise() && self.output.is_dense()
-    }
-
-    /// Channels in one unit of the input's channel loop: the block, or all channels of a plain input's group.
-    pub fn input_block(&self) -> i64 {
-        match self.input {
-            ActivationLayout::Plain => self.shape.in_channels,
-            ActivationLayout::Blocked { .. } => self.block,
-        }
-    }
-
-    /// What a tile of output channels reads.
-    pub fn grouping(&self) -> Grouping {
-        let plain = self.input == ActivationLayout::Plain;
-        Grouping::of(&self.shape, self.block * self.tile.vectors, self.input_block(), plain)
     }
 
     /// Packs weights `[out_channels][in_channels / groups][kh][kw]` as
@@ -247,22 +326,6 @@ impl Conv {
         let mut packed = vec![0.0; self.packed_elements()];
         self.pack_into(weights, &mut packed);
         packed
-    }
-
-    /// What turns packed weights into those that the kernel reads.
-    pub fn transformation(&self) -> Option<WinogradWeights> {
-        self.winograd.map(|form| WinogradWeights {
-            form,
-            in_channels: self.shape.in_channels,
-            out_channels: self.shape.out_channels,
-            block: self.block,
-        })
-    }
-
-    /// Elements of weights that are not packed.
-    pub fn weight_elements(&self) -> i64 {
-        let s = &self.shape;
-        s.out_channels * (s.in_channels / s.groups.max(1)) * s.kernel[0] * s.kernel[1]
     }
 
     /// Elements of packed weights.

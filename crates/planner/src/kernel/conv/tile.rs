@@ -2,12 +2,13 @@
 
 use super::Grouping;
 use crate::kernel::sizes::div_ceil;
+use crate::kernel::{Axis, RowTiling};
 use crate::target::Machine;
 use frazil_tensor_ir::pattern::ConvShape;
 
 /// Register tile of a convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ConvTile {
+pub struct ConvTile<N = i64> {
     /// Output columns.
     pub columns: i64,
     /// Vectors of output channels.
@@ -15,7 +16,7 @@ pub struct ConvTile {
     /// Channel blocks, or units of groups, that are accumulated in registers before they are added to the partial result.
     pub channel_blocks: i64,
     /// Output rows of a task.
-    pub rows: i64,
+    pub rows: N,
 }
 
 impl ConvTile {
@@ -26,6 +27,27 @@ impl ConvTile {
         ConvTile::of(shape, plain_input, flat, machine, columns, vectors)
     }
 
+    /// As [`ConvTile::choose`], with one of a few register tiles, whose channels do not depend on the size of images. Sums have the same bits.
+    pub(super) fn for_any_size(shape: &ConvShape, plain_input: bool, flat: bool, machine: &Machine) -> ConvTile {
+        let own = ConvTile::choose(shape, plain_input, flat, machine);
+        let large = ConvTile::choose(&large_images(shape), plain_input, flat, machine);
+        let length = |[height, width]: [i64; 2]| if flat { height * width } else { width };
+        let row = Axis {
+            input: length(shape.input),
+            output: length(shape.output),
+            ..Axis::of(shape, 1)
+        };
+        let grouping = ConvTile::grouping(shape, plain_input, machine.vector.lanes, large.vectors);
+        let most = grouping.most_columns(machine.vector.registers, large.vectors);
+        let most = most.min(machine.conv.tile_columns);
+        let time = |columns: i64| tile_time(shape, machine, columns, large.vectors);
+        let columns = RowTiling::choose(&row, most, time);
+        ConvTile {
+            channel_blocks: own.channel_blocks,
+            ..ConvTile::of(shape, plain_input, flat, machine, columns, large.vectors)
+        }
+    }
+
     /// Estimated times with each register tile: columns, and vectors of output channels.
     pub(super) fn estimates(
         shape: &ConvShape,
@@ -33,7 +55,7 @@ impl ConvTile {
         flat: bool,
         machine: &Machine,
     ) -> impl Iterator<Item = (f64, i64, i64)> {
-        let (vector, ports, parameters) = (machine.vector, machine.ports, machine.conv);
+        let (vector, parameters) = (machine.vector, machine.conv);
         let block = vector.lanes;
         let out_blocks = div_ceil(shape.out_channels, block);
         let (groups, co) = (shape.groups, shape.out_channels / shape.groups.max(1));
@@ -41,7 +63,6 @@ impl ConvTile {
             true => shape.output[0] * shape.output[1],
             false => shape.output[1],
         };
-        let taps = shape.kernel[0] * shape.kernel[1];
         let fits = move |vectors: &i64| {
             out_blocks % vectors == 0 && (groups <= 1 || *vectors == 1 || co % (vectors * block) == 0)
         };
@@ -52,19 +73,8 @@ impl ConvTile {
                 .min(parameters.tile_columns)
                 .min(width)
                 .max(1);
-            // The weights of a step come from further away than the input where there are more of them or one block of channels fills L1, again
-            // for each tile of columns.
-            let far = channel_bytes(taps, vectors * block) * block > parameters.l1_weight_bytes;
-            let of_weights = match (mostly_weights(shape), far) {
-                (true, _) => parameters.far_weight_cycles,
-                (_, true) => parameters.l2_weight_cycles,
-                _ => parameters.l1_weight_cycles,
-            };
             (1..=most).map(move |columns| {
-                let time = |columns: i64| {
-                    let input = parameters.column_cycles * columns as f64;
-                    ports.tile_step(columns, vectors) + input + of_weights * vectors as f64
-                };
+                let time = |columns: i64| tile_time(shape, machine, columns, vectors);
                 let (full, tail) = (width / columns, width % columns);
                 let mut cost = full as f64 * time(columns);
                 if tail > 0 {
@@ -133,6 +143,41 @@ impl ConvTile {
             channel_blocks,
             rows,
         }
+    }
+}
+
+/// Estimated cycles of a tile for one tap and input channel.
+fn tile_time(shape: &ConvShape, machine: &Machine, columns: i64, vectors: i64) -> f64 {
+    let (block, parameters) = (machine.vector.lanes, machine.conv);
+    let taps = shape.kernel[0] * shape.kernel[1];
+    // The weights of a step come from further away than the input where there are more of them or one block of channels fills L1, again
+    // for each tile of columns.
+    let far = channel_bytes(taps, vectors * block) * block > parameters.l1_weight_bytes;
+    let of_weights = match (mostly_weights(shape), far) {
+        (true, _) => parameters.far_weight_cycles,
+        (_, true) => parameters.l2_weight_cycles,
+        _ => parameters.l1_weight_cycles,
+    };
+    let input = parameters.column_cycles * columns as f64;
+    machine.ports.tile_step(columns, vectors) + input + of_weights * vectors as f64
+}
+
+/// The convolution of images that are so large that their size makes no difference.
+pub(super) fn large_images(shape: &ConvShape) -> ConvShape {
+    const SIDE: i64 = 1 << 12;
+    let input = |i: usize| match shape.input[i] {
+        1 => 1,
+        _ => SIDE * shape.stride[i],
+    };
+    let output = |i: usize| match shape.input[i] {
+        1 => shape.output[i],
+        _ => SIDE,
+    };
+    ConvShape {
+        batch: 1,
+        input: [input(0), input(1)],
+        output: [output(0), output(1)],
+        ..*shape
     }
 }
 

@@ -79,7 +79,7 @@ impl Winograd {
     }
 
     /// Elements of a task's transformed input.
-    pub fn input_elements(shape: &ConvShape, outputs: i64, columns: i64, block: i64) -> i64 {
+    pub fn input_elements<N>(shape: &ConvShape<N>, outputs: i64, columns: i64, block: i64) -> i64 {
         (outputs + 2) * (outputs + 2) * div_ceil(shape.in_channels, block) * block * columns
     }
 

@@ -22,7 +22,7 @@ pub(super) struct Unit<'c> {
 }
 
 /// The `number`-th unit of `task`.
-pub(super) fn unit<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, number: Int<'c>) -> Unit<'c> {
+pub(super) fn unit<'c>(e: &mut Emitter<'c>, g: &Geometry<'c>, task: &Task<'c>, number: Int<'c>) -> Unit<'c> {
     match g.grouping {
         Grouping::One { .. } => {
             let (channels, unroll) = channels_of_block(e, g, number);
@@ -52,7 +52,7 @@ pub(super) fn unit<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, numbe
 /// The part of a group that lies in one block: of the tile's `group`-th group in the `piece`-th of its blocks. It may have no channels.
 fn part_of_group<'c>(
     e: &mut Emitter<'c>,
-    g: &Geometry,
+    g: &Geometry<'c>,
     task: &Task<'c>,
     (group, piece): (Int<'c>, Int<'c>),
     pieces: i64,
@@ -100,14 +100,14 @@ fn part_of_group<'c>(
 }
 
 /// Offset of an input channel in its image.
-fn place_of_channel<'c>(e: &mut Emitter<'c>, g: &Geometry, channel: Int<'c>) -> Int<'c> {
+fn place_of_channel<'c>(e: &mut Emitter<'c>, g: &Geometry<'c>, channel: Int<'c>) -> Int<'c> {
     let ib = g.conv.input_block();
     let (block, lane) = (e.div(channel, ib), e.rem(channel, ib));
     e.linear([(g.block_stride, block), (g.channel_stride, lane)], 0)
 }
 
 /// How many channels of `block` exist, and how many an iteration may do.
-fn channels_of_block<'c>(e: &mut Emitter<'c>, g: &Geometry, block: Int<'c>) -> (Int<'c>, i64) {
+fn channels_of_block<'c>(e: &mut Emitter<'c>, g: &Geometry<'c>, block: Int<'c>) -> (Int<'c>, i64) {
     let ib = g.conv.input_block();
     let tail = g.conv.shape.in_channels % ib;
     if tail == 0 {
@@ -128,7 +128,7 @@ fn common_divisor(a: i64, b: i64, machine: &Machine) -> i64 {
 #[expect(clippy::too_many_arguments, reason = "the innermost loop depends on all of them")]
 pub(super) fn channel_loop<'c>(
     e: &mut Emitter<'c>,
-    g: &Geometry,
+    g: &Geometry<'c>,
     input: Val<'c>,
     (weights, next): (Val<'c>, Option<(Val<'c>, i64)>),
     unit: &Unit<'c>,
@@ -167,7 +167,8 @@ pub(super) fn channel_loop<'c>(
         }
         if let Some(lines) = ahead {
             let part = e.mul(c, step / parameters.unroll.max(1) * lines);
-            let offset = e.add(part, parameters.units_ahead * g.block_stride);
+            let units = e.mul(g.block_stride, parameters.units_ahead);
+            let offset = e.add(part, units);
             let ahead = e.f32_offset(first_channel, offset);
             for line in 0..lines {
                 let address = e.f32_offset(ahead, line * step);
@@ -180,8 +181,13 @@ pub(super) fn channel_loop<'c>(
                 let address = e.f32_offset(weights, c * g.width + v * lanes);
                 w.push(e.load_vector(address, lanes));
             }
+            // What is known of the distance stays a displacement of the addresses.
+            let (input, channel) = match e.mul(g.channel_stride, c) {
+                Int::Const(channel) => (input, channel),
+                channel => (e.f32_offset(input, channel), 0),
+            };
             for j in columns.clone() {
-                let offset = j * step + c * g.channel_stride;
+                let offset = j * step + channel;
                 let x = match check {
                     None => {
                         let address = e.f32_offset(input, offset);
@@ -223,7 +229,7 @@ pub(super) fn channel_loop<'c>(
 /// How many lines of the input of a later unit an unrolled iteration over channels fetches, if any: those of a unit, one a column, are
 /// divided among the unit's iterations. Where a kernel has more taps, what it reads is there but for the first of them; where its tiles are
 /// one vector wide, it loads as often as it multiplies and has no time for more.
-fn lines_ahead(g: &Geometry, unit: &Unit<'_>, columns: &Range<i64>, machine: &Machine) -> Option<i64> {
+fn lines_ahead(g: &Geometry<'_>, unit: &Unit<'_>, columns: &Range<i64>, machine: &Machine) -> Option<i64> {
     let unroll = machine.conv.unroll;
     // Fewer units are over before what comes after the next is of use.
     let few = 4 * machine.conv.units_ahead;
@@ -239,7 +245,7 @@ fn lines_ahead(g: &Geometry, unit: &Unit<'_>, columns: &Range<i64>, machine: &Ma
 /// one channel a group.
 fn side_by_side<'c>(
     e: &mut Emitter<'c>,
-    g: &Geometry,
+    g: &Geometry<'c>,
     (input, weights): (Val<'c>, Val<'c>),
     (span, channels): (i64, i64),
     columns: Range<i64>,
@@ -296,7 +302,7 @@ fn side_by_side<'c>(
 /// The input of column `j`, or zero when `column + j · stride` lies outside of the row: one channel, or a vector of them.
 fn checked_load<'c>(
     e: &mut Emitter<'c>,
-    g: &Geometry,
+    g: &Geometry<'c>,
     (input, offset): (Val<'c>, i64),
     lanes: Option<i64>,
     column: Int<'c>,

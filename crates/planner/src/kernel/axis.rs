@@ -1,0 +1,354 @@
+//! Sliding windows along one dimension: which taps lie inside the input, and the tiles of a row of outputs.
+
+use super::ConvShape;
+use std::ops::Range;
+
+/// One dimension of a sliding window.
+///
+/// `N` is `i64` where all sizes are known, and what stands for sizes of images in code elsewhere.
+#[derive(Clone, Copy, Debug)]
+pub struct Axis<N = i64> {
+    /// Taps.
+    pub kernel: N,
+    /// Input elements between two outputs.
+    pub stride: i64,
+    /// Elements before the input that the first window covers.
+    pub padding: i64,
+    /// Input elements between two taps.
+    pub dilation: i64,
+    /// Extent of the input.
+    pub input: N,
+    /// Extent of the output.
+    pub output: N,
+}
+
+/// The outputs of one dimension in tiles of one width.
+pub struct Tiles {
+    /// The tiles all of whose taps lie inside the input: from the first start to the end of the last.
+    pub interior: Range<i64>,
+    /// Start and width of the others; the last one may be narrower.
+    pub border: Vec<(i64, i64)>,
+}
+
+impl<N: Copy + From<i64>> Axis<N> {
+    /// The rows of a convolution if `dimension` is 0, its columns if it is 1.
+    pub fn of(shape: &ConvShape<N>, dimension: usize) -> Axis<N> {
+        Axis {
+            kernel: N::from(shape.kernel[dimension]),
+            stride: shape.stride[dimension],
+            padding: shape.padding[dimension],
+            dilation: shape.dilation[dimension],
+            input: shape.input[dimension],
+            output: shape.output[dimension],
+        }
+    }
+}
+
+impl Axis {
+    /// True when tap `k` of output `x` lies inside the input.
+    pub fn is_inside(&self, x: i64, k: i64) -> bool {
+        (0..self.input).contains(&(x * self.stride - self.padding + k * self.dilation))
+    }
+
+    /// Which of the outputs `x..x + count` have tap `k` inside the input, counted from `x`.
+    pub fn valid(&self, x: i64, count: i64, k: i64) -> Range<i64> {
+        // Output x + j reads at `at` + j · stride.
+        let at = x * self.stride - self.padding + k * self.dilation;
+        let first = div_ceil(-at, self.stride).clamp(0, count);
+        let end = div_ceil(self.input - at, self.stride).clamp(0, count);
+        match first < end {
+            true => first..end,
+            false => count..count,
+        }
+    }
+
+    /// The outputs of which all taps lie inside.
+    pub fn interior(&self) -> Range<i64> {
+        if self.kernel == 0 {
+            return 0..self.output;
+        }
+        let width = (self.kernel - 1) * self.dilation;
+        let first = div_ceil(self.padding, self.stride).clamp(0, self.output);
+        let end = div_ceil(self.input - width + self.padding, self.stride).clamp(0, self.output);
+        match first < end {
+            true => first..end,
+            false => self.output..self.output,
+        }
+    }
+
+    /// Splits the outputs into tiles of `width`. `None` when more than `most` of them are not interior.
+    pub fn tiles(&self, width: i64, most: usize) -> Option<Tiles> {
+        let (full, tail) = (self.output / width, self.output % width);
+        let inside = self.interior();
+        let (first, end) = (div_ceil(inside.start, width), inside.end / width);
+        let (first, end) = if first < end { (first, end) } else { (full, full) };
+        let others = first + (full - end) + i64::from(tail > 0);
+        if usize::try_from(others).is_ok_and(|n| n > most) {
+            return None;
+        }
+        let mut border: Vec<(i64, i64)> = (0..first).chain(end..full).map(|i| (i * width, width)).collect();
+        if tail > 0 {
+            border.push((full * width, tail));
+        }
+        Some(Tiles {
+            interior: first * width..end * width,
+            border,
+        })
+    }
+
+    /// Elements after the input that the last window covers.
+    fn overhang(&self) -> i64 {
+        if self.kernel == 0 || self.output == 0 {
+            return 0;
+        }
+        let last = (self.output - 1) * self.stride - self.padding + (self.kernel - 1) * self.dilation;
+        (last + 1 - self.input).max(0)
+    }
+}
+
+/// How code that takes the length of rows as an argument divides a row of outputs into tiles.
+///
+/// All tiles have the same width. Where the length is no multiple of it, a tile overlaps the one before, and does not store what that one has
+/// stored: so the code has no narrower tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RowTiling {
+    /// Outputs of a tile, at most those of a row.
+    pub width: i64,
+    /// Input elements after the row that the last window covers; not negative.
+    pub overhang: i64,
+    /// Which tiles read outside of the input.
+    pub border: RowBorder,
+}
+
+/// Which tiles of a [`RowTiling`] have taps outside of the input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RowBorder {
+    /// None.
+    Nowhere,
+    /// The row is one tile.
+    OneTile,
+    /// The first tile before the input, and the last one after it. All others are inside.
+    Ends,
+    /// Any, so that each read is checked.
+    Anywhere,
+}
+
+/// The end of a row that a tile is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowEnd {
+    /// The tile begins with the row.
+    First,
+    /// The tile ends with the row.
+    Last,
+    /// The tile is the row.
+    Both,
+}
+
+impl RowTiling {
+    /// The tiling of `axis` with tiles of at most `width` outputs.
+    pub fn of(axis: &Axis, width: i64) -> RowTiling {
+        let width = width.min(axis.output).max(1);
+        let overhang = axis.overhang();
+        let padding = if axis.kernel == 0 { 0 } else { axis.padding.max(0) };
+        // Outputs that read before the input, and after it.
+        let (before, after) = (div_ceil(padding, axis.stride), div_ceil(overhang, axis.stride));
+        let (most, left) = (before.max(after), axis.output - 2 * width);
+        // Two tiles that may overlap, or more of which those between begin behind the outputs that read before the input.
+        let is_apart = match left < 0 {
+            true => axis.output >= width + most,
+            false => width >= most && (left == 0 || left >= before),
+        };
+        RowTiling {
+            width,
+            overhang,
+            border: match most {
+                0 => RowBorder::Nowhere,
+                _ if axis.output <= width => RowBorder::OneTile,
+                _ if is_apart => RowBorder::Ends,
+                _ => RowBorder::Anywhere,
+            },
+        }
+    }
+
+    /// The width of tiles for rows of any length: one of a few widths of at most `most` outputs, so that few codes serve all lengths. `time` is the
+    /// estimated time of a tile of a width.
+    pub fn choose(axis: &Axis, most: i64, time: impl Fn(i64) -> f64) -> i64 {
+        /// How much slower than the fastest of the widths a larger one may be: with fewer widths in use, fewer codes are compiled.
+        const WORTHWHILE: f64 = 1.08;
+        // Each width is about five sevenths of the one before: 14, 10, 7, 5, 4, 3, 2, 1.
+        let narrower = |width: &i64| (*width > 1).then_some((10 * width + 7) / 14);
+        let widths = std::iter::successors(Some(most.max(1)), narrower);
+        let is_tiled = |width: &i64| RowTiling::of(axis, *width).border != RowBorder::Anywhere;
+        let fitting: Vec<i64> = widths.filter(|width| *width <= axis.output).filter(is_tiled).collect();
+        let time_of_row = |width: &i64| (axis.output.max(0) as f64 / *width as f64).ceil() * time(*width);
+        let least = fitting.iter().map(time_of_row).fold(f64::INFINITY, f64::min);
+        let chosen = fitting
+            .into_iter()
+            .find(|width| time_of_row(width) <= WORTHWHILE * least);
+        // A short row that wide windows reach across is one tile, and has code of its own.
+        chosen.unwrap_or(most.min(axis.output).max(1))
+    }
+
+    /// An axis of known extents and an output of it, where a tile has the taps inside of the input that the tile at `end` of a row has. Of `axis`,
+    /// only the window counts.
+    pub fn example<N>(&self, axis: &Axis<N>, kernel: i64, end: RowEnd) -> (Axis, i64) {
+        /// Outputs of a row whose ends are far apart.
+        const MANY: i64 = 1 << 30;
+        let output = match end {
+            RowEnd::Both => self.width,
+            RowEnd::First | RowEnd::Last => MANY,
+        };
+        let known = Axis {
+            kernel,
+            stride: axis.stride,
+            padding: axis.padding,
+            dilation: axis.dilation,
+            input: (output - 1) * axis.stride - axis.padding + (kernel - 1) * axis.dilation + 1 - self.overhang,
+            output,
+        };
+        let x = match end {
+            RowEnd::First | RowEnd::Both => 0,
+            RowEnd::Last => MANY - self.width,
+        };
+        (known, x)
+    }
+}
+
+/// `a / b` rounded up; `b` is positive.
+fn div_ceil(a: i64, b: i64) -> i64 {
+    -(-a).div_euclid(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn small_axes() -> Vec<Axis> {
+        let mut axes = Vec::new();
+        for kernel in 1..4 {
+            for stride in 1..4 {
+                for padding in -1..4 {
+                    for dilation in 1..3 {
+                        for input in 1..8 {
+                            for output in [1, 3, 6] {
+                                axes.push(Axis {
+                                    kernel,
+                                    stride,
+                                    padding,
+                                    dilation,
+                                    input,
+                                    output,
+                                });
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        axes
+    }
+
+    /// Every axis of small numbers, against the definition.
+    #[test]
+    fn ranges_are_those_of_the_definition() {
+        for a in small_axes() {
+            let whole = |x: i64| (0..a.kernel).all(|k| a.is_inside(x, k));
+            let interior: Vec<i64> = (0..a.output).filter(|&x| whole(x)).collect();
+            assert_eq!(a.interior().collect::<Vec<_>>(), interior, "{a:?}");
+            for (x, k) in (0..a.output).flat_map(|x| (0..a.kernel).map(move |k| (x, k))) {
+                let count = a.output - x;
+                let valid: Vec<i64> = (0..count).filter(|j| a.is_inside(x + j, k)).collect();
+                assert_eq!(a.valid(x, count, k).collect::<Vec<_>>(), valid, "{a:?} {x} {k}");
+            }
+            let Tiles { interior, border } = a.tiles(2, 100).unwrap();
+            let tiles = interior.step_by(2).map(|x| (x, 2)).chain(border.iter().copied());
+            let mut all: Vec<i64> = tiles.flat_map(|(x, n)| x..x + n).collect();
+            all.sort_unstable();
+            assert_eq!(all, (0..a.output).collect::<Vec<_>>(), "{a:?}");
+            for (x, n) in &border {
+                assert!(*n < 2 || !(*x..x + n).all(whole), "{a:?} {x}");
+            }
+        }
+    }
+
+    #[test]
+    fn wide_rows_take_no_time() {
+        let wide = Axis {
+            kernel: 3,
+            stride: 1,
+            padding: 1,
+            dilation: 1,
+            input: 1 << 34,
+            output: 1 << 34,
+        };
+        assert_eq!(wide.interior(), 1..(1 << 34) - 1);
+        assert_eq!(wide.tiles(8, 6).unwrap().border.len(), 2);
+        let outside = Axis { input: 1, ..wide };
+        assert!(outside.tiles(8, 6).is_none());
+    }
+
+    #[test]
+    fn few_widths_serve_all_rows() {
+        let mut widths = std::collections::BTreeSet::new();
+        for output in 1..300 {
+            let axis = Axis {
+                kernel: 3,
+                stride: 1,
+                padding: 1,
+                dilation: 1,
+                input: output,
+                output,
+            };
+            let width = RowTiling::choose(&axis, 14, |width| width as f64 + 0.5);
+            let tiling = RowTiling::of(&axis, width);
+            assert_ne!(tiling.border, RowBorder::Anywhere, "{output}: {tiling:?}");
+            // At most two sevenths are computed twice.
+            assert!(
+                (output + width - 1) / width * width * 7 <= output * 9,
+                "{output}: {width}"
+            );
+            widths.insert(width);
+        }
+        assert!(widths.len() <= 8, "{widths:?}");
+    }
+
+    /// Each tile of a tiling has the taps inside that the tiling says, whatever the length.
+    #[test]
+    fn tiles_have_the_taps_of_their_ends() {
+        let mut borders = std::collections::HashMap::new();
+        for axis in small_axes() {
+            for output in 1..12 {
+                // An input that ends where windows do, or one element further.
+                for further in 0..=1 {
+                    let input = (output - 1) * axis.stride - axis.padding + axis.kernel + further - 1;
+                    let a = Axis { output, input, ..axis };
+                    for width in (1..=output.min(4)).filter(|_| input > 0) {
+                        let tiling = RowTiling::of(&a, width);
+                        *borders.entry(format!("{:?}", tiling.border)).or_insert(0) += 1;
+                        let check = |x: i64, end: Option<RowEnd>| {
+                            for (j, k) in (0..width).flat_map(|j| (0..a.kernel).map(move |k| (j, k))) {
+                                let inside = end.is_none_or(|end| {
+                                    let (known, first) = tiling.example(&a, a.kernel, end);
+                                    known.is_inside(first + j, k)
+                                });
+                                assert_eq!(a.is_inside(x + j, k), inside, "{a:?} {tiling:?} {x} {j} {k}");
+                            }
+                        };
+                        match tiling.border {
+                            RowBorder::Nowhere => (0..=output - width).for_each(|x| check(x, None)),
+                            RowBorder::OneTile => check(0, Some(RowEnd::Both)),
+                            RowBorder::Ends => {
+                                check(0, Some(RowEnd::First));
+                                check(output - width, Some(RowEnd::Last));
+                                let middle = (width..output - width).step_by(width as usize);
+                                middle.for_each(|x| check(x.min(output - 2 * width), None));
+                            }
+                            RowBorder::Anywhere => {}
+                        }
+                    }
+                }
+            }
+        }
+        assert!(borders.values().all(|n| *n > 50) && borders.len() >= 3, "{borders:?}");
+    }
+}
