@@ -11,7 +11,7 @@ use frazil_syntax::{CacheFolder, read_sealed, record_use};
 use std::io::Write;
 
 /// The first part of each key. It changes if code for the same spec may change, or the format of files. `build.rs` computes the hash.
-const FORMAT: &str = concat!(
+pub(crate) const FORMAT: &str = concat!(
     "frazil ",
     env!("CARGO_PKG_VERSION"),
     " objects of ",

@@ -7,10 +7,13 @@
 pub mod aot;
 pub mod backend;
 pub mod cache;
+mod code_library;
 pub mod compile;
 pub mod emit;
 mod options;
 pub mod tune;
 
+pub use code_library::CodeLibrary;
 pub use compile::{compile, package, package_with};
-pub use options::BackendOptions;
+pub use frazil_executor::link::LibraryError;
+pub use options::{BackendOptions, CodeCounts};

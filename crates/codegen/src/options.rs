@@ -2,12 +2,14 @@
 
 use crate::backend::{LlvmCode, host_target};
 use crate::cache::ObjectCache;
+use crate::code_library::CodeLibrary;
 use crate::emit::family::Emitters;
 use crate::emit::kernels;
 use frazil_executor::link::LoadedObjects;
 use frazil_executor::{Pools, RunOptions};
 use frazil_planner::target::Target;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Options for compiling plans to native code.
 #[derive(Clone, Debug)]
@@ -20,6 +22,10 @@ pub struct BackendOptions {
     pub cache: Option<ObjectCache>,
     /// The code that the process has loaded before. A package with such code cannot be written to a file.
     pub loaded: Option<LoadedObjects>,
+    /// Code that was compiled in advance, which is used in place of compiling it.
+    pub library: Option<CodeLibrary>,
+    /// Counts the kernels' code by its origin.
+    pub counts: CodeCounts,
     /// The kernel families that can be compiled.
     pub emitters: Arc<Emitters>,
     /// The threads' pools, which all code that is compiled with clones of these options shares.
@@ -40,6 +46,8 @@ impl BackendOptions {
             threads: 1,
             cache: None,
             loaded: None,
+            library: None,
+            counts: CodeCounts::default(),
             emitters: Arc::new(kernels::all()),
             pools: Pools::default(),
         }
@@ -52,5 +60,35 @@ impl BackendOptions {
             pools: self.pools.clone(),
             linker: Some(LlvmCode::link),
         }
+    }
+}
+
+/// Numbers of kernels by the origin of their code. Clones count together. Code that the process has loaded before, and that of caches, is not counted.
+#[derive(Clone, Debug, Default)]
+pub struct CodeCounts(Arc<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    compiled: AtomicUsize,
+    from_library: AtomicUsize,
+}
+
+impl CodeCounts {
+    /// Returns the number of kernels that were compiled.
+    pub fn compiled(&self) -> usize {
+        self.0.compiled.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of kernels whose code came from the library.
+    pub fn from_library(&self) -> usize {
+        self.0.from_library.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn count_compiled(&self) {
+        self.0.compiled.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_from_library(&self) {
+        self.0.from_library.fetch_add(1, Ordering::Relaxed);
     }
 }

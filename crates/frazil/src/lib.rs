@@ -38,6 +38,8 @@ mod support;
 pub mod trace;
 
 pub use engine::Engine;
+#[cfg(feature = "codegen")]
+pub use engine::code_library::{CodeLibrary, CodeLibraryBuilder};
 pub use engine::hooks::{CallArguments, Hook, HookId, HookOptions, PreHook};
 #[cfg(feature = "codegen")]
 pub use engine::native::compiled::{CompiledMethod, Emit, NativePlan};

@@ -21,8 +21,25 @@ pub struct Codes {
 impl Codes {
     /// Returns a code for each of a plan's kernels, in order, and keeps them for later plans. No code is compiled here.
     pub fn for_plan(&mut self, kernels: &[KernelSpec]) -> Vec<KernelCode> {
+        self.for_plan_with(kernels, &|_| false)
+    }
+
+    /// As [`Codes::for_plan`], for code that need not be compiled: a kernel for which `is_available` is true of the code with
+    /// [all arguments](KernelCode::with_all_arguments) gets this code.
+    pub fn for_plan_with(
+        &mut self,
+        kernels: &[KernelSpec],
+        is_available: &dyn Fn(&KernelCode) -> bool,
+    ) -> Vec<KernelCode> {
         let is_first = !std::mem::replace(&mut self.has_plan, true);
-        kernels.iter().map(|kernel| self.for_kernel(kernel, is_first)).collect()
+        let code = |kernel: &KernelSpec| {
+            let any = KernelCode::with_all_arguments(kernel.clone());
+            match any.argument_count() > 0 && is_available(&any) {
+                true => any,
+                false => self.for_kernel(kernel, is_first),
+            }
+        };
+        kernels.iter().map(code).collect()
     }
 
     fn for_kernel(&mut self, kernel: &KernelSpec, is_first: bool) -> KernelCode {
@@ -70,6 +87,18 @@ mod tests {
             KernelSpec::from(gemm)
         };
         vec![layer(64, 40), layer(64, 80)]
+    }
+
+    #[test]
+    fn available_code_is_preferred() {
+        let any = KernelCode::with_all_arguments(layers(10)[0].clone());
+        let mut codes = Codes::default();
+        let own = codes.for_plan_with(&layers(10), &|_| false);
+        assert!(own.iter().all(|code| code.argument_count() == 0));
+        for rows in [10, 20] {
+            let found = codes.for_plan_with(&layers(rows), &|code| code.identity() == any.identity());
+            assert!(found.iter().all(|code| code.identity() == any.identity()));
+        }
     }
 
     #[test]

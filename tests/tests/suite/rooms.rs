@@ -132,7 +132,16 @@ const CRATES: &[Rooms] = &[
     },
     Rooms {
         sources: "crates/codegen/src",
-        order: &["emit", "cache", "backend", "options", "compile", "aot", "tune"],
+        order: &[
+            "emit",
+            "cache",
+            "code_library",
+            "backend",
+            "options",
+            "compile",
+            "aot",
+            "tune",
+        ],
         exceptions: &[],
         circles: &[],
     },

@@ -6,6 +6,7 @@ mod mlir;
 
 use crate::emit::family::EmitError;
 use frazil_executor::LoadError;
+use frazil_executor::link::LibraryError;
 
 pub use linker::LlvmCode;
 pub use llvm::{LlvmError, Machine, host_target};
@@ -32,6 +33,9 @@ pub enum CompileError {
     /// The code could not be loaded into the process, or the plan contradicts itself.
     #[error(transparent)]
     Load(#[from] LoadError),
+    /// A code library cannot be written.
+    #[error(transparent)]
+    Library(#[from] LibraryError),
     /// A limit was exceeded meanwhile, or the work was interrupted.
     #[error(transparent)]
     Exceeded(#[from] frazil_limits::Exceeded),

@@ -1,14 +1,16 @@
 //! Compilation of plans to packages and executables.
 
 mod kernel;
+mod library;
 mod origins;
 
 pub use kernel::{Stage, compile_kernel, kernel_text};
+pub use library::compile_library;
 
 use crate::backend::CompileError;
 use crate::cache::CodeKey;
 use crate::options::BackendOptions;
-use frazil_executor::link::Code;
+use frazil_executor::link::{Code, LibraryKey};
 use frazil_executor::memory::release;
 use frazil_executor::package::Parts;
 use frazil_executor::{Executable, LoadError, Package};
@@ -20,7 +22,7 @@ use rayon::prelude::*;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tracing::debug;
+use tracing::{debug, warn};
 
 /// Compiles the kernels of `plan` that have code, in parallel. Returns an object file for each of them, in order. The symbols are those of the plan,
 /// [`kernel_name`]; the cache is not used.
@@ -53,7 +55,7 @@ fn each_kernel<T: Send>(
     parallel(|| compiled.collect())
 }
 
-/// Compiles the kernels of `plan`, or takes their code from the cache. Each kernel has code for its own sizes.
+/// Compiles the kernels of `plan`, or takes their code from the library or the cache. Each kernel has code for its own sizes.
 ///
 /// # Errors
 /// If a kernel cannot be compiled, or the plan contradicts itself.
@@ -81,7 +83,7 @@ pub fn package_with(plan: &Plan, codes: &[KernelCode], options: &BackendOptions)
         if !spec.phases().is_empty() {
             options.emitters.check(&kernel_name(&plan.name, i), spec)?;
         }
-        let key = CodeKey::of(code, &options.target);
+        let key = ObjectKey::of(code, options);
         kernel.symbol = key.symbol();
         kernel.numbers = numbers;
         keys.push(key);
@@ -92,7 +94,7 @@ pub fn package_with(plan: &Plan, codes: &[KernelCode], options: &BackendOptions)
         None => Vec::new(),
     };
     // Kernels may share code, which is compiled once.
-    let mut first_of: HashMap<&CodeKey, usize> = HashMap::new();
+    let mut first_of: HashMap<&ObjectKey, usize> = HashMap::new();
     for (i, key) in keys.iter().enumerate() {
         if linked.get(i).is_none_or(Option::is_none) {
             first_of.entry(key).or_insert(i);
@@ -123,19 +125,66 @@ pub fn package_with(plan: &Plan, codes: &[KernelCode], options: &BackendOptions)
     Ok(package?)
 }
 
-/// Returns the objects of the kernels that `first_of` names for each key, in order: from the cache, or else compiled from `codes`.
+/// The key of an object: in the library, if it has the code, or else in the cache.
+#[derive(PartialEq, Eq, Hash)]
+enum ObjectKey {
+    Library(LibraryKey),
+    Cache(CodeKey),
+}
+
+impl ObjectKey {
+    fn of(code: &KernelCode, options: &BackendOptions) -> ObjectKey {
+        let library = options.library.as_ref();
+        match library.and_then(|library| library.key(code, &options.target)) {
+            Some(key) => ObjectKey::Library(key),
+            None => ObjectKey::Cache(CodeKey::of(code, &options.target)),
+        }
+    }
+
+    fn symbol(&self) -> String {
+        match self {
+            ObjectKey::Library(key) => key.symbol(),
+            ObjectKey::Cache(key) => key.symbol(),
+        }
+    }
+
+    /// Returns the object, if the library or the cache has it.
+    fn find(&self, options: &BackendOptions) -> Option<Vec<u8>> {
+        match self {
+            ObjectKey::Library(key) => {
+                let found = options.library.as_ref()?.get(key);
+                // Damaged code is compiled again.
+                let object = found.unwrap_or_else(|error| {
+                    warn!(target: "frazil::library", "{error}");
+                    None
+                })?;
+                options.counts.count_from_library();
+                Some(object)
+            }
+            ObjectKey::Cache(key) => options.cache.as_ref()?.get(key),
+        }
+    }
+
+    /// Stores `object` in the cache.
+    fn store(&self, object: &[u8], options: &BackendOptions) {
+        if let (ObjectKey::Cache(key), Some(cache)) = (self, &options.cache) {
+            cache.put(key, object);
+        }
+    }
+}
+
+/// Returns the objects of the kernels that `first_of` names for each key, in order: from the library or the cache, or else compiled from `codes`.
 fn objects(
     plan: &Plan,
     codes: &[KernelCode],
-    keys: &[CodeKey],
-    first_of: &HashMap<&CodeKey, usize>,
+    keys: &[ObjectKey],
+    first_of: &HashMap<&ObjectKey, usize>,
     options: &BackendOptions,
 ) -> Result<Vec<Vec<u8>>, CompileError> {
     if first_of.is_empty() {
         return Ok(Vec::new());
     }
     let compiled = AtomicBool::new(false);
-    let cache = options.cache.as_ref();
     let objects = each_kernel(plan, |(i, _)| {
         let (Some(key), Some(code)) = (keys.get(i), codes.get(i)) else {
             return Ok(None);
@@ -143,15 +192,14 @@ fn objects(
         if first_of.get(key) != Some(&i) {
             return Ok(None);
         }
-        if let Some(object) = cache.and_then(|c| c.get(key)) {
+        if let Some(object) = key.find(options) {
             return Ok(Some(object));
         }
         debug!(code = code.identity().text(), "compiling");
         let object = compile_kernel(&key.symbol(), code, options)?;
         compiled.store(true, Ordering::Relaxed);
-        if let Some(cache) = cache {
-            cache.put(key, &object);
-        }
+        options.counts.count_compiled();
+        key.store(&object, options);
         Ok(Some(object))
     })?;
     if compiled.into_inner() {

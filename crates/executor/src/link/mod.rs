@@ -1,9 +1,11 @@
-//! Objects in memory to functions in this process: by [`Image`], or by a linker that the caller passes.
+//! Objects in memory to functions in this process: by [`Image`], or by a linker that the caller passes. A [`Library`] contains objects that were compiled in advance.
 
 mod image;
+mod library;
 mod loaded;
 
 pub use image::{Image, is_sound};
+pub use library::{Library, LibraryError, LibraryKey, write_library};
 pub use loaded::LoadedObjects;
 
 /// Error of loading machine code.

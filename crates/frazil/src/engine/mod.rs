@@ -1,5 +1,7 @@
 //! Engines, which run the methods of a model natively or in the reference interpreter.
 
+#[cfg(feature = "codegen")]
+pub(crate) mod code_library;
 pub(crate) mod hooks;
 mod instance;
 mod module_calls;
@@ -222,6 +224,12 @@ impl Engine {
         let signature = self.signature(method)?;
         let complete = signature.bind(args, named)?;
         self.run(method, &complete)
+    }
+
+    /// Returns the arguments of a call of `method` with `args`, with the defaults of missing ones.
+    #[cfg(feature = "codegen")]
+    pub(crate) fn complete_arguments(&mut self, method: &str, args: &[Value]) -> Result<Vec<Value>, CallError> {
+        Ok(self.signature(method)?.bind(args, &[])?.into_owned())
     }
 
     /// Returns the session's limits, which apply to calls.

@@ -1,5 +1,7 @@
 //! Options of engines and of native code.
 
+#[cfg(feature = "codegen")]
+use crate::engine::code_library::CodeLibrary;
 use crate::support::setters::setters;
 #[cfg(feature = "codegen")]
 use frazil_ir::DType;
@@ -168,6 +170,9 @@ pub struct CompileOptions {
     /// A file of tuning results: the kernel variants that were measured to be the fastest on this processor. Kernels that it does not contain
     /// are measured, which takes about a second per kernel, and added. Without a file, variants are chosen by an estimate.
     pub tune: Option<PathBuf>,
+    /// Code that was compiled in advance, for the shapes that share code; [`CodeLibrary::embedded`] by default.
+    #[cfg(feature = "codegen")]
+    pub code_library: Option<CodeLibrary>,
 }
 
 setters!(CompileOptions {
@@ -199,6 +204,8 @@ impl Default for CompileOptions {
             cache_bytes: DEFAULT_CACHE_BYTES,
             fuse: true,
             tune: None,
+            #[cfg(feature = "codegen")]
+            code_library: CodeLibrary::embedded(),
         }
     }
 }

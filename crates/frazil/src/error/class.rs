@@ -74,6 +74,8 @@ impl Error {
             #[cfg(feature = "codegen")]
             Error::NativeRun(_) => ErrorClass::Input,
             #[cfg(feature = "codegen")]
+            Error::Compile(frazil_codegen::backend::CompileError::Library(_)) => ErrorClass::Input,
+            #[cfg(feature = "codegen")]
             Error::EmitFile(e) => match e {
                 frazil_codegen::aot::EmitFileError::Io { .. } => ErrorClass::Io,
                 frazil_codegen::aot::EmitFileError::Name(_) => ErrorClass::Input,

@@ -12,6 +12,7 @@ mod arguments;
 mod changing_shapes;
 mod checkpoints;
 mod code_cache;
+mod code_library;
 mod common;
 mod composition;
 mod construct;

@@ -39,6 +39,15 @@ impl KernelCode {
         }
     }
 
+    /// The code with as many arguments as possible: all numbers of `kernel` but 0 and 1.
+    pub fn with_all_arguments(kernel: KernelSpec) -> KernelCode {
+        let numbers = kernel.numbers();
+        KernelCode {
+            is_argument: numbers.iter().map(|&n| constant(n, Some(&true)).is_none()).collect(),
+            kernel,
+        }
+    }
+
     /// The code that serves the kernels of this one, and `other` too, if only numbers differ.
     pub fn serving(&self, other: &KernelSpec) -> Option<KernelCode> {
         let (own, others) = (self.kernel.numbers(), other.numbers());
@@ -132,6 +141,19 @@ mod tests {
         let third = both.arguments_for(&gemm(24, 40)).expect("the same columns");
         assert!(third.contains(&24));
         assert_eq!(both.arguments_for(&gemm(24, 48)), None);
+    }
+
+    #[test]
+    fn all_numbers_but_0_and_1_are_arguments() {
+        let code = KernelCode::with_all_arguments(gemm(8, 40));
+        for (number, is_argument) in gemm(8, 40).numbers().iter().zip(code.is_argument()) {
+            assert_eq!(*is_argument, !(0..=1).contains(number));
+        }
+        let same = KernelCode::with_all_arguments(gemm(16, 48));
+        assert_eq!(code.identity(), same.identity());
+        assert_eq!(code.arguments_for(&gemm(16, 48)), same.arguments_for(&gemm(16, 48)));
+        // One row is a constant.
+        assert_eq!(code.arguments_for(&gemm(1, 48)), None);
     }
 
     #[test]

@@ -15,6 +15,7 @@
 //! The parameters are part of all cache keys through the debug form of [`Target`].
 
 mod generic;
+mod level;
 mod machine;
 mod sapphire_rapids;
 #[cfg(test)]

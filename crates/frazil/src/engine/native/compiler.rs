@@ -3,9 +3,9 @@
 use crate::engine::options::CompileOptions;
 use crate::error::Error;
 use crate::support::limited::unexceeded;
-use frazil_codegen::BackendOptions;
 use frazil_codegen::backend::LlvmCode;
 use frazil_codegen::cache::ObjectCache;
+use frazil_codegen::{BackendOptions, CodeCounts, CodeLibrary};
 use frazil_executor::link::LoadedObjects;
 use frazil_executor::{LoadedCode, Pools, RunOptions};
 use frazil_planner::LowerOptions;
@@ -33,6 +33,8 @@ pub(crate) struct Compiler {
     packed: PackedConstants,
     /// The code that plans share.
     loaded: LoadedObjects,
+    /// Counts the kernels of this compiler by the origin of their code.
+    counts: CodeCounts,
     /// Pools of threads for running compiled methods.
     pools: Pools,
     /// Whether a warning about failed tuning has been emitted.
@@ -55,6 +57,7 @@ impl Compiler {
             in_process: false,
             packed: PackedConstants::default(),
             loaded: LoadedObjects::default(),
+            counts: CodeCounts::default(),
             pools: Pools::default(),
             is_untuned: Arc::default(),
         }
@@ -68,9 +71,10 @@ impl Compiler {
         }
     }
 
-    /// Returns the same compiler, with `name` as the prefix of function names.
+    /// Returns the same compiler, with `name` as the prefix of function names, and with counts of its own.
     pub(crate) fn named(&self, name: &str) -> Compiler {
         let mut named = self.clone();
+        named.counts = CodeCounts::default();
         name.clone_into(&mut named.options.name);
         named
     }
@@ -100,6 +104,21 @@ impl Compiler {
     /// Returns the processor that code is for.
     pub(crate) fn target(&self) -> &Target {
         self.target.get_or_init(|| self.options.target())
+    }
+
+    /// Returns the code library, if plans may use it: its code has sizes as arguments.
+    pub(crate) fn library(&self) -> Option<&CodeLibrary> {
+        let library = self.options.code_library.as_ref().filter(|_| self.any_size);
+        library.map(|library| &library.0)
+    }
+
+    /// Returns the number of kernels that were compiled, and of those from the library, as text. Returns `None` for plans that use no library.
+    pub(crate) fn origin_of_kernels(&self) -> Option<String> {
+        self.library()?;
+        let (compiled, from_library) = (self.counts.compiled(), self.counts.from_library());
+        Some(format!(
+            "{compiled} kernels compiled, {from_library} from the code library"
+        ))
     }
 
     /// Returns the options for lowering, without measurements of kernels.
@@ -132,6 +151,8 @@ impl Compiler {
             threads: self.options.threads,
             cache: self.objects.clone(),
             loaded: self.in_process.then(|| self.loaded.clone()),
+            library: self.library().cloned(),
+            counts: self.counts.clone(),
             pools: self.pools.clone(),
             ..BackendOptions::new(target)
         }

@@ -9,7 +9,7 @@ mod recent;
 pub(crate) mod record;
 pub(crate) mod segments;
 mod shared_code;
-mod signature;
+pub(crate) mod signature;
 pub(crate) mod subgraphs;
 pub(crate) mod tensor_function;
 
@@ -463,6 +463,9 @@ impl NativeCode {
             // For example, a scalar function without native code.
             Err(error) => return self.not_compiled(method, &error.to_string()),
         };
+        if let Some(note) = compiler.origin_of_kernels() {
+            self.record.note(format!("{method}: {note}"));
+        }
         // Dropping the plan releases the weights that have been packed for the code.
         let (results, packed) = plan.into_results();
         let package = match &self.kept {

@@ -1,7 +1,7 @@
 //! Code that methods share among the shapes of their arguments.
 //!
 //! The first shapes of a method get code of their own, with all sizes as constants. For further shapes, the sizes that change are arguments of the code: once
-//! they have been seen, a new shape is planned, and nothing is compiled. Results are the same bits either way.
+//! they have been seen, a new shape is planned, and nothing is compiled. Code of a [library](crate::CodeLibrary) is preferred. Results are the same bits either way.
 
 use super::compiled::NativePlan;
 use super::compiler::Compiler;
@@ -11,6 +11,7 @@ use crate::support::lock::lock;
 use frazil_executor::Package;
 use frazil_planner::LowerError;
 use frazil_planner::codes::Codes;
+use frazil_planner::kernel::KernelCode;
 use frazil_planner::specialise::ArgumentSpec;
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -68,7 +69,9 @@ impl SharedCode {
             if let Some(first) = &first {
                 codes.for_plan(first.kernels());
             }
-            codes.for_plan(plan.kernels())
+            let target = compiler.target();
+            let is_available = |code: &KernelCode| compiler.library().is_some_and(|l| l.contains(code, target));
+            codes.for_plan_with(plan.kernels(), &is_available)
         };
         plan.package_with(compiler, &codes)
     }

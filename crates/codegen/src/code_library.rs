@@ -1,0 +1,66 @@
+//! Code libraries: kernels that were compiled in advance, for all processors of a [level](Target::level).
+//!
+//! A key consists of the level and the identity of the kernel's code. It does not contain the processor, so a library serves every processor of its levels. A library is
+//! opened only by the compiler that made it: other sources may compile the same kernel to other code.
+
+use crate::cache::FORMAT;
+use frazil_executor::link::{Library, LibraryError, LibraryKey, write_library};
+use frazil_planner::kernel::KernelCode;
+use frazil_planner::target::Target;
+use std::borrow::Cow;
+
+/// Objects of kernels in memory. Clones share them.
+#[derive(Clone, Debug)]
+pub struct CodeLibrary(Library);
+
+impl CodeLibrary {
+    /// Opens a library that this version of the compiler made. Its code is trusted as that of the program.
+    ///
+    /// # Errors
+    /// If the bytes are no library, or that of another version of the compiler, or damaged.
+    pub fn open(bytes: impl Into<Cow<'static, [u8]>>) -> Result<CodeLibrary, LibraryError> {
+        Library::open(bytes, FORMAT).map(CodeLibrary)
+    }
+
+    /// Returns the number of objects.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns true if the library has no objects.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns true if the library has `code` for processors that include `target`.
+    pub fn contains(&self, code: &KernelCode, target: &Target) -> bool {
+        self.key(code, target).is_some()
+    }
+
+    /// Returns the key of `code`, if the library has it for processors that include `target`.
+    pub(crate) fn key(&self, code: &KernelCode, target: &Target) -> Option<LibraryKey> {
+        let key = key_of(code, &target.level()?);
+        self.0.contains(&key).then_some(key)
+    }
+
+    /// Returns the object with this key; `None` if there is none.
+    ///
+    /// # Errors
+    /// If it is damaged.
+    pub(crate) fn get(&self, key: &LibraryKey) -> Result<Option<Vec<u8>>, LibraryError> {
+        self.0.get(key)
+    }
+}
+
+/// Returns the key of `code` for the processors of `level`.
+pub(crate) fn key_of(code: &KernelCode, level: &Target) -> LibraryKey {
+    LibraryKey::of(&level.cpu, code.identity().text())
+}
+
+/// Returns the bytes of a library with these objects.
+///
+/// # Errors
+/// If the objects are too large.
+pub(crate) fn written(objects: Vec<(LibraryKey, Vec<u8>)>) -> Result<Vec<u8>, LibraryError> {
+    write_library(FORMAT, objects)
+}

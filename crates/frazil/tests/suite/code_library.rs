@@ -1,0 +1,127 @@
+//! Engines with a code library: they compile nothing that the library has, and compute the same bits as without it.
+
+#![cfg(all(feature = "codegen", target_arch = "x86_64"))]
+
+use frazil::{
+    CodeLibrary, CodeLibraryBuilder, Engine, EngineOptions, ErrorClass, FusionStrategy, Model, Session, Tensor, Value,
+};
+use std::sync::OnceLock;
+
+const SOURCE: &str = "
+class Mlp(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up = nn.Linear(40, 70)
+        self.down = nn.Linear(70, 20)
+
+    def forward(self, x):
+        return torch.softmax(self.down(torch.nn.functional.gelu(self.up(x))), -1)
+
+net = Mlp()
+";
+
+const ROWS: [i64; 6] = [2, 3, 17, 64, 100, 333];
+
+fn model() -> Model {
+    let loaded = Session::new().script("net.py".as_ref(), SOURCE, &[]).unwrap();
+    let mut model = loaded.to_model("net").unwrap();
+    model.eval();
+    model
+}
+
+fn input(rows: i64) -> [Value; 1] {
+    let values: Vec<f32> = (0..rows * 40).map(|i| ((i * 7919) % 113 - 56) as f32 / 40.0).collect();
+    [Tensor::from_f32(&values, &[rows, 40]).unwrap().into()]
+}
+
+/// The bytes of a library with the model's kernels.
+fn library() -> &'static [u8] {
+    static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
+    BYTES.get_or_init(|| {
+        let mut builder = CodeLibraryBuilder::new();
+        let mut engine = model().engine(&EngineOptions::default()).unwrap();
+        for rows in ROWS {
+            builder.add(&mut engine, "forward", &input(rows)).unwrap();
+        }
+        builder.compile().unwrap()
+    })
+}
+
+fn engine(cpu: &str, bytes: Option<&[u8]>) -> Engine {
+    let library = bytes.map(|bytes| CodeLibrary::open(bytes.to_vec()).unwrap());
+    let options = EngineOptions::default().strict(true).code_library(library);
+    let options = options.fusion_strategy(FusionStrategy { static_shapes: 0 });
+    model().engine(&options.target_cpu(cpu.to_owned())).unwrap()
+}
+
+fn bits(engine: &mut Engine, rows: i64) -> Vec<u64> {
+    let result = engine.call("forward", &input(rows)).unwrap();
+    let values = result.as_tensor().unwrap().to_f64_vec();
+    values.iter().map(|v| v.to_bits()).collect()
+}
+
+/// The numbers of kernels that were compiled and that came from the library, for each shape.
+fn origins(engine: &Engine) -> Vec<(usize, usize)> {
+    let parse = |note: &String| {
+        let (compiled, rest) = note.strip_prefix("forward: ")?.split_once(" kernels compiled, ")?;
+        let found = rest.strip_suffix(" from the code library")?;
+        Some((compiled.parse().unwrap(), found.parse().unwrap()))
+    };
+    engine.notes().iter().filter_map(parse).collect()
+}
+
+#[test]
+fn nothing_is_compiled_that_the_library_has() {
+    // The processor, and the level below AVX-512, whose code every processor of the level above runs.
+    for cpu in ["host", "x86-64-v3"] {
+        let (mut without, mut with) = (engine(cpu, None), engine(cpu, Some(library())));
+        for rows in ROWS {
+            assert_eq!(bits(&mut with, rows), bits(&mut without, rows), "{cpu}, {rows} rows");
+        }
+        let origins = origins(&with);
+        assert_eq!(origins.len(), ROWS.len(), "{cpu}");
+        let (compiled, found) = origins.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        assert!(compiled == 0 && found >= 3, "{cpu}: {origins:?}");
+    }
+}
+
+#[test]
+fn other_kernels_are_compiled() {
+    let mut engine = engine("host", Some(library()));
+    // The number of one row is a constant.
+    bits(&mut engine, 1);
+    let [(compiled, _)] = origins(&engine)[..] else {
+        panic!("one shape")
+    };
+    assert!(compiled > 0);
+}
+
+#[test]
+fn libraries_of_other_versions_are_refused() {
+    let mut other = library().to_vec();
+    // The hash of the compiler's version follows the eight bytes of the format.
+    other[8] ^= 1;
+    let error = CodeLibrary::open(other).unwrap_err();
+    assert_eq!(error.class(), ErrorClass::Input);
+    assert!(error.to_string().contains("another version"), "{error}");
+    for bytes in [&library()[..100], &[]] {
+        assert!(CodeLibrary::open(bytes.to_vec()).is_err());
+    }
+}
+
+/// Damaged objects are compiled again.
+#[test]
+fn damaged_objects_are_not_used() {
+    let mut bytes = library().to_vec();
+    let count = CodeLibrary::open(bytes.clone()).unwrap().len();
+    // The objects follow the header and the index.
+    for byte in &mut bytes[76 + 60 * count..] {
+        *byte ^= 0x55;
+    }
+    let (mut without, mut with) = (engine("host", None), engine("host", Some(&bytes)));
+    for rows in ROWS {
+        assert_eq!(bits(&mut with, rows), bits(&mut without, rows), "{rows} rows");
+    }
+    let origins = origins(&with);
+    assert!(origins[0].0 > 0 && origins.iter().all(|one| one.1 == 0), "{origins:?}");
+}
