@@ -125,3 +125,41 @@ fn damaged_objects_are_not_used() {
     let origins = origins(&with);
     assert!(origins[0].0 > 0 && origins.iter().all(|one| one.1 == 0), "{origins:?}");
 }
+
+/// Numbers of shapes whose code came from the library, and of those that were compiled.
+fn kinds(engine: &Engine) -> [usize; 2] {
+    [", from the code library in", ", compiled in"].map(|kind| engine.notes().iter().filter(|n| n.contains(kind)).count())
+}
+
+#[test]
+fn only_shapes_that_are_called_again_get_code_of_their_own() {
+    let library = CodeLibrary::open(library()).unwrap();
+    let options = EngineOptions::default().strict(true).code_library(Some(library));
+    let mut engine = model().engine(&options).unwrap();
+    let first: Vec<Vec<u64>> = ROWS.iter().map(|&rows| bits(&mut engine, rows)).collect();
+    assert_eq!(kinds(&engine), [ROWS.len(), 0]);
+    // Code of their own for two shapes, which is the default; the others share code.
+    for _ in 0..3 {
+        let again: Vec<Vec<u64>> = ROWS.iter().map(|&rows| bits(&mut engine, rows)).collect();
+        assert_eq!(again, first);
+        let compiled = engine.notes().iter().filter(|n| n.contains(" kernels compiled, ")).count();
+        assert_eq!(kinds(&engine)[1] - compiled, 2);
+    }
+    // What the library does not have is compiled at the first call.
+    bits(&mut engine, 1);
+    assert_eq!(kinds(&engine)[0], ROWS.len());
+}
+
+#[test]
+fn handles_share_code_of_their_own() {
+    let library = CodeLibrary::open(library()).unwrap();
+    let options = EngineOptions::default().strict(true).code_library(Some(library));
+    let mut engine = model().engine(&options).unwrap();
+    let mut other = engine.clone();
+    let mut results = Vec::new();
+    for _ in 0..3 {
+        results.extend([bits(&mut engine, 17), bits(&mut other, 17)]);
+    }
+    assert!(results.iter().all(|result| *result == results[0]));
+    assert_eq!(kinds(&engine), [1, 1]);
+}

@@ -37,6 +37,7 @@ use frazil_executor::run::profile::Profile;
 use frazil_ir::{Graph, SymbolId, TypeId, TypeKind, symbols};
 use frazil_limits::{Exceeded, Phase};
 use frazil_planner::LowerError;
+use frazil_planner::kernel::KernelCode;
 use frazil_planner::specialise::{ArgumentSpec, ResultSpec};
 use frazil_runtime::value::Value;
 use frazil_syntax::{CacheFolder, FileIdentity};
@@ -51,6 +52,8 @@ type Key = (String, Vec<Argument>);
 /// Compilation state of one method for one call signature, shared by all handles.
 enum Made {
     Compiled(CompiledCode),
+    /// Code of the library, for first calls; later calls compile code of their own.
+    First(CompiledCode),
     /// The method runs in segments.
     Segmented,
     /// The method runs in the interpreter.
@@ -60,6 +63,7 @@ enum Made {
 /// The state of compiled code ([`Made`]) in one handle.
 enum Entry {
     Compiled(Box<CompiledMethod>),
+    First(Box<CompiledMethod>),
     Segmented,
     Interpreted,
 }
@@ -72,6 +76,7 @@ impl Made {
     fn instance(&self, workspace: &Workspace) -> Result<Entry> {
         Ok(match self {
             Made::Compiled(code) => Entry::Compiled(Box::new(code.instance_in(workspace)?)),
+            Made::First(code) => Entry::First(Box::new(code.instance_in(workspace)?)),
             Made::Segmented => Entry::Segmented,
             Made::Interpreted => Entry::Interpreted,
         })
@@ -80,7 +85,7 @@ impl Made {
     /// Returns the number of bytes that it takes until it is dropped.
     fn bytes(&self) -> usize {
         match self {
-            Made::Compiled(code) => SMALL_ENTRY + code.bytes(),
+            Made::Compiled(code) | Made::First(code) => SMALL_ENTRY + code.bytes(),
             Made::Segmented | Made::Interpreted => SMALL_ENTRY,
         }
     }
@@ -195,29 +200,49 @@ impl NativeCode {
             return self.interpreted(method, "an argument is neither a tensor nor a plain value");
         };
         let key = (method.to_owned(), keys);
-        if !handle.entries.contains(&key) {
-            let Some(slot) = self.slot(&key) else {
-                let most = self.specialisations.unwrap_or_default();
-                return self.interpreted(method, &format!("it has been compiled for {most} call signatures"));
-            };
-            let made = slot.get_or_make(|| self.make(instance, method, &key.1, &specs));
-            let entry = made.and_then(|made| Ok((made.instance(&handle.workspace)?, made.bytes())));
-            if entry.is_err() {
-                self.forget(&key, slot);
-            }
-            let (entry, bytes) = entry?;
-            lock(&self.methods).resize(&key, bytes);
-            handle.entries.insert(key.clone(), entry, bytes);
-        }
-        match handle.entries.get_mut(&key) {
-            Some(Entry::Compiled(code)) => match code.run_aliasing(&tensors, &cells) {
-                // The interpreter raises the exception, with its place.
-                Err(Error::NativeRun(RunError::Raised(_))) => Ok(None),
-                result => result.map(Some),
+        let slot = match handle.entries.get_mut(&key) {
+            Some(Entry::Compiled(code)) => return raised_by_interpreter(code.run_aliasing(&tensors, &cells)),
+            Some(Entry::Segmented) => return self.run_segments(handle, instance, method, args),
+            Some(Entry::Interpreted) => return Ok(None),
+            // The second call of this handle.
+            Some(Entry::First(_)) => self.slot_for_own_code(&key),
+            None => match self.slot(&key) {
+                Some(slot) => slot,
+                None => {
+                    let most = self.specialisations.unwrap_or_default();
+                    return self.interpreted(method, &format!("it has been compiled for {most} call signatures"));
+                }
             },
+        };
+        let is_first = !handle.entries.contains(&key);
+        let made = slot.get_or_make(|| self.make(instance, method, &key.1, &specs, is_first));
+        let entry = made.and_then(|made| Ok((made.instance(&handle.workspace)?, made.bytes())));
+        if entry.is_err() {
+            self.forget(&key, slot);
+        }
+        let (entry, bytes) = entry?;
+        lock(&self.methods).resize(&key, bytes);
+        handle.entries.insert(key.clone(), entry, bytes);
+        match handle.entries.get_mut(&key) {
+            Some(Entry::Compiled(code) | Entry::First(code)) => {
+                raised_by_interpreter(code.run_aliasing(&tensors, &cells))
+            }
             Some(Entry::Segmented) => self.run_segments(handle, instance, method, args),
             _ => Ok(None),
         }
+    }
+
+    /// Returns the slot of the code that replaces code of the library for `key`. Another handle may have filled it.
+    fn slot_for_own_code(&self, key: &Key) -> Arc<Once<Made>> {
+        let mut methods = lock(&self.methods);
+        if let Some(slot) = methods.get_mut(key)
+            && !matches!(slot.get(), Some(Made::First(_)))
+        {
+            return Arc::clone(slot);
+        }
+        let slot: Arc<Once<Made>> = Arc::default();
+        methods.insert(key.clone(), Arc::clone(&slot), SMALL_ENTRY);
+        slot
     }
 
     /// Returns whether there is code for these arguments, in this process or in the cache directory, so that the model need not be read.
@@ -399,15 +424,23 @@ impl NativeCode {
             handle.entries.insert(key.clone(), entry, made.bytes());
         }
         match handle.entries.get_mut(&key) {
-            Some(Entry::Compiled(code)) => code.profile(&tensors, time).map(Some),
+            Some(Entry::Compiled(code) | Entry::First(code)) => code.profile(&tensors, time).map(Some),
             _ => Ok(None),
         }
     }
 
-    fn make(&self, instance: &Instance, method: &str, keys: &[Argument], specs: &[ArgumentSpec]) -> Result<Made> {
+    /// Makes code of a method for a call signature. The code of a first call may be that of the library.
+    fn make(
+        &self,
+        instance: &Instance,
+        method: &str,
+        keys: &[Argument],
+        specs: &[ArgumentSpec],
+        is_first: bool,
+    ) -> Result<Made> {
         let limits = *instance.source().session().limits();
         within(&limits, Phase::Compile, || {
-            let made = self.make_within(instance, method, keys, specs);
+            let made = self.make_within(instance, method, keys, specs, is_first);
             unexceeded()?;
             made
         })
@@ -419,6 +452,7 @@ impl NativeCode {
         method: &str,
         keys: &[Argument],
         specs: &[ArgumentSpec],
+        is_first: bool,
     ) -> Result<Made> {
         let start = Instant::now();
         let compiler = self.compiler.named(method);
@@ -435,7 +469,15 @@ impl NativeCode {
         }
         let model = &instance.running()?.model;
         // Measured variants are for the sizes that they were measured with.
-        let is_own = compiler.options.tune.is_some() || self.shared.is_own(method, specs, self.strategy);
+        let is_tuned = compiler.options.tune.is_some();
+        if is_first
+            && !is_tuned
+            && self.shared.has_room(method, self.strategy)
+            && let Some(code) = self.library_code(model, method, specs, start)
+        {
+            return Ok(Made::First(code));
+        }
+        let is_own = is_tuned || self.shared.is_own(method, specs, self.strategy);
         let compiler = match (is_own, &self.kept) {
             (false, _) => compiler.for_any_size(),
             (true, None) => compiler.in_process(),
@@ -490,6 +532,33 @@ impl NativeCode {
         }
     }
 
+    /// Returns code for a first call, if the library has the code of all kernels.
+    fn library_code(
+        &self,
+        model: &Model,
+        method: &str,
+        specs: &[ArgumentSpec],
+        start: Instant,
+    ) -> Option<CompiledCode> {
+        let compiler = self.compiler.named(method).for_any_size();
+        let library = compiler.library()?;
+        let graph = model.graph(method).ok()?;
+        let plan = NativePlan::aliasing(graph, specs, model.session().registry(), &compiler).ok()?;
+        let codes = plan.kernels().iter().map(|kernel| {
+            let code = KernelCode::with_all_arguments(kernel.clone());
+            let is_available = kernel.phases().is_empty() || library.contains(&code, compiler.target());
+            is_available.then_some(code)
+        });
+        let codes = codes.collect::<Option<Vec<KernelCode>>>().filter(|_| !plan.warns)?;
+        let package = plan.package_with(&compiler, &codes).ok()?;
+        let (results, packed) = plan.into_results();
+        let code = self
+            .load(method, package, results, "from the code library", start)
+            .ok()?;
+        code.keep_packed(&packed, &compiler);
+        Some(code)
+    }
+
     fn not_compiled(&self, method: &str, why: &str) -> Result<Made> {
         unexceeded()?;
         self.interpreted(method, why)?;
@@ -505,6 +574,15 @@ impl NativeCode {
         self.record
             .note_once(format!("{method}: runs in the interpreter: {why}"));
         Ok(None)
+    }
+}
+
+/// Returns the result of a run of compiled code; `None` if the interpreter must run the method, because it raises an exception: that of the interpreter
+/// contains its place.
+fn raised_by_interpreter(result: Result<Value>) -> Result<Option<Value>> {
+    match result {
+        Err(Error::NativeRun(RunError::Raised(_))) => Ok(None),
+        result => result.map(Some),
     }
 }
 

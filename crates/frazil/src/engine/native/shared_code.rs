@@ -33,6 +33,12 @@ struct Shapes {
 }
 
 impl SharedCode {
+    /// Returns true if another shape of a method can get code of its own.
+    pub(crate) fn has_room(&self, method: &str, strategy: FusionStrategy) -> bool {
+        let own = lock(&self.methods).get(method).map_or(0, |shapes| shapes.own);
+        own < strategy.static_shapes
+    }
+
     /// Returns true if a method's next shape gets code of its own, and counts it.
     pub(crate) fn is_own(&self, method: &str, specs: &[ArgumentSpec], strategy: FusionStrategy) -> bool {
         let mut methods = lock(&self.methods);
