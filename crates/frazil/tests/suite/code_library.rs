@@ -128,7 +128,8 @@ fn damaged_objects_are_not_used() {
 
 /// Numbers of shapes whose code came from the library, and of those that were compiled.
 fn kinds(engine: &Engine) -> [usize; 2] {
-    [", from the code library in", ", compiled in"].map(|kind| engine.notes().iter().filter(|n| n.contains(kind)).count())
+    [", from the code library in", ", compiled in"]
+        .map(|kind| engine.notes().iter().filter(|n| n.contains(kind)).count())
 }
 
 #[test]
@@ -142,7 +143,11 @@ fn only_shapes_that_are_called_again_get_code_of_their_own() {
     for _ in 0..3 {
         let again: Vec<Vec<u64>> = ROWS.iter().map(|&rows| bits(&mut engine, rows)).collect();
         assert_eq!(again, first);
-        let compiled = engine.notes().iter().filter(|n| n.contains(" kernels compiled, ")).count();
+        let compiled = engine
+            .notes()
+            .iter()
+            .filter(|n| n.contains(" kernels compiled, "))
+            .count();
         assert_eq!(kinds(&engine)[1] - compiled, 2);
     }
     // What the library does not have is compiled at the first call.
@@ -155,7 +160,7 @@ fn handles_share_code_of_their_own() {
     let library = CodeLibrary::open(library()).unwrap();
     let options = EngineOptions::default().strict(true).code_library(Some(library));
     let mut engine = model().engine(&options).unwrap();
-    let mut other = engine.clone();
+    let mut other = engine.share();
     let mut results = Vec::new();
     for _ in 0..3 {
         results.extend([bits(&mut engine, 17), bits(&mut other, 17)]);
