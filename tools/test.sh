@@ -4,7 +4,8 @@
 #
 #   tools/test.sh           formatting, lints, unit tests, conformance, lit: what has to pass before a commit
 #   tools/test.sh --rest    what that leaves out: examples and benches, the documentation, the public interface, the embedding example, the Python package
-#                           with PyTorch, compiling under valgrind, outputs while the tools are killed, and many processes on one cache directory
+#                           with PyTorch, compiling under valgrind, operators in code whose sizes are arguments, outputs while the tools are killed, and many processes on one
+#                           cache directory
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 tools/setup.sh || { echo "0 passed, 1 failed"; exit 1; }
@@ -87,6 +88,7 @@ rest() {
     FRAZIL_VALGRIND=1 step valgrind-libraries cargo test --quiet --package frazil-codegen --test suite -- processes preparation
     step python tools/test_python.sh --torch
     if step build tests; then
+        step sizes-as-arguments cargo test --quiet "${rust[@]}" --test operators -- --engine=native --static-shapes=0
         step kill-points tools/check/kill_points.py --tools "$CARGO_TARGET_DIR/debug"
         step shared-cache tools/check/shared_cache.py --tools "$CARGO_TARGET_DIR/debug"
     fi

@@ -3,7 +3,8 @@
 //! Runs the cases of `tests/fixtures/operators`, all of which must pass, in the interpreter and natively, and of the folder in `FRAZIL_CASES`
 //! (`tests/generate/fixtures/make_operators.py` makes such folders), whose differences are listed. Arguments: parts of case names, and
 //! `--engine=native`, which runs natively only: as recorded, with unaligned inputs, and, comparing both engines, with inputs that contain NaN and
-//! infinities; with `--target=x86-64-v3` in the code for another processor, with `--threads=2` on several threads.
+//! infinities; with `--target=x86-64-v3` in the code for another processor, with `--threads=2` on several threads, with `--static-shapes=0` in code
+//! whose sizes are arguments.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +14,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, thread};
 
-use frazil::{CallError, Engine, EngineKind, EngineOptions, Session};
+use frazil::{CallError, Engine, EngineKind, EngineOptions, FusionStrategy, Session};
 use frazil_ir::DType;
 use frazil_recorded::case::{self, Case};
 use frazil_recorded::compare;
@@ -36,6 +37,9 @@ fn main() -> ExitCode {
     }
     if let Some(threads) = given("--threads=").and_then(|n| n.parse().ok()) {
         options.compile.threads = threads;
+    }
+    if let Some(static_shapes) = given("--static-shapes=").and_then(|n| n.parse().ok()) {
+        options.fusion_strategy = FusionStrategy { static_shapes };
     }
     let fixtures = workspace::fixtures().join("operators");
     let named = |name: &str| filters.is_empty() || filters.iter().any(|f| name.contains(f.as_str()));

@@ -2,7 +2,7 @@
 
 use super::{Argument, Program};
 use frazil::ir::DType;
-use frazil::{CallError, Engine, EngineKind, EngineOptions, Loaded, Model, Session, Tensor, Value};
+use frazil::{CallError, Engine, EngineKind, EngineOptions, FusionStrategy, Loaded, Model, Session, Tensor, Value};
 use frazil_recorded::random::Random;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -48,7 +48,10 @@ pub fn check(program: &Program) -> Result<Ran, Failure> {
 
 fn compare(program: &Program) -> Result<Ran, Failure> {
     let model = load(&program.source()).map_err(Failure::Source)?;
-    let [mut native, mut interpreter] = [EngineKind::Native, EngineKind::Interpreter].map(|kind| engine(&model, kind));
+    // Every third program runs in code whose sizes are arguments.
+    let static_shapes = (program.seed % 3) as usize;
+    let [mut native, mut interpreter] =
+        [EngineKind::Native, EngineKind::Interpreter].map(|kind| engine(&model, kind, static_shapes));
     let mut ran = Ran::default();
     for round in 0..2 {
         let engines = [&mut native, &mut interpreter];
@@ -92,9 +95,12 @@ fn load(source: &str) -> Result<Model, String> {
     }
 }
 
-fn engine(model: &Model, kind: EngineKind) -> Result<Engine, String> {
+fn engine(model: &Model, kind: EngineKind, static_shapes: usize) -> Result<Engine, String> {
     let options = EngineOptions::default().kind(kind).methods(vec!["f".to_owned()]);
-    model.engine(&options).map_err(|e| e.to_string())
+    let strategy = FusionStrategy { static_shapes };
+    model
+        .engine(&options.fusion_strategy(strategy))
+        .map_err(|e| e.to_string())
 }
 
 fn call(engine: &mut Engine, args: &[Value]) -> Result<Value, String> {

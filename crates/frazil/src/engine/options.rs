@@ -79,7 +79,8 @@ pub struct EngineOptions {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FusionStrategy {
-    /// Number of shapes of a method that get code of their own, in the order of their first calls. All other shapes share code.
+    /// Maximum number of shapes of a method that get code of their own, in the order of their calls. All other shapes share code. With 0, all sizes are
+    /// arguments of the code. If a [`CodeLibrary`](crate::CodeLibrary) has the code for the first call of a shape, the shape gets code of its own at the second.
     pub static_shapes: usize,
 }
 

@@ -498,7 +498,7 @@ impl NativeCode {
         };
         let package = match is_own {
             true => plan.package(&compiler),
-            false => self.shared.package(method, &plan, &compiler, plan_of),
+            false => self.shared.package(method, &plan, &compiler, self.strategy, plan_of),
         };
         let package = match package {
             Ok(package) => package,

@@ -1,7 +1,7 @@
 //! Code that methods share among the shapes of their arguments.
 //!
 //! The first shapes of a method get code of their own, with all sizes as constants. For further shapes, the sizes that change are arguments of the code: once
-//! they have been seen, a new shape is planned, and nothing is compiled. Code of a [library](crate::CodeLibrary) is preferred. Results are the same bits either way.
+//! they have been seen, a new shape is planned, and nothing is compiled. If no shape gets code of its own, all sizes are arguments. Code of a [library](crate::CodeLibrary) is preferred. Results are the same bits either way.
 
 use super::compiled::NativePlan;
 use super::compiler::Compiler;
@@ -62,23 +62,42 @@ impl SharedCode {
         method: &str,
         plan: &NativePlan,
         compiler: &Compiler,
+        strategy: FusionStrategy,
         plan_of: impl FnOnce(&[ArgumentSpec]) -> Result<NativePlan, LowerError>,
     ) -> Result<Package> {
+        let codes = match strategy.static_shapes {
+            // No shape shows which sizes vary.
+            0 => plan
+                .kernels()
+                .iter()
+                .cloned()
+                .map(KernelCode::with_all_arguments)
+                .collect(),
+            _ => self.codes(method, plan, compiler, plan_of),
+        };
+        plan.package_with(compiler, &codes)
+    }
+
+    /// Returns the codes of the kernels of `plan`, in which sizes that differ between the method's shapes are arguments.
+    fn codes(
+        &self,
+        method: &str,
+        plan: &NativePlan,
+        compiler: &Compiler,
+        plan_of: impl FnOnce(&[ArgumentSpec]) -> Result<NativePlan, LowerError>,
+    ) -> Vec<KernelCode> {
         let first = lock(&self.methods)
             .get_mut(method)
             .and_then(|shapes| shapes.first.take());
         // The first shape shows which sizes change. It has code of its own; here it is only planned.
         let first = first.and_then(|specs| plan_of(&specs).ok());
-        let codes = {
-            let mut methods = lock(&self.methods);
-            let codes = &mut methods.entry(method.to_owned()).or_default().codes;
-            if let Some(first) = &first {
-                codes.for_plan(first.kernels());
-            }
-            let target = compiler.target();
-            let is_available = |code: &KernelCode| compiler.library().is_some_and(|l| l.contains(code, target));
-            codes.for_plan_with(plan.kernels(), &is_available)
-        };
-        plan.package_with(compiler, &codes)
+        let mut methods = lock(&self.methods);
+        let codes = &mut methods.entry(method.to_owned()).or_default().codes;
+        if let Some(first) = &first {
+            codes.for_plan(first.kernels());
+        }
+        let target = compiler.target();
+        let is_available = |code: &KernelCode| compiler.library().is_some_and(|l| l.contains(code, target));
+        codes.for_plan_with(plan.kernels(), &is_available)
     }
 }
