@@ -4,8 +4,8 @@
 #
 #   tools/test.sh           formatting, lints, unit tests, conformance, lit: what has to pass before a commit
 #   tools/test.sh --rest    what that leaves out: examples and benches, the documentation, the public interface, the embedding example, the Python package
-#                           with PyTorch, compiling under valgrind, operators in code whose sizes are arguments, outputs while the tools are killed, and many processes on one
-#                           cache directory
+#                           with PyTorch, compiling under valgrind, operators in code whose sizes are arguments, outputs while the tools are killed, and
+#                           many processes on one cache directory
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 tools/setup.sh || { echo "0 passed, 1 failed"; exit 1; }

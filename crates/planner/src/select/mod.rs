@@ -3,6 +3,7 @@
 
 mod blocked;
 mod constants;
+mod divisors;
 mod indirect;
 mod kept;
 mod nest;
@@ -190,7 +191,10 @@ impl Builder<'_> {
 
     /// Selects a kernel for any nests that have their first `outer` loops in common, over plain tensors.
     fn loops(&mut self, id: TensorId, members: &[TensorId], outer: usize) {
-        let (spec, tensors) = nest::kernel(self.graph, members, outer, self.target.machine);
+        let (mut spec, tensors) = nest::kernel(self.graph, members, outer, self.target.machine);
+        if self.options.any_size {
+            divisors::replace(&mut spec);
+        }
         let mut buffers: Vec<Slice> = Vec::with_capacity(tensors.len() + 1);
         for (tensor, first) in tensors {
             let bytes = self.graph.shape(tensor).dtype.size() as u64;

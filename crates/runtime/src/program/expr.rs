@@ -351,6 +351,30 @@ impl Expr {
             None => out,
         }
     }
+
+    /// Replaces constants by coordinates: a constant of value `c` and dtype `d` by [`ExprOp::Index`] of `replace(c, d)`, converted to `d`. Constants for which
+    /// it returns `None` stay.
+    pub fn replace_constants(&self, mut replace: impl FnMut(Number, DType) -> Option<u32>) -> Expr {
+        let mut out = Expr::new();
+        let mut ids = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            let index = match node.op {
+                ExprOp::Const(value) => replace(value, node.dtype),
+                _ => None,
+            };
+            ids.push(match index {
+                Some(n) => {
+                    let index = out.push(ExprOp::Index(n), DType::Long);
+                    out.cast(index, node.dtype)
+                }
+                None => out.push(remap(node.op, &ids, &|i| i), node.dtype),
+            });
+        }
+        match ids.last() {
+            Some(&last) => out.finish(last),
+            None => out,
+        }
+    }
 }
 
 fn remap(op: ExprOp, ids: &[ExprId], input: &impl Fn(u32) -> u32) -> ExprOp {

@@ -3,8 +3,8 @@
 use lru::LruCache;
 use std::hash::Hash;
 
-/// Maximum number of bytes of the entries of a table, apart from the last: the plans of some thousand shapes.
-const MOST_BYTES: usize = 64 << 20;
+/// Maximum number of bytes of the entries of a table, apart from the last: the plans of hundreds of shapes of a large model, and of thousands of a small one.
+const MOST_BYTES: usize = 16 << 20;
 
 /// A table whose entries are dropped, least recently used first, where they are more than [`MOST_BYTES`].
 pub(crate) struct Recent<K: Hash + Eq, V> {
