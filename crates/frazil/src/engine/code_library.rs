@@ -20,7 +20,7 @@ use tracing::warn;
 
 /// The library that the feature `precompiled` includes. `make codes` writes it.
 #[cfg(feature = "precompiled")]
-const EMBEDDED: Option<&[u8]> = Some(include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/codes.bin")));
+const EMBEDDED: Option<&[u8]> = Some(include_bytes!(env!("FRAZIL_CODES")));
 #[cfg(not(feature = "precompiled"))]
 const EMBEDDED: Option<&[u8]> = None;
 
