@@ -37,13 +37,6 @@ fn share_code(target: &Target, what: &str, pairs: &[[Call; 2]], most_codes: usiz
     let kernels: Vec<KernelSpec> = pairs.iter().map(|[_, shared]| shared.kernel.clone()).collect();
     let codes = codes_for(&kernels);
     let distinct: HashSet<_> = codes.iter().map(KernelCode::identity).collect();
-    eprintln!(
-        "CODES {what} {}: {} of {} kernels, arguments {:?}",
-        target.cpu,
-        distinct.len(),
-        kernels.len(),
-        codes.iter().map(|c| c.argument_count()).collect::<Vec<_>>()
-    );
     assert!(distinct.len() <= most_codes, "{what}: {} codes", distinct.len());
     for ([own, shared], code) in pairs.iter().zip(&codes) {
         let output = || vec![7.0; own.output as usize];
