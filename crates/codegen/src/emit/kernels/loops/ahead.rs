@@ -7,12 +7,13 @@ use super::{Nest, Point, Vectorised};
 use crate::emit::builder::{Emitter, Int, Val};
 use frazil_planner::kernel::{Place, Read, Stage};
 
-/// The rows of the task after `task` that the loop of stage `number` is to ask for: what the stages before it have read, if it is the first
-/// with such a loop.
-pub(super) fn rows<'c>(e: &mut Emitter<'c>, nest: &Nest<'_, 'c>, number: usize, task: Int<'c>) -> Vec<(Val<'c>, i64)> {
-    let spec = nest.spec;
+/// Returns the rows of the task after `task` that the loop of the nest's stage prefetches: those that the stages before it have read, if it is the first with
+/// such a loop.
+pub(super) fn rows<'c>(e: &mut Emitter<'c>, nest: &Nest<'_, 'c>, task: Int<'c>) -> Vec<(Val<'c>, i64)> {
+    let (spec, number) = (nest.spec, nest.number);
     let hosts = |n: usize| {
         let inner = Nest {
+            number: n,
             stage: &spec.stages[n],
             ahead: Vec::new(),
             ..*nest
