@@ -96,14 +96,15 @@ impl RowTile<'_> {
     }
 }
 
-/// Emits `body` for the tiles of a row: tiles of `width` outputs if the row's length is known, those of `tiling` otherwise. Returns false, and
-/// emits nothing, if more than `most` tiles are at the border, or any tile may be.
+/// Emits `body` for the tiles of a row, all of the tiling's width but for the last one if the row's length is known. Returns false, and emits
+/// nothing, if more than `most` tiles of a row of known length are at the border, or any tile of other rows may be.
 pub fn for_each_tile<'c>(
     e: &mut Emitter<'c>,
     axis: &Axis<Int<'c>>,
-    (width, tiling, most): (i64, RowTiling, usize),
+    (tiling, most): (RowTiling, usize),
     body: impl Fn(&mut Emitter<'c>, RowTile<'c>),
 ) -> bool {
+    let width = tiling.width;
     let Some(known) = known(axis) else {
         return for_each_tile_of(e, axis, tiling, body);
     };
@@ -133,40 +134,78 @@ fn for_each_tile_of<'c>(
     body: impl Fn(&mut Emitter<'c>, RowTile<'c>),
 ) -> bool {
     let width = tiling.width;
-    let at_end = |x, stored, end| {
-        // Tilings with ends are of windows with a known number of taps.
-        let border = axis.kernel.known().map(|kernel| tiling.example(axis, kernel, end));
-        RowTile {
-            x,
-            width,
-            stored,
-            border,
-        }
-    };
-    let inside = |x, stored| RowTile {
+    let tile = |x, stored, border| RowTile {
         x,
         width,
         stored,
-        border: None,
+        border,
     };
-    match tiling.border {
-        RowBorder::Nowhere => for_each_overlapping(e, (Int::Const(0), axis.output), width, |e, x, stored| {
-            body(e, inside(x, stored));
-        }),
-        RowBorder::OneTile => body(e, at_end(Int::Const(0), Int::Const(0), RowEnd::Both)),
-        RowBorder::Ends => {
-            body(e, at_end(Int::Const(0), Int::Const(0), RowEnd::First));
-            let last = e.sub(axis.output, width);
-            for_each_overlapping(e, (Int::Const(width), last), width, |e, x, stored| {
-                body(e, inside(x, stored));
-            });
-            let stored = e.sub(width, last);
-            let stored = e.max(stored, 0);
-            body(e, at_end(last, stored, RowEnd::Last));
+    let inside = |e: &mut Emitter<'c>, begin: Int<'c>, end: Int<'c>| {
+        for_each_overlapping(e, (begin, end), width, |e, x, stored| body(e, tile(x, stored, None)));
+    };
+    // Windows with borders have a known number of taps.
+    let kernel = match (tiling.border, axis.kernel.known()) {
+        (RowBorder::Nowhere, _) => {
+            inside(e, Int::Const(0), axis.output);
+            return true;
         }
-        RowBorder::Anywhere => return false,
+        (RowBorder::Ends, Some(kernel)) => kernel,
+        _ => return false,
+    };
+    let at_end = |e: &mut Emitter<'c>, x: Int<'c>, stored: Int<'c>, end: (RowEnd, i64)| {
+        body(e, tile(x, stored, Some(tiling.example(axis, kernel, end))));
+    };
+    let none = Int::Const(0);
+    let one = |e: &mut Emitter<'c>| {
+        for_overhang(e, axis, (tiling, kernel), |e, overhang| {
+            at_end(e, none, none, (RowEnd::Both, overhang));
+        });
+    };
+    let apart = |e: &mut Emitter<'c>| {
+        at_end(e, none, none, (RowEnd::First, tiling.overhang));
+        let x = e.sub(axis.output, width);
+        inside(e, Int::Const(width), x);
+        let stored = e.sub(width, x);
+        let stored = e.max(stored, 0);
+        for_overhang(e, axis, (tiling, kernel), |e, overhang| {
+            at_end(e, x, stored, (RowEnd::Last, overhang));
+        });
+    };
+    match axis.output {
+        Int::Const(output) if output <= width => one(e),
+        Int::Const(_) => apart(e),
+        output => {
+            let is_one = e.compare("eq", output, width);
+            let then = |e: &mut Emitter<'c>, tiles: &dyn Fn(&mut Emitter<'c>)| {
+                tiles(e);
+                Vec::new()
+            };
+            e.if_else(is_one, &[], |e| then(e, &one), |e| then(e, &apart));
+        }
     }
     true
+}
+
+/// Emits `body` for each overhang that rows may have, and runs that of `axis`.
+fn for_overhang<'c>(
+    e: &mut Emitter<'c>,
+    axis: &Axis<Int<'c>>,
+    (tiling, kernel): (RowTiling, i64),
+    body: impl Fn(&mut Emitter<'c>, i64),
+) {
+    if tiling.overhangs(axis.stride).count() == 1 {
+        return body(e, tiling.overhang);
+    }
+    let last_start = e.sub(axis.output, 1);
+    let last_end = (kernel - 1) * axis.dilation + 1 - axis.padding;
+    let last_end = e.linear([(axis.stride, last_start)], last_end);
+    let overhang = e.sub(last_end, axis.input);
+    for value in tiling.overhangs(axis.stride) {
+        // Any number of elements after the last window is as good as none.
+        let predicate = if value == 0 { "sle" } else { "eq" };
+        let is_this = e.compare(predicate, overhang, value);
+        e.if_then(is_this, |e| body(e, value));
+    }
 }
 
 /// Emits `body` for tiles of `width` from `begin` to `end`: with the first output of each, and how many of its outputs, from the first on, the

@@ -12,6 +12,7 @@ mod common;
 mod conv;
 mod functions;
 mod gemm;
+mod image_sizes;
 mod indirect;
 mod library;
 mod loops;

@@ -17,7 +17,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The codes that `kernels` have once all of them have been seen.
-fn codes_for(kernels: &[KernelSpec]) -> Vec<KernelCode> {
+pub fn codes_for(kernels: &[KernelSpec]) -> Vec<KernelCode> {
     let mut codes = Codes::default();
     for kernel in kernels {
         codes.for_plan(std::slice::from_ref(kernel));
@@ -26,17 +26,22 @@ fn codes_for(kernels: &[KernelSpec]) -> Vec<KernelCode> {
 }
 
 /// The processors whose vectors are tested.
-fn targets() -> [Target; 2] {
+pub fn targets() -> [Target; 2] {
     [options().target, Target::new("x86-64-v3", "")]
+}
+
+/// Options for many kernels on two threads.
+pub fn options_for(target: &Target) -> BackendOptions {
+    BackendOptions {
+        cache: Some(ObjectCache::default()),
+        threads: 2,
+        ..BackendOptions::new(target.clone())
+    }
 }
 
 /// Runs each of `gemms` with code of its own and with the code that serves all of them.
 fn gemms_share_code(target: &Target, gemms: &[Gemm], most_codes: usize) {
-    let options = BackendOptions {
-        cache: Some(ObjectCache::default()),
-        threads: 2,
-        ..BackendOptions::new(target.clone())
-    };
+    let options = options_for(target);
     let kernels: Vec<KernelSpec> = gemms.iter().cloned().map(KernelSpec::from).collect();
     let codes = codes_for(&kernels);
     let distinct: HashSet<_> = codes.iter().map(KernelCode::identity).collect();

@@ -12,15 +12,8 @@ use frazil_planner::target::Target;
 use frazil_runtime::expr::{Expr, UnaryOp};
 
 /// Instructions that move a whole vector register to or from the stack, and the multiply-adds beside them.
-fn spills(spec: &KernelSpec, target: &Target) -> (usize, usize) {
-    let text = kernel_text(
-        "k",
-        &KernelCode::constant(spec.clone()),
-        &[],
-        &BackendOptions::new(target.clone()),
-        Stage::Assembly,
-    )
-    .unwrap();
+fn spills(code: &KernelCode, target: &Target) -> (usize, usize) {
+    let text = kernel_text("k", code, &[], &BackendOptions::new(target.clone()), Stage::Assembly).unwrap();
     let register = if target.vector().lanes == 16 { "%zmm" } else { "%ymm" };
     let vector = || text.lines().filter(|l| l.contains(register));
     let moves = vector().filter(|l| l.contains("(%rsp)") && l.trim_start().starts_with("vmov"));
@@ -106,7 +99,7 @@ fn hot_kernels_do_not_spill() {
         };
         specs.push(KernelSpec::from(Depthwise::new(depthwise, Epilogue::bias(), machine)));
         for spec in specs {
-            let (moves, fmas) = spills(&spec, &target);
+            let (moves, fmas) = spills(&KernelCode::constant(spec.clone()), &target);
             assert!(fmas > 0, "{cpu}: no multiply-adds in {spec:?}");
             // The accumulators of a costly epilogue wait in memory, once each.
             let share = if spec.epilogue().is_some_and(Epilogue::is_costly) {
@@ -117,6 +110,46 @@ fn hot_kernels_do_not_spill() {
             assert!(
                 moves * share <= fmas,
                 "{cpu}: {moves} spills beside {fmas} multiply-adds in {spec:?}"
+            );
+        }
+    }
+}
+
+/// Code that takes the sizes of images as arguments has the inner loops of code for one size.
+#[test]
+fn code_for_images_of_any_size_does_not_spill() {
+    for cpu in ["x86-64-v4", "x86-64-v3"] {
+        let target = Target::new(cpu, "");
+        let machine = target.machine;
+        let grouped = |groups: i64, side: i64| ConvShape {
+            groups,
+            ..conv(96, 96, side, 3, 1, 1)
+        };
+        let kernel = |shape: ConvShape| match shape.is_depthwise() {
+            true => KernelSpec::from(Depthwise::new(shape, Epilogue::bias(), machine).for_any_size(machine)),
+            false => {
+                let plain = shape.in_channels < machine.vector.lanes;
+                KernelSpec::from(Conv::new(shape, plain, Epilogue::bias(), machine).for_any_size(machine))
+            }
+        };
+        let shapes: [&dyn Fn(i64) -> ConvShape; 8] = [
+            &|side| conv(3, 64, side, 7, 2, 3),
+            &|side| conv(64, 64, side, 3, 1, 1),
+            &|side| conv(64, 128, side, 3, 2, 1),
+            &|side| conv(256, 64, side, 1, 1, 0),
+            &|side| conv(256, 64, side, 1, 2, 0),
+            &|side| grouped(24, side),
+            &|side| grouped(4, side),
+            &|side| grouped(96, side),
+        ];
+        for shape in shapes {
+            let [one, other] = [112, 224].map(|side| kernel(shape(side)));
+            let code = KernelCode::constant(one.clone()).serving(&other);
+            let code = code.unwrap_or_else(|| panic!("{cpu}: {one:?} and {other:?} have different codes"));
+            let (moves, fmas) = spills(&code, &target);
+            assert!(
+                moves * 8 <= fmas,
+                "{cpu}: {moves} spills beside {fmas} multiply-adds in {one:?}"
             );
         }
     }

@@ -30,6 +30,51 @@ class Block(nn.Module):
 net = Block()
 ";
 
+const IMAGES: &str = "
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 16, 7, stride=2, padding=3)
+        self.pool = nn.MaxPool2d(3, 2, 1)
+        self.first = nn.Conv2d(16, 32, 3, padding=1)
+        self.second = nn.Conv2d(32, 32, 3, padding=1)
+        self.side = nn.Conv2d(16, 32, 1)
+        self.depthwise = nn.Conv2d(32, 32, 3, stride=2, padding=1, groups=32)
+        self.grouped = nn.Conv2d(32, 48, 3, padding=1, groups=4)
+        self.point = nn.Conv2d(80, 20, 1)
+
+    def forward(self, x):
+        x = self.pool(torch.relu(self.stem(x)))
+        y = torch.relu(self.first(x))
+        x = torch.relu(self.second(y) + self.side(x))
+        x = self.depthwise(x)
+        x = torch.cat([x, torch.tanh(self.grouped(x))], 1)
+        x = self.point(x)
+        return x, nn.functional.avg_pool2d(x, 2, 1, 1), x.amax((2, 3))
+
+net = Net()
+";
+
+/// Batch, height and width of images, with repetitions, small ones, odd ones, and wide ones.
+const IMAGE_SHAPES: [[i64; 3]; 16] = [
+    [1, 64, 64],
+    [2, 96, 64],
+    [1, 33, 47],
+    [3, 40, 120],
+    [1, 64, 64],
+    [2, 65, 63],
+    [1, 16, 16],
+    [1, 9, 31],
+    [2, 128, 128],
+    [1, 57, 225],
+    [4, 32, 32],
+    [1, 224, 96],
+    [2, 31, 17],
+    [1, 8, 8],
+    [1, 97, 64],
+    [3, 40, 120],
+];
+
 /// Batch and length, with repetitions, ones, and sizes around those of vectors and tiles.
 const SHAPES: [[i64; 2]; 20] = [
     [2, 5],
@@ -54,8 +99,8 @@ const SHAPES: [[i64; 2]; 20] = [
     [3, 16],
 ];
 
-fn model() -> Model {
-    let loaded = Session::new().script(Path::new("net.py"), SOURCE, &[]).unwrap();
+fn model(source: &str) -> Model {
+    let loaded = Session::new().script(Path::new("net.py"), source, &[]).unwrap();
     let mut model = loaded.to_model("net").unwrap();
     model.eval();
     model
@@ -67,13 +112,13 @@ fn engine(model: &Model, static_shapes: usize, threads: usize) -> Engine {
     model.engine(&options.fusion_strategy(strategy)).unwrap()
 }
 
-fn input([batch, length]: [i64; 2]) -> Value {
-    let count = batch * length * 32;
+fn input(shape: &[i64]) -> Value {
+    let count: i64 = shape.iter().product();
     let values: Vec<f32> = (0..count).map(|i| ((i * 7919) % 113 - 56) as f32 / 40.0).collect();
-    Tensor::from_f32(&values, &[batch, length, 32]).unwrap().into()
+    Tensor::from_f32(&values, shape).unwrap().into()
 }
 
-fn results(engine: &mut Engine, shape: [i64; 2]) -> Vec<Vec<f64>> {
+fn results(engine: &mut Engine, shape: &[i64]) -> Vec<Vec<f64>> {
     let Value::Tuple(results) = engine.call("forward", &[input(shape)]).unwrap() else {
         panic!("a tuple")
     };
@@ -81,32 +126,63 @@ fn results(engine: &mut Engine, shape: [i64; 2]) -> Vec<Vec<f64>> {
     tensors.collect()
 }
 
-#[test]
-fn shared_code_gives_the_bits_of_a_shapes_own_code() {
-    let model = model();
+/// Calls `model` with all `shapes`, with code that each has of its own and with code that they share.
+fn shapes_share_code(model: &Model, shapes: &[Vec<i64>]) {
     for threads in [1, 2] {
-        let mut own = engine(&model, usize::MAX, threads);
-        let expected: Vec<_> = SHAPES.iter().map(|&shape| results(&mut own, shape)).collect();
+        let mut own = engine(model, usize::MAX, threads);
+        let expected: Vec<_> = shapes.iter().map(|shape| results(&mut own, shape)).collect();
         for static_shapes in [0, 1, 2] {
-            let mut shared = engine(&model, static_shapes, threads);
-            for (shape, expected) in SHAPES.iter().zip(&expected) {
-                let got = results(&mut shared, *shape);
+            let mut shared = engine(model, static_shapes, threads);
+            for (shape, expected) in shapes.iter().zip(&expected) {
+                let got = results(&mut shared, shape);
                 assert!(got == *expected, "{shape:?}, {static_shapes} shapes of their own");
             }
         }
     }
 }
 
-#[test]
-fn shared_code_computes_what_the_interpreter_does() {
-    let model = model();
-    let mut shared = engine(&model, 1, 1);
+/// Calls `model` with all `shapes`, in native code and in the interpreter.
+fn shapes_agree_with_the_interpreter(model: &Model, shapes: &[Vec<i64>]) {
+    let mut shared = engine(model, 1, 1);
     let options = EngineOptions::default().kind(EngineKind::Interpreter);
     let mut interpreter = model.engine(&options).unwrap();
-    for shape in SHAPES.into_iter().rev() {
+    for shape in shapes.iter().rev() {
         let (got, expected) = (results(&mut shared, shape), results(&mut interpreter, shape));
         for (got, expected) in got.iter().flatten().zip(expected.iter().flatten()) {
             assert!((got - expected).abs() <= 2e-4, "{shape:?}: {got} instead of {expected}");
         }
     }
+}
+
+/// Shapes of inputs of the transformer's block.
+fn sequences() -> Vec<Vec<i64>> {
+    SHAPES.iter().map(|[batch, length]| vec![*batch, *length, 32]).collect()
+}
+
+/// Shapes of inputs of the convolutional net.
+fn images() -> Vec<Vec<i64>> {
+    let shapes = IMAGE_SHAPES.iter();
+    shapes
+        .map(|[batch, height, width]| vec![*batch, 3, *height, *width])
+        .collect()
+}
+
+#[test]
+fn shared_code_gives_the_bits_of_a_shapes_own_code() {
+    shapes_share_code(&model(SOURCE), &sequences());
+}
+
+#[test]
+fn shared_code_computes_what_the_interpreter_does() {
+    shapes_agree_with_the_interpreter(&model(SOURCE), &sequences());
+}
+
+#[test]
+fn shared_code_of_convolutions_gives_the_bits_of_a_shapes_own_code() {
+    shapes_share_code(&model(IMAGES), &images());
+}
+
+#[test]
+fn shared_code_of_convolutions_computes_what_the_interpreter_does() {
+    shapes_agree_with_the_interpreter(&model(IMAGES), &images());
 }

@@ -96,13 +96,10 @@ impl Axis {
         })
     }
 
-    /// Elements after the input that the last window covers.
+    /// Elements after the input that the last window covers; negative if it ends before.
     fn overhang(&self) -> i64 {
-        if self.kernel == 0 || self.output == 0 {
-            return 0;
-        }
         let last = (self.output - 1) * self.stride - self.padding + (self.kernel - 1) * self.dilation;
-        (last + 1 - self.input).max(0)
+        last + 1 - self.input
     }
 }
 
@@ -114,7 +111,8 @@ impl Axis {
 pub struct RowTiling {
     /// Outputs of a tile, at most those of a row.
     pub width: i64,
-    /// Input elements after the row that the last window covers; not negative.
+    /// The most input elements after the row that the last window covers; not negative. Windows may be up to a stride less far: where the stride
+    /// does not divide the length, some elements after the last window are not read.
     pub overhang: i64,
     /// Which tiles read outside of the input.
     pub border: RowBorder,
@@ -125,9 +123,7 @@ pub struct RowTiling {
 pub enum RowBorder {
     /// None.
     Nowhere,
-    /// The row is one tile.
-    OneTile,
-    /// The first tile before the input, and the last one after it. All others are inside.
+    /// The first tile before the input, and the last one after it. All others are inside. Or the row is one tile.
     Ends,
     /// Any, so that each read is checked.
     Anywhere,
@@ -148,8 +144,15 @@ impl RowTiling {
     /// The tiling of `axis` with tiles of at most `width` outputs.
     pub fn of(axis: &Axis, width: i64) -> RowTiling {
         let width = width.min(axis.output).max(1);
-        let overhang = axis.overhang();
-        let padding = if axis.kernel == 0 { 0 } else { axis.padding.max(0) };
+        let (padding, most_overhang) = match axis.kernel {
+            0 => (0, 0),
+            _ => {
+                // As many elements after the input as before it, or strides more or less.
+                let further = (axis.padding - axis.overhang()).div_euclid(axis.stride);
+                (axis.padding.max(0), axis.padding - further * axis.stride)
+            }
+        };
+        let overhang = most_overhang.max(0);
         // Outputs that read before the input, and after it.
         let (before, after) = (div_ceil(padding, axis.stride), div_ceil(overhang, axis.stride));
         let (most, left) = (before.max(after), axis.output - 2 * width);
@@ -163,11 +166,16 @@ impl RowTiling {
             overhang,
             border: match most {
                 0 => RowBorder::Nowhere,
-                _ if axis.output <= width => RowBorder::OneTile,
-                _ if is_apart => RowBorder::Ends,
+                _ if axis.output <= width || is_apart => RowBorder::Ends,
                 _ => RowBorder::Anywhere,
             },
         }
+    }
+
+    /// The elements after the row that the last window may cover, where the stride is `stride`: the most first, and 0 where it covers none.
+    pub fn overhangs(&self, stride: i64) -> impl Iterator<Item = i64> {
+        let least = (self.overhang - stride + 1).max(0);
+        (least..=self.overhang).rev()
     }
 
     /// The width of tiles for rows of any length: one of a few widths of at most `most` outputs, so that few codes serve all lengths. `time` is the
@@ -178,20 +186,22 @@ impl RowTiling {
         // Each width is about five sevenths of the one before: 14, 10, 7, 5, 4, 3, 2, 1.
         let narrower = |width: &i64| (*width > 1).then_some((10 * width + 7) / 14);
         let widths = std::iter::successors(Some(most.max(1)), narrower);
+        let mut fitting: Vec<i64> = widths.filter(|width| *width <= axis.output).collect();
         let is_tiled = |width: &i64| RowTiling::of(axis, *width).border != RowBorder::Anywhere;
-        let fitting: Vec<i64> = widths.filter(|width| *width <= axis.output).filter(is_tiled).collect();
+        if fitting.iter().any(is_tiled) {
+            fitting.retain(is_tiled);
+        }
         let time_of_row = |width: &i64| (axis.output.max(0) as f64 / *width as f64).ceil() * time(*width);
         let least = fitting.iter().map(time_of_row).fold(f64::INFINITY, f64::min);
         let chosen = fitting
             .into_iter()
             .find(|width| time_of_row(width) <= WORTHWHILE * least);
-        // A short row that wide windows reach across is one tile, and has code of its own.
-        chosen.unwrap_or(most.min(axis.output).max(1))
+        chosen.unwrap_or(1)
     }
 
-    /// An axis of known extents and an output of it, where a tile has the taps inside of the input that the tile at `end` of a row has. Of `axis`,
-    /// only the window counts.
-    pub fn example<N>(&self, axis: &Axis<N>, kernel: i64, end: RowEnd) -> (Axis, i64) {
+    /// An axis of known extents and an output of it, where a tile has the taps inside of the input that the tile at `end` of a row has whose last
+    /// window covers `overhang` elements after the input. The axis has the windows of `axis`, and `kernel` taps.
+    pub fn example<N>(&self, axis: &Axis<N>, kernel: i64, (end, overhang): (RowEnd, i64)) -> (Axis, i64) {
         /// Outputs of a row whose ends are far apart.
         const MANY: i64 = 1 << 30;
         let output = match end {
@@ -203,7 +213,7 @@ impl RowTiling {
             stride: axis.stride,
             padding: axis.padding,
             dilation: axis.dilation,
-            input: (output - 1) * axis.stride - axis.padding + (kernel - 1) * axis.dilation + 1 - self.overhang,
+            input: (output - 1) * axis.stride - axis.padding + (kernel - 1) * axis.dilation + 1 - overhang,
             output,
         };
         let x = match end {
@@ -318,9 +328,10 @@ mod tests {
         let mut borders = std::collections::HashMap::new();
         for axis in small_axes() {
             for output in 1..12 {
-                // An input that ends where windows do, or one element further.
-                for further in 0..=1 {
-                    let input = (output - 1) * axis.stride - axis.padding + axis.kernel + further - 1;
+                // As many elements after the input as before it, or fewer.
+                for further in 0..=2 {
+                    let window = (axis.kernel - 1) * axis.dilation + 1;
+                    let input = (output - 1) * axis.stride - 2 * axis.padding + window + further;
                     let a = Axis { output, input, ..axis };
                     for width in (1..=output.min(4)).filter(|_| input > 0) {
                         let tiling = RowTiling::of(&a, width);
@@ -328,7 +339,9 @@ mod tests {
                         let check = |x: i64, end: Option<RowEnd>| {
                             for (j, k) in (0..width).flat_map(|j| (0..a.kernel).map(move |k| (j, k))) {
                                 let inside = end.is_none_or(|end| {
-                                    let (known, first) = tiling.example(&a, a.kernel, end);
+                                    let overhang = a.overhang().max(0);
+                                    assert!(tiling.overhangs(a.stride).any(|o| o == overhang), "{a:?} {tiling:?}");
+                                    let (known, first) = tiling.example(&a, a.kernel, (end, overhang));
                                     known.is_inside(first + j, k)
                                 });
                                 assert_eq!(a.is_inside(x + j, k), inside, "{a:?} {tiling:?} {x} {j} {k}");
@@ -336,7 +349,7 @@ mod tests {
                         };
                         match tiling.border {
                             RowBorder::Nowhere => (0..=output - width).for_each(|x| check(x, None)),
-                            RowBorder::OneTile => check(0, Some(RowEnd::Both)),
+                            RowBorder::Ends if output == width => check(0, Some(RowEnd::Both)),
                             RowBorder::Ends => {
                                 check(0, Some(RowEnd::First));
                                 check(output - width, Some(RowEnd::Last));

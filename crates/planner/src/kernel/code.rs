@@ -21,6 +21,11 @@ pub(super) fn constant(number: i64, is_argument: Option<&bool>) -> Option<i64> {
     (!is_argument).then_some(number)
 }
 
+/// As [`constant`], for kernels on images, in whose code 0 and 1 are numbers like others.
+pub(super) fn image_constant(number: i64, is_argument: Option<&bool>) -> Option<i64> {
+    (is_argument != Some(&true)).then_some(number)
+}
+
 /// The code of all kernels that differ in some numbers only, which are the arguments of the code. All other numbers are constants.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelCode {

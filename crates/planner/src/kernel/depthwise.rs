@@ -1,6 +1,6 @@
 //! Depthwise convolution in blocked layout.
 
-use super::code::constant;
+use super::code::image_constant;
 use super::cost::images;
 use super::describe::windows;
 use super::sizes::{balanced, div_ceil};
@@ -166,7 +166,9 @@ impl Kernel for Depthwise {
 
     fn code_text(&self, is_argument: &[bool]) -> String {
         let mut is_argument = is_argument.iter();
-        let constants = self.map(&mut |n| constant(*n, is_argument.next()));
+        let mut constants = self.map(&mut |n| image_constant(*n, is_argument.next()));
+        // The tiling has the columns of a tile.
+        constants.columns = 0;
         format!("{constants:?} {:?}", self.row_tiling())
     }
 

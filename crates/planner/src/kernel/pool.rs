@@ -1,6 +1,6 @@
 //! Pooling in blocked layout.
 
-use super::code::constant;
+use super::code::image_constant;
 use super::cost::operands;
 use super::describe::{blocked, by};
 use super::{BlockedShape, Epilogue, Kernel, Numbers};
@@ -103,7 +103,7 @@ impl Kernel for Pool {
 
     fn code_text(&self, is_argument: &[bool]) -> String {
         let mut is_argument = is_argument.iter();
-        let constants = self.map(&mut |n| constant(*n, is_argument.next()));
+        let constants = self.map(&mut |n| image_constant(*n, is_argument.next()));
         format!("{constants:?}")
     }
 

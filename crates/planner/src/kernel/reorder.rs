@@ -1,6 +1,6 @@
 //! Changes of layout: plain to blocked and back, and copies of channel ranges.
 
-use super::code::constant;
+use super::code::image_constant;
 use super::describe::blocked;
 use super::{BlockedShape, Kernel, Numbers};
 use smallvec::{SmallVec, smallvec};
@@ -107,7 +107,7 @@ impl Kernel for Reorder {
 
     fn code_text(&self, is_argument: &[bool]) -> String {
         let mut is_argument = is_argument.iter();
-        let constants = self.map(&mut |n| constant(*n, is_argument.next()));
+        let constants = self.map(&mut |n| image_constant(*n, is_argument.next()));
         format!("{constants:?}")
     }
 
@@ -153,7 +153,7 @@ impl Kernel for CopyChannels {
 
     fn code_text(&self, is_argument: &[bool]) -> String {
         let mut is_argument = is_argument.iter();
-        let constants = self.map(&mut |n| constant(*n, is_argument.next()));
+        let constants = self.map(&mut |n| image_constant(*n, is_argument.next()));
         format!("{constants:?}")
     }
 

@@ -24,7 +24,7 @@ struct Geometry<'c> {
     conv: Conv<Int<'c>>,
     /// Whether rows of the image are joined and split as tiles like.
     has_joined_rows: bool,
-    /// How rows are divided whose length is an argument.
+    /// The columns of a tile, and how rows are divided whose length is an argument.
     tiling: RowTiling,
     /// Rows, columns of input and output: [`Conv::rows_and_columns`].
     input: [Int<'c>; 2],
@@ -45,7 +45,9 @@ struct Geometry<'c> {
     grouping: Grouping,
     units: i64,
     /// Groups of units whose sums are kept in registers.
-    groups: i64,
+    groups: Int<'c>,
+    /// Whether there are several.
+    has_groups: bool,
 }
 
 impl<'c> Geometry<'c> {
@@ -54,7 +56,7 @@ impl<'c> Geometry<'c> {
         let s = &numbers.shape;
         let has_joined_rows = conv.has_joined_rows();
         let [input, output] = match has_joined_rows {
-            true => [pointwise_rows(e, &numbers); 2],
+            true => [pointwise_rows(e, &numbers, conv.row_tiling().width); 2],
             false => [s.input, s.output],
         };
         let pixels = e.mul(s.input[0], s.input[1]);
@@ -66,7 +68,7 @@ impl<'c> Geometry<'c> {
             }
         };
         let grouping = conv.grouping();
-        let units = grouping.units();
+        let (units, has_groups) = (grouping.units(), conv.has_groups_of_units());
         let output_row = match conv.output.is_dense() {
             // Rows may be joined.
             true => output[1],
@@ -89,7 +91,11 @@ impl<'c> Geometry<'c> {
             output_column: conv.output.step[1] * b,
             grouping,
             units,
-            groups: div_ceil(units, conv.tile.channel_blocks),
+            groups: match has_groups {
+                true => e.div_ceil(units, numbers.tile.channel_blocks),
+                false => Int::Const(1),
+            },
+            has_groups,
             conv: numbers,
         }
     }
@@ -118,14 +124,6 @@ impl<'c> Geometry<'c> {
         }
     }
 
-    /// Output columns of a tile.
-    fn tile_columns(&self) -> i64 {
-        match self.output[1] {
-            Int::Const(columns) => self.conv.tile.columns.min(columns),
-            Int::Dyn(_) => self.tiling.width,
-        }
-    }
-
     /// Whether the tasks of a block of rows follow each other: [`Conv::rows_first`].
     fn rows_first(&self, e: &mut Emitter<'c>) -> Condition<'c> {
         let s = &self.conv.shape;
@@ -139,9 +137,8 @@ impl<'c> Geometry<'c> {
     }
 }
 
-/// The rows and columns of a pointwise convolution: [`Conv::rows_and_columns`].
-fn pointwise_rows<'c>(e: &mut Emitter<'c>, conv: &Conv<Int<'c>>) -> [Int<'c>; 2] {
-    let columns = conv.tile.columns.max(1);
+/// The rows and columns of a pointwise convolution whose tiles have so many columns: [`Conv::rows_and_columns`].
+fn pointwise_rows<'c>(e: &mut Emitter<'c>, conv: &Conv<Int<'c>>, columns: i64) -> [Int<'c>; 2] {
     let pixels = e.mul(conv.shape.output[0], conv.shape.output[1]);
     let tiles = e.div_ceil(pixels, columns);
     let tiles = e.max(tiles, 1);
@@ -187,7 +184,7 @@ fn emit<'c>(kernel: &mut KernelFunction<'c>, conv: &Conv, numbers: Conv<Int<'c>>
     let e = &mut kernel.e;
     let g = Geometry::new(e, conv, numbers);
     let tile = g.conv.tile;
-    let partial = (g.groups > 1).then(|| {
+    let partial = g.has_groups.then(|| {
         let row = e.mul(tile.rows, g.output[1]);
         // The tile that ends a joined row may begin in the row before.
         let columns = e.add(row, g.columns_before());
@@ -257,7 +254,7 @@ fn locate<'c>(
 fn row<'c>(e: &mut Emitter<'c>, g: &Geometry<'c>, task: &Task<'c>, group: Int<'c>, y: Int<'c>) {
     let s = &g.conv.shape;
     let kh = taps(e, &g.rows(), y);
-    let columns = g.tile_columns();
+    let columns = g.tiling.width;
     let at = |x: Int<'c>, stored: Int<'c>| At {
         group,
         y,
@@ -276,8 +273,7 @@ fn row<'c>(e: &mut Emitter<'c>, g: &Geometry<'c>, task: &Task<'c>, group: Int<'c
             return joined_row(e, g, task, (pixels, y), at);
         }
     }
-    let tiles = (columns, g.tiling, MAX_BORDER_TILES);
-    let emitted = for_each_tile(e, &g.columns(), tiles, |e, t| {
+    let emitted = for_each_tile(e, &g.columns(), (g.tiling, MAX_BORDER_TILES), |e, t| {
         tile(e, g, task, at(t.x, t.stored), t.width, &taps_of(g, &t), false);
     });
     if emitted {
@@ -309,7 +305,7 @@ fn joined_row<'c>(
     (pixels, y): (Int<'c>, Int<'c>),
     at: impl Fn(Int<'c>, Int<'c>) -> At<'c>,
 ) {
-    let ([rows, width], columns) = (g.output, g.tile_columns());
+    let ([rows, width], columns) = (g.output, g.tiling.width);
     let whole = |columns: i64| [Tap::all(1, columns)];
     let before = e.mul(y, width);
     let (Int::Const(pixels), Int::Const(rows), Int::Const(width)) = (pixels, rows, width) else {
@@ -405,10 +401,9 @@ fn tile<'c>(
     let accumulators = vec![zero; (columns * conv.tile.vectors) as usize];
     let first = e.mul(at.group, conv.tile.channel_blocks);
     let end = e.add(first, conv.tile.channel_blocks);
-    let end = if g.units % conv.tile.channel_blocks == 0 {
-        end
-    } else {
-        e.min(end, g.units)
+    let end = match conv.tile.channel_blocks.divides(Int::Const(g.units)) {
+        true => end,
+        false => e.min(end, g.units),
     };
     let iy = e.linear([(s.stride[0], at.y)], -s.padding[0]);
     let ix = e.linear([(s.stride[1], at.x)], -s.padding[1]);
@@ -458,8 +453,9 @@ fn tile<'c>(
 fn next_group<'c>(e: &mut Emitter<'c>, g: &Geometry<'c>, task: &Task<'c>, at: &At<'c>) -> Option<(Val<'c>, i64)> {
     let (conv, s) = (&g.conv, &g.conv.shape);
     let unit = s.kernel[0] * s.kernel[1] * g.grouping.channels() * g.width;
-    let group = unit * conv.tile.channel_blocks.min(g.units);
-    let columns = g.tile_columns().max(1);
+    let blocks = e.min(conv.tile.channel_blocks, g.units);
+    let group = e.mul(blocks, unit);
+    let columns = g.tiling.width;
     let across = e.div_ceil(g.output[1], columns);
     let machine = e.target.machine;
     let lines = machine.conv.unroll * g.width / machine.caches.line_elements();
@@ -475,7 +471,8 @@ fn next_group<'c>(e: &mut Emitter<'c>, g: &Geometry<'c>, task: &Task<'c>, at: &A
     let column = e.div(at.x, columns);
     let pass = e.linear([(across, row), (Int::Const(1), column)], 0);
     let part = e.rem(pass, parts);
-    let next = e.linear([(group, at.group), (group / parts, part)], group);
+    let of_part = e.div(group, parts);
+    let next = e.linear([(group, at.group), (of_part, part)], group);
     Some((e.f32_offset(task.weights, next), parts))
 }
 
@@ -505,7 +502,8 @@ fn finish<'c>(e: &mut Emitter<'c>, g: &Geometry<'c>, task: &Task<'c>, at: &At<'c
             sums
         },
     );
-    let is_last = e.compare("eq", at.group, g.groups - 1);
+    let last = e.sub(g.groups, 1);
+    let is_last = e.compare("eq", at.group, last);
     e.if_else(
         is_last,
         &[],
@@ -538,8 +536,4 @@ fn store<'c>(e: &mut Emitter<'c>, g: &Geometry<'c>, task: &Task<'c>, at: &At<'c>
     };
     let to = (task.operands.as_slice(), task.output);
     epilogue::finish(e, &g.conv.epilogue, to, (acc, vectors, lanes), at.stored, position);
-}
-
-fn div_ceil(a: i64, b: i64) -> i64 {
-    (a + b - 1) / b.max(1)
 }

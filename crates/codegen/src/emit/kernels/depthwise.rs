@@ -21,7 +21,7 @@ struct Task<'c> {
 /// What all parts of the kernel need.
 struct Plan<'c> {
     spec: Depthwise<Int<'c>>,
-    /// How rows are divided whose length is an argument.
+    /// The width of tiles, and how rows are divided whose length is an argument.
     tiling: RowTiling,
     /// Distance of rows and of channel blocks, in elements, of the input and of the output.
     input: [Int<'c>; 2],
@@ -84,7 +84,7 @@ fn row<'c>(e: &mut Emitter<'c>, plan: &Plan<'c>, task: &Task<'c>, y: Int<'c>) {
     let spec = &plan.spec;
     let columns = Axis::of(&spec.shape, 1);
     let kh = taps(e, &Axis::of(&spec.shape, 0), y);
-    let tiles = (spec.columns, plan.tiling, MAX_BORDER_TILES);
+    let tiles = (plan.tiling, MAX_BORDER_TILES);
     if for_each_tile(e, &columns, tiles, |e, t| tile(e, plan, task, y, kh, &t)) {
         return;
     }

@@ -1,7 +1,7 @@
 //! Convolutions as kernels: the trait.
 
-use super::{ActivationLayout, Conv};
-use crate::kernel::code::constant;
+use super::{ActivationLayout, Conv, ConvTile};
+use crate::kernel::code::image_constant;
 use crate::kernel::cost::images;
 use crate::kernel::describe::{by, windows};
 use crate::kernel::partition::task_size;
@@ -43,17 +43,21 @@ impl Kernel for Conv {
 
     fn code_text(&self, is_argument: &[bool]) -> String {
         let mut is_argument = is_argument.iter();
-        let mut constants = self.map(&mut |n| constant(*n, is_argument.next()));
+        let mut constants = self.map(&mut |n| image_constant(*n, is_argument.next()));
         if constants.winograd.is_some() {
             // Winograd's form has no part of the direct one, whose tile depends on the sizes.
-            (
-                constants.tile.columns,
-                constants.tile.vectors,
-                constants.tile.channel_blocks,
-            ) = (0, 0, 0);
+            constants.tile = ConvTile {
+                columns: 0,
+                vectors: 0,
+                channel_blocks: None,
+                rows: None,
+            };
             return format!("{constants:?}");
         }
-        format!("{constants:?} {:?} {}", self.row_tiling(), self.has_joined_rows())
+        // The tiling has the columns of a tile.
+        constants.tile.columns = 0;
+        let (is_joined, has_groups) = (self.has_joined_rows(), self.has_groups_of_units());
+        format!("{constants:?} {:?} {is_joined} {has_groups}", self.row_tiling())
     }
 
     fn flops(&self) -> i64 {

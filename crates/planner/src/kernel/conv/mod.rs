@@ -100,7 +100,7 @@ impl<N> Conv<N> {
             tile: ConvTile {
                 columns: self.tile.columns,
                 vectors: self.tile.vectors,
-                channel_blocks: self.tile.channel_blocks,
+                channel_blocks: f(&self.tile.channel_blocks),
                 rows: f(&self.tile.rows),
             },
             winograd: self.winograd,
@@ -301,6 +301,11 @@ impl Conv {
             true => pointwise_rows(height * width, self.tile.columns, self.pointwise_rows),
             false => [height, width],
         }
+    }
+
+    /// True when units are accumulated in several groups, whose sums are added one after the other.
+    pub fn has_groups_of_units(&self) -> bool {
+        self.grouping().units() > self.tile.channel_blocks
     }
 
     /// How code that takes the sizes of images as arguments divides a row into tiles.

@@ -14,7 +14,7 @@ pub struct ConvTile<N = i64> {
     /// Vectors of output channels.
     pub vectors: i64,
     /// Channel blocks, or units of groups, that are accumulated in registers before they are added to the partial result.
-    pub channel_blocks: i64,
+    pub channel_blocks: N,
     /// Output rows of a task.
     pub rows: N,
 }
