@@ -1,7 +1,7 @@
 # Encoder blocks with attention, as they are commonly written.
 #
-# for DEPTH: 32 | 64 | 80 | 128
-# for SCALED: q @ k.transpose(-2, -1) / root | q @ k.transpose(-2, -1) * (1.0 / root) | (q / root) @ k.transpose(-2, -1) | (q * (1.0 / root)) @ k.transpose(-2, -1)
+# for DEPTH: 32 | 64
+# for SCALED: q @ k.transpose(-2, -1) / root | q @ k.transpose(-2, -1) * (1.0 / root) | (q * (1.0 / root)) @ k.transpose(-2, -1)
 # for ACT: gelu | relu
 # size BATCH: 1 2 5
 # size LENGTH: 1 2 7 32 100 197

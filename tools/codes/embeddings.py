@@ -1,6 +1,6 @@
 # Embeddings of tokens and of positions.
 #
-# for WIDTH: 64 | 256 | 512 | 768 | 1024
+# for WIDTH: 256 | 768
 # size BATCH: 1 2 5
 # size LENGTH: 1 2 7 100
 # input: BATCH LENGTH int64

@@ -1,10 +1,10 @@
 # Attention by its functional, with and without masks.
 #
-# for DEPTH: 32 | 64 | 80 | 128
+# for DEPTH: 64
 # size BATCH: 1 2
-# size HEADS: 1 8
-# size LENGTH: 1 2 7 100
-# size OTHERS: 1 9 100
+# size HEADS: 8
+# size LENGTH: 1 7 100
+# size OTHERS: 9 100
 # input: BATCH HEADS LENGTH {DEPTH}
 # input: BATCH HEADS OTHERS {DEPTH}
 # input: LENGTH OTHERS
