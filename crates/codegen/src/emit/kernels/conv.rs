@@ -25,23 +25,31 @@ struct Geometry<'c> {
     has_joined_rows: bool,
     /// The number of columns of a tile, and the division of rows whose length is an argument.
     tiling: RowTiling,
-    /// Numbers of rows and columns of the input, and then of the output, see [`Conv::rows_and_columns`].
+    /// Numbers of rows and columns of the input, see [`Conv::rows_and_columns`].
     input: [Int<'c>; 2],
+    /// Numbers of rows and columns of the output, see [`Conv::rows_and_columns`].
     output: [Int<'c>; 2],
-    /// Distances between the input's channel blocks, rows, columns, channels of a block, and images.
+    /// Distance between channel blocks of the input.
     block_stride: Int<'c>,
+    /// Distance between rows of the input.
     row_stride: Int<'c>,
+    /// Distance between columns of the input.
     column_stride: i64,
+    /// Distance between channels of a block of the input.
     channel_stride: Int<'c>,
+    /// Distance between images of the input.
     batch_stride: Int<'c>,
     /// Number of output channels of a tile.
     width: i64,
-    /// Distances between the output's channel blocks, rows and columns.
+    /// Distance between channel blocks of the output.
     plane: Int<'c>,
+    /// Distance between rows of the output.
     output_row: Int<'c>,
+    /// Distance between columns of the output.
     output_column: i64,
-    /// The assignment of input channels to a tile of output channels, and the number of its units.
+    /// The assignment of input channels to the lanes of a tile of output channels.
     grouping: Grouping,
+    /// Number of units of a tile.
     units: i64,
     /// Number of groups of units. The sums of one group are accumulated in registers.
     groups: Int<'c>,

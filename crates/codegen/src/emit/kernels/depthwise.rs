@@ -23,8 +23,9 @@ struct Plan<'c> {
     spec: Depthwise<Int<'c>>,
     /// The width of tiles, and the division of rows whose length is an argument.
     tiling: RowTiling,
-    /// Distances between rows and between channel blocks, in elements, for the input and then for the output.
+    /// Distances between rows and between channel blocks of the input, in elements.
     input: [Int<'c>; 2],
+    /// Distances between rows and between channel blocks of the output, in elements.
     output: [Int<'c>; 2],
 }
 

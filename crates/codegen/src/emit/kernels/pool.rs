@@ -21,8 +21,9 @@ struct Task<'c> {
 /// The kernel, with values that all parts of the emitter use.
 struct Plan<'c> {
     spec: Pool<Int<'c>>,
-    /// Distances between rows and between channel blocks, in elements, for the input and then for the output.
+    /// Distances between rows and between channel blocks of the input, in elements.
     input: [Int<'c>; 2],
+    /// Distances between rows and between channel blocks of the output, in elements.
     output: [Int<'c>; 2],
 }
 

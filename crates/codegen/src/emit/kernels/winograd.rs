@@ -14,8 +14,9 @@ use frazil_planner::kernel::{ActivationLayout, Conv, EpilogueOperand, Winograd, 
 struct Plan<'a, 'c> {
     conv: &'a Conv<Int<'c>>,
     w: Winograd,
-    /// Distances between rows and between channel blocks, in elements, for the input and then for the output.
+    /// Distances between rows and between channel blocks of the input, in elements.
     input: [Int<'c>; 2],
+    /// Distances between rows and between channel blocks of the output, in elements.
     output: [Int<'c>; 2],
     buffers: &'a [Val<'c>],
     /// Address of the transformed input: [position][input block][tile][lane].
