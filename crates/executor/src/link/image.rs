@@ -93,7 +93,7 @@ impl Image {
     }
 }
 
-/// Returns whether all sections, symbols and relocations of an object file lie inside of it.
+/// Returns whether all sections, symbols and relocations of an object file are within their bounds.
 pub fn is_sound(object: &[u8]) -> bool {
     /// Minimum number of bytes that a relocation writes.
     const FIELD: u64 = 4;

@@ -253,7 +253,7 @@ fn deflate(bytes: &[u8], out: &mut Vec<u8>) -> Option<()> {
     }
 }
 
-/// Decompresses `stored`. Returns `None` if `stored` is damaged, or if the result has not `length` bytes.
+/// Decompresses `stored`. Returns `None` if `stored` is damaged, or if the result does not have `length` bytes.
 fn inflate(stored: &[u8], length: usize) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     // One more byte, so that longer contents are detected.

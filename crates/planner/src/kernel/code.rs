@@ -3,7 +3,7 @@
 use super::{KernelSpec, Numbers};
 use smallvec::{SmallVec, smallvec};
 
-/// Identity of a kernel's machine code: everything except the target that the code depends on. Kernels with the same identity share code.
+/// Identity of a kernel's machine code: everything that the code depends on except the target. Kernels with the same identity share code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CodeIdentity(String);
 
@@ -21,7 +21,7 @@ pub(super) fn constant(number: i64, is_argument: Option<&bool>) -> Option<i64> {
     (!is_argument).then_some(number)
 }
 
-/// Returns the same as [`constant`] for kernels on images. Their code does not treat 0 and 1 specially.
+/// Returns the same as [`constant`] for kernels on images. 0 and 1 can be arguments, too, because the code of these kernels does not treat them specially.
 pub(super) fn image_constant(number: i64, is_argument: Option<&bool>) -> Option<i64> {
     (is_argument != Some(&true)).then_some(number)
 }
@@ -84,7 +84,7 @@ impl KernelCode {
         Some(arguments.map(|(n, _)| *n).collect())
     }
 
-    /// Returns everything except integers that the code depends on, as text. Code can be extended to serve another kernel only if the code of that kernel has
+    /// Returns everything that the code depends on except integers, as text. Code can be extended to serve another kernel only if the code of that kernel has
     /// the same skeleton.
     pub fn skeleton(&self) -> String {
         let all = vec![true; self.is_argument.len()];
@@ -96,7 +96,7 @@ impl KernelCode {
         &self.kernel
     }
 
-    /// For each integer of the kernel ([`numbers`](super::Kernel::numbers)), true if it is an argument.
+    /// Returns, for each integer of the kernel ([`numbers`](super::Kernel::numbers)), true if it is an argument.
     pub fn is_argument(&self) -> &[bool] {
         &self.is_argument
     }

@@ -8,7 +8,7 @@ use frazil_ir::DType;
 use frazil_runtime::expr::Number;
 use frazil_runtime::structured::Affine;
 
-/// Maximum number of elements that is replaced: all integers up to it are exact in f32.
+/// Maximum value of a constant that is replaced: all integers up to it are exact in f32.
 const MOST: f64 = (1 << 24) as f64;
 
 /// Replaces the constants that may be numbers of elements by loop-invariant indices ([`Stage::indices`]), in the expressions that are applied to the results of

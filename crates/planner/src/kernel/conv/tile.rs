@@ -13,7 +13,7 @@ pub struct ConvTile<N = i64> {
     pub columns: i64,
     /// Number of vectors of output channels.
     pub vectors: i64,
-    /// Number of channel blocks, or units of groups, whose sum is accumulated in registers before it is added to the partial result in memory.
+    /// Number of channel blocks, or units of groups, that are accumulated in registers before their sum is added to the partial result in memory.
     pub channel_blocks: N,
     /// Number of output rows of a task.
     pub rows: N,

@@ -1,4 +1,4 @@
-//! The general family of kernels: fused loop nests over buffers with known strides.
+//! The general family of kernels: fused loop nests over strided buffers.
 
 mod kernel;
 
@@ -87,7 +87,7 @@ pub struct Write<N = i64> {
 /// Values that a reduction stores for each point of its loops, because later stages read them, too.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kept<N = i64> {
-    /// The value, as an expression of the stage's inputs. It is the only input of the stage's own body.
+    /// The value, as an expression of the stage's inputs. The value is the only input of the stage's own body.
     pub body: Expr,
     /// The write of the value, at an index that depends on all loops of the stage. The value has the stage's `accumulate` dtype.
     pub output: Write<N>,
