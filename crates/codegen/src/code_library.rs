@@ -1,7 +1,7 @@
 //! Code libraries: kernels that were compiled in advance, for all processors of a [level](Target::level).
 //!
-//! A key consists of the level and the identity of the kernel's code. It does not contain the processor, so a library serves every processor of its levels. A library is
-//! opened only by the compiler that made it: other sources may compile the same kernel to other code.
+//! A key consists of the level and the identity of the kernel's code. It does not contain the processor, so a library serves every processor of its levels.
+//! Only the version of the compiler that made a library can open it, because another version may compile the same kernel to different code.
 
 use crate::cache::FORMAT;
 use frazil_executor::link::{Library, LibraryError, LibraryKey, write_library};
@@ -9,15 +9,15 @@ use frazil_planner::kernel::KernelCode;
 use frazil_planner::target::Target;
 use std::borrow::Cow;
 
-/// Objects of kernels in memory. Clones share them.
+/// A code library in memory. Clones share it.
 #[derive(Clone, Debug)]
 pub struct CodeLibrary(Library);
 
 impl CodeLibrary {
-    /// Opens a library that this version of the compiler made. Its code is trusted as that of the program.
+    /// Opens a library that this version of the compiler made. Its code runs with the rights of the program, so it must be trustworthy.
     ///
     /// # Errors
-    /// If the bytes are no library, or that of another version of the compiler, or damaged.
+    /// If the bytes are not a library, or if the library was made by another version of the compiler or is damaged.
     pub fn open(bytes: impl Into<Cow<'static, [u8]>>) -> Result<CodeLibrary, LibraryError> {
         Library::open(bytes, FORMAT).map(CodeLibrary)
     }
@@ -32,21 +32,21 @@ impl CodeLibrary {
         self.0.is_empty()
     }
 
-    /// Returns true if the library has `code` for processors that include `target`.
+    /// Returns true if the library contains `code` for a level that includes the processor `target`.
     pub fn contains(&self, code: &KernelCode, target: &Target) -> bool {
         self.key(code, target).is_some()
     }
 
-    /// Returns the key of `code`, if the library has it for processors that include `target`.
+    /// Returns the key of `code`, if the library contains it for a level that includes the processor `target`.
     pub(crate) fn key(&self, code: &KernelCode, target: &Target) -> Option<LibraryKey> {
         let key = key_of(code, &target.level()?);
         self.0.contains(&key).then_some(key)
     }
 
-    /// Returns the object with this key; `None` if there is none.
+    /// Returns the object with the key `key`; `None` if there is none.
     ///
     /// # Errors
-    /// If it is damaged.
+    /// If the object is damaged.
     pub(crate) fn get(&self, key: &LibraryKey) -> Result<Option<Vec<u8>>, LibraryError> {
         self.0.get(key)
     }
@@ -57,7 +57,7 @@ pub(crate) fn key_of(code: &KernelCode, level: &Target) -> LibraryKey {
     LibraryKey::of(&level.cpu, code.identity().text())
 }
 
-/// Returns the bytes of a library with these objects.
+/// Returns the bytes of a library that contains `objects`.
 ///
 /// # Errors
 /// If the objects are too large.

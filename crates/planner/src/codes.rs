@@ -1,31 +1,31 @@
-//! The codes of a function's plans for inputs of several shapes.
+//! Code of the kernels of a function, whose plans differ in the shapes of the inputs.
 //!
-//! The kernels of the first plan get code for their own sizes. A kernel of a later plan gets code that serves it already, or else code in which the
-//! numbers are arguments that it has in another way than the most similar kernel before. So sizes that never change, as those of weights, stay constants, and
-//! after a few shapes a new one needs no new code.
+//! The kernels of the first plan get code with all integers (sizes, strides, counts) as constants. A kernel of a later plan gets existing code that serves it.
+//! If there is none, the existing code of the most similar kernel is generalised: the integers in which the two kernels differ become arguments. So sizes that
+//! never change, such as those of weights, stay constants, and after a few shapes a new shape needs no new code.
 
 use crate::kernel::{KernelCode, KernelSpec};
 use std::collections::HashMap;
 
-/// Most codes of one skeleton. Further kernels get code of their own.
+/// Maximum number of stored codes with one skeleton ([`KernelCode::skeleton`]). Beyond it, a kernel gets code of its own, which is not stored.
 const MOST_CODES: usize = 64;
 
-/// The codes of a function's plans.
+/// The kernel code of a function's plans, stored so that later plans can use it.
 #[derive(Clone, Debug, Default)]
 pub struct Codes {
-    /// By everything that kernels have besides numbers.
+    /// The codes, keyed by their [`KernelCode::skeleton`].
     by_skeleton: HashMap<String, Vec<KernelCode>>,
     has_plan: bool,
 }
 
 impl Codes {
-    /// Returns a code for each of a plan's kernels, in order, and keeps them for later plans. No code is compiled here.
+    /// Returns the code of each kernel of a plan, in order, and stores it for later plans. Compiles nothing.
     pub fn for_plan(&mut self, kernels: &[KernelSpec]) -> Vec<KernelCode> {
         self.for_plan_with(kernels, &|_| false)
     }
 
-    /// As [`Codes::for_plan`], for code that need not be compiled: a kernel for which `is_available` is true of the code with
-    /// [all arguments](KernelCode::with_all_arguments) gets this code.
+    /// Returns code as [`Codes::for_plan`] does, but prefers code that has already been compiled: if `is_available` is true for the code of a kernel with [all
+    /// arguments](KernelCode::with_all_arguments), the kernel gets this code.
     pub fn for_plan_with(
         &mut self,
         kernels: &[KernelSpec],
@@ -45,7 +45,7 @@ impl Codes {
     fn for_kernel(&mut self, kernel: &KernelSpec, is_first: bool) -> KernelCode {
         let constant = KernelCode::constant(kernel.clone());
         if constant.is_argument().is_empty() {
-            // Code without numbers serves no other kernel.
+            // The code of a kernel without integers serves no other kernel.
             return constant;
         }
         let codes = self.by_skeleton.entry(constant.skeleton()).or_default();

@@ -1,7 +1,7 @@
-//! Constants in the forms that kernels read, which the plans of a process share.
+//! Packed constants: weights in the layouts that kernels read, which the plans of a process share.
 //!
-//! A plan packs its weights, each in the form that its kernels read. Plans for other shapes need most of them in the same form, so an engine keeps what has been
-//! packed in [`PackedConstants`]: later plans use the memory of earlier ones.
+//! A plan packs its weights in the layouts that its kernels read. Plans for other shapes need most of them in the same layouts. So an engine stores packed
+//! constants in [`PackedConstants`], and later plans use the memory of earlier ones.
 
 use crate::plan::{Buffer, Constants};
 use frazil_ir::{DType, Shape, Storage, TensorData};
@@ -9,39 +9,39 @@ use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// The layout of a stored constant, with all parameters of its packing.
+/// The layout of a packed constant, with all parameters of its packing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Form {
-    /// Its elements in row-major order.
+    /// The elements in row-major order.
     Plain,
-    /// `count` elements from `first` on, padded with zeros to whole blocks of `block`.
+    /// `count` elements from element `first` on, padded with zeros to whole blocks of `block` elements.
     Channels { first: i64, count: i64, block: i64 },
-    /// The right operand of a matmul: its strides, n, k, and the columns of a panel.
+    /// The right operand of a matmul: its offset and strides in elements, its sizes n and k, and the number of columns of a panel.
     Gemm {
         offset: i64,
         strides: [i64; 2],
         sizes: [i64; 2],
         columns: i64,
     },
-    /// A layout of an added family.
+    /// A layout of a kernel family that is not one of Frazil's own, identified by a text.
     Added(String),
-    /// The weights of a convolution, which is depthwise when there are no vectors. The sizes of images make no difference.
+    /// The weights of a convolution, or of a depthwise convolution if `vectors` is 0. The layout does not depend on the sizes of images.
     Conv {
         offset: i64,
         strides: [i64; 5],
-        /// Input and output channels.
+        /// Numbers of input and output channels.
         channels: [i64; 2],
         groups: i64,
         kernel: [i64; 2],
         block: i64,
         vectors: i64,
         plain_input: bool,
-        /// The outputs and the vectors of [`Winograd`](crate::kernel::Winograd).
+        /// The numbers of outputs and vectors of [`Winograd`](crate::kernel::Winograd).
         winograd: Option<[i64; 2]>,
     },
 }
 
-/// The storage of a constant, known by its address. It is not kept alive, but while this exists no other storage has its address.
+/// Identity of a constant's storage: its address. It does not keep the storage alive, but as long as it exists, no other storage has the same address.
 #[derive(Clone, Debug)]
 struct StorageId(Weak<Storage>);
 
@@ -59,7 +59,7 @@ impl Hash for StorageId {
     }
 }
 
-/// A constant in a form: its storage, how its elements lie there, and the form.
+/// A constant in a packed layout: its storage, its offset, sizes and strides in the storage, and the layout.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PackedKey {
     dtype: DType,
@@ -82,27 +82,29 @@ impl PackedKey {
         }
     }
 
-    /// Whether the constant is still in use outside of packed constants.
+    /// Returns true if the constant is still in use outside of packed constants.
     fn is_alive(&self) -> bool {
         self.storage.0.strong_count() > 0
     }
 }
 
-/// The constants that plans have packed, by the tensors that they were packed from. Clones share them.
+/// The constants that plans have packed, keyed by the tensors from which they were packed. Clones share them.
 ///
-/// It holds the memory of constants as long as their tensors exist. Those that a plan computes for its shape end with the plan.
+/// An entry is removed by the next [`PackedConstants::add`] after its tensor has been dropped. Constants that a plan computes for its shape are dropped with
+/// the plan.
 #[derive(Clone, Debug, Default)]
 pub struct PackedConstants {
     places: Arc<Mutex<HashMap<PackedKey, (Constants, u64)>>>,
 }
 
 impl PackedConstants {
-    /// Returns the memory that a constant is in, and its first byte there.
+    /// Returns the memory that contains a constant, and the offset of the constant's first byte there.
     pub(crate) fn get(&self, key: &PackedKey) -> Option<(Constants, u64)> {
         self.lock().get(key).cloned()
     }
 
-    /// Adds the constants that a plan has packed; `packed` are their places in its `constants` and in what its preparation computed, `prepared`.
+    /// Adds the constants that a plan has packed. `packed` are their keys and their places, in the plan's `constants` or in `prepared`, the results of its
+    /// preparation.
     pub fn add(&self, packed: &[(PackedKey, Buffer)], constants: &Constants, prepared: &Constants) {
         let mut places = self.lock();
         places.retain(|key, _| key.is_alive());

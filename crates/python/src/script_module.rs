@@ -277,7 +277,7 @@ impl ScriptModule {
         Ok(Graph::loose(&*self.instance.definitions(py)?, graph))
     }
 
-    /// Returns the alias analysis of ``forward``, as text.
+    /// Returns the alias analysis of a method, as text.
     #[pyo3(signature = (method = "forward".to_owned()), text_signature = "($self, method='forward')")]
     fn dump_alias_db(&self, py: Python<'_>, #[pyo3(from_py_with = args::method)] method: String) -> PyResult<String> {
         let graph = Graph::of_method(py, &self.instance, &join(&self.path, &method))?;

@@ -360,7 +360,8 @@ impl<'m, 'py> Values<'m, 'py> {
     }
 }
 
-/// Returns the Python classes for nominal types, by qualified name (and fields).
+/// Returns the table of Python classes for nominal types. For an enum, the key is the qualified name; for a NamedTuple, it also contains the names of the
+/// fields.
 fn classes(py: Python<'_>) -> PyResult<&'static Py<PyDict>> {
     static CLASSES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
     Ok(CLASSES.get_or_init(py, || PyDict::new(py).unbind()))

@@ -25,7 +25,7 @@ pub enum Parsed {
     Module(Box<Module>),
 }
 
-/// Detects the kind of a text by its first word; `None` if it is neither (for example Python source).
+/// Detects the kind of a text from its first words. Returns `None` if the text is neither a graph nor a module, for example if it is Python source.
 ///
 /// ```
 /// # use frazil_syntax::{TextKind, sniff};

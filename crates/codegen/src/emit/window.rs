@@ -4,7 +4,7 @@ use super::builder::{Emitter, Int};
 use frazil_planner::kernel::{Axis, BlockedShape, RowBorder, RowEnd, RowTiling, Tiles};
 use std::ops::Range;
 
-/// The taps `lo..hi` of output `y` that lie inside the input.
+/// Returns the range `lo..hi` of the taps of output `y` that lie inside the input.
 pub fn taps<'c>(e: &mut Emitter<'c>, axis: &Axis<Int<'c>>, y: Int<'c>) -> (Int<'c>, Int<'c>) {
     let start = e.linear([(axis.stride, y)], -axis.padding);
     let lo = match axis.padding {
@@ -35,13 +35,13 @@ pub fn taps<'c>(e: &mut Emitter<'c>, axis: &Axis<Int<'c>>, y: Int<'c>) -> (Int<'
     (lo, hi)
 }
 
-/// Distance of the rows, and of the channel blocks, of blocked images, in elements.
+/// Returns the distances between rows and between channel blocks of blocked images, in elements.
 pub fn strides<'c>(e: &mut Emitter<'c>, images: &BlockedShape<Int<'c>>) -> [Int<'c>; 2] {
     let row = e.mul(images.width, images.block);
     [row, e.mul(row, images.height)]
 }
 
-/// The axis, if its extents are known.
+/// Returns the axis, if its extents are constants of the code.
 pub fn known(axis: &Axis<Int<'_>>) -> Option<Axis> {
     Some(Axis {
         kernel: axis.kernel.known()?,
@@ -53,7 +53,7 @@ pub fn known(axis: &Axis<Int<'_>>) -> Option<Axis> {
     })
 }
 
-/// The outputs of which all taps lie inside: the first, and the end. See [`Axis::interior`].
+/// Returns the range of outputs all of whose taps lie inside the input: the first one, and the end. See [`Axis::interior`].
 pub fn interior<'c>(e: &mut Emitter<'c>, axis: &Axis<Int<'c>>) -> (Int<'c>, Int<'c>) {
     if let Some(axis) = known(axis) {
         let inside = axis.interior();
@@ -76,18 +76,18 @@ pub fn interior<'c>(e: &mut Emitter<'c>, axis: &Axis<Int<'c>>) -> (Int<'c>, Int<
 
 /// A tile of a row of outputs.
 pub struct RowTile<'c> {
-    /// Its first output.
+    /// The first output of the tile.
     pub x: Int<'c>,
-    /// Number of its outputs.
+    /// Number of outputs of the tile.
     pub width: i64,
-    /// How many of them, from the first on, an earlier tile has stored.
+    /// Number of leading outputs that an earlier tile has stored.
     pub stored: Int<'c>,
-    /// Where it has taps outside of the input: at the outputs from this one of an axis of known extents on. Nowhere if `None`.
+    /// If the tile has taps outside of the input, an axis of constant extents and an output on it. A tile at this output has the same taps inside the input.
     pub border: Option<(Axis, i64)>,
 }
 
 impl RowTile<'_> {
-    /// Which of its outputs have tap `k` inside the input.
+    /// Returns the outputs of the tile whose tap `k` lies inside the input, as a range relative to the first output.
     pub fn valid(&self, k: i64) -> Range<i64> {
         match &self.border {
             None => 0..self.width,
@@ -96,8 +96,8 @@ impl RowTile<'_> {
     }
 }
 
-/// Emits `body` for the tiles of a row, all of the tiling's width but for the last one if the row's length is known. Returns false, and emits
-/// nothing, if more than `most` tiles of a row of known length are at the border, or any tile of other rows may be.
+/// Emits `body` for the tiles of a row. All tiles have the width of `tiling`, except that the last tile of a row of constant length may be narrower. Returns
+/// false and emits nothing if a row of constant length has more than `most` border tiles, or if any tile of another row may be at the border.
 pub fn for_each_tile<'c>(
     e: &mut Emitter<'c>,
     axis: &Axis<Int<'c>>,
@@ -126,7 +126,7 @@ pub fn for_each_tile<'c>(
     true
 }
 
-/// Emits `body` for the tiles of `tiling`.
+/// Emits `body` for the tiles of a row as [`for_each_tile`] does, if an extent of the axis is an argument of the code.
 fn for_each_tile_of<'c>(
     e: &mut Emitter<'c>,
     axis: &Axis<Int<'c>>,
@@ -186,7 +186,7 @@ fn for_each_tile_of<'c>(
     true
 }
 
-/// Emits `body` for each overhang that rows may have, and runs that of `axis`.
+/// Emits `body` for each possible overhang of rows, with a condition so that only the code for the overhang of `axis` runs.
 fn for_overhang<'c>(
     e: &mut Emitter<'c>,
     axis: &Axis<Int<'c>>,
@@ -201,15 +201,15 @@ fn for_overhang<'c>(
     let last_end = e.linear([(axis.stride, last_start)], last_end);
     let overhang = e.sub(last_end, axis.input);
     for value in tiling.overhangs(axis.stride) {
-        // Any number of elements after the last window is as good as none.
+        // Windows that end before the input does read the same taps as windows that end with it.
         let predicate = if value == 0 { "sle" } else { "eq" };
         let is_this = e.compare(predicate, overhang, value);
         e.if_then(is_this, |e| body(e, value));
     }
 }
 
-/// Emits `body` for tiles of `width` from `begin` to `end`: with the first output of each, and how many of its outputs, from the first on, the
-/// tile before has. The last tile ends at `end`, and may overlap the one before, or begin before `begin`.
+/// Emits `body` for tiles of `width` outputs from `begin` to `end`. `body` receives the first output of a tile, and the number of leading outputs that the
+/// previous tile has stored. The last tile ends at `end`. It may overlap the previous tile, or start before `begin`.
 pub fn for_each_overlapping<'c>(
     e: &mut Emitter<'c>,
     (begin, end): (Int<'c>, Int<'c>),

@@ -1,6 +1,5 @@
-//! Objects in memory to functions in this process, without LLVM: kernels refer to nothing but their own constants, so that placing them next to
-//! one another and filling in distances is all that linking takes. It takes microseconds, and a process that compiles nothing
-//! never touches the compiler's pages.
+//! Linking of object files in memory, without LLVM. Kernels refer only to their own constants. So linking only places sections next to one another and inserts
+//! the distances between them. It takes microseconds, and a process that compiles nothing does not load the compiler's pages.
 
 use memmap2::{Mmap, MmapMut};
 use object::{Architecture, BinaryFormat, Object, ObjectKind, ObjectSection, ObjectSymbol};
@@ -10,13 +9,13 @@ use std::collections::HashMap;
 /// Machine code in this process.
 #[derive(Debug)]
 pub struct Image {
-    /// Readable and executable, never written again.
+    /// Readable and executable memory, which is not written again.
     memory: Mmap,
-    /// The addresses of functions.
+    /// The offsets of functions in the memory, by name.
     functions: HashMap<String, usize>,
 }
 
-/// A section with a place.
+/// A section of an object file, and the offset `start` in the memory at which it is placed.
 struct Placed<'a> {
     object: usize,
     index: SectionIndex,
@@ -24,11 +23,12 @@ struct Placed<'a> {
     data: &'a [u8],
 }
 
-/// More than kernels ever have; distances between two places fit 32 bits.
+/// Maximum size of an image in bytes: more than kernels need, and small enough that all distances fit 32 bits.
 const MOST_BYTES: usize = 1 << 30;
 
 impl Image {
-    /// Loads object files. `None` when one of them needs more of a linker than this (it calls a function of the process, say), or is damaged.
+    /// Loads object files. Returns `None` if one of them is damaged, or needs more of a linker than this function does, for example because it calls a function
+    /// of the process.
     pub fn load(objects: &[&[u8]]) -> Option<Image> {
         let files: Vec<object::File<'_>> = objects
             .iter()
@@ -42,7 +42,7 @@ impl Image {
         }
         let starts: HashMap<(usize, SectionIndex), &Placed<'_>> =
             placed.iter().map(|p| ((p.object, p.index), p)).collect();
-        // The place of an address in a section; the end of a section counts, as distances may be measured from there.
+        // The offset in the memory of an address in a section. The end of a section is valid, because distances may be measured from there.
         let at = |object: usize, section: SectionIndex, address: u64| {
             let section = starts.get(&(object, section))?;
             let address = usize::try_from(address).ok().filter(|&a| a <= section.data.len())?;
@@ -86,17 +86,16 @@ impl Image {
         })
     }
 
-    /// The address of a function.
+    /// Returns the address of the function `name`, if there is one.
     pub fn lookup(&self, name: &str) -> Option<usize> {
         let &start = self.functions.get(name)?;
         Some(self.memory.get(start..)?.as_ptr() as usize)
     }
 }
 
-/// Returns whether the sections, symbols and relocations of an object are inside of it.
+/// Returns whether all sections, symbols and relocations of an object file are within their bounds.
 pub fn is_sound(object: &[u8]) -> bool {
-    /// Most bytes that a relocation writes.
-    /// Fewest bytes that a relocation writes.
+    /// Minimum number of bytes that a relocation writes.
     const FIELD: u64 = 4;
     let Ok(file) = object::File::parse(object) else {
         return false;
@@ -119,7 +118,7 @@ pub fn is_sound(object: &[u8]) -> bool {
     symbols && sections
 }
 
-/// Returns whether an object is for this machine, of a supported kind, and complete.
+/// Returns whether an object file is for this machine, of a supported kind, and without undefined symbols.
 fn is_simple(file: &object::File<'_>) -> bool {
     cfg!(target_arch = "x86_64")
         && file.architecture() == Architecture::X86_64
@@ -131,7 +130,7 @@ fn is_simple(file: &object::File<'_>) -> bool {
             .all(|s| !s.is_undefined() || s.name().is_ok_and(str::is_empty))
 }
 
-/// Where every section goes that code or constants are in, and how many bytes that takes. Constants come first. `None` where there are other
+/// Returns the place of each section with code or constants, and the size of the image in bytes. Constants come first. Returns `None` if there are other
 /// sections that a program needs.
 fn place<'a>(files: &[object::File<'a>]) -> Option<(Vec<Placed<'a>>, usize)> {
     let mut placed = Vec::new();
@@ -143,7 +142,7 @@ fn place<'a>(files: &[object::File<'a>]) -> Option<(Vec<Placed<'a>>, usize)> {
                     SectionKind::ReadOnlyString => SectionKind::ReadOnlyData,
                     kind => kind,
                 };
-                // Nothing unwinds through kernels.
+                // Kernels do not unwind.
                 if section.size() == 0 || section.name() == Ok(".eh_frame") {
                     continue;
                 }
@@ -155,7 +154,7 @@ fn place<'a>(files: &[object::File<'a>]) -> Option<(Vec<Placed<'a>>, usize)> {
                 if kind != wanted {
                     continue;
                 }
-                // Mappings begin at a page.
+                // The memory is aligned to a page.
                 let align = usize::try_from(section.align()).ok().filter(|&a| a <= 4096)?;
                 let start = end.checked_next_multiple_of(align.max(1))?;
                 let data = section.data().ok()?;

@@ -7,7 +7,7 @@
 //!   of the compressed object behind the index (4), its size (4), and its size when uncompressed (4);
 //! - the objects, each compressed by itself (deflate), so that a lookup decompresses one object.
 //!
-//! Numbers are little-endian. The hashes detect damage. They do not authenticate a library: whoever reads one trusts it as the program itself.
+//! Integers are little-endian. The hashes detect damage. They do not authenticate a library, so a program must trust a library like its own code.
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use std::borrow::Cow;
@@ -30,13 +30,13 @@ const STORED: Range<usize> = 52..56;
 const LENGTH: Range<usize> = 56..60;
 const ENTRY_BYTES: usize = 60;
 
-/// Maximum number of bytes of an uncompressed object: a thousand times those of the largest kernels.
+/// Maximum size of an uncompressed object in bytes: a thousand times that of the largest kernels.
 const MOST_BYTES: usize = 64 << 20;
 
-/// Error of opening a code library, of reading an object, or of writing a library.
+/// Error while opening a code library, reading an object, or writing a library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LibraryError {
-    /// The bytes are no code library.
+    /// The bytes are not a code library.
     #[error("the file is not a code library")]
     OtherKind,
     /// Another version of the compiler made the library.
@@ -55,7 +55,7 @@ pub enum LibraryError {
 pub struct LibraryKey([u8; KEY_BYTES]);
 
 impl LibraryKey {
-    /// Returns the key of code for the processors `unit`, with the identity `identity`.
+    /// Returns the key of the code with the identity `identity` for the class of processors `unit`.
     pub fn of(unit: &str, identity: &str) -> LibraryKey {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&(unit.len() as u64).to_le_bytes());
@@ -64,7 +64,7 @@ impl LibraryKey {
         LibraryKey(*hasher.finalize().as_bytes())
     }
 
-    /// Returns the symbol of the code's first phase in its object.
+    /// Returns the name that the function of the code's first phase has in the object file.
     pub fn symbol(&self) -> String {
         let half = self.0.first_chunk().map_or(0, |half| u128::from_be_bytes(*half));
         format!("k{half:032x}")
@@ -95,10 +95,10 @@ struct Entry<'a> {
 }
 
 impl Library {
-    /// Opens a library of the compiler `compiler`. Its objects are checked when they are read.
+    /// Opens a library that version `compiler` of the compiler has made. The objects are verified when they are read.
     ///
     /// # Errors
-    /// If the bytes are no library, or one of another compiler, or if header and index are damaged.
+    /// If the bytes are not a library, if another version of the compiler has made the library, or if the header or the index is damaged.
     pub fn open(bytes: impl Into<Cow<'static, [u8]>>, compiler: &str) -> Result<Library, LibraryError> {
         let bytes = bytes.into();
         if bytes.get(..KIND.len()) != Some(KIND) {
@@ -130,17 +130,17 @@ impl Library {
         self.count
     }
 
-    /// Returns true if there are no objects.
+    /// Returns true if the library has no objects.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Returns true if there is code with this key.
+    /// Returns true if the library contains an object with the key `key`.
     pub fn contains(&self, key: &LibraryKey) -> bool {
         self.position(key).is_some()
     }
 
-    /// Returns the object with this key; `None` if there is none.
+    /// Returns the object with the key `key`; `None` if there is none.
     ///
     /// # Errors
     /// If the object is damaged.
@@ -190,15 +190,15 @@ impl Library {
     }
 }
 
-/// Hides the bytes.
+/// Prints the size of the library in place of its bytes.
 impl fmt::Debug for Library {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Library({} objects, {} bytes)", self.count, self.bytes.len())
     }
 }
 
-/// Returns the bytes of a library of the compiler `compiler` with these objects. Equal objects give equal bytes. Of several objects with one key, the last
-/// is stored.
+/// Returns the bytes of a library with `objects`, made by version `compiler` of the compiler. Equal objects give equal bytes. If several objects have the same
+/// key, the last one is stored.
 ///
 /// # Errors
 /// If the objects are too large.
@@ -226,18 +226,18 @@ pub fn write_library(
     Ok([KIND, &compiler.as_bytes()[..], index.as_bytes(), &hashed, &stored].concat())
 }
 
-/// The bytes of the index of `count` entries.
+/// Returns the range of bytes that an index of `count` entries has in the library.
 fn index_range(count: usize) -> Option<Range<usize>> {
     Some(HEADER_BYTES..count.checked_mul(ENTRY_BYTES)?.checked_add(HEADER_BYTES)?)
 }
 
-/// Returns the 32-bit number at `range`.
+/// Returns the 32-bit integer at `range`.
 fn number(bytes: &[u8], range: Range<usize>) -> Option<usize> {
     let bytes: [u8; 4] = bytes.get(range)?.try_into().ok()?;
     usize::try_from(u32::from_le_bytes(bytes)).ok()
 }
 
-/// Appends the compressed bytes to `out`.
+/// Appends `bytes` to `out` in compressed form. Returns `None` if the memory is not sufficient.
 fn deflate(bytes: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let mut compress = Compress::new(Compression::best(), false);
     loop {
@@ -253,7 +253,7 @@ fn deflate(bytes: &[u8], out: &mut Vec<u8>) -> Option<()> {
     }
 }
 
-/// Returns the `length` bytes of which `stored` is the compressed form; `None` if it is not.
+/// Decompresses `stored`. Returns `None` if `stored` is damaged, or if the result does not have `length` bytes.
 fn inflate(stored: &[u8], length: usize) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     // One more byte, so that longer contents are detected.

@@ -1,20 +1,21 @@
-//! Code that is loaded once in a process for all functions with such kernels.
+//! Loaded code that all functions of a process share.
 
 use super::Code;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Maximum number of symbols. When it is reached, all are forgotten: code that is still called stays loaded, and is loaded once more for the next function.
+/// Maximum number of symbols. Beyond it, all symbols are removed from the table. Code in use stays loaded, and functions that are loaded later load the same
+/// code again.
 const MOST: usize = 1 << 14;
 
-/// Loaded code by the symbols of its kernels, which identify the code. Clones share it.
+/// Loaded code, keyed by the symbols of its kernels. A symbol identifies the code. Clones share the table.
 #[derive(Clone, Debug, Default)]
 pub struct LoadedObjects {
     by_symbol: Arc<Mutex<HashMap<String, Arc<Code>>>>,
 }
 
 impl LoadedObjects {
-    /// Returns the code that defines `symbol`.
+    /// Returns the code that defines `symbol`, if it has been loaded.
     pub fn get(&self, symbol: &str) -> Option<Arc<Code>> {
         self.lock().get(symbol).cloned()
     }

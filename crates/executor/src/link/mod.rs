@@ -1,4 +1,5 @@
-//! Objects in memory to functions in this process: by [`Image`], or by a linker that the caller passes. A [`Library`] contains objects that were compiled in advance.
+//! Linking of object files in memory to functions of this process: by [`Image`], or by a linker that the caller passes. A [`Library`] contains object files
+//! that were compiled in advance.
 
 mod image;
 mod library;
@@ -22,20 +23,20 @@ pub trait LinkedCode: Send + Sync + std::fmt::Debug {
     fn lookup(&self, symbol: &str) -> Result<usize, LinkError>;
 }
 
-/// Loads object files that refer to symbols of the process. Their relocations have been validated.
+/// Function that loads object files with references to symbols of the process. The relocations of the object files have been validated.
 pub type Linker = fn(&[&[u8]]) -> Result<Box<dyn LinkedCode>, LinkError>;
 
 /// Machine code in this process.
 #[derive(Debug)]
 pub enum Code {
-    /// Of objects that are complete in themselves.
+    /// Code of object files without references to symbols of the process.
     Image(Image),
-    /// Of other objects.
+    /// Code that a [`Linker`] has loaded.
     Linked(Box<dyn LinkedCode>),
 }
 
 impl Code {
-    /// Loads object files, with `linker` where they are not complete in themselves.
+    /// Loads object files. `linker` is used if they have references to symbols of the process.
     ///
     /// # Errors
     /// If they are damaged or not for this machine, a symbol is defined twice, or they need a linker and there is none.
@@ -44,7 +45,7 @@ impl Code {
         if let Some(image) = Image::load(&objects) {
             return Ok(Code::Image(image));
         }
-        // A linker writes where relocations say: those of damaged objects must not get there.
+        // A linker writes to the places that relocations contain, so the relocations must be valid.
         if let Some(number) = objects.iter().position(|object| !is_sound(object)) {
             return Err(LinkError(format!("object {number} is damaged")));
         }

@@ -67,7 +67,7 @@ pub(super) struct RuntimeCallStep {
     /// Number of the call in the plan.
     pub(super) number: usize,
     pub(super) call: Arc<RuntimeCall>,
-    /// The buffers of the call: inputs, then results.
+    /// The indices in [`Code::buffers`] of the call's buffers: inputs, then results.
     pub(super) buffers: std::ops::Range<usize>,
 }
 

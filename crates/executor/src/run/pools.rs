@@ -26,7 +26,7 @@ impl Pools {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the threads for a run with `threads` threads. There is no pool if the caller is the only one.
+    /// Returns a pool of `threads` threads for a run. If `threads` is 1, there is no pool, because the caller runs all tasks.
     ///
     /// # Errors
     /// If the system refuses memory for a new pool.

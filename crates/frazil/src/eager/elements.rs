@@ -26,7 +26,7 @@ impl<T: Pod> AsRef<[u8]> for Owned<T> {
 /// # let ops = Session::new().eager();
 /// let x = ops.var(Tensor::from_f32(&[1.0, 2.0, 3.0, 4.0], &[2, 2])?);
 /// let elements = Elements::of::<FloatElement>(&x.get())?;
-/// x.fill_(0).call()?; // what is looked at stays
+/// x.fill_(0).call()?; // the snapshot does not change
 /// assert_eq!(elements.as_slice(), Some(&[1.0f32, 2.0, 3.0, 4.0][..]));
 /// # Ok::<(), frazil::Error>(())
 /// ```

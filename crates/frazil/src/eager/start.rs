@@ -46,15 +46,15 @@ impl Var {
         self.ops().start_known(number).positional(self)
     }
 
-    /// Returns the size of dimension `dim`, which counts from the end if it is negative, as a 0-d tensor that converts to a number where one is
-    /// required. A graph that is being recorded computes it from its input.
+    /// Returns the size of dimension `dim` as a 0-d tensor, which converts to a number where an operator requires one. A negative `dim` counts from the end. In
+    /// a graph that is being recorded, the size is computed from the tensor and is not a constant.
     ///
     /// ```
     /// # use frazil::{Session, Tensor};
     /// # let ops = Session::new().eager();
     /// let x = ops.var(Tensor::from_f32(&[1.0, 2.0, 3.0], &[1, 3])?);
     /// assert_eq!((x.sizes(), x.size(-1)?.to_vec()), (vec![1, 3], vec![3.0]));
-    /// let flat = x.reshape([x.size(1)?]).call()?; // in a trace: the size of whatever comes in
+    /// let flat = x.reshape([x.size(1)?]).call()?; // in a trace: the size of the actual input
     /// assert_eq!(flat.sizes(), [3]);
     /// # Ok::<(), frazil::Error>(())
     /// ```

@@ -24,15 +24,15 @@ const EMBEDDED: Option<&[u8]> = Some(include_bytes!(env!("FRAZIL_CODES")));
 #[cfg(not(feature = "precompiled"))]
 const EMBEDDED: Option<&[u8]> = None;
 
-/// Numbers of threads for which kernels are planned: one, and several, for which kernels are divided into smaller tasks.
+/// Numbers of threads for which kernels are planned: one, and several. With several threads, kernels are divided into smaller tasks.
 const THREADS: [usize; 2] = [1, 8];
 
 /// Kernels that were compiled in advance, for all processors with AVX2 or AVX-512. Clones share them.
 ///
-/// The code of a library has its sizes as arguments. Engines use it for the shapes that share code ([`FusionStrategy`](crate::FusionStrategy)). Results are the same bits as those of
-/// code that is compiled for the call. [`CodeLibraryBuilder`] makes a library.
+/// The code of a library takes sizes as arguments. Engines use it for the shapes that share code ([`FusionStrategy`](crate::FusionStrategy)). Results are
+/// bit-equal to those of code that is compiled for the call. [`CodeLibraryBuilder`] makes a library.
 ///
-/// A library contains machine code, which is trusted as that of the program.
+/// A library contains machine code, which runs with the rights of the program. Open only libraries that you trust.
 ///
 /// ```
 /// use frazil::{CodeLibrary, CodeLibraryBuilder, EngineOptions, FusionStrategy, Tensor, Value};
@@ -58,7 +58,7 @@ impl CodeLibrary {
     /// See [`CodeLibrary`] for an example.
     ///
     /// # Errors
-    /// If another version of this crate made the library, or it is damaged.
+    /// If another version of this crate made the library, or the library is damaged.
     pub fn open(bytes: impl Into<Cow<'static, [u8]>>) -> Result<CodeLibrary> {
         let library = frazil_codegen::CodeLibrary::open(bytes).map_err(frazil_codegen::backend::CompileError::from)?;
         Ok(CodeLibrary(library))
@@ -71,13 +71,13 @@ impl CodeLibrary {
     /// ```
     ///
     /// # Errors
-    /// If the file cannot be read, and as [`CodeLibrary::open`].
+    /// If the file cannot be read, and the errors of [`CodeLibrary::open`].
     pub fn read(path: &Path) -> Result<CodeLibrary> {
         let bytes = std::fs::read(path).map_err(|e| Error::io("read", path, e))?;
         CodeLibrary::open(bytes)
     }
 
-    /// Returns the library that this program contains: with the feature `precompiled`, that of `make codes`.
+    /// Returns the library that is a part of this program: the library of `make codes` if the feature `precompiled` is enabled, otherwise none.
     ///
     /// ```
     /// assert!(frazil::CodeLibrary::embedded().is_none_or(|library| !library.is_empty()));
@@ -92,14 +92,14 @@ impl CodeLibrary {
         }
     }
 
-    /// Returns the number of kernels.
+    /// Returns the number of kernels in the library.
     ///
     /// See [`CodeLibraryBuilder`] for an example.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Returns true if there are no kernels.
+    /// Returns true if the library has no kernels.
     ///
     /// See [`CodeLibraryBuilder`] for an example.
     pub fn is_empty(&self) -> bool {
@@ -126,7 +126,7 @@ impl CodeLibrary {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct CodeLibraryBuilder {
-    /// The codes of each level of processors.
+    /// The kernel code of each level of processors.
     levels: Vec<(Target, BTreeMap<CodeIdentity, KernelCode>)>,
 }
 
@@ -143,7 +143,7 @@ impl CodeLibraryBuilder {
         }
     }
 
-    /// Returns the builder with these levels of processors only, by LLVM's names: `x86-64-v3` (AVX2), `x86-64-v4` (AVX-512).
+    /// Returns the builder with only the levels of processors `levels`, by LLVM's names: `x86-64-v3` (AVX2), `x86-64-v4` (AVX-512).
     ///
     /// ```
     /// let builder = frazil::CodeLibraryBuilder::new().levels(&["x86-64-v3"]);
@@ -155,7 +155,7 @@ impl CodeLibraryBuilder {
         self
     }
 
-    /// Adds the kernels of `other`, for the levels of this builder.
+    /// Adds the kernels of `other`, for the levels that this builder has.
     ///
     /// ```
     /// use frazil::CodeLibraryBuilder;
@@ -172,13 +172,13 @@ impl CodeLibraryBuilder {
         }
     }
 
-    /// Adds the kernels that the engine's shared code of `method` consists of for arguments like `args`, on each processor. Nothing is compiled, and nothing runs. Kernels
-    /// that have no numbers as arguments are left out.
+    /// Adds the kernels of `method` for arguments like `args`, as an engine plans them for shapes that share code, for each processor of the levels. Compiles
+    /// nothing and runs nothing. Kernels whose code has no arguments are left out.
     ///
     /// See [`CodeLibraryBuilder`] for an example.
     ///
     /// # Errors
-    /// If the arguments do not fit, or the method cannot be compiled as one.
+    /// If the arguments do not fit the method, or the method cannot be compiled as a whole.
     pub fn add(&mut self, engine: &mut Engine, method: &str, args: &[Value]) -> Result<(), CallError> {
         let _inside = frazil_rt::gate::enter().map_err(Error::from)?;
         let args = engine.complete_arguments(method, args)?;
@@ -213,7 +213,7 @@ impl CodeLibraryBuilder {
         })?)
     }
 
-    /// Returns LLVM's name of each level of processors, with the number of its kernels.
+    /// Returns the name of each level of processors, as LLVM names it, with the number of its kernels.
     ///
     /// See [`CodeLibraryBuilder`] for an example.
     pub fn counts(&self) -> Vec<(&str, usize)> {
@@ -236,7 +236,7 @@ impl CodeLibraryBuilder {
 }
 
 impl CompileOptions {
-    /// The options with this code library in place of [`CodeLibrary::embedded`].
+    /// Returns the options with `code_library` in place of [`CodeLibrary::embedded`].
     ///
     /// See [`CodeLibrary`] for an example.
     #[must_use]
@@ -247,7 +247,7 @@ impl CompileOptions {
 }
 
 impl EngineOptions {
-    /// The options with this [`CompileOptions::code_library`].
+    /// Returns the options with `code_library` as [`CompileOptions::code_library`].
     ///
     /// See [`CodeLibrary`] for an example.
     #[must_use]

@@ -1,37 +1,37 @@
-//! Sliding windows along one dimension: which taps lie inside the input, and the tiles of a row of outputs.
+//! Sliding windows along one dimension: the taps that lie inside the input, and the tiles of a row of outputs.
 
 use super::ConvShape;
 use std::ops::Range;
 
 /// One dimension of a sliding window.
 ///
-/// `N` is `i64` where all sizes are known, and what stands for sizes of images in code elsewhere.
+/// `N` is the type of sizes that can be arguments of the code. It is `i64` in plans, and a constant or an emitted value in the code generator.
 #[derive(Clone, Copy, Debug)]
 pub struct Axis<N = i64> {
-    /// Taps.
+    /// Number of taps.
     pub kernel: N,
-    /// Input elements between two outputs.
+    /// Distance between the windows of neighbouring outputs, in input elements.
     pub stride: i64,
-    /// Elements before the input that the first window covers.
+    /// Padding: the first window starts this many elements before the input.
     pub padding: i64,
-    /// Input elements between two taps.
+    /// Distance between neighbouring taps, in input elements.
     pub dilation: i64,
-    /// Extent of the input.
+    /// Number of input elements.
     pub input: N,
-    /// Extent of the output.
+    /// Number of outputs.
     pub output: N,
 }
 
-/// The outputs of one dimension in tiles of one width.
+/// The outputs of one dimension, divided into tiles of one width.
 pub struct Tiles {
-    /// The tiles all of whose taps lie inside the input: from the first start to the end of the last.
+    /// The outputs of the interior tiles, all of whose taps lie inside the input.
     pub interior: Range<i64>,
-    /// Start and width of the others; the last one may be narrower.
+    /// Start and width of each other tile. The last tile may be narrower.
     pub border: Vec<(i64, i64)>,
 }
 
 impl<N: Copy + From<i64>> Axis<N> {
-    /// The rows of a convolution if `dimension` is 0, its columns if it is 1.
+    /// Returns the axis of a convolution over rows if `dimension` is 0, and over columns if it is 1.
     pub fn of(shape: &ConvShape<N>, dimension: usize) -> Axis<N> {
         Axis {
             kernel: N::from(shape.kernel[dimension]),
@@ -45,12 +45,12 @@ impl<N: Copy + From<i64>> Axis<N> {
 }
 
 impl Axis {
-    /// True when tap `k` of output `x` lies inside the input.
+    /// Returns true if tap `k` of output `x` lies inside the input.
     pub fn is_inside(&self, x: i64, k: i64) -> bool {
         (0..self.input).contains(&(x * self.stride - self.padding + k * self.dilation))
     }
 
-    /// Which of the outputs `x..x + count` have tap `k` inside the input, counted from `x`.
+    /// Returns those outputs among `x..x + count` whose tap `k` lies inside the input, as a range relative to `x`.
     pub fn valid(&self, x: i64, count: i64, k: i64) -> Range<i64> {
         // Output x + j reads at `at` + j · stride.
         let at = x * self.stride - self.padding + k * self.dilation;
@@ -62,7 +62,7 @@ impl Axis {
         }
     }
 
-    /// The outputs of which all taps lie inside.
+    /// Returns the outputs all of whose taps lie inside the input.
     pub fn interior(&self) -> Range<i64> {
         if self.kernel == 0 {
             return 0..self.output;
@@ -76,7 +76,7 @@ impl Axis {
         }
     }
 
-    /// Splits the outputs into tiles of `width`. `None` when more than `most` of them are not interior.
+    /// Divides the outputs into tiles of `width` outputs. Returns `None` if more than `most` tiles are not interior.
     pub fn tiles(&self, width: i64, most: usize) -> Option<Tiles> {
         let (full, tail) = (self.output / width, self.output % width);
         let inside = self.interior();
@@ -96,67 +96,68 @@ impl Axis {
         })
     }
 
-    /// Elements after the input that the last window covers; negative if it ends before.
+    /// Returns the number of elements after the input that the last window covers. It is negative if the window ends before the input does.
     fn overhang(&self) -> i64 {
         let last = (self.output - 1) * self.stride - self.padding + (self.kernel - 1) * self.dilation;
         last + 1 - self.input
     }
 }
 
-/// How code that takes the length of rows as an argument divides a row of outputs into tiles.
+/// Division of a row of outputs into tiles, for code that takes the length of rows as an argument.
 ///
-/// All tiles have the same width. Where the length is no multiple of it, a tile overlaps the one before, and does not store what that one has
-/// stored: so the code has no narrower tiles.
+/// All tiles have the same width, so that the code needs no narrower tiles. If the length is not a multiple of the width, a tile overlaps the previous tile,
+/// and does not store the outputs that the previous tile has stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RowTiling {
-    /// Outputs of a tile, at most those of a row.
+    /// Number of outputs of a tile. At most the number of outputs of a row.
     pub width: i64,
-    /// The most input elements after the row that the last window covers; not negative. Windows may be up to a stride less far: where the stride
-    /// does not divide the length, some elements after the last window are not read.
+    /// Maximum number of elements after the input row that the last window covers; not negative. Depending on the length of the row, the last window may cover
+    /// fewer of them, by less than the stride.
     pub overhang: i64,
-    /// Which tiles read outside of the input.
+    /// The tiles that read outside of the input.
     pub border: RowBorder,
 }
 
-/// Which tiles of a [`RowTiling`] have taps outside of the input.
+/// The tiles of a [`RowTiling`] that have taps outside of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RowBorder {
-    /// None.
+    /// No tile.
     Nowhere,
-    /// The first tile before the input, and the last one after it. All others are inside. Or the row is one tile.
+    /// The first tile, before the input, and the last tile, after the input; or the only tile of the row.
     Ends,
-    /// Any, so that each read is checked.
+    /// Any tile, so that the code checks each read.
     Anywhere,
 }
 
-/// The end of a row that a tile is at.
+/// The ends of a row that a tile contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowEnd {
-    /// The tile begins with the row.
+    /// The start of the row.
     First,
-    /// The tile ends with the row.
+    /// The end of the row.
     Last,
-    /// The tile is the row.
+    /// Both: the tile is the whole row.
     Both,
 }
 
 impl RowTiling {
-    /// The tiling of `axis` with tiles of at most `width` outputs.
+    /// Returns the tiling of `axis` with tiles of at most `width` outputs.
     pub fn of(axis: &Axis, width: i64) -> RowTiling {
         let width = width.min(axis.output).max(1);
         let (padding, most_overhang) = match axis.kernel {
             0 => (0, 0),
             _ => {
-                // As many elements after the input as before it, or strides more or less.
+                // The overhang is rounded up to the padding plus or minus a multiple of the stride, so that rows of different lengths have the same tiling.
                 let further = (axis.padding - axis.overhang()).div_euclid(axis.stride);
                 (axis.padding.max(0), axis.padding - further * axis.stride)
             }
         };
         let overhang = most_overhang.max(0);
-        // Outputs that read before the input, and after it.
+        // Numbers of outputs that read before the input, and after it.
         let (before, after) = (div_ceil(padding, axis.stride), div_ceil(overhang, axis.stride));
         let (most, left) = (before.max(after), axis.output - 2 * width);
-        // Two tiles that may overlap, or more of which those between begin behind the outputs that read before the input.
+        // With two overlapping tiles, neither may contain outputs that read beyond the other end. With more tiles, the outputs that read beyond an end must all
+        // be in the tile at this end.
         let is_apart = match left < 0 {
             true => axis.output >= width + most,
             false => width >= most && (left == 0 || left >= before),
@@ -172,18 +173,20 @@ impl RowTiling {
         }
     }
 
-    /// The elements after the row that the last window may cover, where the stride is `stride`: the most first, and 0 where it covers none.
+    /// Returns the possible numbers of elements after the row that the last window covers, in descending order, for windows `stride` elements apart. 0 includes
+    /// windows that end before the row does.
     pub fn overhangs(&self, stride: i64) -> impl Iterator<Item = i64> {
         let least = (self.overhang - stride + 1).max(0);
         (least..=self.overhang).rev()
     }
 
-    /// The width of tiles for rows of any length: one of a few widths of at most `most` outputs, so that few codes serve all lengths. `time` is the
-    /// estimated time of a tile of a width.
+    /// Returns the width of tiles for `axis`: one of a few widths of at most `most` outputs, so that little code serves rows of any length. `time` returns the
+    /// estimated time of a tile of the given width, in any unit.
     pub fn choose(axis: &Axis, most: i64, time: impl Fn(i64) -> f64) -> i64 {
-        /// How much slower than the fastest of the widths a larger one may be: with fewer widths in use, fewer codes are compiled.
+        /// Maximum time with the chosen width, relative to the fastest width. The largest such width is chosen: with fewer widths in use, less code is
+        /// compiled.
         const WORTHWHILE: f64 = 1.08;
-        // Each width is about five sevenths of the one before: 14, 10, 7, 5, 4, 3, 2, 1.
+        // Each width is about five sevenths of the previous one: 14, 10, 7, 5, 4, 3, 2, 1.
         let narrower = |width: &i64| (*width > 1).then_some((10 * width + 7) / 14);
         let widths = std::iter::successors(Some(most.max(1)), narrower);
         let mut fitting: Vec<i64> = widths.filter(|width| *width <= axis.output).collect();
@@ -199,10 +202,10 @@ impl RowTiling {
         chosen.unwrap_or(1)
     }
 
-    /// An axis of known extents and an output of it, where a tile has the taps inside of the input that the tile at `end` of a row has whose last
-    /// window covers `overhang` elements after the input. The axis has the windows of `axis`, and `kernel` taps.
+    /// Returns an axis of known extents, and the first output of a tile on it. The tile has the same taps inside the input as the tile at `end` of a row whose
+    /// last window covers `overhang` elements after the input. The axis has the stride, padding and dilation of `axis`, and `kernel` taps.
     pub fn example<N>(&self, axis: &Axis<N>, kernel: i64, (end, overhang): (RowEnd, i64)) -> (Axis, i64) {
-        /// Outputs of a row whose ends are far apart.
+        /// Number of outputs of a row whose two ends have no tile in common.
         const MANY: i64 = 1 << 30;
         let output = match end {
             RowEnd::Both => self.width,
@@ -224,7 +227,7 @@ impl RowTiling {
     }
 }
 
-/// `a / b` rounded up; `b` is positive.
+/// Returns `a / b`, rounded up. `b` must be positive.
 fn div_ceil(a: i64, b: i64) -> i64 {
     -(-a).div_euclid(b)
 }

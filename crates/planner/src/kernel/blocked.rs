@@ -2,29 +2,29 @@
 
 /// A batch of images in blocked layout: `[batch][channels / block][height][width][block]`, all f32.
 ///
-/// The last block of channels is padded to `block` lanes. Padding lanes hold unspecified values: no kernel lets them reach a
-/// real element. Images lie `batch_stride` apart, which is more than an image when the tensor is a range of channel
-/// blocks of a larger one (concatenation without copies).
+/// The last block of channels is padded to `block` lanes. Padding lanes have unspecified values, on which no result in another lane depends. Images start
+/// `batch_stride` elements apart. This is more than the size of an image if the tensor is a range of channel blocks of a larger tensor (concatenation without
+/// copies).
 ///
-/// `N` is `i64` where all sizes are known, and what stands for sizes of images in code elsewhere.
+/// `N` is the type of sizes that can be arguments of the code. It is `i64` in plans, and a constant or an emitted value in the code generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockedShape<N = i64> {
     /// Number of images.
     pub batch: N,
     /// Number of channels, without padding.
     pub channels: i64,
-    /// Rows.
+    /// Number of rows.
     pub height: N,
-    /// Columns.
+    /// Number of columns.
     pub width: N,
-    /// Channels in a block: the lanes of the target's vectors.
+    /// Number of channels in a block: the lanes of the target's vectors.
     pub block: i64,
-    /// Elements from one image to the next.
+    /// Distance from one image to the next, in elements.
     pub batch_stride: N,
 }
 
 impl<N> BlockedShape<N> {
-    /// The shape with `f` of each size of images, in one order for all shapes.
+    /// Returns the shape with `f` applied to the number of images, the height, the width and the batch stride, in this order.
     pub fn map<M>(&self, f: &mut impl FnMut(&N) -> M) -> BlockedShape<M> {
         BlockedShape {
             batch: f(&self.batch),
@@ -36,19 +36,19 @@ impl<N> BlockedShape<N> {
         }
     }
 
-    /// Number of channel blocks.
+    /// Returns the number of channel blocks.
     pub fn channel_blocks(&self) -> i64 {
         (self.channels + self.block - 1) / self.block
     }
 
-    /// Channels with padding.
+    /// Returns the number of channels, padding included.
     pub fn padded_channels(&self) -> i64 {
         self.channel_blocks() * self.block
     }
 }
 
 impl BlockedShape {
-    /// Images one after the other without a gap.
+    /// Returns the shape of images that are stored without gaps.
     pub fn dense(batch: i64, channels: i64, height: i64, width: i64, block: i64) -> BlockedShape {
         let mut shape = BlockedShape {
             batch,
@@ -62,27 +62,27 @@ impl BlockedShape {
         shape
     }
 
-    /// Elements of one row of one channel block.
+    /// Returns the number of elements of one row of one channel block.
     pub fn row_elements(&self) -> i64 {
         self.width * self.block
     }
 
-    /// Elements of one channel block: the distance to the next one.
+    /// Returns the number of elements of one channel block, which is the distance to the next block.
     pub fn plane_elements(&self) -> i64 {
         self.height * self.row_elements()
     }
 
-    /// Elements of one image, padding lanes included.
+    /// Returns the number of elements of one image, padding lanes included.
     pub fn image_elements(&self) -> i64 {
         self.channel_blocks() * self.plane_elements()
     }
 
-    /// Elements from the first to the last of the batch: what a buffer must hold.
+    /// Returns the number of elements from the first to the last image, gaps included: the size of a buffer for the batch.
     pub fn elements(&self) -> i64 {
         (self.batch - 1).max(0) * self.batch_stride + self.image_elements()
     }
 
-    /// [`BlockedShape::elements`] in bytes.
+    /// Returns the size of a buffer for the batch in bytes.
     pub fn bytes(&self) -> usize {
         self.elements() as usize * 4
     }

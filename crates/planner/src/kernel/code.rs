@@ -1,42 +1,42 @@
-//! The code of a kernel, apart from the numbers that a call hands to it.
+//! Machine code of kernels: its identity, and its arguments. One code serves all kernels that differ only in the arguments.
 
 use super::{KernelSpec, Numbers};
 use smallvec::{SmallVec, smallvec};
 
-/// The identity of a kernel's machine code: everything that it depends on, apart from the target. Kernels of one identity share code.
+/// Identity of a kernel's machine code: everything that the code depends on except the target. Kernels with the same identity share code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CodeIdentity(String);
 
 impl CodeIdentity {
-    /// The identity as text, on one line.
+    /// Returns the identity as text, on one line.
     pub fn text(&self) -> &str {
         &self.0
     }
 }
 
-/// A kernel's number as its code depends on it: `None` for an argument. 0 and 1 are always constants: a stride of 0 is a broadcast, a stride of 1
-/// is a vector, and a loop of one iteration is none.
+/// Returns the integer `number` of a kernel if it is a constant of the code, and `None` if it is an argument. 0 and 1 are always constants, because other code
+/// is emitted for them: a stride of 0 is a broadcast, a stride of 1 allows vector loads, and a loop of one iteration is omitted.
 pub(super) fn constant(number: i64, is_argument: Option<&bool>) -> Option<i64> {
     let is_argument = is_argument == Some(&true) && number != 0 && number != 1;
     (!is_argument).then_some(number)
 }
 
-/// As [`constant`], for kernels on images, in whose code 0 and 1 are numbers like others.
+/// Returns the same as [`constant`] for kernels on images. 0 and 1 can be arguments, too, because the code of these kernels does not treat them specially.
 pub(super) fn image_constant(number: i64, is_argument: Option<&bool>) -> Option<i64> {
     (is_argument != Some(&true)).then_some(number)
 }
 
-/// The code of all kernels that differ in some numbers only, which are the arguments of the code. All other numbers are constants.
+/// Code that serves all kernels that differ only in some integers. These integers are the arguments of the code; all other integers are constants.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelCode {
-    /// One of the kernels.
+    /// One of the kernels that the code serves.
     kernel: KernelSpec,
-    /// For each of the kernel's numbers, whether it is an argument.
+    /// For each integer of the kernel ([`numbers`](super::Kernel::numbers)), true if it is an argument.
     is_argument: SmallVec<[bool; 16]>,
 }
 
 impl KernelCode {
-    /// The code of `kernel` alone: all numbers are constants.
+    /// Returns the code that serves only `kernel`: all integers are constants.
     pub fn constant(kernel: KernelSpec) -> KernelCode {
         KernelCode {
             is_argument: smallvec![false; kernel.numbers().len()],
@@ -44,7 +44,7 @@ impl KernelCode {
         }
     }
 
-    /// The code with as many arguments as possible: all numbers of `kernel` but 0 and 1.
+    /// Returns the code of `kernel` with as many arguments as possible: all integers except 0 and 1.
     pub fn with_all_arguments(kernel: KernelSpec) -> KernelCode {
         let numbers = kernel.numbers();
         KernelCode {
@@ -53,7 +53,8 @@ impl KernelCode {
         }
     }
 
-    /// The code that serves the kernels of this one, and `other` too, if only numbers differ.
+    /// Returns code that serves `other` in addition to the kernels that this code serves: the integers in which they differ become arguments. Returns `None` if
+    /// `other` differs in more than integers.
     pub fn serving(&self, other: &KernelSpec) -> Option<KernelCode> {
         let (own, others) = (self.kernel.numbers(), other.numbers());
         let all = vec![true; own.len()];
@@ -71,7 +72,7 @@ impl KernelCode {
         })
     }
 
-    /// The arguments with which the code computes what `kernel` does; `None` if it cannot.
+    /// Returns the arguments with which the code computes `kernel`; `None` if the code does not serve `kernel`.
     pub fn arguments_for(&self, kernel: &KernelSpec) -> Option<Numbers> {
         if self.kernel.family() != kernel.family()
             || self.kernel.code_text(&self.is_argument) != kernel.code_text(&self.is_argument)
@@ -83,28 +84,29 @@ impl KernelCode {
         Some(arguments.map(|(n, _)| *n).collect())
     }
 
-    /// Everything that the code depends on but numbers: only codes of one skeleton can be extended to serve each other's kernels.
+    /// Returns everything that the code depends on except integers, as text. Code can be extended to serve another kernel only if the code of that kernel has
+    /// the same skeleton.
     pub fn skeleton(&self) -> String {
         let all = vec![true; self.is_argument.len()];
         format!("{} {}", self.kernel.family(), self.kernel.code_text(&all))
     }
 
-    /// One of the kernels that the code serves.
+    /// Returns one of the kernels that the code serves.
     pub fn kernel(&self) -> &KernelSpec {
         &self.kernel
     }
 
-    /// For each of the kernel's numbers, whether it is an argument.
+    /// Returns, for each integer of the kernel ([`numbers`](super::Kernel::numbers)), true if it is an argument.
     pub fn is_argument(&self) -> &[bool] {
         &self.is_argument
     }
 
-    /// Number of arguments.
+    /// Returns the number of arguments.
     pub fn argument_count(&self) -> usize {
         self.is_argument.iter().filter(|is| **is).count()
     }
 
-    /// The identity of the code.
+    /// Returns the identity of the code.
     pub fn identity(&self) -> CodeIdentity {
         CodeIdentity(format!(
             "{} {}",

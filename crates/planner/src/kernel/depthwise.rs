@@ -9,31 +9,31 @@ use crate::target::Machine;
 use smallvec::{SmallVec, smallvec};
 use std::fmt::{self, Write};
 
-/// A depthwise convolution ([`ConvShape::is_depthwise`]), f32, blocked layout in and out.
+/// A depthwise convolution ([`ConvShape::is_depthwise`]) of f32, with blocked input and output.
 ///
 /// Buffers: input, packed weights ([`Depthwise::pack_weights`]), epilogue operands, output.
 ///
-/// `N` is `i64` where all numbers are known, and what stands for numbers in code elsewhere.
+/// `N` is the type of the integers that can be arguments of the code. It is `i64` in plans, and a constant or an emitted value in the code generator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Depthwise<N = i64> {
-    /// Sizes.
+    /// Sizes and groups.
     pub shape: ConvShape<N>,
-    /// Input elements from one image to the next.
+    /// Distance from one input image to the next, in elements.
     pub input_batch_stride: N,
-    /// Output elements from one image to the next.
+    /// Distance from one output image to the next, in elements.
     pub output_batch_stride: N,
-    /// Channels in a block.
+    /// Number of channels in a block.
     pub block: i64,
-    /// Output columns of a register tile.
+    /// Number of output columns of a register tile.
     pub columns: i64,
-    /// Output rows of a task.
+    /// Number of output rows of a task.
     pub rows: N,
     /// Fused epilogue.
     pub epilogue: Epilogue,
 }
 
 impl<N: Copy> Depthwise<N> {
-    /// The convolution with `f` of each of its numbers, in one order for all convolutions.
+    /// Returns the convolution with `f` applied to each of its integers. The order is the same for all convolutions.
     pub fn map<M>(&self, f: &mut impl FnMut(&N) -> M) -> Depthwise<M> {
         Depthwise {
             shape: self.shape.map(f),
@@ -46,12 +46,12 @@ impl<N: Copy> Depthwise<N> {
         }
     }
 
-    /// The input.
+    /// Returns the shape of the input.
     pub fn input_shape(&self) -> BlockedShape<N> {
         self.images(self.shape.input, self.input_batch_stride)
     }
 
-    /// The output.
+    /// Returns the shape of the output.
     pub fn output_shape(&self) -> BlockedShape<N> {
         self.images(self.shape.output, self.output_batch_stride)
     }
@@ -69,7 +69,7 @@ impl<N: Copy> Depthwise<N> {
 }
 
 impl Depthwise {
-    /// A depthwise convolution of dense tensors, blocked by the machine's lanes.
+    /// Returns a depthwise convolution of dense tensors. A block has as many channels as the machine's vectors have lanes.
     pub fn new(shape: ConvShape, epilogue: Epilogue, machine: &Machine) -> Depthwise {
         let (block, parameters) = (machine.vector.lanes, &machine.window);
         let dense = |[h, w]: [i64; 2]| BlockedShape::dense(shape.batch, shape.in_channels, h, w, block).batch_stride;
@@ -84,10 +84,10 @@ impl Depthwise {
         }
     }
 
-    /// The convolution with one of a few tiles. It computes the same bits.
+    /// Returns the convolution with one of a few tiles, so that convolutions of images of many sizes share code. Its results are bit-equal.
     #[must_use]
     pub fn for_any_size(self, machine: &Machine) -> Depthwise {
-        // A row of a tile loads its weights once.
+        // Each row of a tile loads its weights once.
         let time = |columns: i64| (columns + 1) as f64;
         let axis = Axis::of(&self.shape, 1);
         Depthwise {
@@ -96,30 +96,30 @@ impl Depthwise {
         }
     }
 
-    /// Number of independent tasks: images × channel blocks × row blocks.
+    /// Returns the number of independent tasks: images × channel blocks × row blocks.
     pub fn tasks(&self) -> i64 {
         self.shape.batch * self.output_shape().channel_blocks() * div_ceil(self.shape.output[0], self.rows)
     }
 
-    /// How code that takes the sizes of images as arguments divides a row into tiles.
+    /// Returns the division of a row into tiles, for code that takes the sizes of images as arguments.
     pub fn row_tiling(&self) -> RowTiling {
         RowTiling::of(&Axis::of(&self.shape, 1), self.columns)
     }
 
-    /// Packs weights `[channels][1][kh][kw]` as `[channel block][kh][kw][block]`, zero in padding lanes.
+    /// Packs weights `[channels][1][kh][kw]` as `[channel block][kh][kw][block]`, with zeros in padding lanes.
     pub fn pack_weights(&self, weights: &[f32]) -> Vec<f32> {
         let mut packed = vec![0.0; self.packed_elements()];
         self.pack_into(weights, &mut packed);
         packed
     }
 
-    /// Elements of packed weights.
+    /// Returns the number of elements of packed weights.
     pub fn packed_elements(&self) -> usize {
         let taps = self.shape.kernel[0] * self.shape.kernel[1];
         (self.output_shape().padded_channels() * taps) as usize
     }
 
-    /// [`Depthwise::pack_weights`] into zeros.
+    /// Packs weights as [`Depthwise::pack_weights`] does, into `packed`, which must consist of zeros.
     pub fn pack_into(&self, weights: &[f32], packed: &mut [f32]) {
         let taps = self.shape.kernel[0] * self.shape.kernel[1];
         for c in 0..self.shape.out_channels {
@@ -167,7 +167,7 @@ impl Kernel for Depthwise {
     fn code_text(&self, is_argument: &[bool]) -> String {
         let mut is_argument = is_argument.iter();
         let mut constants = self.map(&mut |n| image_constant(*n, is_argument.next()));
-        // The tiling has the columns of a tile.
+        // The row tiling contains the columns of a tile.
         constants.columns = 0;
         format!("{constants:?} {:?}", self.row_tiling())
     }

@@ -1,16 +1,16 @@
-//! Parts of the text form of kernels that several families share.
+//! Text of kernels: the parts that several families share.
 
 use super::{BlockedShape, ConvShape, Epilogue, EpilogueOperand};
 use frazil_runtime::expr::{BinaryOp, Expr, ExprOp, Number, UnaryOp};
 use std::cell::Cell;
 use std::fmt::{self, Display, Write};
 
-/// A pair of sizes, for example `3x3`.
+/// Returns a pair of sizes as text, for example `3x3`.
 pub(super) fn by(pair: [i64; 2]) -> String {
     format!("{}x{}", pair[0], pair[1])
 }
 
-/// The sizes of a tensor in channel blocks.
+/// Returns the sizes of a blocked tensor as text.
 pub(super) fn blocked(s: &BlockedShape) -> String {
     format!(
         "{}x{}x{}x{} in blocks of {}",
@@ -18,7 +18,7 @@ pub(super) fn blocked(s: &BlockedShape) -> String {
     )
 }
 
-/// Writes the sizes of a convolution.
+/// Writes the sizes of a convolution and its windows.
 pub(super) fn windows(out: &mut dyn Write, s: &ConvShape) -> fmt::Result {
     write!(
         out,
@@ -72,7 +72,7 @@ impl Display for Infix<'_> {
     }
 }
 
-/// Operations of an expression that are written out. Expressions share operations, text does not.
+/// Maximum number of operations in the text of an expression. An operation that is shared in the expression is repeated in the text.
 const MAX_OPERATIONS: usize = 60;
 
 impl Infix<'_> {

@@ -1,16 +1,16 @@
-//! What a contraction or pooling kernel does to each result while it is still in a register.
+//! Epilogues: scalar expressions that a contraction or pooling kernel applies to its results before it stores them.
 
 use frazil_ir::DType;
 use frazil_runtime::expr::{BinaryOp, Expr, ExprOp, UnaryOp};
 use frazil_tensor_ir::pattern::EpilogueOperand;
 
-/// `output = expr(accumulator, operands...)`: input 0 of the expression is the accumulated f32, input `1 + i` is operand `i`.
-/// The expression's result is f32.
+/// An epilogue: `output = expr(accumulator, operands...)`. Input 0 of the expression is the accumulated f32, input `1 + i` is operand `i`. The result of the
+/// expression is f32.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Epilogue {
     /// The scalar expression.
     pub expr: Expr,
-    /// Its further inputs, which are buffers of the kernel.
+    /// The operands, which are buffers of the kernel.
     pub operands: Vec<EpilogueOperand>,
 }
 
@@ -21,7 +21,7 @@ impl Default for Epilogue {
 }
 
 impl Epilogue {
-    /// Stores the accumulator as it is.
+    /// Returns an epilogue that stores the accumulator unchanged.
     pub fn none() -> Epilogue {
         Epilogue {
             expr: Expr::identity(DType::Float),
@@ -29,7 +29,7 @@ impl Epilogue {
         }
     }
 
-    /// Adds a bias a channel.
+    /// Returns an epilogue that adds a bias for each channel.
     pub fn bias() -> Epilogue {
         let mut e = Expr::new();
         let acc = e.input(0, DType::Float);
@@ -41,20 +41,21 @@ impl Epilogue {
         }
     }
 
-    /// Returns true if buffer `operand` of the kernel is an elementwise operand, where the first operand is buffer `first`.
+    /// Returns true if buffer `operand` of the kernel is an elementwise operand of the epilogue. Buffer `first` is the first operand.
     pub(super) fn is_elementwise(&self, operand: usize, first: usize) -> bool {
         let operand = operand.checked_sub(first).and_then(|i| self.operands.get(i));
         operand == Some(&EpilogueOperand::Elementwise)
     }
 
-    /// True when it takes more registers than a tile of accumulators leaves: it calls functions that are polynomials.
+    /// Returns true if the epilogue needs more registers than a tile of accumulators leaves free, because it contains functions that are computed as
+    /// polynomials.
     pub fn is_costly(&self) -> bool {
         let cheap = |op: UnaryOp| matches!(op, UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not | UnaryOp::Sqrt);
         let function = |op: &ExprOp| matches!(op, ExprOp::Unary(op, _) if !cheap(*op));
         self.expr.nodes().iter().any(|n| function(&n.op))
     }
 
-    /// Applies `next` to what this epilogue gives. `next`'s input 0 is that result, its inputs `1..` are `operands`.
+    /// Returns the epilogue that applies `next` to the result of this one. Input 0 of `next` is that result, its inputs from 1 on are `operands`.
     pub fn then(&self, next: &Expr, operands: &[EpilogueOperand]) -> Epilogue {
         let mine = self.operands.len() as u32;
         let expr = next.substitute(0, &self.expr, |i| i, |i| i + mine);

@@ -1,15 +1,15 @@
-//! Runtime calls in the place of kernels.
+//! Runtime calls as kernels.
 
 use super::Kernel;
 use smallvec::SmallVec;
 use std::fmt::{self, Write};
 
-/// A call of the runtime, which has no code. Buffers: its inputs, its results.
+/// A runtime call: an operator that the interpreter's kernel executes, so that no code is generated. Buffers: the inputs, and one buffer with all results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RuntimeCallKernel {
-    /// Number in [`Plan::runtime_calls`](crate::plan::Plan::runtime_calls).
+    /// Index in [`Plan::runtime_calls`](crate::plan::Plan::runtime_calls).
     pub number: u32,
-    /// Number of its inputs.
+    /// Number of inputs.
     pub inputs: u32,
 }
 

@@ -1,6 +1,6 @@
-//! Kernels as data: what the code generator can turn into machine code.
+//! Kernels as data, which the code generator compiles to machine code.
 //!
-//! Each family is a file or a folder, whose type implements [`Kernel`]: what the rest of the planner, listings and profiles ask of a kernel. A
+//! Each family is a file or a folder with a type that implements [`Kernel`], the interface for the rest of the planner, for listings and for profiles. A
 //! [`KernelSpec`] is a kernel of any family. The emitters are in the code generator.
 //!
 //! A kernel runs as one or more *phases* with a barrier after each. A phase is a range of independent *tasks*, numbered from 0; any

@@ -1,16 +1,16 @@
-//! Packing weights on all processors.
+//! Packing of weights on several threads.
 
 use frazil_rt::SignalsBlocked;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Elements from which on another thread is worth starting.
+/// Minimum number of elements per thread: for fewer, starting the thread is not worthwhile.
 const WORTH: usize = 64 << 10;
 
-/// Calls `pack` with each chunk of `size` elements of `packed` and its number, the last of which may be shorter.
+/// Calls `pack` with the index and the elements of each chunk of `packed`. Chunks have `size` elements; the last one may have fewer.
 ///
-/// The threads are its own. Constants are packed when they are first read, while others may wait for them: in a shared pool a thread
-/// that waits for its part could take up one of those, and wait for itself. Where the system refuses threads, the others do their parts.
+/// The function starts threads of its own. Constants are packed when they are first read, and other threads may wait for them. In a shared pool, a thread that
+/// waits for its part could run the task of such a thread, and wait for itself. If the system cannot start a thread, the others pack its part.
 pub(super) fn in_chunks(packed: &mut [f32], size: usize, pack: impl Fn(usize, &mut [f32]) + Sync) {
     let size = size.max(1);
     let count = packed.len().div_ceil(size);

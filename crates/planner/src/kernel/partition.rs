@@ -2,15 +2,15 @@
 
 use crate::target::Machine;
 
-/// Returns how many units of work a task does so that `threads` threads end soonest: `most`, or fewer where that is clearly better. `tasks` gives
-/// the number of tasks of a size. Each task costs `own` units besides its work.
+/// Returns the number of units of work per task with which `threads` threads finish soonest: `most`, or fewer if that is clearly faster. `tasks` returns the
+/// number of tasks for a number of units per task. Each task costs `own` units in addition to its work.
 pub(super) fn task_size(most: i64, own: f64, threads: i64, machine: &Machine, tasks: impl Fn(i64) -> i64) -> i64 {
     let time = |size: i64| {
         let rounds = (tasks(size) + threads - 1) / threads;
         rounds as f64 * (size as f64 + own)
     };
     let sizes = (1..=most).rev().map(|size| (time(size), size));
-    // The larger one of equals.
+    // Of equal times, the one with the larger size.
     let best = sizes.reduce(|best, next| if next.0 < best.0 { next } else { best });
     match best {
         Some((least, size)) if least < machine.partition.worthwhile_ratio * time(most) => size,

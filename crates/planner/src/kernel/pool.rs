@@ -7,48 +7,47 @@ use super::{BlockedShape, Epilogue, Kernel, Numbers};
 use smallvec::{SmallVec, smallvec};
 use std::fmt::{self, Write};
 
-/// What is computed over a window.
+/// The function that is computed over a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PoolKind {
-    /// The largest element; NaN wins. Padding is −∞.
+    /// The largest element, or NaN if an element is NaN. Padding counts as −∞.
     Max,
-    /// The mean over the window's elements that lie inside the input, or inside the input with its padding
-    /// (`count_include_pad`), or the sum divided by `divisor`.
+    /// The mean of the window's elements inside the input, or inside the padded input (`count_include_pad`), or the sum divided by `divisor`.
     Average {
-        /// Count padding as zeros. What lies outside of the padded input is never counted (`ceil_mode`).
+        /// Counts padding as zeros. Positions outside of the padded input, which `ceil_mode` allows, are never counted.
         count_include_pad: bool,
-        /// `divisor_override`.
+        /// The number by which the sum is divided: `divisor_override` of the operator.
         divisor: Option<i64>,
     },
 }
 
-/// Pooling, f32, blocked layout in and out. Global average pooling has a kernel of the input's size.
+/// Pooling of f32, with blocked input and output. For global average pooling, the window has the size of the input.
 ///
 /// Buffers: input, epilogue operands, output.
 ///
-/// `N` is `i64` where all numbers are known, and what stands for numbers in code elsewhere.
+/// `N` is the type of sizes that can be arguments of the code. It is `i64` in plans, and a constant or an emitted value in the code generator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pool<N = i64> {
-    /// What is computed.
+    /// The function over a window.
     pub kind: PoolKind,
-    /// The input.
+    /// Shape of the input.
     pub input: BlockedShape<N>,
-    /// The output; same batch, channels and block.
+    /// Shape of the output, with the input's batch, channels and block.
     pub output: BlockedShape<N>,
     /// Window height and width.
     pub kernel: [N; 2],
-    /// Stride.
+    /// Vertical and horizontal distance between windows, in input elements.
     pub stride: [i64; 2],
-    /// Padding above and to the left, and the padding below and to the right that `count_include_pad` counts.
+    /// Padding above and to the left. `count_include_pad` also counts as much padding below and to the right.
     pub padding: [i64; 2],
-    /// Dilation (max pooling).
+    /// Vertical and horizontal dilation of the window, for max pooling.
     pub dilation: [i64; 2],
     /// Fused epilogue.
     pub epilogue: Epilogue,
 }
 
 impl<N> Pool<N> {
-    /// The pooling with `f` of each of its numbers, in one order for all poolings.
+    /// Returns the pooling with `f` applied to each of its sizes. The order is the same for all poolings.
     pub fn map<M>(&self, f: &mut impl FnMut(&N) -> M) -> Pool<M> {
         Pool {
             kind: self.kind,
@@ -64,7 +63,7 @@ impl<N> Pool<N> {
 }
 
 impl Pool {
-    /// Number of independent tasks: images × channel blocks × output rows.
+    /// Returns the number of independent tasks: images × channel blocks × output rows.
     pub fn tasks(&self) -> i64 {
         self.input.batch * self.input.channel_blocks() * self.output.height
     }

@@ -1,4 +1,4 @@
-//! Changes of layout: plain to blocked and back, and copies of channel ranges.
+//! Conversions between the plain and the blocked layout, and copies of channel ranges.
 
 use super::code::image_constant;
 use super::describe::blocked;
@@ -6,28 +6,28 @@ use super::{BlockedShape, Kernel, Numbers};
 use smallvec::{SmallVec, smallvec};
 use std::fmt::{self, Write};
 
-/// Which way a [`Reorder`] goes.
+/// Direction of a [`Reorder`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ReorderDirection {
-    /// Dense NCHW to blocked; padding lanes become zero.
+    /// From dense NCHW to blocked. Padding lanes become zero.
     ToBlocked,
-    /// Blocked to dense NCHW.
+    /// From blocked to dense NCHW.
     ToPlain,
 }
 
-/// Plain to blocked layout or back, f32. Buffers: input, output.
+/// Conversion of f32 between the plain and the blocked layout. Buffers: input, output.
 ///
-/// `N` is `i64` where all numbers are known, and what stands for numbers in code elsewhere.
+/// `N` is the type of sizes that can be arguments of the code. It is `i64` in plans, and a constant or an emitted value in the code generator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reorder<N = i64> {
-    /// Which way.
+    /// Direction of the conversion.
     pub direction: ReorderDirection,
-    /// The blocked side.
+    /// Shape of the blocked tensor.
     pub blocked: BlockedShape<N>,
 }
 
 impl<N> Reorder<N> {
-    /// The reorder with `f` of each of its numbers, in one order for all reorders.
+    /// Returns the conversion with `f` applied to each of its sizes. The order is the same for all conversions.
     pub fn map<M>(&self, f: &mut impl FnMut(&N) -> M) -> Reorder<M> {
         Reorder {
             direction: self.direction,
@@ -37,22 +37,23 @@ impl<N> Reorder<N> {
 }
 
 impl Reorder {
-    /// Number of independent tasks: images × channel blocks.
+    /// Returns the number of independent tasks: images × channel blocks.
     pub fn tasks(&self) -> i64 {
         self.blocked.batch * self.blocked.channel_blocks()
     }
 }
 
-/// Copies channels of one blocked tensor to others of another: one part of `cat` or `chunk` along channels when its
-/// boundaries are not multiples of the block. (When they are, pass the larger tensor's offset and batch stride to the kernel that
-/// writes or reads, and copy nothing.) Buffers: input, output. Output channels outside of the range keep their values.
+/// Copies channels of one blocked tensor to channels of another. Buffers: input, output. Output channels outside of the range keep their values.
 ///
-/// `N` is `i64` where all numbers are known, and what stands for numbers in code elsewhere.
+/// The copy implements one part of `cat` or `chunk` along channels whose boundaries are not multiples of the block. If they are, no copy is necessary: the
+/// kernel that reads or writes the part gets the offset and the batch stride of the larger tensor.
+///
+/// `N` is the type of sizes that can be arguments of the code. It is `i64` in plans, and a constant or an emitted value in the code generator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CopyChannels<N = i64> {
-    /// The source.
+    /// Shape of the source.
     pub input: BlockedShape<N>,
-    /// The destination; same batch, height, width and block.
+    /// Shape of the destination, with the source's batch, height, width and block.
     pub output: BlockedShape<N>,
     /// First source channel.
     pub from: i64,
@@ -63,7 +64,7 @@ pub struct CopyChannels<N = i64> {
 }
 
 impl<N> CopyChannels<N> {
-    /// The copy with `f` of each of its numbers, in one order for all copies.
+    /// Returns the copy with `f` applied to each of its sizes. The order is the same for all copies.
     pub fn map<M>(&self, f: &mut impl FnMut(&N) -> M) -> CopyChannels<M> {
         CopyChannels {
             input: self.input.map(f),
@@ -76,7 +77,7 @@ impl<N> CopyChannels<N> {
 }
 
 impl CopyChannels {
-    /// Number of independent tasks: images × channels.
+    /// Returns the number of independent tasks: images × channels.
     pub fn tasks(&self) -> i64 {
         self.input.batch * self.count
     }

@@ -1,6 +1,7 @@
 //! Arithmetic of sizes.
 
-/// The tile extent not above `most` that covers `m` with the fewest tiles; of those one without a remainder, or the smallest.
+/// Returns the tile extent from `most / 2` to `most` that covers `m` with the fewest tiles. Of several such extents, returns one that divides `m`, or the
+/// smallest.
 pub(crate) fn balanced(m: i64, most: i64) -> i64 {
     let low = (most / 2).max(1);
     (low..=most)
@@ -8,7 +9,7 @@ pub(crate) fn balanced(m: i64, most: i64) -> i64 {
         .unwrap_or(most)
 }
 
-/// ⌈a / b⌉ for a ≥ 0, b > 0.
+/// Returns ⌈a / b⌉ for a ≥ 0 and b > 0.
 pub(crate) fn div_ceil(a: i64, b: i64) -> i64 {
     (a + b - 1) / b
 }

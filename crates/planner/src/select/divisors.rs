@@ -1,18 +1,18 @@
 //! Numbers of elements in expressions, such as the divisor of a mean.
 //!
-//! They are constants of the program for given shapes. In code for any size they have to be numbers of the kernel like the extents of its loops, or each size
-//! would need code of its own.
+//! For given shapes, they are constants of the program. In code for any size, they have to be integers of the kernel like the extents of its loops; otherwise
+//! each size would need code of its own.
 
 use crate::kernel::{Loops, Stage};
 use frazil_ir::DType;
 use frazil_runtime::expr::Number;
 use frazil_runtime::structured::Affine;
 
-/// Maximum value: all integers up to here are exact in f32.
+/// Maximum value of a constant that is replaced: all integers up to it are exact in f32.
 const MOST: f64 = (1 << 24) as f64;
 
-/// Replaces the constants that may be numbers of elements, in what is applied to the results of reductions, by coordinates that do not depend on the loops. The
-/// values stay the same.
+/// Replaces the constants that may be numbers of elements by loop-invariant indices ([`Stage::indices`]), in the expressions that are applied to the results of
+/// reductions. The values stay the same.
 pub(super) fn replace(loops: &mut Loops) {
     for stage in loops.stages.iter_mut().filter(|stage| stage.combine.is_some()) {
         let Stage {
@@ -34,7 +34,7 @@ pub(super) fn replace(loops: &mut Loops) {
     }
 }
 
-/// Returns the integer that a constant is, if it may be a number of elements; a single element is none, as division by one is none.
+/// Returns the integer that a constant is, if it may be a number of elements. 1 is excluded: dividing by it changes nothing.
 fn count_of(value: Number, dtype: DType) -> Option<i64> {
     match value {
         Number::Float(value) if matches!(dtype, DType::Float | DType::Double) => {

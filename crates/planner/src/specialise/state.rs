@@ -71,7 +71,7 @@ pub(super) struct Specialiser<'a> {
     pub(super) nesting: Nesting,
     /// Plans of composites and forks by the address of their graph. The graph is kept alive, so that its address stays unique.
     pub(super) plans: HashMap<usize, (Arc<Graph>, Arc<GraphPlan>)>,
-    /// Number of graphs being run that write tensors or expose their addresses, counting also the graphs that they fork.
+    /// Number of graphs on the stack of executing graphs that write tensors or expose their addresses, themselves or in a graph that they fork.
     pub(super) telling: usize,
 }
 

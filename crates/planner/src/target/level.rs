@@ -1,20 +1,20 @@
-//! Levels: classes of processors for which one code serves all.
+//! Levels: classes of processors that can run the same code.
 //!
-//! Code for a level has its instructions only, and the generic parameters of its vector unit. So its results are the same bits as those of code for one of the
-//! processors, and it may be a little slower.
+//! Code for a level uses only the instructions of the level, and the generic parameters of its vector unit. So its results are bit-equal to those of code for
+//! one of the processors, but it may be a little slower.
 
 use super::{AVX2, AVX512, MACHINES, Machine, Target};
 
-/// A class of processors.
+/// A class of x86-64 processors.
 struct Level {
-    /// LLVM's name.
+    /// LLVM's name of the level.
     cpu: &'static str,
     machine: &'static Machine,
-    /// The instructions besides those of the level below, as LLVM names them.
+    /// The instruction sets in addition to those of lower levels, by LLVM's names.
     features: &'static [&'static str],
 }
 
-/// From the lowest to the highest.
+/// The levels, from the lowest to the highest.
 static LEVELS: [Level; 2] = [
     Level {
         cpu: "x86-64-v3",
@@ -31,14 +31,14 @@ static LEVELS: [Level; 2] = [
 ];
 
 impl Target {
-    /// Returns the targets of all levels, from the lowest to the highest; none for programs that are not for x86-64.
+    /// Returns the targets of all levels, from the lowest to the highest. Returns none if this program is not for x86-64.
     pub fn levels() -> Vec<Target> {
         let levels = LEVELS.iter().filter(|_| cfg!(target_arch = "x86_64"));
         levels.map(|level| Target::new(level.cpu, "")).collect()
     }
 
-    /// Returns the target whose code serves this one with the same results, bit by bit: the level with the same vector unit, if this processor has all of its
-    /// instructions. The order of sums must not depend on the other parameters of its machine.
+    /// Returns the target whose code runs on this processor with bit-equal results: the level with the same vector unit, if the processor has all instructions
+    /// of the level. The order in which sums are added must not depend on other parameters of the machine.
     pub fn level(&self) -> Option<Target> {
         let is_same = |level: &&Level| {
             let (own, other) = (self.machine, level.machine);
@@ -50,13 +50,13 @@ impl Target {
             .filter(|_| self.is_x86())?;
         let has = |feature: &&str| self.features.split(',').any(|f| f.strip_prefix('+') == Some(*feature));
         let mut needed = LEVELS.iter().take(position + 1).flat_map(|level| level.features);
-        // A processor that is only named has the instructions of its machine's vector unit.
+        // A target with a name but without a list of features has the instructions of its machine's vector unit.
         let has_all = self.features.is_empty() || needed.all(has);
         let level = LEVELS.get(position).filter(|_| has_all)?;
         Some(Target::new(level.cpu, ""))
     }
 
-    /// Returns this target, which is a level, with each of the machines that it serves. Plans for them differ in tiles and tasks.
+    /// Returns this target, which must be a level, once with each of the machines that it serves. Plans for these machines differ in tiles and tasks.
     pub fn served(&self) -> Vec<Target> {
         let with = |machine: &&'static Machine| Target {
             machine,

@@ -12,7 +12,7 @@ use frazil_runtime::structured::{Access, OutOfBounds, TensorId};
 /// The window of output row y starts at input row y · stride − padding. Elements outside of the input are zero. Padding at the bottom and right
 /// follows from `output`.
 ///
-/// `N` is `i64` where all sizes are known, and what stands for sizes of images in code elsewhere.
+/// `N` is the type of sizes that can be arguments of the code. It is `i64` in plans, and a constant or an emitted value in the code generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ConvShape<N = i64> {
     /// Number of images.
@@ -38,7 +38,8 @@ pub struct ConvShape<N = i64> {
 }
 
 impl<N> ConvShape<N> {
-    /// The shape with `f` of each size of images, in one order for all shapes. Channels, groups and windows are the model's, and stay.
+    /// Returns the shape with `f` applied to each size of the images, in one order for all shapes. Channels, groups and windows belong to the model and stay
+    /// the same.
     pub fn map<M>(&self, f: &mut impl FnMut(&N) -> M) -> ConvShape<M> {
         ConvShape {
             batch: f(&self.batch),

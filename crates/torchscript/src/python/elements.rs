@@ -299,7 +299,7 @@ pub(super) fn compared(op: CmpOp, a: &Py, b: &Py) -> Option<HostTensor> {
     x.zip(&y, DType::Bool, |x, y| f64::from(u8::from(f(x, y))))
 }
 
-/// Executes `a op= b`, which writes to the elements of `a`.
+/// Executes `a op= b`, which writes to the elements of `a`. Returns `None` if the operation is not supported, or if `a` cannot contain its result.
 pub(super) fn in_place(op: Operator, a: &HostTensor, b: &Py) -> Option<()> {
     let result = arithmetic(op, &Py::Tensor(a.clone()), b)?;
     (result.sizes() == a.sizes() && can_cast(result.dtype(), a.dtype())).then_some(())?;

@@ -19,7 +19,7 @@ use frazil_runtime::promote::{complex_of, compute_dtype, promote_types, real_of}
 use frazil_runtime::structured::Program;
 use num_complex::Complex64;
 
-/// Entries of operators on complex tensors. Kernels run where programs have no complex counterpart.
+/// Entries of operators on complex tensors. Operators whose programs do not support complex tensors run kernels for them.
 pub(super) const ENTRIES: &[Row] = &[
     (
         "aten::real",

@@ -1,8 +1,7 @@
-//! Direct convolution: a register tile of output columns × vectors of output channels, the input broadcast in place.
+//! Direct convolution with a register tile of output columns × vectors of output channels. Inputs are broadcast from where they are stored.
 //!
-//! There is no padded copy of the input. Rows above and below it are left out by the bounds of the loop over the kernel's rows;
-//! columns to the left and right by emitting the tiles that touch them separately, without the multiply-adds that would
-//! read there.
+//! There is no padded copy of the input. The bounds of the loop over the kernel's rows exclude rows above and below the input. Tiles with taps to the left or
+//! right of the input are emitted separately, without the multiply-adds that would read there.
 
 mod units;
 
@@ -16,42 +15,51 @@ use frazil_planner::kernel::{ActivationLayout, Axis, Conv, EpilogueOperand, Grou
 use std::ops::Range;
 use units::{channel_loop, unit};
 
-/// Tiles at the border that are emitted separately; with more, one tile with checks serves them all.
+/// Maximum number of border tiles that are emitted separately. If there are more, one loop with bounds checks computes all tiles of a row.
 const MAX_BORDER_TILES: usize = 6;
 
-/// Strides and extents that the emitter works with, all in elements.
+/// Strides and extents for the emitter, all in elements.
 struct Geometry<'c> {
     conv: Conv<Int<'c>>,
-    /// Whether rows of the image are joined and split as tiles like.
+    /// Whether the rows of the image are joined, and divided again to suit the tiles.
     has_joined_rows: bool,
-    /// The columns of a tile, and how rows are divided whose length is an argument.
+    /// The number of columns of a tile, and the division of rows whose length is an argument.
     tiling: RowTiling,
-    /// Rows, columns of input and output: [`Conv::rows_and_columns`].
+    /// Numbers of rows and columns of the input, see [`Conv::rows_and_columns`].
     input: [Int<'c>; 2],
+    /// Numbers of rows and columns of the output, see [`Conv::rows_and_columns`].
     output: [Int<'c>; 2],
-    /// Input: distance of channel blocks, rows, columns, channels of a block.
+    /// Distance between channel blocks of the input.
     block_stride: Int<'c>,
+    /// Distance between rows of the input.
     row_stride: Int<'c>,
+    /// Distance between columns of the input.
     column_stride: i64,
+    /// Distance between channels of a block of the input.
     channel_stride: Int<'c>,
+    /// Distance between images of the input.
     batch_stride: Int<'c>,
-    /// Output channels of a tile.
+    /// Number of output channels of a tile.
     width: i64,
-    /// Output: distance of channel blocks, rows, columns.
+    /// Distance between channel blocks of the output.
     plane: Int<'c>,
+    /// Distance between rows of the output.
     output_row: Int<'c>,
+    /// Distance between columns of the output.
     output_column: i64,
-    /// What a tile of output channels reads, and in how many units.
+    /// The assignment of input channels to the lanes of a tile of output channels.
     grouping: Grouping,
+    /// Number of units of a tile.
     units: i64,
-    /// Groups of units whose sums are kept in registers.
+    /// Number of groups of units. The sums of one group are accumulated in registers.
     groups: Int<'c>,
-    /// Whether there are several.
+    /// Whether there are several groups of units.
     has_groups: bool,
 }
 
 impl<'c> Geometry<'c> {
-    /// The geometry of `conv`, one of the kernels that the code serves, whose numbers are those of `numbers`.
+    /// Returns the geometry for code that serves `conv` and other kernels. `numbers` is the convolution with its integers as constants or arguments of the
+    /// code.
     fn new(e: &mut Emitter<'c>, conv: &Conv, numbers: Conv<Int<'c>>) -> Geometry<'c> {
         let s = &numbers.shape;
         let has_joined_rows = conv.has_joined_rows();
@@ -116,7 +124,7 @@ impl<'c> Geometry<'c> {
         }
     }
 
-    /// Columns before a row that a tile may begin at.
+    /// Returns the maximum number of columns by which a tile may start before its row.
     fn columns_before(&self) -> i64 {
         match self.output[1] {
             Int::Dyn(_) if self.has_joined_rows => self.tiling.width,
@@ -124,7 +132,7 @@ impl<'c> Geometry<'c> {
         }
     }
 
-    /// Whether the tasks of a block of rows follow each other: [`Conv::rows_first`].
+    /// Returns whether the tasks of a block of rows are adjacent, see [`Conv::rows_first`].
     fn rows_first(&self, e: &mut Emitter<'c>) -> Condition<'c> {
         let s = &self.conv.shape;
         let weights = self.conv.weight_elements();
@@ -137,7 +145,7 @@ impl<'c> Geometry<'c> {
     }
 }
 
-/// The rows and columns of a pointwise convolution whose tiles have so many columns: [`Conv::rows_and_columns`].
+/// Returns the numbers of rows and columns of a pointwise convolution whose tiles have `columns` columns, see [`Conv::rows_and_columns`].
 fn pointwise_rows<'c>(e: &mut Emitter<'c>, conv: &Conv<Int<'c>>, columns: i64) -> [Int<'c>; 2] {
     let pixels = e.mul(conv.shape.output[0], conv.shape.output[1]);
     let tiles = e.div_ceil(pixels, columns);
@@ -156,13 +164,13 @@ fn pointwise_rows<'c>(e: &mut Emitter<'c>, conv: &Conv<Int<'c>>, columns: i64) -
     }
 }
 
-/// The current task's operands.
+/// Addresses of the current task's operands, and the outputs that it computes.
 struct Task<'c> {
     input: Val<'c>,
     weights: Val<'c>,
     output: Val<'c>,
     operands: Vec<Val<'c>>,
-    /// Number of its tile of output channels.
+    /// Index of the task's tile of output channels.
     tile: Int<'c>,
     first_row: Int<'c>,
     end_row: Int<'c>,
@@ -179,14 +187,14 @@ impl EmitKernel for Conv {
     }
 }
 
-/// Emits all tasks of the kernels whose numbers are those of `numbers`, of which `conv` is one.
+/// Emits all tasks of code that serves `conv` and other kernels. `numbers` is the convolution with its integers as constants or arguments of the code.
 fn emit<'c>(kernel: &mut KernelFunction<'c>, conv: &Conv, numbers: Conv<Int<'c>>) {
     let e = &mut kernel.e;
     let g = Geometry::new(e, conv, numbers);
     let tile = g.conv.tile;
     let partial = g.has_groups.then(|| {
         let row = e.mul(tile.rows, g.output[1]);
-        // The tile that ends a joined row may begin in the row before.
+        // The last tile of a joined row may start in the previous row.
         let columns = e.add(row, g.columns_before());
         let bytes = e.mul(columns, g.width * 4);
         let partial = e.stack(bytes);
@@ -250,7 +258,7 @@ fn locate<'c>(
     }
 }
 
-/// One output row, for one group of units.
+/// Emits one output row, for one group of units.
 fn row<'c>(e: &mut Emitter<'c>, g: &Geometry<'c>, task: &Task<'c>, group: Int<'c>, y: Int<'c>) {
     let s = &g.conv.shape;
     let kh = taps(e, &g.rows(), y);
@@ -296,8 +304,8 @@ fn row<'c>(e: &mut Emitter<'c>, g: &Geometry<'c>, task: &Task<'c>, group: Int<'c
     }
 }
 
-/// One row of a pointwise convolution of which the last row is shorter: whole tiles, and behind those of the last row a part of one, or a tile that
-/// overlaps the one before.
+/// Emits one row of a pointwise convolution whose last row is shorter than the others. The tiles of the last row are followed by a narrower tile, or, if sizes
+/// are arguments, by a tile that overlaps the previous one.
 fn joined_row<'c>(
     e: &mut Emitter<'c>,
     g: &Geometry<'c>,
@@ -337,14 +345,14 @@ fn joined_row<'c>(
     }
 }
 
-/// Taps of a kernel row that serve the same columns of a tile.
+/// Adjacent taps of a kernel row that contribute to the same columns of a tile.
 struct Tap {
     kw: Range<i64>,
     columns: Range<i64>,
 }
 
 impl Tap {
-    /// All of so many taps, for all columns.
+    /// Returns `kernel` taps that contribute to all of `columns` columns.
     fn all(kernel: i64, columns: i64) -> Tap {
         Tap {
             kw: 0..kernel,
@@ -353,8 +361,8 @@ impl Tap {
     }
 }
 
-/// The taps of a tile: runs that serve all columns together, each other tap by itself. Two taps that serve different columns
-/// never share a loop body: LLVM would merge their loads and spill.
+/// Returns the taps of a tile: adjacent taps that contribute to the same columns are one item. Taps for different columns never share a loop body, because LLVM
+/// would merge their loads and spill registers.
 fn taps_of(g: &Geometry<'_>, tile: &RowTile<'_>) -> Vec<Tap> {
     if tile.border.is_none() {
         return vec![Tap::all(g.conv.shape.kernel[1], tile.width)];
@@ -374,12 +382,12 @@ fn taps_of(g: &Geometry<'_>, tile: &RowTile<'_>) -> Vec<Tap> {
     taps
 }
 
-/// Where a tile is.
+/// Position of a tile, and the rows of taps `kh` that lie inside the input.
 struct At<'c> {
     group: Int<'c>,
     y: Int<'c>,
     x: Int<'c>,
-    /// How many of its columns, from the first on, an earlier tile has stored.
+    /// Number of leading columns that an earlier tile has stored.
     stored: Int<'c>,
     kh: (Int<'c>, Int<'c>),
 }
@@ -448,8 +456,8 @@ fn tile<'c>(
     finish(e, g, task, &at, &acc);
 }
 
-/// The weights that come after this group's, which its tiles fetch while they compute, each a part: where the part of the tile `at`
-/// begins, and of how many it is one.
+/// Returns the part of the next group's weights that the tile `at` prefetches: its address, and the number of parts. Each tile of a group prefetches one part
+/// while it computes. Returns `None` if prefetching is not worthwhile.
 fn next_group<'c>(e: &mut Emitter<'c>, g: &Geometry<'c>, task: &Task<'c>, at: &At<'c>) -> Option<(Val<'c>, i64)> {
     let (conv, s) = (&g.conv, &g.conv.shape);
     let unit = s.kernel[0] * s.kernel[1] * g.grouping.channels() * g.width;
@@ -460,10 +468,10 @@ fn next_group<'c>(e: &mut Emitter<'c>, g: &Geometry<'c>, task: &Task<'c>, at: &A
     let machine = e.target.machine;
     let lines = machine.conv.unroll * g.width / machine.caches.line_elements();
     let passes = conv.tile.rows.known().zip(across.known());
-    // Where there are fewer passes than parts, they fetch less.
+    // If there are fewer passes than parts, the last parts are not prefetched.
     let passes = passes.map_or(lines, |(rows, across)| rows * across);
     let parts = prefetch_parts(machine, passes, lines);
-    // Few weights stay in a cache by themselves.
+    // Few weights stay in a cache without prefetching.
     if parts < 2 || unit * g.units * conv.channel_tiles() < machine.conv.few_weights {
         return None;
     }
@@ -476,7 +484,7 @@ fn next_group<'c>(e: &mut Emitter<'c>, g: &Geometry<'c>, task: &Task<'c>, at: &A
     Some((e.f32_offset(task.weights, next), parts))
 }
 
-/// Adds the partial sums of earlier groups; after the last group, applies the epilogue and stores.
+/// Adds the partial sums of earlier groups to `acc`. After the last group, applies the epilogue and stores the results; after other groups, stores the sums.
 fn finish<'c>(e: &mut Emitter<'c>, g: &Geometry<'c>, task: &Task<'c>, at: &At<'c>, acc: &[Val<'c>]) {
     let Some(partial) = task.partial else {
         return store(e, g, task, at, acc);

@@ -1,4 +1,4 @@
-//! Depthwise convolution: a tile of output columns of one channel block, weights and inputs as vectors.
+//! Depthwise convolution with a tile of output columns of one channel block. Weights and inputs are loaded as vectors.
 
 use crate::emit::builder::{Emitter, Int, Val};
 use crate::emit::epilogue::{self, Position};
@@ -7,10 +7,10 @@ use crate::emit::function::{Condition, KernelFunction, image_task};
 use crate::emit::window::{RowTile, for_each_tile, strides, taps};
 use frazil_planner::kernel::{Axis, Depthwise, EpilogueOperand, RowTiling};
 
-/// Tiles at the border that are emitted separately; with more, border columns are done one by one.
+/// Maximum number of border tiles that are emitted separately. If there are more, all columns of a row are computed one by one.
 const MAX_BORDER_TILES: usize = 6;
 
-/// The current task's operands.
+/// Addresses of the current task's operands.
 struct Task<'c> {
     input: Val<'c>,
     weights: Val<'c>,
@@ -18,13 +18,14 @@ struct Task<'c> {
     operands: Vec<Val<'c>>,
 }
 
-/// What all parts of the kernel need.
+/// The kernel, with values that all parts of the emitter use.
 struct Plan<'c> {
     spec: Depthwise<Int<'c>>,
-    /// The width of tiles, and how rows are divided whose length is an argument.
+    /// The width of tiles, and the division of rows whose length is an argument.
     tiling: RowTiling,
-    /// Distance of rows and of channel blocks, in elements, of the input and of the output.
+    /// Distances between rows and between channel blocks of the input, in elements.
     input: [Int<'c>; 2],
+    /// Distances between rows and between channel blocks of the output, in elements.
     output: [Int<'c>; 2],
 }
 
@@ -88,7 +89,7 @@ fn row<'c>(e: &mut Emitter<'c>, plan: &Plan<'c>, task: &Task<'c>, y: Int<'c>) {
     if for_each_tile(e, &columns, tiles, |e, t| tile(e, plan, task, y, kh, &t)) {
         return;
     }
-    // Wide windows on narrow rows: column by column, with the taps as a loop.
+    // Wide windows on narrow rows: the columns one by one, with loops over the taps.
     e.for_each(0, spec.shape.output[1], 1, |e, x| {
         let kw = taps(e, &columns, x);
         let zero = e.f32_constant(0.0, Some(spec.block));
@@ -103,7 +104,7 @@ fn row<'c>(e: &mut Emitter<'c>, plan: &Plan<'c>, task: &Task<'c>, y: Int<'c>) {
     });
 }
 
-/// The input and weights that tap (kh, kw) of output (y, x) reads.
+/// Returns the addresses of the input and of the weights that tap (kh, kw) of output (y, x) reads.
 fn tap_addresses<'c>(
     e: &mut Emitter<'c>,
     plan: &Plan<'c>,
@@ -120,7 +121,7 @@ fn tap_addresses<'c>(
     (e.f32_offset(task.input, offset), e.f32_offset(task.weights, weight))
 }
 
-/// The columns of `tile` in row `y`. Each input vector is loaded once a row, and used by all taps that want it.
+/// Emits the columns of `tile` in row `y`. Each input vector is loaded once per row, for all taps that read it.
 fn tile<'c>(
     e: &mut Emitter<'c>,
     plan: &Plan<'c>,
@@ -163,7 +164,7 @@ fn tile<'c>(
     store(e, plan, task, (y, x), tile.stored, &acc);
 }
 
-/// Finishes and stores columns from `x` on, but for the first `stored`.
+/// Applies the epilogue to the columns from `x` on, and stores all but the first `stored` columns.
 fn store<'c>(
     e: &mut Emitter<'c>,
     plan: &Plan<'c>,

@@ -1,4 +1,5 @@
-//! Matmuls: a register tile of rows × vectors, A broadcast in place, B packed or packed on the way.
+//! Matmuls with a register tile of rows × vectors of columns. Elements of A are broadcast from where they are stored. B is packed in advance, or it is strided,
+//! and the kernel copies it to packed panels or reads it in place.
 
 use crate::emit::builder::{Emitter, Int, Val};
 use crate::emit::epilogue::{self, Position};
@@ -7,23 +8,23 @@ use crate::emit::function::{KernelFunction, prefetch_parts};
 use frazil_planner::kernel::{Epilogue, EpilogueOperand, Gemm, GemmB, GemmBatch};
 use frazil_planner::target::GemmParameters;
 
-/// Returns true when the panels of B are prefetched. Where each weight is used once or twice, and the processor's own prefetcher loads it in
-/// time, the instructions for prefetching take longer than the arithmetic.
+/// Returns true if the panels of B are prefetched. If each weight is used only once or twice, and the processor's own prefetcher loads it in time, prefetch
+/// instructions take longer than the arithmetic.
 fn wants_prefetch(gemm: &Gemm<Int<'_>>, parameters: &GemmParameters) -> bool {
     let few_rows = gemm.m.known().is_some_and(|m| m <= parameters.read_bound_rows);
     gemm.is_packed() && parameters.prefetch > 0 && !(few_rows && is_cached(gemm, parameters))
 }
 
-/// Returns true when the caches are expected to have kept the weights since the last call.
+/// Returns true if the weights of the last call are expected to be still in the caches.
 fn is_cached(gemm: &Gemm<Int<'_>>, parameters: &GemmParameters) -> bool {
     let weights = gemm.k.known().zip(gemm.n.known());
     weights.is_some_and(|(k, n)| 4 * k * n <= parameters.cached_bytes)
 }
 
-/// Where the operands of the current task begin.
+/// Start addresses of the current task's operands, and its rows and columns.
 struct Task<'c> {
     a: Val<'c>,
-    /// Packed: the first panel. Strided: the product's B.
+    /// The task's first panel if B is packed, its first column if B is strided.
     b: Val<'c>,
     c: Val<'c>,
     operands: Vec<Val<'c>>,
@@ -38,9 +39,9 @@ impl EmitKernel for Gemm {
         emit(function, &gemm);
     }
 
-    /// A multiply-add of a number that is not normal takes as long as a hundred others, and there are many after the softmax of scores
-    /// with -100 for what is masked. In a sum they do not count. Products with constant weights, which do not meet those, save the time
-    /// of changing modes.
+    /// Returns true unless B is packed. A multiply-add with a denormal takes as long as about a hundred others, and the softmax of attention scores, which are
+    /// -100 at masked positions, results in many denormals. They are negligible in a sum. Matmuls with constant weights do not have such operands, and save the
+    /// time for changing the mode of the processor.
     fn takes_denormals_for_zeros(&self) -> bool {
         !self.is_packed()
     }
@@ -48,7 +49,7 @@ impl EmitKernel for Gemm {
 
 /// Emits all tasks of `gemm`.
 fn emit<'c>(kernel: &mut KernelFunction<'c>, gemm: &Gemm<Int<'c>>) {
-    // A panel of B that is packed while running; see `packs_panels`.
+    // Memory for a panel of B that the kernel packs, see `packs_panels`.
     let panel = packs_panels(gemm, &kernel.e.target.machine.gemm).then(|| {
         let bytes = kernel.e.mul(gemm.tile.k_block, gemm.tile_columns() * 4);
         kernel.e.stack(bytes)
@@ -56,7 +57,7 @@ fn emit<'c>(kernel: &mut KernelFunction<'c>, gemm: &Gemm<Int<'c>>) {
     kernel.for_each_task(|e, buffers, task| {
         let m_tasks = e.div_ceil(gemm.m, gemm.tile.m_task);
         let n_tasks = e.div_ceil(gemm.n, gemm.tile.n_task);
-        // Tasks of one column block follow each other, so that a thread keeps its part of B. The first extent is not used.
+        // Tasks of one column block are adjacent, so that a thread keeps its part of B. `delinearize` does not use the first extent.
         let at = e.delinearize(task, &[Int::Const(0), n_tasks, m_tasks]);
         let task = locate(e, gemm, buffers, at[0], at[1], at[2]);
         match panel {
@@ -66,7 +67,8 @@ fn emit<'c>(kernel: &mut KernelFunction<'c>, gemm: &Gemm<Int<'c>>) {
     });
 }
 
-/// True when B is strided and reading it in place would be slow: columns apart, or long rows.
+/// Returns true if B is strided and reading it in place would be slow, because the elements of a row are not contiguous, or because rows are far apart and read
+/// repeatedly.
 fn packs_panels(gemm: &Gemm<Int<'_>>, parameters: &GemmParameters) -> bool {
     match gemm.b {
         GemmB::Packed => false,
@@ -139,7 +141,7 @@ fn locate<'c>(
     }
 }
 
-/// B read where it lies: k block → rows → columns, or columns → k block → rows for the sake of the weights' order in memory.
+/// Emits a task that reads B in place. The loops are k blocks → rows → columns, or columns → k blocks → rows if packed weights are read in the order of memory.
 fn product<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>) {
     let nr = gemm.tile_columns();
     let at = |e: &mut Emitter<'c>, (row, rows): (Int<'c>, i64), column: Int<'c>, (k0, length): (Int<'c>, Int<'c>)| {
@@ -183,14 +185,14 @@ fn product<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>) {
     });
 }
 
-/// Whether the packed weights are read from their first to their last element: where there are few rows they come from memory while the tiles
-/// compute, and in this order what a tile fetches ahead is what is read next.
+/// Returns true if packed weights are read in the order of memory. With few rows, weights are loaded from memory while the tiles compute. In this order, a tile
+/// prefetches the weights that are read next.
 fn in_order_of_weights(gemm: &Gemm<Int<'_>>, parameters: &GemmParameters) -> bool {
     let few_rows = |gemm: &Gemm| 2 * gemm.m <= parameters.streamed_rows * gemm.lanes;
     known(gemm).is_some_and(|gemm| gemm.streams_weights() && few_rows(&gemm))
 }
 
-/// The matmul, if all of its numbers are known.
+/// Returns the matmul, if all of its integers are constants of the code.
 fn known(gemm: &Gemm<Int<'_>>) -> Option<Gemm> {
     let mut all = true;
     let known = gemm.map(&mut |n| {
@@ -200,7 +202,7 @@ fn known(gemm: &Gemm<Int<'_>>) -> Option<Gemm> {
     all.then_some(known)
 }
 
-/// B copied panel by panel into `panel`: k block → columns → copy → rows.
+/// Emits a task that copies B panel by panel into `panel`. The loops are k blocks → columns → copy → rows.
 fn product_with_panels<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>, panel: Val<'c>) {
     let nr = gemm.tile_columns();
     for_k_blocks(e, gemm, |e, k0, length| {
@@ -223,8 +225,7 @@ fn product_with_panels<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Tas
     });
 }
 
-/// Copies `length` rows of B from `k0` on, the panel's columns from `column` on, into `panel`. What stands in columns beyond N does not
-/// matter.
+/// Copies a panel of B into `panel`: the tile's columns from `column` on, of `length` rows from row `k0` on. The values in columns beyond N are arbitrary.
 fn pack_panel<'c>(
     e: &mut Emitter<'c>,
     gemm: &Gemm<Int<'c>>,
@@ -256,7 +257,7 @@ fn pack_panel<'c>(
         });
         return;
     }
-    // A column beyond N is one of those before it.
+    // Columns beyond N are copies of the last column.
     let source = |e: &mut Emitter<'c>, n: Int<'c>| {
         let n = e.add(column, n);
         let end = e.sub(task.columns, 1);
@@ -305,11 +306,11 @@ fn pack_panel<'c>(
     });
 }
 
-/// Full blocks in a loop, then the rest. `body` gets the first k and the length.
+/// Emits the loop over blocks of k: full blocks in a loop, then the rest. `body` receives the first k of a block and the length of the block.
 fn for_k_blocks<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, body: impl Fn(&mut Emitter<'c>, Int<'c>, Int<'c>)) {
     let block = gemm.tile.k_block;
     let (Some(k), Some(k_block)) = (gemm.k.known(), block.known()) else {
-        // At least one block, which stores zeros where there are no terms.
+        // At least one block, which stores zeros if there are no terms.
         let end = e.max(gemm.k, 1);
         return e.for_each(0, end, block, |e, k0| {
             let left = e.sub(gemm.k, k0);
@@ -324,7 +325,7 @@ fn for_k_blocks<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, body: impl Fn(&mu
     }
 }
 
-/// Tiles of full height in a loop, then those of the last rows, which only the last task of a column can have.
+/// Emits the row tiles of a task: tiles of full height in a loop, then the other tiles, which only the last task of a column can have.
 fn for_row_tiles<'c>(
     e: &mut Emitter<'c>,
     gemm: &Gemm<Int<'c>>,
@@ -361,7 +362,7 @@ fn for_row_tiles<'c>(
     }
 }
 
-/// Any number of rows: tiles of full height in a loop, then tiles of powers of two.
+/// Emits the row tiles of a task with any number of rows: tiles of full height in a loop, then tiles whose heights are powers of two.
 fn for_any_rows<'c>(e: &mut Emitter<'c>, height: i64, rows: Int<'c>, body: &impl Fn(&mut Emitter<'c>, Int<'c>, i64)) {
     let full = e.round_down(rows, height);
     e.for_each(0, full, height, |e, row| body(e, row, height));
@@ -378,24 +379,24 @@ fn for_any_rows<'c>(e: &mut Emitter<'c>, height: i64, rows: Int<'c>, body: &impl
     }
 }
 
-/// Rows of the last task of a column, if they are known.
+/// Returns the number of rows of the last task of a column, if it is a constant of the code.
 fn last_rows(gemm: &Gemm<Int<'_>>) -> Option<i64> {
     let (m, m_task) = (gemm.m.known()?, gemm.tile.m_task.known()?);
     Some(m - (div_ceil(m, m_task) - 1).max(0) * m_task)
 }
 
-/// One register tile over one block of k.
+/// One register tile, for one block of k.
 struct Tile<'c> {
     row: Int<'c>,
     rows: i64,
     column: Int<'c>,
     k0: Int<'c>,
     length: Int<'c>,
-    /// First row of B of this block, at this column.
+    /// Address of the first row of B in this block, at this column.
     b: Val<'c>,
-    /// Distance of B's rows.
+    /// Distance between rows of B, in elements.
     b_row: Int<'c>,
-    /// B's last columns must not be read beyond N.
+    /// Whether reads of B are masked, so that no column beyond N is read.
     masked_b: bool,
 }
 
@@ -447,7 +448,7 @@ fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>, t: Tile<
             }
         }
         if let Some((far, parts)) = far {
-            // Packed: the distance of B's rows is that of the panel's.
+            // B is packed, so its rows have the distance of the panel's rows.
             let b_row = gemm.tile_columns();
             let offset = e.mul(k, b_row / parts);
             let far = e.f32_offset(far, offset);
@@ -477,11 +478,11 @@ fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>, t: Tile<
     finish(e, gemm, task, &t, &acc, &masks);
 }
 
-/// The block of B that comes after this one, which the tiles of a column fetch while they compute, each a part: where the part of tile `t`
-/// begins, and of how many it is one.
+/// Returns the part of the next block of B that tile `t` prefetches: its address, and the number of parts. Each tile of a column prefetches one part while it
+/// computes. Returns `None` if prefetching is not worthwhile.
 fn next_block<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, t: &Tile<'c>) -> Option<(Val<'c>, i64)> {
     let nr = gemm.tile_columns();
-    // Weights have known sizes; where they have not, nothing is fetched.
+    // Weights usually have constant sizes; without them, nothing is prefetched.
     let (k, block, n_task) = (gemm.k.known()?, gemm.tile.k_block.known()?, gemm.tile.n_task.known()?);
     let (machine, parameters) = (e.target.machine, &e.target.machine.gemm);
     let passes = match last_rows(gemm) {
@@ -489,19 +490,19 @@ fn next_block<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, t: &Tile<'c>) -> Op
             let tiles = gemm.tile.row_tiles(rows);
             tiles.full + tiles.shorter
         }
-        // There may be fewer, which fetch less.
+        // The maximum; with fewer tiles, some parts are not prefetched.
         None => gemm.tile.m_task.known()? / gemm.tile.rows,
     };
     let lines = parameters.unroll.max(1) * nr / machine.caches.line_elements();
     let parts = prefetch_parts(machine, passes, lines);
-    // A single tile has the time for all of it only where it waits for memory.
+    // A single tile has the time to prefetch a whole block only if it waits for memory.
     let many_rows = gemm.m.known().is_none_or(|m| m > parameters.read_bound_rows);
     let worth = parts > 1 || many_rows && !is_cached(gemm, parameters);
     if !gemm.is_packed() || !worth {
         return None;
     }
     let last_start = (k - 1).max(0) / block * block;
-    // The panel's next rows; after the last ones the first of the panel that comes in its place.
+    // The next rows of the panel. After the last rows, the first rows of the panel that the loops read next at this place.
     let columns = match in_order_of_weights(gemm, parameters) {
         true => nr,
         false => n_task,
@@ -522,7 +523,7 @@ fn next_block<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, t: &Tile<'c>) -> Op
     Some((e.f32_offset(t.b, part), parts))
 }
 
-/// Adds the block's sums to what the earlier blocks have left in C, and after the last block applies the epilogue.
+/// Adds the sums of this block to those of earlier blocks in C. After the last block, applies the epilogue.
 fn finish<'c>(
     e: &mut Emitter<'c>,
     gemm: &Gemm<Int<'c>>,
@@ -570,7 +571,7 @@ fn finish<'c>(
         );
     };
     let (Some(k), Some(block)) = (gemm.k.known(), gemm.tile.k_block.known()) else {
-        // Any block may be the first, the last, or both.
+        // Any block may be the first one, the last one, or both.
         let after = e.add(t.k0, gemm.tile.k_block);
         let is_first = e.compare("eq", t.k0, 0);
         let is_last = e.compare("sge", after, gemm.k);
@@ -626,7 +627,7 @@ fn finish<'c>(
     }
 }
 
-/// The lanes of each vector of this tile that are columns of C; empty when all always are.
+/// Returns a mask for each vector of the tile, with the lanes that are columns of C. Empty if all lanes always are.
 fn column_masks<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>, column: Int<'c>) -> Vec<Val<'c>> {
     if Int::Const(gemm.tile_columns()).divides(gemm.n) {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Pooling: interior columns in tiles with the taps unrolled, border columns one by one with the taps as loops.
+//! Pooling: interior columns in tiles with unrolled taps, border columns one by one with loops over the taps.
 
 use crate::emit::builder::{Emitter, Int, Val};
 use crate::emit::epilogue::{self, Position};
@@ -7,10 +7,10 @@ use crate::emit::function::KernelFunction;
 use crate::emit::window::{for_each_overlapping, interior, known, strides, taps};
 use frazil_planner::kernel::{Axis, BlockedShape, EpilogueOperand, Pool, PoolKind};
 
-/// Widest window whose taps are unrolled.
+/// Maximum width of a window whose taps are unrolled.
 const MAX_UNROLLED: i64 = 16;
 
-/// The current task's operands.
+/// Addresses of the current task's operands, and its row.
 struct Task<'c> {
     input: Val<'c>,
     output: Val<'c>,
@@ -18,11 +18,12 @@ struct Task<'c> {
     y: Int<'c>,
 }
 
-/// What all parts of the kernel need.
+/// The kernel, with values that all parts of the emitter use.
 struct Plan<'c> {
     spec: Pool<Int<'c>>,
-    /// Distance of rows and of channel blocks, in elements, of the input and of the output.
+    /// Distances between rows and between channel blocks of the input, in elements.
     input: [Int<'c>; 2],
+    /// Distances between rows and between channel blocks of the output, in elements.
     output: [Int<'c>; 2],
 }
 
@@ -105,7 +106,7 @@ fn row<'c>(e: &mut Emitter<'c>, plan: &Plan<'c>, task: &Task<'c>) {
         }
         return single_columns(e, plan, task, kh, (Int::Const(end), columns.output));
     }
-    // Fewer columns than a tile has are done one by one.
+    // Fewer columns than a tile has are computed one by one.
     let count = e.sub(end, start);
     let fill_a_tile = e.compare("sge", count, width);
     let [start_value, end_value] = [start, end].map(|n| e.int(n));
@@ -132,7 +133,7 @@ fn combine<'c>(e: &mut Emitter<'c>, spec: &Pool<Int<'c>>, acc: Val<'c>, value: V
     }
 }
 
-/// Address of the input of tap (kh, kw) of column x.
+/// Returns the address of the input that tap (kh, kw) of column `x` reads.
 fn tap<'c>(e: &mut Emitter<'c>, plan: &Plan<'c>, task: &Task<'c>, kh: Int<'c>, x: Int<'c>, kw: Int<'c>) -> Val<'c> {
     let spec = &plan.spec;
     let y_in = e.linear([(spec.stride[0], task.y), (spec.dilation[0], kh)], -spec.padding[0]);
@@ -163,7 +164,7 @@ fn single_columns<'c>(
     });
 }
 
-/// `count` columns at `x`, all of whose `taps` taps lie inside the rows that they touch. The first `stored` are not stored.
+/// Emits `count` columns from `x` on, all of whose `taps` taps lie inside the rows of the input. Stores all but the first `stored` columns.
 fn tile<'c>(
     e: &mut Emitter<'c>,
     plan: &Plan<'c>,
@@ -191,7 +192,7 @@ fn tile<'c>(
     epilogue::from_row(e, &acc, 1, stored, |e, j, _, a| store(e, plan, task, kh, x, j, a));
 }
 
-/// Finishes and stores column `x + j`.
+/// Divides the sum of column `x + j` if the pooling is an average, applies the epilogue, and stores the result.
 fn store<'c>(
     e: &mut Emitter<'c>,
     plan: &Plan<'c>,
@@ -247,7 +248,7 @@ fn store<'c>(
     epilogue::store(e, value, task.output, element, None);
 }
 
-/// Taps of output `y` that lie inside the input with its padding on both sides.
+/// Returns the number of taps of output `y` that lie inside the input with its padding on both sides.
 fn padded_extent<'c>(e: &mut Emitter<'c>, axis: &Axis<Int<'c>>, y: Int<'c>) -> Int<'c> {
     let fits = |a: Axis| (a.output - 1) * a.stride + a.kernel <= a.input + 2 * a.padding;
     if known(axis).is_some_and(fits) {

@@ -1,4 +1,4 @@
-//! Layout changes. One side of each copy is contiguous.
+//! Conversions between layouts, which transpose small matrices in registers, and copies of channels.
 
 use crate::emit::builder::{Emitter, Int, Val};
 use crate::emit::family::EmitKernel;
@@ -44,7 +44,7 @@ fn emit<'c>(kernel: &mut KernelFunction<'c>, spec: &Reorder<Int<'c>>) {
     });
 }
 
-/// Reorders a block of so many pixels and channels, as many pixels at a time as a block has lanes.
+/// Emits the conversion of one block of `channels` channels and `pixels` pixels. Each step converts as many pixels as a block has channels.
 fn reorder_block<'c>(
     e: &mut Emitter<'c>,
     spec: &Reorder<Int<'c>>,
@@ -88,7 +88,7 @@ fn reorder_block<'c>(
     }
 }
 
-/// Rows of a small matrix in memory: how many there are, how far apart, and how many elements of each.
+/// Rows of a small matrix in memory: their number, their distance in elements, and the number of elements of each.
 struct Rows<'c> {
     count: Int<'c>,
     distance: Int<'c>,
@@ -96,18 +96,18 @@ struct Rows<'c> {
 }
 
 impl<'c> Rows<'c> {
-    /// The mask of the lanes of each row; `None` for all of `block` lanes.
+    /// Returns the mask of the elements of a row; `None` if a row has `block` elements.
     fn mask(&self, e: &mut Emitter<'c>, block: i64) -> Option<Val<'c>> {
         (self.lanes.known() != Some(block)).then(|| e.mask(self.lanes, block))
     }
 
-    /// Whether there is a row `row`, where that is not known.
+    /// Returns whether the matrix has row `row`; `None` if the number of rows is a constant of the code.
     fn has(&self, e: &mut Emitter<'c>, row: i64) -> Option<Val<'c>> {
         self.count.known().is_none().then(|| e.compare("sgt", self.count, row))
     }
 }
 
-/// Transposes a matrix of at most `block` by `block`; what is written beyond the one that is read is zero.
+/// Emits the transposition of a matrix of at most `block` × `block` elements. Elements that are written beyond the matrix that is read are zero.
 fn transpose<'c>(e: &mut Emitter<'c>, block: i64, (from, read): (Val<'c>, Rows<'c>), (to, write): (Val<'c>, Rows<'c>)) {
     let zero = e.f32_constant(0.0, Some(block));
     let mask = read.mask(e, block);
@@ -176,7 +176,7 @@ fn emit_copy<'c>(kernel: &mut KernelFunction<'c>, spec: &CopyChannels<Int<'c>>) 
     });
 }
 
-/// Offset of the first element of a channel, where blocks of channels are `plane` elements apart.
+/// Returns the offset of the first element of a channel, in elements. Blocks of channels are `plane` elements apart.
 fn channel_offset<'c>(
     e: &mut Emitter<'c>,
     (s, plane): (&BlockedShape<Int<'c>>, Int<'c>),

@@ -1,8 +1,8 @@
-//! Winograd convolution. A task transforms the input of a few tiles, multiplies it with the transformed weights position by position,
-//! and transforms the products back, one tile of output channels after the other. Only the weights stream through the cache.
+//! Winograd convolution. A task transforms the input of a few tiles, multiplies it with the transformed weights position by position, and transforms the
+//! products back, one tile of output channels after the other. Everything but the weights stays in the cache.
 //!
-//! A transformed input that is infinite or NaN meets outputs that do not read it, and differences of infinities are NaN. So a tile whose
-//! results are not all finite is computed again by the definition, with weights that are transformed back.
+//! The transforms propagate an infinite or NaN input to outputs that do not depend on it, and differences of infinities are NaN. So a tile whose results are
+//! not all finite is computed again without transforms of the input, with weights that are transformed back.
 
 use crate::emit::builder::{Emitter, Int, Val};
 use crate::emit::epilogue::{self, Position};
@@ -10,19 +10,20 @@ use crate::emit::family::EmitKernel;
 use crate::emit::function::KernelFunction;
 use frazil_planner::kernel::{ActivationLayout, Conv, EpilogueOperand, Winograd, WinogradWeights};
 
-/// What all parts of the kernel need.
+/// The kernel, with values that all parts of the emitter use.
 struct Plan<'a, 'c> {
     conv: &'a Conv<Int<'c>>,
     w: Winograd,
-    /// Distance of rows and of channel blocks, in elements, of the input and of the output.
+    /// Distances between rows and between channel blocks of the input, in elements.
     input: [Int<'c>; 2],
+    /// Distances between rows and between channel blocks of the output, in elements.
     output: [Int<'c>; 2],
     buffers: &'a [Val<'c>],
-    /// Transformed input: [position][input block][tile][lane].
+    /// Address of the transformed input: [position][input block][tile][lane].
     transformed: Val<'c>,
-    /// Products: [position][tile][vector][lane].
+    /// Address of the products: [position][tile][vector][lane].
     products: Val<'c>,
-    /// A vector of zeros, which stands for the input outside of the image.
+    /// Address of a vector of zeros, which is read in place of the input outside of the image.
     zeros: Val<'c>,
 }
 
@@ -82,7 +83,7 @@ impl EmitKernel for WinogradWeights {
     }
 }
 
-/// Emits all tasks of the transformation of weights: U = G w Gᵀ, a vector of output channels at a time.
+/// Emits all tasks of the transformation of weights, U = G w Gᵀ, for one vector of output channels at a time.
 fn emit_weights(kernel: &mut KernelFunction<'_>, spec: &WinogradWeights) {
     let (lanes, width, channels) = (spec.block, spec.width(), spec.in_channels);
     let positions = spec.form.inputs() * spec.form.inputs();
@@ -109,7 +110,7 @@ fn emit_weights(kernel: &mut KernelFunction<'_>, spec: &WinogradWeights) {
 }
 
 impl<'c> Plan<'_, 'c> {
-    /// Image, row and column of a tile.
+    /// Returns the image, row and column of the tile with index `first + tile`.
     fn locate(&self, e: &mut Emitter<'c>, first: Int<'c>, tile: Int<'c>) -> [Int<'c>; 3] {
         let s = &self.conv.shape;
         let tile = e.add(first, tile);
@@ -126,7 +127,7 @@ impl<'c> Plan<'_, 'c> {
         (self.conv.shape.in_channels + self.conv.block - 1) / self.conv.block
     }
 
-    /// V = Bᵀ d B for each block of input channels.
+    /// Emits V = Bᵀ d B for each block of input channels of a tile.
     fn transform_input(&self, e: &mut Emitter<'c>, first: Int<'c>, tile: Int<'c>) {
         let (s, lanes, n) = (&self.conv.shape, self.conv.block, self.w.inputs());
         let place = self.locate(e, first, tile);
@@ -175,7 +176,7 @@ impl<'c> Plan<'_, 'c> {
         });
     }
 
-    /// The first input of a tile at that place: its element in the first block of channels, its row and its column.
+    /// Returns the position of the first input of a tile: its offset in the first block of channels in elements, its row and its column.
     fn input_corner(&self, e: &mut Emitter<'c>, [image, ty, tx]: [Int<'c>; 3]) -> (Int<'c>, [Int<'c>; 2]) {
         let (s, lanes) = (&self.conv.shape, self.conv.block);
         let y = e.linear([(self.w.outputs, ty)], -s.padding[0]);
@@ -189,14 +190,14 @@ impl<'c> Plan<'_, 'c> {
         (corner, [y, x])
     }
 
-    /// The address of a tile's `i`-th input, where the first one is at `base`.
+    /// Returns the address of a tile's `i`-th input, counted row by row. The first input is at `base`.
     fn input_address(&self, e: &mut Emitter<'c>, base: Val<'c>, i: i64) -> Val<'c> {
         let n = self.w.inputs();
         let offset = e.linear([(self.input[0], Int::Const(i / n))], i % n * self.conv.block);
         e.f32_offset(base, offset)
     }
 
-    /// The inputs of a tile, zero outside of the image, as `load` reads them.
+    /// Returns the inputs of a tile, loaded by `load`, with zeros outside of the image.
     fn load_at_border(
         &self,
         e: &mut Emitter<'c>,
@@ -222,7 +223,7 @@ impl<'c> Plan<'_, 'c> {
         (0..n * n).map(element).collect()
     }
 
-    /// M = U V for each position, for one tile of output channels.
+    /// Emits M = U V for each position, for one tile of output channels.
     fn multiply(&self, e: &mut Emitter<'c>, channels: Int<'c>) {
         let (s, lanes, w) = (&self.conv.shape, self.conv.block, self.w);
         let (width, positions, tiles) = (lanes * w.vectors, w.inputs() * w.inputs(), w.columns * lanes);
@@ -307,7 +308,7 @@ impl<'c> Plan<'_, 'c> {
         }
     }
 
-    /// Y = Aᵀ M A, the epilogue, and the stores that lie inside the output.
+    /// Emits Y = Aᵀ M A, the epilogue, and the stores inside the output.
     fn transform_output(&self, e: &mut Emitter<'c>, first: Int<'c>, tile: Int<'c>, channels: Int<'c>) {
         let (conv, s, lanes, w) = (self.conv, &self.conv.shape, self.conv.block, self.w);
         let place = self.locate(e, first, tile);
@@ -389,7 +390,7 @@ impl<'c> Plan<'_, 'c> {
         });
     }
 
-    /// The outputs of a tile as sums over all taps, for the vector of channels that begins at `lane` of a tile of channels.
+    /// Returns the outputs of a tile as sums over all taps, for the vector of output channels that starts at `lane` of the channel tile `channels`.
     fn direct(&self, e: &mut Emitter<'c>, place: [Int<'c>; 3], channels: Int<'c>, lane: Int<'c>) -> Vec<Val<'c>> {
         let (s, lanes, w) = (&self.conv.shape, self.conv.block, self.w);
         let (width, positions, n) = (lanes * w.vectors, w.inputs() * w.inputs(), w.inputs());
@@ -428,7 +429,7 @@ impl<'c> Plan<'_, 'c> {
     }
 }
 
-/// Whether an element of these vectors is infinite or NaN: zero times it is NaN.
+/// Returns whether an element of `vectors` is infinite or NaN. The product of zero and such an element is NaN.
 fn not_all_finite<'c>(e: &mut Emitter<'c>, vectors: &[Val<'c>], lanes: i64) -> Val<'c> {
     let zero = e.f32_constant(0.0, Some(lanes));
     let sum = vectors.iter().fold(zero, |sum, &v| e.fma(v, zero, sum));
@@ -436,7 +437,7 @@ fn not_all_finite<'c>(e: &mut Emitter<'c>, vectors: &[Val<'c>], lanes: i64) -> V
     e.reduce_lanes("or", nan, false)
 }
 
-/// T x Tᵀ of a square matrix x of vectors, all row by row; T may have more rows than columns, or fewer.
+/// Returns T x Tᵀ for a square matrix `x` of vectors. All matrices are stored row by row. T may have more rows than columns, or fewer.
 fn transform<'c>(e: &mut Emitter<'c>, t: &[Vec<f64>], x: &[Val<'c>], lanes: i64) -> Vec<Val<'c>> {
     let n = t.first().map_or(0, Vec::len);
     let half: Vec<Val<'c>> = t
@@ -458,7 +459,7 @@ fn transform<'c>(e: &mut Emitter<'c>, t: &[Vec<f64>], x: &[Val<'c>], lanes: i64)
     out
 }
 
-/// Σ weights · values, without the terms whose weight is 0. At least one is not.
+/// Returns Σ weights · values. Terms with weight 0 are omitted.
 fn weighted_sum<'c>(e: &mut Emitter<'c>, weights: &[f64], values: &[Val<'c>], lanes: i64) -> Val<'c> {
     let mut sum: Option<Val<'c>> = None;
     // Positive terms first, so that a leading minus needs no negation.

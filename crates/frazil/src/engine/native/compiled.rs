@@ -82,7 +82,7 @@ pub enum Emit {
 /// ```
 pub struct NativePlan {
     plan: Plan,
-    /// How the method's results are formed from the outputs of the code.
+    /// Specifications of the method's results, which are formed from the outputs of the code.
     pub(crate) results: Vec<ResultSpec>,
     /// Whether the method emits warnings, which compiled code does not emit.
     pub(crate) warns: bool,
@@ -167,7 +167,7 @@ impl NativePlan {
         self.plan.workspace_bytes
     }
 
-    /// Returns the text or bytes of a stage.
+    /// Returns the representation `kind` of the plan, as text or bytes.
     ///
     /// See [`NativePlan`] for an example.
     ///
@@ -252,7 +252,7 @@ impl NativePlan {
         &self.plan.kernels
     }
 
-    /// As [`NativePlan::package`], with `codes` as the code of the kernels.
+    /// Returns the object code as [`NativePlan::package`] does, with `codes` as the code of the kernels.
     pub(crate) fn package_with(&self, compiler: &Compiler, codes: &[KernelCode]) -> Result<Package> {
         within(&self.limits, Phase::Compile, || {
             let options = compiler.back_end(self.back_end.target.clone());
@@ -270,7 +270,7 @@ impl NativePlan {
         })
     }
 
-    /// Returns how the results are formed, and the places of the constants that the plan packs.
+    /// Returns the specifications of the results, and the places of the constants that the plan packs.
     pub(crate) fn into_results(self) -> (Vec<ResultSpec>, Vec<(PackedKey, Buffer)>) {
         (self.results, self.plan.packed)
     }
@@ -282,7 +282,7 @@ pub(crate) fn prepared(package: Package, compiler: &Compiler) -> Result<Package>
     Ok(package.prepared(&compiler.run_options())?)
 }
 
-/// Returns the tuning results of `file`, after measuring the kernels of a graph that it does not contain.
+/// Returns the tuning results in `file`, after adding measurements of those kernels of the graph that the file does not contain.
 fn tuning(specialised: &Specialised, lowering: &LowerOptions, compiler: &Compiler, file: &Path) -> Result<Tuning> {
     if lowering.target != host_target() {
         return Err(Error::Unsupported(
@@ -323,12 +323,12 @@ impl CompiledCode {
         })
     }
 
-    /// Keeps the constants that the plan of this code has packed, at `places`, for other plans of this process.
+    /// Stores the constants that the plan of this code has packed, at `places`, for other plans of this process.
     pub(crate) fn keep_packed(&self, places: &[(PackedKey, Buffer)], compiler: &Compiler) {
         compiler.keep_packed(places, &self.code);
     }
 
-    /// Returns the number of bytes that no other code uses. An estimate.
+    /// Returns an estimate of the memory that only this code uses, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.code.own_bytes()
     }
@@ -338,7 +338,7 @@ impl CompiledCode {
         self.instance_in(&Workspace::default())
     }
 
-    /// Returns an instance of the code, which one thread at a time may use, and only while no other one runs in `workspace`.
+    /// Returns an instance of the code that runs in `workspace`. One thread at a time may use it, and only while no other instance runs in `workspace`.
     pub(crate) fn instance_in(&self, workspace: &Workspace) -> Result<CompiledMethod> {
         Ok(CompiledMethod {
             executable: self.code.instance_in(workspace)?,
@@ -393,8 +393,8 @@ impl CompiledMethod {
         Ok(single(self.run_all(inputs)?))
     }
 
-    /// Runs the method as [`CompiledMethod::run`] does, on the tensors of `cells`, which are also in `inputs`. Results that are inputs, or views of inputs,
-    /// share their memory.
+    /// Runs the method as [`CompiledMethod::run`] does. `cells` are the variables of the tensors in `inputs`. Results that are inputs or views of inputs share
+    /// memory with these inputs.
     pub(crate) fn run_aliasing(&mut self, inputs: &[Tensor], cells: &[TensorCell]) -> Result<Value> {
         self.check(inputs)?;
         let outputs = self.run_outputs(inputs)?;
@@ -548,8 +548,8 @@ fn has_no_hooks(model: &Model, method: &str) -> Result<()> {
     )))
 }
 
-/// Refuses a method that uses attributes of a module that is not frozen. Otherwise, each attribute would be a separate error. Frozen modules have no training
-/// flag.
+/// Returns an error for a method that uses attributes of a module that is not frozen. Without this check, each attribute would be a separate error. Frozen
+/// modules have no training flag.
 fn is_frozen(model: &Model, method: &str) -> Result<()> {
     let (graph, ctx) = (model.graph(method)?, model.session().ctx());
     let is_object = |value| matches!(ctx.type_kind(graph.ty(value)), TypeKind::Class(_));

@@ -25,9 +25,9 @@ pub(crate) struct Compiler {
     /// The processor, detected at the first use.
     target: Arc<OnceLock<Target>>,
     objects: Option<ObjectCache>,
-    /// Whether plans are made to share code with those for other sizes.
+    /// Whether plans are made for any size, so that they share code with plans for other sizes.
     any_size: bool,
-    /// Whether plans share code and constants, which makes them plans of this process only.
+    /// Whether plans share code and constants with other plans of this process. If so, they cannot be written to files.
     in_process: bool,
     /// The constants that plans share.
     packed: PackedConstants,
@@ -63,7 +63,7 @@ impl Compiler {
         }
     }
 
-    /// Emits one warning that kernels are not tuned, because failed tuning must not prevent compilation.
+    /// Emits a warning that kernels are not tuned, with the reason `why`. Only the first call emits it. Failed tuning does not prevent compilation.
     pub(crate) fn warn_untuned(&self, why: &Error) {
         // An exceeded limit or an interruption is not a failure of tuning.
         if unexceeded().is_ok() && !self.is_untuned.swap(true, Ordering::Relaxed) {
@@ -95,24 +95,25 @@ impl Compiler {
         }
     }
 
-    /// Keeps the constants of a plan, whose code is `code`, for other plans of this process. `places` are those that it packed.
+    /// Stores the constants that a plan has packed, for other plans of this process. `code` is the code of the plan, `places` are the places of these
+    /// constants.
     pub(crate) fn keep_packed(&self, places: &[(PackedKey, Buffer)], code: &LoadedCode) {
         let (constants, prepared) = code.constants();
         self.packed.add(places, constants, prepared);
     }
 
-    /// Returns the processor that code is for.
+    /// Returns the processor for which code is compiled.
     pub(crate) fn target(&self) -> &Target {
         self.target.get_or_init(|| self.options.target())
     }
 
-    /// Returns the code library, if plans may use it: its code has sizes as arguments.
+    /// Returns the code library if plans may use it. Its code takes sizes as arguments, so only plans for any size may use it.
     pub(crate) fn library(&self) -> Option<&CodeLibrary> {
         let library = self.options.code_library.as_ref().filter(|_| self.any_size);
         library.map(|library| &library.0)
     }
 
-    /// Returns the number of kernels that were compiled, and of those from the library, as text. Returns `None` for plans that use no library.
+    /// Returns a text with the number of kernels that were compiled, and the number of kernels from the library. Returns `None` for plans that use no library.
     pub(crate) fn origin_of_kernels(&self) -> Option<String> {
         self.library()?;
         let (compiled, from_library) = (self.counts.compiled(), self.counts.from_library());

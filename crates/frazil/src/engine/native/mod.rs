@@ -52,7 +52,7 @@ type Key = (String, Vec<Argument>);
 /// Compilation state of one method for one call signature, shared by all handles.
 enum Made {
     Compiled(CompiledCode),
-    /// Code of the library, for first calls; later calls compile code of their own.
+    /// Code of the code library, for the first call. Another call compiles code for its own shape.
     First(CompiledCode),
     /// The method runs in segments.
     Segmented,
@@ -68,11 +68,11 @@ enum Entry {
     Interpreted,
 }
 
-/// Bytes of an entry without code, with its key. An estimate.
+/// Estimated size of an entry without code, and of its key, in bytes.
 const SMALL_ENTRY: usize = 1 << 10;
 
 impl Made {
-    /// Returns an instance, which runs in `workspace`.
+    /// Returns the state for one handle. An instance of code runs in `workspace`.
     fn instance(&self, workspace: &Workspace) -> Result<Entry> {
         Ok(match self {
             Made::Compiled(code) => Entry::Compiled(Box::new(code.instance_in(workspace)?)),
@@ -82,7 +82,7 @@ impl Made {
         })
     }
 
-    /// Returns the number of bytes that it takes until it is dropped.
+    /// Returns an estimate of the memory that the state takes until it is dropped, in bytes.
     fn bytes(&self) -> usize {
         match self {
             Made::Compiled(code) | Made::First(code) => SMALL_ENTRY + code.bytes(),
@@ -232,7 +232,7 @@ impl NativeCode {
         }
     }
 
-    /// Returns the slot of the code that replaces code of the library for `key`. Another handle may have filled it.
+    /// Returns the slot for code that replaces the library's code for `key`. Another handle may already have filled the slot.
     fn slot_for_own_code(&self, key: &Key) -> Arc<Once<Made>> {
         let mut methods = lock(&self.methods);
         if let Some(slot) = methods.get_mut(key)
@@ -429,7 +429,7 @@ impl NativeCode {
         }
     }
 
-    /// Makes code of a method for a call signature. The code of a first call may be that of the library.
+    /// Compiles a method for a call signature, unless its code is in the persistent cache or, for a first call, in the code library.
     fn make(
         &self,
         instance: &Instance,
@@ -532,7 +532,7 @@ impl NativeCode {
         }
     }
 
-    /// Returns code for a first call, if the library has the code of all kernels.
+    /// Returns code for a first call, if the library contains the code of all kernels.
     fn library_code(
         &self,
         model: &Model,
@@ -577,8 +577,8 @@ impl NativeCode {
     }
 }
 
-/// Returns the result of a run of compiled code; `None` if the interpreter must run the method, because it raises an exception: that of the interpreter
-/// contains its place.
+/// Returns the result of a run of compiled code. Returns `None` if the code raised an exception: then the interpreter must run the method, because its
+/// exception contains the place in the source.
 fn raised_by_interpreter(result: Result<Value>) -> Result<Option<Value>> {
     match result {
         Err(Error::NativeRun(RunError::Raised(_))) => Ok(None),

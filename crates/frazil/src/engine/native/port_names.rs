@@ -28,7 +28,7 @@ fn word(graph: &Graph, value: ValueId) -> Option<String> {
     (!word.is_empty()).then(|| word.to_owned())
 }
 
-/// Collects the names of the tensors in a result: `value` is its value in the graph, `name` its name.
+/// Collects the names of the tensors in a result. `value` is the result's value in the graph, `name` the result's name.
 fn collect(
     graph: &Graph,
     result: &ResultSpec,
@@ -83,7 +83,7 @@ fn fields(graph: &Graph, value: ValueId) -> Vec<String> {
     }
 }
 
-/// Gives the ports the names `names`, except names that another port already has.
+/// Renames the ports to `names`, except for names that another port already has.
 fn rename(ports: &mut [Port], names: Vec<Option<String>>) {
     let mut taken: HashSet<String> = HashSet::new();
     for (port, name) in ports.iter_mut().zip(names) {

@@ -1,14 +1,15 @@
-//! Tables that are bounded in bytes: the entries that have not been used for the longest time are dropped.
+//! Tables of bounded size in bytes: the entries that have not been used for the longest time are dropped.
 
 use lru::LruCache;
 use std::hash::Hash;
 
-/// Maximum number of bytes of the entries of a table, apart from the last: the plans of hundreds of shapes of a large model, and of thousands of a small one.
+/// Maximum size of the entries of a table in bytes, unless a single entry is larger. It suffices for the plans of hundreds of shapes of a large model, and of
+/// thousands of shapes of a small one.
 const MOST_BYTES: usize = 16 << 20;
 
-/// A table whose entries are dropped, least recently used first, where they are more than [`MOST_BYTES`].
+/// A table that drops its least recently used entries while all entries together have more than [`MOST_BYTES`] bytes.
 pub(crate) struct Recent<K: Hash + Eq, V> {
-    /// Each value with its bytes.
+    /// The values, each with its size in bytes.
     entries: LruCache<K, (V, usize)>,
     bytes: usize,
 }
@@ -23,7 +24,7 @@ impl<K: Hash + Eq, V> Default for Recent<K, V> {
 }
 
 impl<K: Hash + Eq, V> Recent<K, V> {
-    /// Returns the value for `key`, which is used now.
+    /// Returns the value for `key`, and makes it the most recently used one.
     pub(crate) fn get_mut(&mut self, key: &K) -> Option<&mut V> {
         self.entries.get_mut(key).map(|(value, _)| value)
     }
@@ -36,7 +37,7 @@ impl<K: Hash + Eq, V> Recent<K, V> {
         self.entries.iter().map(|(key, _)| key)
     }
 
-    /// Adds an entry of `bytes` bytes, which replaces one with the same key.
+    /// Adds an entry of `bytes` bytes. An entry with the same key is replaced.
     pub(crate) fn insert(&mut self, key: K, value: V, bytes: usize) {
         self.remove(&key);
         self.entries.push(key, (value, bytes));
@@ -44,7 +45,7 @@ impl<K: Hash + Eq, V> Recent<K, V> {
         self.drop_oldest();
     }
 
-    /// Changes the number of bytes of an entry.
+    /// Sets the size of an entry in bytes.
     pub(crate) fn resize(&mut self, key: &K, bytes: usize) {
         if let Some((_, counted)) = self.entries.get_mut(key) {
             self.bytes = self.bytes - *counted + bytes;

@@ -205,7 +205,7 @@ impl SegmentedRun {
         self.instances.len() > MAX_KEPT
     }
 
-    /// Returns the instance of segment number `at`, which is created if necessary.
+    /// Returns the instance of the segment with the index `at`, which is created if necessary.
     fn instance(&mut self, at: usize) -> Result<&mut SegmentInstance> {
         if self.instances.len() <= at {
             self.instances.resize_with(at + 1, || None);

@@ -1,7 +1,8 @@
-//! Code that methods share among the shapes of their arguments.
+//! Code that a method shares among the shapes of its arguments.
 //!
-//! The first shapes of a method get code of their own, with all sizes as constants. For further shapes, the sizes that change are arguments of the code: once
-//! they have been seen, a new shape is planned, and nothing is compiled. If no shape gets code of its own, all sizes are arguments. Code of a [library](crate::CodeLibrary) is preferred. Results are the same bits either way.
+//! The first shapes of a method get code of their own, with all sizes as constants. For further shapes, the sizes that differ between shapes are arguments of
+//! the code. Once such code exists, a new shape is only planned, and nothing is compiled. If no shape gets code of its own, all sizes are arguments. Code of a
+//! [library](crate::CodeLibrary) is preferred. Results are bit-equal in all cases.
 
 use super::compiled::NativePlan;
 use super::compiler::Compiler;
@@ -27,19 +28,19 @@ pub(crate) struct SharedCode {
 struct Shapes {
     /// Number of shapes with code of their own.
     own: usize,
-    /// The arguments of the first shape, until its kernels are among `codes`.
+    /// The arguments of the first shape, until the code of its kernels has been added to `codes`.
     first: Option<Vec<ArgumentSpec>>,
     codes: Codes,
 }
 
 impl SharedCode {
-    /// Returns true if another shape of a method can get code of its own.
+    /// Returns true if one more shape of a method can get code of its own.
     pub(crate) fn has_room(&self, method: &str, strategy: FusionStrategy) -> bool {
         let own = lock(&self.methods).get(method).map_or(0, |shapes| shapes.own);
         own < strategy.static_shapes
     }
 
-    /// Returns true if a method's next shape gets code of its own, and counts it.
+    /// Returns true if a method's next shape, with the arguments `specs`, gets code of its own. If so, counts the shape.
     pub(crate) fn is_own(&self, method: &str, specs: &[ArgumentSpec], strategy: FusionStrategy) -> bool {
         let mut methods = lock(&self.methods);
         let shapes = methods.entry(method.to_owned()).or_default();
@@ -53,7 +54,7 @@ impl SharedCode {
         true
     }
 
-    /// Compiles `plan`, which is for any size, with code that the method's shapes share. `plan_of` plans for other arguments.
+    /// Compiles `plan`, a plan for any size, to code that the method's shapes share. `plan_of` returns the plan for other arguments.
     ///
     /// # Errors
     /// If a kernel cannot be compiled.
@@ -66,7 +67,7 @@ impl SharedCode {
         plan_of: impl FnOnce(&[ArgumentSpec]) -> Result<NativePlan, LowerError>,
     ) -> Result<Package> {
         let codes = match strategy.static_shapes {
-            // No shape shows which sizes vary.
+            // No shape has been planned with constant sizes, so all sizes are arguments.
             0 => plan
                 .kernels()
                 .iter()
@@ -78,7 +79,7 @@ impl SharedCode {
         plan.package_with(compiler, &codes)
     }
 
-    /// Returns the codes of the kernels of `plan`, in which sizes that differ between the method's shapes are arguments.
+    /// Returns the code of each kernel of `plan`. Sizes that differ between the method's shapes are arguments of the code.
     fn codes(
         &self,
         method: &str,

@@ -126,7 +126,7 @@ impl Delegate for Subgraphs {
         let mut method = idle.map_or_else(|| code.instance(), Ok).ok()?;
         let results = method.run_all(&tensors);
         lock(&variant.idle).push(method);
-        // If it raises, the interpreter raises with the place.
+        // If the code raises an exception, the interpreter raises it again, with the place in the source.
         results.ok()
     }
 }

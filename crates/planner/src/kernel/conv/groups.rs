@@ -1,43 +1,44 @@
-//! Grouped convolutions: which input channels a tile of output channels reads, and which of its lanes they count for.
+//! Grouped convolutions: the input channels that a tile of output channels reads, and the lanes of the tile to which each of them contributes.
 
 use crate::kernel::ConvShape;
 use crate::kernel::sizes::div_ceil;
 
-/// How the lanes of a tile meet the input channels of their groups.
+/// Assignment of input channels to the lanes of a tile of output channels.
 ///
-/// A lane may not meet channels of another group, not even with a weight of zero: zero times infinity is NaN. What a tile reads comes in
-/// *units* of a few input channels, which the kernel goes through one after the other; their weights lie one behind the other.
+/// A lane must not multiply channels of another group, not even with a weight of zero: zero times infinity is NaN. The input channels of a tile are divided
+/// into *units* of a few channels. The kernel processes one unit after the other, and their weights are stored in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grouping {
-    /// There is one group: units are the blocks of the input, and all lanes read all of their channels.
+    /// There is one group. The units are the channel blocks of the input, and all lanes read all channels of a unit.
     One {
-        /// Blocks.
+        /// Number of channel blocks of the input.
         blocks: i64,
-        /// Channels of a block.
+        /// Number of channels of a block.
         block: i64,
     },
-    /// Groups fill a block of output channels, and what they read lies in one block of the input: the one unit. All lanes take the first
-    /// channel of their groups at once, then the second, from a vector of all of them.
+    /// Packed groups: a tile consists of whole groups, and their input channels are in one block of the input, which is the only unit. In one step, each lane
+    /// reads the first channel of its own group, in the next step the second channel, and so on.
     Side {
-        /// Input channels of all of the tile's groups; divides a block.
+        /// Number of input channels of all groups of the tile; divides a block.
         span: i64,
-        /// Input channels of a group.
+        /// Number of input channels of a group.
         channels: i64,
     },
-    /// Group by group, channel by channel, each for the lanes of its group alone. Units are what a group has in a block of the input.
+    /// Serial groups: the groups of a tile are processed one after the other, each channel only for the lanes of its group. A unit consists of the channels of
+    /// a group that are in one block of the input.
     Apart {
-        /// The most groups of a tile.
+        /// Maximum number of groups of a tile.
         groups: i64,
-        /// The most blocks that a group has channels in.
+        /// Maximum number of input blocks that contain channels of one group.
         pieces: i64,
-        /// The most channels that a group has in a block.
+        /// Maximum number of channels of a group in one block.
         channels: i64,
     },
 }
 
 impl Grouping {
-    /// The grouping for tiles of `width` output channels and an input whose blocks have `block` channels, of vectors unless the input is
-    /// `plain`.
+    /// Returns the grouping for tiles of `width` output channels and an input with blocks of `block` channels. If `plain` is true, the input is NCHW, so that
+    /// vectors of its channels cannot be loaded.
     pub fn of<N>(shape: &ConvShape<N>, width: i64, block: i64, plain: bool) -> Grouping {
         if shape.groups <= 1 {
             return Grouping::One {
@@ -72,7 +73,7 @@ impl Grouping {
         }
     }
 
-    /// Units of a tile.
+    /// Returns the number of units of a tile.
     pub fn units(&self) -> i64 {
         match *self {
             Grouping::One { blocks, .. } => blocks,
@@ -81,7 +82,7 @@ impl Grouping {
         }
     }
 
-    /// Vectors of weights that a unit has for each tap.
+    /// Returns the number of rows of weights that a unit has for each tap. A row has one weight for each output channel of the tile.
     pub fn channels(&self) -> i64 {
         match *self {
             Grouping::One { block, .. } => block,
@@ -89,22 +90,24 @@ impl Grouping {
         }
     }
 
-    /// The most columns of a tile with `vectors` of output channels, so that all accumulators and what they need are in `registers`.
+    /// Returns the maximum number of columns of a tile with `vectors` vectors of output channels for which the accumulators, weights and inputs fit into
+    /// `registers` vector registers.
     pub fn most_columns(&self, registers: i64, vectors: i64) -> i64 {
         match *self {
-            // A register for the broadcast input, one a vector of weights.
+            // One register for the broadcast input, and one for each vector of weights.
             Grouping::One { .. } => (registers - vectors - 1) / vectors,
-            // Weights, and orders of lanes or what is put together.
+            // Registers for the weights, and for shuffle indices or the vectors that are blended.
             Grouping::Side { channels, .. } => registers - channels - channels.min(4) - 2,
             Grouping::Apart { groups: 1, .. } => (registers - vectors - 2) / vectors,
-            // A few inputs, whose lanes are those of a mask.
+            // Registers for a few inputs with masked lanes.
             Grouping::Apart { .. } => (registers - vectors - 5) / vectors,
         }
     }
 }
 
-/// Where the weight of input channel `i` of its group for output channel `o` lies among a tile's: the unit, and the channel of the unit.
-/// Tiles are `width` output channels wide, blocks of the input have `block`.
+/// Returns the position of a weight among the weights of its tile: the index of the unit, and the index of the channel in the unit. The weight is that of
+/// output channel `o` and of input channel `i`, counted from the first channel of the group. Tiles have `width` output channels, and blocks of the input
+/// `block` channels.
 pub fn place_of_weight(
     shape: &ConvShape,
     grouping: Grouping,
@@ -126,7 +129,7 @@ pub fn place_of_weight(
     }
 }
 
-/// Input and output channels of a group.
+/// Returns the numbers of input and output channels of a group.
 pub fn channels_of_group<N>(shape: &ConvShape<N>) -> (i64, i64) {
     let groups = shape.groups.max(1);
     (

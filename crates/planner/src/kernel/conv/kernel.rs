@@ -1,4 +1,4 @@
-//! Convolutions as kernels: the trait.
+//! The implementation of [`Kernel`] for convolutions.
 
 use super::{ActivationLayout, Conv, ConvTile};
 use crate::kernel::code::image_constant;
@@ -45,7 +45,7 @@ impl Kernel for Conv {
         let mut is_argument = is_argument.iter();
         let mut constants = self.map(&mut |n| image_constant(*n, is_argument.next()));
         if constants.winograd.is_some() {
-            // Winograd's form has no part of the direct one, whose tile depends on the sizes.
+            // Winograd's algorithm does not use the tile of the direct algorithm, which depends on the sizes.
             constants.tile = ConvTile {
                 columns: 0,
                 vectors: 0,
@@ -54,7 +54,7 @@ impl Kernel for Conv {
             };
             return format!("{constants:?}");
         }
-        // The tiling has the columns of a tile.
+        // The row tiling contains the columns of a tile.
         constants.tile.columns = 0;
         let (is_joined, has_groups) = (self.has_joined_rows(), self.has_groups_of_units());
         format!("{constants:?} {:?} {is_joined} {has_groups}", self.row_tiling())
@@ -95,7 +95,7 @@ impl Kernel for Conv {
     fn partitioned(&self, threads: i64, machine: &Machine) -> Option<KernelSpec> {
         let conv = match self.winograd {
             Some(form) => {
-                // Each part of the output channels transforms the input for itself.
+                // Each part of the output channels transforms the input again.
                 let all = self.winograd_channel_tiles();
                 let with = |tiles: i64| Conv {
                     channel_parts: (all + tiles - 1) / tiles,

@@ -17,71 +17,73 @@ use frazil_tensor_ir::pattern::ConvShape;
 use groups::place_of_weight;
 use tile::{large_images, mostly_weights, pointwise_rows};
 
-/// How a convolution's input lies in memory.
+/// Layout of a convolution's input in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ActivationLayout<N = i64> {
-    /// [`BlockedShape`], dense or with the given batch stride.
+    /// Channel blocks, see [`BlockedShape`].
     Blocked {
-        /// Elements from one image to the next.
+        /// Distance from one image to the next, in elements.
         batch_stride: N,
     },
-    /// Plain dense NCHW: the image that a model is given.
+    /// Dense NCHW, the layout in which a model receives images.
     Plain,
 }
 
-/// Where the results lie in the output image: `step` rows and columns apart, from where the output buffer starts.
+/// Positions of the results in a larger output image. The first result is stored where the output buffer starts; the others follow in steps of `step` rows and
+/// columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StridedOutput<N = i64> {
     /// Height and width of the image.
     pub image: [N; 2],
-    /// Distance of results.
+    /// Distance between neighbouring results, in rows and in columns.
     pub step: [i64; 2],
 }
 
 impl StridedOutput {
-    /// An image that is all results.
+    /// Returns the positions in an image that consists of results only.
     pub fn dense(image: [i64; 2]) -> StridedOutput {
         StridedOutput { image, step: [1, 1] }
     }
 }
 
 impl<N> StridedOutput<N> {
-    /// True when the image is all results.
+    /// Returns true if the image consists of results only.
     pub fn is_dense(&self) -> bool {
         self.step == [1, 1]
     }
 }
 
-/// A convolution, f32. Buffers: input, packed weights ([`Conv::pack_weights`], which [`Conv::transformation`] has
-/// transformed if there is one), epilogue operands, output (blocked).
+/// A 2-D convolution of f32. Buffers: input, packed weights, epilogue operands, output (blocked). [`Conv::pack_weights`] packs the weights. If there is a
+/// [`Conv::transformation`], it transforms the packed weights before the first call.
 ///
-/// `N` is `i64` where all numbers are known, and what stands for numbers in code elsewhere.
+/// `N` is the type of the integers that can be arguments of the code. It is `i64` in plans, and a constant or an emitted value in the code generator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conv<N = i64> {
-    /// Sizes.
+    /// Sizes and groups.
     pub shape: ConvShape<N>,
     /// Layout of the input.
     pub input: ActivationLayout<N>,
-    /// Output elements from one image to the next.
+    /// Distance from one output image to the next, in elements.
     pub output_batch_stride: N,
-    /// Where results lie in an image.
+    /// Positions of the results in an output image.
     pub output: StridedOutput<N>,
-    /// Channels in a block of the output, and of the input when that is blocked.
+    /// Number of channels in a block of the output, and of the input if it is blocked.
     pub block: i64,
-    /// Register tile of the direct form.
+    /// Register tile of the direct algorithm.
     pub tile: ConvTile<N>,
-    /// Winograd's form instead of the direct one.
+    /// Winograd's algorithm, in place of the direct one.
     pub winograd: Option<Winograd>,
-    /// Parts that Winograd's tasks divide the output channels into, besides the tiles of the image. Each part transforms the input for itself.
+    /// Number of parts into which Winograd's algorithm divides the output channels. Each group of tiles has one task for each part, which transforms the input
+    /// again.
     pub channel_parts: N,
-    /// Most rows into which the pixels of a pointwise convolution are divided.
+    /// Maximum number of rows into which the pixels of a pointwise convolution are divided.
     pub pointwise_rows: i64,
     /// Fused epilogue.
     pub epilogue: Epilogue,
 }
 
 impl<N> Conv<N> {
-    /// The convolution with `f` of each of its numbers, in one order for all convolutions.
+    /// Returns the convolution with `f` applied to each of its integers. The order is the same for all convolutions.
     pub fn map<M>(&self, f: &mut impl FnMut(&N) -> M) -> Conv<M> {
         Conv {
             shape: self.shape.map(f),
@@ -110,22 +112,22 @@ impl<N> Conv<N> {
         }
     }
 
-    /// True when the input is plain.
+    /// Returns true if the input is plain (NCHW).
     pub fn has_plain_input(&self) -> bool {
         matches!(self.input, ActivationLayout::Plain)
     }
 
-    /// Tiles of output channels.
+    /// Returns the number of tiles of output channels in the direct algorithm.
     pub fn channel_tiles(&self) -> i64 {
         div_ceil(self.shape.out_channels, self.block * self.tile.vectors)
     }
 
-    /// Tiles of output channels in Winograd's form.
+    /// Returns the number of tiles of output channels in Winograd's algorithm; 0 if the convolution does not use it.
     pub fn winograd_channel_tiles(&self) -> i64 {
         self.transformation().map_or(0, |w| w.channel_tiles())
     }
 
-    /// Channels in one unit of the input's channel loop: the block, or all channels of a plain input's group.
+    /// Returns the number of channels in a block of the input; a plain input is one block.
     pub fn input_block(&self) -> i64 {
         match self.input {
             ActivationLayout::Plain => self.shape.in_channels,
@@ -133,19 +135,19 @@ impl<N> Conv<N> {
         }
     }
 
-    /// What a tile of output channels reads.
+    /// Returns the assignment of input channels to the lanes of a tile of output channels.
     pub fn grouping(&self) -> Grouping {
         let width = self.block * self.tile.vectors;
         Grouping::of(&self.shape, width, self.input_block(), self.has_plain_input())
     }
 
-    /// Elements of weights that are not packed.
+    /// Returns the number of weights before packing.
     pub fn weight_elements(&self) -> i64 {
         let s = &self.shape;
         s.out_channels * (s.in_channels / s.groups.max(1)) * s.kernel[0] * s.kernel[1]
     }
 
-    /// What turns packed weights into those that the kernel reads.
+    /// Returns the transformation of packed weights to those that the kernel reads; `None` if the kernel reads packed weights.
     pub fn transformation(&self) -> Option<WinogradWeights> {
         self.winograd.map(|form| WinogradWeights {
             form,
@@ -157,7 +159,8 @@ impl<N> Conv<N> {
 }
 
 impl Conv {
-    /// A convolution whose output, and input unless `plain_input`, is dense and blocked by the machine's lanes.
+    /// Returns a convolution with a dense, blocked output. The input is dense, too: NCHW if `plain_input` is true, otherwise blocked. A block has as many
+    /// channels as the machine's vectors have lanes.
     pub fn new(shape: ConvShape, plain_input: bool, epilogue: Epilogue, machine: &Machine) -> Conv {
         Conv::with_output(
             shape,
@@ -168,7 +171,7 @@ impl Conv {
         )
     }
 
-    /// As [`Conv::new`], with results at some places of a larger image.
+    /// Returns a convolution as [`Conv::new`] does, with results at the positions `output` of a larger image.
     pub fn with_output(
         shape: ConvShape,
         output: StridedOutput,
@@ -206,7 +209,7 @@ impl Conv {
         }
     }
 
-    /// The convolution with one of a few tiles, which do not depend much on the size of the images. It computes the same bits.
+    /// Returns the convolution with one of a few tiles, so that convolutions of images of many sizes share code. Its results are bit-equal.
     #[must_use]
     pub fn for_any_size(self, machine: &Machine) -> Conv {
         let (plain_input, flat) = (self.has_plain_input(), self.has_joined_rows());
@@ -218,8 +221,8 @@ impl Conv {
         }
     }
 
-    /// Other ways to compute the same that may be faster, for a tuner to measure: the tiles that are estimated to be nearly as good, fewer and
-    /// more rows a task, and the direct form in the place of Winograd's.
+    /// Returns variants that may be faster, for a tuner to measure: tiles with a slightly longer estimated time, fewer and more rows per task, and the direct
+    /// algorithm in place of Winograd's.
     pub fn alternatives(&self, machine: &Machine) -> Vec<Conv> {
         let plain_input = self.has_plain_input();
         let flat = self.has_joined_rows();
@@ -227,7 +230,7 @@ impl Conv {
         tiles.sort_by(|a, b| a.0.total_cmp(&b.0));
         let nearly = tiles.first().map_or(0.0, |best| best.0 * 1.25);
         tiles.retain(|t| t.0 <= nearly);
-        // The best few of each width.
+        // The best two tiles of each width.
         let mut of_width = [0; 5];
         tiles.retain(|&(_, _, vectors)| {
             let count = &mut of_width[vectors.clamp(0, 4) as usize];
@@ -257,7 +260,7 @@ impl Conv {
         found
     }
 
-    /// The input as a blocked tensor; `None` when it is plain.
+    /// Returns the shape of a blocked input; `None` if the input is plain.
     pub fn input_shape(&self) -> Option<BlockedShape> {
         let s = &self.shape;
         match self.input {
@@ -269,7 +272,7 @@ impl Conv {
         }
     }
 
-    /// The output.
+    /// Returns the shape of the output images.
     pub fn output_shape(&self) -> BlockedShape {
         let [height, width] = self.output.image;
         let dense = BlockedShape::dense(self.shape.batch, self.shape.out_channels, height, width, self.block);
@@ -279,7 +282,7 @@ impl Conv {
         }
     }
 
-    /// Number of independent tasks: images × channel tiles × row blocks, or groups of Winograd's tiles × parts of the channels.
+    /// Returns the number of independent tasks: images × channel tiles × row blocks, or with Winograd's algorithm groups of tiles × parts of the channels.
     pub fn tasks(&self) -> i64 {
         if let Some(w) = &self.winograd {
             return w.groups(&self.shape) * self.channel_parts;
@@ -288,14 +291,14 @@ impl Conv {
         self.shape.batch * self.channel_tiles() * div_ceil(rows, self.tile.rows)
     }
 
-    /// True when the tasks of a block of rows follow each other, rather than those of a tile of channels: a thread has the rows then that it
-    /// had in the kernels before and after, and need not fetch them from another's cache, but goes through all of the weights.
+    /// Returns true if the tasks of a block of rows are adjacent, rather than those of a tile of channels. A thread then has the same rows as in the kernels
+    /// before and after, so that they are in its cache, but it reads all weights.
     pub fn rows_first(&self) -> bool {
         !mostly_weights(&self.shape)
     }
 
-    /// The extents that the kernel loops over for an image of `[height, width]`: a pointwise convolution does not care where
-    /// rows end, so its rows are as long as its tiles like, and the last may be shorter.
+    /// Returns the numbers of rows and columns over which the kernel loops for an image of `[height, width]`. A pointwise convolution may divide the pixels
+    /// into rows of any length, so the length suits the tiles, and the last row may be shorter.
     pub fn rows_and_columns(&self, [height, width]: [i64; 2]) -> [i64; 2] {
         match self.has_joined_rows() {
             true => pointwise_rows(height * width, self.tile.columns, self.pointwise_rows),
@@ -303,12 +306,12 @@ impl Conv {
         }
     }
 
-    /// True when units are accumulated in several groups, whose sums are added one after the other.
+    /// Returns true if the units are accumulated in several groups. The sums of one group after the other are added to a partial result in memory.
     pub fn has_groups_of_units(&self) -> bool {
         self.grouping().units() > self.tile.channel_blocks
     }
 
-    /// How code that takes the sizes of images as arguments divides a row into tiles.
+    /// Returns the division of a row into tiles, for code that takes the sizes of images as arguments.
     pub fn row_tiling(&self) -> RowTiling {
         let [input, output] = [self.shape.input, self.shape.output].map(|image| self.rows_and_columns(image)[1]);
         let columns = Axis {
@@ -319,21 +322,21 @@ impl Conv {
         RowTiling::of(&columns, self.tile.columns)
     }
 
-    /// True when rows of the image may be joined and split as tiles like.
+    /// Returns true if the rows of the image may be joined, and divided again to suit the tiles.
     pub fn has_joined_rows(&self) -> bool {
         self.shape.is_pointwise() && self.output.is_dense()
     }
 
-    /// Packs weights `[out_channels][in_channels / groups][kh][kw]` as
-    /// `[channel tile][unit][kh][kw][channel of unit][tile.vectors · block output channels]`, zero where there is no such channel;
-    /// for Winograd's form as [`WinogradWeights`] has them, not transformed. Units are blocks of the input, or parts of groups.
+    /// Packs weights `[out_channels][in_channels / groups][kh][kw]` as `[channel tile][unit][kh][kw][channel of unit][tile.vectors · block output channels]`,
+    /// with zeros for channels that do not exist. Units are blocks of the input, or parts of groups, see [`Grouping`]. For Winograd's algorithm, packs the
+    /// weights as [`WinogradWeights`] expects them, not transformed.
     pub fn pack_weights(&self, weights: &[f32]) -> Vec<f32> {
         let mut packed = vec![0.0; self.packed_elements()];
         self.pack_into(weights, &mut packed);
         packed
     }
 
-    /// Elements of packed weights.
+    /// Returns the number of elements of packed weights.
     pub fn packed_elements(&self) -> usize {
         if let Some(w) = self.transformation() {
             return w.plain_bytes() / 4;
@@ -343,7 +346,7 @@ impl Conv {
         (self.channel_tiles() * tile * self.block * self.tile.vectors) as usize
     }
 
-    /// [`Conv::pack_weights`] into zeros.
+    /// Packs weights as [`Conv::pack_weights`] does, into `packed`, which must consist of zeros.
     pub fn pack_into(&self, weights: &[f32], packed: &mut [f32]) {
         if let Some(w) = self.transformation() {
             return w.pack_into(weights, packed);

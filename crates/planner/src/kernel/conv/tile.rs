@@ -6,28 +6,29 @@ use crate::kernel::{Axis, RowTiling};
 use crate::target::Machine;
 use frazil_tensor_ir::pattern::ConvShape;
 
-/// Register tile of a convolution.
+/// Register tile of a convolution, and the rows of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ConvTile<N = i64> {
-    /// Output columns.
+    /// Number of output columns.
     pub columns: i64,
-    /// Vectors of output channels.
+    /// Number of vectors of output channels.
     pub vectors: i64,
-    /// Channel blocks, or units of groups, that are accumulated in registers before they are added to the partial result.
+    /// Number of channel blocks, or units of groups, that are accumulated in registers before their sum is added to the partial result in memory.
     pub channel_blocks: N,
-    /// Output rows of a task.
+    /// Number of output rows of a task.
     pub rows: N,
 }
 
 impl ConvTile {
-    /// The tile with the least estimated time for `shape`; `flat` when rows may be joined.
+    /// Returns the tile with the least estimated time for `shape`. If `flat` is true, rows may be joined.
     pub(super) fn choose(shape: &ConvShape, plain_input: bool, flat: bool, machine: &Machine) -> ConvTile {
         let best = ConvTile::estimates(shape, plain_input, flat, machine).min_by(|a, b| a.0.total_cmp(&b.0));
         let (_, columns, vectors) = best.unwrap_or((0.0, 1, 1));
         ConvTile::of(shape, plain_input, flat, machine, columns, vectors)
     }
 
-    /// As [`ConvTile::choose`], with one of a few register tiles, whose channels do not depend on the size of images. Sums have the same bits.
+    /// Returns a tile as [`ConvTile::choose`] does, but one of a few register tiles. Its number of channels does not depend on the size of images. Sums are
+    /// bit-equal.
     pub(super) fn for_any_size(shape: &ConvShape, plain_input: bool, flat: bool, machine: &Machine) -> ConvTile {
         let own = ConvTile::choose(shape, plain_input, flat, machine);
         let large = ConvTile::choose(&large_images(shape), plain_input, flat, machine);
@@ -48,7 +49,7 @@ impl ConvTile {
         }
     }
 
-    /// Estimated times with each register tile: columns, and vectors of output channels.
+    /// Returns the estimated time with each register tile, and its numbers of columns and of vectors of output channels.
     pub(super) fn estimates(
         shape: &ConvShape,
         plain_input: bool,
@@ -90,7 +91,7 @@ impl ConvTile {
         Grouping::of(shape, vectors * block, input_block, plain_input)
     }
 
-    /// The tile of so many columns and vectors, with the rows that suit it.
+    /// Returns the tile with `columns` columns and `vectors` vectors of output channels, and a suitable number of rows.
     pub(super) fn of(
         shape: &ConvShape,
         plain_input: bool,
@@ -106,15 +107,15 @@ impl ConvTile {
             false => shape.output[1],
         };
         let grouping = ConvTile::grouping(shape, plain_input, block, vectors);
-        // Chains of more than about 4 · 16 · 9 multiply-adds lose accuracy against a pairwise sum.
+        // Chains of more than about 4 · 16 · 9 multiply-adds lose accuracy compared with a pairwise sum.
         let taps = shape.kernel[0] * shape.kernel[1];
         let channels = grouping.channels() * taps;
-        // Where rows have several tiles, the weights of a chain stay in L1 for all of them.
+        // The weights of a chain should stay in L1 for all tiles of a row.
         let in_l1 = parameters.l1_weight_bytes / (channel_bytes(taps, vectors * block) * block).max(1);
         let channel_blocks = match grouping {
             Grouping::One { .. } if plain_input => 1,
             Grouping::One { .. } => (36 / taps.max(1)).min(in_l1).clamp(1, 16),
-            // Each lane meets the channels of one group only.
+            // Each lane multiplies the channels of one group only.
             Grouping::Side { .. } => 1,
             Grouping::Apart { groups, .. } => (36 * block / channels.max(1)).clamp(1, 16) * groups,
         };
@@ -123,7 +124,7 @@ impl ConvTile {
             true => pointwise_rows(width, columns, parameters.pointwise_rows),
             false => shape.output,
         };
-        // Partial sums of a task's rows should stay in L1, or not far from it where a chain between two of them is long.
+        // The partial sums of a task's rows should stay in L1. If the chain between two accesses to them is long, a cache further away is sufficient.
         let row_bytes = width * vectors * block * 4;
         let bytes = match taps > 1 {
             true => parameters.long_partial_bytes,
@@ -146,12 +147,12 @@ impl ConvTile {
     }
 }
 
-/// Estimated cycles of a tile for one tap and input channel.
+/// Returns the estimated cycles of a tile for one tap and one input channel.
 fn tile_time(shape: &ConvShape, machine: &Machine, columns: i64, vectors: i64) -> f64 {
     let (block, parameters) = (machine.vector.lanes, machine.conv);
     let taps = shape.kernel[0] * shape.kernel[1];
-    // The weights of a step come from further away than the input where there are more of them or one block of channels fills L1, again
-    // for each tile of columns.
+    // The weights of a step are loaded from a cache further away than L1 if there are more weights than inputs, or if the weights of one block of channels fill
+    // L1. This is repeated for each tile of columns.
     let far = channel_bytes(taps, vectors * block) * block > parameters.l1_weight_bytes;
     let of_weights = match (mostly_weights(shape), far) {
         (true, _) => parameters.far_weight_cycles,
@@ -162,7 +163,7 @@ fn tile_time(shape: &ConvShape, machine: &Machine, columns: i64, vectors: i64) -
     machine.ports.tile_step(columns, vectors) + input + of_weights * vectors as f64
 }
 
-/// The convolution of images that are so large that their size makes no difference.
+/// Returns `shape` with images so large that their size makes no difference to the choice of a tile.
 pub(super) fn large_images(shape: &ConvShape) -> ConvShape {
     const SIDE: i64 = 1 << 12;
     let input = |i: usize| match shape.input[i] {
@@ -181,19 +182,19 @@ pub(super) fn large_images(shape: &ConvShape) -> ConvShape {
     }
 }
 
-/// Bytes of the weights of one input channel for `width` output channels.
+/// Returns the size of the weights of one input channel for `width` output channels, in bytes.
 fn channel_bytes(taps: i64, width: i64) -> i64 {
     taps * width * 4
 }
 
-/// True when there are more weights than elements of the input.
+/// Returns true if there are more weights than input elements.
 pub(super) fn mostly_weights(shape: &ConvShape) -> bool {
     let weights = shape.macs() / (shape.batch * shape.output[0] * shape.output[1]).max(1);
     weights > shape.batch * shape.in_channels * shape.input[0] * shape.input[1]
 }
 
-/// `pixels` as rows × columns, with at most `most` rows. Rows are whole tiles of `tile_columns`, but for the last one, which may
-/// have fewer columns and end with a part of a tile.
+/// Returns `[rows, columns]` for `pixels` pixels, with at most `most` rows. Each row consists of whole tiles of `tile_columns` columns. Only the last row may
+/// have fewer columns, and end with a part of a tile.
 pub(super) fn pointwise_rows(pixels: i64, tile_columns: i64, most: i64) -> [i64; 2] {
     let tiles = div_ceil(pixels, tile_columns.max(1)).max(1);
     let of_row = div_ceil(tiles, most.max(1));

@@ -1,4 +1,4 @@
-//! Winograd's minimal filtering for 3×3 convolutions: fewer multiplications for the price of transforms.
+//! Winograd's minimal filtering for 3×3 convolutions: fewer multiplications at the cost of transforms.
 
 use crate::kernel::pack::in_chunks;
 use crate::kernel::sizes::div_ceil;
@@ -7,19 +7,19 @@ use crate::target::Machine;
 use smallvec::{SmallVec, smallvec};
 use std::fmt::{self, Write};
 
-/// Blocking of F(m×m, 3×3): outputs are computed in tiles of m × m from (m+2) × (m+2) inputs.
+/// Blocking of F(m×m, 3×3): a tile of m × m outputs is computed from (m+2) × (m+2) inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Winograd {
-    /// m: 2, as accurate as direct convolution, or 4, which loses a digit and a half.
+    /// m, the number of outputs of a tile in each direction: 2, as accurate as direct convolution, or 4, which loses one and a half decimal digits.
     pub outputs: i64,
-    /// Tiles of a group, which are the columns of its register tile.
+    /// Number of tiles in a group. They are the columns of the group's register tile.
     pub columns: i64,
-    /// Vectors of output channels of the register tile.
+    /// Number of vectors of output channels of the register tile.
     pub vectors: i64,
 }
 
 impl Winograd {
-    /// A blocking of F(2×2, 3×3), when that is expected to be faster than direct convolution.
+    /// Returns a blocking of F(2×2, 3×3) if it is expected to be faster than direct convolution.
     pub fn choose(shape: &ConvShape, machine: &Machine) -> Option<Winograd> {
         let (vector, ports, parameters) = (machine.vector, &machine.ports, &machine.winograd);
         let applies = shape.kernel == [3, 3] && shape.stride == [1, 1] && shape.dilation == [1, 1] && shape.groups == 1;
@@ -28,7 +28,7 @@ impl Winograd {
         {
             return None;
         }
-        // Cycles a tile: multiply-adds, against those of the direct form, and the transforms.
+        // Cycles per tile: multiply-adds and transforms, compared with the multiply-adds of the direct algorithm.
         let (blocks_in, blocks_out) = (
             div_ceil(shape.in_channels, vector.lanes),
             div_ceil(shape.out_channels, vector.lanes),
@@ -67,28 +67,28 @@ impl Winograd {
                 }
             }
         }
-        // With many input channels only few tiles fit a task, and the weights, which each task reads, are the bound.
+        // With many input channels, only few tiles fit a task. Each task reads all weights, so loading them is the bottleneck.
         let direct = 9.0 / ports.fma * (shape.output[0] * shape.output[1] * shape.batch * blocks_out) as f64;
         let (_, form) = best.filter(|(cost, _)| 16.0 * cost <= parameters.worthwhile_ratio * direct)?;
         Some(form)
     }
 
-    /// m + 2: inputs of a tile in each direction.
+    /// Returns m + 2, the number of inputs of a tile in each direction.
     pub fn inputs(&self) -> i64 {
         self.outputs + 2
     }
 
-    /// Elements of a task's transformed input.
+    /// Returns the number of elements of a task's transformed input.
     pub fn input_elements<N>(shape: &ConvShape<N>, outputs: i64, columns: i64, block: i64) -> i64 {
         (outputs + 2) * (outputs + 2) * div_ceil(shape.in_channels, block) * block * columns
     }
 
-    /// Groups of tiles, each of which is a task or, with [`Conv::channel_parts`](super::Conv::channel_parts), several.
+    /// Returns the number of groups of tiles. A group is one task, or several tasks with [`Conv::channel_parts`](super::Conv::channel_parts).
     pub fn groups(&self, shape: &ConvShape) -> i64 {
         div_ceil(shape.batch * tiles(shape, self.outputs), self.columns)
     }
 
-    /// How long the input's transformation takes, as a share of what one tile of output channels takes.
+    /// Returns the estimated time of a task for transforming its input, relative to its time for one tile of output channels.
     pub fn input_share(&self, shape: &ConvShape, machine: &Machine) -> f64 {
         let transform = machine.winograd.transform_cycles;
         let positions = self.inputs() * self.inputs();
@@ -97,7 +97,7 @@ impl Winograd {
         transform * blocks / (products + transform * self.vectors as f64)
     }
 
-    /// The matrices Bᵀ (input), G (weights), Aᵀ (output), and the left inverse of G, row by row.
+    /// Returns the matrices Bᵀ (input), G (weights), Aᵀ (output), and the left inverse of G, each as a list of rows.
     pub fn matrices(&self) -> [Vec<Vec<f64>>; 4] {
         let rows = |r: &[&[f64]]| r.iter().map(|x| x.to_vec()).collect::<Vec<_>>();
         match self.outputs {
@@ -145,38 +145,39 @@ impl Winograd {
     }
 }
 
-/// The transformation of weights: `[channel tile][in][3][3][vectors · block]`, as [`Conv::pack_weights`](super::Conv::pack_weights) gives
-/// them, to the form that Winograd's kernel reads, `[channel tile][position][in][vectors · block]`, where the positions are the (m+2)² of
-/// a tile. That form is larger, so that it is made when code is loaded rather than stored. Buffers: plain weights, transformed weights.
+/// Transformation of weights for Winograd's algorithm. It runs when the code is loaded, because transformed weights take more memory than plain weights.
+///
+/// Plain weights are `[channel tile][in][3][3][vectors · block]`, as packed by [`Conv::pack_weights`](super::Conv::pack_weights). Transformed weights are
+/// `[channel tile][position][in][vectors · block]`, with the (m+2)² positions of a tile. Buffers: plain weights, transformed weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WinogradWeights {
-    /// The convolution's blocking.
+    /// Blocking of the convolution.
     pub form: Winograd,
-    /// Input channels.
+    /// Number of input channels.
     pub in_channels: i64,
-    /// Output channels.
+    /// Number of output channels.
     pub out_channels: i64,
-    /// Channels of a block: the lanes of a vector.
+    /// Number of channels of a block: the lanes of a vector.
     pub block: i64,
 }
 
 impl WinogradWeights {
-    /// Output channels of a register tile.
+    /// Returns the number of output channels of a register tile.
     pub fn width(&self) -> i64 {
         self.block * self.form.vectors
     }
 
-    /// Number of tiles of output channels, the last of which may be filled up.
+    /// Returns the number of tiles of output channels. The last tile may be padded.
     pub fn channel_tiles(&self) -> i64 {
         div_ceil(self.out_channels, self.width())
     }
 
-    /// Number of independent tasks: a tile of output channels and an input channel each.
+    /// Returns the number of independent tasks: one for each pair of a tile of output channels and an input channel.
     pub fn tasks(&self) -> i64 {
         self.channel_tiles() * self.in_channels
     }
 
-    /// Brings weights `[out][in][3][3]` into the plain form, into zeros.
+    /// Packs weights `[out][in][3][3]` as plain weights into `packed`, which must consist of zeros.
     pub fn pack_into(&self, weights: &[f32], packed: &mut [f32]) {
         let (width, channels) = (self.width() as usize, self.in_channels as usize);
         in_chunks(packed, channels * 9 * width, |tile, packed| {
@@ -192,19 +193,19 @@ impl WinogradWeights {
         });
     }
 
-    /// Bytes of the plain weights.
+    /// Returns the size of the plain weights in bytes.
     pub fn plain_bytes(&self) -> usize {
         (self.tasks() * 9 * self.width() * 4) as usize
     }
 
-    /// Bytes of the transformed weights.
+    /// Returns the size of the transformed weights in bytes.
     pub fn transformed_bytes(&self) -> usize {
         let positions = self.form.inputs() * self.form.inputs();
         (self.tasks() * positions * self.width() * 4) as usize
     }
 }
 
-/// Output tiles of one image.
+/// Returns the number of tiles of `outputs` × `outputs` outputs in one image.
 pub fn tiles(shape: &ConvShape, outputs: i64) -> i64 {
     div_ceil(shape.output[0], outputs) * div_ceil(shape.output[1], outputs)
 }

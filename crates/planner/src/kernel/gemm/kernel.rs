@@ -1,4 +1,4 @@
-//! Matmuls as kernels: the trait.
+//! The implementation of [`Kernel`] for matmuls.
 
 use super::{Gemm, GemmB, GemmBatch, GemmTile};
 use crate::kernel::code::constant;
@@ -84,7 +84,7 @@ impl Kernel for Gemm {
         let panels = task_size(self.tile.n_task / panel, own, threads, machine, |n| with(n).tasks());
         let mut gemm = with(panels);
         let tasks = gemm.tasks().max(1);
-        // Tasks of the same columns follow each other, so that a thread that has some of them brings their part of B only once.
+        // Tasks with the same columns are adjacent, so that a thread with several of them loads their part of B only once.
         let tile = &mut gemm.tile;
         let wanted = parameters.gemm_tasks_per_thread.saturating_mul(threads) / tasks;
         let parts = wanted.min(tile.m_task / parameters.gemm_task_rows.max(1)).max(1);

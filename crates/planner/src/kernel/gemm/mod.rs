@@ -1,4 +1,4 @@
-//! Matmuls.
+//! Matmul kernels.
 
 mod kernel;
 mod tile;
@@ -10,10 +10,10 @@ use super::pack::in_chunks;
 use super::sizes::div_ceil;
 use crate::target::Machine;
 
-/// One batch loop of a matmul: its extent, and what each operand advances by.
+/// One batch loop of a matmul: its extent, and the strides of the operands in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GemmBatch<N = i64> {
-    /// Number of products.
+    /// Number of iterations.
     pub extent: N,
     /// Stride of A.
     pub a: N,
@@ -23,54 +23,54 @@ pub struct GemmBatch<N = i64> {
     pub c: N,
 }
 
-/// The right operand.
+/// The right operand of the matmul.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GemmB<N = i64> {
     /// Weights in the layout of [`Gemm::pack_b`].
     Packed,
-    /// `B[k][n]` at `k * k_stride + n * n_stride`: `n_stride == 1` is row-major, `k_stride == 1` is transposed.
+    /// `B[k][n]` is element `k * k_stride + n * n_stride`. B is row-major if `n_stride == 1`, and transposed if `k_stride == 1`.
     Strided {
-        /// Distance of rows.
+        /// Distance between rows, in elements.
         k_stride: N,
-        /// Distance of columns.
+        /// Distance between columns, in elements.
         n_stride: N,
     },
 }
 
-/// `C[m][n] = epilogue(Σ_k A[m][k] · B[k][n])`, f32, over the batch loops.
+/// A batched matmul of f32 with an epilogue: `C[m][n] = epilogue(Σ_k A[m][k] · B[k][n])` for each index of the batch loops.
 ///
-/// `N` is `i64` where all numbers are known, and what stands for numbers in code elsewhere.
+/// `N` is the type of the integers that can be arguments of the code. It is `i64` in plans, and a constant or an emitted value in the code generator.
 ///
-/// Buffers: A, B, epilogue operands, C. C's columns are contiguous. A `Row` operand of the epilogue has M elements, a `Channel` operand N.
-/// No buffer overlaps C.
+/// Buffers: A, B, epilogue operands, C. The elements of a row of C are contiguous. A `Row` operand of the epilogue has M elements, a `Channel` operand N
+/// elements. No buffer overlaps C.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gemm<N = i64> {
-    /// Rows of A and C.
+    /// Number of rows of A and C.
     pub m: N,
-    /// Columns of B and C.
+    /// Number of columns of B and C.
     pub n: N,
-    /// Columns of A, rows of B.
+    /// Number of columns of A and of rows of B.
     pub k: N,
-    /// Batch loops, outermost first; empty for one product.
+    /// Batch loops, outermost first; empty for a single matmul.
     pub batch: Vec<GemmBatch<N>>,
-    /// Distance of A's rows.
+    /// Distance between rows of A, in elements.
     pub a_row_stride: N,
-    /// Distance of A's columns: 1 for row-major, the row length for a transposed A.
+    /// Distance between columns of A, in elements: 1 if A is row-major, the length of a stored row if A is transposed.
     pub a_col_stride: N,
-    /// The right operand.
+    /// The right operand of the matmul.
     pub b: GemmB<N>,
-    /// Distance of C's rows.
+    /// Distance between rows of C, in elements.
     pub c_row_stride: N,
-    /// f32 lanes of a vector.
+    /// Number of f32 lanes of a vector.
     pub lanes: i64,
-    /// Blocking.
+    /// Register and cache blocking.
     pub tile: GemmTile<N>,
     /// Fused epilogue.
     pub epilogue: Epilogue,
 }
 
 impl<N> Gemm<N> {
-    /// The product with `f` of each of its numbers, in one order for all products.
+    /// Returns the matmul with `f` applied to each of its integers. The order is the same for all matmuls.
     pub fn map<M>(&self, f: &mut impl FnMut(&N) -> M) -> Gemm<M> {
         Gemm {
             m: f(&self.m),
@@ -108,19 +108,19 @@ impl<N> Gemm<N> {
         }
     }
 
-    /// Columns of a register tile.
+    /// Returns the number of columns of a register tile.
     pub fn tile_columns(&self) -> i64 {
         self.tile.vectors * self.lanes
     }
 
-    /// True when B is packed.
+    /// Returns true if B is packed.
     pub fn is_packed(&self) -> bool {
         matches!(self.b, GemmB::Packed)
     }
 }
 
 impl Gemm {
-    /// `x · Wᵀ` with `x` row-major [m, k] and weights packed from [n, k] or [k, n].
+    /// Returns the matmul `x · Wᵀ` of a linear layer. `x` is row-major, `[m, k]`; the weights are packed from `[n, k]` or `[k, n]`.
     pub fn linear(m: i64, n: i64, k: i64, epilogue: Epilogue, machine: &Machine) -> Gemm {
         Gemm {
             m,
@@ -137,7 +137,7 @@ impl Gemm {
         }
     }
 
-    /// Other blockings that may be faster, for a tuner to measure.
+    /// Returns the matmul with other blockings that may be faster, for a tuner to measure.
     pub fn alternatives(&self, machine: &Machine) -> Vec<Gemm> {
         let (sizes, k_block) = ([self.m, self.n, self.k], machine.gemm.k_block);
         let mut found: Vec<Gemm> = Vec::new();
@@ -153,43 +153,43 @@ impl Gemm {
         found
     }
 
-    /// Number of products of the batch.
+    /// Returns the number of matmuls in the batch.
     pub fn batch_count(&self) -> i64 {
         self.batch.iter().map(|b| b.extent).product()
     }
 
-    /// Rows of the last task of a column.
+    /// Returns the number of rows of the last task among the tasks with the same columns.
     pub fn last_rows(&self) -> i64 {
         self.m - (div_ceil(self.m, self.tile.m_task) - 1).max(0) * self.tile.m_task
     }
 
-    /// Number of independent tasks: products × row blocks × column blocks.
+    /// Returns the number of independent tasks: matmuls of the batch × row blocks × column blocks.
     pub fn tasks(&self) -> i64 {
         self.batch_count() * div_ceil(self.m, self.tile.m_task) * div_ceil(self.n, self.tile.n_task)
     }
 
-    /// True for a product of few rows with weights: each task has its own columns of them, and all rows.
+    /// Returns true for a single matmul of few rows with packed weights. Each task computes all rows of its columns, so that only one task reads each weight.
     pub fn streams_weights(&self) -> bool {
         self.b == GemmB::Packed && self.batch_count() == 1 && self.m <= self.tile.m_task && 4 * self.m <= self.n
     }
 
-    /// Packs B, whose element (k, n) is `weights[k * k_stride + n * n_stride]`, as `[n / NR][k][NR]` with NR the tile's
-    /// columns; the last panel is padded with zeros.
+    /// Packs B, whose element (k, n) is `weights[k * k_stride + n * n_stride]`, as `[n / NR][k][NR]`. NR is the number of columns of a register tile. The last
+    /// panel is padded with zeros.
     ///
-    /// For a linear layer's weight [n, k]: `k_stride = 1`, `n_stride = k`.
+    /// For the weight `[n, k]` of a linear layer, `k_stride` is 1 and `n_stride` is `k`.
     pub fn pack_b(&self, weights: &[f32], k_stride: i64, n_stride: i64) -> Vec<f32> {
         let mut packed = vec![0.0; self.packed_elements()];
         self.pack_b_into(weights, k_stride, n_stride, &mut packed);
         packed
     }
 
-    /// Elements of packed B.
+    /// Returns the number of elements of packed B.
     pub fn packed_elements(&self) -> usize {
         let nr = self.tile_columns();
         (div_ceil(self.n, nr) * nr * self.k) as usize
     }
 
-    /// [`Gemm::pack_b`] into zeros.
+    /// Packs B as [`Gemm::pack_b`] does, into `packed`, which must consist of zeros.
     pub fn pack_b_into(&self, weights: &[f32], k_stride: i64, n_stride: i64, packed: &mut [f32]) {
         let nr = self.tile_columns();
         in_chunks(packed, (nr * self.k) as usize, |panel, out| {

@@ -6,20 +6,20 @@ use crate::target::Machine;
 /// Register and cache blocking of a matmul.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GemmTile<N = i64> {
-    /// Rows of a register tile.
+    /// Number of rows of a register tile.
     pub rows: i64,
-    /// Vectors of columns of a register tile.
+    /// Number of vectors of columns of a register tile.
     pub vectors: i64,
-    /// Length of a chain of multiply-adds before it is added to the result.
+    /// Number of terms of a sum that are accumulated in registers before they are added to the result in memory.
     pub k_block: N,
-    /// Rows of a task.
+    /// Number of rows of a task.
     pub m_task: N,
-    /// Columns of a task; a multiple of the tile's columns.
+    /// Number of columns of a task; a multiple of the columns of a register tile.
     pub n_task: N,
 }
 
 impl GemmTile {
-    /// A blocking for `products` products of m × n × k: the one whose register tiles are estimated to take the least time.
+    /// Returns the blocking for `products` matmuls of m × n × k whose register tiles are estimated to take the least time.
     pub fn choose(products: i64, sizes: [i64; 3], machine: &Machine) -> GemmTile {
         let parameters = &machine.gemm;
         let with = |vectors| GemmTile::with(products, sizes, machine, vectors, parameters.k_block);
@@ -37,20 +37,20 @@ impl GemmTile {
         best.unwrap_or_else(|| with(1))
     }
 
-    /// As [`GemmTile::choose`], with a register tile that does not depend on sizes that vary from plan to plan: the number of rows, unless it is one, and the
-    /// number of columns, unless they are those of packed weights.
+    /// Returns a blocking as [`GemmTile::choose`] does, but with a register tile that does not depend on sizes that vary between plans. These are the number of
+    /// rows, and the number of columns if B is not packed. A single row with packed weights has a tile of its own.
     pub fn for_any_size(products: i64, [m, n, k]: [i64; 3], is_packed: bool, machine: &Machine) -> GemmTile {
         if m <= 1 && is_packed {
             return GemmTile::choose(products, [m, n, k], machine);
         }
-        /// Rows or columns of which tiles leave a negligible part incomplete.
+        /// Number of rows or columns for which the time of incomplete tiles is negligible.
         const MANY: i64 = 1 << 12;
         let columns = if is_packed { n } else { MANY };
         let vectors = GemmTile::choose(products, [MANY, columns, k], machine).vectors;
-        // The height that the registers allow, as no number of rows is better than others.
+        // The largest height that the registers allow, because the number of rows is unknown.
         let rows = (machine.vector.registers - vectors - 1) / vectors;
         let rows = rows.min(machine.gemm.tile_rows).max(1);
-        // Not fewer columns than a tile has: incomplete tiles are masked.
+        // At least the columns of one tile: incomplete tiles are masked.
         let n = n.max(if is_packed { 0 } else { vectors * machine.vector.lanes });
         let sized = GemmTile::with(products, [m, n, k], machine, vectors, machine.gemm.k_block);
         GemmTile {
@@ -60,7 +60,7 @@ impl GemmTile {
         }
     }
 
-    /// Estimated cycles that a step of k takes for `m` rows of one tile's columns.
+    /// Returns the estimated cycles of one step of k for `m` rows, with the columns of one register tile.
     fn time(&self, m: i64, machine: &Machine) -> f64 {
         let (row, vector) = (machine.gemm.row_cycles, machine.gemm.vector_cycles);
         let step =
@@ -74,17 +74,17 @@ impl GemmTile {
         full as f64 * task(self.m_task) + task(m - full * self.m_task)
     }
 
-    /// The blocking with register tiles of at most so many vectors of columns, and chains of at most so many multiply-adds.
+    /// Returns the blocking with register tiles of at most `vectors` vectors of columns, and with sums of at most `chain` terms in registers.
     pub(super) fn with(products: i64, [m, n, k]: [i64; 3], machine: &Machine, vectors: i64, chain: i64) -> GemmTile {
         let (vector, parameters) = (machine.vector, &machine.gemm);
-        // Accumulators, one vector a column of B, and one broadcast must fit the registers.
+        // The accumulators, the vectors of one row of B and one broadcast value must fit into the registers.
         let vectors = vectors.min(div_ceil(n, vector.lanes)).max(1);
         let most = (vector.registers - vectors - 1) / vectors;
         let most = most.min(parameters.tile_rows).max(1);
         let k_block = k.clamp(1, chain.max(1));
         let m = m.max(1);
         let m_tasks = div_ceil(m, (parameters.a_block_bytes / (4 * k_block)).max(most));
-        // Tiles of a task, then their rows: tiles of this height and of one row less cover the last task; see `row_tiles`.
+        // The number of tiles of a task, then their height: tiles of this height and of one row less cover the last task; see `row_tiles`.
         let tiles = div_ceil(div_ceil(m, m_tasks), most);
         let rows = div_ceil(m, m_tasks * tiles);
         let nr = vectors * vector.lanes;
@@ -104,8 +104,8 @@ impl GemmTile {
 }
 
 impl<N> GemmTile<N> {
-    /// How `count` rows of a task are done: so many tiles of [`GemmTile::rows`], then so many of one row less if that comes out even, then
-    /// the rest in one tile.
+    /// Divides `count` rows of a task into tiles. If possible, tiles of [`GemmTile::rows`] rows and then tiles of one row less cover all rows. Otherwise, one
+    /// smaller tile follows the full ones.
     pub fn row_tiles(&self, count: i64) -> RowTiles {
         let tiles = div_ceil(count, self.rows);
         let shorter = tiles * self.rows - count;
@@ -124,14 +124,14 @@ impl<N> GemmTile<N> {
     }
 }
 
-/// See [`GemmTile::row_tiles`].
+/// Division of the rows of a task into tiles; see [`GemmTile::row_tiles`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowTiles {
-    /// Tiles of full height.
+    /// Number of tiles of full height.
     pub full: i64,
-    /// Tiles of one row less.
+    /// Number of tiles with one row less.
     pub shorter: i64,
-    /// Rows of one more tile, if not 0.
+    /// Number of rows of one more tile; 0 if there is none.
     pub rest: i64,
 }
 

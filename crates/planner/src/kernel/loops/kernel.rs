@@ -1,4 +1,4 @@
-//! Loop nests as kernels: the trait.
+//! The implementation of [`Kernel`] for loop nests.
 
 use super::{Loops, Place, Read, Stage};
 use crate::kernel::code::constant;
@@ -39,7 +39,7 @@ impl Kernel for Loops {
     fn code_text(&self, is_argument: &[bool]) -> String {
         let mut is_argument = is_argument.iter();
         let constants = self.map(&mut |n| constant(*n, is_argument.next()));
-        // Several reduction loops have as many accumulators as the extent of the last one asks for.
+        // With several reduction loops, the number of accumulators depends on the extent of the last loop.
         let last = |s: &Stage| s.reduction.last().copied().filter(|_| s.reduction.len() > 1);
         let extents: Vec<i64> = self.stages.iter().filter_map(last).collect();
         let long_rows: Vec<bool> = self.stages.iter().map(|s| s.has_long_rows(self.lanes)).collect();
@@ -109,7 +109,7 @@ fn stage_flops(k: &Loops, s: &Stage) -> i64 {
     results * (folded * (kept + operations(&s.body) + join) + s.finish.as_ref().map_or(0, operations))
 }
 
-/// Scratch memory stays in cache, and is not counted.
+/// Returns the number of bytes that a stage reads and writes. Scratch memory stays in the cache, so it is not counted.
 fn stage_bytes(k: &Loops, s: &Stage) -> i64 {
     let extents: Vec<i64> = k.outer.iter().chain(&s.inner).chain(&s.reduction).copied().collect();
     let moved = |place: Place, index: &Affine| match place {

@@ -1,4 +1,4 @@
-//! The general kernel: fused loop nests with resolved strides.
+//! The general family of kernels: fused loop nests over strided buffers.
 
 mod kernel;
 
@@ -7,40 +7,40 @@ use frazil_runtime::expr::{Expr, Number};
 use frazil_runtime::structured::{Affine, Combine, Dims};
 use smallvec::SmallVec;
 
-/// Where a stage reads or writes.
+/// Memory that a stage reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
-    /// A buffer of the kernel: index into [`Loops::arguments`].
+    /// The kernel's buffer with this index in [`Loops::arguments`].
     Argument(u32),
-    /// A task's own scratch memory: index into [`Loops::locals`].
+    /// The task's scratch memory with this index in [`Loops::locals`].
     Local(u32),
 }
 
-/// Scratch memory of one task, kept in cache: a row of intermediate results.
+/// Scratch memory of one task for a row of intermediate results, which stays in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Local<N = i64> {
     /// Element type.
     pub dtype: DType,
-    /// Number of elements; together at most 64 KiB a kernel.
+    /// Number of elements. All scratch memory of a kernel takes at most 64 KiB.
     pub elements: N,
 }
 
-/// A condition under which an element is read: `0 <= index < extent`.
+/// A condition for reading an element: `0 <= index < extent`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Guard<N = i64> {
-    /// A coordinate as a function of the loops.
+    /// A coordinate, as an affine function of the loop indices.
     pub index: Affine<N>,
-    /// Its bound.
+    /// Upper bound of the coordinate (exclusive).
     pub extent: N,
 }
 
-/// Addressing through another operand's value, as in `embedding` and `index_select`: the element read lies
-/// `stride · value` further on. Values count from the end when negative, and are clamped to the extent.
+/// Addressing by the value of another operand, as in `embedding` and `index_select`. The value adds `stride · value` elements to the offset. A negative value
+/// counts from the end, and then the value is clamped to the extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Indirect<N = i64> {
-    /// Which earlier entry of the same input list gives the value (an integer dtype).
+    /// Index of the operand that provides the value: an earlier entry of the same input list, with an integer dtype.
     pub input: u32,
-    /// Elements that one step of the value advances by.
+    /// Distance between the elements for neighbouring values, in elements.
     pub stride: N,
     /// Number of valid values.
     pub extent: N,
@@ -49,20 +49,20 @@ pub struct Indirect<N = i64> {
 /// A read of one element.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Read<N = i64> {
-    /// From where.
+    /// The memory that is read.
     pub place: Place,
-    /// The element's offset from the place's start, as a function of the loops: outer, inner, reduction loops in this order.
+    /// Offset of the element in the memory, in elements, as an affine function of the loop indices: outer, inner and reduction loops, in this order.
     pub index: Affine<N>,
-    /// Outside of any of these the value is `fill`, and nothing is read.
+    /// Conditions of the read. If one of them does not hold, nothing is read, and the value is `fill`.
     pub guards: Vec<Guard<N>>,
-    /// See [`Read::guards`].
+    /// The value if a guard does not hold.
     pub fill: Number,
-    /// Addressing through values; empty for affine reads.
+    /// Addressing by values of other operands; empty for affine reads.
     pub indirect: Vec<Indirect<N>>,
 }
 
 impl Read {
-    /// An unconditional read.
+    /// Returns an unconditional read.
     pub fn new(place: Place, index: Affine) -> Read {
         Read {
             place,
@@ -77,19 +77,19 @@ impl Read {
 /// A write of one element.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write<N = i64> {
-    /// To where; an argument that is written is not read through another argument, except as
-    /// [`Loops::may_update_in_place`] allows.
+    /// The memory that is written. An argument that is written must not be read through another argument, except as [`Loops::may_update_in_place`] allows.
     pub place: Place,
-    /// The element's offset, as a function of the outer and inner loops (coefficients of reduction loops are 0).
+    /// Offset of the element in the memory, in elements, as an affine function of the loop indices. The coefficients of reduction loops are 0, except in
+    /// [`Kept`].
     pub index: Affine<N>,
 }
 
-/// What a reduction stores of each point that it goes over, because later stages read it as well.
+/// Values that a reduction stores for each point of its loops, because later stages read them, too.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kept<N = i64> {
-    /// What is computed of the stage's inputs and stored. The stage's own body has one input, which is this.
+    /// The value, as an expression of the stage's inputs. The value is the only input of the stage's own body.
     pub body: Expr,
-    /// To where, as a function of all of the stage's loops; elements are of the stage's `accumulate` dtype.
+    /// The write of the value, at an index that depends on all loops of the stage. The value has the stage's `accumulate` dtype.
     pub output: Write<N>,
 }
 
@@ -103,36 +103,38 @@ pub struct Kept<N = i64> {
 ///     output = finish(acc, finish_inputs)
 /// ```
 ///
-/// Without `combine` there are no reduction loops and `acc = body(inputs)`. With `kept` it is `kept = its body(inputs)` and
-/// `acc = combine(acc, body(kept))`.
+/// Without `combine`, there are no reduction loops, and `acc = body(inputs)`. With `kept`, the reduction stores `value = kept.body(inputs)` and computes `acc =
+/// combine(acc, body(value))`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stage<N = i64> {
-    /// Parallel loops below the kernel's outer ones; the last should be the contiguous one.
+    /// Parallel loops inside the kernel's outer loops. The last one should be contiguous in memory.
     pub inner: SmallVec<[N; 4]>,
     /// Reduction loops.
     pub reduction: SmallVec<[N; 4]>,
-    /// What `body` reads: its input `i` is `inputs[i]`.
+    /// The operands of `body`, or of `kept.body` if there is one: input `i` of the expression is `inputs[i]`.
     pub inputs: Vec<Read<N>>,
-    /// What else the reduction stores; none without `combine`.
+    /// Values that the reduction stores in addition to its result; none without `combine`.
     pub kept: Option<Kept<N>>,
     /// The scalar body.
     pub body: Expr,
-    /// How to join along the reduction loops.
+    /// The operation that combines values along the reduction loops.
     pub combine: Option<Combine>,
-    /// dtype of the accumulator.
+    /// Element type of the accumulator.
     pub accumulate: DType,
-    /// What is done to the accumulator: input 0 is it, inputs `1..` are `finish_inputs`. `None`: conversion to the output's dtype only.
+    /// The expression that is applied to the accumulator. Input 0 is the accumulator, inputs from 1 on are `finish_inputs`. If `None`, the accumulator is only
+    /// converted to the dtype of the output.
     pub finish: Option<Expr>,
-    /// Further reads of `finish`; coefficients of reduction loops are 0.
+    /// Further operands of `finish`; their coefficients of reduction loops are 0.
     pub finish_inputs: Vec<Read<N>>,
-    /// What [`ExprOp::Index`](frazil_runtime::expr::ExprOp::Index) of the body and of `finish` means: entry `n` is the value of `Index(n)`.
+    /// Values of [`ExprOp::Index`](frazil_runtime::expr::ExprOp::Index) in the body and in `finish`: `Index(n)` is entry `n`, as an affine function of the loop
+    /// indices.
     pub indices: Vec<Affine<N>>,
-    /// The result.
+    /// The write of the result.
     pub output: Write<N>,
 }
 
 impl Stage {
-    /// A stage of parallel loops alone, which stores `body` as it is.
+    /// Returns a stage without reduction loops that stores the value of `body`.
     pub fn pointwise(inner: Dims, inputs: Vec<Read>, body: Expr, output: Write) -> Stage {
         Stage {
             inner,
@@ -159,12 +161,12 @@ impl Stage {
 }
 
 impl<N> Stage<N> {
-    /// What it writes: what is kept, and the result.
+    /// Returns the writes of the stage: the kept values if there are any, and the result.
     pub fn writes(&self) -> impl Iterator<Item = &Write<N>> {
         self.kept.iter().map(|k| &k.output).chain([&self.output])
     }
 
-    /// All its expressions.
+    /// Returns all expressions of the stage.
     pub fn expressions(&self) -> impl Iterator<Item = &Expr> {
         let kept = self.kept.iter().map(|k| &k.body);
         kept.chain([&self.body]).chain(&self.finish)
@@ -172,7 +174,7 @@ impl<N> Stage<N> {
 }
 
 impl<N> Read<N> {
-    /// The read with `f` of each of its numbers.
+    /// Returns the read with `f` applied to each of its integers.
     fn map<M>(&self, f: &mut impl FnMut(&N) -> M) -> Read<M> {
         Read {
             place: self.place,
@@ -200,7 +202,7 @@ impl<N> Read<N> {
 }
 
 impl<N> Write<N> {
-    /// The write with `f` of each of its numbers.
+    /// Returns the write with `f` applied to each of its integers.
     fn map<M>(&self, f: &mut impl FnMut(&N) -> M) -> Write<M> {
         Write {
             place: self.place,
@@ -210,7 +212,7 @@ impl<N> Write<N> {
 }
 
 impl<N> Stage<N> {
-    /// The stage with `f` of each of its numbers.
+    /// Returns the stage with `f` applied to each of its integers.
     fn map<M>(&self, f: &mut impl FnMut(&N) -> M) -> Stage<M> {
         Stage {
             inner: self.inner.iter().map(&mut *f).collect(),
@@ -238,30 +240,29 @@ impl<N> Stage<N> {
 ///     for each stage: run it
 /// ```
 ///
-/// Every dtype of `Expr` but the complex and quantised ones is allowed. The innermost loop of a stage is vectorised when every
-/// access to it is contiguous or uniform and the dtypes are f32 (or i32/bool beside f32), otherwise the loop is
-/// scalar.
+/// Every dtype of `Expr` except complex and quantised ones is supported. In each stage, the last inner loop or the last reduction loop is vectorised if all
+/// accesses along it are contiguous or uniform. Otherwise, all loops of the stage are scalar.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loops<N = i64> {
-    /// The task loops; empty for one task.
+    /// The loops over tasks; empty for a single task.
     pub outer: SmallVec<[N; 4]>,
     /// Element type of each buffer.
     pub arguments: Vec<DType>,
-    /// Scratch memory.
+    /// Scratch memory of a task.
     pub locals: Vec<Local<N>>,
-    /// What runs, in order.
+    /// The stages of a task, in the order of execution.
     pub stages: Vec<Stage<N>>,
-    /// f32 lanes of a vector.
+    /// Number of f32 lanes of a vector.
     pub lanes: i64,
 }
 
 impl<N> Loops<N> {
-    /// Number of loops that an [`Affine`] of `stage` has coefficients for.
+    /// Returns the number of loops for which an [`Affine`] of `stage` has coefficients.
     pub fn rank(&self, stage: &Stage<N>) -> usize {
         self.outer.len() + stage.inner.len() + stage.reduction.len()
     }
 
-    /// The loops with `f` of each of their numbers, in one order for all loops.
+    /// Returns the loop nests with `f` applied to each of their integers. The order is the same for all loop nests.
     pub fn map<M>(&self, f: &mut impl FnMut(&N) -> M) -> Loops<M> {
         Loops {
             outer: self.outer.iter().map(&mut *f).collect(),
@@ -281,13 +282,13 @@ impl<N> Loops<N> {
 }
 
 impl Loops {
-    /// Number of independent tasks.
+    /// Returns the number of independent tasks.
     pub fn tasks(&self) -> i64 {
         self.outer.iter().product()
     }
 
-    /// True when argument `operand` is only read, in one pointwise stage, at exactly the index that this stage writes
-    /// another argument of the same element size at, so that both may be one buffer.
+    /// Returns true if argument `operand` and the output may be one buffer. The kernel must have a single pointwise stage that only reads `operand`, exactly at
+    /// the index that it writes, and the elements of both must have the same size.
     pub fn may_update_in_place(&self, operand: usize) -> bool {
         let [stage] = self.stages.as_slice() else { return false };
         let place = Place::Argument(operand as u32);

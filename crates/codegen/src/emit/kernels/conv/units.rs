@@ -1,4 +1,4 @@
-//! What a tile of output channels reads, unit by unit ([`Grouping`]), and the multiply-adds with it.
+//! The units ([`Grouping`]) that a tile of output channels reads, and the multiply-adds with them.
 
 use super::{Geometry, Task};
 use crate::emit::builder::{Emitter, Int, Val};
@@ -6,22 +6,22 @@ use frazil_planner::kernel::{Grouping, channels_of_group};
 use frazil_planner::target::Machine;
 use std::ops::Range;
 
-/// The most channels of a group that a shuffle of vectors is fast for: it takes one instruction within 128 bits.
+/// Maximum number of channels of a group for which shuffling vectors is fast: it takes one instruction within 128 bits.
 const IN_ORDER: i64 = 4;
 
 /// A unit of the current task's input.
 pub(super) struct Unit<'c> {
-    /// Offset of its first channel in the image.
+    /// Offset of the unit's first channel in the image, in elements.
     pub(super) input: Int<'c>,
-    /// How many channels it has.
+    /// Number of channels of the unit.
     channels: Int<'c>,
-    /// How many of them an iteration may do.
+    /// Number of channels that an iteration processes.
     unroll: i64,
-    /// The lanes that they count for; all when `None`.
+    /// The lanes to which the channels contribute; `None` means all lanes.
     mask: Option<Val<'c>>,
 }
 
-/// The `number`-th unit of `task`.
+/// Returns the unit of `task` with the index `number`.
 pub(super) fn unit<'c>(e: &mut Emitter<'c>, g: &Geometry<'c>, task: &Task<'c>, number: Int<'c>) -> Unit<'c> {
     match g.grouping {
         Grouping::One { .. } => {
@@ -49,7 +49,8 @@ pub(super) fn unit<'c>(e: &mut Emitter<'c>, g: &Geometry<'c>, task: &Task<'c>, n
     }
 }
 
-/// The part of a group that lies in one block: of the tile's `group`-th group in the `piece`-th of its blocks. It may have no channels.
+/// Returns the unit with those channels of a group that are in one block of the input. `group` is the index of the group in the tile, `piece` the index of the
+/// block among the blocks of the group. The unit may have no channels.
 fn part_of_group<'c>(
     e: &mut Emitter<'c>,
     g: &Geometry<'c>,
@@ -82,7 +83,7 @@ fn part_of_group<'c>(
         let lane = e.sub(lane, first_output);
         mask = Some(e.mask_from(lane, co, g.width));
         if g.width % co != 0 || outputs % g.width != 0 {
-            // Not all tiles have as many groups.
+            // Some tiles have fewer groups.
             let last = e.add(first_output, g.width - 1);
             let last = e.min(last, outputs - 1);
             let last = e.div(last, co);
@@ -99,14 +100,14 @@ fn part_of_group<'c>(
     }
 }
 
-/// Offset of an input channel in its image.
+/// Returns the offset of an input channel in its image, in elements.
 fn place_of_channel<'c>(e: &mut Emitter<'c>, g: &Geometry<'c>, channel: Int<'c>) -> Int<'c> {
     let ib = g.conv.input_block();
     let (block, lane) = (e.div(channel, ib), e.rem(channel, ib));
     e.linear([(g.block_stride, block), (g.channel_stride, lane)], 0)
 }
 
-/// How many channels of `block` exist, and how many an iteration may do.
+/// Returns the number of channels that exist in block `block`, and the number of channels that an iteration processes.
 fn channels_of_block<'c>(e: &mut Emitter<'c>, g: &Geometry<'c>, block: Int<'c>) -> (Int<'c>, i64) {
     let ib = g.conv.input_block();
     let tail = g.conv.shape.in_channels % ib;
@@ -118,13 +119,13 @@ fn channels_of_block<'c>(e: &mut Emitter<'c>, g: &Geometry<'c>, block: Int<'c>) 
     (e.min(left, ib), common_divisor(tail, ib, e.target.machine))
 }
 
-/// The most channels that an iteration may do where their numbers are multiples of both.
+/// Returns the largest supported number of channels per iteration that divides both `a` and `b`.
 fn common_divisor(a: i64, b: i64, machine: &Machine) -> i64 {
     let (unroll, divides) = (machine.conv.unroll, |u: &i64| *u > 0 && a % u == 0 && b % u == 0);
     [unroll, unroll / 2].into_iter().find(divides).unwrap_or(1)
 }
 
-/// The multiply-adds of one tap: for each channel of the block, the weights' vectors times each column's input.
+/// Emits the multiply-adds of one tap: for each channel of the unit, multiplies the vectors of weights with the input of each column. Returns the accumulators.
 #[expect(clippy::too_many_arguments, reason = "the innermost loop depends on all of them")]
 pub(super) fn channel_loop<'c>(
     e: &mut Emitter<'c>,
@@ -181,7 +182,7 @@ pub(super) fn channel_loop<'c>(
                 let address = e.f32_offset(weights, c * g.width + v * lanes);
                 w.push(e.load_vector(address, lanes));
             }
-            // What is known of the distance stays a displacement of the addresses.
+            // A constant distance is added to the addresses as a displacement.
             let (input, channel) = match e.mul(g.channel_stride, c) {
                 Int::Const(channel) => (input, channel),
                 channel => (e.f32_offset(input, channel), 0),
@@ -198,7 +199,7 @@ pub(super) fn channel_loop<'c>(
                         e.broadcast(x, lanes)
                     }
                 };
-                // Zero, whose product with the weights of zero is zero, in the lanes of other groups.
+                // Lanes of other groups get zero, whose product with their zero weights is zero.
                 let x = match (unit.mask, zero) {
                     (Some(mask), Some(zero)) => e.select(mask, x, zero),
                     _ => x,
@@ -226,12 +227,12 @@ pub(super) fn channel_loop<'c>(
     }
 }
 
-/// How many lines of the input of a later unit an unrolled iteration over channels fetches, if any: those of a unit, one a column, are
-/// divided among the unit's iterations. Where a kernel has more taps, what it reads is there but for the first of them; where its tiles are
-/// one vector wide, it loads as often as it multiplies and has no time for more.
+/// Returns the number of cache lines of a later unit's input that an unrolled iteration over channels prefetches; `None` if prefetching is not worthwhile. A
+/// unit has one line for each column, and its iterations divide the lines among themselves. With several taps, prefetching is not worthwhile, because all taps
+/// but the first find their input in the cache. With tiles of one vector, there are as many loads as multiply-adds, so further loads would take time.
 fn lines_ahead(g: &Geometry<'_>, unit: &Unit<'_>, columns: &Range<i64>, machine: &Machine) -> Option<i64> {
     let unroll = machine.conv.unroll;
-    // Fewer units are over before what comes after the next is of use.
+    // With fewer units, the loop ends before the prefetched lines are used.
     let few = 4 * machine.conv.units_ahead;
     let lanes = g.conv.block;
     let line_a_column = g.column_stride == lanes && lanes == machine.caches.line_elements();
@@ -241,8 +242,8 @@ fn lines_ahead(g: &Geometry<'_>, unit: &Unit<'_>, columns: &Range<i64>, machine:
     (line_a_column && one_tap && has_time && unit.unroll == unroll && g.units >= few).then_some(lines)
 }
 
-/// As [`channel_loop`], where each lane takes its own channel of each step: from a vector of all groups' channels, or put together of
-/// one channel a group.
+/// Emits multiply-adds as [`channel_loop`] does, for packed groups ([`Grouping::Side`]): in each step, each lane reads a channel of its own group. The vector
+/// of inputs is shuffled from a vector with the channels of all groups, or blended from one channel of each group.
 fn side_by_side<'c>(
     e: &mut Emitter<'c>,
     g: &Geometry<'c>,
@@ -299,7 +300,7 @@ fn side_by_side<'c>(
     acc
 }
 
-/// The input of column `j`, or zero when `column + j · stride` lies outside of the row: one channel, or a vector of them.
+/// Loads the input of column `j`: one channel, or a vector of `lanes` channels. The value is zero if `column + j · stride` lies outside of the row.
 fn checked_load<'c>(
     e: &mut Emitter<'c>,
     g: &Geometry<'c>,
@@ -309,7 +310,7 @@ fn checked_load<'c>(
     j: i64,
 ) -> Val<'c> {
     let x = e.add(column, j * g.conv.shape.stride[1]);
-    // One unsigned comparison tests both ends.
+    // One unsigned comparison tests both bounds.
     let inside = e.compare("ult", x, g.input[1]);
     let ty = e.shaped("f32", lanes);
     let value = e.if_else(

@@ -1,14 +1,14 @@
-//! Rows that are asked for before their task begins.
+//! Prefetching of rows for the next task.
 //!
-//! A kernel of several stages reads its row in the first one and computes in the others, which leave the memory idle; the processor's
-//! prefetchers do not see the next row before it is read.
+//! The first stage of a kernel with several stages reads the task's row. The other stages compute and leave the memory idle, and the processor's prefetchers do
+//! not detect the next row before it is read.
 
 use super::{Nest, Point, Vectorised};
 use crate::emit::builder::{Emitter, Int, Val};
 use frazil_planner::kernel::{Place, Read, Stage};
 
-/// Returns the rows of the task after `task` that the loop of the nest's stage prefetches: those that the stages before it have read, if it is the first with
-/// such a loop.
+/// Returns the rows of the task after `task` that the loop of the nest's stage prefetches: the address and the element size in bytes of each row that the stages
+/// before it read. Empty unless the stage is the first one after stage 0 with a vectorised loop of constant extent.
 pub(super) fn rows<'c>(e: &mut Emitter<'c>, nest: &Nest<'_, 'c>, task: Int<'c>) -> Vec<(Val<'c>, i64)> {
     let (spec, number) = (nest.spec, nest.number);
     let hosts = |n: usize| {
@@ -54,7 +54,7 @@ pub(super) fn rows<'c>(e: &mut Emitter<'c>, nest: &Nest<'_, 'c>, task: Int<'c>) 
         .collect()
 }
 
-/// True when each task reads `extent` elements in a row of a buffer, which are not those of the task before.
+/// Returns true if each task reads `extent` contiguous elements of a buffer, and the previous task does not read them.
 fn is_row(read: &Read<Int<'_>>, stage: &Stage<Int<'_>>, outer: usize, extent: i64) -> bool {
     let loops = stage.inner.iter().chain(&stage.reduction).map(|n| n.known());
     let (before, inside) = read.index.coefficients.split_at(outer);
@@ -68,7 +68,7 @@ fn is_row(read: &Read<Int<'_>>, stage: &Stage<Int<'_>>, outer: usize, extent: i6
         && read.indirect.is_empty()
 }
 
-/// Asks for elements `i..i + width` of each row.
+/// Emits prefetches of elements `i..i + width` of each row.
 pub(super) fn fetch<'c>(e: &mut Emitter<'c>, rows: &[(Val<'c>, i64)], i: Int<'c>, width: i64) {
     let machine = e.target.machine;
     for &(row, size) in rows {

@@ -1,4 +1,4 @@
-//! Joining the values of a reduction.
+//! Combination of the values of a reduction.
 
 use crate::emit::builder::{Emitter, Val};
 use crate::emit::expr::ExprEmitter;
@@ -6,7 +6,7 @@ use frazil_ir::DType;
 use frazil_runtime::expr::Number;
 use frazil_runtime::structured::Combine;
 
-/// What a combination starts from.
+/// Returns the identity element of `combine`, from which a reduction starts.
 pub(super) fn identity<'c>(e: &mut Emitter<'c>, combine: Combine, dtype: DType, lanes: Option<i64>) -> Val<'c> {
     let bits = 8 * dtype.size() as u32;
     let unsigned = matches!(dtype, DType::Byte | DType::Bool);
@@ -25,11 +25,11 @@ pub(super) fn identity<'c>(e: &mut Emitter<'c>, combine: Combine, dtype: DType, 
     ExprEmitter::new(e, lanes).constant(value, dtype)
 }
 
-/// How two values are joined.
+/// The instructions that combine two values.
 enum Join {
-    /// By an operation of MLIR, with the kind of `vector.reduction` that does it to lanes.
+    /// An operation of MLIR, and the kind of `vector.reduction` that combines lanes in the same way.
     Named(&'static str, &'static str),
-    /// By picking one: how it compares with the other.
+    /// The selection of one of the values, by the predicate of its comparison with the other value.
     Pick(&'static str),
 }
 
@@ -54,7 +54,7 @@ fn how(combine: Combine, dtype: DType) -> Join {
     Join::Named(name, kind)
 }
 
-/// Joins two values, or vectors of `lanes` values.
+/// Combines two values, or two vectors of `lanes` values.
 pub(super) fn join<'c>(
     e: &mut Emitter<'c>,
     combine: Combine,
@@ -69,7 +69,7 @@ pub(super) fn join<'c>(
     }
 }
 
-/// Joins the `lanes` lanes of a vector, a power of two.
+/// Combines the `lanes` lanes of a vector; `lanes` must be a power of two.
 pub(super) fn horizontal<'c>(
     e: &mut Emitter<'c>,
     combine: Combine,

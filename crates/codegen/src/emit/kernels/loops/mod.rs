@@ -1,4 +1,4 @@
-//! Loop nests: one vectorised loop where the accesses allow it, scalar loops otherwise.
+//! Loop nests: one vectorised loop if the accesses allow it, otherwise scalar loops.
 
 mod ahead;
 mod combine;
@@ -17,7 +17,7 @@ use frazil_runtime::structured::{Affine, Combine};
 use melior::ir::ValueLike;
 use read::{lane_indices, lanes_agree};
 
-/// Most scratch memory of a task.
+/// Maximum scratch memory of a task, in bytes.
 const MAX_LOCAL_BYTES: i64 = 64 * 1024;
 
 impl EmitKernel for Loops {
@@ -33,7 +33,7 @@ impl EmitKernel for Loops {
     }
 }
 
-/// Refuses specs whose indices or places do not exist.
+/// Returns an error if code cannot be emitted for `spec`, for example because an operand is in a buffer that does not exist.
 fn check(spec: &Loops) -> Result<(), String> {
     let local_bytes: i64 = spec
         .locals
@@ -133,10 +133,10 @@ fn emit<'c>(function: &mut KernelFunction<'c>, kernel: &Loops, spec: &Loops<Int<
     });
 }
 
-/// Which loop of a stage is vectorised.
+/// The loop of a stage that is vectorised.
 #[derive(Clone, Copy, PartialEq)]
 enum Vectorised {
-    /// None.
+    /// No loop.
     No,
     /// The last inner loop.
     Inner,
@@ -144,7 +144,7 @@ enum Vectorised {
     Reduction,
 }
 
-/// One stage with its buffers.
+/// One stage of the kernel, with the buffers of the current task.
 struct Nest<'a, 'c> {
     /// One of the kernels that the code serves.
     kernel: &'a Loops,
@@ -154,17 +154,17 @@ struct Nest<'a, 'c> {
     stage: &'a Stage<Int<'c>>,
     buffers: &'a [Val<'c>],
     locals: &'a [Val<'c>],
-    /// What the next task reads, to be asked for by the vectorised loop: address and size of each first element.
+    /// The rows of the next task that the vectorised loop prefetches: address and element size in bytes.
     ahead: Vec<(Val<'c>, i64)>,
 }
 
-/// One point, or one vector of points, of the loops.
+/// One point of the loops, or one vector of points.
 struct Point<'c> {
-    /// All loop indices; the vectorised one is that of lane 0.
+    /// The indices of all loops. That of the vectorised loop is the index of lane 0.
     at: Vec<Int<'c>>,
-    /// The vectorised loop and the number of lanes.
+    /// The index of the vectorised loop among all loops, and the number of lanes.
     vector: Option<(usize, i64)>,
-    /// The lanes that exist; all when `None`.
+    /// The lanes that exist; `None` means all lanes.
     mask: Option<Val<'c>>,
 }
 
@@ -173,14 +173,14 @@ impl<'c> Point<'c> {
         self.vector.map(|(_, n)| n)
     }
 
-    /// The difference of `a` between one lane and the next.
+    /// Returns the difference of `a` between neighbouring lanes.
     fn step(&self, a: &Affine<Int<'c>>) -> Int<'c> {
         self.vector
             .and_then(|(l, _)| a.coefficients.get(l).copied())
             .unwrap_or(Int::Const(0))
     }
 
-    /// Whether `a` is the same in all lanes.
+    /// Returns true if `a` is the same in all lanes.
     fn is_uniform(&self, a: &Affine<Int<'c>>) -> bool {
         self.step(a).known() == Some(0)
     }
@@ -223,7 +223,7 @@ impl<'a, 'c> Nest<'a, 'c> {
         Vectorised::No
     }
 
-    /// The number of iterations, where there is one loop.
+    /// Returns the number of iterations of the stage's loop, if the stage has exactly one loop, of constant extent.
     fn vector_extent(&self) -> Option<i64> {
         match (self.stage.inner.as_slice(), self.stage.reduction.as_slice()) {
             (&[extent], []) | ([], &[extent]) => extent.known(),
@@ -243,7 +243,7 @@ impl<'a, 'c> Nest<'a, 'c> {
         self.inner_loops(e, &mut at, 0, scalar_inner, vectorised);
     }
 
-    /// Opens the inner loops from `depth` on; below the last runs one result, or one vector of results at a time.
+    /// Emits the inner loops from `depth` to `end`. The last one contains the code for one result, or for one vector of results.
     fn inner_loops(&self, e: &mut Emitter<'c>, at: &mut Vec<Int<'c>>, depth: usize, end: usize, v: Vectorised) {
         if depth < end {
             e.for_each(0, self.stage.inner[depth], 1, |e, i| {
@@ -259,7 +259,7 @@ impl<'a, 'c> Nest<'a, 'c> {
         let (extent, lanes, l) = (self.stage.inner[end], self.spec.lanes, at.len());
         let full = e.round_down(extent, lanes);
         let mut done = Int::Const(0);
-        // Wider vectors than the target has become several ones, an operation at a time.
+        // LLVM splits vectors that are wider than the target's into several, operation by operation.
         for width in [self.abreast(e) * lanes, lanes] {
             let until = e.round_down(extent, width);
             e.for_each(done, until, width, |e, i| {
@@ -287,8 +287,8 @@ impl<'a, 'c> Nest<'a, 'c> {
         }
     }
 
-    /// How many vectors are computed side by side. A polynomial is a chain of operations that wait for each other: the processor looks
-    /// ahead for others, but not far enough to fill the time with the next iterations.
+    /// Returns the number of vectors that are computed interleaved. A polynomial is a chain of dependent operations. Out-of-order execution does not reach far
+    /// enough to overlap it with the next iterations.
     fn abreast(&self, e: &Emitter<'c>) -> i64 {
         let chain = |n: &ExprNode| match n.op {
             ExprOp::Unary(op, _) => Floats::function(op, n.dtype).is_some(),
@@ -296,7 +296,7 @@ impl<'a, 'c> Nest<'a, 'c> {
             _ => false,
         };
         let s = self.stage;
-        // What is done to the result of a reduction is done once.
+        // The expression that is applied to the result of a reduction runs once, so it does not count.
         let each = s.expressions().take(match s.combine {
             Some(_) => 1 + usize::from(s.kept.is_some()),
             None => usize::MAX,
@@ -308,7 +308,7 @@ impl<'a, 'c> Nest<'a, 'c> {
         }
     }
 
-    /// Computes and stores the result at `at`.
+    /// Emits the computation and the store of the result at `at`.
     fn result(
         &self,
         e: &mut Emitter<'c>,
@@ -335,7 +335,7 @@ impl<'a, 'c> Nest<'a, 'c> {
                 self.reduce(e, at, 0, s.reduction.len(), (vector, mask), combine, start)
             }
         };
-        // The reduction loops are closed: their coefficients are 0 from here on.
+        // Outside of the reduction loops, their indices are 0.
         let mut all = at.clone();
         all.resize(self.spec.rank(s), Int::Const(0));
         let point = Point { at: all, vector, mask };
@@ -346,7 +346,7 @@ impl<'a, 'c> Nest<'a, 'c> {
         self.write(e, value, dtype, &s.output, &point);
     }
 
-    /// Stores `value`, computed as `dtype`, in the lanes of `point` that exist.
+    /// Emits the store of `value`, which has the dtype `dtype`, in the lanes of `point` that exist.
     fn write(&self, e: &mut Emitter<'c>, value: Val<'c>, dtype: Option<DType>, to: &Write<Int<'c>>, point: &Point<'c>) {
         let (out, lanes) = (self.dtype(to.place), point.lanes());
         let value = self.cast(e, value, dtype, out, lanes);
@@ -358,7 +358,7 @@ impl<'a, 'c> Nest<'a, 'c> {
         }
     }
 
-    /// The reduction loops from `depth` to `end`, carrying one accumulator.
+    /// Emits the reduction loops from `depth` to `end` with one accumulator, and returns its final value.
     #[expect(clippy::too_many_arguments, reason = "recursion over the loops carries them all")]
     fn reduce(
         &self,
@@ -387,7 +387,7 @@ impl<'a, 'c> Nest<'a, 'c> {
         join(e, combine, self.stage.accumulate, acc, value, point.lanes())
     }
 
-    /// The reduction loops with the last one vectorised: several vectors of partial results, joined at the end.
+    /// Emits the reduction loops with the last one vectorised: several vectors of partial results, which are combined at the end.
     fn reduce_vectors(
         &self,
         e: &mut Emitter<'c>,
@@ -432,7 +432,7 @@ impl<'a, 'c> Nest<'a, 'c> {
             });
         }
         let step = lanes * acc.len() as i64;
-        // An extent that is not known goes another way, see `reduce_vectors`.
+        // `reduce_vectors` handles extents that are arguments separately.
         let extent = extent.known().unwrap_or(0);
         let full = extent / step * step;
         let mut acc = self.full_steps(e, at, Int::Const(full), combine, acc);
@@ -444,7 +444,7 @@ impl<'a, 'c> Nest<'a, 'c> {
         acc
     }
 
-    /// The iterations of the vectorised reduction loop up to `full`, which fill all accumulators.
+    /// Emits the iterations of the vectorised reduction loop up to `full`. Each of them updates all accumulators.
     fn full_steps(
         &self,
         e: &mut Emitter<'c>,
@@ -488,7 +488,7 @@ impl<'a, 'c> Nest<'a, 'c> {
         })
     }
 
-    /// Joins the vector at `i` of the reduction loop, or its first `count` lanes, to `acc`.
+    /// Combines `acc` with the vector at index `i` of the reduction loop, or with the first `count` lanes of the vector.
     fn join_vector(
         &self,
         e: &mut Emitter<'c>,
@@ -517,8 +517,7 @@ impl<'a, 'c> Nest<'a, 'c> {
         join(e, combine, s.accumulate, acc, value, Some(lanes))
     }
 
-    /// The only reduction loop, vectorised, of an extent that is not known. The values are joined in the order in which they are where it is
-    /// known.
+    /// Emits the only reduction loop, vectorised, for an extent that is an argument. Values are combined in the same order as for a constant extent.
     fn reduce_any_extent(&self, e: &mut Emitter<'c>, at: &[Int<'c>], combine: Combine, extent: Int<'c>) -> Val<'c> {
         let (dtype, lanes) = (self.stage.accumulate, self.spec.lanes);
         let accumulators = e.target.machine.loops.accumulators.max(1);
@@ -552,7 +551,7 @@ impl<'a, 'c> Nest<'a, 'c> {
                 vec![sum]
             },
             |e| {
-                // As many accumulators as full vectors: the first one has the first and the last vector.
+                // Each accumulator has one full vector; the first one also has the last, incomplete vector.
                 let at = &mut at_few;
                 let full = e.round_down(extent, lanes);
                 let mut sum = self.join_vector(e, at, Int::Const(0), Some(extent), combine, start);
@@ -591,7 +590,7 @@ impl<'a, 'c> Nest<'a, 'c> {
         ExprEmitter::new(e, lanes).cast(v, from.unwrap_or(to), to)
     }
 
-    /// Emits `expr`. With an accumulator, that is input 0 and `reads` are the inputs from 1 on.
+    /// Emits `expr`. If there is an accumulator, it is input 0, and `reads` are the inputs from 1 on. Otherwise, `reads` are all inputs.
     fn expr(
         &self,
         e: &mut Emitter<'c>,
@@ -634,7 +633,7 @@ impl<'a, 'c> Nest<'a, 'c> {
     }
 }
 
-/// The leaves of a stage's expressions.
+/// The operands of a stage's expressions at one point.
 struct StageLeaves<'n, 'a, 'c> {
     nest: &'n Nest<'a, 'c>,
     reads: &'n [Read<Int<'c>>],

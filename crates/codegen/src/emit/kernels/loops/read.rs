@@ -1,4 +1,4 @@
-//! Reads: guards, masks, addressing through values.
+//! Reads with guards, masks, and addressing by values.
 
 use super::{Nest, Point};
 use crate::emit::builder::{Emitter, Int, Val};
@@ -9,7 +9,7 @@ use frazil_runtime::expr::Number;
 use frazil_runtime::structured::Affine;
 
 impl<'c> Nest<'_, 'c> {
-    /// The value of `reads[n]`, in the computed type of its place's dtype, in every lane of the point.
+    /// Returns the value of `reads[n]` in every lane of the point, in the type in which values of its dtype are computed.
     pub(super) fn read(&self, e: &mut Emitter<'c>, reads: &[Read<Int<'c>>], n: usize, point: &Point<'c>) -> Val<'c> {
         let read = &reads[n];
         let dtype = self.dtype(read.place);
@@ -55,7 +55,7 @@ impl<'c> Nest<'_, 'c> {
         further: Int<'c>,
         lanes: i64,
     ) -> Val<'c> {
-        // Guards that are the same for all lanes become a branch, the others a mask.
+        // Guards that are the same for all lanes become a branch, other guards a mask.
         let (uniform, varying): (Vec<_>, Vec<_>) = read.guards.iter().partition(|g| point.is_uniform(&g.index));
         let mut mask = point.mask;
         for guard in varying {
@@ -79,7 +79,7 @@ impl<'c> Nest<'_, 'c> {
         })
     }
 
-    /// The value of an integer operand that is the same in all lanes, wrapped once when negative and clamped to `0..extent`.
+    /// Returns the value of an integer operand that is the same in all lanes. If it is negative, `extent` is added once; then it is clamped to `0..extent`.
     fn index_value(
         &self,
         e: &mut Emitter<'c>,
@@ -106,7 +106,8 @@ impl<'c> Nest<'_, 'c> {
     }
 }
 
-/// True when an operand with indirection, or one that does not move along loop `l`, is the same for all lanes of that loop.
+/// Returns true if `read` permits vectorising loop `l`. The values that address it must be the same in all lanes. If its index is the same in all lanes, so
+/// must be its guards.
 pub(super) fn lanes_agree(reads: &[Read<Int<'_>>], read: &Read<Int<'_>>, l: usize) -> bool {
     let stays = |a: &Affine<Int<'_>>| a.coefficients[l].known() == Some(0);
     let still = |r: &Read<Int<'_>>| stays(&r.index) && r.guards.iter().all(|g| stays(&g.index));
@@ -114,7 +115,7 @@ pub(super) fn lanes_agree(reads: &[Read<Int<'_>>], read: &Read<Int<'_>>, l: usiz
     indices && (!stays(&read.index) || still(read))
 }
 
-/// `value` where all guards hold, `fill` elsewhere.
+/// Emits `value` if all guards hold, and otherwise the constant `fill`.
 fn guarded<'c>(
     e: &mut Emitter<'c>,
     guards: &[&Guard<Int<'c>>],
@@ -127,7 +128,7 @@ fn guarded<'c>(
     let mut condition = None;
     for guard in guards {
         let index = point.linear(e, &guard.index);
-        // One unsigned comparison tests both ends.
+        // One unsigned comparison tests both bounds.
         let inside = e.compare("ult", index, guard.extent);
         condition = Some(match condition {
             None => inside,
@@ -144,7 +145,7 @@ fn guarded<'c>(
     )[0]
 }
 
-/// The index in each lane, as a vector of i64.
+/// Returns the value of `index` in each lane, as a vector of i64.
 pub(super) fn lane_indices<'c>(e: &mut Emitter<'c>, point: &Point<'c>, index: &Affine<Int<'c>>, lanes: i64) -> Val<'c> {
     let base = point.linear(e, index);
     let base = e.int(base);
@@ -163,7 +164,7 @@ pub(super) fn lane_indices<'c>(e: &mut Emitter<'c>, point: &Point<'c>, index: &A
     e.binary("arith.addi", base, steps)
 }
 
-/// Which lanes have `0 <= index < extent`.
+/// Returns the mask of the lanes with `0 <= index < extent`.
 fn lanes_inside<'c>(
     e: &mut Emitter<'c>,
     point: &Point<'c>,
