@@ -241,6 +241,7 @@ impl InputSpec {
     }
 }
 
+#[cfg(feature = "codegen")]
 impl CompileOptions {
     /// Returns the options with `code_library` in place of [`CodeLibrary::embedded`].
     ///
@@ -252,6 +253,7 @@ impl CompileOptions {
     }
 }
 
+#[cfg(feature = "codegen")]
 impl EngineOptions {
     /// Returns the options with `code_library` as [`CompileOptions::code_library`].
     ///
