@@ -397,7 +397,7 @@ impl<'a, 'c> Nest<'a, 'c> {
         acc: Option<&[Val<'c>]>,
     ) -> Val<'c> {
         let (s, lanes) = (self.stage, self.spec.lanes);
-        let extent = s.reduction[s.reduction.len() - 1];
+        let extent = self.last_extent();
         let Some(extent) = extent.known() else {
             let sum = self.reduce_any_extent(e, at, combine, extent);
             return horizontal(e, combine, s.accumulate, sum, lanes);
@@ -413,6 +413,16 @@ impl<'a, 'c> Nest<'a, 'c> {
         horizontal(e, combine, s.accumulate, sum, lanes)
     }
 
+    /// Returns the extent of the last reduction loop. Of several loops it is the same for all kernels that the code serves.
+    fn last_extent(&self) -> Int<'c> {
+        let kernel = &self.kernel.stages[self.number].reduction;
+        match (self.stage.reduction.last(), kernel.last()) {
+            (Some(_), Some(&extent)) if kernel.len() > 1 => Int::Const(extent),
+            (Some(&extent), _) => extent,
+            (None, _) => Int::Const(0),
+        }
+    }
+
     fn vector_loops(
         &self,
         e: &mut Emitter<'c>,
@@ -422,9 +432,9 @@ impl<'a, 'c> Nest<'a, 'c> {
         acc: &[Val<'c>],
     ) -> Vec<Val<'c>> {
         let s = self.stage;
-        let (extent, lanes) = (s.reduction[depth], self.spec.lanes);
+        let lanes = self.spec.lanes;
         if depth + 1 < s.reduction.len() {
-            return e.for_loop(0, extent, 1, acc, |e, i, acc| {
+            return e.for_loop(0, s.reduction[depth], 1, acc, |e, i, acc| {
                 at.push(i);
                 let acc = self.vector_loops(e, at, depth + 1, combine, acc);
                 at.pop();
@@ -433,7 +443,7 @@ impl<'a, 'c> Nest<'a, 'c> {
         }
         let step = lanes * acc.len() as i64;
         // `reduce_vectors` handles extents that are arguments separately.
-        let extent = extent.known().unwrap_or(0);
+        let extent = self.last_extent().known().unwrap_or(0);
         let full = extent / step * step;
         let mut acc = self.full_steps(e, at, Int::Const(full), combine, acc);
         for i in (full..extent).step_by(lanes as usize) {
