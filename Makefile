@@ -7,7 +7,7 @@ LLVM ?= $(or $(LLVM_SYS_221_PREFIX),/usr/lib/llvm-22)
 PEERS = $(or $(PEERS_PYTHON),"$$(tools/peers.sh)")
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full test-python wheel fuzz fuzz-programs miri check install lit conformance bench bench-peers bench-text bench-passes bench-eager bench-cost-model
+.PHONY: help setup demo test test-full test-python wheel fuzz fuzz-programs miri codes check install lit conformance bench bench-peers bench-text bench-passes bench-eager bench-cost-model
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,12 +39,15 @@ fuzz-programs: setup ## random programs, interpreter against native code, with f
 miri: ## tests of the crates with unsafe code in Miri, with a nightly toolchain that rustup installs
 	@tools/check/miri.sh
 
+codes: setup ## the code library, kernels compiled in advance, into crates/frazil/codes.bin, for builds with the feature `precompiled`
+	@$(CARGO) run -q --release -p frazil-tools --features codes --bin frazil-codes -- crates/frazil/codes.bin tools/codes/*.py tests/fixtures/models/*
+
 check: setup ## formatting and lints only
 	$(CARGO) fmt --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
-install: setup ## the tools into PREFIX/bin (default: ~/.local): one program with three names
-	@$(CARGO) build -q --release -p frazil-tools --bin jit-opt
+install: codes ## the tools into PREFIX/bin (default: ~/.local): one program with three names, which contains the code library
+	@$(CARGO) build -q --release -p frazil-tools --features precompiled --bin jit-opt
 	install -D -t $(PREFIX)/bin $(TARGET)/release/jit-opt
 	ln -f $(PREFIX)/bin/jit-opt $(PREFIX)/bin/jit-run
 	ln -f $(PREFIX)/bin/jit-opt $(PREFIX)/bin/jit-reduce

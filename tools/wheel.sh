@@ -28,11 +28,12 @@ if [ "${1:-}" = --python ]; then
     exit 0
 fi
 
-tools/setup.sh >&2
+# The wheel contains the code library.
+make --no-print-directory codes >&2
 out=${CARGO_TARGET_DIR:-target}/wheels
 rm -f "$out"/frazil-*.whl
 # maturin calls the wheel by the oldest manylinux tag whose symbols it uses, and refuses libraries that other systems may lack.
-PYO3_PYTHON=$folder/bin/python "$folder/bin/maturin" build --quiet --release --strip --manifest-path crates/python/Cargo.toml \
+PYO3_PYTHON=$folder/bin/python "$folder/bin/maturin" build --quiet --release --strip --features precompiled --manifest-path crates/python/Cargo.toml \
     --interpreter "$folder/bin/python" --out "$out" >&2
 wheel=$(ls "$out"/frazil-*.whl)
 bytes=$(stat -c %s "$wheel")

@@ -1,6 +1,6 @@
 //! Writes the eager methods (`methods.rs`, which `src/eager/mod.rs` includes): one for each operator of the catalogue that takes or returns tensors, and
 //! one for each named argument of such operators. Also writes the names of these operators (`names.rs`). `operators.txt` is a link to the aten dialect's
-//! own list, which packaging turns into a file.
+//! own list, which packaging turns into a file. With the feature `precompiled`, it also finds the code library.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -24,7 +24,26 @@ const KEYWORDS: [&str; 13] = [
     "as", "box", "const", "fn", "in", "loop", "match", "mod", "move", "ref", "type", "unsafe", "where",
 ];
 
+/// Tells the crate the path of the code library that it includes: the value of `FRAZIL_CODES`, or what `make codes` writes.
+fn find_code_library() {
+    if std::env::var_os("CARGO_FEATURE_PRECOMPILED").is_none() {
+        return;
+    }
+    println!("cargo::rerun-if-env-changed=FRAZIL_CODES");
+    let folder = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    let path = std::env::var_os("FRAZIL_CODES").map_or_else(|| folder.join("codes.bin"), PathBuf::from);
+    println!("cargo::rerun-if-changed={}", path.display());
+    println!("cargo::rustc-env=FRAZIL_CODES={}", path.display());
+    if !path.is_file() {
+        println!(
+            "cargo::error=the feature `precompiled` needs the code library {}: run `make codes`, or set FRAZIL_CODES to the absolute path of one",
+            path.display()
+        );
+    }
+}
+
 fn main() {
+    find_code_library();
     println!("cargo::rerun-if-changed=operators.txt");
     println!("cargo::rerun-if-changed=build.rs");
     let folder = std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");

@@ -98,6 +98,10 @@ struct Options {
     /// Maximum size of that directory in bytes, or with K, M or G. Beyond it, the files that have not been used for the longest time are deleted. Default: 2G
     #[arg(long, value_name = "BYTES", requires = "cache_dir", value_parser = size)]
     cache_size: Option<u64>,
+    /// Use the kernels of this code library, which frazil-codes made, in place of compiling them
+    #[cfg(feature = "codegen")]
+    #[arg(long, value_name = "FILE")]
+    code_library: Option<PathBuf>,
     /// Measure variants of kernels on this processor, and use the fastest. Results are kept in MODEL.tune, and not measured again
     #[arg(long)]
     tune: bool,
@@ -230,8 +234,8 @@ fn size(text: &str) -> Result<u64, String> {
     parse_bytes(text).ok_or_else(|| "expected a number of bytes, or one with K, M or G (2G)".to_owned())
 }
 
-fn engine_options(options: &Options, methods: Vec<String>, preserve: Vec<String>) -> EngineOptions {
-    EngineOptions::default()
+fn engine_options(options: &Options, methods: Vec<String>, preserve: Vec<String>) -> Result<EngineOptions, Failure> {
+    let engine = EngineOptions::default()
         .kind(match options.engine {
             EngineName::Native if !native_code_is_off() => EngineKind::Native,
             _ => EngineKind::Interpreter,
@@ -250,7 +254,12 @@ fn engine_options(options: &Options, methods: Vec<String>, preserve: Vec<String>
         .fuse(!options.no_fusion)
         .fusion_strategy(options.fusion_strategy.shapes)
         .specialisations(options.fusion_strategy.most)
-        .tune(options.model.as_deref().filter(|_| options.tune).map(tuning_file))
+        .tune(options.model.as_deref().filter(|_| options.tune).map(tuning_file));
+    #[cfg(feature = "codegen")]
+    if let Some(path) = &options.code_library {
+        return Ok(engine.code_library(Some(frazil::CodeLibrary::read(path)?)));
+    }
+    Ok(engine)
 }
 
 fn run_case(
@@ -280,7 +289,7 @@ fn run_case(
     // The arguments are copies.
     drop(tensors);
     let methods = calls.iter().map(|call| call.method_name().to_owned()).collect();
-    let mut engine = session.engine(model, &engine_options(options, methods, case.preserve.clone()))?;
+    let mut engine = session.engine(model, &engine_options(options, methods, case.preserve.clone())?)?;
     progress.stage("running");
     let none_to_measure = || Failure::Other(format!("{} has no call to measure", path.display()));
     if options.bench {
@@ -354,7 +363,7 @@ fn run_inputs(options: &Options, session: &Session, model: &Path, progress: &Pro
         named: Vec::new(),
     };
     let methods = vec![call.method_name().to_owned()];
-    let engine_options = engine_options(options, methods, Vec::new());
+    let engine_options = engine_options(options, methods, Vec::new())?;
     let mut engine = match source {
         Some(source) => source.engine(&engine_options)?,
         None => session.engine(model, &engine_options)?,

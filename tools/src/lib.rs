@@ -1,7 +1,9 @@
-//! The command-line tools `jit-opt`, `jit-run` and `jit-reduce`, and shared functions.
+//! The command-line tools `jit-opt`, `jit-run`, `jit-reduce` and `frazil-codes`, and shared functions.
 
 pub mod bench;
 pub mod case;
+#[cfg(feature = "codegen")]
+pub mod codes;
 mod failure;
 pub mod jit_opt;
 pub mod jit_reduce;

@@ -39,7 +39,9 @@ pub mod trace;
 
 pub use engine::Engine;
 #[cfg(feature = "codegen")]
-pub use engine::code_library::{CodeLibrary, CodeLibraryBuilder};
+pub use engine::code_library::CodeLibrary;
+#[cfg(feature = "codegen")]
+pub use engine::code_library_builder::CodeLibraryBuilder;
 pub use engine::hooks::{CallArguments, Hook, HookId, HookOptions, PreHook};
 #[cfg(feature = "codegen")]
 pub use engine::native::compiled::{CompiledMethod, Emit, NativePlan};

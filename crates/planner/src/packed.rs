@@ -3,7 +3,8 @@
 //! A plan packs its weights in the layouts that its kernels read. Plans for other shapes need most of them in the same layouts. So an engine stores packed
 //! constants in [`PackedConstants`], and later plans use the memory of earlier ones.
 
-use crate::plan::{Buffer, Constants};
+use frazil_executor::memory::Constants;
+use frazil_executor::program::Buffer;
 use frazil_ir::{DType, Shape, Storage, TensorData};
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};

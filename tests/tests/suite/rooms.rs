@@ -115,6 +115,7 @@ const CRATES: &[Rooms] = &[
             "target",
             "kernel",
             "codes",
+            "packed",
             "family",
             "tune",
             "options",

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "codegen")]
 pub(crate) mod code_library;
+#[cfg(feature = "codegen")]
+pub(crate) mod code_library_builder;
 pub(crate) mod hooks;
 mod instance;
 mod module_calls;

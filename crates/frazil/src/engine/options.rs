@@ -240,3 +240,27 @@ impl InputSpec {
         }
     }
 }
+
+#[cfg(feature = "codegen")]
+impl CompileOptions {
+    /// Returns the options with `code_library` in place of [`CodeLibrary::embedded`].
+    ///
+    /// See [`CodeLibrary`] for an example.
+    #[must_use]
+    pub fn code_library(mut self, code_library: Option<CodeLibrary>) -> Self {
+        self.code_library = code_library;
+        self
+    }
+}
+
+#[cfg(feature = "codegen")]
+impl EngineOptions {
+    /// Returns the options with `code_library` as [`CompileOptions::code_library`].
+    ///
+    /// See [`CodeLibrary`] for an example.
+    #[must_use]
+    pub fn code_library(mut self, code_library: Option<CodeLibrary>) -> Self {
+        self.compile.code_library = code_library;
+        self
+    }
+}

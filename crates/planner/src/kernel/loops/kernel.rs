@@ -42,7 +42,8 @@ impl Kernel for Loops {
         // With several reduction loops, the number of accumulators depends on the extent of the last loop.
         let last = |s: &Stage| s.reduction.last().copied().filter(|_| s.reduction.len() > 1);
         let extents: Vec<i64> = self.stages.iter().filter_map(last).collect();
-        format!("{constants:?} {extents:?}")
+        let long_rows: Vec<bool> = self.stages.iter().map(|s| s.has_long_rows(self.lanes)).collect();
+        format!("{constants:?} {extents:?} {long_rows:?}")
     }
 
     fn flops(&self) -> i64 {

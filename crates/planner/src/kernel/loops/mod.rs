@@ -152,6 +152,14 @@ impl Stage {
     }
 }
 
+impl Stage {
+    /// Returns true if the last inner loop is long enough for vectors of `lanes` elements, so that it is vectorised rather than the last reduction loop. The
+    /// terms of a sum are added in another order then.
+    pub fn has_long_rows(&self, lanes: i64) -> bool {
+        self.inner.last().is_some_and(|&extent| extent >= (lanes / 2).max(2))
+    }
+}
+
 impl<N> Stage<N> {
     /// Returns the writes of the stage: the kept values if there are any, and the result.
     pub fn writes(&self) -> impl Iterator<Item = &Write<N>> {

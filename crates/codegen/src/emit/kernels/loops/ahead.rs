@@ -7,12 +7,13 @@ use super::{Nest, Point, Vectorised};
 use crate::emit::builder::{Emitter, Int, Val};
 use frazil_planner::kernel::{Place, Read, Stage};
 
-/// Returns the rows of the task after `task` that the loop of stage `number` prefetches: the address and the element size in bytes of each row that the stages
+/// Returns the rows of the task after `task` that the loop of the nest's stage prefetches: the address and the element size in bytes of each row that the stages
 /// before it read. Empty unless the stage is the first one after stage 0 with a vectorised loop of constant extent.
-pub(super) fn rows<'c>(e: &mut Emitter<'c>, nest: &Nest<'_, 'c>, number: usize, task: Int<'c>) -> Vec<(Val<'c>, i64)> {
-    let spec = nest.spec;
+pub(super) fn rows<'c>(e: &mut Emitter<'c>, nest: &Nest<'_, 'c>, task: Int<'c>) -> Vec<(Val<'c>, i64)> {
+    let (spec, number) = (nest.spec, nest.number);
     let hosts = |n: usize| {
         let inner = Nest {
+            number: n,
             stage: &spec.stages[n],
             ahead: Vec::new(),
             ..*nest

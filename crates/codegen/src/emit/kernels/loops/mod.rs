@@ -29,7 +29,7 @@ impl EmitKernel for Loops {
 
     fn emit(&self, function: &mut KernelFunction<'_>, _phase: usize) {
         let loops = self.map(&mut |n| function.number(*n));
-        emit(function, &loops);
+        emit(function, self, &loops);
     }
 }
 
@@ -102,30 +102,32 @@ fn check(spec: &Loops) -> Result<(), String> {
     Ok(())
 }
 
-/// Emits all tasks.
-fn emit<'c>(kernel: &mut KernelFunction<'c>, spec: &Loops<Int<'c>>) {
+/// Emits all tasks of `kernel`, whose numbers are those of `spec` in the code.
+fn emit<'c>(function: &mut KernelFunction<'c>, kernel: &Loops, spec: &Loops<Int<'c>>) {
     let locals: Vec<_> = spec
         .locals
         .iter()
         .map(|l| {
-            let bytes = match kernel.e.mul(l.elements, l.dtype.size() as i64) {
+            let bytes = match function.e.mul(l.elements, l.dtype.size() as i64) {
                 Int::Const(bytes) => Int::Const(bytes.max(1)),
                 bytes => bytes,
             };
-            kernel.e.stack(bytes)
+            function.e.stack(bytes)
         })
         .collect();
-    kernel.for_each_task(|e, buffers, task| {
+    function.for_each_task(|e, buffers, task| {
         let outer = e.delinearize(task, &spec.outer);
         for (number, stage) in spec.stages.iter().enumerate() {
             let mut nest = Nest {
+                kernel,
                 spec,
+                number,
                 stage,
                 buffers,
                 locals: &locals,
                 ahead: Vec::new(),
             };
-            nest.ahead = ahead::rows(e, &nest, number, task);
+            nest.ahead = ahead::rows(e, &nest, task);
             nest.emit(e, &outer);
         }
     });
@@ -144,7 +146,11 @@ enum Vectorised {
 
 /// One stage of the kernel, with the buffers of the current task.
 struct Nest<'a, 'c> {
+    /// One of the kernels that the code serves.
+    kernel: &'a Loops,
     spec: &'a Loops<Int<'c>>,
+    /// Index of the stage.
+    number: usize,
     stage: &'a Stage<Int<'c>>,
     buffers: &'a [Val<'c>],
     locals: &'a [Val<'c>],
@@ -192,25 +198,25 @@ impl<'a, 'c> Nest<'a, 'c> {
                 .iter()
                 .all(|r| matches!(r.index.coefficients[l].known(), Some(0 | 1)) && lanes_agree(reads, r, l))
         };
-        // An extent that is an argument is expected to be large.
-        let at_least = |extent: Int<'c>, least: i64| extent.known().is_none_or(|n| n >= least);
+        // An extent that is an argument is not 0 or 1.
+        let is_loop = |extent: Int<'c>| extent.known().is_none_or(|n| n >= 2);
         if let (Some(&extent), l) = (s.inner.last(), (outer + s.inner.len()).wrapping_sub(1)) {
             let contiguous = s.writes().all(|w| w.index.coefficients[l].known() == Some(1))
                 && unit(&s.inputs, l)
                 && unit(&s.finish_inputs, l);
-            let least = if s.combine.is_none() {
-                2
-            } else {
-                (self.spec.lanes / 2).max(2)
+            let is_long = match s.combine {
+                None => is_loop(extent),
+                // The same for all kernels that the code serves.
+                Some(_) => self.kernel.stages[self.number].has_long_rows(self.kernel.lanes),
             };
-            if contiguous && at_least(extent, least) {
+            if contiguous && is_long {
                 return Vectorised::Inner;
             }
         }
         if let (Some(&extent), l) = (s.reduction.last(), self.spec.rank(s).wrapping_sub(1))
             && unit(&s.inputs, l)
             && s.kept.iter().all(|k| k.output.index.coefficients[l].known() == Some(1))
-            && at_least(extent, 2)
+            && is_loop(extent)
         {
             return Vectorised::Reduction;
         }
