@@ -1,7 +1,7 @@
-//! Machines for processors without a file of their own, one a vector unit.
+//! Machines for processors without a file of their own, one for each vector unit.
 //!
-//! Nothing is measured on any of them if nothing else is said: what is not written here is inherited from Sapphire Rapids. Caches are those of the smallest
-//! processors of the class.
+//! Unless stated otherwise, nothing has been measured on these machines. Values that are not given here are inherited from Sapphire Rapids. Caches are those of
+//! the smallest processors of the class.
 
 use super::machine::{Caches, GemmParameters, Machine, Ports, WindowParameters};
 use super::sapphire_rapids::PARAMETERS;

@@ -1,6 +1,6 @@
-//! The parameters of a machine: what kernel selection and emission read of a processor besides its instruction set.
+//! The parameters of a machine: the properties of a processor, besides its instruction set, that kernel selection and emission use.
 //!
-//! The files beside this one hold the values, one machine a file, and say of each where it comes from. The fields here give meanings and units.
+//! Each of the other files in this folder contains the values of one machine, with their origin. The fields here document meanings and units.
 
 use super::vector::VectorUnit;
 
@@ -31,21 +31,21 @@ pub struct Machine {
     pub loops: LoopParameters,
 }
 
-/// Number of instructions on whole vectors that start in a cycle.
+/// Throughput of the ports, in instructions on whole vectors per cycle.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ports {
-    /// Fused multiply-adds a cycle.
+    /// Fused multiply-adds per cycle.
     pub fma: f64,
-    /// Cycles from a multiply-add to one that adds to its result.
+    /// Latency of a multiply-add in cycles, if the next one adds to its result.
     pub fma_latency: f64,
-    /// Loads of whole vectors a cycle.
+    /// Loads of whole vectors per cycle.
     pub vector_loads: f64,
-    /// Loads of one element into all lanes a cycle.
+    /// Loads of one element into all lanes, per cycle.
     pub broadcasts: f64,
 }
 
 impl Ports {
-    /// Cycles of one step of a register tile: `broadcasts` elements, each multiplied with `vectors` vectors.
+    /// Returns the cycles of one step of a register tile: `broadcasts` elements, each multiplied with `vectors` vectors.
     pub fn tile_step(&self, broadcasts: i64, vectors: i64) -> f64 {
         let multiply_adds = (broadcasts * vectors) as f64 / self.fma;
         let loads = broadcasts as f64 / self.broadcasts + vectors as f64 / self.vector_loads;
@@ -56,7 +56,7 @@ impl Ports {
 /// Sizes of caches, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Caches {
-    /// A cache line.
+    /// Size of a cache line.
     pub line: i64,
     /// First-level data cache of a core.
     pub l1d: i64,
@@ -67,7 +67,7 @@ pub struct Caches {
 }
 
 impl Caches {
-    /// f32 elements of a cache line.
+    /// Returns the number of f32 elements of a cache line.
     pub fn line_elements(&self) -> i64 {
         (self.line / 4).max(1)
     }
@@ -76,142 +76,142 @@ impl Caches {
 /// Parameters of the division of kernels among threads, and of tiling over the batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PartitionParameters {
-    /// Largest ratio of the predicted time of smaller tasks to the present one for which tasks are made smaller.
+    /// Maximum predicted time with smaller tasks, relative to the time with the present ones, for which tasks are made smaller.
     pub worthwhile_ratio: f64,
-    /// Cost of a task of a matmul besides its columns, in panels of B.
+    /// Cost of a task of a matmul in addition to its columns, in panels of B.
     pub gemm_task_panels: f64,
-    /// Tasks of a matmul for each thread, so that a thread that is slowed down for a while leaves work to the others.
+    /// Number of tasks of a matmul for each thread. With several tasks, other threads take over work of a thread that is slowed down for a while.
     pub gemm_tasks_per_thread: i64,
-    /// Fewest rows of a task of a matmul: those for which loading its part of B into the core's cache is worthwhile.
+    /// Minimum number of rows of a task of a matmul. For fewer, loading its part of B into the core's cache is not worthwhile.
     pub gemm_task_rows: i64,
-    /// Cost of a task of a direct convolution besides its rows, in rows: it reads the weights of its channels again.
+    /// Cost of a task of a direct convolution in addition to its rows, in rows. Each task reads the weights of its channels again.
     pub conv_task_rows: f64,
-    /// Parts of an image, at most, each of which is computed with all of its channels before the next. Two, four, ... threads then have the
-    /// rows in their caches that they wrote in the kernel before. More parts would read the weights more often.
+    /// Maximum number of parts of an image. All channels of a part are computed before the next part, so that two, four, ... threads find the rows that they
+    /// wrote in the previous kernel in their caches. More parts would read the weights more often.
     pub image_parts: i64,
-    /// Bytes of an intermediate result that a core's cache keeps from one kernel to the next, beside what else these read. Attention is
-    /// tiled over the heads where all scores are at least twice as large.
+    /// Size of an intermediate result that stays in a core's cache from one kernel to the next, beside the other data that these kernels read, in bytes.
+    /// Attention is tiled over the heads if all scores are at least twice as large.
     pub resident_bytes: i64,
-    /// Parts, at most, into which the next weights are split for prefetching.
+    /// Maximum number of parts into which the next weights are split for prefetching.
     pub prefetch_parts: i64,
 }
 
 /// Parameters of matmuls.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GemmParameters {
-    /// Widths of register tiles that are considered, in vectors; the first of equals is chosen.
+    /// Widths of register tiles that are considered, in vectors. Of widths with equal estimated times, the first one is chosen.
     pub tile_vectors: &'static [i64],
-    /// Most rows of a register tile.
+    /// Maximum number of rows of a register tile.
     pub tile_rows: i64,
-    /// Rows up to which the widest tile is chosen, since only its columns hide the latency of the multiply-adds.
+    /// Maximum number of rows for which a tile of `few_rows_vectors` vectors is used, because only many columns hide the latency of the multiply-adds.
     pub few_rows: i64,
-    /// Width of that tile, in vectors.
+    /// Width of the register tile for at most `few_rows` rows, in vectors.
     pub few_rows_vectors: i64,
-    /// Cycles of a step of k for each row, besides those of the ports: rows of A displace each other in L1.
+    /// Cycles of a step of k for each row, in addition to those of the ports: rows of A evict each other from L1.
     pub row_cycles: f64,
-    /// Cycles of a step of k for each vector of B, besides those of the ports: B is read from L2.
+    /// Cycles of a step of k for each vector of B, in addition to those of the ports: B is read from L2.
     pub vector_cycles: f64,
-    /// Longest chain of multiply-adds before it is added to the result (KC), in steps of k.
+    /// Maximum number of terms of a sum that are accumulated in registers before they are added to the result (KC).
     pub k_block: i64,
-    /// Bytes of A's block, which stays in L2 while a column block of B is read.
+    /// Size of the block of A that stays in L2 while a column block of B is read, in bytes.
     pub a_block_bytes: i64,
-    /// Most columns of a task, in elements: its block of B stays in L2 while the rows are read.
+    /// Maximum number of columns of a task. Its block of B stays in L2 while the rows are read.
     pub task_columns: i64,
-    /// Fewest tasks, which keep a few threads evenly busy.
+    /// Minimum number of tasks, which keeps a few threads evenly busy.
     pub tasks: i64,
-    /// Steps of k of one iteration of the inner loop.
+    /// Number of steps of k in one iteration of the inner loop.
     pub unroll: i64,
-    /// Elements of a packed panel that are prefetched ahead; 0 for no prefetch.
+    /// Distance in a packed panel at which weights are prefetched, in elements; 0 for no prefetch.
     pub prefetch: i64,
-    /// Rows for each two lanes of a vector up to which the arithmetic on a weight takes no longer than reading it from memory.
+    /// Maximum number of rows, for each two lanes of a vector, for which the arithmetic on a weight takes no longer than reading it from memory.
     pub streamed_rows: i64,
-    /// Rows up to which the time of a matmul is that of reading the weights.
+    /// Maximum number of rows for which reading the weights determines the time of a matmul.
     pub read_bound_rows: i64,
-    /// Bytes of weights that a core's caches are expected to keep from one call to the next.
+    /// Size of the weights that are expected to stay in a core's caches from one call to the next, in bytes.
     pub cached_bytes: i64,
-    /// Longest distance of the rows of an unpacked B, in elements, at which B is read in place.
+    /// Maximum distance between rows of an unpacked B, in elements, for which B is read in place.
     pub row_stride_in_place: i64,
 }
 
 /// Parameters of direct convolutions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ConvParameters {
-    /// Most columns of a register tile.
+    /// Maximum number of columns of a register tile.
     pub tile_columns: i64,
-    /// Cycles of a step for each column, besides those of the ports.
+    /// Cycles of a step for each column, in addition to those of the ports.
     pub column_cycles: f64,
-    /// Cycles of a step for each vector of weights, besides those of the ports, where the weights are in L1.
+    /// Cycles of a step for each vector of weights, in addition to those of the ports, if the weights are in L1.
     pub l1_weight_cycles: f64,
-    /// Likewise where the weights of one block of channels fill L1.
+    /// Cycles as `l1_weight_cycles`, if the weights of one block of channels fill L1.
     pub l2_weight_cycles: f64,
-    /// Likewise where there are more weights than elements of the input.
+    /// Cycles as `l1_weight_cycles`, if there are more weights than elements of the input.
     pub far_weight_cycles: f64,
     /// Factor of the estimated time of a row that needs a second, narrower tile: its code costs space in the instruction cache.
     pub second_tile: f64,
-    /// Bytes of weights that stay in L1 beside the input.
+    /// Size of the weights that stay in L1 beside the input, in bytes.
     pub l1_weight_bytes: i64,
-    /// Bytes of the partial sums of a task's rows, for kernels of one tap.
+    /// Maximum size of the partial sums of a task's rows, in bytes, for kernels of one tap.
     pub partial_bytes: i64,
-    /// Likewise for kernels of several taps, between whose partial sums a chain is long.
+    /// Maximum size as `partial_bytes`, for kernels of several taps, which access the partial sums more rarely.
     pub long_partial_bytes: i64,
-    /// Fewest tasks of a pointwise convolution, which keep a few threads evenly busy.
+    /// Minimum number of tasks of a pointwise convolution, which keeps a few threads evenly busy.
     pub tasks: i64,
-    /// Fewest tasks where there are several taps or mostly weights.
+    /// Minimum number of tasks if there are several taps or mostly weights.
     pub heavy_tasks: i64,
-    /// Most rows into which the pixels of a pointwise convolution are divided.
+    /// Maximum number of rows into which the pixels of a pointwise convolution are divided.
     pub pointwise_rows: i64,
-    /// Input channels of one iteration of the inner loop: a power of two, at least 2.
+    /// Number of input channels in one iteration of the inner loop: a power of two, at least 2.
     pub unroll: i64,
-    /// Elements of weights that are prefetched ahead; 0 for no prefetch.
+    /// Distance at which weights are prefetched, in elements; 0 for no prefetch.
     pub prefetch: i64,
-    /// Elements of weights below which the weights of the next group are not prefetched.
+    /// Minimum number of weights for which the weights of the next group are prefetched.
     pub few_weights: i64,
-    /// Units ahead of which the input of a pointwise convolution is prefetched.
+    /// Number of units that the input of a pointwise convolution is prefetched in advance.
     pub units_ahead: i64,
 }
 
 /// Parameters of Winograd convolutions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WinogradParameters {
-    /// Fewest tiles of an image for which reading the transformed weights, 16/9 of the plain ones, is worthwhile.
+    /// Minimum number of tiles of an image. For fewer, reading the transformed weights, 16/9 of the plain ones, is not worthwhile.
     pub tiles: i64,
-    /// Most columns of a register tile.
+    /// Maximum number of columns of a register tile.
     pub tile_columns: i64,
-    /// Bytes of the transformed input of a task, at most.
+    /// Maximum size of the transformed input of a task, in bytes.
     pub input_bytes: i64,
     /// Cycles of the transformation of one tile, for one vector of channels.
     pub transform_cycles: f64,
-    /// Bytes of weights that can be read in a cycle, from L2 or further away.
+    /// Bytes of weights that can be read per cycle, from L2 or further away.
     pub weight_bytes_per_cycle: f64,
-    /// Largest ratio of the predicted time to that of the direct convolution for which Winograd's algorithm is chosen.
+    /// Maximum predicted time, relative to that of the direct convolution, for which Winograd's algorithm is chosen.
     pub worthwhile_ratio: f64,
-    /// Input channels of one iteration of the inner loop.
+    /// Number of input channels in one iteration of the inner loop.
     pub unroll: i64,
-    /// Elements of weights that are prefetched ahead; 0 for no prefetch.
+    /// Distance at which weights are prefetched, in elements; 0 for no prefetch.
     pub prefetch: i64,
 }
 
 /// Parameters of depthwise convolutions and pooling.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WindowParameters {
-    /// Most output columns of a register tile of a depthwise convolution.
+    /// Maximum number of output columns of a register tile of a depthwise convolution.
     pub depthwise_columns: i64,
-    /// Most output rows of a task of a depthwise convolution.
+    /// Maximum number of output rows of a task of a depthwise convolution.
     pub depthwise_rows: i64,
-    /// Output columns of a register tile of a pooling.
+    /// Number of output columns of a register tile of a pooling.
     pub pool_columns: i64,
 }
 
 /// Parameters of loop nests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoopParameters {
-    /// Scalar iterations up to which a nest is one task.
+    /// Maximum number of scalar iterations of a loop nest that is one task.
     pub small: i64,
-    /// Scalar iterations of a task.
+    /// Number of scalar iterations that a task should have.
     pub task: i64,
-    /// Most accumulators of a vectorised reduction, so that additions need not wait for each other.
+    /// Maximum number of accumulators of a vectorised reduction, so that additions need not wait for each other.
     pub accumulators: i64,
-    /// Vectors of a polynomial that are computed side by side.
+    /// Number of vectors for which a polynomial is computed interleaved.
     pub interleaved: i64,
     /// Locality of the prefetch of the next task's row, as LLVM counts: 3 for L1, 2 for L2, 1 for L3.
     pub row_locality: i64,

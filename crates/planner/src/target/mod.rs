@@ -44,15 +44,15 @@ pub struct Target {
     pub cpu: String,
     /// LLVM's feature string, for example `+avx2,+fma`; may be empty.
     pub features: String,
-    /// The machine whose parameters kernels are selected and emitted with. Its vector unit is one that the features have.
+    /// The machine with the parameters for selecting and emitting kernels. The features include the instructions of its vector unit.
     pub machine: &'static Machine,
 }
 
 impl Target {
     /// Returns the processor `cpu` (LLVM's name) with features `features` (LLVM's notation, or empty: those that the name implies).
     ///
-    /// The machine is that of the name. A name without a machine, or one whose vector unit the features lack, gets the generic machine of the
-    /// features' vector unit: AVX-512, AVX2, NEON, or SSE2 where the features mention none of them. See [`Target::is_known`].
+    /// The machine is that of the name. If the name has no machine, or the features lack the machine's vector unit, it is the generic machine of the features'
+    /// vector unit: AVX-512, AVX2, NEON, or SSE2 if the features mention none of them. See [`Target::is_known`].
     pub fn new(cpu: &str, features: &str) -> Target {
         let has = |f: &str| features.split(',').any(|x| x.strip_prefix('+') == Some(f));
         let named = machine_of(cpu);

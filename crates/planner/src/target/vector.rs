@@ -13,16 +13,16 @@ pub enum InstructionSet {
     Neon,
 }
 
-/// The vector unit of a processor, as far as kernels depend on it.
+/// The properties of a processor's vector unit on which kernels depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct VectorUnit {
-    /// Its instructions.
+    /// The instructions of the vector unit.
     pub instructions: InstructionSet,
     /// Number of f32 lanes of a vector register: 16 (AVX-512), 8 (AVX2) or 4 (anything else).
     pub lanes: i64,
     /// Number of vector registers: 32 or 16.
     pub registers: i64,
-    /// True when a fused multiply-add is one instruction.
+    /// Whether a fused multiply-add is one instruction.
     pub fma: bool,
 }
 

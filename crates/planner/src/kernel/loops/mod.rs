@@ -153,8 +153,8 @@ impl Stage {
 }
 
 impl Stage {
-    /// Returns true if the last inner loop is long enough for vectors of `lanes` elements, so that it is vectorised rather than the last reduction loop. The
-    /// terms of a sum are added in another order then.
+    /// Returns true if the last inner loop is long enough for vectors of `lanes` lanes. In a stage with a reduction, the last inner loop is only vectorised if
+    /// it is long enough; otherwise the last reduction loop is vectorised. The choice affects the order in which the terms of a sum are added.
     pub fn has_long_rows(&self, lanes: i64) -> bool {
         self.inner.last().is_some_and(|&extent| extent >= (lanes / 2).max(2))
     }
@@ -240,8 +240,8 @@ impl<N> Stage<N> {
 ///     for each stage: run it
 /// ```
 ///
-/// Every dtype of `Expr` except complex and quantised ones is supported. In each stage, the last inner loop or the last reduction loop is vectorised if all
-/// accesses along it are contiguous or uniform. Otherwise, all loops of the stage are scalar.
+/// Every dtype of `Expr` except complex and quantised ones is supported. In each stage, the last inner loop or the last reduction loop is vectorised, if all
+/// accesses along it are contiguous or uniform; see [`Stage::has_long_rows`]. Otherwise, all loops of the stage are scalar.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loops<N = i64> {
     /// The loops over tasks; empty for a single task.

@@ -102,7 +102,7 @@ fn check(spec: &Loops) -> Result<(), String> {
     Ok(())
 }
 
-/// Emits all tasks of `kernel`, whose numbers are those of `spec` in the code.
+/// Emits all tasks of code that serves `kernel` and other kernels. `spec` is the kernel with its integers as constants or arguments of the code.
 fn emit<'c>(function: &mut KernelFunction<'c>, kernel: &Loops, spec: &Loops<Int<'c>>) {
     let locals: Vec<_> = spec
         .locals
@@ -149,7 +149,7 @@ struct Nest<'a, 'c> {
     /// One of the kernels that the code serves.
     kernel: &'a Loops,
     spec: &'a Loops<Int<'c>>,
-    /// Index of the stage.
+    /// Index of the stage in the kernel.
     number: usize,
     stage: &'a Stage<Int<'c>>,
     buffers: &'a [Val<'c>],
@@ -206,7 +206,7 @@ impl<'a, 'c> Nest<'a, 'c> {
                 && unit(&s.finish_inputs, l);
             let is_long = match s.combine {
                 None => is_loop(extent),
-                // The same for all kernels that the code serves.
+                // The identity of the code contains this bool, so it is the same for all kernels that the code serves.
                 Some(_) => self.kernel.stages[self.number].has_long_rows(self.kernel.lanes),
             };
             if contiguous && is_long {
