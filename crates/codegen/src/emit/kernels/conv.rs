@@ -124,7 +124,8 @@ impl<'c> Geometry<'c> {
         }
     }
 
-    /// Whether the tasks of a block of rows follow each other: [`Conv::rows_first`].
+    /// Whether the tasks of a block of rows follow each other, rather than those of a tile of channels: a thread has the rows then that it had in the
+    /// kernels before and after, and need not fetch them from another's cache, but goes through all of the weights.
     fn rows_first(&self, e: &mut Emitter<'c>) -> Condition<'c> {
         let s = &self.conv.shape;
         let weights = self.conv.weight_elements();

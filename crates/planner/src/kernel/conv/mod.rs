@@ -15,7 +15,7 @@ use super::{Axis, BlockedShape, Epilogue, RowTiling};
 use crate::target::Machine;
 use frazil_tensor_ir::pattern::ConvShape;
 use groups::place_of_weight;
-use tile::{large_images, mostly_weights, pointwise_rows};
+use tile::{large_images, pointwise_rows};
 
 /// How a convolution's input lies in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -286,12 +286,6 @@ impl Conv {
         }
         let [rows, _] = self.rows_and_columns(self.shape.output);
         self.shape.batch * self.channel_tiles() * div_ceil(rows, self.tile.rows)
-    }
-
-    /// True when the tasks of a block of rows follow each other, rather than those of a tile of channels: a thread has the rows then that it
-    /// had in the kernels before and after, and need not fetch them from another's cache, but goes through all of the weights.
-    pub fn rows_first(&self) -> bool {
-        !mostly_weights(&self.shape)
     }
 
     /// The extents that the kernel loops over for an image of `[height, width]`: a pointwise convolution does not care where
