@@ -728,6 +728,11 @@ FrazilError *frazil_options_set_strict(FrazilOptions *options,
 // Sets whether operators are fused into one kernel where that saves passes over memory. Default: true.
 FrazilError *frazil_options_set_fusion(FrazilOptions *options, bool fuse);
 
+// Sets the number of shapes of a method that get code of their own, in the order of their first calls. All other shapes share code, which gives the same
+// results. Default: 2.
+FrazilError *frazil_options_set_static_shapes(FrazilOptions *options,
+                                              size_t most);
+
 // Sets the maximum number of call signatures for which an engine compiles a method; it interprets others. Default: unlimited.
 FrazilError *frazil_options_set_specialisations(FrazilOptions *options,
                                                 size_t most);

@@ -11,6 +11,7 @@ enum frazil_rt_buffer_kind
   FRAZIL_RT_BUFFER_KIND_CONSTANT = 3,
   FRAZIL_RT_BUFFER_KIND_PREPARED = 4,
   FRAZIL_RT_BUFFER_KIND_NUMBERS = 5,
+  FRAZIL_RT_BUFFER_KIND_ADDRESS = 6,
 };
 #if __STDC_VERSION__ >= 202311L
 typedef enum frazil_rt_buffer_kind frazil_rt_buffer_kind;

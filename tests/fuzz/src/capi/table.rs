@@ -152,6 +152,7 @@ functions! {
     fn frazil_options_set_strict(options: In<Options>, strict: bool) -> Failure;
     fn frazil_options_set_fusion(options: In<Options>, fuse: bool) -> Failure;
     fn frazil_options_set_specialisations(options: In<Options>, most: usize) -> Failure;
+    fn frazil_options_set_static_shapes(options: In<Options>, most: usize) -> Failure;
     fn frazil_options_set_optimize_numerics(options: In<Options>, optimize: bool) -> Failure;
     fn frazil_options_add_method(options: In<Options>, method: Text) -> Failure;
     fn frazil_options_preserve(options: In<Options>, name: Text) -> Failure;

@@ -132,7 +132,8 @@ impl<'c> Geometry<'c> {
         }
     }
 
-    /// Returns whether the tasks of a block of rows are adjacent, see [`Conv::rows_first`].
+    /// Returns whether the tasks of a block of rows are adjacent, rather than those of a tile of channels. A thread then has the same rows as in the kernels before
+    /// and after, so that they are in its cache, but it reads all weights.
     fn rows_first(&self, e: &mut Emitter<'c>) -> Condition<'c> {
         let s = &self.conv.shape;
         let weights = self.conv.weight_elements();

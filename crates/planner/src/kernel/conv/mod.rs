@@ -15,7 +15,7 @@ use super::{Axis, BlockedShape, Epilogue, RowTiling};
 use crate::target::Machine;
 use frazil_tensor_ir::pattern::ConvShape;
 use groups::place_of_weight;
-use tile::{large_images, mostly_weights, pointwise_rows};
+use tile::{large_images, pointwise_rows};
 
 /// Layout of a convolution's input in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -289,12 +289,6 @@ impl Conv {
         }
         let [rows, _] = self.rows_and_columns(self.shape.output);
         self.shape.batch * self.channel_tiles() * div_ceil(rows, self.tile.rows)
-    }
-
-    /// Returns true if the tasks of a block of rows are adjacent, rather than those of a tile of channels. A thread then has the same rows as in the kernels
-    /// before and after, so that they are in its cache, but it reads all weights.
-    pub fn rows_first(&self) -> bool {
-        !mostly_weights(&self.shape)
     }
 
     /// Returns the numbers of rows and columns over which the kernel loops for an image of `[height, width]`. A pointwise convolution may divide the pixels

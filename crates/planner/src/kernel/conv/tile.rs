@@ -188,7 +188,7 @@ fn channel_bytes(taps: i64, width: i64) -> i64 {
 }
 
 /// Returns true if there are more weights than input elements.
-pub(super) fn mostly_weights(shape: &ConvShape) -> bool {
+fn mostly_weights(shape: &ConvShape) -> bool {
     let weights = shape.macs() / (shape.batch * shape.output[0] * shape.output[1]).max(1);
     weights > shape.batch * shape.in_channels * shape.input[0] * shape.input[1]
 }
