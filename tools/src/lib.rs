@@ -32,10 +32,11 @@ pub(crate) fn tuning_file(model: &Path) -> PathBuf {
 }
 
 /// Sends traces to standard error according to `FRAZIL_LOG`: `FRAZIL_LOG=frazil_passes=debug`. By default, only errors, and the reasons why no code can be
-/// stored or kernels are not tuned. Colours are used on a terminal only.
+/// stored, kernels are not tuned, or a code library is not used. Colours are used on a terminal only.
 pub fn tracing_to_stderr() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("FRAZIL_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("error,frazil::cache=warn,frazil::tune=warn"));
+    let filter = tracing_subscriber::EnvFilter::try_from_env("FRAZIL_LOG").unwrap_or_else(|_| {
+        tracing_subscriber::EnvFilter::new("error,frazil::cache=warn,frazil::tune=warn,frazil::library=warn")
+    });
     let has_colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
     // A second call (in tests) changes nothing.
     let _ = tracing_subscriber::fmt()

@@ -42,6 +42,10 @@ const STATIC_PLACES: &[(&str, &str)] = &[
         "mapped files, for the handler of SIGBUS",
     ),
     ("crates/executor/src/memory/deferred.rs", "LLVM's static objects"),
+    (
+        "crates/frazil/src/engine/code_library.rs",
+        "the code library that the program contains",
+    ),
     ("crates/limits/src/budget.rs", "the budget of a thread"),
     ("crates/python/src/", "objects of the Python process; its session"),
     ("crates/rt/src/gate.rs", "the gate that forks wait at"),

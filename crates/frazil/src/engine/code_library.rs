@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use std::borrow::Cow;
 use std::path::Path;
+use std::sync::OnceLock;
 use tracing::warn;
 
 /// The library that the feature `precompiled` includes. `make codes` writes it.
@@ -67,13 +68,16 @@ impl CodeLibrary {
     /// assert!(frazil::CodeLibrary::embedded().is_none_or(|library| !library.is_empty()));
     /// ```
     pub fn embedded() -> Option<CodeLibrary> {
-        match CodeLibrary::open(EMBEDDED?) {
+        /// The library, which is opened once: its index has a hash.
+        static OPENED: OnceLock<Option<CodeLibrary>> = OnceLock::new();
+        let open = || match CodeLibrary::open(EMBEDDED?) {
             Ok(library) => Some(library),
             Err(error) => {
                 warn!(target: "frazil::library", "kernels are compiled: {error}");
                 None
             }
-        }
+        };
+        OPENED.get_or_init(open).clone()
     }
 
     /// Returns the number of kernels in the library.
