@@ -15,7 +15,7 @@ const EMBEDDED: Option<&[u8]> = None;
 /// Kernels that were compiled in advance, for all processors with AVX2 or AVX-512. Clones share them.
 ///
 /// The code of a library takes sizes as arguments. Engines use it for the shapes that share code ([`FusionStrategy`](crate::FusionStrategy)). Results are
-/// bit-equal to those of code that is compiled for the call. [`CodeLibraryBuilder`] makes a library.
+/// bit-equal to those of code that is compiled for the call. [`CodeLibraryBuilder`](crate::CodeLibraryBuilder) makes a library.
 ///
 /// A library contains machine code, which runs with the rights of the program. Open only libraries that you trust.
 ///
@@ -82,14 +82,14 @@ impl CodeLibrary {
 
     /// Returns the number of kernels in the library.
     ///
-    /// See [`CodeLibraryBuilder`] for an example.
+    /// See [`CodeLibraryBuilder`](crate::CodeLibraryBuilder) for an example.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Returns true if the library has no kernels.
     ///
-    /// See [`CodeLibraryBuilder`] for an example.
+    /// See [`CodeLibraryBuilder`](crate::CodeLibraryBuilder) for an example.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 /// Numbers of threads for which kernels are planned: one, and several. With several threads, kernels are divided into smaller tasks.
 const THREADS: [usize; 2] = [1, 8];
 
-/// Collects the kernels of calls, and compiles them to a [`CodeLibrary`].
+/// Collects the kernels of calls, and compiles them to a [`CodeLibrary`](crate::CodeLibrary).
 ///
 /// ```
 /// use frazil::{CodeLibrary, CodeLibraryBuilder, EngineOptions, Tensor};
@@ -132,7 +132,7 @@ impl CodeLibraryBuilder {
         levels.map(|(level, codes)| (level.cpu.as_str(), codes.len())).collect()
     }
 
-    /// Compiles the kernels, in parallel, and returns the bytes of the library for [`CodeLibrary::open`].
+    /// Compiles the kernels, in parallel, and returns the bytes of the library for [`CodeLibrary::open`](crate::CodeLibrary::open).
     ///
     /// See [`CodeLibraryBuilder`] for an example.
     ///
