@@ -28,8 +28,12 @@ if [ "${1:-}" = --python ]; then
     exit 0
 fi
 
-# The wheel contains the code library.
-make --no-print-directory codes >&2
+# The wheel contains the code library, which belongs to these sources.
+tools/setup.sh >&2
+library=crates/frazil/codes.bin
+if [ ! -f "$library" ] || [ -n "$(find crates/planner/src crates/codegen/src tools/codes -newer "$library" -print -quit)" ]; then
+    make --no-print-directory codes >&2
+fi
 out=${CARGO_TARGET_DIR:-target}/wheels
 rm -f "$out"/frazil-*.whl
 # maturin calls the wheel by the oldest manylinux tag whose symbols it uses, and refuses libraries that other systems may lack.
