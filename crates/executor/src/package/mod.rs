@@ -41,7 +41,7 @@ pub struct Parts {
     pub linked: Vec<Option<Arc<Code>>>,
     /// Packed weights and other constants.
     pub constants: Constants,
-    /// What the preparation is computed from.
+    /// The inputs of the preparation: weights as they are stored.
     pub sources: Constants,
     /// Constants that other functions of the process use too. A package with such constants cannot be written to a file.
     pub shared: Vec<Constants>,

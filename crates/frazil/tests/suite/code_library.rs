@@ -150,7 +150,7 @@ fn only_shapes_that_are_called_again_get_code_of_their_own() {
             .count();
         assert_eq!(kinds(&engine)[1] - compiled, 2);
     }
-    // What the library does not have is compiled at the first call.
+    // A kernel that is missing in the library is compiled at the first call.
     bits(&mut engine, 1);
     assert_eq!(kinds(&engine)[0], ROWS.len());
 }

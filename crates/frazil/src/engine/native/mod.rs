@@ -204,6 +204,9 @@ impl NativeCode {
             Some(Entry::Compiled(code)) => return raised_by_interpreter(code.run_aliasing(&tensors, &cells)),
             Some(Entry::Segmented) => return self.run_segments(handle, instance, method, args),
             Some(Entry::Interpreted) => return Ok(None),
+            Some(Entry::First(code)) if !self.shared.has_room(method, self.strategy) => {
+                return raised_by_interpreter(code.run_aliasing(&tensors, &cells));
+            }
             // The second call of this handle.
             Some(Entry::First(_)) => self.slot_for_own_code(&key),
             None => match self.slot(&key) {
@@ -215,7 +218,14 @@ impl NativeCode {
             },
         };
         let is_first = !handle.entries.contains(&key);
-        let made = slot.get_or_make(|| self.make(instance, method, &key.1, &specs, is_first));
+        let limits = *instance.source().session().limits();
+        let made = slot.get_or_make(|| {
+            within(&limits, Phase::Compile, || {
+                let made = self.make(instance, method, &key.1, &specs, is_first);
+                unexceeded()?;
+                made
+            })
+        });
         let entry = made.and_then(|made| Ok((made.instance(&handle.workspace)?, made.bytes())));
         if entry.is_err() {
             self.forget(&key, slot);
@@ -431,22 +441,6 @@ impl NativeCode {
 
     /// Compiles a method for a call signature, unless its code is in the persistent cache or, for a first call, in the code library.
     fn make(
-        &self,
-        instance: &Instance,
-        method: &str,
-        keys: &[Argument],
-        specs: &[ArgumentSpec],
-        is_first: bool,
-    ) -> Result<Made> {
-        let limits = *instance.source().session().limits();
-        within(&limits, Phase::Compile, || {
-            let made = self.make_within(instance, method, keys, specs, is_first);
-            unexceeded()?;
-            made
-        })
-    }
-
-    fn make_within(
         &self,
         instance: &Instance,
         method: &str,

@@ -42,7 +42,9 @@ impl Kernel for Loops {
         // With several reduction loops, the number of accumulators depends on the extent of the last loop.
         let last = |s: &Stage| s.reduction.last().copied().filter(|_| s.reduction.len() > 1);
         let extents: Vec<i64> = self.stages.iter().filter_map(last).collect();
-        let long_rows: Vec<bool> = self.stages.iter().map(|s| s.has_long_rows(self.lanes)).collect();
+        // Stages without a reduction have no other loop to vectorise.
+        let reductions = self.stages.iter().filter(|s| s.combine.is_some());
+        let long_rows: Vec<bool> = reductions.map(|s| s.has_long_rows(self.lanes)).collect();
         format!("{constants:?} {extents:?} {long_rows:?}")
     }
 
