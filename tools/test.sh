@@ -4,7 +4,7 @@
 #
 #   tools/test.sh           formatting, lints, unit tests, conformance, lit: what has to pass before a commit
 #   tools/test.sh --rest    what that leaves out: examples and benches, the documentation, the public interface, the embedding example, the Python package
-#                           with PyTorch, compiling under valgrind, operators in code whose sizes are arguments, outputs while the tools are killed, and
+#                           with NumPy alone and with PyTorch, compiling under valgrind, operators in code whose sizes are arguments, outputs while the tools are killed, and
 #                           many processes on one cache directory
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -48,7 +48,8 @@ count() {
 }
 
 # What the tests of Rust are about: an extension module cannot be linked into a test. `--rest` compiles it with the lints, and tools/test_python.sh tests it.
-rust=(--workspace --exclude frazil-python)
+# The features are the same in all steps, so that nothing is compiled twice.
+rust=(--workspace --exclude frazil-python --features frazil-tools/codes)
 
 # Compiles with the lints (.cargo/config.toml has clippy-driver compile the workspace). Cargo repeats the warnings of what it compiled before,
 # so none is missed.
@@ -85,7 +86,9 @@ rest() {
     step deny tools/check/deny.sh
     step embed cargo test --quiet --manifest-path tests/embed/Cargo.toml
     FRAZIL_VALGRIND=1 step valgrind cargo test --quiet "${rust[@]}" --test program
-    FRAZIL_VALGRIND=1 step valgrind-libraries cargo test --quiet --package frazil-codegen --test suite -- processes preparation
+    FRAZIL_VALGRIND=1 step valgrind-libraries cargo test --quiet "${rust[@]}" --test suite -- processes preparation
+    # The wheel contains the library. Its objects do not depend on the profile of the program that makes it, and this one is compiled already.
+    step code-library "$CARGO_TARGET_DIR/debug/frazil-codes" crates/frazil/codes.bin tools/codes/*.py tests/fixtures/models/*
     step python tools/test_python.sh --torch
     if step build tests; then
         step sizes-as-arguments cargo test --quiet "${rust[@]}" --test operators -- --engine=native --static-shapes=0

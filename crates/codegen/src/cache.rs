@@ -5,10 +5,12 @@
 //! [`CacheFolder`]: a file that is damaged, or that another user may have written, is treated as absent. Several processes of a user may share a folder. If a
 //! file cannot be read or written, the kernel is compiled.
 
-use frazil_planner::kernel::KernelCode;
-use frazil_planner::target::Target;
+use crate::target_keys::{TargetKey, hashed};
+use frazil_planner::kernel::CodeIdentity;
 use frazil_syntax::{CacheFolder, read_sealed, record_use};
+use std::hash::{Hash, Hasher};
 use std::io::Write;
+use std::sync::Arc;
 
 /// The first part of each key. It changes if code for the same spec may change, or the format of files. `build.rs` computes the hash.
 pub(crate) const FORMAT: &str = concat!(
@@ -43,7 +45,11 @@ impl ObjectCache {
         // The file contains nothing else.
         (bytes.len() as u64 == length).then_some(())?;
         let contents = secret.unseal(OBJECT, &bytes)?;
-        let object = contents.strip_prefix(key.text.as_bytes())?.strip_prefix(&[0])?.len();
+        let object = key
+            .parts()
+            .iter()
+            .try_fold(contents, |rest, part| rest.strip_prefix(*part))?
+            .len();
         record_use(&file);
         Some(bytes.split_off(bytes.len() - object))
     }
@@ -51,7 +57,8 @@ impl ObjectCache {
     /// Stores the object with this key.
     pub(crate) fn put(&self, key: &CodeKey, object: &[u8]) {
         self.folder.keep(&key.file_name(), |file, secret| {
-            let bytes = secret.seal(OBJECT, &[key.text.as_bytes(), &[0], object]);
+            let [target, code, end] = key.parts();
+            let bytes = secret.seal(OBJECT, &[target, code, end, object]);
             // A larger file would not be read again.
             let is_readable = bytes.len() as u64 <= MOST_BYTES;
             if is_readable {
@@ -63,20 +70,40 @@ impl ObjectCache {
 }
 
 /// Everything that an object depends on.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug)]
 pub(crate) struct CodeKey {
-    text: String,
+    target: Arc<TargetKey>,
+    code: CodeIdentity,
     hash: u128,
 }
 
+impl PartialEq for CodeKey {
+    fn eq(&self, other: &CodeKey) -> bool {
+        self.hash == other.hash && self.code == other.code && self.target.text == other.target.text
+    }
+}
+
+impl Eq for CodeKey {}
+
+impl Hash for CodeKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.hash.hash(state);
+    }
+}
+
 impl CodeKey {
-    /// Returns the key of `code` for `target`.
-    pub(crate) fn of(code: &KernelCode, target: &Target) -> CodeKey {
-        let text = format!("{FORMAT}\n{target:?}\n{}", code.identity().text());
+    /// Returns the key of the code `code` for the target with the key `target`.
+    pub(crate) fn of(code: CodeIdentity, target: &Arc<TargetKey>) -> CodeKey {
         CodeKey {
-            hash: fnv(text.as_bytes()),
-            text,
+            hash: hashed(target.hash, code.text().as_bytes()),
+            target: Arc::clone(target),
+            code,
         }
+    }
+
+    /// Returns the text that a file contains before the object, in parts.
+    fn parts(&self) -> [&[u8]; 3] {
+        [self.target.text.as_bytes(), self.code.text().as_bytes(), &[0]]
     }
 
     /// The symbol of the code's first phase.
@@ -89,19 +116,13 @@ impl CodeKey {
     }
 }
 
-/// Returns the 128-bit FNV-1a hash, which does not depend on versions of other crates. It only distinguishes the keys of one process: the keys themselves are
-/// compared too, and two codes with the same symbol in a package are an error.
-fn fnv(bytes: &[u8]) -> u128 {
-    bytes.iter().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, |hash, b| {
-        (hash ^ u128::from(*b)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::backend::host_target;
-    use frazil_planner::kernel::{Epilogue, Gemm};
+    use crate::target_keys::TargetKeys;
+    use frazil_planner::kernel::{Epilogue, Gemm, KernelCode};
+    use frazil_planner::target::Target;
 
     #[test]
     fn objects_are_found_by_all_that_they_depend_on() {
@@ -109,13 +130,14 @@ mod tests {
         let directory = directory.path().join("new");
         let target = host_target();
         let code = |m| KernelCode::constant(Gemm::linear(m, 8, 8, Epilogue::none(), target.machine).into());
-        let key = |m| CodeKey::of(&code(m), &target);
+        let keys = TargetKeys::default();
+        let key = |m: i64| CodeKey::of(code(m).identity(), &keys.of(&target));
         let on_disk = ObjectCache::new(CacheFolder::new(&directory, u64::MAX));
         assert_eq!(on_disk.get(&key(1)), None);
         on_disk.clone().put(&key(1), b"code");
         assert_eq!(on_disk.get(&key(1)).as_deref(), Some(&b"code"[..]));
         let other = Target::new("x86-64-v2", "");
-        assert_eq!(on_disk.get(&CodeKey::of(&code(1), &other)), None);
+        assert_eq!(on_disk.get(&CodeKey::of(code(1).identity(), &keys.of(&other))), None);
         assert_eq!(on_disk.get(&key(2)), None);
         // A file that was cut off or changed is no object.
         let file = directory.join(key(1).file_name());

@@ -5,7 +5,7 @@
 
 use crate::cache::FORMAT;
 use frazil_executor::link::{Library, LibraryError, LibraryKey, write_library};
-use frazil_planner::kernel::KernelCode;
+use frazil_planner::kernel::CodeIdentity;
 use frazil_planner::target::Target;
 use std::borrow::Cow;
 
@@ -32,14 +32,9 @@ impl CodeLibrary {
         self.0.is_empty()
     }
 
-    /// Returns true if the library contains `code` for a level that includes the processor `target`.
-    pub fn contains(&self, code: &KernelCode, target: &Target) -> bool {
-        self.key(code, target).is_some()
-    }
-
-    /// Returns the key of `code`, if the library contains it for a level that includes the processor `target`.
-    pub(crate) fn key(&self, code: &KernelCode, target: &Target) -> Option<LibraryKey> {
-        let key = key_of(code, &target.level()?);
+    /// Returns the key of `code`, if the library contains it for the [level](Target::level) `level`.
+    pub(crate) fn key(&self, code: &CodeIdentity, level: &Target) -> Option<LibraryKey> {
+        let key = key_of(code, level);
         self.0.contains(&key).then_some(key)
     }
 
@@ -53,8 +48,8 @@ impl CodeLibrary {
 }
 
 /// Returns the key of `code` for the processors of `level`.
-pub(crate) fn key_of(code: &KernelCode, level: &Target) -> LibraryKey {
-    LibraryKey::of(&level.cpu, code.identity().text())
+pub(crate) fn key_of(code: &CodeIdentity, level: &Target) -> LibraryKey {
+    LibraryKey::of(&level.cpu, code.text())
 }
 
 /// Returns the bytes of a library that contains `objects`.

@@ -11,9 +11,11 @@ mod code_library;
 pub mod compile;
 pub mod emit;
 mod options;
+mod target_keys;
 pub mod tune;
 
 pub use code_library::CodeLibrary;
 pub use compile::{compile, package, package_with};
 pub use frazil_executor::link::LibraryError;
 pub use options::{BackendOptions, CodeCounts};
+pub use target_keys::TargetKeys;

@@ -5,8 +5,10 @@ use crate::cache::ObjectCache;
 use crate::code_library::CodeLibrary;
 use crate::emit::family::Emitters;
 use crate::emit::kernels;
-use frazil_executor::link::LoadedObjects;
+use crate::target_keys::{TargetKey, TargetKeys};
+use frazil_executor::link::{LibraryKey, LoadedObjects};
 use frazil_executor::{Pools, RunOptions};
+use frazil_planner::kernel::{CodeIdentity, KernelCode};
 use frazil_planner::target::Target;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,6 +30,8 @@ pub struct BackendOptions {
     pub counts: CodeCounts,
     /// The kernel families that can be compiled.
     pub emitters: Arc<Emitters>,
+    /// What keys of code contain of the target.
+    pub keys: TargetKeys,
     /// The threads' pools, which all code that is compiled with clones of these options shares.
     pub pools: Pools,
 }
@@ -49,8 +53,22 @@ impl BackendOptions {
             library: None,
             counts: CodeCounts::default(),
             emitters: Arc::new(kernels::all()),
+            keys: TargetKeys::default(),
             pools: Pools::default(),
         }
+    }
+
+    /// Returns true if the library contains `code` for a [level](Target::level) that includes the target.
+    pub fn has_compiled(&self, code: &KernelCode) -> bool {
+        self.library.is_some()
+            && self
+                .library_key(&code.identity(), &self.keys.of(&self.target))
+                .is_some()
+    }
+
+    /// Returns the key of `code` in the library, if the library contains it for a level that includes the target with the key `target`.
+    pub(crate) fn library_key(&self, code: &CodeIdentity, target: &TargetKey) -> Option<LibraryKey> {
+        self.library.as_ref()?.key(code, target.level.as_ref()?)
     }
 
     /// Returns the options for loading and running the results of a compilation with these options.

@@ -48,7 +48,7 @@ impl Codes {
             // The code of a kernel without integers serves no other kernel.
             return constant;
         }
-        let codes = self.by_skeleton.entry(constant.skeleton()).or_default();
+        let codes = self.by_skeleton.entry(constant.skeleton().to_owned()).or_default();
         if let Some(serving) = codes.iter().find(|code| code.arguments_for(kernel).is_some()) {
             return serving.clone();
         }

@@ -20,7 +20,7 @@ pub fn compile_library(codes: &[(Target, KernelCode)]) -> Result<Vec<u8>, Compil
     let objects = codes.par_iter().map(|(level, code)| {
         let _entered = budget.as_ref().map(Budget::enter);
         frazil_limits::check()?;
-        let key = key_of(code, level);
+        let key = key_of(&code.identity(), level);
         let object = compile_kernel(&key.symbol(), code, &BackendOptions::new(level.clone()))?;
         Ok::<_, CompileError>((key, object))
     });

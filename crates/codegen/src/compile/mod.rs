@@ -10,6 +10,7 @@ pub use library::compile_library;
 use crate::backend::CompileError;
 use crate::cache::CodeKey;
 use crate::options::BackendOptions;
+use crate::target_keys::TargetKey;
 use frazil_executor::link::{Code, LibraryKey};
 use frazil_executor::memory::release;
 use frazil_executor::package::Parts;
@@ -76,6 +77,7 @@ pub fn package_with(plan: &Plan, codes: &[KernelCode], options: &BackendOptions)
         let found = codes.get(i).and_then(|code| Some((code, code.arguments_for(spec)?)));
         found.ok_or_else(|| LoadError::InvalidPlan(format!("the code of kernel {i} does not serve it")))
     };
+    let target = options.keys.of(&options.target);
     let mut keys = Vec::with_capacity(plan.kernels.len());
     for (i, (spec, kernel)) in plan.kernels.iter().zip(&mut contents.kernels).enumerate() {
         let (code, numbers) = serving(i, spec)?;
@@ -83,7 +85,7 @@ pub fn package_with(plan: &Plan, codes: &[KernelCode], options: &BackendOptions)
         if !spec.phases().is_empty() {
             options.emitters.check(&kernel_name(&plan.name, i), spec)?;
         }
-        let key = ObjectKey::of(code, options);
+        let key = ObjectKey::of(code, options, &target);
         kernel.symbol = key.symbol();
         kernel.numbers = numbers;
         keys.push(key);
@@ -133,11 +135,11 @@ enum ObjectKey {
 }
 
 impl ObjectKey {
-    fn of(code: &KernelCode, options: &BackendOptions) -> ObjectKey {
-        let library = options.library.as_ref();
-        match library.and_then(|library| library.key(code, &options.target)) {
+    fn of(code: &KernelCode, options: &BackendOptions, target: &Arc<TargetKey>) -> ObjectKey {
+        let code = code.identity();
+        match options.library_key(&code, target) {
             Some(key) => ObjectKey::Library(key),
-            None => ObjectKey::Cache(CodeKey::of(code, &options.target)),
+            None => ObjectKey::Cache(CodeKey::of(code, target)),
         }
     }
 

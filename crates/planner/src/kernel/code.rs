@@ -2,6 +2,7 @@
 
 use super::{KernelSpec, Numbers};
 use smallvec::{SmallVec, smallvec};
+use std::fmt::Write;
 
 /// Identity of a kernel's machine code: everything that the code depends on except the target. Kernels with the same identity share code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -39,16 +40,16 @@ impl KernelCode {
     /// Returns the code that serves only `kernel`: all integers are constants.
     pub fn constant(kernel: KernelSpec) -> KernelCode {
         KernelCode {
-            is_argument: smallvec![false; kernel.numbers().len()],
+            is_argument: smallvec![false; kernel.shared_numbers().len()],
             kernel,
         }
     }
 
     /// Returns the code of `kernel` with as many arguments as possible: all integers except 0 and 1.
     pub fn with_all_arguments(kernel: KernelSpec) -> KernelCode {
-        let numbers = kernel.numbers();
+        let numbers = kernel.shared_numbers().iter();
         KernelCode {
-            is_argument: numbers.iter().map(|&n| constant(n, Some(&true)).is_none()).collect(),
+            is_argument: numbers.map(|&n| constant(n, Some(&true)).is_none()).collect(),
             kernel,
         }
     }
@@ -56,16 +57,11 @@ impl KernelCode {
     /// Returns code that serves `other` in addition to the kernels that this code serves: the integers in which they differ become arguments. Returns `None` if
     /// `other` differs in more than integers.
     pub fn serving(&self, other: &KernelSpec) -> Option<KernelCode> {
-        let (own, others) = (self.kernel.numbers(), other.numbers());
-        let all = vec![true; own.len()];
-        if own.len() != others.len()
-            || self.kernel.family() != other.family()
-            || self.kernel.code_text(&all) != other.code_text(&all)
-        {
+        if self.kernel.skeleton() != other.skeleton() {
             return None;
         }
-        let differs = own.iter().zip(&others).map(|(a, b)| a != b);
-        let is_argument = self.is_argument.iter().zip(differs).map(|(is, differs)| *is || differs);
+        let numbers = self.kernel.shared_numbers().iter().zip(other.shared_numbers());
+        let is_argument = self.is_argument.iter().zip(numbers).map(|(is, (a, b))| *is || a != b);
         Some(KernelCode {
             kernel: self.kernel.clone(),
             is_argument: is_argument.collect(),
@@ -74,21 +70,18 @@ impl KernelCode {
 
     /// Returns the arguments with which the code computes `kernel`; `None` if the code does not serve `kernel`.
     pub fn arguments_for(&self, kernel: &KernelSpec) -> Option<Numbers> {
-        if self.kernel.family() != kernel.family()
-            || self.kernel.code_text(&self.is_argument) != kernel.code_text(&self.is_argument)
-        {
-            return None;
-        }
-        let numbers = kernel.numbers();
-        let arguments = numbers.iter().zip(&self.is_argument).filter(|(_, is)| **is);
-        Some(arguments.map(|(n, _)| *n).collect())
+        let (own, others) = (self.kernel.shared_numbers(), kernel.shared_numbers());
+        let mut numbers = own.iter().zip(others).zip(&self.is_argument);
+        let is_served = numbers.all(|((own, other), is_argument)| *is_argument || own == other)
+            && self.kernel.skeleton() == kernel.skeleton();
+        let arguments = others.iter().zip(&self.is_argument).filter(|(_, is)| **is);
+        is_served.then(|| arguments.map(|(n, _)| *n).collect())
     }
 
     /// Returns everything that the code depends on except integers, as text. Code can be extended to serve another kernel only if the code of that kernel has
     /// the same skeleton.
-    pub fn skeleton(&self) -> String {
-        let all = vec![true; self.is_argument.len()];
-        format!("{} {}", self.kernel.family(), self.kernel.code_text(&all))
+    pub fn skeleton(&self) -> &str {
+        self.kernel.skeleton()
     }
 
     /// Returns one of the kernels that the code serves.
@@ -108,11 +101,15 @@ impl KernelCode {
 
     /// Returns the identity of the code.
     pub fn identity(&self) -> CodeIdentity {
-        CodeIdentity(format!(
-            "{} {}",
-            self.kernel.family(),
-            self.kernel.code_text(&self.is_argument)
-        ))
+        let mut text = self.skeleton().to_owned();
+        for (number, is_argument) in self.kernel.shared_numbers().iter().zip(&self.is_argument) {
+            // Writing to a string cannot fail.
+            let _ = match is_argument {
+                true => write!(text, " _"),
+                false => write!(text, " {number}"),
+            };
+        }
+        CodeIdentity(text)
     }
 }
 

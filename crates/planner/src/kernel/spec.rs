@@ -2,10 +2,10 @@
 
 use super::{Epilogue, WinogradWeights};
 use crate::target::Machine;
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 use std::any::{Any, TypeId};
 use std::fmt::{self, Debug, Write};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A kernel as data: sizes, strides, tiles, and fused operations.
 ///
@@ -119,7 +119,14 @@ pub type Numbers = SmallVec<[i64; 16]>;
 
 /// A kernel of any family. Clones share the kernel.
 #[derive(Clone)]
-pub struct KernelSpec(Arc<dyn AnyKernel>);
+pub struct KernelSpec(Arc<Shared<dyn AnyKernel>>);
+
+/// A kernel, and what has been computed of it.
+struct Shared<K: ?Sized> {
+    /// The skeleton and the numbers, from the first time that they are needed.
+    code: OnceLock<(Box<str>, Numbers)>,
+    kernel: K,
+}
 
 /// Returns the number of buffers that a call of the kernel passes, scratch memory included.
 pub fn buffer_count(kernel: &(impl Kernel + ?Sized)) -> usize {
@@ -150,23 +157,46 @@ impl<K: Kernel + PartialEq> AnyKernel for K {
 impl KernelSpec {
     /// Returns the kernel, if its type is `K`.
     pub fn get<K: Kernel>(&self) -> Option<&K> {
-        self.0.as_any().downcast_ref()
+        self.0.kernel.as_any().downcast_ref()
     }
 
     /// Returns the type of the kernel.
     pub fn kernel_type(&self) -> TypeId {
-        self.0.as_any().type_id()
+        self.0.kernel.as_any().type_id()
     }
 
     /// Returns the number of buffers that a call passes, see [`buffer_count`].
     pub fn buffer_count(&self) -> usize {
         buffer_count(&**self)
     }
+
+    /// Returns everything that the code of the kernel depends on except [integers](Kernel::numbers) and the target, as text: the family, and the
+    /// [text](Kernel::code_text) of code whose integers are all arguments. Kernels whose skeletons are equal have code with the same integers as arguments.
+    pub fn skeleton(&self) -> &str {
+        &self.code().0
+    }
+
+    /// Returns the kernel's [integers](Kernel::numbers), which are computed once.
+    pub(crate) fn shared_numbers(&self) -> &Numbers {
+        &self.code().1
+    }
+
+    fn code(&self) -> &(Box<str>, Numbers) {
+        self.0.code.get_or_init(|| {
+            let numbers = self.numbers();
+            let all: SmallVec<[bool; 16]> = smallvec![true; numbers.len()];
+            let skeleton = format!("{} {}", self.family(), self.code_text(&all));
+            (skeleton.into(), numbers)
+        })
+    }
 }
 
 impl<K: Kernel + PartialEq> From<K> for KernelSpec {
     fn from(kernel: K) -> KernelSpec {
-        KernelSpec(Arc::new(kernel))
+        KernelSpec(Arc::new(Shared {
+            code: OnceLock::new(),
+            kernel,
+        }))
     }
 }
 
@@ -174,18 +204,18 @@ impl std::ops::Deref for KernelSpec {
     type Target = dyn Kernel;
 
     fn deref(&self) -> &dyn Kernel {
-        self.0.as_kernel()
+        self.0.kernel.as_kernel()
     }
 }
 
 impl PartialEq for KernelSpec {
     fn eq(&self, other: &KernelSpec) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.0.is_equal(other)
+        Arc::ptr_eq(&self.0, &other.0) || self.0.kernel.is_equal(other)
     }
 }
 
 impl Debug for KernelSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Debug::fmt(self.0.as_kernel(), f)
+        Debug::fmt(self.0.kernel.as_kernel(), f)
     }
 }

@@ -482,8 +482,6 @@ fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>, t: Tile<
 /// computes. Returns `None` if prefetching is not worthwhile.
 fn next_block<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, t: &Tile<'c>) -> Option<(Val<'c>, i64)> {
     let nr = gemm.tile_columns();
-    // Weights usually have constant sizes; without them, nothing is prefetched.
-    let (k, block, n_task) = (gemm.k.known()?, gemm.tile.k_block.known()?, gemm.tile.n_task.known()?);
     let (machine, parameters) = (e.target.machine, &e.target.machine.gemm);
     let passes = match last_rows(gemm) {
         Some(rows) => {
@@ -491,7 +489,10 @@ fn next_block<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, t: &Tile<'c>) -> Op
             tiles.full + tiles.shorter
         }
         // The maximum; with fewer tiles, some parts are not prefetched.
-        None => gemm.tile.m_task.known()? / gemm.tile.rows,
+        None => match gemm.tile.m_task.known() {
+            Some(m_task) => m_task / gemm.tile.rows,
+            None => machine.partition.prefetch_parts,
+        },
     };
     let lines = parameters.unroll.max(1) * nr / machine.caches.line_elements();
     let parts = prefetch_parts(machine, passes, lines);
@@ -501,25 +502,42 @@ fn next_block<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, t: &Tile<'c>) -> Op
     if !gemm.is_packed() || !worth {
         return None;
     }
-    let last_start = (k - 1).max(0) / block * block;
     // The next rows of the panel. After the last rows, the first rows of the panel that the loops read next at this place.
     let columns = match in_order_of_weights(gemm, parameters) {
-        true => nr,
-        false => n_task,
+        true => Int::Const(nr),
+        false => gemm.tile.n_task,
     };
-    let (within, across) = (block * nr, columns * k - last_start * nr);
-    let next = match t.k0 {
-        Int::Const(k0) => Int::Const(if k0 == last_start { across } else { within }),
-        k0 => {
-            let is_last = e.compare("eq", k0, last_start);
+    let block = gemm.tile.k_block;
+    let within = e.mul(block, nr);
+    let panels = e.mul(columns, gemm.k);
+    let next = match (gemm.k.known().zip(block.known()), t.k0) {
+        (Some((k, block)), k0) => {
+            let last_start = (k - 1).max(0) / block * block;
+            let across = e.sub(panels, last_start * nr);
+            match k0 {
+                Int::Const(k0) if k0 == last_start => across,
+                Int::Const(_) => within,
+                k0 => {
+                    let is_last = e.compare("eq", k0, last_start);
+                    let (across, within) = (e.int(across), e.int(within));
+                    Int::Dyn(e.select(is_last, across, within))
+                }
+            }
+        }
+        (None, k0) => {
+            let after = e.add(k0, block);
+            let is_last = e.compare("sge", after, gemm.k);
+            let read = e.mul(k0, nr);
+            let across = e.sub(panels, read);
             let (across, within) = (e.int(across), e.int(within));
             Int::Dyn(e.select(is_last, across, within))
         }
     };
     let pass = e.div(t.row, gemm.tile.rows);
     let pass = e.rem(pass, parts);
-    let length = t.length.known()?;
-    let part = e.linear([(length * nr / parts, pass), (1, next)], 0);
+    let elements = e.mul(t.length, nr);
+    let of_part = e.div(elements, parts);
+    let part = e.linear([(of_part, pass), (Int::Const(1), next)], 0);
     Some((e.f32_offset(t.b, part), parts))
 }
 

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::support::limited::unexceeded;
 use frazil_codegen::backend::LlvmCode;
 use frazil_codegen::cache::ObjectCache;
-use frazil_codegen::{BackendOptions, CodeCounts, CodeLibrary};
+use frazil_codegen::{BackendOptions, CodeCounts, CodeLibrary, TargetKeys};
 use frazil_executor::link::LoadedObjects;
 use frazil_executor::{LoadedCode, Pools, RunOptions};
 use frazil_planner::LowerOptions;
@@ -33,6 +33,8 @@ pub(crate) struct Compiler {
     packed: PackedConstants,
     /// The code that plans share.
     loaded: LoadedObjects,
+    /// What keys of code contain of the target.
+    keys: TargetKeys,
     /// Counts the kernels of this compiler by the origin of their code.
     counts: CodeCounts,
     /// Pools of threads for running compiled methods.
@@ -57,6 +59,7 @@ impl Compiler {
             in_process: false,
             packed: PackedConstants::default(),
             loaded: LoadedObjects::default(),
+            keys: TargetKeys::default(),
             counts: CodeCounts::default(),
             pools: Pools::default(),
             is_untuned: Arc::default(),
@@ -153,6 +156,7 @@ impl Compiler {
             cache: self.objects.clone(),
             loaded: self.in_process.then(|| self.loaded.clone()),
             library: self.library().cloned(),
+            keys: self.keys.clone(),
             counts: self.counts.clone(),
             pools: self.pools.clone(),
             ..BackendOptions::new(target)

@@ -535,12 +535,13 @@ impl NativeCode {
         start: Instant,
     ) -> Option<CompiledCode> {
         let compiler = self.compiler.named(method).for_any_size();
-        let library = compiler.library()?;
+        compiler.library()?;
+        let back_end = compiler.back_end(compiler.target().clone());
         let graph = model.graph(method).ok()?;
         let plan = NativePlan::aliasing(graph, specs, model.session().registry(), &compiler).ok()?;
         let codes = plan.kernels().iter().map(|kernel| {
             let code = KernelCode::with_all_arguments(kernel.clone());
-            let is_available = kernel.phases().is_empty() || library.contains(&code, compiler.target());
+            let is_available = kernel.phases().is_empty() || back_end.has_compiled(&code);
             is_available.then_some(code)
         });
         let codes = codes.collect::<Option<Vec<KernelCode>>>().filter(|_| !plan.warns)?;

@@ -97,8 +97,7 @@ impl SharedCode {
         if let Some(first) = &first {
             codes.for_plan(first.kernels());
         }
-        let target = compiler.target();
-        let is_available = |code: &KernelCode| compiler.library().is_some_and(|l| l.contains(code, target));
-        codes.for_plan_with(plan.kernels(), &is_available)
+        let back_end = compiler.back_end(compiler.target().clone());
+        codes.for_plan_with(plan.kernels(), &|code| back_end.has_compiled(code))
     }
 }
