@@ -23,6 +23,7 @@ pub use leave::leave;
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use tracing_subscriber::fmt::format::FmtSpan;
 
 /// Returns the path of the file beside `model` in which `--tune` stores its measurements.
 pub(crate) fn tuning_file(model: &Path) -> PathBuf {
@@ -32,7 +33,8 @@ pub(crate) fn tuning_file(model: &Path) -> PathBuf {
 }
 
 /// Sends traces to standard error according to `FRAZIL_LOG`: `FRAZIL_LOG=frazil_passes=debug`. By default, only errors, and the reasons why no code can be
-/// stored, kernels are not tuned, or a code library is not used. Colours are used on a terminal only.
+/// stored, kernels are not tuned, or a code library is not used. The end of a span, such as a stage of the compiler, is a message with its time. Colours are
+/// used on a terminal only.
 pub fn tracing_to_stderr() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("FRAZIL_LOG").unwrap_or_else(|_| {
         tracing_subscriber::EnvFilter::new("error,frazil::cache=warn,frazil::tune=warn,frazil::library=warn")
@@ -41,6 +43,7 @@ pub fn tracing_to_stderr() {
     // A second call (in tests) changes nothing.
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .with_span_events(FmtSpan::CLOSE)
         .with_writer(std::io::stderr)
         .with_ansi(has_colours)
         .try_init();

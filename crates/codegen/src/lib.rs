@@ -15,7 +15,7 @@ mod target_keys;
 pub mod tune;
 
 pub use code_library::CodeLibrary;
-pub use compile::{compile, package, package_with};
+pub use compile::{compile, is_compiled, package, package_with};
 pub use frazil_executor::link::LibraryError;
 pub use options::{BackendOptions, CodeCounts};
 pub use target_keys::TargetKeys;

@@ -8,7 +8,7 @@ use crate::emit::kernels;
 use crate::target_keys::{TargetKey, TargetKeys};
 use frazil_executor::link::{LibraryKey, LoadedObjects};
 use frazil_executor::{Pools, RunOptions};
-use frazil_planner::kernel::{CodeIdentity, KernelCode};
+use frazil_planner::kernel::CodeIdentity;
 use frazil_planner::target::Target;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -56,14 +56,6 @@ impl BackendOptions {
             keys: TargetKeys::default(),
             pools: Pools::default(),
         }
-    }
-
-    /// Returns true if the library contains `code` for a [level](Target::level) that includes the target.
-    pub fn has_compiled(&self, code: &KernelCode) -> bool {
-        self.library.is_some()
-            && self
-                .library_key(&code.identity(), &self.keys.of(&self.target))
-                .is_some()
     }
 
     /// Returns the key of `code` in the library, if the library contains it for a level that includes the target with the key `target`.

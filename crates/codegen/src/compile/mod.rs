@@ -71,8 +71,8 @@ pub fn package(plan: &Plan, options: &BackendOptions) -> Result<Package, Compile
 /// Also if a code cannot compute its kernel.
 pub fn package_with(plan: &Plan, codes: &[KernelCode], options: &BackendOptions) -> Result<Package, CompileError> {
     // Before the kernels are compiled, which takes long.
-    plan.validate()?;
     let mut contents = plan.contents();
+    contents.validate(&plan.sizes())?;
     let serving = |i: usize, spec: &KernelSpec| {
         let found = codes.get(i).and_then(|code| Some((code, code.arguments_for(spec)?)));
         found.ok_or_else(|| LoadError::InvalidPlan(format!("the code of kernel {i} does not serve it")))
@@ -125,6 +125,18 @@ pub fn package_with(plan: &Plan, codes: &[KernelCode], options: &BackendOptions)
         runtime_calls: plan.runtime_calls.clone(),
     });
     Ok(package?)
+}
+
+/// Returns true if `code` need not be compiled, because the library has it or the process has loaded it before.
+pub fn is_compiled(code: &KernelCode, options: &BackendOptions) -> bool {
+    let key = ObjectKey::of(code, options, &options.keys.of(&options.target));
+    let is_loaded = || {
+        options
+            .loaded
+            .as_ref()
+            .is_some_and(|loaded| loaded.get(&key.symbol()).is_some())
+    };
+    matches!(key, ObjectKey::Library(_)) || is_loaded()
 }
 
 /// The key of an object: in the library, if it has the code, or else in the cache.

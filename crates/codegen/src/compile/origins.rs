@@ -69,11 +69,12 @@ pub(super) fn comment(mark: &str, name: &str, origins: &[Origin]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
 
     fn origin(operator: &str, source: Option<&str>) -> Origin {
         Origin {
-            operator: operator.to_owned(),
-            source: source.map(str::to_owned),
+            operator: operator.into(),
+            source: source.map(Arc::from),
         }
     }
 

@@ -1,7 +1,9 @@
 //! Profiles of compiled functions: the time of each kernel.
 
+use frazil_tensor_ir::graph::Origin;
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Write};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Description of one call of a plan.
@@ -10,19 +12,23 @@ pub struct CallInfo {
     /// Number of its kernel in the plan.
     pub kernel: u32,
     /// The kernel's family and sizes.
-    pub what: String,
+    pub what: Arc<str>,
     /// Floating-point operations of the call.
     pub flops: i64,
     /// Bytes that the call reads and writes at least.
     pub bytes: i64,
     /// The operators that the call computes, with their source locations.
-    pub origins: Vec<String>,
+    pub origins: Vec<Origin>,
 }
 
 impl CallInfo {
-    /// Returns the number of bytes in memory.
+    /// Returns the number of bytes in memory, with texts that it shares.
     pub(crate) fn bytes_in_memory(&self) -> usize {
-        let origins: usize = self.origins.iter().map(|text| size_of::<String>() + text.len()).sum();
+        let bytes = |origin: &Origin| {
+            let source = origin.source.as_ref().map_or(0, |source| source.len());
+            size_of::<Origin>() + origin.operator.len() + source
+        };
+        let origins: usize = self.origins.iter().map(bytes).sum();
         size_of::<CallInfo>() + self.what.len() + origins
     }
 }
@@ -119,7 +125,7 @@ impl Profile {
         for (call, time) in calls.iter().zip(times) {
             let at = rows.iter().position(|(k, _)| *k == call.kernel).unwrap_or_else(|| {
                 let row = Row {
-                    kernel: call.what.clone(),
+                    kernel: call.what.to_string(),
                     calls: 0,
                     time: Duration::ZERO,
                     flops: 0,
@@ -135,8 +141,9 @@ impl Profile {
             row.flops += call.flops;
             row.bytes += call.bytes;
             for origin in &call.origins {
-                if !row.origins.contains(origin) {
-                    row.origins.push(origin.clone());
+                let origin = origin.to_string();
+                if !row.origins.contains(&origin) {
+                    row.origins.push(origin);
                 }
             }
         }
@@ -145,12 +152,12 @@ impl Profile {
         let span = |&(number, start, time): &(usize, Duration, Duration)| {
             let call = calls.get(number)?;
             Some(Span {
-                kernel: call.what.clone(),
+                kernel: call.what.to_string(),
                 start,
                 time,
                 flops: call.flops,
                 bytes: call.bytes,
-                origins: call.origins.clone(),
+                origins: call.origins.iter().map(ToString::to_string).collect(),
             })
         };
         let spans = clock.last.iter().filter_map(span).collect();

@@ -99,26 +99,35 @@ impl Plan {
     /// # Errors
     /// If the plan contradicts itself.
     pub fn validate(&self) -> Result<(), LoadError> {
-        let sizes = Sizes {
+        self.contents().validate(&self.sizes())
+    }
+
+    /// Returns the sizes of the memory that calls may refer to.
+    pub fn sizes(&self) -> Sizes {
+        Sizes {
             constants: self.constants.len(),
             sources: self.preparation.sources.len(),
             shared: self.shared.iter().map(Constants::len).collect(),
             runtime_calls: self.runtime_calls.len(),
-        };
-        self.contents().validate(&sizes)
+        }
     }
 
     /// Returns descriptions of the calls, for profiles.
     fn call_infos(&self) -> Vec<CallInfo> {
+        let lines: Vec<Arc<str>> = self
+            .kernels
+            .iter()
+            .map(|spec| listing::kernel_line(spec).into())
+            .collect();
         let info = |(i, call): (usize, &Call)| {
             let spec = self.kernels.get(call.kernel as usize)?;
-            let origins = self.origins.get(i).into_iter().flatten();
+            let what = lines.get(call.kernel as usize)?;
             Some(CallInfo {
                 kernel: call.kernel,
-                what: listing::kernel_line(spec),
+                what: Arc::clone(what),
                 flops: spec.flops(),
                 bytes: spec.bytes(),
-                origins: origins.map(ToString::to_string).collect(),
+                origins: self.origins.get(i).cloned().unwrap_or_default(),
             })
         };
         self.calls.iter().enumerate().filter_map(info).collect()

@@ -295,8 +295,8 @@ impl Specialiser<'_> {
 
     pub(super) fn origin(&self, graph: &Graph, node: NodeId) -> Vec<Origin> {
         vec![Origin {
-            operator: graph.kind_name(node).to_owned(),
-            source: self.place(graph, node),
+            operator: graph.kind_name(node).into(),
+            source: self.place(graph, node).map(Arc::from),
         }]
     }
 }

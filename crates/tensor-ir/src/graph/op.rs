@@ -4,6 +4,7 @@ use crate::call::RuntimeCall;
 use frazil_ir::TensorData;
 use frazil_runtime::gather::Gather;
 use frazil_runtime::structured::{Access, Structured, TensorId, TensorShape, ViewMap};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -33,13 +34,13 @@ pub enum TensorOp {
     },
 }
 
-/// The TorchScript operator that a tensor was computed by, for listings and messages only.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+/// The TorchScript operator that a tensor was computed by, for listings and messages only. Clones share the texts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Origin {
     /// The operator's name.
-    pub operator: String,
+    pub operator: Arc<str>,
     /// `file:line:column`, if known.
-    pub source: Option<String>,
+    pub source: Option<Arc<str>>,
 }
 
 impl fmt::Display for Origin {

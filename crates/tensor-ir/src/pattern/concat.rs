@@ -4,6 +4,7 @@ use crate::affine::{as_loop, range};
 use crate::graph::TensorGraph;
 use frazil_runtime::expr::{BinaryOp, ExprId, ExprOp, UnaryOp};
 use frazil_runtime::structured::{Access, Affine, Structured, TensorId};
+use std::ops::Range;
 
 /// A concatenation of tensors along one dimension, or a slice of one tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,12 +40,12 @@ pub(super) fn recognise(graph: &TensorGraph, s: &Structured) -> Option<ConcatCla
     let choice = Choice::of(s)?;
     let extent = *s.domain.get(choice.axis)?;
     let mut parts: Vec<ConcatPart> = Vec::new();
-    for (i, &low) in choice.breaks.iter().enumerate() {
-        let high = choice.breaks.get(i + 1).copied().unwrap_or(extent);
+    for (run, input) in choice.selected()? {
+        let low = *choice.breaks.get(run.start)?;
+        let high = choice.breaks.get(run.end).copied().unwrap_or(extent);
         if low >= high {
             continue;
         }
-        let input = choice.input_at(choice.root, low)?;
         let access = s.inputs.get(input)?;
         let sizes = &graph.shape(access.tensor).sizes;
         if access.map.len() != s.domain.len() || graph.shape(access.tensor).dtype != s.output.dtype {
@@ -155,16 +156,70 @@ impl<'a> Choice<'a> {
         })
     }
 
-    /// Returns the read that is selected at coordinate `at`.
-    fn input_at(&self, id: ExprId, at: i64) -> Option<usize> {
-        match self.s.body.nodes().get(id as usize)?.op {
-            ExprOp::Input(i) => Some(i as usize),
-            ExprOp::Select(c, then, other) => {
-                let branch = if self.value_at(c, at)? != 0 { then } else { other };
-                self.input_at(branch, at)
+    /// Returns the reads that are selected, each with the positions in `breaks` at which it is, ascending. A body with many parts is a chain of selections, so
+    /// it is evaluated for ranges of coordinates, not for each coordinate.
+    fn selected(&self) -> Option<Vec<(Range<usize>, usize)>> {
+        let mut selected = Vec::new();
+        let mut pending = vec![(self.root, 0..self.breaks.len())];
+        while let Some((id, run)) = pending.pop() {
+            match self.s.body.nodes().get(id as usize)?.op {
+                ExprOp::Input(input) => selected.push((run, input as usize)),
+                ExprOp::Select(condition, then, other) => {
+                    for (run, is_true) in self.runs(condition, run)? {
+                        pending.push((if is_true { then } else { other }, run));
+                    }
+                }
+                _ => return None,
             }
-            _ => None,
         }
+        selected.sort_unstable_by_key(|(run, _)| run.start);
+        Some(selected)
+    }
+
+    /// Divides the positions `range` in `breaks` into runs in which the condition `id` has the same value, and returns this value for each.
+    fn runs(&self, id: ExprId, range: Range<usize>) -> Option<Vec<(Range<usize>, bool)>> {
+        let holds = |position: usize| Some(self.value_at(id, *self.breaks.get(position)?)? != 0);
+        let mut runs = Vec::new();
+        let mut start = range.start;
+        while start < range.end {
+            let is_true = holds(start)?;
+            let end = match self.changes_once(id) {
+                true => {
+                    let mut end = range.end;
+                    let (mut low, mut high) = (start + 1, range.end);
+                    while low < high {
+                        let middle = low.midpoint(high);
+                        match holds(middle)? == is_true {
+                            true => low = middle + 1,
+                            false => (high, end) = (middle, middle),
+                        }
+                    }
+                    end
+                }
+                false => {
+                    let mut end = start + 1;
+                    while end < range.end && holds(end)? == is_true {
+                        end += 1;
+                    }
+                    end
+                }
+            };
+            runs.push((start..end, is_true));
+            start = end;
+        }
+        Some(runs)
+    }
+
+    /// Returns true for a comparison of the coordinate with a constant for order: its value changes at most once as the coordinate increases.
+    fn changes_once(&self, id: ExprId) -> bool {
+        let op = |id: ExprId| self.s.body.nodes().get(id as usize).map(|node| node.op);
+        let Some(ExprOp::Binary(BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge, a, b)) = op(id) else {
+            return false;
+        };
+        matches!(
+            (op(a), op(b)),
+            (Some(ExprOp::Index(_)), Some(ExprOp::Const(_))) | (Some(ExprOp::Const(_)), Some(ExprOp::Index(_)))
+        )
     }
 
     /// Returns the value of a condition, or of an integer operand of a condition, at coordinate `at`.

@@ -247,9 +247,9 @@ impl Parser<'_> {
             return Ok(origins);
         }
         loop {
-            let operator = self.lexer.string()?;
+            let operator = self.lexer.string()?.into();
             let source = match self.lexer.take("at") {
-                true => Some(self.lexer.string()?),
+                true => Some(self.lexer.string()?.into()),
                 false => None,
             };
             origins.push(Origin { operator, source });

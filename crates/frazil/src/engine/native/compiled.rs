@@ -308,6 +308,7 @@ fn tuning(specialised: &Specialised, lowering: &LowerOptions, compiler: &Compile
 /// The code of a compiled method, which its instances share.
 pub(crate) struct CompiledCode {
     code: LoadedCode,
+    kernels: usize,
     results: Arc<[ResultSpec]>,
     target: Arc<Target>,
 }
@@ -315,9 +316,11 @@ pub(crate) struct CompiledCode {
 impl CompiledCode {
     /// Loads `package` as the code of a method with the results `results`.
     pub(crate) fn new(package: Package, results: Vec<ResultSpec>, compiler: &Compiler) -> Result<CompiledCode> {
+        let (_, kernels) = package.kernel_count();
         let code = package.link(&compiler.run_options())?;
         Ok(CompiledCode {
             code,
+            kernels,
             results: results.into(),
             target: Arc::new(compiler.target().clone()),
         })
@@ -326,6 +329,11 @@ impl CompiledCode {
     /// Stores the constants that the plan of this code has packed, at `places`, for other plans of this process.
     pub(crate) fn keep_packed(&self, places: &[(PackedKey, Buffer)], compiler: &Compiler) {
         compiler.keep_packed(places, &self.code);
+    }
+
+    /// Returns the number of distinct kernels.
+    pub(crate) fn kernels(&self) -> usize {
+        self.kernels
     }
 
     /// Returns an estimate of the memory that only this code uses, in bytes.

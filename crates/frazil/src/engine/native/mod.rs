@@ -5,6 +5,7 @@ pub(crate) mod compiled;
 pub(crate) mod compiler;
 mod partition;
 mod port_names;
+mod precompiled;
 mod recent;
 pub(crate) mod record;
 pub(crate) mod segments;
@@ -18,6 +19,7 @@ use crate::engine::native::code_cache::CodeCache;
 use crate::engine::native::compiled::{CompiledCode, prepared};
 use crate::engine::native::compiled::{CompiledMethod, NativePlan};
 use crate::engine::native::compiler::Compiler;
+use crate::engine::native::precompiled::Precompiled;
 use crate::engine::native::recent::Recent;
 use crate::engine::native::record::Record;
 use crate::engine::native::segments::{Outcome, SegmentTree, SegmentedMethod, SegmentedRun};
@@ -30,6 +32,7 @@ use crate::model::Model;
 use crate::support::limited::{unexceeded, within};
 use crate::support::lock::lock;
 use crate::support::once::Once;
+use frazil_codegen::is_compiled;
 use frazil_executor::Package;
 use frazil_executor::RunError;
 use frazil_executor::memory::Workspace;
@@ -52,8 +55,8 @@ type Key = (String, Vec<Argument>);
 /// Compilation state of one method for one call signature, shared by all handles.
 enum Made {
     Compiled(CompiledCode),
-    /// Code of the code library, for the first call. Another call compiles code for its own shape.
-    First(CompiledCode),
+    /// Code of the code library.
+    Precompiled(CompiledCode),
     /// The method runs in segments.
     Segmented,
     /// The method runs in the interpreter.
@@ -63,7 +66,7 @@ enum Made {
 /// The state of compiled code ([`Made`]) in one handle.
 enum Entry {
     Compiled(Box<CompiledMethod>),
-    First(Box<CompiledMethod>),
+    Precompiled(Box<Precompiled>),
     Segmented,
     Interpreted,
 }
@@ -76,7 +79,7 @@ impl Made {
     fn instance(&self, workspace: &Workspace) -> Result<Entry> {
         Ok(match self {
             Made::Compiled(code) => Entry::Compiled(Box::new(code.instance_in(workspace)?)),
-            Made::First(code) => Entry::First(Box::new(code.instance_in(workspace)?)),
+            Made::Precompiled(code) => Entry::Precompiled(Box::new(Precompiled::new(code, workspace)?)),
             Made::Segmented => Entry::Segmented,
             Made::Interpreted => Entry::Interpreted,
         })
@@ -85,7 +88,7 @@ impl Made {
     /// Returns an estimate of the memory that the state takes until it is dropped, in bytes.
     fn bytes(&self) -> usize {
         match self {
-            Made::Compiled(code) | Made::First(code) => SMALL_ENTRY + code.bytes(),
+            Made::Compiled(code) | Made::Precompiled(code) => SMALL_ENTRY + code.bytes(),
             Made::Segmented | Made::Interpreted => SMALL_ENTRY,
         }
     }
@@ -204,11 +207,10 @@ impl NativeCode {
             Some(Entry::Compiled(code)) => return raised_by_interpreter(code.run_aliasing(&tensors, &cells)),
             Some(Entry::Segmented) => return self.run_segments(handle, instance, method, args),
             Some(Entry::Interpreted) => return Ok(None),
-            Some(Entry::First(code)) if !self.shared.has_room(method, self.strategy) => {
-                return raised_by_interpreter(code.run_aliasing(&tensors, &cells));
+            Some(Entry::Precompiled(code)) if !code.is_due() || !self.shared.has_room(method, self.strategy) => {
+                return raised_by_interpreter(code.run(&tensors, &cells));
             }
-            // The second call of this handle.
-            Some(Entry::First(_)) => self.slot_for_own_code(&key),
+            Some(Entry::Precompiled(_)) => self.slot_for_own_code(&key),
             None => match self.slot(&key) {
                 Some(slot) => slot,
                 None => {
@@ -234,9 +236,8 @@ impl NativeCode {
         lock(&self.methods).resize(&key, bytes);
         handle.entries.insert(key.clone(), entry, bytes);
         match handle.entries.get_mut(&key) {
-            Some(Entry::Compiled(code) | Entry::First(code)) => {
-                raised_by_interpreter(code.run_aliasing(&tensors, &cells))
-            }
+            Some(Entry::Compiled(code)) => raised_by_interpreter(code.run_aliasing(&tensors, &cells)),
+            Some(Entry::Precompiled(code)) => raised_by_interpreter(code.run(&tensors, &cells)),
             Some(Entry::Segmented) => self.run_segments(handle, instance, method, args),
             _ => Ok(None),
         }
@@ -246,7 +247,7 @@ impl NativeCode {
     fn slot_for_own_code(&self, key: &Key) -> Arc<Once<Made>> {
         let mut methods = lock(&self.methods);
         if let Some(slot) = methods.get_mut(key)
-            && !matches!(slot.get(), Some(Made::First(_)))
+            && !matches!(slot.get(), Some(Made::Precompiled(_)))
         {
             return Arc::clone(slot);
         }
@@ -434,12 +435,13 @@ impl NativeCode {
             handle.entries.insert(key.clone(), entry, made.bytes());
         }
         match handle.entries.get_mut(&key) {
-            Some(Entry::Compiled(code) | Entry::First(code)) => code.profile(&tensors, time).map(Some),
+            Some(Entry::Compiled(code)) => code.profile(&tensors, time).map(Some),
+            Some(Entry::Precompiled(code)) => code.method.profile(&tensors, time).map(Some),
             _ => Ok(None),
         }
     }
 
-    /// Compiles a method for a call signature, unless its code is in the persistent cache or, for a first call, in the code library.
+    /// Compiles a method for a call signature, unless its code is in the persistent cache or, for the first calls of a handle, in the code library.
     fn make(
         &self,
         instance: &Instance,
@@ -469,7 +471,7 @@ impl NativeCode {
             && self.shared.has_room(method, self.strategy)
             && let Some(code) = self.library_code(model, method, specs, start)
         {
-            return Ok(Made::First(code));
+            return Ok(Made::Precompiled(code));
         }
         let is_own = is_tuned || self.shared.is_own(method, specs, self.strategy);
         let compiler = match (is_own, &self.kept) {
@@ -526,7 +528,8 @@ impl NativeCode {
         }
     }
 
-    /// Returns code for a first call, if the library contains the code of all kernels.
+    /// Returns code for the first calls of a shape, if the library contains the code of at least half of the kernels. The code of the others is compiled with
+    /// all sizes as arguments, so that other shapes can use it.
     fn library_code(
         &self,
         model: &Model,
@@ -539,17 +542,25 @@ impl NativeCode {
         let back_end = compiler.back_end(compiler.target().clone());
         let graph = model.graph(method).ok()?;
         let plan = NativePlan::aliasing(graph, specs, model.session().registry(), &compiler).ok()?;
-        let codes = plan.kernels().iter().map(|kernel| {
-            let code = KernelCode::with_all_arguments(kernel.clone());
-            let is_available = kernel.phases().is_empty() || back_end.has_compiled(&code);
-            is_available.then_some(code)
-        });
-        let codes = codes.collect::<Option<Vec<KernelCode>>>().filter(|_| !plan.warns)?;
+        let kernels = plan.kernels().iter().cloned();
+        let codes: Vec<KernelCode> = kernels.map(KernelCode::with_all_arguments).collect();
+        let has_code = |code: &&KernelCode| !code.kernel().phases().is_empty();
+        let with_code = codes.iter().filter(has_code).count();
+        let available = codes
+            .iter()
+            .filter(has_code)
+            .filter(|code| is_compiled(code, &back_end))
+            .count();
+        if plan.warns || 2 * available < with_code {
+            return None;
+        }
         let package = plan.package_with(&compiler, &codes).ok()?;
         let (results, packed) = plan.into_results();
-        let code = self
-            .load(method, package, results, "from the code library", start)
-            .ok()?;
+        let what = match available == with_code {
+            true => "from the code library",
+            false => "partly from the code library",
+        };
+        let code = self.load(method, package, results, what, start).ok()?;
         code.keep_packed(&packed, &compiler);
         Some(code)
     }

@@ -9,6 +9,7 @@ use super::compiler::Compiler;
 use crate::engine::options::FusionStrategy;
 use crate::error::Result;
 use crate::support::lock::lock;
+use frazil_codegen::is_compiled;
 use frazil_executor::Package;
 use frazil_planner::LowerError;
 use frazil_planner::codes::Codes;
@@ -98,6 +99,7 @@ impl SharedCode {
             codes.for_plan(first.kernels());
         }
         let back_end = compiler.back_end(compiler.target().clone());
-        codes.for_plan_with(plan.kernels(), &|code| back_end.has_compiled(code))
+        let has_library = compiler.library().is_some();
+        codes.for_plan_with(plan.kernels(), &|code| has_library && is_compiled(code, &back_end))
     }
 }

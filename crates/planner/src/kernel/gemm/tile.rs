@@ -38,9 +38,10 @@ impl GemmTile {
     }
 
     /// Returns a blocking as [`GemmTile::choose`] does, but with a register tile that does not depend on sizes that vary between plans. These are the number of
-    /// rows, and the number of columns if B is not packed. A single row with packed weights has a tile of its own.
+    /// rows, and the number of columns if B is not packed. A single row with packed weights has a tile of its own if the weights are expected to stay in the
+    /// caches. Larger weights are read from memory, which takes as long with the tile of more rows, and they are packed once for all numbers of rows.
     pub fn for_any_size(products: i64, [m, n, k]: [i64; 3], is_packed: bool, machine: &Machine) -> GemmTile {
-        if m <= 1 && is_packed {
+        if m <= 1 && is_packed && 4 * n * k <= machine.gemm.cached_bytes {
             return GemmTile::choose(products, [m, n, k], machine);
         }
         /// Number of rows or columns for which the time of incomplete tiles is negligible.

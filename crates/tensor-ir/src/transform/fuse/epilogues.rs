@@ -3,6 +3,7 @@
 use super::keeps_family;
 use crate::affine::is_identity;
 use crate::graph::TensorGraph;
+use crate::pattern::classify;
 use crate::transform::simplify::{converted, merge_equal_reads, with_unit_loops};
 use frazil_runtime::expr::{Expr, ExprOp};
 use frazil_runtime::structured::{Access, Affine, OutOfBounds, Structured, TensorId};
@@ -56,7 +57,7 @@ pub(super) fn attempt(graph: &TensorGraph, consumer: &Structured, operand: Tenso
     {
         fused = same;
     }
-    keeps_family(graph, p, &fused).then_some(fused)
+    keeps_family(graph, &classify(graph, p), &fused).then_some(fused)
 }
 
 /// For each loop of a domain, the loops of a finer domain into which it is split: pairs of the loop's index and its factor. Both domains have the same

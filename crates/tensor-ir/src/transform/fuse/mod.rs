@@ -12,11 +12,12 @@ mod producers;
 
 use crate::graph::{Origin, TensorGraph, TensorOp};
 use crate::ir::TensorIr;
-use crate::pattern::classify;
+use crate::pattern::{Class, classify};
 use crate::transform::rewriter::{Rewriter, Transformation};
 use crate::transform::simplify::{merge_equal_reads, resolve_all};
 use frazil_pass_manager::{AnyPass, PassInfo};
 use frazil_runtime::structured::{Structured, TensorId};
+use std::cell::LazyCell;
 
 /// The declaration of the pass.
 pub static INFO: PassInfo<TensorIr> = PassInfo {
@@ -75,9 +76,11 @@ pub fn fuse(graph: &mut Rewriter<'_>) {
 fn step(graph: &TensorGraph, id: TensorId) -> Option<(TensorId, Structured)> {
     let s = graph.as_nest(id)?;
     let producers: Vec<TensorId> = graph.operands(id).into_iter().collect();
+    // The class is the same for all producers, of which a concatenation may have many.
+    let class = LazyCell::new(|| classify(graph, s));
     let found = producers
         .iter()
-        .find_map(|&p| producers::attempt(graph, s, p).map(|fused| (p, fused)))
+        .find_map(|&p| producers::attempt(graph, s, &class, p).map(|fused| (p, fused)))
         .or_else(|| {
             // The last producer first, since earlier ones can be its operands.
             let mut late = producers.iter().rev();
@@ -90,8 +93,7 @@ fn step(graph: &TensorGraph, id: TensorId) -> Option<(TensorId, Structured)> {
     })
 }
 
-/// Returns whether `fused` is in the kernel family of `before`, if that family has epilogues.
-fn keeps_family(graph: &TensorGraph, before: &Structured, fused: &Structured) -> bool {
-    let class = classify(graph, before);
-    !class.has_epilogue() || class.same_family(&classify(graph, fused))
+/// Returns whether `fused` is in the kernel family of a nest of the class `before`, if that family has epilogues.
+fn keeps_family(graph: &TensorGraph, before: &Class, fused: &Structured) -> bool {
+    !before.has_epilogue() || before.same_family(&classify(graph, fused))
 }

@@ -8,16 +8,19 @@ use crate::transform::simplify::{converted, merge_equal_reads, remap};
 use frazil_runtime::expr::{Expr, ExprOp};
 use frazil_runtime::structured::{Access, Structured, TensorId};
 use smallvec::SmallVec;
+use std::cell::LazyCell;
 
-/// Returns the nest `consumer` with every read of the elementwise `producer` in its body replaced by the producer's body.
+/// Returns the nest `consumer`, whose class is `class`, with every read of the elementwise `producer` in its body replaced by the producer's body.
 ///
 /// `None` if elements would be computed several times, unless the producer is a copy, a conversion or a constant.
-pub(super) fn attempt(graph: &TensorGraph, consumer: &Structured, producer: TensorId) -> Option<Structured> {
+pub(super) fn attempt<F: FnOnce() -> Class>(
+    graph: &TensorGraph,
+    consumer: &Structured,
+    class: &LazyCell<Class, F>,
+    producer: TensorId,
+) -> Option<Structured> {
     let p = graph.as_nest(producer)?;
-    if p.combine.is_some() || p.finish.is_some() || classify(graph, p) != Class::Pointwise {
-        return None;
-    }
-    if consumer.combine.is_none() && classify(graph, consumer) != Class::Pointwise {
+    if p.combine.is_some() || p.finish.is_some() {
         return None;
     }
     let reads = |a: &Access| a.tensor == producer;
@@ -31,6 +34,9 @@ pub(super) fn attempt(graph: &TensorGraph, consumer: &Structured, producer: Tens
     if !once && !is_free(&p.body) {
         return None;
     }
+    if classify(graph, p) != Class::Pointwise || (consumer.combine.is_none() && **class != Class::Pointwise) {
+        return None;
+    }
     let mut fused = consumer.clone();
     while let Some(position) = fused.inputs.iter().position(reads) {
         let access = fused.inputs[position].clone();
@@ -40,9 +46,9 @@ pub(super) fn attempt(graph: &TensorGraph, consumer: &Structured, producer: Tens
         replace(graph, &mut fused, position, &access, p)?;
     }
     merge_equal_reads(&mut fused);
-    let same = match classify(graph, consumer) {
+    let same = match &**class {
         Class::Pointwise => true,
-        _ => keeps_family(graph, consumer, &fused),
+        class => keeps_family(graph, class, &fused),
     };
     same.then_some(fused)
 }
