@@ -75,8 +75,8 @@ pub enum Failure {
     Io(#[from] std::io::Error),
 }
 
-/// Runs a case on an engine with the given `jit-run` and compares all results.
-pub fn run(case: &Case, engine: Engine, jit_run: &Path, limit: Duration) -> Result<(), Failure> {
+/// Runs a case on an engine with the given `jit-run` and the further options `more`, and compares all results.
+pub fn run(case: &Case, engine: Engine, more: &[String], jit_run: &Path, limit: Duration) -> Result<(), Failure> {
     let folder = tempfile::tempdir()?;
     let calls = calls_file(case, folder.path())?;
     let out = folder.path().join("out");
@@ -88,7 +88,7 @@ pub fn run(case: &Case, engine: Engine, jit_run: &Path, limit: Duration) -> Resu
         .arg(&calls)
         .arg("--out")
         .arg(&out);
-    command.arg(format!("--engine={}", engine.name()));
+    command.arg(format!("--engine={}", engine.name())).args(more);
     let (status, message) = execute(command, &folder.path().join("stderr"), limit)?;
     match status.code() {
         Some(0) => {}

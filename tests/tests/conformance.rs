@@ -3,7 +3,8 @@
 //! Every case must pass on both engines, except for those that `tests/conformance/expected-failures.txt` lists with a reason; a listed case
 //! that passes is a failure too. Cases of the large corpus run unless `FRAZIL_CORPUS` is `none`.
 //!
-//! Arguments: parts of case names to select; `--suite=fixtures|models|ops`, `--engine=interp|native`.
+//! Arguments: parts of case names to select; `--suite=fixtures|models|ops`, `--engine=interp|native`; `--static-shapes=N` for the number of shapes with code
+//! of their own, 0 for code whose sizes are all arguments.
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -30,6 +31,8 @@ struct Options {
     filters: Vec<String>,
     suite: Option<String>,
     engine: Option<Engine>,
+    /// Further options of `jit-run`.
+    more: Vec<String>,
 }
 
 impl Options {
@@ -41,6 +44,7 @@ impl Options {
                 ("--engine", name) => {
                     options.engine = Some(Engine::from_name(name).ok_or(format!("no engine `{name}`"))?);
                 }
+                ("--static-shapes", count) => options.more.push(format!("--fusion-strategy=static:{count}")),
                 // Arguments that `cargo test` passes to every test.
                 ("-q" | "--quiet" | "--nocapture" | "--no-capture" | "--test-threads", _) => {}
                 (other, _) if other.starts_with('-') => return Err(format!("no option `{other}`")),
@@ -136,7 +140,7 @@ fn run_suite(suite: &Suite, engine: Engine, expected: &ExpectedFailures, options
     let label = format!("{}/{}", suite.name, engine.name());
     let cases: Vec<&Case> = suite.cases.iter().filter(|case| options.selects(&case.name)).collect();
     let start = Instant::now();
-    let failures = run_cases(&cases, engine, &label);
+    let failures = run_cases(&cases, engine, &options.more, &label);
 
     let (mut unexpected, mut expected_failures) = (0, 0);
     for (case, failure) in cases.iter().zip(failures) {
@@ -167,7 +171,7 @@ fn run_suite(suite: &Suite, engine: Engine, expected: &ExpectedFailures, options
 }
 
 /// Runs cases on all cores; returns the failure of each, in their order.
-fn run_cases(cases: &[&Case], engine: Engine, label: &str) -> Vec<Option<Failure>> {
+fn run_cases(cases: &[&Case], engine: Engine, more: &[String], label: &str) -> Vec<Option<Failure>> {
     let jit_run = workspace::tool("jit-run");
     let next = AtomicUsize::new(0);
     let failures = Mutex::new(Vec::from_iter(cases.iter().map(|_| None)));
@@ -188,7 +192,7 @@ fn run_cases(cases: &[&Case], engine: Engine, label: &str) -> Vec<Option<Failure
                             case.name
                         );
                     }
-                    if let Err(failure) = runner::run(case, engine, &jit_run, LIMIT) {
+                    if let Err(failure) = runner::run(case, engine, more, &jit_run, LIMIT) {
                         failures.lock().expect("no runner panics")[index] = Some(failure);
                     }
                 }
