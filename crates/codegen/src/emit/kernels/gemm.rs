@@ -385,6 +385,17 @@ fn last_rows(gemm: &Gemm<Int<'_>>) -> Option<i64> {
     Some(m - (div_ceil(m, m_task) - 1).max(0) * m_task)
 }
 
+/// Returns the number of steps of k in one iteration of the inner loop.
+///
+/// It is one if the distance between rows of A is not known. LLVM then computes the address of each row from that of the row before, to use few registers, and
+/// loads the elements of all steps of a row together. With several steps these take more registers than there are.
+fn unroll(gemm: &Gemm<Int<'_>>, parameters: &GemmParameters) -> i64 {
+    match gemm.a_row_stride.known() {
+        Some(_) => parameters.unroll.max(1),
+        None => 1,
+    }
+}
+
 /// One register tile, for one block of k.
 struct Tile<'c> {
     row: Int<'c>,
@@ -434,7 +445,7 @@ fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>, t: Tile<
         }
     };
     let parameters = &e.target.machine.gemm;
-    let (unroll, line_elements) = (parameters.unroll.max(1), e.target.machine.caches.line_elements());
+    let (unroll, line_elements) = (unroll(gemm, parameters), e.target.machine.caches.line_elements());
     let full = e.round_down(t.length, unroll);
     let prefetch = wants_prefetch(gemm, parameters);
     let far = next_block(e, gemm, &t);
@@ -483,19 +494,21 @@ fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>, t: Tile<
 fn next_block<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, t: &Tile<'c>) -> Option<(Val<'c>, i64)> {
     let nr = gemm.tile_columns();
     let (machine, parameters) = (e.target.machine, &e.target.machine.gemm);
-    let passes = match last_rows(gemm) {
-        Some(rows) => {
+    let passes = match (last_rows(gemm), gemm.tile.m_task.known()) {
+        (Some(rows), _) => {
             let tiles = gemm.tile.row_tiles(rows);
-            tiles.full + tiles.shorter
+            Some(tiles.full + tiles.shorter)
         }
         // The maximum; with fewer tiles, some parts are not prefetched.
-        None => match gemm.tile.m_task.known() {
-            Some(m_task) => m_task / gemm.tile.rows,
-            None => machine.partition.prefetch_parts,
-        },
+        (None, Some(m_task)) => Some(m_task / gemm.tile.rows),
+        (None, None) => None,
     };
-    let lines = parameters.unroll.max(1) * nr / machine.caches.line_elements();
-    let parts = prefetch_parts(machine, passes, lines);
+    let lines = unroll(gemm, parameters) * nr / machine.caches.line_elements();
+    let parts = match passes {
+        Some(passes) => prefetch_parts(machine, passes, lines),
+        // At most one line in each iteration.
+        None => lines.max(1).unsigned_abs().next_power_of_two().cast_signed(),
+    };
     // A single tile has the time to prefetch a whole block only if it waits for memory.
     let many_rows = gemm.m.known().is_none_or(|m| m > parameters.read_bound_rows);
     let worth = parts > 1 || many_rows && !is_cached(gemm, parameters);
@@ -533,11 +546,17 @@ fn next_block<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, t: &Tile<'c>) -> Op
             Int::Dyn(e.select(is_last, across, within))
         }
     };
-    let pass = e.div(t.row, gemm.tile.rows);
-    let pass = e.rem(pass, parts);
+    let tile = e.div(t.row, gemm.tile.rows);
+    let pass = e.rem(tile, parts);
     let elements = e.mul(t.length, nr);
     let of_part = e.div(elements, parts);
-    let part = e.linear([(of_part, pass), (Int::Const(1), next)], 0);
+    let mut part = e.linear([(of_part, pass), (Int::Const(1), next)], 0);
+    if passes.is_none() {
+        // Tiles after those that have prefetched all parts prefetch what they read.
+        let has_part = e.compare("slt", tile, parts);
+        let (next, own) = (e.int(part), e.int(Int::Const(0)));
+        part = Int::Dyn(e.select(has_part, next, own));
+    }
     Some((e.f32_offset(t.b, part), parts))
 }
 

@@ -44,9 +44,11 @@ impl GemmTile {
         if m <= 1 && is_packed && 4 * n * k <= machine.gemm.cached_bytes {
             return GemmTile::choose(products, [m, n, k], machine);
         }
-        /// Number of rows or columns for which the time of incomplete tiles is negligible.
+        /// Number of rows for which the time of incomplete tiles is negligible.
         const MANY: i64 = 1 << 12;
-        let columns = if is_packed { n } else { MANY };
+        /// Number of columns that a strided B is expected to have or to be a multiple of: the width of a head of attention.
+        const HEAD: i64 = 64;
+        let columns = if is_packed { n } else { HEAD };
         let vectors = GemmTile::choose(products, [MANY, columns, k], machine).vectors;
         // The largest height that the registers allow, because the number of rows is unknown.
         let rows = (machine.vector.registers - vectors - 1) / vectors;
