@@ -1,30 +1,28 @@
-# Convolutions with batch normalisation, activations and residuals. Numbers of channels are arguments of the code.
+# Convolutions with bias, activations and residuals. Channels are arguments of the code; their numbers matter only for the choice of tiles.
 #
-# for KERNEL: 1 | 3 | 5 | 7
-# for STRIDE: 1 | 2
-# for ACT: nn.ReLU() | nn.SiLU() | nn.Hardswish()
-# for WIDTH: 16 | 64
+# for CONV: 1, 1 | 3, 1 | 3, 2
+# for ACT: nn.ReLU() | nn.SiLU()
+# for BIAS: True | False
 # size BATCH: 1 2
 # size SIZE: 8 15 56
 # input: BATCH 3 SIZE SIZE
-import torch.nn.functional as F
 
 
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
-        half, act = {KERNEL} // 2, {ACT}
-        self.stem = nn.Sequential(nn.Conv2d(3, {WIDTH}, {KERNEL}, {STRIDE}, half), nn.BatchNorm2d({WIDTH}), act)
-        self.body = nn.Sequential(nn.Conv2d({WIDTH}, {WIDTH}, {KERNEL}, 1, half, bias=False), nn.BatchNorm2d({WIDTH}))
-        self.apart = nn.Sequential(nn.Conv2d({WIDTH}, {WIDTH}, {KERNEL}, {STRIDE}, half, groups={WIDTH}), act)
-        self.next = nn.Sequential(nn.Conv2d({WIDTH}, 2 * {WIDTH}, {KERNEL}, {STRIDE}, half), act)
-        self.act, self.head = act, nn.Linear(2 * {WIDTH}, 10)
+        kernel, stride = {CONV}
+        half = kernel // 2
+        self.stem, self.first = nn.Conv2d(3, 64, kernel, 1, half, bias={BIAS}), nn.Conv2d(64, 64, kernel, 1, half, bias={BIAS})
+        self.next, self.last = nn.Conv2d(64, 128, kernel, stride, half, bias={BIAS}), nn.Conv2d(128, 128, kernel, 1, half, bias={BIAS})
+        self.skip, self.act = nn.Conv2d(64, 128, 1, stride, bias={BIAS}), {ACT}
 
     def forward(self, x):
-        x = self.stem(x)
-        x = self.act(x + self.body(x))
-        x = self.next(self.apart(x))
-        return self.head(torch.flatten(F.adaptive_avg_pool2d(x, 1), 1))
+        x = self.act(self.stem(x))
+        x = self.act(self.first(x) + x)
+        y = self.last(self.act(self.next(x)))
+        x = self.act(y + self.skip(x))
+        return self.act(self.last(self.act(self.last(x))) + x)
 
 
 net = Net()
