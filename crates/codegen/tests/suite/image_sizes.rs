@@ -66,7 +66,7 @@ fn share_code_of_any_channels(target: &Target, what: &str, pairs: &[[Call; 2]], 
 }
 
 /// Numbers of input and output channels: less than a block, whole blocks, and blocks with a rest.
-const CHANNELS: [[i64; 2]; 12] = [
+const CHANNELS: [[i64; 2]; 16] = [
     [16, 32],
     [64, 64],
     [1, 8],
@@ -79,6 +79,10 @@ const CHANNELS: [[i64; 2]; 12] = [
     [320, 64],
     [33, 128],
     [48, 40],
+    [32, 64],
+    [256, 128],
+    [5, 128],
+    [56, 16],
 ];
 
 /// As [`share_code`], where code of its own is for the same kernel.
@@ -479,8 +483,10 @@ fn channels_of_windows(what: &str, window: Window, plain: bool, epilogue: &Epilo
         let machine = target.machine;
         let calls = CHANNELS.iter().flat_map(|channels| [(channels, 0), (channels, 8)]);
         let pairs = calls.filter_map(|(channels, n)| {
+            let [inputs, outputs] = *channels;
             let window = Window {
-                channels: *channels,
+                // Channels of a plain input are constants.
+                channels: [if plain { 3 } else { inputs }, outputs],
                 ..window
             };
             let mut own = Conv::new(window.shape(n)?, plain, epilogue.clone(), machine);
@@ -495,11 +501,19 @@ fn channels_of_windows(what: &str, window: Window, plain: bool, epilogue: &Epilo
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn convolutions_of_any_channels() {
+    /// Maximum number of codes for 32 kernels: the unrolling, the tile and whether sums are kept in memory are constants of the code.
+    const MOST: usize = 24;
     let bias = Epilogue::bias();
-    channels_of_windows("3x3", Window::square([1, 1], 3, 1, 1), false, &residual(false), 16);
-    channels_of_windows("3x3 by 2", Window::square([1, 1], 3, 2, 1), false, &bias, 16);
-    channels_of_windows("pointwise", Window::square([1, 1], 1, 1, 0), false, &residual(true), 16);
-    channels_of_windows("plain", Window::square([1, 1], 3, 2, 1), true, &bias, 16);
+    channels_of_windows("3x3", Window::square([1, 1], 3, 1, 1), false, &residual(false), MOST);
+    channels_of_windows("3x3 by 2", Window::square([1, 1], 3, 2, 1), false, &bias, MOST);
+    channels_of_windows(
+        "pointwise",
+        Window::square([1, 1], 1, 1, 0),
+        false,
+        &residual(true),
+        MOST,
+    );
+    channels_of_windows("plain", Window::square([1, 1], 3, 2, 1), true, &bias, MOST);
 }
 
 #[test]
@@ -522,7 +536,7 @@ fn winograd_convolutions_of_any_channels() {
         });
         let pairs: Vec<_> = pairs.flatten().collect();
         // One code for each number of channels in the last block.
-        share_code_of_any_channels(&target, "winograd", &pairs, 4);
+        share_code_of_any_channels(&target, "winograd", &pairs, 5);
         // The transformation of the weights.
         let weights = pairs.iter().filter_map(|[_, shared]| {
             let transformation = shared.kernel.get::<Conv>()?.transformation()?;
@@ -584,7 +598,7 @@ fn windows_and_layouts_of_any_channels() {
                 })
             });
             // One code for each number of channels in the last block.
-            share_code_of_any_channels(&target, "reorder", &reorders.collect::<Vec<_>>(), 4);
+            share_code_of_any_channels(&target, "reorder", &reorders.collect::<Vec<_>>(), 5);
         }
     }
 }
