@@ -2,6 +2,7 @@
 
 use crate::common::{random, run_on, run_with, to_blocked};
 use crate::sizes::{codes_for, options_for, targets};
+use frazil_codegen::BackendOptions;
 use frazil_ir::DType;
 use frazil_planner::kernel::{
     ActivationLayout, BlockedShape, Conv, ConvShape, CopyChannels, Depthwise, Epilogue, EpilogueOperand, KernelCode,
@@ -33,19 +34,56 @@ struct Call {
 
 /// Runs each first kernel with code of its own, and the second one, which computes the same, with the code that serves all second ones.
 fn share_code(target: &Target, what: &str, pairs: &[[Call; 2]], most_codes: usize) {
-    let options = options_for(target);
     let kernels: Vec<KernelSpec> = pairs.iter().map(|[_, shared]| shared.kernel.clone()).collect();
-    let codes = codes_for(&kernels);
+    compare_code(target, what, pairs, &codes_for(&kernels), most_codes);
+}
+
+/// Runs each first kernel with code of its own, and the second one, which computes the same, with its code among `codes`, on one thread and on two.
+fn compare_code(target: &Target, what: &str, pairs: &[[Call; 2]], codes: &[KernelCode], most_codes: usize) {
+    let options = options_for(target);
     let distinct: HashSet<_> = codes.iter().map(KernelCode::identity).collect();
     assert!(distinct.len() <= most_codes, "{what}: {} codes", distinct.len());
-    for ([own, shared], code) in pairs.iter().zip(&codes) {
+    for ([own, shared], code) in pairs.iter().zip(codes) {
         let output = || vec![7.0; own.output as usize];
         let expected = run_on(&own.kernel, &own.inputs, output(), options.clone());
-        let got = run_with(code, &shared.kernel, &shared.inputs, output(), options.clone());
-        let same = expected.iter().zip(&got).all(|(a, b)| a.to_bits() == b.to_bits());
-        assert!(same, "{what}, {}: {:?}", target.cpu, shared.kernel);
+        for threads in [1, 2] {
+            let options = BackendOptions {
+                threads,
+                ..options.clone()
+            };
+            let got = run_with(code, &shared.kernel, &shared.inputs, output(), options);
+            let same = expected.iter().zip(&got).all(|(a, b)| a.to_bits() == b.to_bits());
+            assert!(same, "{what}, {}, {threads} threads: {:?}", target.cpu, shared.kernel);
+        }
     }
 }
+
+/// Runs each first kernel with code of its own, and the second one, which computes the same, with the code that has as many arguments as possible.
+fn share_code_of_any_channels(target: &Target, what: &str, pairs: &[[Call; 2]], most_codes: usize) {
+    let any = |[_, shared]: &[Call; 2]| KernelCode::with_all_arguments(shared.kernel.clone());
+    let codes: Vec<KernelCode> = pairs.iter().map(any).collect();
+    compare_code(target, what, pairs, &codes, most_codes);
+}
+
+/// Numbers of input and output channels: less than a block, whole blocks, and blocks with a rest.
+const CHANNELS: [[i64; 2]; 16] = [
+    [16, 32],
+    [64, 64],
+    [1, 8],
+    [3, 17],
+    [8, 1],
+    [17, 24],
+    [24, 3],
+    [40, 48],
+    [128, 16],
+    [320, 64],
+    [33, 128],
+    [48, 40],
+    [32, 64],
+    [256, 128],
+    [5, 128],
+    [56, 16],
+];
 
 /// As [`share_code`], where code of its own is for the same kernel.
 fn share_own_code(target: &Target, what: &str, calls: impl Iterator<Item = Call>, most_codes: usize) {
@@ -436,5 +474,131 @@ fn changes_of_layout_of_any_size() {
             }
         });
         share_own_code(&target, "copied channels", copies, 1);
+    }
+}
+
+/// Runs `window` over images of two sizes and many numbers of channels with the code that they share, and with the tile and code that each has of its own.
+fn channels_of_windows(what: &str, window: Window, plain: bool, epilogue: &Epilogue, most_codes: usize) {
+    for target in targets() {
+        let machine = target.machine;
+        let calls = CHANNELS.iter().flat_map(|channels| [(channels, 0), (channels, 8)]);
+        let pairs = calls.filter_map(|(channels, n)| {
+            let [inputs, outputs] = *channels;
+            let window = Window {
+                // Channels of a plain input are constants.
+                channels: [if plain { 3 } else { inputs }, outputs],
+                ..window
+            };
+            let mut own = Conv::new(window.shape(n)?, plain, epilogue.clone(), machine);
+            own.winograd = None;
+            let shared = own.clone().for_any_size(machine);
+            Some([conv_call(own, &target), conv_call(shared, &target)])
+        });
+        share_code_of_any_channels(&target, what, &pairs.collect::<Vec<_>>(), most_codes);
+    }
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn convolutions_of_any_channels() {
+    /// Maximum number of codes for 32 kernels: the unrolling, the tile and whether sums are kept in memory are constants of the code.
+    const MOST: usize = 24;
+    let bias = Epilogue::bias();
+    channels_of_windows("3x3", Window::square([1, 1], 3, 1, 1), false, &residual(false), MOST);
+    channels_of_windows("3x3 by 2", Window::square([1, 1], 3, 2, 1), false, &bias, MOST);
+    channels_of_windows(
+        "pointwise",
+        Window::square([1, 1], 1, 1, 0),
+        false,
+        &residual(true),
+        MOST,
+    );
+    channels_of_windows("plain", Window::square([1, 1], 3, 2, 1), true, &bias, MOST);
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn winograd_convolutions_of_any_channels() {
+    for target in targets() {
+        let machine = target.machine;
+        let pairs = CHANNELS.iter().map(|channels| {
+            let conv = |columns: i64| {
+                let window = Window::square(*channels, 3, 1, 1);
+                let mut conv = Conv::new(window.shape(0)?, false, residual(false), machine);
+                conv.winograd = Some(Winograd {
+                    outputs: 2,
+                    columns,
+                    vectors: 1,
+                });
+                Some(conv)
+            };
+            Some([conv_call(conv(5)?, &target), conv_call(conv(8)?, &target)])
+        });
+        let pairs: Vec<_> = pairs.flatten().collect();
+        // One code for each number of channels in the last block.
+        share_code_of_any_channels(&target, "winograd", &pairs, 5);
+        // The transformation of the weights.
+        let weights = pairs.iter().filter_map(|[_, shared]| {
+            let transformation = shared.kernel.get::<Conv>()?.transformation()?;
+            let call = || Call {
+                kernel: transformation.into(),
+                inputs: vec![random(transformation.plain_bytes() as i64 / 4, 3)],
+                output: transformation.transformed_bytes() as i64 / 4,
+            };
+            Some([call(), call()])
+        });
+        share_code_of_any_channels(&target, "transformed weights", &weights.collect::<Vec<_>>(), 1);
+    }
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn windows_and_layouts_of_any_channels() {
+    for target in targets() {
+        let (machine, block) = (target.machine, target.machine.vector.lanes);
+        let same = |call: &dyn Fn() -> Call| [call(), call()];
+        let depthwise = CHANNELS.iter().filter_map(|&[channels, _]| {
+            let window = Window {
+                groups: channels,
+                ..Window::square([channels; 2], 3, 1, 1)
+            };
+            let own = Depthwise::new(window.shape(0)?, residual(false), machine).for_any_size(machine);
+            let weights = own.pack_weights(&random(channels * 9, 2));
+            Some(same(&|| {
+                let mut inputs = vec![blocked_input(&own.input_shape()), weights.clone()];
+                inputs.extend(operands(&own.epilogue, &own.output_shape()));
+                Call {
+                    kernel: own.clone().into(),
+                    inputs,
+                    output: own.output_shape().elements(),
+                }
+            }))
+        });
+        share_code_of_any_channels(&target, "depthwise", &depthwise.collect::<Vec<_>>(), 1);
+        let pools = CHANNELS.iter().map(|&[channels, _]| {
+            let blocked = |side: i64| BlockedShape::dense(1, channels, side, side, block);
+            same(&|| pool_call(PoolKind::Max, blocked(13), blocked(7), (3, 2, 1)))
+        });
+        share_code_of_any_channels(&target, "pool", &pools.collect::<Vec<_>>(), 1);
+        for direction in [ReorderDirection::ToBlocked, ReorderDirection::ToPlain] {
+            let reorders = CHANNELS.iter().map(|&[channels, _]| {
+                let blocked = BlockedShape::dense(2, channels, 5, 7, block);
+                let plain = 2 * channels * 5 * 7;
+                same(&|| match direction {
+                    ReorderDirection::ToBlocked => Call {
+                        kernel: Reorder { direction, blocked }.into(),
+                        inputs: vec![random(plain, 1)],
+                        output: blocked.elements(),
+                    },
+                    ReorderDirection::ToPlain => Call {
+                        kernel: Reorder { direction, blocked }.into(),
+                        inputs: vec![blocked_input(&blocked)],
+                        output: plain,
+                    },
+                })
+            });
+            // One code for each number of channels in the last block.
+            share_code_of_any_channels(&target, "reorder", &reorders.collect::<Vec<_>>(), 5);
+        }
     }
 }

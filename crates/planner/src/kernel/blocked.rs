@@ -12,7 +12,7 @@ pub struct BlockedShape<N = i64> {
     /// Number of images.
     pub batch: N,
     /// Number of channels, without padding.
-    pub channels: i64,
+    pub channels: N,
     /// Number of rows.
     pub height: N,
     /// Number of columns.
@@ -24,18 +24,20 @@ pub struct BlockedShape<N = i64> {
 }
 
 impl<N> BlockedShape<N> {
-    /// Returns the shape with `f` applied to the number of images, the height, the width and the batch stride, in this order.
+    /// Returns the shape with `f` applied to the numbers of images and channels, the height, the width and the batch stride, in this order.
     pub fn map<M>(&self, f: &mut impl FnMut(&N) -> M) -> BlockedShape<M> {
         BlockedShape {
             batch: f(&self.batch),
-            channels: self.channels,
+            channels: f(&self.channels),
             height: f(&self.height),
             width: f(&self.width),
             block: self.block,
             batch_stride: f(&self.batch_stride),
         }
     }
+}
 
+impl BlockedShape {
     /// Returns the number of channel blocks.
     pub fn channel_blocks(&self) -> i64 {
         (self.channels + self.block - 1) / self.block
@@ -45,9 +47,7 @@ impl<N> BlockedShape<N> {
     pub fn padded_channels(&self) -> i64 {
         self.channel_blocks() * self.block
     }
-}
 
-impl BlockedShape {
     /// Returns the shape of images that are stored without gaps.
     pub fn dense(batch: i64, channels: i64, height: i64, width: i64, block: i64) -> BlockedShape {
         let mut shape = BlockedShape {

@@ -45,11 +45,11 @@ impl KernelCode {
         }
     }
 
-    /// Returns the code of `kernel` with as many arguments as possible: all integers except 0 and 1.
+    /// Returns the code of `kernel` with as many arguments as possible, see [`Kernel::can_be_argument`](super::Kernel::can_be_argument).
     pub fn with_all_arguments(kernel: KernelSpec) -> KernelCode {
         let numbers = kernel.shared_numbers().iter();
         KernelCode {
-            is_argument: numbers.map(|&n| constant(n, Some(&true)).is_none()).collect(),
+            is_argument: numbers.map(|&n| kernel.can_be_argument(n)).collect(),
             kernel,
         }
     }

@@ -164,11 +164,15 @@ impl Kernel for Depthwise {
         numbers
     }
 
+    fn can_be_argument(&self, _number: i64) -> bool {
+        true
+    }
+
     fn code_text(&self, is_argument: &[bool]) -> String {
         let mut is_argument = is_argument.iter();
         let mut constants = self.map(&mut |n| image_constant(*n, is_argument.next()));
-        // The row tiling contains the columns of a tile.
-        constants.columns = 0;
+        // The row tiling contains the columns of a tile, and there are as many groups as channels.
+        (constants.columns, constants.shape.groups) = (0, 0);
         format!("{constants:?} {:?}", self.row_tiling())
     }
 

@@ -62,7 +62,27 @@ impl<N> Pool<N> {
     }
 }
 
+impl<N: From<i64>> Pool<N> {
+    /// Returns the pooling with the window `kernel`, if it is known.
+    #[must_use]
+    pub fn with_kernel(self, kernel: Option<[i64; 2]>) -> Pool<N> {
+        match kernel {
+            Some(kernel) => Pool {
+                kernel: kernel.map(N::from),
+                ..self
+            },
+            None => self,
+        }
+    }
+}
+
 impl Pool {
+    /// Returns the window's height and width if they are constants of all code for this pooling, so that the code unrolls the taps. They are not if the window has
+    /// the size of the input, because the window then changes with the input.
+    pub fn constant_kernel(&self) -> Option<[i64; 2]> {
+        (self.kernel != [self.input.height, self.input.width]).then_some(self.kernel)
+    }
+
     /// Returns the number of independent tasks: images × channel blocks × output rows.
     pub fn tasks(&self) -> i64 {
         self.input.batch * self.input.channel_blocks() * self.output.height
@@ -100,9 +120,14 @@ impl Kernel for Pool {
         numbers
     }
 
+    fn can_be_argument(&self, _number: i64) -> bool {
+        true
+    }
+
     fn code_text(&self, is_argument: &[bool]) -> String {
         let mut is_argument = is_argument.iter();
         let constants = self.map(&mut |n| image_constant(*n, is_argument.next()));
+        let constants = constants.with_kernel(self.constant_kernel());
         format!("{constants:?}")
     }
 

@@ -37,6 +37,11 @@ impl<N> Reorder<N> {
 }
 
 impl Reorder {
+    /// Returns the number of channels in the last block if it is not full, otherwise 0. It is a constant of the code.
+    pub fn rest(&self) -> i64 {
+        self.blocked.channels % self.blocked.block
+    }
+
     /// Returns the number of independent tasks: images × channel blocks.
     pub fn tasks(&self) -> i64 {
         self.blocked.batch * self.blocked.channel_blocks()
@@ -56,11 +61,11 @@ pub struct CopyChannels<N = i64> {
     /// Shape of the destination, with the source's batch, height, width and block.
     pub output: BlockedShape<N>,
     /// First source channel.
-    pub from: i64,
+    pub from: N,
     /// First destination channel.
-    pub to: i64,
+    pub to: N,
     /// Number of channels.
-    pub count: i64,
+    pub count: N,
 }
 
 impl<N> CopyChannels<N> {
@@ -69,9 +74,9 @@ impl<N> CopyChannels<N> {
         CopyChannels {
             input: self.input.map(f),
             output: self.output.map(f),
-            from: self.from,
-            to: self.to,
-            count: self.count,
+            from: f(&self.from),
+            to: f(&self.to),
+            count: f(&self.count),
         }
     }
 }
@@ -106,10 +111,14 @@ impl Kernel for Reorder {
         numbers
     }
 
+    fn can_be_argument(&self, _number: i64) -> bool {
+        true
+    }
+
     fn code_text(&self, is_argument: &[bool]) -> String {
         let mut is_argument = is_argument.iter();
         let constants = self.map(&mut |n| image_constant(*n, is_argument.next()));
-        format!("{constants:?}")
+        format!("{constants:?} {}", self.rest())
     }
 
     fn flops(&self) -> i64 {
@@ -150,6 +159,10 @@ impl Kernel for CopyChannels {
         let mut numbers = Numbers::new();
         self.map(&mut |n| numbers.push(*n));
         numbers
+    }
+
+    fn can_be_argument(&self, _number: i64) -> bool {
+        true
     }
 
     fn code_text(&self, is_argument: &[bool]) -> String {

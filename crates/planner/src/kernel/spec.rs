@@ -58,6 +58,12 @@ pub trait Kernel: Debug + Send + Sync + 'static {
         Numbers::new()
     }
 
+    /// Returns true if an integer whose value is `number` may be an argument of code that serves as many kernels as possible. By default 0 and 1 may not, because
+    /// better code is emitted for them.
+    fn can_be_argument(&self, number: i64) -> bool {
+        number != 0 && number != 1
+    }
+
     /// Returns everything that the code depends on if the integers for which `is_argument` is true are arguments. The text is the debug form of the kernel
     /// without the arguments, on one line.
     fn code_text(&self, _is_argument: &[bool]) -> String {

@@ -18,9 +18,9 @@ pub struct ConvShape<N = i64> {
     /// Number of images.
     pub batch: N,
     /// Input channels, of all groups.
-    pub in_channels: i64,
+    pub in_channels: N,
     /// Output channels, of all groups.
-    pub out_channels: i64,
+    pub out_channels: N,
     /// Number of groups; divides both channel counts.
     pub groups: i64,
     /// Input height and width.
@@ -38,13 +38,13 @@ pub struct ConvShape<N = i64> {
 }
 
 impl<N> ConvShape<N> {
-    /// Returns the shape with `f` applied to each size of the images, in one order for all shapes. Channels, groups and windows belong to the model and stay
-    /// the same.
+    /// Returns the shape with `f` applied to the numbers of images and channels and to the sizes of the images, in one order for all shapes. Groups and windows
+    /// stay the same.
     pub fn map<M>(&self, f: &mut impl FnMut(&N) -> M) -> ConvShape<M> {
         ConvShape {
             batch: f(&self.batch),
-            in_channels: self.in_channels,
-            out_channels: self.out_channels,
+            in_channels: f(&self.in_channels),
+            out_channels: f(&self.out_channels),
             groups: self.groups,
             input: self.input.each_ref().map(&mut *f),
             output: self.output.each_ref().map(f),

@@ -11,7 +11,7 @@ use crate::emit::epilogue::{self, Position};
 use crate::emit::family::EmitKernel;
 use crate::emit::function::{Condition, KernelFunction, image_task, prefetch_parts};
 use crate::emit::window::{RowTile, for_each_overlapping, for_each_tile, taps};
-use frazil_planner::kernel::{ActivationLayout, Axis, Conv, EpilogueOperand, Grouping, RowTiling};
+use frazil_planner::kernel::{ActivationLayout, Axis, Conv, EpilogueOperand, Grouping, RowTiling, channels_of_group};
 use std::ops::Range;
 use units::{channel_loop, unit};
 
@@ -49,8 +49,16 @@ struct Geometry<'c> {
     output_column: i64,
     /// The assignment of input channels to the lanes of a tile of output channels.
     grouping: Grouping,
+    /// Numbers of input and output channels if there are several groups: they are constants then.
+    channels_of_group: (i64, i64),
+    /// Number of channels in a block of the input; a plain input is one block.
+    input_block: i64,
+    /// Largest power of two that divides the number of input channels and of a block.
+    channel_step: i64,
+    /// Number of tiles of output channels.
+    channel_tiles: Int<'c>,
     /// Number of units of a tile.
-    units: i64,
+    units: Int<'c>,
     /// Number of groups of units. The sums of one group are accumulated in registers.
     groups: Int<'c>,
     /// Whether there are several groups of units.
@@ -76,7 +84,12 @@ impl<'c> Geometry<'c> {
             }
         };
         let grouping = conv.grouping();
-        let (units, has_groups) = (grouping.units(), conv.has_groups_of_units());
+        let has_groups = conv.has_groups_of_units();
+        let units = match grouping {
+            Grouping::One { block, .. } => e.div_ceil(s.in_channels, block),
+            Grouping::Side { .. } | Grouping::Apart { .. } => Int::Const(grouping.units()),
+        };
+        let width = b * conv.tile.vectors;
         let output_row = match conv.output.is_dense() {
             // Rows may be joined.
             true => output[1],
@@ -93,11 +106,15 @@ impl<'c> Geometry<'c> {
             column_stride,
             channel_stride,
             batch_stride,
-            width: b * conv.tile.vectors,
+            width,
             plane: e.mul(plane, b),
             output_row: e.mul(output_row, b),
             output_column: conv.output.step[1] * b,
             grouping,
+            channels_of_group: channels_of_group(&conv.shape),
+            input_block: conv.input_block(),
+            channel_step: conv.channel_step(),
+            channel_tiles: e.div_ceil(s.out_channels, width),
             units,
             groups: match has_groups {
                 true => e.div_ceil(units, numbers.tile.channel_blocks),
@@ -136,12 +153,14 @@ impl<'c> Geometry<'c> {
     /// and after, so that they are in its cache, but it reads all weights.
     fn rows_first(&self, e: &mut Emitter<'c>) -> Condition<'c> {
         let s = &self.conv.shape;
-        let weights = self.conv.weight_elements();
+        let channels = e.div(s.in_channels, s.groups.max(1));
+        let weights = e.mul(s.out_channels, channels);
+        let weights = e.mul(weights, s.kernel[0] * s.kernel[1]);
         let activations = e.mul(s.input[0], s.input[1]);
         let activations = e.mul(activations, s.batch);
-        match e.mul(activations, s.in_channels) {
-            Int::Const(activations) => Condition::Known(weights <= activations),
-            activations => Condition::Dyn(e.compare("sge", activations, weights)),
+        match (e.mul(activations, s.in_channels), weights) {
+            (Int::Const(activations), Int::Const(weights)) => Condition::Known(weights <= activations),
+            (activations, weights) => Condition::Dyn(e.compare("sge", activations, weights)),
         }
     }
 }
@@ -180,10 +199,12 @@ struct Task<'c> {
 
 impl EmitKernel for Conv {
     fn emit(&self, function: &mut KernelFunction<'_>, _phase: usize) {
-        let numbers = self.map(&mut |n| function.number(*n));
+        let numbers = self
+            .map(&mut |n| function.number(*n))
+            .with_channels(self.constant_channels());
         match self.winograd {
             None => emit(function, self, numbers),
-            Some(form) => winograd::emit(function, &numbers, form),
+            Some(form) => winograd::emit(function, (self, &numbers), form),
         }
     }
 }
@@ -202,7 +223,7 @@ fn emit<'c>(kernel: &mut KernelFunction<'c>, conv: &Conv, numbers: Conv<Int<'c>>
         e.f32_offset(partial, g.columns_before() * g.width)
     });
     let row_blocks = e.div_ceil(g.output[0], tile.rows);
-    let counts = [g.conv.shape.batch, Int::Const(conv.channel_tiles()), row_blocks];
+    let counts = [g.conv.shape.batch, g.channel_tiles, row_blocks];
     let rows_first = g.rows_first(e);
     kernel.for_each_task(|e, buffers, task| {
         let at = image_task(e, task, counts, rows_first);
@@ -223,7 +244,8 @@ fn locate<'c>(
     let (conv, s) = (&g.conv, &g.conv.shape);
     let [kh, kw] = s.kernel;
     let input = e.mul(image, g.batch_stride);
-    let weights = e.mul(tile, g.units * kh * kw * g.grouping.channels() * g.width);
+    let weights = e.mul(g.units, kh * kw * g.grouping.channels() * g.width);
+    let weights = e.mul(tile, weights);
     let tile_stride = e.mul(g.plane, conv.tile.vectors);
     let output = e.linear([(conv.output_batch_stride, image), (tile_stride, tile)], 0);
     let last = buffers.len() - 1;
@@ -410,7 +432,7 @@ fn tile<'c>(
     let accumulators = vec![zero; (columns * conv.tile.vectors) as usize];
     let first = e.mul(at.group, conv.tile.channel_blocks);
     let end = e.add(first, conv.tile.channel_blocks);
-    let end = match conv.tile.channel_blocks.divides(Int::Const(g.units)) {
+    let end = match conv.tile.channel_blocks.divides(g.units) {
         true => end,
         false => e.min(end, g.units),
     };
@@ -473,7 +495,13 @@ fn next_group<'c>(e: &mut Emitter<'c>, g: &Geometry<'c>, task: &Task<'c>, at: &A
     let passes = passes.map_or(lines, |(rows, across)| rows * across);
     let parts = prefetch_parts(machine, passes, lines);
     // Few weights stay in a cache without prefetching.
-    if parts < 2 || unit * g.units * conv.channel_tiles() < machine.conv.few_weights {
+    let weights = e.mul(g.units, g.channel_tiles);
+    let weights = e.mul(weights, unit);
+    if parts < 2
+        || weights
+            .known()
+            .is_some_and(|weights| weights < machine.conv.few_weights)
+    {
         return None;
     }
     let row = e.sub(at.y, task.first_row);

@@ -49,7 +49,8 @@ fn emit<'c>(kernel: &mut KernelFunction<'c>, plan: &Plan<'c>) {
     let (input, output) = (spec.input_shape(), spec.output_shape());
     let s = &spec.shape;
     let row_blocks = kernel.e.div_ceil(output.height, spec.rows);
-    let counts = [s.batch, Int::Const(output.channel_blocks()), row_blocks];
+    let channel_blocks = kernel.e.div_ceil(output.channels, output.block);
+    let counts = [s.batch, channel_blocks, row_blocks];
     kernel.for_each_task(|e, buffers, task| {
         let at = image_task(e, task, counts, Condition::Known(true));
         let from = e.linear([(input.batch_stride, at[0]), (plan.input[1], at[1])], 0);

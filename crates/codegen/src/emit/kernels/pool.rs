@@ -29,7 +29,9 @@ struct Plan<'c> {
 
 impl EmitKernel for Pool {
     fn emit(&self, function: &mut KernelFunction<'_>, _phase: usize) {
-        let spec = self.map(&mut |n| function.number(*n));
+        let spec = self
+            .map(&mut |n| function.number(*n))
+            .with_kernel(self.constant_kernel());
         let e = &mut function.e;
         let plan = Plan {
             input: strides(e, &spec.input),
@@ -44,8 +46,9 @@ impl EmitKernel for Pool {
 fn emit<'c>(kernel: &mut KernelFunction<'c>, plan: &Plan<'c>) {
     let spec = &plan.spec;
     let (input, output) = (&spec.input, &spec.output);
+    let channel_blocks = kernel.e.div_ceil(input.channels, input.block);
     kernel.for_each_task(|e, buffers, task| {
-        let at = e.delinearize(task, &[input.batch, Int::Const(input.channel_blocks()), output.height]);
+        let at = e.delinearize(task, &[input.batch, channel_blocks, output.height]);
         let from = e.linear([(input.batch_stride, at[0]), (plan.input[1], at[1])], 0);
         let to = e.linear([(output.batch_stride, at[0]), (plan.output[1], at[1])], 0);
         let last = buffers.len() - 1;

@@ -9,18 +9,18 @@ use frazil_planner::kernel::{BlockedShape, CopyChannels, Reorder, ReorderDirecti
 impl EmitKernel for Reorder {
     fn emit(&self, function: &mut KernelFunction<'_>, _phase: usize) {
         let spec = self.map(&mut |n| function.number(*n));
-        emit(function, &spec);
+        emit(function, &spec, self.rest());
     }
 }
 
-/// Emits all tasks.
-fn emit<'c>(kernel: &mut KernelFunction<'c>, spec: &Reorder<Int<'c>>) {
+/// Emits all tasks. The last block of channels has `rest` channels, or is full if this is 0.
+fn emit<'c>(kernel: &mut KernelFunction<'c>, spec: &Reorder<Int<'c>>, rest: i64) {
     let (s, e) = (&spec.blocked, &mut kernel.e);
     let pixels = e.mul(s.height, s.width);
     let (image, plane) = (e.mul(pixels, s.channels), e.mul(pixels, s.block));
-    let (whole_blocks, rest) = (s.channels / s.block, s.channels % s.block);
+    let (blocks, whole_blocks) = (e.div_ceil(s.channels, s.block), e.div(s.channels, s.block));
     kernel.for_each_task(|e, buffers, task| {
-        let at = e.delinearize(task, &[s.batch, Int::Const(s.channel_blocks())]);
+        let at = e.delinearize(task, &[s.batch, blocks]);
         let blocked = e.linear([(s.batch_stride, at[0]), (plane, at[1])], 0);
         let plain = e.linear([(image, at[0]), (plane, at[1])], 0);
         let (from, to) = match spec.direction {
@@ -31,7 +31,7 @@ fn emit<'c>(kernel: &mut KernelFunction<'c>, spec: &Reorder<Int<'c>>) {
         let block = |e: &mut Emitter<'c>, channels| reorder_block(e, spec, (pixels, channels), from, to);
         match (whole_blocks, rest) {
             (_, 0) => block(e, s.block),
-            (0, _) => block(e, rest),
+            (Int::Const(0), _) => block(e, rest),
             _ => {
                 let is_whole = e.compare("slt", at[1], whole_blocks);
                 let then = |e: &mut Emitter<'c>, channels| {
@@ -159,7 +159,7 @@ fn emit_copy<'c>(kernel: &mut KernelFunction<'c>, spec: &CopyChannels<Int<'c>>) 
     let ([_, from_plane], [_, to_plane]) = (strides(e, input), strides(e, output));
     let pixels = e.mul(input.height, input.width);
     kernel.for_each_task(|e, buffers, task| {
-        let at = e.delinearize(task, &[input.batch, Int::Const(spec.count)]);
+        let at = e.delinearize(task, &[input.batch, spec.count]);
         let (from, to) = (e.add(at[1], spec.from), e.add(at[1], spec.to));
         let from = channel_offset(e, (input, from_plane), at[0], from);
         let to = channel_offset(e, (output, to_plane), at[0], to);

@@ -13,6 +13,10 @@ use frazil_planner::kernel::{ActivationLayout, Conv, EpilogueOperand, Winograd, 
 /// The kernel, with values that all parts of the emitter use.
 struct Plan<'a, 'c> {
     conv: &'a Conv<Int<'c>>,
+    /// Number of channels in the last block of the input if it is not full, otherwise 0.
+    tail: i64,
+    /// Number of channel blocks of the input.
+    input_blocks: Int<'c>,
     w: Winograd,
     /// Distances between rows and between channel blocks of the input, in elements.
     input: [Int<'c>; 2],
@@ -27,12 +31,14 @@ struct Plan<'a, 'c> {
     zeros: Val<'c>,
 }
 
-/// Emits all tasks.
-pub(super) fn emit<'c>(kernel: &mut KernelFunction<'c>, conv: &Conv<Int<'c>>, w: Winograd) {
+/// Emits all tasks of code that serves `example` and other kernels. `conv` is the convolution with its integers as constants or arguments of the code.
+pub(super) fn emit<'c>(kernel: &mut KernelFunction<'c>, (example, conv): (&Conv, &Conv<Int<'c>>), w: Winograd) {
     let e = &mut kernel.e;
     let (s, lanes) = (&conv.shape, conv.block);
     let positions = w.inputs() * w.inputs();
-    let transformed = e.stack(Winograd::input_elements(s, w.outputs, w.columns, lanes) * 4);
+    let input_blocks = e.div_ceil(s.in_channels, lanes);
+    let transformed = e.mul(input_blocks, positions * w.columns * lanes * 4);
+    let transformed = e.stack(transformed);
     let products = e.stack(positions * w.columns * w.vectors * lanes * 4);
     let zeros = e.stack(lanes * 4);
     let zero = e.f32_constant(0.0, Some(lanes));
@@ -46,11 +52,13 @@ pub(super) fn emit<'c>(kernel: &mut KernelFunction<'c>, conv: &Conv<Int<'c>>, w:
     let tiles = e.mul(rows, columns);
     let tiles = e.mul(tiles, s.batch);
     let groups = e.div_ceil(tiles, w.columns);
-    let all = conv.winograd_channel_tiles();
+    let all = e.div_ceil(s.out_channels, w.vectors * lanes);
     let part = e.div_ceil(all, conv.channel_parts);
     kernel.for_each_task(|e, buffers, task| {
         let p = Plan {
             conv,
+            tail: example.shape.in_channels % lanes,
+            input_blocks,
             w,
             input,
             output,
@@ -79,19 +87,24 @@ pub(super) fn emit<'c>(kernel: &mut KernelFunction<'c>, conv: &Conv<Int<'c>>, w:
 
 impl EmitKernel for WinogradWeights {
     fn emit(&self, function: &mut KernelFunction<'_>, _phase: usize) {
-        emit_weights(function, self);
+        let spec = self.map(&mut |n| function.number(*n));
+        emit_weights(function, &spec);
     }
 }
 
 /// Emits all tasks of the transformation of weights, U = G w Gᵀ, for one vector of output channels at a time.
-fn emit_weights(kernel: &mut KernelFunction<'_>, spec: &WinogradWeights) {
+fn emit_weights<'c>(kernel: &mut KernelFunction<'c>, spec: &WinogradWeights<Int<'c>>) {
     let (lanes, width, channels) = (spec.block, spec.width(), spec.in_channels);
     let positions = spec.form.inputs() * spec.form.inputs();
     let [_, g, _, _] = spec.form.matrices();
+    let e = &mut kernel.e;
+    let tiles = e.div_ceil(spec.out_channels, width);
+    let of_position = e.mul(channels, width);
+    let of_tile = e.mul(of_position, positions);
     kernel.for_each_task(|e, buffers, task| {
-        let at = e.delinearize(task, &[spec.channel_tiles(), channels]);
+        let at = e.delinearize(task, &[tiles, channels]);
         let from = e.mul(task, 9 * width);
-        let to = e.linear([(positions * channels * width, at[0]), (width, at[1])], 0);
+        let to = e.linear([(of_tile, at[0]), (Int::Const(width), at[1])], 0);
         let (from, to) = (e.f32_offset(buffers[0], from), e.f32_offset(buffers[1], to));
         e.for_each(0, width, lanes, |e, lane| {
             let (from, to) = (e.f32_offset(from, lane), e.f32_offset(to, lane));
@@ -102,7 +115,8 @@ fn emit_weights(kernel: &mut KernelFunction<'_>, spec: &WinogradWeights) {
                 })
                 .collect();
             for (position, u) in transform(e, &g, &w, lanes).into_iter().enumerate() {
-                let address = e.f32_offset(to, position as i64 * channels * width);
+                let offset = e.mul(of_position, position as i64);
+                let address = e.f32_offset(to, offset);
                 e.store(u, address, 4);
             }
         });
@@ -121,10 +135,6 @@ impl<'c> Plan<'_, 'c> {
             _ => at[0],
         };
         [image, at[1], at[2]]
-    }
-
-    fn input_blocks(&self) -> i64 {
-        (self.conv.shape.in_channels + self.conv.block - 1) / self.conv.block
     }
 
     /// Emits V = Bᵀ d B for each block of input channels of a tile.
@@ -147,7 +157,7 @@ impl<'c> Plan<'_, 'c> {
             inside = e.binary("arith.andi", inside, is_large);
         }
         let vector = e.f32_vector(lanes);
-        e.for_each(0, self.input_blocks(), 1, |e, block| {
+        e.for_each(0, self.input_blocks, 1, |e, block| {
             let base = e.linear([(Int::Const(1), corner), (plane, block)], 0);
             let base = e.f32_offset(self.buffers[0], base);
             let base = e.base(base);
@@ -170,7 +180,8 @@ impl<'c> Plan<'_, 'c> {
             let to = e.f32_offset(self.transformed, to);
             let to = e.base(to);
             for (i, &v) in v.iter().enumerate() {
-                let address = e.f32_offset(to, i as i64 * self.input_blocks() * tiles);
+                let offset = e.mul(self.input_blocks, i as i64 * tiles);
+                let address = e.f32_offset(to, offset);
                 e.store(v, address, 4);
             }
         });
@@ -227,17 +238,18 @@ impl<'c> Plan<'_, 'c> {
     fn multiply(&self, e: &mut Emitter<'c>, channels: Int<'c>) {
         let (s, lanes, w) = (&self.conv.shape, self.conv.block, self.w);
         let (width, positions, tiles) = (lanes * w.vectors, w.inputs() * w.inputs(), w.columns * lanes);
-        let weights = e.mul(channels, positions * s.in_channels * width);
+        let of_tile = e.mul(s.in_channels, positions * width);
+        let weights = e.mul(channels, of_tile);
         let weights = e.f32_offset(self.buffers[1], weights);
         let zero = e.f32_constant(0.0, Some(lanes));
         let start = vec![zero; (w.columns * w.vectors) as usize];
         e.for_each(0, positions, 1, |e, position| {
-            let (full, tail) = (s.in_channels / lanes, s.in_channels % lanes);
+            let (full, tail) = (e.div(s.in_channels, lanes), self.tail);
             let mut acc = e.for_loop(0, full, 1, &start, |e, block, acc| {
                 self.multiply_block(e, weights, position, block, lanes, acc)
             });
             if tail > 0 {
-                acc = self.multiply_block(e, weights, position, Int::Const(full), tail, &acc);
+                acc = self.multiply_block(e, weights, position, full, tail, &acc);
             }
             let to = e.mul(position, tiles * w.vectors);
             let to = e.f32_offset(self.products, to);
@@ -260,10 +272,12 @@ impl<'c> Plan<'_, 'c> {
     ) -> Vec<Val<'c>> {
         let (s, lanes, w) = (&self.conv.shape, self.conv.block, self.w);
         let (width, tiles) = (lanes * w.vectors, w.columns * lanes);
-        let from = e.linear([(self.input_blocks() * tiles, position), (tiles, block)], 0);
+        let of_position = e.mul(self.input_blocks, tiles);
+        let from = e.linear([(of_position, position), (Int::Const(tiles), block)], 0);
         let from = e.f32_offset(self.transformed, from);
         let from = e.base(from);
-        let weight = e.linear([(s.in_channels * width, position), (lanes * width, block)], 0);
+        let of_position = e.mul(s.in_channels, width);
+        let weight = e.linear([(of_position, position), (Int::Const(lanes * width), block)], 0);
         let weights = e.f32_offset(weights, weight);
         let weights = e.base(weights);
         let (parameters, line_elements) = (&e.target.machine.winograd, e.target.machine.caches.line_elements());
@@ -395,7 +409,9 @@ impl<'c> Plan<'_, 'c> {
         let (s, lanes, w) = (&self.conv.shape, self.conv.block, self.w);
         let (width, positions, n) = (lanes * w.vectors, w.inputs() * w.inputs(), w.inputs());
         let (corner, at) = self.input_corner(e, place);
-        let weights = e.linear([(positions * s.in_channels * width, channels), (1, lane)], 0);
+        let of_position = e.mul(s.in_channels, width);
+        let of_tile = e.mul(of_position, positions);
+        let weights = e.linear([(of_tile, channels), (Int::Const(1), lane)], 0);
         let weights = e.f32_offset(self.buffers[1], weights);
         let [_, _, _, back] = w.matrices();
         let zero = e.f32_constant(0.0, Some(lanes));
@@ -408,7 +424,8 @@ impl<'c> Plan<'_, 'c> {
             let from = e.mul(c, width);
             let from = e.f32_offset(weights, from);
             let load = |position: i64| {
-                let address = e.f32_offset(from, position * s.in_channels * width);
+                let offset = e.mul(of_position, position);
+                let address = e.f32_offset(from, offset);
                 e.load_vector(address, lanes)
             };
             let transformed: Vec<_> = (0..positions).map(load).collect();

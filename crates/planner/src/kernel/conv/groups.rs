@@ -39,7 +39,7 @@ pub enum Grouping {
 impl Grouping {
     /// Returns the grouping for tiles of `width` output channels and an input with blocks of `block` channels. If `plain` is true, the input is NCHW, so that
     /// vectors of its channels cannot be loaded.
-    pub fn of<N>(shape: &ConvShape<N>, width: i64, block: i64, plain: bool) -> Grouping {
+    pub fn of(shape: &ConvShape, width: i64, block: i64, plain: bool) -> Grouping {
         if shape.groups <= 1 {
             return Grouping::One {
                 blocks: div_ceil(shape.in_channels, block),
@@ -130,7 +130,7 @@ pub fn place_of_weight(
 }
 
 /// Returns the numbers of input and output channels of a group.
-pub fn channels_of_group<N>(shape: &ConvShape<N>) -> (i64, i64) {
+pub fn channels_of_group(shape: &ConvShape) -> (i64, i64) {
     let groups = shape.groups.max(1);
     (
         (shape.in_channels / groups).max(1),

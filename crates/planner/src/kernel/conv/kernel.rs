@@ -41,9 +41,14 @@ impl Kernel for Conv {
         numbers
     }
 
+    fn can_be_argument(&self, _number: i64) -> bool {
+        true
+    }
+
     fn code_text(&self, is_argument: &[bool]) -> String {
         let mut is_argument = is_argument.iter();
-        let mut constants = self.map(&mut |n| image_constant(*n, is_argument.next()));
+        let constants = self.map(&mut |n| image_constant(*n, is_argument.next()));
+        let mut constants = constants.with_channels(self.constant_channels());
         if constants.winograd.is_some() {
             // Winograd's algorithm does not use the tile of the direct algorithm, which depends on the sizes.
             constants.tile = ConvTile {
@@ -52,12 +57,13 @@ impl Kernel for Conv {
                 channel_blocks: None,
                 rows: None,
             };
-            return format!("{constants:?}");
+            return format!("{constants:?} {}", self.shape.in_channels % self.block);
         }
         // The row tiling contains the columns of a tile.
         constants.tile.columns = 0;
         let (is_joined, has_groups) = (self.has_joined_rows(), self.has_groups_of_units());
-        format!("{constants:?} {:?} {is_joined} {has_groups}", self.row_tiling())
+        let step = self.channel_step();
+        format!("{constants:?} {:?} {is_joined} {has_groups} {step}", self.row_tiling())
     }
 
     fn flops(&self) -> i64 {

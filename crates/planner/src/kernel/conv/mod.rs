@@ -116,6 +116,29 @@ impl<N> Conv<N> {
     pub fn has_plain_input(&self) -> bool {
         matches!(self.input, ActivationLayout::Plain)
     }
+}
+
+impl<N: From<i64>> Conv<N> {
+    /// Returns the convolution with the numbers of input and output channels `channels`, as far as they are known.
+    #[must_use]
+    pub fn with_channels(mut self, channels: [Option<i64>; 2]) -> Conv<N> {
+        let [inputs, outputs] = channels.map(|n| n.map(N::from));
+        self.shape.in_channels = inputs.unwrap_or(self.shape.in_channels);
+        self.shape.out_channels = outputs.unwrap_or(self.shape.out_channels);
+        self
+    }
+}
+
+impl Conv {
+    /// Returns the numbers of input and output channels, each if it is a constant of all code for this convolution. Both are if there are groups, which determine
+    /// the code; and the number of channels of a plain input is, because the loop over them is unrolled.
+    pub fn constant_channels(&self) -> [Option<i64>; 2] {
+        let (s, has_groups) = (&self.shape, self.shape.groups > 1);
+        [
+            (has_groups || self.has_plain_input()).then_some(s.in_channels),
+            has_groups.then_some(s.out_channels),
+        ]
+    }
 
     /// Returns the number of tiles of output channels in the direct algorithm.
     pub fn channel_tiles(&self) -> i64 {
@@ -156,9 +179,7 @@ impl<N> Conv<N> {
             block: self.block,
         })
     }
-}
 
-impl Conv {
     /// Returns a convolution with a dense, blocked output. The input is dense, too: NCHW if `plain_input` is true, otherwise blocked. A block has as many
     /// channels as the machine's vectors have lanes.
     pub fn new(shape: ConvShape, plain_input: bool, epilogue: Epilogue, machine: &Machine) -> Conv {
@@ -298,6 +319,12 @@ impl Conv {
             true => pointwise_rows(height * width, self.tile.columns, self.pointwise_rows),
             false => [height, width],
         }
+    }
+
+    /// Returns the largest power of two that divides the number of input channels and of a block, which limits the unrolling of the loop over channels.
+    pub fn channel_step(&self) -> i64 {
+        let common = (self.shape.in_channels | self.block).max(1);
+        1 << common.trailing_zeros()
     }
 
     /// Returns true if the units are accumulated in several groups. The sums of one group after the other are added to a partial result in memory.

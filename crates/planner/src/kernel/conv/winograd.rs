@@ -1,8 +1,9 @@
 //! Winograd's minimal filtering for 3×3 convolutions: fewer multiplications at the cost of transforms.
 
+use crate::kernel::code::image_constant;
 use crate::kernel::pack::in_chunks;
 use crate::kernel::sizes::div_ceil;
-use crate::kernel::{ConvShape, Kernel};
+use crate::kernel::{ConvShape, Kernel, Numbers};
 use crate::target::Machine;
 use smallvec::{SmallVec, smallvec};
 use std::fmt::{self, Write};
@@ -79,7 +80,7 @@ impl Winograd {
     }
 
     /// Returns the number of elements of a task's transformed input.
-    pub fn input_elements<N>(shape: &ConvShape<N>, outputs: i64, columns: i64, block: i64) -> i64 {
+    pub fn input_elements(shape: &ConvShape, outputs: i64, columns: i64, block: i64) -> i64 {
         (outputs + 2) * (outputs + 2) * div_ceil(shape.in_channels, block) * block * columns
     }
 
@@ -149,24 +150,38 @@ impl Winograd {
 ///
 /// Plain weights are `[channel tile][in][3][3][vectors · block]`, as packed by [`Conv::pack_weights`](super::Conv::pack_weights). Transformed weights are
 /// `[channel tile][position][in][vectors · block]`, with the (m+2)² positions of a tile. Buffers: plain weights, transformed weights.
+///
+/// `N` is the type of the integers that can be arguments of the code. It is `i64` in plans, and a constant or an emitted value in the code generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WinogradWeights {
+pub struct WinogradWeights<N = i64> {
     /// Blocking of the convolution.
     pub form: Winograd,
     /// Number of input channels.
-    pub in_channels: i64,
+    pub in_channels: N,
     /// Number of output channels.
-    pub out_channels: i64,
+    pub out_channels: N,
     /// Number of channels of a block: the lanes of a vector.
     pub block: i64,
 }
 
-impl WinogradWeights {
+impl<N> WinogradWeights<N> {
+    /// Returns the transformation with `f` applied to the numbers of channels, in one order.
+    pub fn map<M>(&self, f: &mut impl FnMut(&N) -> M) -> WinogradWeights<M> {
+        WinogradWeights {
+            form: self.form,
+            in_channels: f(&self.in_channels),
+            out_channels: f(&self.out_channels),
+            block: self.block,
+        }
+    }
+
     /// Returns the number of output channels of a register tile.
     pub fn width(&self) -> i64 {
         self.block * self.form.vectors
     }
+}
 
+impl WinogradWeights {
     /// Returns the number of tiles of output channels. The last tile may be padded.
     pub fn channel_tiles(&self) -> i64 {
         div_ceil(self.out_channels, self.width())
@@ -225,6 +240,24 @@ impl Kernel for WinogradWeights {
 
     fn operand_count(&self) -> usize {
         2
+    }
+
+    fn numbers(&self) -> Numbers {
+        let mut numbers = Numbers::new();
+        self.map(&mut |n| numbers.push(*n));
+        numbers
+    }
+
+    fn can_be_argument(&self, _number: i64) -> bool {
+        true
+    }
+
+    fn code_text(&self, is_argument: &[bool]) -> String {
+        let mut is_argument = is_argument.iter();
+        let mut constants = self.map(&mut |n| image_constant(*n, is_argument.next()));
+        // The transformation does not depend on the number of tiles.
+        constants.form.columns = 0;
+        format!("{constants:?}")
     }
 
     fn flops(&self) -> i64 {

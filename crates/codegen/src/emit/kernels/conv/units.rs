@@ -2,7 +2,7 @@
 
 use super::{Geometry, Task};
 use crate::emit::builder::{Emitter, Int, Val};
-use frazil_planner::kernel::{Grouping, channels_of_group};
+use frazil_planner::kernel::Grouping;
 use frazil_planner::target::Machine;
 use std::ops::Range;
 
@@ -58,8 +58,8 @@ fn part_of_group<'c>(
     (group, piece): (Int<'c>, Int<'c>),
     pieces: i64,
 ) -> Unit<'c> {
-    let (ib, outputs) = (g.conv.input_block(), g.conv.shape.out_channels);
-    let (ci, co) = channels_of_group(&g.conv.shape);
+    let (ib, (ci, co)) = (g.input_block, g.channels_of_group);
+    let outputs = co * g.conv.shape.groups;
     let first_output = e.mul(task.tile, g.width);
     let first_group = e.div(first_output, co);
     let group = e.add(first_group, group);
@@ -102,21 +102,20 @@ fn part_of_group<'c>(
 
 /// Returns the offset of an input channel in its image, in elements.
 fn place_of_channel<'c>(e: &mut Emitter<'c>, g: &Geometry<'c>, channel: Int<'c>) -> Int<'c> {
-    let ib = g.conv.input_block();
+    let ib = g.input_block;
     let (block, lane) = (e.div(channel, ib), e.rem(channel, ib));
     e.linear([(g.block_stride, block), (g.channel_stride, lane)], 0)
 }
 
 /// Returns the number of channels that exist in block `block`, and the number of channels that an iteration processes.
 fn channels_of_block<'c>(e: &mut Emitter<'c>, g: &Geometry<'c>, block: Int<'c>) -> (Int<'c>, i64) {
-    let ib = g.conv.input_block();
-    let tail = g.conv.shape.in_channels % ib;
-    if tail == 0 {
+    let ib = g.input_block;
+    if g.conv.shape.in_channels.known() == Some(ib) || g.channel_step == ib {
         return (Int::Const(ib), e.target.machine.conv.unroll.max(1));
     }
     let done = e.mul(block, ib);
     let left = e.sub(g.conv.shape.in_channels, done);
-    (e.min(left, ib), common_divisor(tail, ib, e.target.machine))
+    (e.min(left, ib), common_divisor(g.channel_step, ib, e.target.machine))
 }
 
 /// Returns the largest supported number of channels per iteration that divides both `a` and `b`.
@@ -239,7 +238,8 @@ fn lines_ahead(g: &Geometry<'_>, unit: &Unit<'_>, columns: &Range<i64>, machine:
     let one_tap = g.conv.shape.kernel == [1, 1] && matches!(g.grouping, Grouping::One { .. });
     let lines = ((columns.end - columns.start) * unroll + lanes - 1) / lanes;
     let has_time = g.conv.tile.vectors > 1;
-    (line_a_column && one_tap && has_time && unit.unroll == unroll && g.units >= few).then_some(lines)
+    (line_a_column && one_tap && has_time && unit.unroll == unroll && g.units.known().is_none_or(|units| units >= few))
+        .then_some(lines)
 }
 
 /// Emits multiply-adds as [`channel_loop`] does, for packed groups ([`Grouping::Side`]): in each step, each lane reads a channel of its own group. The vector
@@ -255,7 +255,7 @@ fn side_by_side<'c>(
 ) -> Vec<Val<'c>> {
     let lanes = g.conv.block;
     let step = g.conv.shape.stride[1] * g.column_stride;
-    let (_, co) = channels_of_group(&g.conv.shape);
+    let (_, co) = g.channels_of_group;
     let mut acc = acc.to_vec();
     let mut weight = |c: i64| {
         let address = e.f32_offset(weights, c * g.width);

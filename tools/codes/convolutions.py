@@ -1,0 +1,28 @@
+# Convolutions with bias, activations and residuals. Channels are arguments of the code; their numbers matter only for the choice of tiles.
+#
+# for CONV: 1, 1 | 3, 1 | 3, 2
+# for ACT: nn.ReLU() | nn.SiLU()
+# for BIAS: True | False
+# size BATCH: 1 2
+# size SIZE: 8 15 56
+# input: BATCH 3 SIZE SIZE
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        kernel, stride = {CONV}
+        half = kernel // 2
+        self.stem, self.first = nn.Conv2d(3, 64, kernel, 1, half, bias={BIAS}), nn.Conv2d(64, 64, kernel, 1, half, bias={BIAS})
+        self.next, self.last = nn.Conv2d(64, 128, kernel, stride, half, bias={BIAS}), nn.Conv2d(128, 128, kernel, 1, half, bias={BIAS})
+        self.skip, self.act = nn.Conv2d(64, 128, 1, stride, bias={BIAS}), {ACT}
+
+    def forward(self, x):
+        x = self.act(self.stem(x))
+        x = self.act(self.first(x) + x)
+        y = self.last(self.act(self.next(x)))
+        x = self.act(y + self.skip(x))
+        return self.act(self.last(self.act(self.last(x))) + x)
+
+
+net = Net()
