@@ -5,6 +5,7 @@ pub(crate) mod compiled;
 pub(crate) mod compiler;
 mod partition;
 mod port_names;
+pub(crate) mod ranges;
 mod recent;
 pub(crate) mod record;
 pub(crate) mod segments;
