@@ -400,6 +400,31 @@ struct Tile<'c> {
     masked_b: bool,
 }
 
+/// Number of rows of A that are addressed from one base if the distance of rows is an argument of the code. An address of x86 processors is a base and a
+/// register times 1, 2, 4 or 8, so the distance and three times the distance suffice for four rows. Without such bases, LLVM keeps an address for each row,
+/// which are more than there are registers.
+const ROWS_OF_BASE: i64 = 4;
+
+/// Returns the addresses of the rows from which the rows of a tile are addressed; `a` is that of its first row.
+fn row_bases<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, a: Val<'c>, rows: i64) -> Vec<Val<'c>> {
+    if gemm.a_row_stride.known().is_some() {
+        return vec![a];
+    }
+    let bases = (0..rows).step_by(ROWS_OF_BASE as usize).map(|row| {
+        let offset = e.mul(gemm.a_row_stride, row);
+        e.f32_offset(a, offset)
+    });
+    bases.collect()
+}
+
+/// Returns the base of row `row` among `bases`, and the number of rows from the base to this row.
+fn row_base<'c>(bases: &[Val<'c>], row: i64) -> (Val<'c>, i64) {
+    match bases {
+        [a] => (*a, row),
+        _ => (bases[(row / ROWS_OF_BASE) as usize], row % ROWS_OF_BASE),
+    }
+}
+
 fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>, t: Tile<'c>) {
     let lanes = gemm.lanes;
     let vectors = gemm.tile.vectors;
@@ -410,7 +435,12 @@ fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>, t: Tile<
     let a = e.f32_offset(task.a, a);
     let zero = e.f32_constant(0.0, Some(lanes));
     let accumulators = vec![zero; (t.rows * vectors) as usize];
-    let step = |e: &mut Emitter<'c>, a: Val<'c>, b: Val<'c>, k: i64, acc: &mut [Val<'c>]| {
+    let bases = row_bases(e, gemm, a, t.rows);
+    // The rows `bases`, moved by an offset in elements.
+    let moved = |e: &mut Emitter<'c>, offset: Int<'c>| -> Vec<Val<'c>> {
+        bases.iter().map(|&base| e.f32_offset(base, offset)).collect()
+    };
+    let step = |e: &mut Emitter<'c>, a: &[Val<'c>], b: Val<'c>, k: i64, acc: &mut [Val<'c>]| {
         let mut columns = Vec::new();
         for v in 0..vectors {
             let at = e.linear([(t.b_row, Int::Const(k))], v * lanes);
@@ -421,11 +451,15 @@ fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>, t: Tile<
             });
         }
         for r in 0..t.rows {
+            let (base, r_in_base) = row_base(a, r);
             let at = e.linear(
-                [(gemm.a_row_stride, Int::Const(r)), (gemm.a_col_stride, Int::Const(k))],
+                [
+                    (gemm.a_row_stride, Int::Const(r_in_base)),
+                    (gemm.a_col_stride, Int::Const(k)),
+                ],
                 0,
             );
-            let address = e.f32_offset(a, at);
+            let address = e.f32_offset(base, at);
             let x = e.load_broadcast(address, lanes);
             for v in 0..vectors {
                 let i = (r * vectors + v) as usize;
@@ -440,7 +474,7 @@ fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>, t: Tile<
     let far = next_block(e, gemm, &t);
     let mut acc = e.for_loop(0, full, unroll, &accumulators, |e, k, acc| {
         let (ka, kb) = (e.mul(k, gemm.a_col_stride), e.mul(k, t.b_row));
-        let (a, b) = (e.f32_offset(a, ka), e.f32_offset(t.b, kb));
+        let (a, b) = (moved(e, ka), e.f32_offset(t.b, kb));
         if prefetch {
             for line in 0..unroll * vectors * lanes / line_elements {
                 let address = e.f32_offset(b, parameters.prefetch + line * line_elements);
@@ -459,18 +493,18 @@ fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>, t: Tile<
         }
         let mut acc = acc.to_vec();
         for k in 0..unroll {
-            step(e, a, b, k, &mut acc);
+            step(e, &a, b, k, &mut acc);
         }
         acc
     });
     match (full.known(), t.length.known()) {
-        (Some(full), Some(length)) => (full..length).for_each(|k| step(e, a, t.b, k, &mut acc)),
+        (Some(full), Some(length)) => (full..length).for_each(|k| step(e, &bases, t.b, k, &mut acc)),
         _ => {
             acc = e.for_loop(full, t.length, 1, &acc, |e, k, acc| {
                 let (ka, kb) = (e.mul(k, gemm.a_col_stride), e.mul(k, t.b_row));
-                let (a, b) = (e.f32_offset(a, ka), e.f32_offset(t.b, kb));
+                let (a, b) = (moved(e, ka), e.f32_offset(t.b, kb));
                 let mut acc = acc.to_vec();
-                step(e, a, b, 0, &mut acc);
+                step(e, &a, b, 0, &mut acc);
                 acc
             });
         }

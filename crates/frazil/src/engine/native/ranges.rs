@@ -12,7 +12,7 @@ use frazil_codegen::aot::range::{InputSize, RangePlan, SizeRange};
 use frazil_codegen::{BackendOptions, aot};
 use frazil_ir::DType;
 use frazil_limits::{Limits, Phase};
-use frazil_planner::{LowerOptions, lower};
+use frazil_planner::{LowerOptions, PlanSizes, lower};
 use std::path::Path;
 
 /// dtype and sizes of an input tensor, some of which callers of the library choose.
@@ -110,7 +110,7 @@ impl Loaded {
                 let specs: Vec<InputSpec> = specs.map(|(input, sizes)| InputSpec::new(input.dtype, sizes)).collect();
                 let specialised = specialised(self, graph, &specs)?;
                 let options = LowerOptions {
-                    any_size: true,
+                    sizes: PlanSizes::Range,
                     packed: Some(packed.clone()),
                     ..lower_options.clone()
                 };
