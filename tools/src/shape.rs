@@ -23,6 +23,9 @@ pub enum ShapeError {
         "`{0}` is not a range of sizes: expected NAME=LOW..HIGH, such as N=1..512, with a name of capital letters, digits and underscores, or ?"
     )]
     Range(String),
+    /// `?` is a size without a range, or a range without a size.
+    #[error("sizes `?` and their range belong together: give both, such as --input-shape='? x 64' --range '?=1..512'")]
+    AnyRange,
     /// The text contains an unknown dtype.
     #[error("`{0}` is not a dtype: expected float32, float64, int64, bool, ...")]
     DType(String),

@@ -421,7 +421,8 @@ fn emit_ranges(options: &Options, emit: EmitKind, loaded: &Loaded) -> Result<(),
         return Err(Failure::usage(message.into()));
     }
     let path = library_path(options)?;
-    let (inputs, ranges) = ranges::ranged(&options.input_shape, &options.range);
+    let (inputs, ranges) =
+        ranges::ranged(&options.input_shape, &options.range).map_err(|e| Failure::usage(e.to_string()))?;
     let library = loaded.plan_ranges(&options.method, &inputs, &ranges, &compile_options(options))?;
     Ok(library.write(path)?)
 }

@@ -97,8 +97,15 @@ fn is_name(text: &str) -> bool {
 }
 
 /// Returns the inputs and the ranges of their sizes. The sizes without names get the names `SIZE_0`, `SIZE_1`, ..., each with the range of `?`.
+///
+/// # Errors
+/// If there are sizes without names, and `?` has no range, or the reverse.
 #[cfg(feature = "codegen")]
-pub fn ranged(shapes: &[RangedShape], ranges: &[NamedRange]) -> (Vec<RangedInput>, Vec<SizeRange>) {
+pub fn ranged(shapes: &[RangedShape], ranges: &[NamedRange]) -> Result<(Vec<RangedInput>, Vec<SizeRange>), ShapeError> {
+    let has_any = shapes.iter().any(|shape| shape.sizes.contains(&ShapeSize::Any));
+    if has_any != ranges.iter().any(|range| range.name == "?") {
+        return Err(ShapeError::AnyRange);
+    }
     let mut without_names = 0;
     let mut size = |size: &ShapeSize| match size {
         ShapeSize::Fixed(size) => InputSize::Fixed(*size),
@@ -116,13 +123,12 @@ pub fn ranged(shapes: &[RangedShape], ranges: &[NamedRange]) -> (Vec<RangedInput
     let ranges = ranges.iter().flat_map(|range| {
         let NamedRange { name, low, high } = range.clone();
         let names = match name.as_str() {
-            // Without such a size, the name is reported as one that no input has.
-            "?" if without_names > 0 => (0..without_names).map(|i| format!("SIZE_{i}")).collect(),
+            "?" => (0..without_names).map(|i| format!("SIZE_{i}")).collect(),
             _ => vec![name],
         };
         names.into_iter().map(move |name| SizeRange { name, low, high })
     });
-    (inputs, ranges.collect())
+    Ok((inputs, ranges.collect()))
 }
 
 #[cfg(test)]
@@ -175,7 +181,9 @@ mod tests {
     fn each_size_without_a_name_is_one_of_its_own() {
         let shapes = ["? x B".parse().unwrap(), "?".parse().unwrap()];
         let ranges = ["B=1..2".parse().unwrap(), "?=0..3".parse().unwrap()];
-        let (inputs, ranges) = ranged(&shapes, &ranges);
+        assert_eq!(ranged(&shapes, &ranges[..1]), Err(ShapeError::AnyRange));
+        assert_eq!(ranged(&[], &ranges), Err(ShapeError::AnyRange));
+        let (inputs, ranges) = ranged(&shapes, &ranges).unwrap();
         let names = |sizes: &[InputSize]| sizes.iter().map(|s| format!("{s:?}")).collect::<String>();
         assert_eq!(names(&inputs[0].sizes), "Named(\"SIZE_0\")Named(\"B\")");
         assert_eq!(names(&inputs[1].sizes), "Named(\"SIZE_1\")");

@@ -426,7 +426,7 @@ mod tests {
                     terms.map(|(c, t)| product(t, s, *c).unwrap()).sum()
                 };
                 let (scale, offset, divisor) = (number(1000), number(1000), 2 + number(30).abs());
-                let quotient = |s: &[i64]| scale * (s.iter().product::<i64>().div_ceil(divisor)) + offset;
+                let quotient = |s: &[i64]| scale * super::quotient(s.iter().product(), divisor).unwrap() + offset;
                 for column in [column(points, polynomial), column(points, quotient)] {
                     let expr = fitter.fit(&column).unwrap();
                     let Column::Values(values) = column else {
@@ -445,7 +445,10 @@ mod tests {
     fn every_point_is_checked() {
         let points = grid(&[(1, 3), (1, 30)]);
         let fitter = Fitter::new(points.clone());
-        let formulas: [fn(&[i64]) -> i64; 2] = [|s| 64 * s[0] * s[1] + 3, |s| 5 * (s[0] * s[1]).div_ceil(16)];
+        let formulas: [fn(&[i64]) -> i64; 2] = [
+            |s| 64 * s[0] * s[1] + 3,
+            |s| 5 * super::quotient(s[0] * s[1], 16).unwrap(),
+        ];
         for formula in formulas {
             for at in 0..points.len() {
                 let Column::Values(mut values) = column(&points, formula) else {
@@ -483,7 +486,10 @@ mod tests {
             text(|s| 2 - s[1] * s[1] * 3 + s[0] * s[1]),
             "2 + s[0] * s[1] - 3 * s[1] * s[1]"
         );
-        assert_eq!(text(|s| 7 * s[1].div_ceil(4) - 2), "7 * ((s[1] + 3) / 4) - 2");
+        assert_eq!(
+            text(|s| 7 * super::quotient(s[1], 4).unwrap() - 2),
+            "7 * ((s[1] + 3) / 4) - 2"
+        );
         assert_eq!(fitter.fit(&Column::Constant(0)).unwrap().text(&names), "0");
         assert_eq!(fitter.fit(&Column::Constant(-5)).unwrap().text(&names), "-5");
     }

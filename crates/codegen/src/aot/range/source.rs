@@ -67,11 +67,13 @@ pub fn source(ranged: &RangePlan) -> Source {
     if !tables.is_empty() {
         out.push_str(INCLUDE_TABLES);
     }
+    let (first_kernels, kernels) = ranged.kernels();
+    let steps = ranged.steps(&first_kernels);
     let runs = form_runs(&ranged.forms, grid.points());
-    let steps = ranged.steps();
     let most = |count: fn(&FormSteps) -> usize| steps.iter().map(count).max().unwrap_or(0);
     let ranks = |ports: &[Port]| ports.iter().map(|p| p.shape.len()).sum::<usize>();
     for (name, value) in [
+        ("KERNEL_COUNT", kernels.len()),
         ("SIZE_COUNT", grid.ranges().len()),
         ("FORM_COUNT", ranged.forms.len()),
         ("RUN_COUNT", runs.len()),
@@ -96,7 +98,11 @@ pub fn source(ranged: &RangePlan) -> Source {
         evaluation(&mut out, i, values, &ranged.tables, &starts, grid.ranges().len());
         form.write(&mut out, i);
     }
-    put!(out, "static const size_range size_ranges[SIZE_COUNT] = {{");
+    put!(out, "static const frazil_rt_kernel kernels[KERNEL_COUNT + 1] = {{");
+    for name in &kernels {
+        put!(out, "  {name},");
+    }
+    put!(out, "  0\n}};\nstatic const size_range size_ranges[SIZE_COUNT] = {{");
     for range in grid.ranges() {
         put!(out, "  {{ {}, {}, {} }},", c_string(&range.name), range.low, range.high);
     }
@@ -215,13 +221,13 @@ fn evaluation(out: &mut String, i: usize, values: &FormValues, tables: &[Table],
 /// The steps of a form, with indices of integers in place of integers.
 struct FormSteps {
     steps: Vec<FormStep>,
-    buffers: Vec<(&'static str, u32, usize)>,
+    buffers: Vec<(&'static str, usize, usize)>,
     numbers: Vec<usize>,
     shapes: Vec<usize>,
 }
 
 struct FormStep {
-    kernel: String,
+    kernel: usize,
     tasks: usize,
     order: usize,
     first_buffer: usize,
@@ -229,15 +235,28 @@ struct FormStep {
 }
 
 impl RangePlan {
-    fn steps(&self) -> Vec<FormSteps> {
+    /// Returns the names of the functions of all phases of all kernels, and for each code the index of its first phase.
+    fn kernels(&self) -> (Vec<usize>, Vec<String>) {
+        let mut names = Vec::new();
+        let first = self.codes.all.iter().enumerate().map(|(i, code)| {
+            let first = names.len();
+            let name = kernel_name(&self.plan.name, i);
+            names.extend((0..code.kernel().phases().len()).map(|phase| phase_name(&name, phase)));
+            first
+        });
+        (first.collect(), names)
+    }
+
+    /// Returns the steps of each form. `first_kernels` are those of [`RangePlan::kernels`].
+    fn steps(&self, first_kernels: &[usize]) -> Vec<FormSteps> {
         let codes = self.codes.of_calls.iter();
         let forms = self.forms.iter().zip(&self.values).zip(codes);
         forms
-            .map(|((form, values), codes)| self.form_steps(form, values, codes))
+            .map(|((form, values), codes)| self.form_steps(form, values, codes, first_kernels))
             .collect()
     }
 
-    fn form_steps(&self, form: &Form, values: &FormValues, codes: &[usize]) -> FormSteps {
+    fn form_steps(&self, form: &Form, values: &FormValues, codes: &[usize], first_kernels: &[usize]) -> FormSteps {
         let value = |column: usize| values.of_columns.get(column).copied().unwrap_or_default();
         let (calls, shapes) = form.layout();
         let mut out = FormSteps {
@@ -250,8 +269,8 @@ impl RangePlan {
             let first_buffer = out.buffers.len();
             for (place, column) in call.places.iter().zip(columns.offsets) {
                 let (kind, index) = match *place {
-                    Place::Input(index) => ("INPUT", index),
-                    Place::Output(index) => ("OUTPUT", index),
+                    Place::Input(index) => ("INPUT", index as usize),
+                    Place::Output(index) => ("OUTPUT", index as usize),
                     Place::Workspace => ("WORKSPACE", 0),
                     Place::Constant => ("CONSTANT", 0),
                     Place::Prepared => ("PREPARED", 0),
@@ -269,11 +288,11 @@ impl RangePlan {
             out.numbers.extend(arguments.map(|(column, _)| value(column)));
             // The kernel's integers are its last buffer.
             if out.numbers.len() > first_number {
-                out.buffers.push(("NUMBERS", 0, first_number));
+                out.buffers.push(("NUMBERS", first_number, 0));
             }
             for (phase, tasks) in columns.tasks.enumerate() {
                 out.steps.push(FormStep {
-                    kernel: phase_name(&kernel_name(&self.plan.name, code), phase),
+                    kernel: first_kernels.get(code).map_or(0, |first| first + phase),
                     tasks: value(tasks),
                     order: value(columns.order),
                     first_buffer,
@@ -297,19 +316,19 @@ impl FormSteps {
                 first_buffer,
                 buffers,
             } = step;
-            put!(out, "  {{ {kernel}, {tasks}, {order}, {first_buffer}, {buffers} }},");
+            put!(out, "  {{ {kernel}, {first_buffer}, {tasks}, {order}, {buffers} }},");
         }
         put!(
             out,
             "  {{ 0, 0, 0, 0, 0 }}\n}};\nstatic const form_buffer form_{i}_buffers[] = {{"
         );
         for (kind, index, offset) in &self.buffers {
-            put!(out, "  {{ FRAZIL_RT_BUFFER_KIND_{kind}, {index}, {offset} }},");
+            put!(out, "  {{ {index}, {offset}, FRAZIL_RT_BUFFER_KIND_{kind} }},");
         }
-        put!(out, "  {{ FRAZIL_RT_BUFFER_KIND_INPUT, 0, 0 }}\n}};");
+        put!(out, "  {{ 0, 0, 0 }}\n}};");
         for (name, indices) in [("numbers", &self.numbers), ("shapes", &self.shapes)] {
             let indices: String = indices.iter().map(|i| format!("{i}, ")).collect();
-            put!(out, "static const uint32_t form_{i}_{name}[] = {{ {indices}0 }};");
+            put!(out, "static const value_index form_{i}_{name}[] = {{ {indices}0 }};");
         }
     }
 }

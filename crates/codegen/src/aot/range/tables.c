@@ -6,24 +6,33 @@ typedef struct {
   int64_t low, high;
 } size_range;
 
-/* A step of a form. `tasks` and `order` are indices of integers. */
+/* The index of an integer of a form. */
+#if MOST_VALUES < 65536
+typedef uint16_t value_index;
+#else
+typedef uint32_t value_index;
+#endif
+
+/* A step of a form. `kernel` is an index in `kernels`. */
 typedef struct {
-  frazil_rt_kernel kernel;
-  uint32_t tasks, order, first_buffer, buffer_count;
+  uint32_t kernel, first_buffer;
+  value_index tasks, order;
+  uint16_t buffer_count;
 } form_step;
 
-/* A buffer of a form. `offset` is the index of an integer, or of the first number of the call. */
+/* A buffer of a form. Numbers have the index of the first number of the call in place of that of an input or output, and no offset. */
 typedef struct {
-  frazil_rt_buffer_kind kind;
-  uint32_t index, offset;
+  uint32_t index;
+  value_index offset;
+  uint8_t kind;
 } form_buffer;
 
-/* Steps for sizes that differ in integers only. `numbers` and `shapes` are indices of integers. */
+/* Steps for sizes that differ in integers only. */
 typedef struct {
   void (*evaluate)(const int64_t *s, size_t point, int64_t *values);
   const form_step *steps;
   const form_buffer *buffers;
-  const uint32_t *numbers, *shapes;
+  const value_index *numbers, *shapes;
   uint32_t step_count, buffer_count, number_count;
 } size_form;
 
@@ -32,6 +41,7 @@ typedef struct {
   uint32_t first, form;
 } form_run;
 
+static const frazil_rt_kernel kernels[KERNEL_COUNT + 1];
 static const size_range size_ranges[SIZE_COUNT];
 static const size_form forms[FORM_COUNT];
 static const form_run form_runs[RUN_COUNT];
@@ -105,13 +115,15 @@ static void fill_tables(sized_tables *tables, const int64_t *sizes) {
   for (uint32_t i = 0; i < form->step_count; i++) {
     const form_step *from = &form->steps[i];
     const uint32_t order = (uint32_t)values[from->order];
-    const frazil_rt_step step = { from->kernel, values[from->tasks], { order & 1, order >> 1 }, tables->buffers + from->first_buffer, from->buffer_count };
+    const frazil_rt_step step = { kernels[from->kernel], values[from->tasks], { order & 1, order >> 1 }, tables->buffers + from->first_buffer, from->buffer_count };
     tables->steps[i] = step;
   }
   for (uint32_t i = 0; i < form->buffer_count; i++) {
     const form_buffer *from = &form->buffers[i];
     const int is_numbers = from->kind == FRAZIL_RT_BUFFER_KIND_NUMBERS;
-    const frazil_rt_buffer buffer = { from->kind, from->index, is_numbers ? from->offset * sizeof *tables->numbers : (uint64_t)values[from->offset] };
+    const frazil_rt_buffer buffer = {
+      (frazil_rt_buffer_kind)from->kind, is_numbers ? 0 : from->index, is_numbers ? from->index * sizeof *tables->numbers : (uint64_t)values[from->offset]
+    };
     tables->buffers[i] = buffer;
   }
   for (uint32_t i = 0; i < form->number_count; i++) tables->numbers[i] = values[form->numbers[i]];
@@ -128,7 +140,7 @@ static void output_sizes(const int64_t *sizes, int32_t index, int64_t *shape) {
   const size_t point = point_of(sizes);
   const size_form *form = form_of(point);
   form->evaluate(sizes, point, values);
-  const uint32_t *from = form->shapes;
+  const value_index *from = form->shapes;
   for (int32_t i = 0; i < INPUT_COUNT; i++) from += input_table[i].rank;
   for (int32_t i = 0; i < index; i++) from += output_table[i].rank;
   for (int32_t d = 0; d < output_table[index].rank; d++) shape[d] = values[from[d]];
