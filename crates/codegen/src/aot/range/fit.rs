@@ -3,7 +3,6 @@
 //! An expression is accepted only if it has been evaluated at all points, with checked arithmetic, in the order in which the library evaluates it. So it cannot
 //! overflow at run time, where sizes are in their ranges.
 
-use super::form::Column;
 use super::grid::Sizes;
 use smallvec::SmallVec;
 use std::fmt::Write;
@@ -86,6 +85,15 @@ fn product(powers: &[u8], sizes: &[i64], factor: i64) -> Option<i64> {
 }
 
 impl Expr {
+    /// Returns the expression with this value at all points.
+    pub fn constant(value: i64) -> Expr {
+        let terms = match value {
+            0 => Vec::new(),
+            _ => vec![(value, Monomial::new())],
+        };
+        Expr::Polynomial(Polynomial(terms))
+    }
+
     /// Returns the value for `sizes`; `None` on overflow.
     pub fn value(&self, sizes: &[i64]) -> Option<i64> {
         match self {
@@ -172,15 +180,10 @@ impl Fitter {
         }
     }
 
-    /// Returns an expression with the values of `column`, if there is one.
-    pub fn fit(&self, column: &Column) -> Option<Expr> {
-        match column {
-            Column::Constant(value) => Some(Expr::Polynomial(constant(*value))),
-            Column::Values(values) => self
-                .polynomial(values)
-                .map(Expr::Polynomial)
-                .or_else(|| self.quotient(values)),
-        }
+    /// Returns an expression with these values at the points, if there is one.
+    pub fn fit(&self, values: &[i64]) -> Option<Expr> {
+        let polynomial = self.polynomial(values).map(Expr::Polynomial);
+        polynomial.or_else(|| self.quotient(values))
     }
 
     /// Returns a polynomial with these values.
@@ -231,14 +234,6 @@ impl Fitter {
             }
         }
         None
-    }
-}
-
-/// Returns the polynomial with this value.
-fn constant(value: i64) -> Polynomial {
-    match value {
-        0 => Polynomial(Vec::new()),
-        _ => Polynomial(vec![(value, Monomial::new())]),
     }
 }
 
@@ -402,8 +397,8 @@ mod tests {
         (0..grid.points()).map(|p| grid.sizes(p)).collect()
     }
 
-    fn column(points: &[Sizes], value: impl Fn(&[i64]) -> i64) -> Column {
-        Column::Values(points.iter().map(|s| value(s)).collect())
+    fn column(points: &[Sizes], value: impl Fn(&[i64]) -> i64) -> Vec<i64> {
+        points.iter().map(|s| value(s)).collect()
     }
 
     /// Random polynomials and rounded quotients are found, whatever the ranges are.
@@ -427,11 +422,8 @@ mod tests {
                 };
                 let (scale, offset, divisor) = (number(1000), number(1000), 2 + number(30).abs());
                 let quotient = |s: &[i64]| scale * super::quotient(s.iter().product(), divisor).unwrap() + offset;
-                for column in [column(points, polynomial), column(points, quotient)] {
-                    let expr = fitter.fit(&column).unwrap();
-                    let Column::Values(values) = column else {
-                        unreachable!("it has values");
-                    };
+                for values in [column(points, polynomial), column(points, quotient)] {
+                    let expr = fitter.fit(&values).unwrap();
                     for (sizes, value) in points.iter().zip(values) {
                         assert_eq!(expr.value(sizes), Some(value));
                     }
@@ -451,11 +443,9 @@ mod tests {
         ];
         for formula in formulas {
             for at in 0..points.len() {
-                let Column::Values(mut values) = column(&points, formula) else {
-                    unreachable!("it has values");
-                };
+                let mut values = column(&points, formula);
                 values[at] += 1;
-                assert_eq!(fitter.fit(&Column::Values(values)), None, "{at}");
+                assert_eq!(fitter.fit(&values), None, "{at}");
             }
         }
     }
@@ -490,7 +480,7 @@ mod tests {
             text(|s| 7 * super::quotient(s[1], 4).unwrap() - 2),
             "7 * ((s[1] + 3) / 4) - 2"
         );
-        assert_eq!(fitter.fit(&Column::Constant(0)).unwrap().text(&names), "0");
-        assert_eq!(fitter.fit(&Column::Constant(-5)).unwrap().text(&names), "-5");
+        assert_eq!(Expr::constant(0).text(&names), "0");
+        assert_eq!(Expr::constant(-5).text(&names), "-5");
     }
 }

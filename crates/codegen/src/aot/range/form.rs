@@ -3,8 +3,8 @@
 //! A form is the part of plans that is the same for many sizes: which code each call runs, and the kind of memory of each of its buffers. Everything else in a
 //! plan is an integer with a value for each point of the [grid](super::grid): numbers of tasks, offsets, arguments of code, the sizes of inputs and outputs.
 
-use super::RangeError;
 use super::constants::SharedConstants;
+use super::error::RangeError;
 use super::grid::Grid;
 use frazil_planner::kernel::{CodeIdentity, KernelCode, KernelSpec};
 use frazil_planner::plan::{Buffer, Call, Plan, Port};
@@ -219,7 +219,7 @@ impl<'g> Forms<'g> {
         kernels: Vec<KernelSpec>,
         row: &[i64],
     ) -> Result<(), RangeError> {
-        let point = u32::try_from(point).map_err(|_| RangeError::TooManyPoints(point))?;
+        let point = u32::try_from(point).map_err(|_| RangeError::Inconsistent(self.grid.describe(point)))?;
         let known = self.by_calls.get(&calls).and_then(|&i| self.all.get_mut(i));
         if let Some(form) = known {
             let count = form.points.len();

@@ -1,6 +1,6 @@
 //! The sizes that a library for ranges serves: every combination of the named sizes.
 
-use super::RangeError;
+use super::error::RangeError;
 use smallvec::SmallVec;
 
 /// Most combinations of sizes. Each is planned when the library is made, in a few milliseconds.
@@ -51,7 +51,10 @@ impl Grid {
         }
         match points {
             0..=MOST_POINTS => Ok(Grid { ranges, points }),
-            _ => Err(RangeError::TooManyPoints(points)),
+            _ => Err(RangeError::TooManyPoints {
+                points,
+                most: MOST_POINTS,
+            }),
         }
     }
 
@@ -128,11 +131,11 @@ mod tests {
         ));
         assert!(matches!(
             error(vec![range("B", 0, 65536)]),
-            RangeError::TooManyPoints(65537)
+            RangeError::TooManyPoints { points: 65537, .. }
         ));
         assert!(matches!(
             error(vec![range("B", 0, i64::MAX), range("N", 0, i64::MAX)]),
-            RangeError::TooManyPoints(_)
+            RangeError::TooManyPoints { .. }
         ));
         assert_eq!(Grid::new(vec![range("B", 1, 65536)]).unwrap().points(), MOST_POINTS);
     }

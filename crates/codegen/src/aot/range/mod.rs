@@ -6,12 +6,14 @@
 
 mod codes;
 mod constants;
+mod error;
 mod fit;
 mod form;
 mod grid;
 mod source;
 mod tables;
 
+pub use error::RangeError;
 pub use grid::{MOST_POINTS, SizeRange};
 
 use grid::Grid;
@@ -22,106 +24,15 @@ use crate::options::BackendOptions;
 use codes::Codes;
 use fit::{Expr, Fitter};
 use form::{Form, Forms};
-use frazil_executor::LoadError;
 use frazil_planner::LowerError;
 use frazil_planner::kernel::KernelCode;
 use frazil_planner::packed::PackedConstants;
 use frazil_planner::plan::{Plan, kernel_name};
-use frazil_runtime::memory::OutOfMemory;
 use tables::{FormValues, Table};
 use tracing::{debug, info_span};
 
-/// Error of making a library for ranges of sizes.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RangeError {
-    /// A range has no sizes, or negative ones.
-    #[error("the range {low}..{high} of {name} is not a range of sizes: expected 0 <= LOW <= HIGH")]
-    Bounds {
-        /// The name of the size.
-        name: String,
-        /// The lower bound.
-        low: i64,
-        /// The upper bound.
-        high: i64,
-    },
-    /// Two ranges have the same name.
-    #[error("{0} has two ranges")]
-    TwoRanges(String),
-    /// A size has a name that constants of the header cannot have.
-    #[error("`{0}` is not a name of a size: expected capital letters, digits and underscores, a letter first")]
-    Name(String),
-    /// A size of an input has a name without a range.
-    #[error("the size {0} has no range: give one, such as {0}=1..512")]
-    NoRange(String),
-    /// A range belongs to no size of an input.
-    #[error("no input has the size {0}, which has a range")]
-    NoInput(String),
-    /// There are too many combinations of sizes.
-    #[error(
-        "the ranges have {0} combinations of sizes; each is planned, and at most {MOST_POINTS} are supported: choose smaller ranges"
-    )]
-    TooManyPoints(usize),
-    /// The function cannot be planned for some sizes.
-    #[error("for {sizes}: {source}")]
-    Lower {
-        /// The sizes.
-        sizes: String,
-        /// The planner's error.
-        source: Box<LowerError>,
-    },
-    /// The plan for some sizes is invalid.
-    #[error("for {sizes}: {source}")]
-    Plan {
-        /// The sizes.
-        sizes: String,
-        /// The reason.
-        source: Box<LoadError>,
-    },
-    /// The plan for some sizes has runtime calls, which a library cannot run.
-    #[error("for {sizes}, these operators run in this program only, not in a library:{operators}")]
-    RuntimeCalls {
-        /// The sizes.
-        sizes: String,
-        /// The operators, each on a line of its own.
-        operators: String,
-    },
-    /// The inputs or outputs change with the sizes in more than their sizes.
-    #[error("{what}, for {first} and {here}: only sizes may change")]
-    Changing {
-        /// What changes.
-        what: String,
-        /// The sizes of the first plan.
-        first: String,
-        /// The sizes of the other plan.
-        here: String,
-    },
-    /// The plans have too little in common.
-    #[error("the sizes need more than {0} different sequences of kernels: choose smaller ranges")]
-    TooManyForms(usize),
-    /// The tables of integers are too large.
-    #[error("the tables of the library take {bytes} bytes, more than {most}: choose smaller ranges")]
-    LargeTables {
-        /// Size of the tables, in bytes.
-        bytes: usize,
-        /// The largest supported size, in bytes.
-        most: usize,
-    },
-    /// A plan refers to a constant or a kernel that it does not have. A bug of the planner.
-    #[error("the plan for {0} is inconsistent")]
-    Inconsistent(String),
-    /// The system refused memory for constants.
-    #[error(transparent)]
-    OutOfMemory(#[from] OutOfMemory),
-}
-
-impl RangeError {
-    /// Returns the error for runtime calls of these operators.
-    fn runtime_calls(sizes: String, operators: &[String]) -> RangeError {
-        let operators = operators.iter().map(|o| format!("\n  {o}")).collect();
-        RangeError::RuntimeCalls { sizes, operators }
-    }
-}
+/// Most different kernels of a library. Each is compiled, in about 50 ms.
+const MOST_CODES: usize = 4096;
 
 /// A size of an input of a library for ranges.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -233,6 +144,12 @@ impl RangePlan {
         let mut plan = largest.unwrap_or_default();
         let mut codes = info_span!("codes").in_scope(|| Codes::of(&forms));
         let preparation_kernels = codes.all.len();
+        if preparation_kernels > MOST_CODES {
+            return Err(RangeError::TooManyCodes {
+                codes: preparation_kernels,
+                most: MOST_CODES,
+            });
+        }
         for (kernel, mut call) in preparation {
             let code = KernelCode::constant(kernel);
             let known = codes
@@ -315,7 +232,7 @@ fn results(plan: &Plan, forms: &[Form], grid: &Grid) -> Vec<Vec<String>> {
             let column = column.unwrap_or(form::Column::Constant(0));
             (0..form.points.len()).map(move |i| column.value(i)).collect::<Vec<_>>()
         });
-        let expr: Option<Expr> = fitter.fit(&form::Column::Values(values.collect()));
+        let expr: Option<Expr> = fitter.fit(&values.collect::<Vec<i64>>());
         expr.map_or_else(|| "?".to_owned(), |expr| expr.text(&names))
     };
     let ports = plan.results().iter().map(|port| {

@@ -1,6 +1,6 @@
 //! The integers of all forms: an expression for each, or a table with a value for each point.
 
-use super::RangeError;
+use super::error::RangeError;
 use super::fit::{Expr, Fitter};
 use super::form::{Column, Form};
 use super::grid::Grid;
@@ -74,17 +74,18 @@ pub fn fit(forms: &[Form], grid: &Grid) -> Result<(Vec<FormValues>, Vec<Table>),
             if index < values.len() {
                 continue;
             }
-            let value = match (fitter.fit(column), column) {
-                (Some(expr), _) => Value::Expr(expr),
-                (None, Column::Values(elements)) => {
-                    let widths = elements.iter().map(|v| width(*v));
-                    unfitted.push((widths.max().unwrap_or(1), index, elements));
-                    // Replaced below.
-                    Value::Table(0)
-                }
-                (None, Column::Constant(_)) => return Err(RangeError::Inconsistent(String::new())),
-            };
-            values.push(value);
+            values.push(match column {
+                Column::Constant(value) => Value::Expr(Expr::constant(*value)),
+                Column::Values(elements) => fitter.fit(elements).map_or_else(
+                    || {
+                        let widths = elements.iter().map(|v| width(*v));
+                        unfitted.push((widths.max().unwrap_or(1), index, elements));
+                        // Replaced below.
+                        Value::Table(0)
+                    },
+                    Value::Expr,
+                ),
+            });
         }
         // Tables with wide elements first, so that those of other forms with wide elements use the same.
         unfitted.sort_by_key(|(width, ..)| std::cmp::Reverse(*width));
