@@ -81,7 +81,7 @@ fn range(name: &str, low: i64, high: i64) -> SizeRange {
 fn built(model: &Model, shapes: &[&[&str]], ranges: &[SizeRange], folder: &Path, program: &str) -> std::path::PathBuf {
     let options = CompileOptions::default();
     let loaded = Loaded::Model(model.clone());
-    let library = loaded.plan_ranges("forward", &inputs(shapes), ranges, &options.name("model"));
+    let library = loaded.plan_ranges("forward", &inputs(shapes), ranges, &options.name("model".to_owned()));
     let library = library.unwrap_or_else(|e| panic!("{e}"));
     library
         .write(&folder.join("libmodel.so"))
@@ -159,6 +159,7 @@ fn compare(source: &str, shapes: &[&[&str]], ranges: &[SizeRange]) {
     let file = |name: &str| folder.path().join(name);
     std::fs::write(file("cases"), cases).unwrap();
     let output = Command::new(program)
+        .current_dir(folder.path())
         .args([file("cases"), file("results")])
         .output()
         .unwrap();
@@ -284,7 +285,7 @@ fn each_mistake_has_a_message() {
     let shapes: [&[&str]; 2] = [&["B", "N", "16"], &["B", "N"]];
     let ranges = [range("B", 1, 3), range("N", 1, 8)];
     let program = built(&frozen(ENCODER), &shapes, &ranges, folder.path(), MISTAKES);
-    let output = Command::new(program).output().unwrap();
+    let output = Command::new(program).current_dir(folder.path()).output().unwrap();
     let printed = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{:?}: {printed}", output.status);
 }
