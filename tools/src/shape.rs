@@ -18,6 +18,14 @@ pub enum ShapeError {
     /// A part of the text is not a size.
     #[error("`{0}` is not an extent: expected sizes such as 1x3x224x224")]
     Extent(String),
+    /// A text is not a range of sizes.
+    #[error(
+        "`{0}` is not a range of sizes: expected NAME=LOW..HIGH, such as N=1..512, with a name of capital letters, digits and underscores, or ?"
+    )]
+    Range(String),
+    /// `?` is a size without a range, or a range without a size.
+    #[error("sizes `?` and their range belong together: give both, such as --input-shape='? x 64' --range '?=1..512'")]
+    AnyRange,
     /// The text contains an unknown dtype.
     #[error("`{0}` is not a dtype: expected float32, float64, int64, bool, ...")]
     DType(String),
@@ -33,13 +41,7 @@ impl FromStr for InputShape {
     type Err = ShapeError;
 
     fn from_str(text: &str) -> Result<InputShape, ShapeError> {
-        let (sizes, dtype) = match text.split_once(':') {
-            Some((sizes, name)) => (
-                sizes,
-                DType::from_python_name(name).ok_or_else(|| ShapeError::DType(name.to_owned()))?,
-            ),
-            None => (text, DType::Float),
-        };
+        let (sizes, dtype) = split_dtype(text)?;
         let extent = |part: &str| match part.parse::<i64>() {
             Ok(n) if n >= 0 => Ok(n),
             _ => Err(ShapeError::Extent(part.to_owned())),
@@ -49,14 +51,26 @@ impl FromStr for InputShape {
         } else {
             sizes.split('x').map(extent).collect::<Result<_, _>>()?
         };
-        let elements = sizes
-            .iter()
-            .try_fold(1i64, |n, s| n.checked_mul(*s))
-            .filter(|n| *n <= MAX_ELEMENTS);
-        match elements {
-            Some(_) => Ok(InputShape { dtype, sizes }),
-            None => Err(ShapeError::TooLarge(text.to_owned())),
-        }
+        check_elements(text, &sizes)?;
+        Ok(InputShape { dtype, sizes })
+    }
+}
+
+/// Returns the sizes in `text`, and the dtype after a colon; `float32` by default.
+pub(crate) fn split_dtype(text: &str) -> Result<(&str, DType), ShapeError> {
+    let Some((sizes, name)) = text.split_once(':') else {
+        return Ok((text, DType::Float));
+    };
+    let dtype = DType::from_python_name(name.trim()).ok_or_else(|| ShapeError::DType(name.to_owned()))?;
+    Ok((sizes, dtype))
+}
+
+/// Checks that a tensor of these sizes, which `text` lists, is not too large.
+pub(crate) fn check_elements(text: &str, sizes: &[i64]) -> Result<(), ShapeError> {
+    let elements = sizes.iter().try_fold(1i64, |n, s| n.checked_mul(*s));
+    match elements.filter(|n| *n <= MAX_ELEMENTS) {
+        Some(_) => Ok(()),
+        None => Err(ShapeError::TooLarge(text.to_owned())),
     }
 }
 

@@ -114,7 +114,7 @@ fn measure(
         tuning: Tuning::default(),
         families: Vec::new(),
         packed: None,
-        any_size: false,
+        sizes: Default::default(),
         threads: options.threads,
     };
     for (method, specs) in calls {

@@ -46,11 +46,15 @@ pub use engine::hooks::{CallArguments, Hook, HookId, HookOptions, PreHook};
 #[cfg(feature = "codegen")]
 pub use engine::native::compiled::{CompiledMethod, Emit, NativePlan};
 #[cfg(feature = "codegen")]
+pub use engine::native::ranges::{RangeLibrary, RangedInput};
+#[cfg(feature = "codegen")]
 pub use engine::native::tensor_function::{TensorFunction, TensorStage};
 #[cfg(feature = "codegen")]
 pub use engine::options::InputSpec;
 pub use engine::options::{CompileOptions, EngineKind, EngineOptions, FusionStrategy};
 pub use error::{CallError, Error, ErrorClass, Result};
+#[cfg(feature = "codegen")]
+pub use frazil_codegen::aot::range::{InputSize, SizeRange};
 #[cfg(feature = "codegen")]
 pub use frazil_executor::run::profile::{Profile, Row as ProfileRow};
 #[cfg(feature = "codegen")]

@@ -27,5 +27,5 @@ pub mod tune;
 
 pub use error::{LowerError, Unsupported};
 pub use lower::{Lowered, compile_graph, lower};
-pub use options::LowerOptions;
+pub use options::{LowerOptions, PlanSizes};
 pub use specialise::{ArgumentSpec, ResultSpec};

@@ -232,7 +232,7 @@ fn plan(graph: &Graph, inputs: &[ArgumentSpec], registry: &Registry) -> Planned 
         tuning: Tuning::default(),
         families: Vec::new(),
         packed: None,
-        any_size: false,
+        sizes: Default::default(),
         threads: 4,
     };
     match compile_graph(graph, inputs, registry, &options) {

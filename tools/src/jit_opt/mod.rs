@@ -1,15 +1,16 @@
 //! `jit-opt`: transforms TorchScript, as `mlir-opt` does MLIR.
 
+mod ranges;
 #[cfg(feature = "codegen")]
 mod tensors;
 
 use crate::progress::Progress;
-use crate::shape::InputShape;
 #[cfg(feature = "codegen")]
 use crate::tuning_file;
 use crate::{Failure, print_failure, streams, tracing_to_stderr};
 use clap::{Parser, ValueEnum};
 use frazil::passes::manager::{PrintOptions, Report, Timing};
+
 #[cfg(feature = "codegen")]
 use frazil::{CompileOptions, Emit, InputSpec, NativePlan, TensorFunction};
 use frazil::{FreezeOptions, Limits, Loaded, PassOptions, SaveOptions, Session, write_atomically};
@@ -19,6 +20,7 @@ use frazil_ir::{
     names::Names,
     types::{TypeStyle, display_type},
 };
+use ranges::{NamedRange, RangedShape};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -114,9 +116,12 @@ struct Options {
     /// With --emit=mlir: print the operators that each kernel computes, and their places in the source, as locations
     #[arg(long)]
     print_locations: bool,
-    /// Shapes of the method's inputs, for native code: 1x3x224x224[:dtype],...
+    /// Shapes of the method's inputs, for native code: 1x3x224x224[:dtype],... In libraries, sizes may be names with ranges: B x N:int64
     #[arg(long, value_delimiter = ',', value_name = "SHAPES")]
-    input_shape: Vec<InputShape>,
+    input_shape: Vec<RangedShape>,
+    /// The range of a size of --input-shape, both bounds included: N=1..512. `?=1..512` is the range of each size `?`
+    #[arg(long, value_name = "NAME=LOW..HIGH")]
+    range: Vec<NamedRange>,
     /// The processor that native code is for: host, x86-64, x86-64-v3, x86-64-v4 or a name that LLVM knows
     #[arg(long, default_value = "host", value_name = "CPU")]
     target_cpu: String,
@@ -385,16 +390,19 @@ fn emit_native(_: &Options, _: EmitKind, _: &Loaded, _: &Progress) -> Result<(),
 #[cfg(feature = "codegen")]
 fn emit_native(options: &Options, emit: EmitKind, loaded: &Loaded, progress: &Progress) -> Result<(), Failure> {
     progress.stage("compiling");
-    let inputs: Vec<InputSpec> = options
-        .input_shape
-        .iter()
-        .map(|s| InputSpec::new(s.dtype, &s.sizes))
-        .collect();
     if options.tune && options.input == Path::new("-") {
         let message = "--tune keeps what it measures beside the model, and standard input has no such place";
         return Err(Failure::usage(message.into()));
     }
     check_native(options, loaded)?;
+    let fixed = options
+        .input_shape
+        .iter()
+        .map(|s| Some(InputSpec::new(s.dtype, &s.fixed()?)));
+    let inputs = match fixed.collect::<Option<Vec<InputSpec>>>() {
+        Some(inputs) if options.range.is_empty() => inputs,
+        _ => return emit_ranges(options, emit, loaded),
+    };
     if matches!(emit, EmitKind::Tensors | EmitKind::Layout | EmitKind::Schedule) {
         return tensors::emit(options, emit, &loaded.tensors(&options.method, &inputs)?);
     }
@@ -403,6 +411,27 @@ fn emit_native(options: &Options, emit: EmitKind, loaded: &Loaded, progress: &Pr
         emit,
         &loaded.plan(&options.method, &inputs, &compile_options(options))?,
     )
+}
+
+/// Writes a library for ranges of sizes.
+#[cfg(feature = "codegen")]
+fn emit_ranges(options: &Options, emit: EmitKind, loaded: &Loaded) -> Result<(), Failure> {
+    if emit != EmitKind::Lib {
+        let message = "sizes with names or ranges are for libraries only: give numbers to --input-shape, or --emit=lib";
+        return Err(Failure::usage(message.into()));
+    }
+    let path = library_path(options)?;
+    let (inputs, ranges) =
+        ranges::ranged(&options.input_shape, &options.range).map_err(|e| Failure::usage(e.to_string()))?;
+    let library = loaded.plan_ranges(&options.method, &inputs, &ranges, &compile_options(options))?;
+    Ok(library.write(path)?)
+}
+
+/// Returns the file to which a library is written.
+#[cfg(feature = "codegen")]
+fn library_path(options: &Options) -> Result<&Path, Failure> {
+    let path = options.output.as_deref().filter(|p| *p != Path::new("-"));
+    path.ok_or_else(|| Failure::usage("a library needs a file to be written to: -o libNAME.so".into()))
 }
 
 /// Returns the options for compiling.
@@ -426,12 +455,7 @@ fn emit_plan(options: &Options, emit: EmitKind, plan: &NativePlan) -> Result<(),
         EmitKind::Llvm => Emit::Llvm,
         EmitKind::Asm => Emit::Asm,
         EmitKind::Obj => Emit::Object,
-        _ => {
-            let path = options.output.as_deref().filter(|p| *p != Path::new("-"));
-            let path =
-                path.ok_or_else(|| Failure::usage("a library needs a file to be written to: -o libNAME.so".into()))?;
-            return Ok(plan.write_library(path)?);
-        }
+        _ => return Ok(plan.write_library(library_path(options)?)?),
     };
     write_bytes(options, &plan.emit(kind)?)
 }

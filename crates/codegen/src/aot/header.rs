@@ -1,5 +1,6 @@
 //! The C header of a compiled library.
 
+use super::range::SizeRange;
 use frazil_ir::DType;
 use frazil_planner::plan::{Plan, Port};
 
@@ -84,15 +85,40 @@ typedef struct frazil_options {
 /// Placeholder for the header's checksum while the checksum is computed.
 const CHECKSUM: &str = "@CHECKSUM@";
 
+/// The sizes in the interface of a library.
+pub struct Interface<'a> {
+    /// The sizes of each input, as text: numbers, and names of sizes.
+    pub inputs: Vec<Vec<String>>,
+    /// The sizes of each output, as text.
+    pub outputs: Vec<Vec<String>>,
+    /// The sizes that callers choose.
+    pub ranges: &'a [SizeRange],
+}
+
 /// Returns the header of the plan's library.
 pub fn header(plan: &Plan) -> String {
+    let shapes = |ports: &[Port]| {
+        let shapes = ports.iter().map(|p| p.shape.iter().map(i64::to_string).collect());
+        shapes.collect()
+    };
+    let interface = Interface {
+        inputs: shapes(&plan.inputs),
+        outputs: shapes(plan.results()),
+        ranges: &[],
+    };
+    header_of(plan, &interface)
+}
+
+/// Returns the header of a library with the inputs and outputs of `plan`, whose sizes are those of `interface`.
+pub fn header_of(plan: &Plan, interface: &Interface<'_>) -> String {
     let name = &plan.name;
-    let guard = format!("FRAZIL_MODEL_{}_H", name.to_uppercase());
-    let list = |ports: &[Port]| {
-        let lines = ports.iter().enumerate().map(|(i, p)| {
-            let shape: Vec<String> = p.shape.iter().map(i64::to_string).collect();
+    let upper = name.to_uppercase();
+    let guard = format!("FRAZIL_MODEL_{upper}_H");
+    let most = if interface.ranges.is_empty() { "" } else { "at most " };
+    let list = |ports: &[Port], shapes: &[Vec<String>]| {
+        let lines = ports.iter().zip(shapes).enumerate().map(|(i, (p, shape))| {
             format!(
-                "     {i}: {}, {} [{}], {} bytes\n",
+                "     {i}: {}, {} [{}], {most}{} bytes\n",
                 comment(&p.name),
                 dtype_name(p.dtype),
                 shape.join(", "),
@@ -101,10 +127,17 @@ pub fn header(plan: &Plan) -> String {
         });
         lines.collect::<String>()
     };
+    let Ranged {
+        list: sizes,
+        declarations,
+        argument,
+        run,
+        infos,
+    } = Ranged::of(plan, interface.ranges);
     let text = format!(
         r#"/* Compiled by Frazil. Link with the library of the same name.
 
-   inputs:
+{sizes}   inputs:
 {inputs}   outputs:
 {outputs}*/
 #ifndef {guard}
@@ -125,7 +158,7 @@ extern "C" {{
 /* An instance: runs one call at a time; one that comes meanwhile is refused. Instances share code and weights and are independent of each other. */
 typedef struct {name}_instance {name}_instance;
 
-/* Number of inputs and outputs, and their descriptions; NULL for an index that does not exist. */
+/* Number of inputs and outputs, and their descriptions; NULL for an index that does not exist.{infos} */
 int32_t {name}_input_count(void);
 int32_t {name}_output_count(void);
 const frazil_tensor_info *{name}_input_info(int32_t index);
@@ -142,16 +175,16 @@ uint32_t {name}_abi_version(void);
 #define {upper}_HEADER {CHECKSUM}
 uint32_t {name}_header(void);
 
-/* Bytes of scratch memory that an instance needs. */
+{declarations}/* Bytes of scratch memory that an instance needs. */
 size_t {name}_workspace_bytes(void);
 
 /* Makes an instance. options may be NULL: one thread, own workspace. */
 frazil_status {name}_create(const frazil_options *options, {name}_instance **instance);
 
-/* Runs the function. inputs and outputs are arrays of addresses in the order of the descriptions; outputs
+/* Runs the function.{run} inputs and outputs are arrays of addresses in the order of the descriptions; outputs
    overlap neither each other nor the inputs. Every thread that runs tasks, the calling one included, needs
    1 MiB of stack. */
-frazil_status {name}_run({name}_instance *instance, const void *const *inputs, void *const *outputs);
+frazil_status {name}_run({name}_instance *instance, {argument}const void *const *inputs, void *const *outputs);
 
 /* Runs the function as {name}_run does, on tensors that say what they are: their numbers, types of elements, ranks and sizes are checked first, and that
    outputs overlap nothing. */
@@ -174,12 +207,68 @@ const char *{name}_status_message(frazil_status status);
 
 #endif
 "#,
-        inputs = list(&plan.inputs),
-        outputs = list(plan.results()),
-        upper = name.to_uppercase(),
+        inputs = list(&plan.inputs, &interface.inputs),
+        outputs = list(plan.results(), &interface.outputs),
     );
     let checksum = crc32fast::hash(text.as_bytes());
     text.replace(CHECKSUM, &format!("0x{checksum:08x}u"))
+}
+
+/// The parts of a header that libraries for ranges have, and others have not.
+#[derive(Default)]
+struct Ranged {
+    /// The ranges, in the first comment.
+    list: String,
+    /// Constants and functions.
+    declarations: String,
+    /// The argument of the run for the sizes.
+    argument: &'static str,
+    /// The argument's description.
+    run: &'static str,
+    /// What the descriptions of inputs and outputs contain in place of sizes.
+    infos: &'static str,
+}
+
+impl Ranged {
+    fn of(plan: &Plan, ranges: &[SizeRange]) -> Ranged {
+        if ranges.is_empty() {
+            return Ranged::default();
+        }
+        let name = &plan.name;
+        let upper = name.to_uppercase();
+        let line = |r: &SizeRange| format!("     {}: {} to {}\n", r.name, r.low, r.high);
+        let bounds = |(i, r): (usize, &SizeRange)| {
+            let SizeRange { name, low, high } = r;
+            format!(
+                "#define {upper}_INDEX_{name} {i}\n#define {upper}_MIN_{name} {low}\n#define {upper}_MAX_{name} {high}\n"
+            )
+        };
+        Ranged {
+            list: format!(
+                "   sizes, both bounds included:\n{}",
+                ranges.iter().map(line).collect::<String>()
+            ),
+            declarations: format!(
+                r#"/* The sizes that callers choose: their number, their positions in arrays of sizes, and their bounds, which are included. */
+#define {upper}_SIZE_COUNT {}
+{}
+/* Writes the sizes of the output `index` to `shape`, which has space for as many as the output has dimensions. `sizes` has {upper}_SIZE_COUNT elements.
+   FRAZIL_WRONG_SIZE: a size is out of its range. FRAZIL_WRONG_COUNT: there is no such output. */
+frazil_status {name}_output_sizes(const int64_t *sizes, int32_t index, int64_t *shape);
+
+/* The scratch memory in bytes that suffices for all sizes; {name}_workspace_bytes returns the same. */
+#define {upper}_WORKSPACE_BYTES {}
+
+"#,
+                ranges.len(),
+                ranges.iter().enumerate().map(bounds).collect::<String>(),
+                plan.workspace_bytes
+            ),
+            argument: "const int64_t *sizes, ",
+            run: " sizes are those of this call.",
+            infos: " The shapes contain -1 for\n   sizes that callers choose, and `bytes` is that of the largest sizes.",
+        }
+    }
 }
 
 /// Returns the C name of a dtype.

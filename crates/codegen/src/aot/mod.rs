@@ -5,15 +5,17 @@
 //! except the interface local, so that a program can link several.
 
 mod header;
+pub mod range;
 mod source;
 
 use crate::backend::CompileError;
-use crate::compile::{Stage, compile_objects, kernel_text};
+use crate::compile::{Stage, compile_codes, compile_objects, kernel_text};
 use crate::options::BackendOptions;
 use frazil_executor::LoadError;
 use frazil_planner::kernel::KernelCode;
 use frazil_planner::plan::{Plan, kernel_name};
 use frazil_syntax::{OutputFile, TemporaryFolder};
+use range::{RangeError, RangePlan};
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -61,6 +63,9 @@ pub enum EmitFileError {
     /// The plan's name is not a C identifier.
     #[error("`{0}` cannot be the prefix of C functions: letters, digits and underscores only, and no digit first")]
     Name(String),
+    /// A library for ranges of sizes cannot be made.
+    #[error(transparent)]
+    Range(#[from] RangeError),
 }
 
 /// Returns the specs of the kernels and the calls as text, for reading.
@@ -89,7 +94,7 @@ pub fn object(plan: &Plan, options: &BackendOptions) -> Result<Vec<u8>, EmitFile
     plan.validate().map_err(CompileError::from)?;
     check_standalone(plan)?;
     let directory = temporary()?;
-    let mut objects = write_objects(plan, options, directory.path())?;
+    let mut objects = write_objects(&compile_objects(plan, options)?, directory.path())?;
     if objects.is_empty() {
         let empty = directory.path().join("empty.c");
         write(&empty, b"typedef int frazil_no_kernels;\n")?;
@@ -110,13 +115,48 @@ pub fn object(plan: &Plan, options: &BackendOptions) -> Result<Vec<u8>, EmitFile
 pub fn write_library(plan: &Plan, options: &BackendOptions, library: &Path) -> Result<PathBuf, EmitFileError> {
     plan.validate().map_err(CompileError::from)?;
     check_standalone(plan)?;
+    write_linked(plan, &header(plan), library, |directory| {
+        let objects = write_objects(&compile_objects(plan, options)?, directory)?;
+        write(&directory.join("model.c"), source::source(plan).as_bytes())?;
+        Ok(objects)
+    })
+}
+
+/// Writes a library for ranges of sizes as [`write_library`] does.
+///
+/// # Errors
+/// As [`write_library`].
+pub fn write_range_library(
+    ranged: &RangePlan,
+    options: &BackendOptions,
+    library: &Path,
+) -> Result<PathBuf, EmitFileError> {
+    write_linked(ranged.plan(), &ranged.header(), library, |directory| {
+        let objects = compile_codes(&ranged.plan().name, ranged.codes(), options)?;
+        let objects = write_objects(&objects, directory)?;
+        let source = ranged.source();
+        write(&directory.join("tables.bin"), &source.tables)?;
+        write(&directory.join("model.c"), source.text.as_bytes())?;
+        Ok(objects)
+    })
+}
+
+/// Writes a library and its header. `write_model` writes the kernels' objects and `model.c` to a folder, and returns the names of the objects.
+fn write_linked(
+    plan: &Plan,
+    header: &str,
+    library: &Path,
+    write_model: impl FnOnce(&Path) -> Result<Vec<OsString>, EmitFileError>,
+) -> Result<PathBuf, EmitFileError> {
     let identifier = |c: char| c == '_' || c.is_ascii_alphanumeric();
     if !plan.name.chars().all(identifier) || plan.name.starts_with(|c: char| c.is_ascii_digit()) || plan.name.is_empty()
     {
         return Err(EmitFileError::Name(plan.name.clone()));
     }
     let directory = temporary()?;
-    let parts = library_parts(plan, options, directory.path())?;
+    let mut parts = write_model(directory.path())?;
+    write_common(plan, header, directory.path())?;
+    parts.extend(["runtime.o", "model.c"].map(OsString::from));
     let output = match library.extension() {
         Some(extension) if extension == "a" => link_static(plan, directory.path(), parts)?,
         _ => link_shared(plan, directory.path(), parts)?,
@@ -126,7 +166,7 @@ pub fn write_library(plan: &Plan, options: &BackendOptions, library: &Path) -> R
     // Both are written before either is put in its place. Beside a device stands no header.
     let library = written(library, &bytes)?;
     let header = match library.1.is_file() {
-        true => Some(written(&header_path, header(plan).as_bytes())?),
+        true => Some(written(&header_path, header.as_bytes())?),
         false => None,
     };
     for (path, file) in std::iter::once(library).chain(header) {
@@ -135,9 +175,8 @@ pub fn write_library(plan: &Plan, options: &BackendOptions, library: &Path) -> R
     Ok(header_path)
 }
 
-/// Writes the files that a library is linked from to `directory`. Returns the names of the objects and sources.
-fn library_parts(plan: &Plan, options: &BackendOptions, directory: &Path) -> Result<Vec<OsString>, EmitFileError> {
-    let mut parts = write_objects(plan, options, directory)?;
+/// Writes the files of a library that do not depend on its calls to `directory`.
+fn write_common(plan: &Plan, header: &str, directory: &Path) -> Result<(), EmitFileError> {
     let file = |name: &str| directory.join(name);
     write(&file("runtime.o"), RUNTIME)?;
     // An empty section has no address of its own.
@@ -148,11 +187,7 @@ fn library_parts(plan: &Plan, options: &BackendOptions, directory: &Path) -> Res
         let bytes = constants.bytes();
         write(&file(name), if bytes.is_empty() { &[0; 64] } else { bytes })?;
     }
-    write(&file("model.h"), header(plan).as_bytes())?;
-    write(&file("model.c"), source::source(plan).as_bytes())?;
-    parts.push("runtime.o".into());
-    parts.push("model.c".into());
-    Ok(parts)
+    write(&file("model.h"), header.as_bytes())
 }
 
 /// Compiler options for the C file of a library.
@@ -207,9 +242,8 @@ fn check_standalone(plan: &Plan) -> Result<(), EmitFileError> {
     }
 }
 
-/// Compiles the kernels and writes their objects. Returns the names of the objects in `directory`.
-fn write_objects(plan: &Plan, options: &BackendOptions, directory: &Path) -> Result<Vec<OsString>, EmitFileError> {
-    let objects = compile_objects(plan, options)?;
+/// Writes the kernels' objects. Returns their names in `directory`.
+fn write_objects(objects: &[Vec<u8>], directory: &Path) -> Result<Vec<OsString>, EmitFileError> {
     let mut names = Vec::with_capacity(objects.len());
     for (i, object) in objects.iter().enumerate() {
         let name = format!("kernel_{i}.o");

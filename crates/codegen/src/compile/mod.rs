@@ -40,13 +40,30 @@ pub fn compile_objects(plan: &Plan, options: &BackendOptions) -> Result<Vec<Vec<
     })
 }
 
+/// Compiles `codes` in parallel, without the cache. Returns an object file for each, in order. The symbols are those of the function `name`, [`kernel_name`].
+///
+/// # Errors
+/// If a kernel cannot be compiled.
+pub fn compile_codes(name: &str, codes: &[KernelCode], options: &BackendOptions) -> Result<Vec<Vec<u8>>, CompileError> {
+    let codes = codes.par_iter().enumerate();
+    let codes = codes.filter(|(_, code)| !code.kernel().phases().is_empty());
+    compiled(codes, |(i, code)| compile_kernel(&kernel_name(name, i), code, options))
+}
+
 /// Calls `compile` with each kernel of `plan` that has code and its index, in parallel. Returns the results in the order of the kernels.
 fn each_kernel<T: Send>(
     plan: &Plan,
-    compile: impl Fn((usize, &KernelSpec)) -> Result<T, CompileError> + Sync,
+    compile: impl Fn((usize, &KernelSpec)) -> Result<T, CompileError> + Sync + Send,
 ) -> Result<Vec<T>, CompileError> {
     let kernels = plan.kernels.par_iter().enumerate();
-    let kernels = kernels.filter(|(_, spec)| !spec.phases().is_empty());
+    compiled(kernels.filter(|(_, spec)| !spec.phases().is_empty()), compile)
+}
+
+/// Calls `compile` with each of `kernels` in parallel, within the caller's budget. Returns the results in order.
+fn compiled<K: Send, T: Send>(
+    kernels: impl ParallelIterator<Item = K>,
+    compile: impl Fn(K) -> Result<T, CompileError> + Sync + Send,
+) -> Result<Vec<T>, CompileError> {
     let budget = Budget::current();
     let compiled = kernels.map(|kernel| {
         let _entered = budget.as_ref().map(Budget::enter);

@@ -283,7 +283,7 @@ fn plan(target: &Target) -> Plan {
         tuning: Default::default(),
         families: vec![Arc::new(DoubleMatmuls)],
         packed: None,
-        any_size: false,
+        sizes: Default::default(),
         threads: 2,
     };
     let plan = compile_graph(&graph, &inputs, &registry, &options).unwrap().plan;

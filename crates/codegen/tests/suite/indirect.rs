@@ -38,7 +38,7 @@ fn lowered(registry: &Registry, graph: &Graph, inputs: &[Tensor]) -> frazil_plan
         tuning: Tuning::default(),
         families: Vec::new(),
         packed: None,
-        any_size: false,
+        sizes: Default::default(),
         threads: 1,
     };
     compile_graph(graph, &specs.collect::<Vec<_>>(), registry, &options).unwrap_or_else(|e| panic!("{e}"))

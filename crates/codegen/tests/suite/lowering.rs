@@ -345,7 +345,7 @@ impl Net {
             tuning: Tuning::default(),
             families: Vec::new(),
             packed: None,
-            any_size: false,
+            sizes: Default::default(),
             threads: 1,
         };
         let plan = lower(self.graph, &options).unwrap();

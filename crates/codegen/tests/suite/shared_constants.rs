@@ -70,7 +70,7 @@ fn plan(graph: &Graph, registry: &Registry, input: &[i64], packed: Option<&Packe
         tuning: Tuning::default(),
         families: Vec::new(),
         packed: packed.cloned(),
-        any_size: false,
+        sizes: Default::default(),
         threads: 1,
     };
     let spec = |sizes: &[i64]| {

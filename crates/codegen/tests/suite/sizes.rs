@@ -10,7 +10,7 @@ use frazil_planner::codes::Codes;
 use frazil_planner::kernel::{Epilogue, Gemm, GemmB, GemmBatch, GemmTile, KernelCode, KernelSpec};
 use frazil_planner::plan::Plan;
 use frazil_planner::target::{Machine, Target};
-use frazil_planner::{ArgumentSpec, LowerOptions, compile_graph};
+use frazil_planner::{ArgumentSpec, LowerOptions, PlanSizes, compile_graph};
 use frazil_runtime::Registry;
 use frazil_runtime::structured::TensorShape;
 use std::collections::HashSet;
@@ -306,7 +306,7 @@ fn plan(text: &str, shapes: &[[i64; 2]], target: &Target) -> Plan {
         tuning: Default::default(),
         families: Vec::new(),
         packed: None,
-        any_size: true,
+        sizes: PlanSizes::Any,
         threads: 1,
     };
     compile_graph(&graph, &inputs, &registry, &options).unwrap().plan

@@ -32,7 +32,7 @@ fn options() -> LowerOptions {
         tuning: Tuning::default(),
         families: Vec::new(),
         packed: None,
-        any_size: false,
+        sizes: Default::default(),
         threads: 1,
     }
 }

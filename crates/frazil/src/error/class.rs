@@ -61,12 +61,7 @@ impl Error {
             Error::Operator(_) => ErrorClass::Raised,
             Error::Run(e) => class_of_run(e),
             #[cfg(feature = "codegen")]
-            Error::Lower(e) => match e {
-                frazil_planner::LowerError::InputCount { .. } => ErrorClass::Input,
-                frazil_planner::LowerError::Raises { .. } => ErrorClass::Raised,
-                frazil_planner::LowerError::OutOfMemory(_) => ErrorClass::Failed,
-                _ => ErrorClass::Unsupported,
-            },
+            Error::Lower(e) => class_of_lowering(e),
             #[cfg(feature = "codegen")]
             Error::NativeRun(frazil_executor::RunError::Raised(_)) => ErrorClass::Raised,
             #[cfg(feature = "codegen")]
@@ -80,6 +75,7 @@ impl Error {
                 frazil_codegen::aot::EmitFileError::Io { .. } => ErrorClass::Io,
                 frazil_codegen::aot::EmitFileError::Name(_) => ErrorClass::Input,
                 frazil_codegen::aot::EmitFileError::RuntimeCalls(_) => ErrorClass::Unsupported,
+                frazil_codegen::aot::EmitFileError::Range(e) => class_of_range(e),
                 _ => ErrorClass::Failed,
             },
             _ => ErrorClass::Failed,
@@ -105,6 +101,27 @@ impl CallError {
             CallError::Raised(_) => ErrorClass::Raised,
             CallError::Failed(error) => error.class(),
         }
+    }
+}
+
+#[cfg(feature = "codegen")]
+fn class_of_lowering(error: &frazil_planner::LowerError) -> ErrorClass {
+    match error {
+        frazil_planner::LowerError::InputCount { .. } => ErrorClass::Input,
+        frazil_planner::LowerError::Raises { .. } => ErrorClass::Raised,
+        frazil_planner::LowerError::OutOfMemory(_) => ErrorClass::Failed,
+        _ => ErrorClass::Unsupported,
+    }
+}
+
+#[cfg(feature = "codegen")]
+fn class_of_range(error: &frazil_codegen::aot::range::RangeError) -> ErrorClass {
+    use frazil_codegen::aot::range::RangeError;
+    match error {
+        RangeError::Lower { source, .. } => class_of_lowering(source),
+        RangeError::Plan { .. } | RangeError::Inconsistent(_) | RangeError::OutOfMemory(_) => ErrorClass::Failed,
+        RangeError::RuntimeCalls { .. } | RangeError::Changing { .. } => ErrorClass::Unsupported,
+        _ => ErrorClass::Input,
     }
 }
 

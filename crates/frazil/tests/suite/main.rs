@@ -32,6 +32,8 @@ mod modes;
 mod named_results;
 mod pytorch_names;
 mod random;
+#[cfg(feature = "codegen")]
+mod ranges;
 mod refusals;
 mod scalars;
 mod script_module;

@@ -54,6 +54,18 @@ impl KernelCode {
         }
     }
 
+    /// Returns the code of `kernel` with those integers as arguments for which `is_argument` is true. 0 and 1 are constants as in
+    /// [`KernelCode::with_all_arguments`]; integers beyond the end of `is_argument` are constants too.
+    pub fn with_arguments(kernel: KernelSpec, is_argument: &[bool]) -> KernelCode {
+        let numbers = kernel.numbers();
+        let may_be = numbers.iter().enumerate();
+        let is_argument = may_be.map(|(i, &n)| constant(n, is_argument.get(i)).is_none());
+        KernelCode {
+            is_argument: is_argument.collect(),
+            kernel,
+        }
+    }
+
     /// Returns code that serves `other` in addition to the kernels that this code serves: the integers in which they differ become arguments. Returns `None` if
     /// `other` differs in more than integers.
     pub fn serving(&self, other: &KernelSpec) -> Option<KernelCode> {

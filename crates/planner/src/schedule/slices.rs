@@ -1,7 +1,7 @@
 //! Tiling of chains of kernels over the batch dimension, if their intermediate results are larger than a core's cache. Attention, for example, computes the
 //! scores of a few heads, their softmax and the matmul with the values, and then continues with the next heads. So the scores stay in the cache.
 
-use crate::kernel::{EpilogueOperand, Gemm, GemmB, GemmTile, KernelSpec, Loops, Place};
+use crate::kernel::{EpilogueOperand, Gemm, GemmB, KernelSpec, Loops, Place};
 use crate::options::LowerOptions;
 use crate::schedule::{BufferId, Home, Schedule, Slice, Step};
 use frazil_runtime::expr::ExprOp;
@@ -114,7 +114,6 @@ impl<'s> Chain<'s> {
     }
 
     fn emit(&self, schedule: &mut Schedule, options: &LowerOptions) {
-        let machine = options.target.machine;
         let [one, two, three] = self.steps;
         for (buffer, bytes) in self.between {
             if let Some(home) = schedule.buffers.get_mut(buffer as usize) {
@@ -127,10 +126,7 @@ impl<'s> Chain<'s> {
             let mut gemm = self.products[which].clone();
             gemm.batch[self.batch[which]].extent = self.part;
             let sizes = [gemm.m, gemm.n, gemm.k];
-            gemm.tile = match options.any_size {
-                true => GemmTile::for_any_size(gemm.batch_count(), sizes, gemm.is_packed(), machine),
-                false => GemmTile::choose(gemm.batch_count(), sizes, machine),
-            };
+            gemm.tile = options.gemm_tile(gemm.batch_count(), sizes, gemm.is_packed());
             KernelSpec::from(gemm)
         };
         let mut rows = self.rows.clone();

@@ -8,6 +8,7 @@ use crate::kernel::{
     PoolKind, Read, Stage, StridedOutput, Winograd, Write,
 };
 use crate::layout::{ImageRead, ImageShape};
+use crate::options::PlanSizes;
 use crate::packed::Form;
 use crate::schedule::{Home, Slice};
 use frazil_ir::{DType, TensorData};
@@ -69,7 +70,7 @@ impl Builder<'_> {
         if c.shape.is_depthwise() {
             let (shape, input) = self.blocked(c.input, input_images);
             let mut spec = Depthwise::new(c.shape, epilogue, self.target.machine);
-            if self.options.any_size {
+            if self.options.sizes != PlanSizes::One {
                 spec = spec.for_any_size(self.target.machine);
             }
             spec.input_batch_stride = shape.batch_stride;
@@ -97,7 +98,7 @@ impl Builder<'_> {
             input
         };
         spec.output_batch_stride = output.batch_stride;
-        if self.options.any_size {
+        if self.options.sizes != PlanSizes::One {
             spec = spec.for_any_size(self.target.machine);
         }
         self.tune(&mut spec);

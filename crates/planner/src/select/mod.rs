@@ -13,7 +13,7 @@ use crate::error::LowerError;
 use crate::family::{Operand, Selection};
 use crate::kernel::{BlockedShape, Kernel, KernelSpec, Reorder, ReorderDirection};
 use crate::layout::{ImageShape, Layouts};
-use crate::options::LowerOptions;
+use crate::options::{LowerOptions, PlanSizes};
 use crate::packed::Form;
 use crate::schedule::{Home, Schedule, Slice};
 use crate::target::Target;
@@ -192,7 +192,7 @@ impl Builder<'_> {
     /// Selects a kernel for any nests that have their first `outer` loops in common, over plain tensors.
     fn loops(&mut self, id: TensorId, members: &[TensorId], outer: usize) {
         let (mut spec, tensors) = nest::kernel(self.graph, members, outer, self.target.machine);
-        if self.options.any_size {
+        if self.options.sizes != PlanSizes::One {
             divisors::replace(&mut spec);
         }
         let mut buffers: Vec<Slice> = Vec::with_capacity(tensors.len() + 1);

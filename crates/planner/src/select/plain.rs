@@ -3,7 +3,7 @@
 use super::Builder;
 use super::constants::floats;
 use super::nest::single;
-use crate::kernel::{Epilogue, EpilogueOperand, Gemm, GemmB, GemmBatch, GemmTile, Place, Read, Stage, Write};
+use crate::kernel::{Epilogue, EpilogueOperand, Gemm, GemmB, GemmBatch, Place, Read, Stage, Write};
 use crate::packed::Form;
 use crate::schedule::Slice;
 use frazil_runtime::expr::Expr;
@@ -35,10 +35,7 @@ impl Builder<'_> {
             b: GemmB::Packed,
             c_row_stride: g.c_row_stride,
             lanes: self.lanes(),
-            tile: match self.options.any_size {
-                true => GemmTile::for_any_size(products, [g.m, g.n, g.k], weights.is_some(), self.target.machine),
-                false => GemmTile::choose(products, [g.m, g.n, g.k], self.target.machine),
-            },
+            tile: self.options.gemm_tile(products, [g.m, g.n, g.k], weights.is_some()),
             epilogue: Epilogue::none(),
         };
         let a = self.plain(g.a.tensor).at(g.a.offset as u64 * element);

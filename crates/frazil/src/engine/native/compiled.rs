@@ -584,9 +584,9 @@ pub(crate) fn compilable_graph<'l>(loaded: &'l Loaded, method: &str) -> Result<&
 }
 
 /// Returns the specialised form of `graph`, of a method of `loaded`, for tensor inputs of these shapes.
-pub(crate) fn specialised(loaded: &Loaded, graph: &Graph, inputs: &[InputSpec]) -> Result<Specialised> {
+pub(crate) fn specialised(loaded: &Loaded, graph: &Graph, inputs: &[InputSpec]) -> Result<Specialised, LowerError> {
     let inputs: Vec<_> = inputs.iter().map(tensor_spec).collect();
-    Ok(specialise(graph, &inputs, loaded.session().registry())?)
+    specialise(graph, &inputs, loaded.session().registry())
 }
 
 impl Loaded {

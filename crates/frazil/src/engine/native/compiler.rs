@@ -8,11 +8,11 @@ use frazil_codegen::cache::ObjectCache;
 use frazil_codegen::{BackendOptions, CodeCounts, CodeLibrary, TargetKeys};
 use frazil_executor::link::LoadedObjects;
 use frazil_executor::{LoadedCode, Pools, RunOptions};
-use frazil_planner::LowerOptions;
 use frazil_planner::packed::{PackedConstants, PackedKey};
 use frazil_planner::plan::Buffer;
 use frazil_planner::target::Target;
 use frazil_planner::tune::Tuning;
+use frazil_planner::{LowerOptions, PlanSizes};
 use frazil_syntax::CacheFolder;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -135,7 +135,10 @@ impl Compiler {
             tuning: Tuning::default(),
             families: Vec::new(),
             packed: self.in_process.then(|| self.packed.clone()),
-            any_size: self.any_size,
+            sizes: match self.any_size {
+                true => PlanSizes::Any,
+                false => PlanSizes::One,
+            },
             threads: options.threads,
         }
     }

@@ -6,6 +6,7 @@ pub(crate) mod compiler;
 mod partition;
 mod port_names;
 mod precompiled;
+pub(crate) mod ranges;
 mod recent;
 pub(crate) mod record;
 pub(crate) mod segments;

@@ -61,7 +61,9 @@ impl Loaded {
         let _inside = frazil_rt::gate::enter()?;
         let graph = compilable_graph(self, method)?;
         let limits = *self.session().limits();
-        let specialised = within(&limits, Phase::Compile, || specialised(self, graph, inputs))?;
+        let specialised = within(&limits, Phase::Compile, || {
+            Ok::<_, Error>(specialised(self, graph, inputs)?)
+        })?;
         Ok(TensorFunction {
             name: method.to_owned(),
             graph: specialised.graph,

@@ -3,6 +3,9 @@
 use super::super::sizes::div_ceil;
 use crate::target::Machine;
 
+/// Number of rows for which the time of incomplete tiles is negligible.
+const MANY: i64 = 1 << 12;
+
 /// Register and cache blocking of a matmul.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GemmTile<N = i64> {
@@ -44,17 +47,26 @@ impl GemmTile {
         if m <= 1 && is_packed && 4 * n * k <= machine.gemm.cached_bytes {
             return GemmTile::choose(products, [m, n, k], machine);
         }
-        /// Number of rows for which the time of incomplete tiles is negligible.
-        const MANY: i64 = 1 << 12;
         /// Number of columns that a strided B is expected to have or to be a multiple of: the width of a head of attention.
         const HEAD: i64 = 64;
         let columns = if is_packed { n } else { HEAD };
         let vectors = GemmTile::choose(products, [MANY, columns, k], machine).vectors;
-        // The largest height that the registers allow, because the number of rows is unknown.
-        let rows = (machine.vector.registers - vectors - 1) / vectors;
-        let rows = rows.min(machine.gemm.tile_rows).max(1);
         // At least the columns of one tile: incomplete tiles are masked.
         let n = n.max(if is_packed { 0 } else { vectors * machine.vector.lanes });
+        GemmTile::for_any_rows(products, [m, n, k], machine, vectors)
+    }
+
+    /// Returns a blocking as [`GemmTile::choose`] does, but with a register tile that does not depend on the number of rows. So packed weights have the same
+    /// layout for any number of rows.
+    pub fn for_columns(products: i64, [m, n, k]: [i64; 3], machine: &Machine) -> GemmTile {
+        let vectors = GemmTile::choose(products, [MANY, n, k], machine).vectors;
+        GemmTile::for_any_rows(products, [m, n, k], machine, vectors)
+    }
+
+    /// Returns a blocking with register tiles of `vectors` vectors of columns, and of the largest height that the registers allow.
+    fn for_any_rows(products: i64, [m, n, k]: [i64; 3], machine: &Machine, vectors: i64) -> GemmTile {
+        let rows = (machine.vector.registers - vectors - 1) / vectors;
+        let rows = rows.min(machine.gemm.tile_rows).max(1);
         let sized = GemmTile::with(products, [m, n, k], machine, vectors, machine.gemm.k_block);
         GemmTile {
             rows,
@@ -161,6 +173,17 @@ mod tests {
                 let tiles = sizes.map(|sizes| GemmTile::for_any_size(8, sizes, is_packed, machine));
                 let forms: HashSet<[i64; 2]> = tiles.map(|tile| [tile.rows, tile.vectors]).collect();
                 assert!(forms.len() <= most, "{forms:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn packed_weights_have_one_layout() {
+        for machine in [&SAPPHIRE_RAPIDS, &ZEN4, &AVX2] {
+            for n in [1, 10, 64, 256, 768, 1000] {
+                let tiles = (0..300).map(|m| GemmTile::for_columns(1, [m, n, 64], machine));
+                let tiles: HashSet<[i64; 2]> = tiles.map(|tile| [tile.rows, tile.vectors]).collect();
+                assert_eq!(tiles.len(), 1, "{n} columns: {tiles:?}");
             }
         }
     }

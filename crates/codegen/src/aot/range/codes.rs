@@ -1,0 +1,100 @@
+//! The machine code of a library for ranges: as few integers as possible are arguments.
+
+use super::form::{CallForm, Column, Form};
+use frazil_planner::kernel::{KernelCode, KernelSpec};
+
+/// The code of all forms.
+#[derive(Debug, Default)]
+pub struct Codes {
+    /// The codes, each once.
+    pub all: Vec<KernelCode>,
+    /// For each code, the index of its identity with all arguments. Codes with other identities have nothing in common.
+    identities: Vec<usize>,
+    /// For each form, the index of the code of each call.
+    pub of_calls: Vec<Vec<usize>>,
+}
+
+impl Codes {
+    /// Returns code for the calls of `forms`. Integers that are the same for all sizes, such as those of weights, are constants of the code, unless other
+    /// calls with the same code need them as arguments.
+    pub fn of(forms: &[Form]) -> Codes {
+        let mut codes = Codes::default();
+        for form in forms {
+            let (calls, _) = form.layout();
+            let mut indices = Vec::with_capacity(calls.len());
+            for ((kernel, call), CallForm { code, .. }) in form.kernels.iter().zip(calls).zip(&form.calls) {
+                let columns = form.columns.get(call.numbers).unwrap_or_default();
+                let varies: Vec<bool> = columns.iter().map(|c| matches!(c, Column::Values(_))).collect();
+                indices.push(codes.add(kernel, *code, &varies));
+            }
+            codes.of_calls.push(indices);
+        }
+        codes
+    }
+
+    /// Returns the index of code for `kernel` with those integers as arguments for which `varies` is true. Adds it, or generalises code that differs only in
+    /// integers that are arguments of either. `identity` is the index of the identity of the kernel's code with all arguments.
+    pub fn add(&mut self, kernel: &KernelSpec, identity: usize, varies: &[bool]) -> usize {
+        let own = KernelCode::with_arguments(kernel.clone(), varies);
+        let candidates = self.all.iter_mut().zip(&self.identities).enumerate();
+        for (i, (code, _)) in candidates.filter(|(_, (_, other))| **other == identity) {
+            let Some(both) = merged(code, &own) else {
+                continue;
+            };
+            *code = both;
+            return i;
+        }
+        self.all.push(own);
+        self.identities.push(identity);
+        self.all.len() - 1
+    }
+}
+
+/// Returns code that serves the kernels of both codes with the arguments of both; `None` if the kernels differ in anything else.
+fn merged(one: &KernelCode, other: &KernelCode) -> Option<KernelCode> {
+    let arguments: Vec<bool> = one
+        .is_argument()
+        .iter()
+        .zip(other.is_argument())
+        .map(|(a, b)| a | b)
+        .collect();
+    let both = KernelCode::with_arguments(one.kernel().clone(), &arguments);
+    let serves = one.is_argument().len() == other.is_argument().len() && both.arguments_for(other.kernel()).is_some();
+    serves.then_some(both)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use frazil_planner::kernel::{Epilogue, Gemm};
+    use frazil_planner::target::AVX2;
+
+    fn gemm(m: i64, n: i64) -> KernelSpec {
+        let mut gemm = Gemm::linear(m, n, 64, Epilogue::none(), &AVX2);
+        (gemm.tile.rows, gemm.tile.vectors) = (4, 2);
+        gemm.into()
+    }
+
+    #[test]
+    fn code_with_the_same_constants_is_shared() {
+        let numbers = gemm(8, 40).numbers();
+        let rows: Vec<bool> = numbers
+            .iter()
+            .zip(&gemm(16, 40).numbers())
+            .map(|(a, b)| a != b)
+            .collect();
+        let none = vec![false; rows.len()];
+        let mut codes = Codes::default();
+        assert_eq!(codes.add(&gemm(8, 40), 0, &rows), 0);
+        // Other columns are other code, and other rows the same.
+        assert_eq!(codes.add(&gemm(8, 48), 0, &rows), 1);
+        assert_eq!(codes.add(&gemm(24, 40), 0, &rows), 0);
+        assert_eq!(codes.add(&gemm(32, 40), 0, &none), 0);
+        // Code becomes more general, and serves what it served before.
+        assert_eq!(codes.add(&gemm(8, 56), 0, &none), 2);
+        assert_eq!(codes.add(&gemm(24, 56), 0, &rows), 2);
+        assert!(codes.all[2].arguments_for(&gemm(8, 56)).is_some());
+        // One row is a constant.
+        assert_eq!(codes.add(&gemm(1, 40), 1, &rows), 3);
+    }
+}

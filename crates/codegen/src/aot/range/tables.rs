@@ -1,0 +1,117 @@
+//! The integers of all forms: an expression for each, or a table with a value for each point.
+
+use super::error::RangeError;
+use super::fit::{Expr, Fitter};
+use super::form::{Column, Form};
+use super::grid::Grid;
+use std::collections::HashMap;
+
+/// Most bytes of all tables of a library.
+const MOST_BYTES: usize = 16 << 20;
+
+/// An integer of a form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// An expression in the sizes.
+    Expr(Expr),
+    /// The element of the table of this index that belongs to the point.
+    Table(usize),
+}
+
+/// The integers of a form.
+#[derive(Debug)]
+pub struct FormValues {
+    /// The distinct integers.
+    pub values: Vec<Value>,
+    /// For each column of the form, the index of its integer.
+    pub of_columns: Vec<usize>,
+}
+
+/// A value for each point. Forms share tables, because each point belongs to one form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// Bytes of an element: 1, 2 and 4 for unsigned integers, 8 for signed ones.
+    pub width: usize,
+    values: Vec<i64>,
+}
+
+impl Table {
+    /// Appends the elements to `out`, little-endian.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        for value in &self.values {
+            out.extend(value.to_le_bytes().iter().take(self.width));
+        }
+    }
+}
+
+/// Returns the bytes that an element with this value needs.
+fn width(value: i64) -> usize {
+    match value {
+        0..=0xff => 1,
+        0x100..=0xffff => 2,
+        0x1_0000..=0xffff_ffff => 4,
+        _ => 8,
+    }
+}
+
+/// Returns the integers of `forms`, and the tables for those that no expression was found for.
+///
+/// # Errors
+/// If the tables are too large.
+pub fn fit(forms: &[Form], grid: &Grid) -> Result<(Vec<FormValues>, Vec<Table>), RangeError> {
+    let mut tables: Vec<Table> = Vec::new();
+    let mut all = Vec::with_capacity(forms.len());
+    for form in forms {
+        let sizes = form.points.iter().map(|&point| grid.sizes(point as usize));
+        let fitter = Fitter::new(sizes.collect());
+        let mut values = Vec::new();
+        let mut known: HashMap<&Column, usize> = HashMap::new();
+        let mut unfitted: Vec<(usize, usize, &[i64])> = Vec::new();
+        let mut of_columns = Vec::with_capacity(form.columns.len());
+        for column in &form.columns {
+            let index = *known.entry(column).or_insert(values.len());
+            of_columns.push(index);
+            if index < values.len() {
+                continue;
+            }
+            values.push(match column {
+                Column::Constant(value) => Value::Expr(Expr::constant(*value)),
+                Column::Values(elements) => fitter.fit(elements).map_or_else(
+                    || {
+                        let widths = elements.iter().map(|v| width(*v));
+                        unfitted.push((widths.max().unwrap_or(1), index, elements));
+                        // Replaced below.
+                        Value::Table(0)
+                    },
+                    Value::Expr,
+                ),
+            });
+        }
+        // Tables with wide elements first, so that those of other forms with wide elements use the same.
+        unfitted.sort_by_key(|(width, ..)| std::cmp::Reverse(*width));
+        for (number, (width, index, elements)) in unfitted.into_iter().enumerate() {
+            if number == tables.len() {
+                let values = vec![0; grid.points()];
+                tables.push(Table { width: 1, values });
+            }
+            if let (Some(table), Some(value)) = (tables.get_mut(number), values.get_mut(index)) {
+                table.width = table.width.max(width);
+                *value = Value::Table(number);
+                for (&point, &element) in form.points.iter().zip(elements) {
+                    if let Some(place) = table.values.get_mut(point as usize) {
+                        *place = element;
+                    }
+                }
+            }
+        }
+        let bytes: usize = tables.iter().map(|t| t.width * t.values.len()).sum();
+        if bytes > MOST_BYTES {
+            return Err(RangeError::LargeTables {
+                bytes,
+                most: MOST_BYTES,
+            });
+        }
+        all.push(FormValues { values, of_columns });
+    }
+    Ok((all, tables))
+}
