@@ -12,14 +12,6 @@ use std::hash::{Hash, Hasher};
 use std::io::Write;
 use std::sync::Arc;
 
-/// The first part of each key. It changes if code for the same spec may change, or the format of files. `build.rs` computes the hash.
-pub(crate) const FORMAT: &str = concat!(
-    "frazil ",
-    env!("CARGO_PKG_VERSION"),
-    " objects of ",
-    env!("FRAZIL_CODEGEN_SOURCES")
-);
-
 /// Kind and version of the files.
 const OBJECT: &[u8; 8] = b"FRAZILO2";
 /// Maximum number of bytes of a file: a thousand times the size of the largest kernels.

@@ -3,7 +3,7 @@
 //! A key consists of the level and the identity of the kernel's code. It does not contain the processor, so a library serves every processor of its levels.
 //! Only the version of the compiler that made a library can open it, because another version may compile the same kernel to different code.
 
-use crate::cache::FORMAT;
+use crate::target_keys::FORMAT;
 use frazil_executor::link::{Library, LibraryError, LibraryKey, write_library};
 use frazil_planner::kernel::CodeIdentity;
 use frazil_planner::target::Target;

@@ -1,8 +1,15 @@
 //! The part of keys of code that depends on the target.
 
-use crate::cache::FORMAT;
 use frazil_planner::target::Target;
 use std::sync::{Arc, OnceLock};
+
+/// The first part of each key. It changes if code for the same spec may change, or the format of files. `build.rs` computes the hash.
+pub(crate) const FORMAT: &str = concat!(
+    "frazil ",
+    env!("CARGO_PKG_VERSION"),
+    " objects of ",
+    env!("FRAZIL_CODEGEN_SOURCES")
+);
 
 /// What the keys of code contain of a target, computed for the first target that needs it. Clones share it.
 #[derive(Clone, Debug, Default)]

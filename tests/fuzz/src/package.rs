@@ -26,7 +26,7 @@ const MARK: &[u8] = b"\n====\n";
 const NAME: &str = "0123456789abcdef.method";
 const KEY: &str = "key";
 /// The form of files; `crates/executor/src/package/stored.rs` says it in words.
-const KIND: &[u8; 8] = b"FRAZILP7";
+const KIND: &[u8; 8] = b"FRAZILP8";
 const PAGE: usize = 4096;
 /// Larger sections of the tail are left as they are. One above this is mapped.
 const MOST: usize = (1 << 20) + PAGE;

@@ -135,6 +135,7 @@ const CRATES: &[Rooms] = &[
         sources: "crates/codegen/src",
         order: &[
             "emit",
+            "target_keys",
             "cache",
             "code_library",
             "backend",

@@ -20,7 +20,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Kind and version of the front.
-const PACKAGE: &[u8; 8] = b"FRAZILP7";
+const PACKAGE: &[u8; 8] = b"FRAZILP8";
 /// Kind and version of the note about a verified tail.
 const VERIFIED: &[u8; 8] = b"FRAZILV2";
 /// Maximum number of bytes of a front, of which code is the largest part.
