@@ -4,7 +4,7 @@
 # for ACT: nn.ReLU() | nn.SiLU()
 # for BIAS: True | False
 # size BATCH: 1 2
-# size SIZE: 8 15 56
+# size SIZE: 8 10 13 15 20 28 35 56
 # input: BATCH 3 SIZE SIZE
 
 
