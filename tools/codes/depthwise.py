@@ -4,7 +4,7 @@
 # for ACT: nn.ReLU6() | nn.SiLU() | nn.Hardswish()
 # for BIAS: True | False
 # size BATCH: 1
-# size SIZE: 8 15 56
+# size SIZE: 8 15 28 56 224
 # input: BATCH 3 SIZE SIZE
 
 

@@ -1,6 +1,6 @@
 //! Libraries for ranges of sizes.
 //!
-//! The library is planned for every combination of sizes when it is made ([`grid`]). Plans that differ only in integers have one [form](form). The integers
+//! The library is planned for every combination of sizes when it is made ([`grid`]). Plans that differ only in integers have one [form]. The integers
 //! are [fitted](fit) by expressions in the sizes, and become [tables] where no expression has the right values at all points. In the library, a C file
 //! evaluates the integers for the sizes of a call and fills the tables of steps from them ([`source`]); neither planner nor compiler is needed.
 
