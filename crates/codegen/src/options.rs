@@ -30,7 +30,7 @@ pub struct BackendOptions {
     pub counts: CodeCounts,
     /// The kernel families that can be compiled.
     pub emitters: Arc<Emitters>,
-    /// What keys of code contain of the target.
+    /// The parts of keys of code that depend on the target.
     pub keys: TargetKeys,
     /// The threads' pools, which all code that is compiled with clones of these options shares.
     pub pools: Pools,

@@ -11,11 +11,11 @@ pub(crate) const FORMAT: &str = concat!(
     env!("FRAZIL_CODEGEN_SOURCES")
 );
 
-/// What the keys of code contain of a target, computed for the first target that needs it. Clones share it.
+/// The part of keys of code that depends on the target. It is computed once, for the first target that needs it. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct TargetKeys(Arc<OnceLock<(Target, Arc<TargetKey>)>>);
 
-/// What the keys of code contain of one target.
+/// The part of keys of code that depends on one target.
 #[derive(Debug)]
 pub(crate) struct TargetKey {
     /// The beginning of the keys of objects in caches: the version of the compiler, and the target with all parameters of its machine.

@@ -225,7 +225,7 @@ struct Ranged {
     argument: &'static str,
     /// The argument's description.
     run: &'static str,
-    /// What the descriptions of inputs and outputs contain in place of sizes.
+    /// The texts that stand for sizes in the descriptions of inputs and outputs.
     infos: &'static str,
 }
 

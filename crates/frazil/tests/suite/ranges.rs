@@ -52,6 +52,22 @@ class Mlp(nn.Module):
         return self.two(torch.relu(self.one(x)))
 ";
 
+/// Convolutions with remainders of channels, depthwise ones, pooling and changes of layout.
+const IMAGES: &str = "
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 20, 3, padding=1)
+        self.deep = nn.Conv2d(20, 20, 3, padding=1, groups=20)
+        self.next = nn.Conv2d(20, 33, 3, padding=1)
+        self.flat = nn.Conv2d(33, 7, 1)
+
+    def forward(self, x):
+        x = torch.nn.functional.max_pool2d(torch.relu(self.stem(x)), 2)
+        x = torch.relu(self.deep(x)) + x
+        return self.flat(torch.relu(self.next(x)))
+";
+
 fn frozen(source: &str) -> Model {
     let model = Session::new().script("model.py".as_ref(), source, &[]).unwrap();
     let mut model = model.to_model("forward").unwrap();
@@ -215,6 +231,12 @@ fn batches_and_lengths_of_an_encoder() {
 }
 
 /// Sizes in the shape of the result that are no size of an input, and constants that depend on a size.
+/// Kernels on images take 0 and 1 as arguments, so one code serves a batch of one image and others.
+#[test]
+fn batches_and_sides_of_images() {
+    compare(IMAGES, &[&["B", "3", "H", "8"]], &[range("B", 1, 3), range("H", 2, 14)]);
+}
+
 #[test]
 fn results_have_computed_sizes() {
     let source = "

@@ -54,12 +54,11 @@ impl KernelCode {
         }
     }
 
-    /// Returns the code of `kernel` with those integers as arguments for which `is_argument` is true. 0 and 1 are constants as in
-    /// [`KernelCode::with_all_arguments`]; integers beyond the end of `is_argument` are constants too.
+    /// Returns the code of `kernel` with those integers as arguments for which `is_argument` is true and that are arguments in
+    /// [`KernelCode::with_all_arguments`]. Integers beyond the end of `is_argument` are constants.
     pub fn with_arguments(kernel: KernelSpec, is_argument: &[bool]) -> KernelCode {
-        let numbers = kernel.numbers();
-        let may_be = numbers.iter().enumerate();
-        let is_argument = may_be.map(|(i, &n)| constant(n, is_argument.get(i)).is_none());
+        let numbers = kernel.shared_numbers().iter().enumerate();
+        let is_argument = numbers.map(|(i, &n)| is_argument.get(i) == Some(&true) && kernel.can_be_argument(n));
         KernelCode {
             is_argument: is_argument.collect(),
             kernel,

@@ -67,7 +67,7 @@ pub enum RangeError {
     /// The inputs or outputs change with the sizes in more than their sizes.
     #[error("{what}, for {first} and {here}: only sizes may change")]
     Changing {
-        /// What changes.
+        /// A clause that says what changes.
         what: String,
         /// The sizes of the first plan.
         first: String,

@@ -33,7 +33,7 @@ pub(crate) struct Compiler {
     packed: PackedConstants,
     /// The code that plans share.
     loaded: LoadedObjects,
-    /// What keys of code contain of the target.
+    /// The parts of keys of code that depend on the target.
     keys: TargetKeys,
     /// Counts the kernels of this compiler by the origin of their code.
     counts: CodeCounts,
