@@ -131,7 +131,14 @@ mod tests {
                 assert!(overloads.any(|s| has(&s)), "{name} has no argument '{switch}'");
             }
         }
-        for role in [Role::Item, Role::TensorOf, Role::Select, Role::Index, Role::Stack] {
+        for role in [
+            Role::Item,
+            Role::TensorOf,
+            Role::Select,
+            Role::Index,
+            Role::Stack,
+            Role::Concat,
+        ] {
             assert!(registry.with_role(role).is_some(), "{role:?}");
         }
     }

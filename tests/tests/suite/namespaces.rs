@@ -198,10 +198,7 @@ fn first_segment(
     registry: &Registry,
     options: &LowerOptions,
 ) -> Result<String, LowerError> {
-    let start = Start {
-        objects: &[],
-        module: None,
-    };
+    let start = Start::default();
     let found = segment(graph, inputs, &[], &start, registry)?;
     let mut tensors = found.graph;
     let next = match &found.next {

@@ -35,6 +35,7 @@ mod random;
 #[cfg(feature = "codegen")]
 mod ranges;
 mod refusals;
+mod rolled_loops;
 mod scalars;
 mod script_module;
 mod segments;

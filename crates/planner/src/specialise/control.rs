@@ -1,16 +1,18 @@
 //! Specialisation as a host of the interpreter's walker. Tensors have no elements, so conditions may be unknown, and values may depend on something that is
 //! not supported.
 
+use super::rolled::not_rolled;
 use super::state::{Slot, Specialiser};
 use crate::error::LowerError;
 use frazil_ir::{Constant, Graph, SymbolId, TypeId, symbols, types};
 use frazil_runtime::interp::MissingOperator;
-use frazil_runtime::interp::walk::{At, GraphPlan, Host, Nesting, Operands, Outputs, exception, walk};
+use frazil_runtime::interp::walk::{At, GraphPlan, Host, LoopEntry, Nesting, Operands, Outputs, exception, walk};
 use frazil_runtime::op::Operator;
 use frazil_runtime::registry::Lookup;
 use frazil_runtime::storage::Storage;
 use frazil_runtime::value::{FutureValue, Value};
 use frazil_runtime::{Registry, is_instance};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Maximum number of steps of a run, including those of unrolled loops. The interpreter has no such limit. Here, each step of a tensor operator adds code.
@@ -139,6 +141,20 @@ impl Host for Specialiser<'_> {
         Ok(())
     }
 
+    fn enter_loop(
+        &mut self,
+        at: At<'_>,
+        frame: &Frame<'_>,
+        remaining: Range<i64>,
+        carried: &[Slot],
+    ) -> Result<LoopEntry<Slot>, LowerError> {
+        self.enter_rolled(at, frame, &remaining, carried)
+    }
+
+    fn leave_loop(&mut self, results: Vec<Slot>) -> Result<Vec<Slot>, LowerError> {
+        self.leave_rolled(results)
+    }
+
     fn type_of(&self, value: &Slot) -> Option<TypeId> {
         Some(match value.as_ref()? {
             v @ Value::Tensor(_) => self.number_type(v).unwrap_or(types::TENSOR),
@@ -189,6 +205,9 @@ impl Host for Specialiser<'_> {
     }
 
     fn set_attribute(&mut self, at: At<'_>, object: Slot, name: SymbolId, value: Slot) -> Result<(), LowerError> {
+        if self.rolling.is_some() {
+            return Err(not_rolled());
+        }
         let found = self.object_slot(&object, name).zip(value.clone());
         let set = found.and_then(|((object, slot), value)| object.set_slot(slot, value).then_some(Value::None));
         self.of_object(at, object.is_some() && value.is_some(), set);

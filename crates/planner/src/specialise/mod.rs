@@ -5,12 +5,17 @@
 //! versioned storage, an in-place operator creates the next version of the storage, and a read uses the current version. Everything that is not supported (a
 //! condition on elements, an operator without a program, a write to an input) is collected with its source location, and reported at once.
 
+mod answers;
 mod bounds;
 mod control;
+mod first_iteration;
 mod indirect;
+mod iteration;
+mod joined;
 mod number;
 mod operators;
 mod refusal;
+mod rolled;
 mod row;
 mod scalar;
 mod segment;
@@ -28,7 +33,8 @@ use state::{Returns, Specialiser};
 
 pub use frazil_runtime::number::NumberKind;
 pub use frazil_tensor_ir::spec::{ArgumentSpec, PathStep, ResultSpec};
-pub use segment::{Next, Segment, segment};
+pub use rolled::{LoopEnd, LoopInput, LoopOutput, RolledLoop, Source, has_loops};
+pub use segment::{Answer, Next, Segment, segment};
 pub use start::{ObjectSpec, Start};
 
 /// A graph of tensor programs, and a description of the results of the original graph in terms of its outputs.

@@ -18,7 +18,7 @@ use frazil_runtime::structured::{TensorId, TensorShape, ViewKind, ViewMap};
 use frazil_runtime::value::{ListValue, TensorCell, Value};
 use frazil_runtime::{Scalar, Tensor};
 use frazil_tensor_ir::call::RuntimeCall;
-use frazil_tensor_ir::spec::{ArgumentSpec, ResultSpec};
+use frazil_tensor_ir::spec::ResultSpec;
 
 impl Specialiser<'_> {
     /// Registers a new scalar with the value in `cell`.
@@ -374,28 +374,5 @@ impl Specialiser<'_> {
         let id = self.read(&cell)?;
         let id = self.converted(id, kind.dtype());
         Ok(Some(self.fresh_number(id, kind)?))
-    }
-
-    /// Returns the results of the call at this graph break, if they are known.
-    pub(super) fn answer(&mut self) -> Result<Option<Vec<Value>>, LowerError> {
-        let answers = self.answers.unwrap_or_default();
-        let Some(answer) = answers.get(self.answered) else {
-            self.settled = self.tensors.len();
-            return Ok(None);
-        };
-        self.answered += 1;
-        self.earlier_checks = self.checks.len();
-        let given = answer.iter().map(|spec: &ArgumentSpec| self.input(spec, false));
-        given.collect::<Result<_, _>>().map(Some)
-    }
-
-    /// Ends the run at a graph break, with `call` as the call.
-    pub(super) fn wait_for(&mut self, call: RuntimeCall) -> LowerError {
-        if !self.unsupported.is_empty() {
-            return self.all_unsupported();
-        }
-        let operator = call.name();
-        self.waiting = Some(call);
-        LowerError::Waits { operator }
     }
 }

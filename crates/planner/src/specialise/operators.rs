@@ -37,11 +37,35 @@ impl Specialiser<'_> {
         op: &Operator,
         slots: Operands<Slot>,
     ) -> Result<Outputs<Slot>, LowerError> {
-        let nothing = Outputs::new();
         // Nodes that depend on an unsupported one are not reported.
         let Some(values) = slots.into_iter().collect::<Option<Vec<Value>>>() else {
-            return Ok(nothing);
+            return Ok(Outputs::new());
         };
+        if self.rolling.is_none() {
+            return self.run_on_values(graph, node, op, values);
+        }
+        let written = self.note_uses(op, &values)?;
+        if let Some(result) = self.in_each_iteration(graph, node, op, &values)? {
+            return Ok(smallvec::smallvec![Some(result)]);
+        }
+        let results = self.run_on_values(graph, node, op, values)?;
+        if let Some((list, before)) = written {
+            self.check_appended(&list, &before)?;
+        }
+        Ok(results)
+    }
+
+    fn run_on_values(
+        &mut self,
+        graph: &Graph,
+        node: NodeId,
+        op: &Operator,
+        values: Vec<Value>,
+    ) -> Result<Outputs<Slot>, LowerError> {
+        if let Some(joined) = self.joined_rows(graph, node, op, &values)? {
+            return Ok(smallvec::smallvec![Some(joined)]);
+        }
+        let nothing = Outputs::new();
         let values = match self.with_numbers(graph, node, op, values) {
             Ok(Ok(number)) => return Ok(smallvec::smallvec![Some(number)]),
             Ok(Err(values)) => values,

@@ -6,10 +6,13 @@
 //! again and reaches the next such operator. It appends the same tensors with the same numbers as before. So the next segment compiles only what no earlier
 //! segment has computed. [`Segment::live`] lists the tensors that are worth keeping; others are computed again.
 //!
+//! A segment also ends at a loop that stays rolled ([`RolledLoop`]), if the caller allows it ([`Start::rolls`]). The caller runs its body.
+//!
 //! Attributes that a method changes are state: their values are inputs ([`Start::objects`]) and results ([`Next::Return`]).
 
 use super::control::Frame;
 use super::refusal::Refusal;
+use super::rolled::{LoopEnd, RolledLoop};
 use super::start::Start;
 use super::state::{Returns, Slot, Specialiser};
 use super::store::address;
@@ -24,6 +27,7 @@ use frazil_tensor_ir::call::RuntimeCall;
 use frazil_tensor_ir::graph::TensorGraph;
 use frazil_tensor_ir::spec::{ArgumentSpec, ResultSpec};
 use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
 
 /// A method up to its end or its next graph break.
 #[derive(Debug)]
@@ -58,6 +62,17 @@ pub enum Next {
     },
     /// The method needs the results of a call.
     Call(Box<RuntimeCall>),
+    /// The method needs the tensors that a loop computes.
+    Loop(Box<RolledLoop>),
+}
+
+/// The result of what was done at a graph break.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// The observed results of a call.
+    Results(Vec<ArgumentSpec>),
+    /// What a loop has left behind. The caller gives one tensor for each of [`LoopEnd::outputs`].
+    Loop(Arc<LoopEnd>),
 }
 
 /// Specialises `graph` for `inputs` up to the next graph break. `answers` are the observed results of the calls at the earlier graph breaks.
@@ -67,48 +82,69 @@ pub enum Next {
 pub fn segment(
     graph: &Graph,
     inputs: &[ArgumentSpec],
-    answers: &[Vec<ArgumentSpec>],
+    answers: &[Answer],
     start: &Start<'_>,
     registry: &Registry,
 ) -> Result<Segment, LowerError> {
     let ctx = graph.ctx().clone();
-    let mut s = Specialiser::new(&ctx, registry, start, Some(answers));
-    let objects = start.objects.iter();
-    s.objects = objects.map(|o| ObjectValue::new(o.class, Vec::new())).collect();
-    let arguments = s.arguments(graph, inputs)?;
-    let mut before = Vec::new();
-    for (number, spec) in start.objects.iter().enumerate() {
-        let slots = spec.slots.iter().map(|slot| s.input(slot, true));
-        let slots = slots.collect::<Result<Vec<Value>, _>>()?;
-        s.objects[number].set_slots(slots.clone());
-        before.push(slots);
+    let mut unrolled = HashSet::new();
+    loop {
+        let mut s = Specialiser::new(&ctx, registry, start, Some(answers));
+        s.unrolled = std::mem::take(&mut unrolled);
+        let found = s.segment(graph, inputs);
+        match (found, s.rolling.as_ref().map(|rolling| rolling.key)) {
+            (Err(error @ (LowerError::Exceeded(_) | LowerError::OutOfMemory(_))), _) => return Err(error),
+            // Only an attempt to keep a loop rolled has failed.
+            (Err(_), Some(key)) if s.unrolled.insert(key) => unrolled = s.unrolled,
+            (found, _) => return found,
+        }
     }
-    let next = match s.run(graph, arguments) {
-        Ok(outputs) => s.returns(outputs, &before)?,
-        Err(LowerError::Waits { operator }) => match s.waiting.take() {
-            Some(call) => Next::Call(Box::new(call)),
-            None => return Err(LowerError::Waits { operator }),
-        },
-        Err(e) => return Err(e),
-    };
-    let settled = TensorId::new(match next {
-        Next::Return { .. } => s.tensors.len(),
-        Next::Call(_) => s.settled,
-    });
-    let live: BTreeSet<TensorId> = std::mem::take(&mut s.live);
-    let live: BTreeSet<TensorId> = live.into_iter().filter(|&id| id < settled).collect();
-    let wanted: Vec<TensorId> = match &next {
-        Next::Return { .. } => s.tensors.outputs().to_vec(),
-        Next::Call(call) => live.iter().chain(&call.inputs).copied().collect(),
-    };
-    let checks = s.checks_for(s.earlier_checks, &wanted);
-    Ok(Segment {
-        graph: s.tensors,
-        next,
-        live,
-        settled,
-        checks,
-    })
+}
+
+impl Specialiser<'_> {
+    /// Specialises `graph` up to the next graph break, as [`segment`] does.
+    fn segment(&mut self, graph: &Graph, inputs: &[ArgumentSpec]) -> Result<Segment, LowerError> {
+        let s = self;
+        let start = s.start;
+        let objects = start.objects.iter();
+        s.objects = objects.map(|o| ObjectValue::new(o.class, Vec::new())).collect();
+        let arguments = s.arguments(graph, inputs)?;
+        let mut before = Vec::new();
+        for (number, spec) in start.objects.iter().enumerate() {
+            let slots = spec.slots.iter().map(|slot| s.input(slot, true));
+            let slots = slots.collect::<Result<Vec<Value>, _>>()?;
+            s.objects[number].set_slots(slots.clone());
+            before.push(slots);
+        }
+        let next = match s.run(graph, arguments) {
+            Ok(outputs) => s.returns(outputs, &before)?,
+            Err(LowerError::Waits { operator }) => match (s.waiting.take(), s.rolled.take()) {
+                (Some(call), _) => Next::Call(Box::new(call)),
+                (None, Some(rolled)) => Next::Loop(Box::new(rolled)),
+                (None, None) => return Err(LowerError::Waits { operator }),
+            },
+            Err(e) => return Err(e),
+        };
+        let settled = TensorId::new(match next {
+            Next::Return { .. } => s.tensors.len(),
+            Next::Call(_) | Next::Loop(_) => s.settled,
+        });
+        let live: BTreeSet<TensorId> = std::mem::take(&mut s.live);
+        let live: BTreeSet<TensorId> = live.into_iter().filter(|&id| id < settled).collect();
+        let wanted: Vec<TensorId> = match &next {
+            Next::Return { .. } => s.tensors.outputs().to_vec(),
+            Next::Call(call) => live.iter().chain(&call.inputs).copied().collect(),
+            Next::Loop(rolled) => live.iter().copied().chain(rolled.needs()).collect(),
+        };
+        let checks = s.checks_for(s.earlier_checks, &wanted);
+        Ok(Segment {
+            graph: std::mem::take(&mut s.tensors),
+            next,
+            live,
+            settled,
+            checks,
+        })
+    }
 }
 
 impl Specialiser<'_> {
@@ -294,7 +330,7 @@ fn is_pending(graph: &Graph, path: &[NodeId], value: ValueId, user: NodeId) -> b
 }
 
 /// Returns whether two values are identical for the caller.
-fn unchanged(old: &Value, now: &Value) -> bool {
+pub(super) fn unchanged(old: &Value, now: &Value) -> bool {
     match (old, now) {
         (Value::Tensor(a), Value::Tensor(b)) => a.is(b),
         (Value::List(a), Value::List(b)) => a.is(b),

@@ -10,6 +10,8 @@ pub struct Start<'a> {
     pub objects: &'a [ObjectSpec],
     /// The module that defines the attributes of classes.
     pub module: Option<&'a Module>,
+    /// Whether segments may end at loops that stay rolled.
+    pub rolls: bool,
 }
 
 /// Description of an object.

@@ -1,5 +1,8 @@
 //! The state of a specialisation, and the values of arguments and results.
 
+use super::joined::Row;
+use super::rolled::{LoopKey, RolledLoop, Rolling};
+use super::segment::Answer;
 use super::start::Start;
 use super::store::{Store, address};
 use crate::error::{LowerError, Unsupported};
@@ -34,7 +37,7 @@ pub(super) enum Returns {
 pub(super) struct Specialiser<'a> {
     pub(super) start: &'a Start<'a>,
     /// The observed results of the calls at graph breaks; `None` if there must be no graph break.
-    pub(super) answers: Option<&'a [Vec<ArgumentSpec>]>,
+    pub(super) answers: Option<&'a [Answer]>,
     pub(super) returns: Returns,
     /// The number of observed results that have been used, and the number of checks at that time.
     pub(super) answered: usize,
@@ -44,6 +47,14 @@ pub(super) struct Specialiser<'a> {
     /// The call at the graph break, and the tensors that may be read after it.
     pub(super) waiting: Option<RuntimeCall>,
     pub(super) live: BTreeSet<TensorId>,
+    /// The iteration of a loop that is being specialised.
+    pub(super) rolling: Option<Rolling>,
+    /// The loop at which the segment ends.
+    pub(super) rolled: Option<RolledLoop>,
+    /// Rows that rolled loops have left behind, by the address of their variable.
+    pub(super) rows: HashMap<usize, Row>,
+    /// Loops that cannot stay rolled.
+    pub(super) unrolled: HashSet<LoopKey>,
     /// The variables of the input tensors.
     pub(super) inputs: Vec<TensorCell>,
     /// Addresses of the storages of inputs that are not row-major.
@@ -80,7 +91,7 @@ impl<'a> Specialiser<'a> {
         ctx: &'a Arc<Context>,
         registry: &'a Registry,
         start: &'a Start<'a>,
-        answers: Option<&'a [Vec<ArgumentSpec>]>,
+        answers: Option<&'a [Answer]>,
     ) -> Specialiser<'a> {
         Specialiser {
             start,
@@ -91,6 +102,10 @@ impl<'a> Specialiser<'a> {
             settled: 0,
             waiting: None,
             live: BTreeSet::new(),
+            rolling: None,
+            rolled: None,
+            rows: HashMap::new(),
+            unrolled: HashSet::new(),
             inputs: Vec::new(),
             strided: HashSet::new(),
             objects: Vec::new(),

@@ -12,7 +12,7 @@ use frazil_runtime::{Storage, Tensor};
 use frazil_tensor_ir::graph::{Origin, TensorGraph, TensorOp};
 use frazil_tensor_ir::spec::PathStep;
 use smallvec::SmallVec;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// The current contents of a storage.
@@ -256,6 +256,16 @@ impl Store {
             self.variables.insert(cell.address(), variable);
         }
         Ok(())
+    }
+
+    /// Returns the addresses of all storages.
+    pub fn storages(&self) -> HashSet<usize> {
+        self.contents.keys().copied().collect()
+    }
+
+    /// Returns the current contents of the storage at this address; `None` if it is no storage of this store.
+    pub fn whole(&self, storage: usize) -> Option<TensorId> {
+        self.contents.get(&storage).map(|contents| contents.whole)
     }
 
     /// Returns true if an input was written.

@@ -15,6 +15,7 @@ use crate::operator::registry::{Lookup, Registry};
 use crate::value::Value;
 use frazil_ir::{Graph, NodeId, SymbolId, TypeId, ValueId};
 use smallvec::SmallVec;
+use std::ops::Range;
 use std::sync::Arc;
 
 pub use super::plan::GraphPlan;
@@ -44,6 +45,16 @@ pub struct At<'g> {
 pub type Operands<V> = SmallVec<[V; 8]>;
 /// Outputs of a node. Missing outputs at the end have the default value.
 pub type Outputs<V> = SmallVec<[V; 1]>;
+
+/// How a host wants the remaining iterations of a loop to be run.
+pub enum LoopEntry<V> {
+    /// One by one: the next iteration is run, and the host is asked again.
+    Iterate,
+    /// The body is run once, with these values of its parameters. [`Host::leave_loop`] then gets its results.
+    Once(Vec<V>),
+    /// The body is not run. These are the outputs of the loop.
+    Done(Vec<V>),
+}
 
 /// Defines the representation of values during a [`walk`], and executes all nodes except control flow.
 pub trait Host {
@@ -96,6 +107,30 @@ pub trait Host {
     /// # Errors
     /// When the walk has to end.
     fn undecided(&mut self, at: At<'_>, found: Option<Value>) -> Result<(), Self::Error>;
+
+    /// Decides how the iterations `remaining` of a loop are run, of which the first one is due. `frame` has the values that the body may read, `carried` are the
+    /// current values of the variables that the loop carries.
+    ///
+    /// # Errors
+    /// When the walk has to end.
+    fn enter_loop(
+        &mut self,
+        at: At<'_>,
+        frame: &Frame<'_, Self::Value>,
+        remaining: Range<i64>,
+        carried: &[Self::Value],
+    ) -> Result<LoopEntry<Self::Value>, Self::Error> {
+        let _ = (at, frame, remaining, carried);
+        Ok(LoopEntry::Iterate)
+    }
+
+    /// Returns the outputs of a loop of which one iteration has been run as [`LoopEntry::Once`]. `results` are the results of its body.
+    ///
+    /// # Errors
+    /// When the walk has to end.
+    fn leave_loop(&mut self, results: Vec<Self::Value>) -> Result<Vec<Self::Value>, Self::Error> {
+        Ok(results)
+    }
 
     /// Returns the type by which an overload is selected; `None` if it is unknown.
     fn type_of(&self, value: &Self::Value) -> Option<TypeId>;
@@ -473,6 +508,21 @@ impl<H: Host> Walker<'_, H> {
                 Some(Value::Bool(true)) if i < trips => {}
                 Some(Value::Bool(_)) => break,
                 found => return self.undecided(step, found),
+            }
+            let graph = self.frame.graph;
+            let at = At { graph, node: step.node };
+            match self.host.enter_loop(at, &self.frame, i..trips, &carried)? {
+                LoopEntry::Iterate => {}
+                LoopEntry::Once(arguments) => {
+                    self.frame.set_all(&body.parameters, arguments);
+                    let results = self.block(body)?;
+                    carried = self.host.leave_loop(results)?;
+                    break;
+                }
+                LoopEntry::Done(outputs) => {
+                    carried = outputs;
+                    break;
+                }
             }
             self.host.take_step()?;
             let arguments = std::iter::once(Value::Int(i).into()).chain(carried);

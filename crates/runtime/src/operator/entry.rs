@@ -60,6 +60,8 @@ pub enum Role {
     Index,
     /// `(tensors, dim) -> tensor`: joins tensors along a new dimension.
     Stack,
+    /// `(tensors, dim) -> tensor`: joins tensors along one of their dimensions.
+    Concat,
 }
 
 /// The behaviour of an operator that reads a number from a tensor, or converts a number.

@@ -18,6 +18,7 @@ pub(super) const ENTRIES: &[Row] = &[
     (
         "aten::cat",
         Entry::program(Pointwise, cat)
+            .role(Role::Concat)
             .aliases(&[
                 ("aten::concat", AliasUse::Everywhere),
                 ("aten::concatenate", AliasUse::Everywhere),

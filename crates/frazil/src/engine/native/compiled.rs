@@ -238,9 +238,12 @@ impl NativePlan {
         self.code(compiler)?.instance()
     }
 
-    /// Returns executable code in memory, of which instances can be created.
+    /// Returns executable code in memory, of which instances can be created. If the compiler is for any size, all sizes are arguments of the code.
     pub(crate) fn code(self, compiler: &Compiler) -> Result<CompiledCode> {
-        let package = self.package(compiler)?;
+        let package = match compiler.is_for_any_size() {
+            true => self.package_with(compiler, &self.codes_for_any_size())?,
+            false => self.package(compiler)?,
+        };
         let code = CompiledCode::new(package, self.results, compiler)?;
         compiler.keep_packed(&self.plan.packed, &code.code);
         self.backing.check()?;
@@ -250,6 +253,12 @@ impl NativePlan {
     /// Returns the distinct kernels.
     pub(crate) fn kernels(&self) -> &[KernelSpec] {
         &self.plan.kernels
+    }
+
+    /// Returns the code of each distinct kernel, with all sizes as arguments.
+    pub(crate) fn codes_for_any_size(&self) -> Vec<KernelCode> {
+        let kernels = self.plan.kernels.iter().cloned();
+        kernels.map(KernelCode::with_all_arguments).collect()
     }
 
     /// Returns the object code as [`NativePlan::package`] does, with `codes` as the code of the kernels.
@@ -432,6 +441,11 @@ impl CompiledMethod {
     pub(crate) fn run_all(&mut self, inputs: &[Tensor]) -> Result<Vec<Value>> {
         let outputs: Vec<Value> = self.run_outputs(inputs)?.into_iter().map(Value::from).collect();
         Ok(self.results.iter().map(|r| r.value(&outputs)).collect())
+    }
+
+    /// Runs the method on the bytes of its inputs, which are dense, and writes the bytes of its outputs.
+    pub(crate) fn run_into(&mut self, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) -> Result<(), RunError> {
+        self.executable.run(inputs, outputs)
     }
 
     /// Runs the method, and returns the output tensors of its code.

@@ -98,6 +98,11 @@ impl Compiler {
         }
     }
 
+    /// Returns true for a compiler of plans that share code with those for other sizes.
+    pub(crate) fn is_for_any_size(&self) -> bool {
+        self.any_size
+    }
+
     /// Stores the constants that a plan has packed, for other plans of this process. `code` is the code of the plan, `places` are the places of these
     /// constants.
     pub(crate) fn keep_packed(&self, places: &[(PackedKey, Buffer)], code: &LoadedCode) {

@@ -3,6 +3,7 @@
 pub(crate) mod code_cache;
 pub(crate) mod compiled;
 pub(crate) mod compiler;
+mod loops;
 mod partition;
 mod port_names;
 mod precompiled;
@@ -20,7 +21,7 @@ use crate::engine::native::code_cache::CodeCache;
 use crate::engine::native::compiled::{CompiledCode, prepared};
 use crate::engine::native::compiled::{CompiledMethod, NativePlan};
 use crate::engine::native::compiler::Compiler;
-use crate::engine::native::precompiled::Precompiled;
+use crate::engine::native::precompiled::{Patience, Precompiled};
 use crate::engine::native::recent::Recent;
 use crate::engine::native::record::Record;
 use crate::engine::native::segments::{Outcome, SegmentTree, SegmentedMethod, SegmentedRun};
@@ -42,7 +43,7 @@ use frazil_ir::{Graph, SymbolId, TypeId, TypeKind, symbols};
 use frazil_limits::{Exceeded, Phase};
 use frazil_planner::LowerError;
 use frazil_planner::kernel::KernelCode;
-use frazil_planner::specialise::{ArgumentSpec, ResultSpec};
+use frazil_planner::specialise::{ArgumentSpec, Next, ResultSpec, Start, has_loops, segment};
 use frazil_runtime::value::Value;
 use frazil_syntax::{CacheFolder, FileIdentity};
 use std::collections::{HashMap, HashSet};
@@ -60,6 +61,8 @@ enum Made {
     Precompiled(CompiledCode),
     /// The method runs in segments.
     Segmented,
+    /// The method runs in segments, between which are loops that stay rolled.
+    Rolled,
     /// The method runs in the interpreter.
     Interpreted,
 }
@@ -69,6 +72,7 @@ enum Entry {
     Compiled(Box<CompiledMethod>),
     Precompiled(Box<Precompiled>),
     Segmented,
+    Rolled(Patience),
     Interpreted,
 }
 
@@ -82,6 +86,7 @@ impl Made {
             Made::Compiled(code) => Entry::Compiled(Box::new(code.instance_in(workspace)?)),
             Made::Precompiled(code) => Entry::Precompiled(Box::new(Precompiled::new(code, workspace)?)),
             Made::Segmented => Entry::Segmented,
+            Made::Rolled => Entry::Rolled(Patience::default()),
             Made::Interpreted => Entry::Interpreted,
         })
     }
@@ -90,7 +95,7 @@ impl Made {
     fn bytes(&self) -> usize {
         match self {
             Made::Compiled(code) | Made::Precompiled(code) => SMALL_ENTRY + code.bytes(),
-            Made::Segmented | Made::Interpreted => SMALL_ENTRY,
+            Made::Segmented | Made::Rolled | Made::Interpreted => SMALL_ENTRY,
         }
     }
 }
@@ -110,6 +115,8 @@ pub(crate) struct NativeCode {
     trees: Mutex<HashMap<Key, Arc<SegmentTree>>>,
     strategy: FusionStrategy,
     shared: SharedCode,
+    /// Whether a method has loops, by its name.
+    loops: Mutex<HashMap<String, bool>>,
     /// Persistent cache with compiled methods of earlier processes.
     kept: Option<CodeCache>,
     record: Arc<Record>,
@@ -122,6 +129,8 @@ pub(crate) struct Handle {
     /// The memory in which the handle runs code, one function at a time.
     workspace: Workspace,
     runs: HashMap<Key, SegmentedRun>,
+    /// The number of distinct kernels of each method with rolled loops, in the segments of its last run.
+    rolled_kernels: HashMap<String, usize>,
     /// The attributes that each method sets, as pairs of class and name.
     sets: HashMap<String, HashSet<(SymbolId, SymbolId)>>,
 }
@@ -161,6 +170,7 @@ impl NativeCode {
             specialisations: options.specialisations,
             strategy: options.fusion_strategy,
             shared: SharedCode::default(),
+            loops: Mutex::default(),
             methods: Mutex::default(),
             trees: Mutex::default(),
             kept,
@@ -206,8 +216,12 @@ impl NativeCode {
         let key = (method.to_owned(), keys);
         let slot = match handle.entries.get_mut(&key) {
             Some(Entry::Compiled(code)) => return raised_by_interpreter(code.run_aliasing(&tensors, &cells)),
-            Some(Entry::Segmented) => return self.run_segments(handle, instance, method, args),
+            Some(Entry::Segmented) => return self.run_segments(handle, instance, method, args, false),
             Some(Entry::Interpreted) => return Ok(None),
+            Some(Entry::Rolled(_)) => match self.run_rolled(handle, instance, &key, args)? {
+                Some(result) => return Ok(result),
+                None => self.slot_for_own_code(&key),
+            },
             Some(Entry::Precompiled(code)) if !code.is_due() || !self.shared.has_room(method, self.strategy) => {
                 return raised_by_interpreter(code.run(&tensors, &cells));
             }
@@ -239,16 +253,45 @@ impl NativeCode {
         match handle.entries.get_mut(&key) {
             Some(Entry::Compiled(code)) => raised_by_interpreter(code.run_aliasing(&tensors, &cells)),
             Some(Entry::Precompiled(code)) => raised_by_interpreter(code.run(&tensors, &cells)),
-            Some(Entry::Segmented) => self.run_segments(handle, instance, method, args),
+            Some(Entry::Segmented) => self.run_segments(handle, instance, method, args, false),
+            Some(Entry::Rolled(_)) => self.run_segments(handle, instance, method, args, true),
             _ => Ok(None),
         }
     }
 
-    /// Returns the slot for code that replaces the library's code for `key`. Another handle may already have filled the slot.
+    /// Runs the method of `key` in segments with rolled loops. Returns `None` if code of the shape's own pays.
+    #[allow(
+        clippy::option_option,
+        reason = "the inner one is the result of a call, as everywhere here"
+    )]
+    fn run_rolled(
+        &self,
+        handle: &mut Handle,
+        instance: &Instance,
+        key: &Key,
+        args: &[Value],
+    ) -> Result<Option<Option<Value>>> {
+        let method = key.0.as_str();
+        let Some(Entry::Rolled(patience)) = handle.entries.get_mut(key) else {
+            return Ok(None);
+        };
+        let mut patience = std::mem::take(patience);
+        let kernels = handle.rolled_kernels.get(method).copied().unwrap_or(usize::MAX);
+        if patience.is_over(kernels) && self.shared.has_room(method, self.strategy) {
+            return Ok(None);
+        }
+        let result = patience.during(|| self.run_segments(handle, instance, method, args, true));
+        if let Some(Entry::Rolled(own)) = handle.entries.get_mut(key) {
+            *own = patience;
+        }
+        result.map(Some)
+    }
+
+    /// Returns the slot for code that replaces code for any size for `key`. Another handle may already have filled the slot.
     fn slot_for_own_code(&self, key: &Key) -> Arc<Once<Made>> {
         let mut methods = lock(&self.methods);
         if let Some(slot) = methods.get_mut(key)
-            && !matches!(slot.get(), Some(Made::Precompiled(_)))
+            && !matches!(slot.get(), Some(Made::Precompiled(_) | Made::Rolled))
         {
             return Arc::clone(slot);
         }
@@ -355,6 +398,7 @@ impl NativeCode {
         instance: &Instance,
         method: &str,
         args: &[Value],
+        rolls: bool,
     ) -> Result<Option<Value>> {
         let running = instance.running()?;
         let module = running.model.module();
@@ -375,7 +419,9 @@ impl NativeCode {
         ) else {
             return self.interpreted(method, "an attribute is neither a tensor nor a plain value");
         };
-        let key = (method.to_owned(), signature.keys.clone());
+        let mut key = (method.to_owned(), signature.keys.clone());
+        // The segments of both ways to run a method differ.
+        key.1.push(Argument::Bool(rolls));
         let compiled = SegmentedMethod {
             name: method,
             graph,
@@ -383,9 +429,16 @@ impl NativeCode {
             registry: running.model.session().registry(),
             compiler: &self.compiler,
             record: &self.record,
+            rolls,
             strict: self.strict,
         };
-        match self.segmented_run(handle, key).run(&compiled, &signature)? {
+        let run = self.segmented_run(handle, key, rolls);
+        let outcome = run.run(&compiled, &signature)?;
+        if rolls {
+            let kernels = run.kernels();
+            handle.rolled_kernels.insert(method.to_owned(), kernels);
+        }
+        match outcome {
             Outcome::Returned(value) => Ok(Some(value)),
             // The interpreter raises the exception, with its place.
             Outcome::Interpret => Ok(None),
@@ -393,8 +446,9 @@ impl NativeCode {
         }
     }
 
-    /// Returns the segmented run that `handle` has for a method and call signature.
-    fn segmented_run<'h>(&self, handle: &'h mut Handle, key: Key) -> &'h mut SegmentedRun {
+    /// Returns the segmented run that `handle` has for a method and call signature. `rolls` states whether loops stay rolled; then the code takes all sizes as
+    /// arguments, as it does if the method has segments for as many call signatures as get code of their own.
+    fn segmented_run<'h>(&self, handle: &'h mut Handle, key: Key, rolls: bool) -> &'h mut SegmentedRun {
         if handle.runs.get(&key).is_none_or(SegmentedRun::is_over) {
             if handle.runs.len() >= MAX_SEGMENT_TREES {
                 handle.runs.clear();
@@ -403,10 +457,14 @@ impl NativeCode {
             if trees.len() >= MAX_SEGMENT_TREES && !trees.contains_key(&key) {
                 trees.clear();
             }
-            let tree = trees.entry(key.clone()).or_default();
-            if tree.is_full() {
-                *tree = Arc::default();
+            let own = trees.keys().filter(|(name, _)| *name == key.0).count();
+            let any_size = rolls || own >= self.strategy.static_shapes;
+            let tree = || Arc::new(SegmentTree::new(any_size));
+            let slot = trees.entry(key.clone()).or_insert_with(tree);
+            if slot.is_full() {
+                *slot = tree();
             }
+            let tree = slot;
             let run = SegmentedRun::new(Arc::clone(tree), handle.workspace.clone());
             handle.runs.insert(key.clone(), run);
         }
@@ -465,16 +523,25 @@ impl NativeCode {
             return Ok(Made::Compiled(code));
         }
         let model = &instance.running()?.model;
+        let is_rolled = || self.is_rolled(model, method, specs);
         // Measured variants are for the sizes that they were measured with.
         let is_tuned = compiler.options.tune.is_some();
         if is_first
             && !is_tuned
+            && compiler.for_any_size().library().is_some()
             && self.shared.has_room(method, self.strategy)
-            && let Some(code) = self.library_code(model, method, specs, start)
         {
-            return Ok(Made::Precompiled(code));
+            if is_rolled() {
+                return Ok(Made::Rolled);
+            }
+            if let Some(code) = self.library_code(model, method, specs, start) {
+                return Ok(Made::Precompiled(code));
+            }
         }
         let is_own = is_tuned || self.shared.is_own(method, specs, self.strategy);
+        if !is_own && is_rolled() {
+            return Ok(Made::Rolled);
+        }
         let compiler = match (is_own, &self.kept) {
             (false, _) => compiler.for_any_size(),
             (true, None) => compiler.in_process(),
@@ -529,6 +596,20 @@ impl NativeCode {
         }
     }
 
+    /// Returns true if the method has a loop that stays rolled for arguments of these shapes.
+    fn is_rolled(&self, model: &Model, method: &str, specs: &[ArgumentSpec]) -> bool {
+        let Ok(graph) = model.graph(method) else { return false };
+        let registry = model.session().registry();
+        let has_loops = *lock(&self.loops)
+            .entry(method.to_owned())
+            .or_insert_with(|| has_loops(graph, registry));
+        let start = Start {
+            rolls: true,
+            ..Start::default()
+        };
+        has_loops && segment(graph, specs, &[], &start, registry).is_ok_and(|s| matches!(s.next, Next::Loop(_)))
+    }
+
     /// Returns code for the first calls of a shape, if the library contains the code of at least half of the kernels. The code of the others is compiled with
     /// all sizes as arguments, so that other shapes can use it.
     fn library_code(
@@ -539,12 +620,10 @@ impl NativeCode {
         start: Instant,
     ) -> Option<CompiledCode> {
         let compiler = self.compiler.named(method).for_any_size();
-        compiler.library()?;
         let back_end = compiler.back_end(compiler.target().clone());
         let graph = model.graph(method).ok()?;
         let plan = NativePlan::aliasing(graph, specs, model.session().registry(), &compiler).ok()?;
-        let kernels = plan.kernels().iter().cloned();
-        let codes: Vec<KernelCode> = kernels.map(KernelCode::with_all_arguments).collect();
+        let codes = plan.codes_for_any_size();
         let has_code = |code: &&KernelCode| !code.kernel().phases().is_empty();
         let with_code = codes.iter().filter(has_code).count();
         let available = codes

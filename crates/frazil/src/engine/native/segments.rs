@@ -1,6 +1,7 @@
 //! Segmented execution: methods run natively in segments, with graph breaks between them.
 //!
-//! A graph break is an operator whose result (a bool, a scalar, the shape of a tensor) depends on the elements of its operands. A segment is
+//! A graph break is an operator whose result (a bool, a scalar, the shape of a tensor) depends on the elements of its operands, or a loop that stays rolled. A
+//! segment is
 //! compiled when a run first reaches it. Its key is the results of the graph breaks before it: bools and scalars by value, tensors by shape.
 //! Loops and conditions on elements thus become a tree of compiled segments, and a run follows one path in it. Side effects (on attributes
 //! and on the caller's tensors) are committed at the end of the run, so that the interpreter can run the method instead until then.
@@ -8,6 +9,7 @@
 use crate::engine::native::compiled::{CompiledCode, leaf_value};
 use crate::engine::native::compiled::{CompiledMethod, NativePlan};
 use crate::engine::native::compiler::Compiler;
+use crate::engine::native::loops::CompiledLoop;
 use crate::engine::native::record::Record;
 use crate::engine::native::signature::{Argument, CallSignature, describe_cells};
 use crate::error::{Error, Result};
@@ -18,7 +20,7 @@ use frazil_executor::RunError;
 use frazil_executor::memory::Workspace;
 use frazil_ir::{Graph, Module};
 use frazil_planner::LowerError;
-use frazil_planner::specialise::{ArgumentSpec, Next, ResultSpec, Specialised, Start, segment};
+use frazil_planner::specialise::{Answer, Next, ResultSpec, Specialised, Start, segment};
 use frazil_runtime::structured::TensorId;
 use frazil_runtime::value::{TensorCell, Value};
 use frazil_runtime::{Registry, Tensor};
@@ -49,6 +51,8 @@ pub(crate) struct SegmentedMethod<'a> {
     pub compiler: &'a Compiler,
     /// The record of compiled and refused segments.
     pub record: &'a Record,
+    /// Whether loops stay rolled.
+    pub rolls: bool,
     /// Whether the interpreter must not run the method when it has more than `PATIENCE` segments.
     pub strict: bool,
 }
@@ -66,6 +70,8 @@ pub(crate) enum Outcome {
 /// The compiled segments of a method for one call signature, which all handles of an engine share. No lock is held while code runs or is compiled.
 #[derive(Default)]
 pub(crate) struct SegmentTree {
+    /// Whether the code of the segments takes all sizes as arguments, so that other call signatures can use it.
+    any_size: bool,
     segments: Mutex<Vec<Arc<Segment>>>,
     /// The segment with which every run starts.
     first: Once<Found>,
@@ -113,12 +119,15 @@ pub(crate) struct SegmentedRun {
 struct SegmentInstance {
     segment: Arc<Segment>,
     code: Option<CompiledMethod>,
+    /// The body of the loop at which the segment ends.
+    body: Option<CompiledMethod>,
     after: HashMap<Vec<Argument>, Found>,
 }
 
 enum Then {
     Return(Box<Return>),
     Call(Box<RuntimeCall>),
+    Loop(Box<CompiledLoop>),
 }
 
 /// The end of a method: how its results are formed, and its side effects; see [`Next::Return`].
@@ -131,6 +140,14 @@ struct Return {
 }
 
 impl SegmentTree {
+    /// Returns a tree without segments. `any_size` states whether their code takes all sizes as arguments.
+    pub(crate) fn new(any_size: bool) -> SegmentTree {
+        SegmentTree {
+            any_size,
+            ..SegmentTree::default()
+        }
+    }
+
     fn segments(&self) -> MutexGuard<'_, Vec<Arc<Segment>>> {
         lock(&self.segments)
     }
@@ -148,7 +165,7 @@ impl SegmentTree {
         &self,
         method: &SegmentedMethod<'_>,
         signature: &CallSignature,
-        answers: &[Vec<ArgumentSpec>],
+        answers: &[Answer],
         known: &BTreeSet<TensorId>,
     ) -> Result<Found> {
         let limit = if method.strict { MAX_SEGMENTS } else { PATIENCE };
@@ -165,7 +182,7 @@ impl SegmentTree {
             return Ok(Err(Refusal::Unsupported(why)));
         }
         let begin = Instant::now();
-        let compiled = Segment::new(method, signature, answers, known);
+        let compiled = Segment::new(method, self.any_size, signature, answers, known);
         unexceeded()?;
         let (segment, kernels) = match compiled {
             Ok(compiled) => compiled,
@@ -175,6 +192,7 @@ impl SegmentTree {
         let until = match &segment.then {
             Then::Return(_) => "its end".to_owned(),
             Then::Call(call) => call.name(),
+            Then::Loop(rolled) => format!("a loop of {} iterations", rolled.end.trips),
         };
         let time = begin.elapsed();
         let mut segments = self.segments();
@@ -200,6 +218,18 @@ impl SegmentedRun {
         }
     }
 
+    /// Returns the number of distinct kernels in the segments that the runs have reached.
+    pub(crate) fn kernels(&self) -> usize {
+        let kernels = |instance: &SegmentInstance| {
+            let own = instance.segment.code.as_ref().map_or(0, CompiledCode::kernels);
+            match &instance.segment.then {
+                Then::Loop(rolled) => own + rolled.code.kernels(),
+                Then::Return(_) | Then::Call(_) => own,
+            }
+        };
+        self.instances.iter().flatten().map(kernels).sum()
+    }
+
     /// Returns whether the segment tree has been discarded, so that the next run needs a new tree.
     pub(crate) fn is_over(&self) -> bool {
         self.instances.len() > MAX_KEPT
@@ -217,8 +247,13 @@ impl SegmentedRun {
             None => {
                 let segment = self.tree.segments().get(at).map(Arc::clone).ok_or_else(missing)?;
                 let instance = |code: &CompiledCode| code.instance_in(&self.workspace);
+                let body = match &segment.then {
+                    Then::Loop(rolled) => Some(instance(&rolled.code)?),
+                    Then::Return(_) | Then::Call(_) => None,
+                };
                 Ok(slot.insert(SegmentInstance {
                     code: segment.code.as_ref().map(instance).transpose()?,
+                    body,
                     segment,
                     after: HashMap::new(),
                 }))
@@ -238,7 +273,7 @@ impl SegmentedRun {
         let mut known: HashMap<TensorId, Tensor> = HashMap::new();
         let mut cells = signature.cells.clone();
         let mut given_tensors: Vec<Tensor> = Vec::new();
-        let mut answers: Vec<Vec<ArgumentSpec>> = Vec::new();
+        let mut answers: Vec<Answer> = Vec::new();
         let mut next = match &self.first {
             Some(found) => found.clone(),
             None => {
@@ -271,26 +306,34 @@ impl SegmentedRun {
                     Err(error) => return Err(error),
                 }
             }
-            let call = match &segment.then {
+            let (given, name) = match &segment.then {
                 Then::Return(end) => return end.value(signature, &cells, &known),
-                Then::Call(call) => call,
-            };
-            let inputs: Vec<Value> = call
-                .inputs
-                .iter()
-                .map(|id| known.get(id).cloned().map(Value::from).unwrap_or_default())
-                .collect();
-            let Ok(given) = call.values(&inputs) else {
-                return Ok(Outcome::Interpret);
+                Then::Call(call) => {
+                    let inputs = call.inputs.iter().map(|id| known.get(id).cloned());
+                    let inputs: Vec<Value> = inputs.map(|t| t.map(Value::from).unwrap_or_default()).collect();
+                    let Ok(given) = call.values(&inputs) else {
+                        return Ok(Outcome::Interpret);
+                    };
+                    (given, call.name())
+                }
+                Then::Loop(rolled) => {
+                    let body = instance.body.as_mut();
+                    let body = body.ok_or_else(|| Error::Unsupported("a loop has no code".to_owned()))?;
+                    let given = rolled.run(body, &known)?;
+                    (given.into_iter().map(Value::from).collect(), "a loop".to_owned())
+                }
             };
             known.retain(|&id, _| id < segment.settled);
             let Some(((keys, specs, more), more_cells)) = describe_cells(&given) else {
-                let why = format!("{} gives what native code does not take", call.name());
+                let why = format!("{name} gives what native code does not take");
                 return Ok(Outcome::Refused(why));
             };
             cells.extend(more_cells);
             given_tensors.extend(more);
-            answers.push(specs);
+            answers.push(match &segment.then {
+                Then::Loop(rolled) => Answer::Loop(Arc::clone(&rolled.end)),
+                _ => Answer::Results(specs),
+            });
             next = match instance.after.get(&keys) {
                 Some(found) => found.clone(),
                 None => {
@@ -309,14 +352,22 @@ impl Segment {
     /// Compiles a segment. Returns it with the number of its calls of kernels.
     fn new(
         method: &SegmentedMethod<'_>,
+        any_size: bool,
         signature: &CallSignature,
-        answers: &[Vec<ArgumentSpec>],
+        answers: &[Answer],
         known: &BTreeSet<TensorId>,
     ) -> Result<(Segment, usize)> {
         let start = Start {
             objects: &signature.objects,
             module: Some(method.module),
+            rolls: method.rolls,
         };
+        let compiler = method.compiler.named(method.name);
+        let compiler = match any_size {
+            true => compiler.for_any_size(),
+            false => compiler.in_process(),
+        };
+        let mut kernels = 0;
         let found = segment(method.graph, &signature.specs, answers, &start, method.registry)?;
         let graph = found.graph;
         let mut given = known.clone();
@@ -326,6 +377,13 @@ impl Segment {
                 let mut wanted: BTreeSet<TensorId> = call.inputs.iter().copied().collect();
                 wanted.extend(found.live.iter().filter(|&&id| graph.as_constant(id).is_none()));
                 (Then::Call(call), wanted)
+            }
+            Next::Loop(rolled) => {
+                let mut wanted: BTreeSet<TensorId> = rolled.needs().collect();
+                wanted.extend(found.live.iter().filter(|&&id| graph.as_constant(id).is_none()));
+                let (rolled, calls) = CompiledLoop::new(*rolled, &compiler)?;
+                kernels += calls;
+                (Then::Loop(Box::new(rolled)), wanted)
             }
             Next::Return {
                 results,
@@ -351,19 +409,17 @@ impl Segment {
         let outputs: Vec<TensorId> = gives.iter().copied().chain(checked).collect();
         let (mut part, takes) = graph.subgraph(&given, &outputs);
         part.set_checks(found.checks.into_iter().map(|(_, message)| message).collect());
-        let mut kernels = 0;
         let code = if outputs.is_empty() {
             None
         } else {
             let results = (0..gives.len() as u32).map(ResultSpec::Tensor).collect();
-            let compiler = method.compiler.named(method.name).in_process();
             let specialised = Specialised {
                 graph: part,
                 results,
                 warnings: Vec::new(),
             };
             let plan = NativePlan::of(specialised, &compiler)?;
-            kernels = plan.kernel_count().0;
+            kernels += plan.kernel_count().0;
             Some(plan.code(&compiler)?)
         };
         let segment = Segment {

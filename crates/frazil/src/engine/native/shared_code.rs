@@ -69,12 +69,7 @@ impl SharedCode {
     ) -> Result<Package> {
         let codes = match strategy.static_shapes {
             // No shape has been planned with constant sizes, so all sizes are arguments.
-            0 => plan
-                .kernels()
-                .iter()
-                .cloned()
-                .map(KernelCode::with_all_arguments)
-                .collect(),
+            0 => plan.codes_for_any_size(),
             _ => self.codes(method, plan, compiler, plan_of),
         };
         plan.package_with(compiler, &codes)
