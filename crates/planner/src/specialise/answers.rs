@@ -1,7 +1,6 @@
 //! Graph breaks: the results of what was done at earlier ones, and the end of a run at the next one.
 
-use super::rolled::{LoopEnd, LoopKey, not_rolled};
-use super::segment::Answer;
+use super::loops::{Answer, LoopEnd, LoopKey, not_rolled};
 use super::state::Specialiser;
 use crate::error::LowerError;
 use frazil_runtime::value::Value;

@@ -1,7 +1,7 @@
 //! Specialisation as a host of the interpreter's walker. Tensors have no elements, so conditions may be unknown, and values may depend on something that is
 //! not supported.
 
-use super::rolled::not_rolled;
+use super::loops::not_rolled;
 use super::state::{Slot, Specialiser};
 use crate::error::LowerError;
 use frazil_ir::{Constant, Graph, SymbolId, TypeId, symbols, types};
@@ -30,16 +30,33 @@ impl Specialiser<'_> {
 
     /// Runs a graph that may be run again, as [`Specialiser::run`] does.
     pub(super) fn run_shared(&mut self, graph: &Arc<Graph>, arguments: Vec<Slot>) -> Result<Vec<Slot>, LowerError> {
-        let address = Arc::as_ptr(graph) as usize;
-        let plan = match self.plans.get(&address) {
-            Some((_, plan)) => Arc::clone(plan),
-            None => {
-                let plan = Arc::new(GraphPlan::new(graph, self.registry, &mut self.importer, None));
-                self.plans.insert(address, (Arc::clone(graph), Arc::clone(&plan)));
-                plan
-            }
-        };
+        let plan = self.plan(graph);
         self.run_planned(graph, &plan, arguments)
+    }
+
+    /// Runs the graph of a composite.
+    pub(super) fn run_composite(&mut self, graph: &Arc<Graph>, arguments: Vec<Slot>) -> Result<Vec<Slot>, LowerError> {
+        let plan = self.composite_plan(graph);
+        self.run_planned(graph, &plan, arguments)
+    }
+
+    /// Returns the plan of a composite.
+    fn composite_plan(&mut self, graph: &Arc<Graph>) -> Arc<GraphPlan> {
+        match self.start.composites {
+            Some(shared) => shared.plan(graph, self.registry),
+            None => self.plan(graph),
+        }
+    }
+
+    /// Returns the plan of a graph that this specialisation may run again.
+    fn plan(&mut self, graph: &Arc<Graph>) -> Arc<GraphPlan> {
+        let address = Arc::as_ptr(graph) as usize;
+        if let Some((_, plan)) = self.plans.get(&address) {
+            return Arc::clone(plan);
+        }
+        let plan = Arc::new(GraphPlan::new(graph, self.registry, &mut self.importer, None));
+        self.plans.insert(address, (Arc::clone(graph), Arc::clone(&plan)));
+        plan
     }
 
     fn run_planned(&mut self, graph: &Graph, plan: &GraphPlan, arguments: Vec<Slot>) -> Result<Vec<Slot>, LowerError> {

@@ -1,6 +1,7 @@
 //! Operators of the iteration of a rolled loop: what differs between iterations, and what they read and write.
 
-use super::rolled::{Differing, Rolling, appended, not_rolled};
+use super::loops::{Differing, Rolling, not_rolled};
+use super::rolled::appended;
 use super::segment::unchanged;
 use super::state::Specialiser;
 use super::store::{address, tensors_in};

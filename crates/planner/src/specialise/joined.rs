@@ -10,14 +10,6 @@ use frazil_runtime::structured::{Affine, TensorShape, ViewKind};
 use frazil_runtime::value::{TensorCell, Value};
 use frazil_tensor_ir::spec::PathStep;
 
-/// A variable that is a row of a tensor: one index along its first dimension.
-pub(super) struct Row {
-    /// Kept alive, because its address identifies it.
-    pub(super) _row: TensorCell,
-    pub(super) whole: TensorCell,
-    pub(super) index: i64,
-}
-
 impl Specialiser<'_> {
     /// Returns the result of joining rows of one tensor along the first dimension; `None` for other operators and operands.
     pub(super) fn joined_rows(

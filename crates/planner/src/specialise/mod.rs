@@ -12,8 +12,10 @@ mod first_iteration;
 mod indirect;
 mod iteration;
 mod joined;
+mod loops;
 mod number;
 mod operators;
+mod plans;
 mod refusal;
 mod rolled;
 mod row;
@@ -33,8 +35,10 @@ use state::{Returns, Specialiser};
 
 pub use frazil_runtime::number::NumberKind;
 pub use frazil_tensor_ir::spec::{ArgumentSpec, PathStep, ResultSpec};
-pub use rolled::{LoopEnd, LoopInput, LoopOutput, RolledLoop, Source, has_loops};
-pub use segment::{Answer, Next, Segment, segment};
+pub use loops::{Answer, LoopEnd, LoopInput, LoopOutput, RolledLoop, Source};
+pub use plans::SharedPlans;
+pub use rolled::has_loops;
+pub use segment::{Next, Segment, segment};
 pub use start::{ObjectSpec, Start};
 
 /// A graph of tensor programs, and a description of the results of the original graph in terms of its outputs.

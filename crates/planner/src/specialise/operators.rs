@@ -125,7 +125,7 @@ impl Specialiser<'_> {
             },
             Semantics::Composite(body) => {
                 let body = body.clone();
-                let slots = self.run_shared(
+                let slots = self.run_composite(
                     &body,
                     composite_arguments(op, &body, values).into_iter().map(Some).collect(),
                 )?;

@@ -11,8 +11,8 @@
 //! Attributes that a method changes are state: their values are inputs ([`Start::objects`]) and results ([`Next::Return`]).
 
 use super::control::Frame;
+use super::loops::{Answer, RolledLoop};
 use super::refusal::Refusal;
-use super::rolled::{LoopEnd, RolledLoop};
 use super::start::Start;
 use super::state::{Returns, Slot, Specialiser};
 use super::store::address;
@@ -27,7 +27,6 @@ use frazil_tensor_ir::call::RuntimeCall;
 use frazil_tensor_ir::graph::TensorGraph;
 use frazil_tensor_ir::spec::{ArgumentSpec, ResultSpec};
 use std::collections::{BTreeSet, HashSet};
-use std::sync::Arc;
 
 /// A method up to its end or its next graph break.
 #[derive(Debug)]
@@ -64,15 +63,6 @@ pub enum Next {
     Call(Box<RuntimeCall>),
     /// The method needs the tensors that a loop computes.
     Loop(Box<RolledLoop>),
-}
-
-/// The result of what was done at a graph break.
-#[derive(Clone, Debug)]
-pub enum Answer {
-    /// The observed results of a call.
-    Results(Vec<ArgumentSpec>),
-    /// What a loop has left behind. The caller gives one tensor for each of [`LoopEnd::outputs`].
-    Loop(Arc<LoopEnd>),
 }
 
 /// Specialises `graph` for `inputs` up to the next graph break. `answers` are the observed results of the calls at the earlier graph breaks.

@@ -1,5 +1,6 @@
 //! The state at the beginning of a method, besides its arguments.
 
+use super::plans::SharedPlans;
 use frazil_ir::{Module, SymbolId};
 use frazil_tensor_ir::spec::ArgumentSpec;
 
@@ -12,6 +13,8 @@ pub struct Start<'a> {
     pub module: Option<&'a Module>,
     /// Whether segments may end at loops that stay rolled.
     pub rolls: bool,
+    /// Plans of composites that this and other specialisations share.
+    pub composites: Option<&'a SharedPlans>,
 }
 
 /// Description of an object.

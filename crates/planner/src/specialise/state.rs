@@ -1,8 +1,6 @@
 //! The state of a specialisation, and the values of arguments and results.
 
-use super::joined::Row;
-use super::rolled::{LoopKey, RolledLoop, Rolling};
-use super::segment::Answer;
+use super::loops::{Answer, LoopKey, RolledLoop, Rolling, Row};
 use super::start::Start;
 use super::store::{Store, address};
 use crate::error::{LowerError, Unsupported};

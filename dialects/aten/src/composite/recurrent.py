@@ -29,9 +29,9 @@ def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: O
 def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Optional[Tensor], b_hh: Optional[Tensor]) -> Tensor:
     return torch.relu(torch.linear(input, w_ih, b_ih) + torch.linear(hx, w_hh, b_hh))
 
-# All layers over packed data: rows of step t are those of the sizes[t] longest sequences. mode: 0 LSTM, 1 GRU, 2 tanh, 3 relu. The input's
-# part of the gates does not wait for the steps: it is one product, as in PyTorch.
-def helper_layers(mode: int, data: Tensor, sizes: List[int], h0: Tensor, c0: Tensor, params: List[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool) -> Tuple[Tensor, Tensor, Tensor]:
+# All layers over packed data: rows of step t are those of the sizes[t] longest sequences, or of all `batch` sequences if there are no sizes.
+# mode: 0 LSTM, 1 GRU, 2 tanh, 3 relu. The input's part of the gates does not wait for the steps: it is one product, as in PyTorch.
+def helper_layers(mode: int, data: Tensor, sizes: List[int], length: int, batch: int, h0: Tensor, c0: Tensor, params: List[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool) -> Tuple[Tensor, Tensor, Tensor]:
     starts: List[int] = []
     total = 0
     for n in sizes:
@@ -64,13 +64,17 @@ def helper_layers(mode: int, data: Tensor, sizes: List[int], h0: Tensor, c0: Ten
             c = c0.select(0, at)
             inputs = torch.linear(x, w_ih, b_ih)
             steps: List[Tensor] = []
-            for t in range(len(sizes)):
+            for t in range(length):
                 step = t
                 if direction == 1:
-                    step = len(sizes) - 1 - t
-                n = sizes[step]
+                    step = length - 1 - t
+                n = batch
+                start = step * batch
+                if len(sizes) > 0:
+                    n = sizes[step]
+                    start = starts[step]
                 whole = n == h.size(0)
-                now = inputs.narrow(0, starts[step], n)
+                now = inputs.narrow(0, start, n)
                 old_h = h
                 old_c = c
                 if not whole:
@@ -114,7 +118,8 @@ def helper_even(mode: int, input: Tensor, h0: Tensor, c0: Tensor, params: List[T
     batch = x.size(1)
     if length == 0:
         raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
-    data, h, c = helper_layers(mode, x.reshape([length * batch, x.size(2)]), [batch] * length, h0, c0, params, has_biases, num_layers, dropout, train, bidirectional)
+    no_sizes: List[int] = []
+    data, h, c = helper_layers(mode, x.reshape([length * batch, x.size(2)]), no_sizes, length, batch, h0, c0, params, has_biases, num_layers, dropout, train, bidirectional)
     out = data.reshape([length, batch, data.size(1)])
     if batch_first:
         out = out.transpose(0, 1)
@@ -129,7 +134,8 @@ def lstm__input(input: Tensor, hx: List[Tensor], params: List[Tensor], has_biase
     return out, h, c
 
 def lstm__data(data: Tensor, batch_sizes: Tensor, hx: List[Tensor], params: List[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool) -> Tuple[Tensor, Tensor, Tensor]:
-    out, h, c = helper_layers(0, data, helper_sizes(batch_sizes), hx[0], hx[1], params, has_biases, num_layers, dropout, train, bidirectional)
+    sizes = helper_sizes(batch_sizes)
+    out, h, c = helper_layers(0, data, sizes, len(sizes), 0, hx[0], hx[1], params, has_biases, num_layers, dropout, train, bidirectional)
     return out, h, c
 
 def gru__input(input: Tensor, hx: Tensor, params: List[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool, batch_first: bool) -> Tuple[Tensor, Tensor]:
@@ -137,7 +143,8 @@ def gru__input(input: Tensor, hx: Tensor, params: List[Tensor], has_biases: bool
     return out, h
 
 def gru__data(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: List[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool) -> Tuple[Tensor, Tensor]:
-    out, h, _ = helper_layers(1, data, helper_sizes(batch_sizes), hx, hx, params, has_biases, num_layers, dropout, train, bidirectional)
+    sizes = helper_sizes(batch_sizes)
+    out, h, _ = helper_layers(1, data, sizes, len(sizes), 0, hx, hx, params, has_biases, num_layers, dropout, train, bidirectional)
     return out, h
 
 def rnn_tanh__input(input: Tensor, hx: Tensor, params: List[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool, batch_first: bool) -> Tuple[Tensor, Tensor]:
@@ -145,7 +152,8 @@ def rnn_tanh__input(input: Tensor, hx: Tensor, params: List[Tensor], has_biases:
     return out, h
 
 def rnn_tanh__data(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: List[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool) -> Tuple[Tensor, Tensor]:
-    out, h, _ = helper_layers(2, data, helper_sizes(batch_sizes), hx, hx, params, has_biases, num_layers, dropout, train, bidirectional)
+    sizes = helper_sizes(batch_sizes)
+    out, h, _ = helper_layers(2, data, sizes, len(sizes), 0, hx, hx, params, has_biases, num_layers, dropout, train, bidirectional)
     return out, h
 
 def rnn_relu__input(input: Tensor, hx: Tensor, params: List[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool, batch_first: bool) -> Tuple[Tensor, Tensor]:
@@ -153,7 +161,8 @@ def rnn_relu__input(input: Tensor, hx: Tensor, params: List[Tensor], has_biases:
     return out, h
 
 def rnn_relu__data(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: List[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool) -> Tuple[Tensor, Tensor]:
-    out, h, _ = helper_layers(3, data, helper_sizes(batch_sizes), hx, hx, params, has_biases, num_layers, dropout, train, bidirectional)
+    sizes = helper_sizes(batch_sizes)
+    out, h, _ = helper_layers(3, data, sizes, len(sizes), 0, hx, hx, params, has_biases, num_layers, dropout, train, bidirectional)
     return out, h
 
 def _pack_padded_sequence(input: Tensor, lengths: Tensor, batch_first: bool) -> Tuple[Tensor, Tensor]:

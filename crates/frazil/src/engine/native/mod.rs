@@ -43,7 +43,7 @@ use frazil_ir::{Graph, SymbolId, TypeId, TypeKind, symbols};
 use frazil_limits::{Exceeded, Phase};
 use frazil_planner::LowerError;
 use frazil_planner::kernel::KernelCode;
-use frazil_planner::specialise::{ArgumentSpec, Next, ResultSpec, Start, has_loops, segment};
+use frazil_planner::specialise::{ArgumentSpec, Next, ResultSpec, Segment, SharedPlans, Start, has_loops, segment};
 use frazil_runtime::value::Value;
 use frazil_syntax::{CacheFolder, FileIdentity};
 use std::collections::{HashMap, HashSet};
@@ -115,8 +115,12 @@ pub(crate) struct NativeCode {
     trees: Mutex<HashMap<Key, Arc<SegmentTree>>>,
     strategy: FusionStrategy,
     shared: SharedCode,
+    /// Plans of composites, which specialisations share.
+    composites: SharedPlans,
     /// Whether a method has loops, by its name.
     loops: Mutex<HashMap<String, bool>>,
+    /// The last segment that ends at a rolled loop and was specialised before it is run. It is the first one of a method that has no objects.
+    first_segment: Mutex<Option<(Key, Segment)>>,
     /// Persistent cache with compiled methods of earlier processes.
     kept: Option<CodeCache>,
     record: Arc<Record>,
@@ -170,7 +174,9 @@ impl NativeCode {
             specialisations: options.specialisations,
             strategy: options.fusion_strategy,
             shared: SharedCode::default(),
+            composites: SharedPlans::default(),
             loops: Mutex::default(),
+            first_segment: Mutex::default(),
             methods: Mutex::default(),
             trees: Mutex::default(),
             kept,
@@ -420,6 +426,11 @@ impl NativeCode {
             return self.interpreted(method, "an attribute is neither a tensor nor a plain value");
         };
         let mut key = (method.to_owned(), signature.keys.clone());
+        let first = if rolls {
+            self.take_first_segment(method, &signature)
+        } else {
+            None
+        };
         // The segments of both ways to run a method differ.
         key.1.push(Argument::Bool(rolls));
         let compiled = SegmentedMethod {
@@ -430,6 +441,8 @@ impl NativeCode {
             compiler: &self.compiler,
             record: &self.record,
             rolls,
+            composites: &self.composites,
+            first: Mutex::new(first),
             strict: self.strict,
         };
         let run = self.segmented_run(handle, key, rolls);
@@ -523,7 +536,7 @@ impl NativeCode {
             return Ok(Made::Compiled(code));
         }
         let model = &instance.running()?.model;
-        let is_rolled = || self.is_rolled(model, method, specs);
+        let is_rolled = || self.is_rolled(model, method, keys, specs);
         // Measured variants are for the sizes that they were measured with.
         let is_tuned = compiler.options.tune.is_some();
         if is_first
@@ -596,18 +609,38 @@ impl NativeCode {
         }
     }
 
-    /// Returns true if the method has a loop that stays rolled for arguments of these shapes.
-    fn is_rolled(&self, model: &Model, method: &str, specs: &[ArgumentSpec]) -> bool {
+    /// Returns true if the method has a loop that stays rolled for arguments of these shapes. Keeps the specialised segment for the run that follows.
+    fn is_rolled(&self, model: &Model, method: &str, keys: &[Argument], specs: &[ArgumentSpec]) -> bool {
         let Ok(graph) = model.graph(method) else { return false };
         let registry = model.session().registry();
         let has_loops = *lock(&self.loops)
             .entry(method.to_owned())
             .or_insert_with(|| has_loops(graph, registry));
+        if !has_loops {
+            return false;
+        }
         let start = Start {
+            objects: &[],
+            module: Some(model.module()),
             rolls: true,
-            ..Start::default()
+            composites: Some(&self.composites),
         };
-        has_loops && segment(graph, specs, &[], &start, registry).is_ok_and(|s| matches!(s.next, Next::Loop(_)))
+        let found = segment(graph, specs, &[], &start, registry);
+        let found = found.ok().filter(|segment| matches!(segment.next, Next::Loop(_)));
+        let is_rolled = found.is_some();
+        *lock(&self.first_segment) = found.map(|segment| ((method.to_owned(), keys.to_vec()), segment));
+        is_rolled
+    }
+
+    /// Takes the first segment of a method, if it was specialised for these arguments, and no object has attributes that it could depend on.
+    fn take_first_segment(&self, method: &str, signature: &CallSignature) -> Option<Segment> {
+        let mut first = lock(&self.first_segment);
+        let ((of, arguments), _) = first.as_ref()?;
+        let count = signature.keys.len().checked_sub(signature.objects.len())?;
+        let is_same = of == method && signature.keys.get(..count) == Some(arguments);
+        let has_attributes = signature.objects.iter().any(|object| !object.slots.is_empty());
+        let found = if is_same && !has_attributes { first.take() } else { None };
+        found.map(|(_, segment)| segment)
     }
 
     /// Returns code for the first calls of a shape, if the library contains the code of at least half of the kernels. The code of the others is compiled with

@@ -20,7 +20,7 @@ use frazil_executor::RunError;
 use frazil_executor::memory::Workspace;
 use frazil_ir::{Graph, Module};
 use frazil_planner::LowerError;
-use frazil_planner::specialise::{Answer, Next, ResultSpec, Specialised, Start, segment};
+use frazil_planner::specialise::{self, Answer, Next, ResultSpec, Specialised, Start, segment};
 use frazil_runtime::structured::TensorId;
 use frazil_runtime::value::{TensorCell, Value};
 use frazil_runtime::{Registry, Tensor};
@@ -53,6 +53,10 @@ pub(crate) struct SegmentedMethod<'a> {
     pub record: &'a Record,
     /// Whether loops stay rolled.
     pub rolls: bool,
+    /// Plans of composites, which specialisations share.
+    pub composites: &'a specialise::SharedPlans,
+    /// The first segment, if it has been specialised before.
+    pub first: Mutex<Option<specialise::Segment>>,
     /// Whether the interpreter must not run the method when it has more than `PATIENCE` segments.
     pub strict: bool,
 }
@@ -361,6 +365,7 @@ impl Segment {
             objects: &signature.objects,
             module: Some(method.module),
             rolls: method.rolls,
+            composites: Some(method.composites),
         };
         let compiler = method.compiler.named(method.name);
         let compiler = match any_size {
@@ -368,7 +373,15 @@ impl Segment {
             false => compiler.in_process(),
         };
         let mut kernels = 0;
-        let found = segment(method.graph, &signature.specs, answers, &start, method.registry)?;
+        let first = if answers.is_empty() {
+            lock(&method.first).take()
+        } else {
+            None
+        };
+        let found = match first {
+            Some(found) => found,
+            None => segment(method.graph, &signature.specs, answers, &start, method.registry)?,
+        };
         let graph = found.graph;
         let mut given = known.clone();
         given.extend(graph.inputs());
