@@ -2,6 +2,7 @@
 
 use super::Builder;
 use super::constants::{floats, gather_weights};
+use super::divisors;
 use super::nest::single;
 use crate::kernel::{
     ActivationLayout, BlockedShape, Conv, CopyChannels, Depthwise, Epilogue, EpilogueOperand, KernelSpec, Place, Pool,
@@ -121,16 +122,20 @@ impl Builder<'_> {
         };
         let (input_shape, input) = self.blocked(p.input, input_images);
         let (output_shape, output) = self.blocked_result(id, images);
-        let (epilogue, operands) = self.blocked_epilogue(&p.epilogue, images, output_shape);
-        let spec = Pool {
-            kind: match p.combine {
-                Combine::Max => PoolKind::Max,
-                // A sum: what is divided by stands in the epilogue.
-                _ => PoolKind::Average {
+        let (mut epilogue, operands) = self.blocked_epilogue(&p.epilogue, images, output_shape);
+        let kind = match p.combine {
+            Combine::Max => PoolKind::Max,
+            _ => {
+                let (divisor, rest) = divisors::split(epilogue);
+                epilogue = rest;
+                PoolKind::Average {
                     count_include_pad: true,
-                    divisor: Some(1),
-                },
-            },
+                    divisor: Some(divisor),
+                }
+            }
+        };
+        let spec = Pool {
+            kind,
             input: input_shape,
             output: output_shape,
             kernel: p.kernel,
