@@ -1,7 +1,7 @@
 //! Selection of kernels on blocked tensors.
 
 use super::Builder;
-use super::constants::{floats, gather_weights};
+use super::constants::{Weights, floats};
 use super::divisors;
 use super::nest::single;
 use crate::kernel::{
@@ -77,7 +77,7 @@ impl Builder<'_> {
             spec.input_batch_stride = shape.batch_stride;
             spec.output_batch_stride = output.batch_stride;
             let (packing, class) = (spec.clone(), c.clone());
-            let pack = move |w: &TensorData, to: &mut [f32]| packing.pack_into(&gather_weights(&class, w), to);
+            let pack = move |w: &TensorData, to: &mut [f32]| packing.pack_into(&Weights::of(&class, w).all(), to);
             let weights = self.stored_floats(weights, form(0, false, None), spec.packed_elements(), pack);
             return (spec.into(), vec![input, weights]);
         }
@@ -105,7 +105,10 @@ impl Builder<'_> {
         self.tune(&mut spec);
         let form = form(spec.tile.vectors, plain, spec.winograd);
         let (packing, class) = (spec.clone(), c.clone());
-        let pack = move |w: &TensorData, to: &mut [f32]| packing.pack_into(&gather_weights(&class, w), to);
+        let pack = move |w: &TensorData, to: &mut [f32]| {
+            let weights = Weights::of(&class, w);
+            packing.pack_into(&|range| weights.part(range), to);
+        };
         let weights = match spec.transformation() {
             Some(transformation) => self.transformed(weights, form, transformation, pack),
             None => self.stored_floats(weights, form, spec.packed_elements(), pack),
