@@ -23,7 +23,14 @@ impl Builder<'_> {
             return;
         };
         let (output_shape, output) = self.blocked_result(id, images);
-        let (epilogue, operands) = self.blocked_epilogue(&c.epilogue, images, output_shape);
+        let (mut epilogue, mut operands) = self.blocked_epilogue(&c.epilogue, images, output_shape);
+        if self.options.sizes == PlanSizes::Any {
+            if !epilogue.begins_with_bias() {
+                epilogue = Epilogue::bias().then(&epilogue.expr, &epilogue.operands);
+                operands.insert(0, self.no_bias(images.channels));
+            }
+            epilogue = epilogue.in_standard_order();
+        }
         for phase in c.phases() {
             let first = phase.first[0] * output_shape.row_elements() + phase.first[1] * output_shape.block;
             let at_first = |slice: Slice| slice.at(first as u64 * 4);
@@ -41,6 +48,21 @@ impl Builder<'_> {
             buffers.push(at_first(output));
             self.step(spec, buffers);
         }
+    }
+
+    /// Returns a bias that changes no result, so that convolutions without a bias use the code of those with a bias: −0, since −0 + −0 is −0.
+    fn no_bias(&mut self, channels: i64) -> Slice {
+        let padded = (channels as usize).next_multiple_of(self.lanes() as usize);
+        if let Some(&slice) = self.no_bias.get(&padded) {
+            return slice;
+        }
+        let slice = self.stored_unshared(padded * 4, |to| {
+            for to in to.as_chunks_mut().0 {
+                *to = (-0.0_f32).to_le_bytes();
+            }
+        });
+        self.no_bias.insert(padded, slice);
+        slice
     }
 
     /// Returns the kernel of a convolution into `output`, and its operands: the input and the packed weights.

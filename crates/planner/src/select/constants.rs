@@ -92,6 +92,12 @@ impl Builder<'_> {
         self.schedule.buffer(home)
     }
 
+    /// Returns a constant of `bytes` bytes that is no tensor of the graph and is not shared with other plans. `write` writes it over zeros.
+    pub(super) fn stored_unshared(&mut self, bytes: usize, write: impl FnOnce(&mut [u8]) + Send + 'static) -> Slice {
+        let offset = self.stored.constants.add(bytes, Box::new(write));
+        self.schedule.buffer(Home::Constant(offset))
+    }
+
     /// Returns the place of a constant that this plan or an earlier one packs.
     fn placed(&mut self, key: &PackedKey) -> Option<Home> {
         if let Some(&home) = self.stored.places.get(key) {

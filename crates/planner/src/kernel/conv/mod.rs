@@ -329,9 +329,14 @@ impl Conv {
         1 << common.trailing_zeros()
     }
 
-    /// Returns true if the units are accumulated in several groups. The sums of one group after the other are added to a partial result in memory.
-    pub fn has_groups_of_units(&self) -> bool {
-        self.grouping().units() > self.tile.channel_blocks
+    /// Returns a divisor of [`Conv::channel_step`] for code that takes the number of input channels as an argument: a whole block, 4 or 1. Other divisors would
+    /// make the code of rare numbers of channels slightly faster, but no other kernel could use it.
+    pub fn channel_step_of_arguments(&self) -> i64 {
+        match self.channel_step() {
+            step if step == self.block => step,
+            4.. => 4,
+            _ => 1,
+        }
     }
 
     /// Returns the division of a row into tiles, for code that takes the sizes of images as arguments.
