@@ -16,11 +16,13 @@ class Net(nn.Module):
         self.expand, self.project = nn.Conv2d(narrow, wide, 1), nn.Conv2d(wide, narrow, 1)
         self.apart = nn.Conv2d(wide, wide, kernel, 1, kernel // 2, groups=wide)
         self.step = nn.Conv2d(narrow, narrow, kernel, stride, kernel // 2, groups=narrow)
+        self.last = nn.Conv2d(wide, 1280, 1)
 
     def forward(self, x):
         x = self.start(self.act(self.stem(x)))
         x = x + self.project(self.act(self.apart(self.act(self.expand(x)))))
-        return self.project(self.expand(self.act(self.step(x))))
+        x = self.expand(self.act(self.step(x)))
+        return self.project(x), self.act(self.last(x))
 
 
 net = Net()
