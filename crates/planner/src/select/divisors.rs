@@ -93,7 +93,7 @@ mod tests {
             let mean = e.binary(BinaryOp::Div, sum, count);
             let (zero, bias) = (e.float(0.0, DType::Float), e.input(1, DType::Float));
             let shifted = e.binary(BinaryOp::Add, mean, bias);
-            let relu = e.binary(BinaryOp::Max, shifted, zero);
+            let relu = e.binary(BinaryOp::Maximum, shifted, zero);
             Epilogue {
                 expr: e.finish(relu),
                 operands: vec![EpilogueOperand::Channel],
