@@ -1,29 +1,28 @@
 # Inverted residuals: a pointwise convolution, a depthwise one, and another pointwise one.
 #
-# for CONV: 3, 1 | 3, 2 | 5, 1 | 5, 2
-# for ACT: nn.ReLU6() | nn.SiLU() | nn.Hardswish()
-# for BIAS: True | False
+# for CHANNELS: 16, 96 | 24, 144 | 40, 240 | 64, 384
+# for LAYER: 3, 1, nn.ReLU6() | 3, 2, nn.ReLU6() | 3, 1, nn.SiLU() | 3, 2, nn.SiLU() | 5, 1, nn.SiLU() | 5, 2, nn.SiLU() | 3, 1, nn.Hardswish() | 3, 2, nn.Hardswish() | 5, 1, nn.Hardswish() | 5, 2, nn.Hardswish()
 # size BATCH: 1
-# size SIZE: 8 15 28 56 224
-# input: BATCH 3 SIZE SIZE
+# size SIZE: 7 14 15 28 56 112
+# input: BATCH 3 2*SIZE 2*SIZE
 
 
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
-        kernel, stride = {CONV}
-        self.stem, self.act = nn.Conv2d(3, 24, 3, 2, 1, bias={BIAS}), {ACT}
-        self.expand = nn.Conv2d(24, 144, 1, bias={BIAS})
-        self.apart = nn.Conv2d(144, 144, kernel, 1, kernel // 2, groups=144, bias={BIAS})
-        self.project = nn.Conv2d(144, 24, 1, bias={BIAS})
-        self.wider = nn.Conv2d(24, 64, 1, bias={BIAS})
-        self.step = nn.Conv2d(64, 64, kernel, stride, kernel // 2, groups=64, bias={BIAS})
-        self.last = nn.Conv2d(64, 320, 1, bias={BIAS})
+        narrow, wide = {CHANNELS}
+        kernel, stride, self.act = {LAYER}
+        self.stem, self.start = nn.Conv2d(3, 32, 3, 2, 1), nn.Conv2d(32, narrow, 1)
+        self.expand, self.project = nn.Conv2d(narrow, wide, 1), nn.Conv2d(wide, narrow, 1)
+        self.apart = nn.Conv2d(wide, wide, kernel, 1, kernel // 2, groups=wide)
+        self.step = nn.Conv2d(narrow, narrow, kernel, stride, kernel // 2, groups=narrow)
+        self.last = nn.Conv2d(wide, 1280, 1)
 
     def forward(self, x):
-        x = self.act(self.stem(x))
+        x = self.start(self.act(self.stem(x)))
         x = x + self.project(self.act(self.apart(self.act(self.expand(x)))))
-        return self.last(self.act(self.step(self.act(self.wider(x)))))
+        x = self.expand(self.act(self.step(x)))
+        return self.project(x), self.act(self.last(x))
 
 
 net = Net()

@@ -15,7 +15,7 @@ class Net(nn.Module):
 
     def forward(self, x):
         gate = torch.sigmoid(self.more(F.relu(self.fewer(x.mean([2, 3])))))
-        pooled = F.max_pool2d(x, 2), F.max_pool2d(x, 3, 2, 1), F.avg_pool2d(x, 2), F.adaptive_avg_pool2d(x, 1), F.adaptive_max_pool2d(x, 1)
+        pooled = F.max_pool2d(x, 2), F.max_pool2d(x, 3, 2, 1), F.max_pool2d(x, 3, 2), F.avg_pool2d(x, 2), F.adaptive_avg_pool2d(x, 1), F.adaptive_max_pool2d(x, 1)
         return pooled, F.silu(self.group(x)), F.relu(self.batch(x)), x * gate[:, :, None, None], x.flatten(2).mean(-1), x.amax([2, 3])
 
 

@@ -1,10 +1,9 @@
 # First layers of networks on images, with pooling.
 #
-# for CONV: 3, 1 | 3, 2 | 7, 2
+# for LAYER: 64, 7, 2, 3 | 64, 3, 1, 1 | 32, 3, 1, 1 | 64, 3, 2, 0 | 32, 3, 2, 0 | 64, 3, 2, 1 | 32, 3, 2, 1
 # for ACT: nn.ReLU() | nn.SiLU()
-# for BIAS: True | False
 # size BATCH: 1 2
-# size SIZE: 32 56 224
+# size SIZE: 32 56 150 224
 # input: BATCH 3 SIZE SIZE
 import torch.nn.functional as F
 
@@ -12,9 +11,9 @@ import torch.nn.functional as F
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
-        kernel, stride = {CONV}
-        self.stem = nn.Sequential(nn.Conv2d(3, 64, kernel, stride, kernel // 2, bias={BIAS}), {ACT}, nn.MaxPool2d(3, 2, 1))
-        self.head = nn.Linear(64, 10)
+        width, kernel, stride, padding = {LAYER}
+        self.stem = nn.Sequential(nn.Conv2d(3, width, kernel, stride, padding), {ACT}, nn.MaxPool2d(3, 2, 1))
+        self.head = nn.Linear(width, 10)
 
     def forward(self, x):
         return self.head(torch.flatten(F.adaptive_avg_pool2d(self.stem(x), 1), 1))

@@ -103,16 +103,17 @@ impl Scaled {
 
     /// Calls `times` on each element in `bytes` with its channel's factor. The first element has index `first`.
     fn each<const N: usize>(&self, bytes: &[u8], first: usize, times: impl Fn([u8; N], f64) -> [u8; N]) -> Vec<u8> {
-        let mut out = Vec::with_capacity(bytes.len());
+        let mut out = vec![0; bytes.len()];
         let run = self.channels.run().max(1);
-        let (mut at, mut rest) = (first, bytes);
+        let (mut at, mut rest, mut to) = (first, bytes, out.as_mut_slice());
         while !rest.is_empty() {
             let here = ((run - at % run) * N).min(rest.len());
-            let (part, later) = rest.split_at(here);
+            let ((part, later), (to_part, to_later)) = (rest.split_at(here), to.split_at_mut(here));
             let scale = self.scale.get(self.channels.channel(at / run)).copied().unwrap_or(1.0);
-            let elements = part.chunks_exact(N);
-            out.extend(elements.flat_map(|b| times(b.try_into().unwrap_or([0; N]), scale)));
-            (at, rest) = (at + here / N, later);
+            for (to, b) in to_part.as_chunks_mut().0.iter_mut().zip(part.as_chunks().0) {
+                *to = times(*b, scale);
+            }
+            (at, rest, to) = (at + here / N, later, to_later);
         }
         out
     }

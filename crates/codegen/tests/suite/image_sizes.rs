@@ -390,7 +390,7 @@ fn pools_of_any_size() {
             let kind = if n % 2 == 0 {
                 PoolKind::Max
             } else {
-                average(true, Some(1))
+                average(true, Some(h * w))
             };
             let Call { kernel, inputs, output } = pool_call(kind, blocked([h, w]), blocked([1, 1]), (1, 1, 0));
             let mut pool = kernel.get::<Pool>().unwrap().clone();

@@ -14,8 +14,11 @@ const WORTH: usize = 64 << 10;
 pub(super) fn in_chunks(packed: &mut [f32], size: usize, pack: impl Fn(usize, &mut [f32]) + Sync) {
     let size = size.max(1);
     let count = packed.len().div_ceil(size);
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    let threads = threads.min(packed.len() / WORTH).min(count).max(1);
+    let threads = match (packed.len() / WORTH).min(count) {
+        0 | 1 => 1,
+        // The system reads files to answer.
+        most => thread::available_parallelism().map_or(1, usize::from).min(most),
+    };
     let share = count.div_ceil(threads).max(1);
     let parts = Mutex::new(packed.chunks_mut(share * size).enumerate());
     let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();

@@ -7,17 +7,17 @@ use super::{BlockedShape, Epilogue, Kernel, Numbers};
 use smallvec::{SmallVec, smallvec};
 use std::fmt::{self, Write};
 
-/// The function that is computed over a window.
+/// The function that is computed over a window. `N` is the type of divisors, see [`Pool`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PoolKind {
+pub enum PoolKind<N = i64> {
     /// The largest element, or NaN if an element is NaN. Padding counts as −∞.
     Max,
     /// The mean of the window's elements inside the input, or inside the padded input (`count_include_pad`), or the sum divided by `divisor`.
     Average {
         /// Counts padding as zeros. Positions outside of the padded input, which `ceil_mode` allows, are never counted.
         count_include_pad: bool,
-        /// The number by which the sum is divided: `divisor_override` of the operator.
-        divisor: Option<i64>,
+        /// The number by which the sum is divided, if it is the same for all windows.
+        divisor: Option<N>,
     },
 }
 
@@ -29,7 +29,7 @@ pub enum PoolKind {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pool<N = i64> {
     /// The function over a window.
-    pub kind: PoolKind,
+    pub kind: PoolKind<N>,
     /// Shape of the input.
     pub input: BlockedShape<N>,
     /// Shape of the output, with the input's batch, channels and block.
@@ -46,11 +46,26 @@ pub struct Pool<N = i64> {
     pub epilogue: Epilogue,
 }
 
+impl<N> PoolKind<N> {
+    fn map<M>(&self, f: impl FnMut(&N) -> M) -> PoolKind<M> {
+        match self {
+            PoolKind::Max => PoolKind::Max,
+            PoolKind::Average {
+                count_include_pad,
+                divisor,
+            } => PoolKind::Average {
+                count_include_pad: *count_include_pad,
+                divisor: divisor.as_ref().map(f),
+            },
+        }
+    }
+}
+
 impl<N> Pool<N> {
-    /// Returns the pooling with `f` applied to each of its sizes. The order is the same for all poolings.
+    /// Returns the pooling with `f` applied to each of its sizes and to the divisor. The order is the same for all poolings of one kind.
     pub fn map<M>(&self, f: &mut impl FnMut(&N) -> M) -> Pool<M> {
         Pool {
-            kind: self.kind,
+            kind: self.kind.map(&mut *f),
             input: self.input.map(f),
             output: self.output.map(f),
             kernel: self.kernel.each_ref().map(f),

@@ -1,7 +1,8 @@
 //! Selection of kernels on blocked tensors.
 
 use super::Builder;
-use super::constants::{floats, gather_weights};
+use super::constants::{Weights, floats};
+use super::divisors;
 use super::nest::single;
 use crate::kernel::{
     ActivationLayout, BlockedShape, Conv, CopyChannels, Depthwise, Epilogue, EpilogueOperand, KernelSpec, Place, Pool,
@@ -22,7 +23,14 @@ impl Builder<'_> {
             return;
         };
         let (output_shape, output) = self.blocked_result(id, images);
-        let (epilogue, operands) = self.blocked_epilogue(&c.epilogue, images, output_shape);
+        let (mut epilogue, mut operands) = self.blocked_epilogue(&c.epilogue, images, output_shape);
+        if self.options.sizes == PlanSizes::Any {
+            if !epilogue.begins_with_bias() {
+                epilogue = Epilogue::bias().then(&epilogue.expr, &epilogue.operands);
+                operands.insert(0, self.no_bias(images.channels));
+            }
+            epilogue = epilogue.in_standard_order();
+        }
         for phase in c.phases() {
             let first = phase.first[0] * output_shape.row_elements() + phase.first[1] * output_shape.block;
             let at_first = |slice: Slice| slice.at(first as u64 * 4);
@@ -40,6 +48,21 @@ impl Builder<'_> {
             buffers.push(at_first(output));
             self.step(spec, buffers);
         }
+    }
+
+    /// Returns a bias that changes no result, so that convolutions without a bias use the code of those with a bias: −0, since −0 + −0 is −0.
+    fn no_bias(&mut self, channels: i64) -> Slice {
+        let padded = (channels as usize).next_multiple_of(self.lanes() as usize);
+        if let Some(&slice) = self.no_bias.get(&padded) {
+            return slice;
+        }
+        let slice = self.stored_unshared(padded * 4, |to| {
+            for to in to.as_chunks_mut().0 {
+                *to = (-0.0_f32).to_le_bytes();
+            }
+        });
+        self.no_bias.insert(padded, slice);
+        slice
     }
 
     /// Returns the kernel of a convolution into `output`, and its operands: the input and the packed weights.
@@ -76,7 +99,7 @@ impl Builder<'_> {
             spec.input_batch_stride = shape.batch_stride;
             spec.output_batch_stride = output.batch_stride;
             let (packing, class) = (spec.clone(), c.clone());
-            let pack = move |w: &TensorData, to: &mut [f32]| packing.pack_into(&gather_weights(&class, w), to);
+            let pack = move |w: &TensorData, to: &mut [f32]| packing.pack_into(&Weights::of(&class, w).all(), to);
             let weights = self.stored_floats(weights, form(0, false, None), spec.packed_elements(), pack);
             return (spec.into(), vec![input, weights]);
         }
@@ -104,7 +127,10 @@ impl Builder<'_> {
         self.tune(&mut spec);
         let form = form(spec.tile.vectors, plain, spec.winograd);
         let (packing, class) = (spec.clone(), c.clone());
-        let pack = move |w: &TensorData, to: &mut [f32]| packing.pack_into(&gather_weights(&class, w), to);
+        let pack = move |w: &TensorData, to: &mut [f32]| {
+            let weights = Weights::of(&class, w);
+            packing.pack_into(&|range| weights.part(range), to);
+        };
         let weights = match spec.transformation() {
             Some(transformation) => self.transformed(weights, form, transformation, pack),
             None => self.stored_floats(weights, form, spec.packed_elements(), pack),
@@ -121,16 +147,20 @@ impl Builder<'_> {
         };
         let (input_shape, input) = self.blocked(p.input, input_images);
         let (output_shape, output) = self.blocked_result(id, images);
-        let (epilogue, operands) = self.blocked_epilogue(&p.epilogue, images, output_shape);
-        let spec = Pool {
-            kind: match p.combine {
-                Combine::Max => PoolKind::Max,
-                // A sum: what is divided by stands in the epilogue.
-                _ => PoolKind::Average {
+        let (mut epilogue, operands) = self.blocked_epilogue(&p.epilogue, images, output_shape);
+        let kind = match p.combine {
+            Combine::Max => PoolKind::Max,
+            _ => {
+                let (divisor, rest) = divisors::split(epilogue);
+                epilogue = rest;
+                PoolKind::Average {
                     count_include_pad: true,
-                    divisor: Some(1),
-                },
-            },
+                    divisor: Some(divisor),
+                }
+            }
+        };
+        let spec = Pool {
+            kind,
             input: input_shape,
             output: output_shape,
             kernel: p.kernel,

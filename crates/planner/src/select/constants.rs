@@ -92,6 +92,12 @@ impl Builder<'_> {
         self.schedule.buffer(home)
     }
 
+    /// Returns a constant of `bytes` bytes that is no tensor of the graph and is not shared with other plans. `write` writes it over zeros.
+    pub(super) fn stored_unshared(&mut self, bytes: usize, write: impl FnOnce(&mut [u8]) + Send + 'static) -> Slice {
+        let offset = self.stored.constants.add(bytes, Box::new(write));
+        self.schedule.buffer(Home::Constant(offset))
+    }
+
     /// Returns the place of a constant that this plan or an earlier one packs.
     fn placed(&mut self, key: &PackedKey) -> Option<Home> {
         if let Some(&home) = self.stored.places.get(key) {
@@ -183,37 +189,75 @@ impl std::ops::Deref for Floats<'_> {
     }
 }
 
-/// Returns the elements of an f32 tensor in row-major order; borrowed if they are stored in this order.
-pub(crate) fn floats(data: &TensorData) -> Floats<'_> {
-    let bytes = data.to_bytes();
-    match bytemuck::try_cast_slice::<u8, f32>(&bytes) {
-        Ok(_) => Floats::Bytes(bytes),
-        Err(_) => Floats::Copied(bytemuck::pod_collect_to_vec(&bytes)),
+impl<'a> From<Cow<'a, [u8]>> for Floats<'a> {
+    fn from(bytes: Cow<'a, [u8]>) -> Floats<'a> {
+        match bytemuck::try_cast_slice::<u8, f32>(&bytes) {
+            Ok(_) => Floats::Bytes(bytes),
+            Err(_) => Floats::Copied(bytemuck::pod_collect_to_vec(&bytes)),
+        }
     }
 }
 
-/// Returns the weights as `[out_channels][in_channels / groups][kh][kw]`; borrowed if they are stored in this order.
-pub(super) fn gather_weights<'w>(conv: &ConvClass, weight: &'w TensorData) -> Floats<'w> {
-    let values = floats(weight);
-    let s = &conv.shape;
-    let (ci, co) = (s.in_channels / s.groups, s.out_channels / s.groups);
-    let [gs, os, cs, ys, xs] = conv.weight_strides;
-    let taps = s.kernel[0] * s.kernel[1];
-    let in_order = [co * ci * taps, ci * taps, taps, s.kernel[1], 1];
-    let count = usize::try_from(s.out_channels * ci * taps);
-    if conv.weight_offset == 0 && conv.weight_strides == in_order && count == Ok(values.len()) {
-        return values;
-    }
-    let mut out = Vec::with_capacity(values.len());
-    for o in 0..s.out_channels {
-        for c in 0..ci {
-            for y in 0..s.kernel[0] {
-                for x in 0..s.kernel[1] {
-                    let at = conv.weight_offset + (o / co) * gs + (o % co) * os + c * cs + y * ys + x * xs;
-                    out.push(values.get(at as usize).copied().unwrap_or(0.0));
+/// Returns the elements of an f32 tensor in row-major order; borrowed if they are stored in this order.
+pub(crate) fn floats(data: &TensorData) -> Floats<'_> {
+    data.to_bytes().into()
+}
+
+/// The weights of a convolution as `[out_channels][in_channels / groups][kh][kw]`.
+pub(super) enum Weights<'w> {
+    /// The tensor has this order. Its elements are read when they are needed.
+    Stored(&'w TensorData),
+    /// The elements in this order.
+    Gathered(Vec<f32>),
+}
+
+impl<'w> Weights<'w> {
+    /// Returns the weights of `conv`, which are in `weight`.
+    pub(super) fn of(conv: &ConvClass, weight: &'w TensorData) -> Weights<'w> {
+        let s = &conv.shape;
+        let (ci, co) = (s.in_channels / s.groups, s.out_channels / s.groups);
+        let [gs, os, cs, ys, xs] = conv.weight_strides;
+        let taps = s.kernel[0] * s.kernel[1];
+        let in_order = [co * ci * taps, ci * taps, taps, s.kernel[1], 1];
+        let extents = [s.groups, co, ci, s.kernel[0], s.kernel[1]];
+        let count = s.out_channels * ci * taps;
+        // The stride of a dimension of one element is arbitrary.
+        let mut dimensions = extents.iter().zip(conv.weight_strides.iter().zip(in_order));
+        let is_in_order = dimensions.all(|(&extent, (stride, in_order))| extent == 1 || *stride == in_order);
+        if is_in_order && conv.weight_offset == 0 && count == weight.numel() && weight.is_contiguous() {
+            return Weights::Stored(weight);
+        }
+        let values = floats(weight);
+        let mut out = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
+        for o in 0..s.out_channels {
+            for c in 0..ci {
+                for y in 0..s.kernel[0] {
+                    for x in 0..s.kernel[1] {
+                        let at = conv.weight_offset + (o / co) * gs + (o % co) * os + c * cs + y * ys + x * xs;
+                        out.push(values.get(at as usize).copied().unwrap_or(0.0));
+                    }
                 }
             }
         }
+        Weights::Gathered(out)
     }
-    Floats::Copied(out)
+
+    /// Returns the weights in `range`.
+    pub(super) fn part(&self, range: Range<usize>) -> Floats<'_> {
+        match self {
+            Weights::Stored(weight) => weight.dense_bytes(range).into(),
+            Weights::Gathered(weights) => {
+                let weights = weights.get(range).unwrap_or_default();
+                Floats::Bytes(Cow::Borrowed(bytemuck::cast_slice(weights)))
+            }
+        }
+    }
+
+    /// Returns all weights.
+    pub(super) fn all(&self) -> Floats<'_> {
+        match self {
+            Weights::Stored(weight) => floats(weight),
+            Weights::Gathered(weights) => self.part(0..weights.len()),
+        }
+    }
 }

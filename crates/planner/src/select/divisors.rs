@@ -3,9 +3,9 @@
 //! For given shapes, they are constants of the program. In code for any size, they have to be integers of the kernel like the extents of its loops; otherwise
 //! each size would need code of its own.
 
-use crate::kernel::{Loops, Stage};
+use crate::kernel::{Epilogue, Loops, Stage};
 use frazil_ir::DType;
-use frazil_runtime::expr::Number;
+use frazil_runtime::expr::{BinaryOp, ExprOp, Number};
 use frazil_runtime::structured::Affine;
 
 /// Maximum value of a constant that is replaced: all integers up to it are exact in f32.
@@ -34,6 +34,29 @@ pub(super) fn replace(loops: &mut Loops) {
     }
 }
 
+/// Splits the division from the epilogue of a sum that is first divided by a number of elements. Returns the divisor and the rest of the epilogue. The divisor
+/// is 1 if the epilogue does not begin with such a division.
+pub(super) fn split(epilogue: Epilogue) -> (i64, Epilogue) {
+    let expr = &epilogue.expr;
+    let readers: Vec<_> = (0..)
+        .zip(expr.nodes())
+        .filter(|(_, node)| {
+            node.op
+                .operands()
+                .any(|operand| expr.node(operand).op == ExprOp::Input(0))
+        })
+        .collect();
+    if let [(id, node)] = readers.as_slice()
+        && let ExprOp::Binary(BinaryOp::Div, sum, divisor) = node.op
+        && let ExprOp::Const(value) = expr.node(divisor).op
+        && let Some(count) = count_of(value, node.dtype)
+    {
+        let expr = expr.bypass(*id, sum);
+        return (count, Epilogue { expr, ..epilogue });
+    }
+    (1, epilogue)
+}
+
 /// Returns the integer that a constant is, if it may be a number of elements. 1 is excluded: dividing by it changes nothing.
 fn count_of(value: Number, dtype: DType) -> Option<i64> {
     match value {
@@ -48,6 +71,8 @@ fn count_of(value: Number, dtype: DType) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::EpilogueOperand;
+    use frazil_runtime::expr::{Expr, ExprNode};
 
     #[test]
     fn counts_are_integers_that_f32_has() {
@@ -58,5 +83,43 @@ mod tests {
         }
         assert_eq!(count_of(Number::Float(7.0), DType::Half), None);
         assert_eq!(count_of(Number::Int(7), DType::Long), None);
+    }
+
+    #[test]
+    fn epilogues_without_their_division_are_equal() {
+        let mean = |count: f64| {
+            let mut e = Expr::new();
+            let (sum, count) = (e.input(0, DType::Float), e.float(count, DType::Float));
+            let mean = e.binary(BinaryOp::Div, sum, count);
+            let (zero, bias) = (e.float(0.0, DType::Float), e.input(1, DType::Float));
+            let shifted = e.binary(BinaryOp::Add, mean, bias);
+            let relu = e.binary(BinaryOp::Maximum, shifted, zero);
+            Epilogue {
+                expr: e.finish(relu),
+                operands: vec![EpilogueOperand::Channel],
+            }
+        };
+        let (nine, of_nine) = split(mean(9.0));
+        let (four, of_four) = split(mean(4.0));
+        assert_eq!((nine, four), (9, 4));
+        assert_eq!(of_nine, of_four);
+        let divides = |node: &ExprNode| matches!(node.op, ExprOp::Binary(BinaryOp::Div, ..));
+        assert!(!of_nine.expr.nodes().iter().any(divides));
+        // Other divisors stay.
+        assert_eq!(split(mean(2.5)), (1, mean(2.5)));
+        assert_eq!(split(Epilogue::bias()), (1, Epilogue::bias()));
+    }
+
+    #[test]
+    fn a_sum_with_two_readers_keeps_its_division() {
+        let mut e = Expr::new();
+        let (sum, count) = (e.input(0, DType::Float), e.float(9.0, DType::Float));
+        let mean = e.binary(BinaryOp::Div, sum, count);
+        let both = e.binary(BinaryOp::Mul, mean, sum);
+        let epilogue = Epilogue {
+            expr: e.finish(both),
+            operands: Vec::new(),
+        };
+        assert_eq!(split(epilogue.clone()), (1, epilogue));
     }
 }

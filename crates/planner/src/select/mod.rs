@@ -43,6 +43,7 @@ pub fn schedule(graph: &TensorGraph, layouts: &Layouts, options: &LowerOptions) 
         outputs: HashMap::new(),
         in_rows: HashSet::new(),
         stored: Stored::default(),
+        no_bias: HashMap::new(),
     };
     for group in layouts.rows.values() {
         let inner = &group.members[..group.members.len().saturating_sub(1)];
@@ -78,6 +79,8 @@ struct Builder<'a> {
     in_rows: HashSet<TensorId>,
     /// The constants that have been placed.
     stored: Stored,
+    /// Biases of no effect, by their padded number of channels.
+    no_bias: HashMap<usize, Slice>,
 }
 
 impl Builder<'_> {

@@ -210,6 +210,19 @@ pub enum ExprOp {
     Index(u32),
 }
 
+impl ExprOp {
+    /// Returns the operands in order.
+    pub fn operands(self) -> impl Iterator<Item = ExprId> {
+        let operands = match self {
+            ExprOp::Input(_) | ExprOp::Const(_) | ExprOp::Index(_) => [None; 3],
+            ExprOp::Unary(_, a) | ExprOp::Cast(a) => [Some(a), None, None],
+            ExprOp::Binary(_, a, b) => [Some(a), Some(b), None],
+            ExprOp::Fma(a, b, c) | ExprOp::Select(a, b, c) => [Some(a), Some(b), Some(c)],
+        };
+        operands.into_iter().flatten()
+    }
+}
+
 /// An operation and the dtype of its result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExprNode {
@@ -368,6 +381,39 @@ impl Expr {
                     out.cast(index, node.dtype)
                 }
                 None => out.push(remap(node.op, &ids, &|i| i), node.dtype),
+            });
+        }
+        match ids.last() {
+            Some(&last) => out.finish(last),
+            None => out,
+        }
+    }
+
+    /// Replaces the result of operation `id` by the result of the earlier operation `by`, and removes the operations that are not needed any more.
+    #[must_use]
+    pub fn bypass(&self, id: ExprId, by: ExprId) -> Expr {
+        let mut is_needed = vec![false; self.nodes.len()];
+        if let Some(result) = is_needed.last_mut() {
+            *result = true;
+        }
+        for (i, node) in (0..self.nodes.len() as ExprId).zip(&self.nodes).rev() {
+            match is_needed[i as usize] {
+                true if i == id => is_needed[by as usize] = true,
+                true => node
+                    .op
+                    .operands()
+                    .for_each(|operand| is_needed[operand as usize] = true),
+                false => {}
+            }
+        }
+        let mut out = Expr::new();
+        let mut ids: Vec<ExprId> = Vec::with_capacity(self.nodes.len());
+        for ((i, node), is_needed) in (0..).zip(&self.nodes).zip(is_needed) {
+            ids.push(match is_needed {
+                true if i == id => ids[by as usize],
+                true => out.push(remap(node.op, &ids, &|i| i), node.dtype),
+                // No remaining operation has this operand.
+                false => 0,
             });
         }
         match ids.last() {

@@ -53,7 +53,7 @@ struct Geometry<'c> {
     channels_of_group: (i64, i64),
     /// Number of channels in a block of the input; a plain input is one block.
     input_block: i64,
-    /// Largest power of two that divides the number of input channels and of a block.
+    /// A power of two that divides the number of input channels and of a block.
     channel_step: i64,
     /// Number of tiles of output channels.
     channel_tiles: Int<'c>,
@@ -61,8 +61,6 @@ struct Geometry<'c> {
     units: Int<'c>,
     /// Number of groups of units. The sums of one group are accumulated in registers.
     groups: Int<'c>,
-    /// Whether there are several groups of units.
-    has_groups: bool,
 }
 
 impl<'c> Geometry<'c> {
@@ -84,7 +82,6 @@ impl<'c> Geometry<'c> {
             }
         };
         let grouping = conv.grouping();
-        let has_groups = conv.has_groups_of_units();
         let units = match grouping {
             Grouping::One { block, .. } => e.div_ceil(s.in_channels, block),
             Grouping::Side { .. } | Grouping::Apart { .. } => Int::Const(grouping.units()),
@@ -113,14 +110,16 @@ impl<'c> Geometry<'c> {
             grouping,
             channels_of_group: channels_of_group(&conv.shape),
             input_block: conv.input_block(),
-            channel_step: conv.channel_step(),
+            channel_step: match s.in_channels.known() {
+                Some(_) => conv.channel_step(),
+                None => conv.channel_step_of_arguments(),
+            },
             channel_tiles: e.div_ceil(s.out_channels, width),
             units,
-            groups: match has_groups {
-                true => e.div_ceil(units, numbers.tile.channel_blocks),
-                false => Int::Const(1),
+            groups: match units {
+                Int::Const(1) => units,
+                _ => e.div_ceil(units, numbers.tile.channel_blocks),
             },
-            has_groups,
             conv: numbers,
         }
     }
@@ -214,11 +213,20 @@ fn emit<'c>(kernel: &mut KernelFunction<'c>, conv: &Conv, numbers: Conv<Int<'c>>
     let e = &mut kernel.e;
     let g = Geometry::new(e, conv, numbers);
     let tile = g.conv.tile;
-    let partial = g.has_groups.then(|| {
+    let partial = (g.groups.known() != Some(1)).then(|| {
         let row = e.mul(tile.rows, g.output[1]);
         // The last tile of a joined row may start in the previous row.
         let columns = e.add(row, g.columns_before());
         let bytes = e.mul(columns, g.width * 4);
+        let bytes = match g.groups {
+            Int::Const(_) => bytes,
+            groups => {
+                // One group has no partial sums.
+                let are_several = e.compare("sgt", groups, 1);
+                let (none, bytes) = (e.int(0), e.int(bytes));
+                Int::Dyn(e.select(are_several, bytes, none))
+            }
+        };
         let partial = e.stack(bytes);
         e.f32_offset(partial, g.columns_before() * g.width)
     });

@@ -121,7 +121,7 @@ fn row<'c>(e: &mut Emitter<'c>, plan: &Plan<'c>, task: &Task<'c>) {
 }
 
 fn identity<'c>(e: &mut Emitter<'c>, spec: &Pool<Int<'c>>) -> Val<'c> {
-    let start = if spec.kind == PoolKind::Max {
+    let start = if matches!(spec.kind, PoolKind::Max) {
         f32::NEG_INFINITY
     } else {
         0.0
@@ -215,7 +215,7 @@ fn store<'c>(
             divisor,
         } => {
             let count = match divisor {
-                Some(d) => Int::Const(d),
+                Some(divisor) => divisor,
                 None if count_include_pad => {
                     let rows = padded_extent(e, &axis(spec, 0), task.y);
                     let columns = padded_extent(e, &axis(spec, 1), x);

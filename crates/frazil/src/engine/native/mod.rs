@@ -49,7 +49,7 @@ use frazil_syntax::{CacheFolder, FileIdentity};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tracing::warn;
+use tracing::{debug, warn};
 
 /// The key of compiled code: a method with its call signature.
 type Key = (String, Vec<Argument>);
@@ -657,23 +657,21 @@ impl NativeCode {
         let graph = model.graph(method).ok()?;
         let plan = NativePlan::aliasing(graph, specs, model.session().registry(), &compiler).ok()?;
         let codes = plan.codes_for_any_size();
-        let has_code = |code: &&KernelCode| !code.kernel().phases().is_empty();
-        let with_code = codes.iter().filter(has_code).count();
-        let available = codes
-            .iter()
-            .filter(has_code)
-            .filter(|code| is_compiled(code, &back_end))
-            .count();
-        if plan.warns || 2 * available < with_code {
+        let with_code = || codes.iter().filter(|code| !code.kernel().phases().is_empty());
+        let lacking: Vec<_> = with_code().filter(|code| !is_compiled(code, &back_end)).collect();
+        for code in &lacking {
+            debug!(target: "frazil::library", "{method}: the code library lacks {}", code.identity().text());
+        }
+        if plan.warns || 2 * lacking.len() > with_code().count() {
             return None;
         }
         let package = plan.package_with(&compiler, &codes).ok()?;
         let (results, packed) = plan.into_results();
-        let what = match available == with_code {
-            true => "from the code library",
-            false => "partly from the code library",
+        let what = match lacking.len() {
+            0 => "from the code library".to_owned(),
+            lacking => format!("from the code library, {lacking} kernels compiled,"),
         };
-        let code = self.load(method, package, results, what, start).ok()?;
+        let code = self.load(method, package, results, &what, start).ok()?;
         code.keep_packed(&packed, &compiler);
         Some(code)
     }

@@ -61,9 +61,12 @@ impl Kernel for Conv {
         }
         // The row tiling contains the columns of a tile.
         constants.tile.columns = 0;
-        let (is_joined, has_groups) = (self.has_joined_rows(), self.has_groups_of_units());
-        let step = self.channel_step();
-        format!("{constants:?} {:?} {is_joined} {has_groups} {step}", self.row_tiling())
+        let is_joined = self.has_joined_rows();
+        let step = match constants.shape.in_channels {
+            Some(_) => self.channel_step(),
+            None => self.channel_step_of_arguments(),
+        };
+        format!("{constants:?} {:?} {is_joined} {step}", self.row_tiling())
     }
 
     fn flops(&self) -> i64 {

@@ -2,6 +2,7 @@
 
 mod groups;
 mod kernel;
+mod pack;
 mod tile;
 mod winograd;
 
@@ -9,12 +10,13 @@ pub use groups::{Grouping, channels_of_group};
 pub use tile::ConvTile;
 pub use winograd::{Winograd, WinogradWeights, tiles as winograd_tiles};
 
-use super::pack::in_chunks;
 use super::sizes::div_ceil;
 use super::{Axis, BlockedShape, Epilogue, RowTiling};
 use crate::target::Machine;
 use frazil_tensor_ir::pattern::ConvShape;
 use groups::place_of_weight;
+use pack::TileLayout;
+use std::ops::{Deref, Range};
 use tile::{large_images, pointwise_rows};
 
 /// Layout of a convolution's input in memory.
@@ -327,9 +329,14 @@ impl Conv {
         1 << common.trailing_zeros()
     }
 
-    /// Returns true if the units are accumulated in several groups. The sums of one group after the other are added to a partial result in memory.
-    pub fn has_groups_of_units(&self) -> bool {
-        self.grouping().units() > self.tile.channel_blocks
+    /// Returns a divisor of [`Conv::channel_step`] for code that takes the number of input channels as an argument: a whole block, 4 or 1. Other divisors would
+    /// make the code of rare numbers of channels slightly faster, but no other kernel could use it.
+    pub fn channel_step_of_arguments(&self) -> i64 {
+        match self.channel_step() {
+            step if step == self.block => step,
+            4.. => 4,
+            _ => 1,
+        }
     }
 
     /// Returns the division of a row into tiles, for code that takes the sizes of images as arguments.
@@ -353,7 +360,7 @@ impl Conv {
     /// weights as [`WinogradWeights`] expects them, not transformed.
     pub fn pack_weights(&self, weights: &[f32]) -> Vec<f32> {
         let mut packed = vec![0.0; self.packed_elements()];
-        self.pack_into(weights, &mut packed);
+        self.pack_into(&|range| weights.get(range).unwrap_or_default(), &mut packed);
         packed
     }
 
@@ -367,30 +374,33 @@ impl Conv {
         (self.channel_tiles() * tile * self.block * self.tile.vectors) as usize
     }
 
-    /// Packs weights as [`Conv::pack_weights`] does, into `packed`, which must consist of zeros.
-    pub fn pack_into(&self, weights: &[f32], packed: &mut [f32]) {
+    /// Packs weights as [`Conv::pack_weights`] does, into `packed`, which must consist of zeros. `weights` returns a range of the weights in row-major order. It is
+    /// called on several threads.
+    pub fn pack_into<W: Deref<Target = [f32]>>(
+        &self,
+        weights: &(impl Fn(Range<usize>) -> W + Sync),
+        packed: &mut [f32],
+    ) {
         if let Some(w) = self.transformation() {
             return w.pack_into(weights, packed);
         }
         let s = &self.shape;
-        let [kh, kw] = s.kernel;
-        let ci = s.in_channels / s.groups.max(1);
+        let taps = s.kernel[0] * s.kernel[1];
         let (width, grouping) = (self.block * self.tile.vectors, self.grouping());
         let of_unit = grouping.channels();
-        let tile_elements = (grouping.units() * kh * kw * of_unit * width) as usize;
-        in_chunks(packed, tile_elements, |t, packed| {
-            let t = t as i64;
-            for o in t * width..((t + 1) * width).min(s.out_channels) {
-                for i in 0..ci {
-                    let (unit, channel) = place_of_weight(s, grouping, (width, self.input_block()), o, i);
-                    for tap in 0..kh * kw {
-                        let to = ((unit * kh * kw + tap) * of_unit + channel) * width + (o - t * width);
-                        if let Some(&w) = weights.get(((o * ci + i) * kh * kw + tap) as usize) {
-                            packed[to as usize] = w;
-                        }
-                    }
-                }
-            }
-        });
+        let layout = TileLayout {
+            out_channels: s.out_channels as usize,
+            in_channels: (s.in_channels / s.groups.max(1)) as usize,
+            taps: taps as usize,
+            width: width as usize,
+            elements: (grouping.units() * taps * of_unit * width) as usize,
+            tap_stride: (of_unit * width) as usize,
+            has_groups: s.groups > 1,
+        };
+        let place = |o: usize, i: usize| {
+            let (unit, channel) = place_of_weight(s, grouping, (width, self.input_block()), o as i64, i as i64);
+            ((unit * taps * of_unit + channel) * width) as usize
+        };
+        layout.pack(weights, place, packed);
     }
 }

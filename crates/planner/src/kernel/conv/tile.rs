@@ -31,22 +31,66 @@ impl ConvTile {
     /// bit-equal.
     pub(super) fn for_any_size(shape: &ConvShape, plain_input: bool, flat: bool, machine: &Machine) -> ConvTile {
         let own = ConvTile::choose(shape, plain_input, flat, machine);
-        let large = ConvTile::choose(&large_images(shape), plain_input, flat, machine);
+        let vectors = ConvTile::vectors_for_any_size(shape, plain_input, flat, machine);
+        let (columns, _) = ConvTile::columns_for_any_size(shape, plain_input, flat, machine, vectors);
+        ConvTile {
+            channel_blocks: own.channel_blocks,
+            ..ConvTile::of(shape, plain_input, flat, machine, columns, vectors)
+        }
+    }
+
+    /// Returns the number of vectors of output channels with the least estimated time for images of several sizes, relative to the best for each size. The same
+    /// channels of tiles suit all of them: packed weights depend on it, and are shared by all sizes.
+    fn vectors_for_any_size(shape: &ConvShape, plain_input: bool, flat: bool, machine: &Machine) -> i64 {
+        // The sides of the outputs of networks on images, of which the smallest waste most. Images with plain channels are large.
+        let sides = if plain_input { &[LARGE][..] } else { &[7, 14, 28, LARGE] };
+        let numbers = ConvTile::numbers_of_vectors(shape, machine);
+        let mut totals: Vec<(f64, i64)> = numbers.map(|vectors| (0.0, vectors)).collect();
+        for side in sides {
+            let shape = with_side(shape, *side);
+            let time = |vectors| ConvTile::columns_for_any_size(&shape, plain_input, flat, machine, vectors).1;
+            let times: Vec<f64> = totals.iter().map(|(_, vectors)| time(*vectors)).collect();
+            let least = times.iter().copied().fold(f64::INFINITY, f64::min);
+            for ((total, _), time) in totals.iter_mut().zip(times) {
+                *total += time / least;
+            }
+        }
+        let best = totals.iter().min_by(|a, b| a.0.total_cmp(&b.0));
+        best.map_or(1, |(_, vectors)| *vectors)
+    }
+
+    /// Returns the number of columns of a tile with `vectors` vectors of output channels, one of a few numbers, and the estimated time of a row of outputs.
+    fn columns_for_any_size(
+        shape: &ConvShape,
+        plain_input: bool,
+        flat: bool,
+        machine: &Machine,
+        vectors: i64,
+    ) -> (i64, f64) {
         let length = |[height, width]: [i64; 2]| if flat { height * width } else { width };
         let row = Axis {
             input: length(shape.input),
             output: length(shape.output),
             ..Axis::of(shape, 1)
         };
-        let grouping = ConvTile::grouping(shape, plain_input, machine.vector.lanes, large.vectors);
-        let most = grouping.most_columns(machine.vector.registers, large.vectors);
+        let grouping = ConvTile::grouping(shape, plain_input, machine.vector.lanes, vectors);
+        let most = grouping.most_columns(machine.vector.registers, vectors);
         let most = most.min(machine.conv.tile_columns);
-        let time = |columns: i64| tile_time(shape, machine, columns, large.vectors);
+        let time = |columns: i64| tile_time(shape, machine, columns, vectors);
         let columns = RowTiling::choose(&row, most, time);
-        ConvTile {
-            channel_blocks: own.channel_blocks,
-            ..ConvTile::of(shape, plain_input, flat, machine, columns, large.vectors)
-        }
+        let tiles = div_ceil(row.output.max(1), columns) * div_ceil(shape.out_channels, machine.vector.lanes * vectors);
+        (columns, tiles as f64 * time(columns))
+    }
+
+    /// Returns the possible numbers of vectors of output channels.
+    fn numbers_of_vectors(shape: &ConvShape, machine: &Machine) -> impl Iterator<Item = i64> + use<> {
+        let block = machine.vector.lanes;
+        let out_blocks = div_ceil(shape.out_channels, block);
+        let (groups, co) = (shape.groups, shape.out_channels / shape.groups.max(1));
+        let fits = move |vectors: &i64| {
+            out_blocks % vectors == 0 && (groups <= 1 || *vectors == 1 || co % (vectors * block) == 0)
+        };
+        (1..=4).filter(fits)
     }
 
     /// Returns the estimated time with each register tile, and its numbers of columns and of vectors of output channels.
@@ -59,15 +103,11 @@ impl ConvTile {
         let (vector, parameters) = (machine.vector, machine.conv);
         let block = vector.lanes;
         let out_blocks = div_ceil(shape.out_channels, block);
-        let (groups, co) = (shape.groups, shape.out_channels / shape.groups.max(1));
         let width = match flat {
             true => shape.output[0] * shape.output[1],
             false => shape.output[1],
         };
-        let fits = move |vectors: &i64| {
-            out_blocks % vectors == 0 && (groups <= 1 || *vectors == 1 || co % (vectors * block) == 0)
-        };
-        (1..=4).filter(fits).flat_map(move |vectors| {
+        ConvTile::numbers_of_vectors(shape, machine).flat_map(move |vectors| {
             let grouping = ConvTile::grouping(shape, plain_input, block, vectors);
             let most = grouping
                 .most_columns(vector.registers, vectors)
@@ -163,16 +203,23 @@ fn tile_time(shape: &ConvShape, machine: &Machine, columns: i64, vectors: i64) -
     machine.ports.tile_step(columns, vectors) + input + of_weights * vectors as f64
 }
 
+/// The side of images so large that their size makes no difference to the choice of a tile.
+const LARGE: i64 = 1 << 12;
+
 /// Returns `shape` with images so large that their size makes no difference to the choice of a tile.
 pub(super) fn large_images(shape: &ConvShape) -> ConvShape {
-    const SIDE: i64 = 1 << 12;
+    with_side(shape, LARGE)
+}
+
+/// Returns `shape` with one image, whose output has `side` rows and columns. Dimensions of one row or column stay.
+fn with_side(shape: &ConvShape, side: i64) -> ConvShape {
     let input = |i: usize| match shape.input[i] {
         1 => 1,
-        _ => SIDE * shape.stride[i],
+        _ => side * shape.stride[i],
     };
     let output = |i: usize| match shape.input[i] {
         1 => shape.output[i],
-        _ => SIDE,
+        _ => side,
     };
     ConvShape {
         batch: 1,
@@ -201,5 +248,46 @@ pub(super) fn pointwise_rows(pixels: i64, tile_columns: i64, most: i64) -> [i64;
     match div_ceil(tiles, of_row) {
         1 => [1, pixels],
         rows => [rows, of_row * tile_columns],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::{AVX512, SAPPHIRE_RAPIDS};
+
+    fn shape(channels: i64, kernel: i64, side: i64) -> ConvShape {
+        ConvShape {
+            batch: 1,
+            in_channels: channels,
+            out_channels: channels,
+            groups: 1,
+            input: [side; 2],
+            output: [side; 2],
+            kernel: [kernel; 2],
+            stride: [1; 2],
+            padding: [kernel / 2; 2],
+            dilation: [1; 2],
+        }
+    }
+
+    #[test]
+    fn one_layout_of_weights_suits_images_of_all_sizes() {
+        for machine in [&SAPPHIRE_RAPIDS, &AVX512] {
+            for (channels, kernel) in [(64, 3), (256, 1), (512, 3), (48, 1)] {
+                let flat = kernel == 1;
+                let tile = |side| ConvTile::for_any_size(&shape(channels, kernel, side), false, flat, machine);
+                let of_large = tile(500).vectors;
+                assert!(
+                    (2..100).all(|side| tile(side).vectors == of_large),
+                    "{channels} channels"
+                );
+            }
+            // Rows of 7 and 14 columns are whole tiles.
+            for side in [7, 14] {
+                let tile = ConvTile::for_any_size(&shape(512, 3, side), false, false, machine);
+                assert_eq!(side % tile.columns, 0, "{tile:?}");
+            }
+        }
     }
 }

@@ -1,12 +1,13 @@
 //! Winograd's minimal filtering for 3×3 convolutions: fewer multiplications at the cost of transforms.
 
+use super::pack::TileLayout;
 use crate::kernel::code::image_constant;
-use crate::kernel::pack::in_chunks;
 use crate::kernel::sizes::div_ceil;
 use crate::kernel::{ConvShape, Kernel, Numbers};
 use crate::target::Machine;
 use smallvec::{SmallVec, smallvec};
 use std::fmt::{self, Write};
+use std::ops::{Deref, Range};
 
 /// Blocking of F(m×m, 3×3): a tile of m × m outputs is computed from (m+2) × (m+2) inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -192,20 +193,24 @@ impl WinogradWeights {
         self.channel_tiles() * self.in_channels
     }
 
-    /// Packs weights `[out][in][3][3]` as plain weights into `packed`, which must consist of zeros.
-    pub fn pack_into(&self, weights: &[f32], packed: &mut [f32]) {
+    /// Packs weights `[out][in][3][3]` as plain weights into `packed`, which must consist of zeros. `weights` returns a range of the weights in row-major order. It
+    /// is called on several threads.
+    pub fn pack_into<W: Deref<Target = [f32]>>(
+        &self,
+        weights: &(impl Fn(Range<usize>) -> W + Sync),
+        packed: &mut [f32],
+    ) {
         let (width, channels) = (self.width() as usize, self.in_channels as usize);
-        in_chunks(packed, channels * 9 * width, |tile, packed| {
-            let first = tile * width;
-            let filled = (self.out_channels as usize).saturating_sub(first).min(width);
-            for o in 0..filled {
-                let from = (first + o) * channels * 9;
-                let weights = weights.get(from..).unwrap_or_default();
-                for (to, &w) in packed[o..].iter_mut().step_by(width).zip(weights) {
-                    *to = w;
-                }
-            }
-        });
+        let layout = TileLayout {
+            out_channels: self.out_channels as usize,
+            in_channels: channels,
+            taps: 9,
+            width,
+            elements: channels * 9 * width,
+            tap_stride: width,
+            has_groups: false,
+        };
+        layout.pack(weights, |_, i| i * 9 * width, packed);
     }
 
     /// Returns the size of the plain weights in bytes.
