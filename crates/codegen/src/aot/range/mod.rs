@@ -142,7 +142,7 @@ impl RangePlan {
             ..
         } = forms;
         let mut plan = largest.unwrap_or_default();
-        let mut codes = info_span!("codes").in_scope(|| Codes::of(&forms));
+        let mut codes = info_span!("codes").in_scope(|| Codes::of(&forms))?;
         let preparation_kernels = codes.all.len();
         if preparation_kernels > MOST_CODES {
             return Err(RangeError::TooManyCodes {
