@@ -145,6 +145,13 @@ fn read_result(results: &mut &[u8]) -> (Vec<i64>, Vec<f32>) {
 
 /// Compares the library of `source` with the interpreter at all sizes in `ranges`, in random order.
 fn compare(source: &str, shapes: &[&[&str]], ranges: &[SizeRange]) {
+    compare_some(source, shapes, ranges, usize::MAX);
+}
+
+/// Compares the library of `source` with the interpreter at `most` sizes in `ranges`, in random order.
+fn compare_some(source: &str, shapes: &[&[&str]], ranges: &[SizeRange], most: usize) {
+    /// Number of sizes in a run of the library's program. All their inputs and results are in memory.
+    const SIZES: usize = 64;
     let model = frozen(source);
     let folder = tempfile::tempdir().unwrap();
     let program = built(&model, shapes, ranges, folder.path(), include_str!("ranges.c"));
@@ -163,19 +170,28 @@ fn compare(source: &str, shapes: &[&[&str]], ranges: &[SizeRange]) {
     for i in (1..all.len()).rev() {
         all.swap(i, random.below(i as u64 + 1) as usize);
     }
-    let (mut cases, mut expected) = (Vec::new(), Vec::new());
-    for sizes in &all {
-        let tensors: Vec<Tensor> = shapes
-            .iter()
-            .map(|shape| random.tensor(DType::Float, &of(shape, ranges, sizes), false))
-            .collect();
-        write_case(&mut cases, sizes, &tensors);
-        expected.push(call(&mut engine, &tensors));
+    all.truncate(most);
+    for some in all.chunks(SIZES) {
+        let (mut cases, mut expected) = (Vec::new(), Vec::new());
+        for sizes in some {
+            let tensors: Vec<Tensor> = shapes
+                .iter()
+                .map(|shape| random.tensor(DType::Float, &of(shape, ranges, sizes), false))
+                .collect();
+            write_case(&mut cases, sizes, &tensors);
+            expected.push(call(&mut engine, &tensors));
+        }
+        let results = run(&program, folder.path(), &cases);
+        compare_results(&results, some, &expected);
     }
-    let file = |name: &str| folder.path().join(name);
+}
+
+/// Runs `program` on `cases`. Returns the results that it has written.
+fn run(program: &Path, folder: &Path, cases: &[u8]) -> Vec<u8> {
+    let file = |name: &str| folder.join(name);
     std::fs::write(file("cases"), cases).unwrap();
     let output = Command::new(program)
-        .current_dir(folder.path())
+        .current_dir(folder)
         .args([file("cases"), file("results")])
         .output()
         .unwrap();
@@ -185,13 +201,16 @@ fn compare(source: &str, shapes: &[&[&str]], ranges: &[SizeRange]) {
         output.status,
         String::from_utf8_lossy(&output.stdout)
     );
-    let results = std::fs::read(file("results")).unwrap();
-    let mut results = results.as_slice();
+    std::fs::read(file("results")).unwrap()
+}
+
+/// Compares the outputs in `results` with the expected shapes and elements at the sizes `all`.
+fn compare_results(mut results: &[u8], all: &[Vec<i64>], expected: &[(Vec<i64>, Vec<f32>)]) {
     for (sizes, (shape, elements)) in all.iter().zip(expected) {
         let found = read_result(&mut results);
-        assert_eq!(found.0, shape, "{sizes:?}");
+        assert_eq!(found.0, *shape, "{sizes:?}");
         let largest = elements.iter().fold(1.0f32, |most, x| most.max(x.abs()));
-        for (i, (one, other)) in found.1.iter().zip(&elements).enumerate() {
+        for (i, (one, other)) in found.1.iter().zip(elements).enumerate() {
             assert!(
                 (one - other).abs() <= 1e-5 * largest,
                 "{sizes:?}: {one}, not {other}, in element {i}"
@@ -228,6 +247,30 @@ fn batches_of_a_perceptron() {
 fn batches_and_lengths_of_an_encoder() {
     let shapes: [&[&str]; 2] = [&["B", "N", "16"], &["B", "N"]];
     compare(ENCODER, &shapes, &[range("B", 1, 3), range("N", 1, 40)]);
+}
+
+/// Batches of 1 to 8 and lengths of 1 to 512.
+fn many_batches_and_lengths() -> [SizeRange; 2] {
+    [range("B", 1, 8), range("N", 1, 512)]
+}
+
+#[test]
+#[ignore = "4,096 sizes take minutes"]
+fn all_batches_and_lengths_of_a_small_encoder() {
+    let source = ENCODER.replace("Layer(16, 2)", "Layer(32, 2)");
+    compare(&source, &[&["B", "N", "32"], &["B", "N"]], &many_batches_and_lengths());
+}
+
+#[test]
+#[ignore = "the interpreter takes minutes"]
+fn a_thousand_batches_and_lengths_of_an_encoder() {
+    let source = ENCODER.replace("Layer(16, 2)", "Layer(256, 4)");
+    compare_some(
+        &source,
+        &[&["B", "N", "256"], &["B", "N"]],
+        &many_batches_and_lengths(),
+        1000,
+    );
 }
 
 /// Sizes in the shape of the result that are no size of an input, and constants that depend on a size.
