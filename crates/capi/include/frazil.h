@@ -198,6 +198,16 @@ typedef struct {
   const int64_t *sizes;
 } FrazilInputSpec;
 
+// A size that callers of a library choose.
+typedef struct {
+  // The name: capital letters, digits and underscores, a letter first.
+  const char *name;
+  // The smallest size, at least 0.
+  int64_t low;
+  // The largest size.
+  int64_t high;
+} FrazilSizeRange;
+
 // A function that runs before `forward` and receives the arguments of the call as a tuple. It may replace them: it writes a tuple, or a single
 // value, to `replacement`, which is NULL when the function is called. The arguments belong to the compiler, and so does the replacement once it is
 // written. Returns NULL or an error, which ends the call. It must not use the engine.
@@ -371,6 +381,17 @@ FrazilError *frazil_model_write_library(const FrazilModel *model,
                                         size_t len,
                                         const FrazilOptions *options,
                                         const char *path);
+
+// Writes a shared library that runs a method of a frozen model on inputs whose sizes are in these ranges, and its C header beside it. In the shapes of the
+// inputs, -1 stands for the size of the first range, -2 for that of the second, and so on.
+FrazilError *frazil_model_write_range_library(const FrazilModel *model,
+                                              const char *method,
+                                              const FrazilInputSpec *inputs,
+                                              size_t len,
+                                              const FrazilSizeRange *ranges,
+                                              size_t range_len,
+                                              const FrazilOptions *options,
+                                              const char *path);
 
 // Returns the number of inputs that a compiled method takes; 0 for NULL.
 size_t frazil_compiled_input_count(const FrazilCompiled *compiled);

@@ -197,6 +197,101 @@ fn write_library(
     Err(FrazilError::no_codegen())
 }
 
+/// A size that callers of a library choose.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct FrazilSizeRange {
+    /// The name: capital letters, digits and underscores, a letter first.
+    pub name: *const c_char,
+    /// The smallest size, at least 0.
+    pub low: i64,
+    /// The largest size.
+    pub high: i64,
+}
+
+/// Writes a shared library that runs a method of a frozen model on inputs whose sizes are in these ranges, and its C header beside it. In the shapes of the
+/// inputs, -1 stands for the size of the first range, -2 for that of the second, and so on.
+#[unsafe(no_mangle)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "a method, its inputs and their ranges, how, and the place for the result"
+)]
+pub unsafe extern "C" fn frazil_model_write_range_library(
+    model: Option<&FrazilModel>,
+    method: *const c_char,
+    inputs: *const FrazilInputSpec,
+    len: usize,
+    ranges: *const FrazilSizeRange,
+    range_len: usize,
+    options: Option<&FrazilOptions>,
+    path: *const c_char,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let model = get(model, "the model")?;
+        // SAFETY: the caller follows the rules.
+        let (method, path) = unsafe { (text(method, "the method")?, text(path, "the path")?) };
+        // SAFETY: the caller follows the rules.
+        let (shapes, ranges) = unsafe { (shapes(inputs, len)?, array(ranges, range_len, "the ranges")?) };
+        let range = |range: &FrazilSizeRange| {
+            // SAFETY: the caller follows the rules.
+            let name = unsafe { text(range.name, "the name of a range") }?;
+            Ok((name.to_owned(), [range.low, range.high]))
+        };
+        let ranges: Vec<(String, [i64; 2])> = ranges.iter().map(range).collect::<Result<_, FrazilError>>()?;
+        write_range_library(model, method, &shapes, &ranges, options, path)
+    })
+}
+
+#[cfg(feature = "codegen")]
+fn write_range_library(
+    model: &FrazilModel,
+    method: &str,
+    shapes: &[(DType, Vec<i64>)],
+    ranges: &[(String, [i64; 2])],
+    options: Option<&FrazilOptions>,
+    path: &str,
+) -> Result<(), FrazilError> {
+    use frazil::{InputSize, RangedInput, SizeRange};
+    let size = |&size: &i64| {
+        if size >= 0 {
+            return Ok(InputSize::Fixed(size));
+        }
+        // -1 is index 0; `!size` does not overflow.
+        match usize::try_from(!size).ok().and_then(|index| ranges.get(index)) {
+            Some((name, _)) => Ok(InputSize::Named(name.clone())),
+            None => Err(FrazilError::argument(&format!(
+                "the size {size} stands for a range that does not exist"
+            ))),
+        }
+    };
+    let input = |(dtype, sizes): &(DType, Vec<i64>)| {
+        let sizes = sizes.iter().map(size).collect::<Result<_, FrazilError>>()?;
+        Ok(RangedInput { dtype: *dtype, sizes })
+    };
+    let inputs: Vec<RangedInput> = shapes.iter().map(input).collect::<Result<_, FrazilError>>()?;
+    let ranges = ranges
+        .iter()
+        .cloned()
+        .map(|(name, [low, high])| SizeRange { name, low, high });
+    let options = options.cloned().unwrap_or_default().compile();
+    let library = model
+        .0
+        .plan_ranges(method, &inputs, &ranges.collect::<Vec<_>>(), &options)?;
+    Ok(library.write(path.as_ref())?)
+}
+
+#[cfg(not(feature = "codegen"))]
+fn write_range_library(
+    _: &FrazilModel,
+    _: &str,
+    _: &[(DType, Vec<i64>)],
+    _: &[(String, [i64; 2])],
+    _: Option<&FrazilOptions>,
+    _: &str,
+) -> Result<(), FrazilError> {
+    Err(FrazilError::no_codegen())
+}
+
 #[cfg(feature = "codegen")]
 impl Names {
     fn of(ports: &[frazil::Port]) -> Names {

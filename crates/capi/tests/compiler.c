@@ -146,6 +146,21 @@ static void run_it(const FrazilModel *model, const FrazilModel *frozen, const ch
   ok(frazil_options_set_name(library, "net"));
   ok(frazil_options_set_target_cpu(library, "host"));
   ok(frazil_model_write_library(frozen, "forward", &spec, 1, library, path));
+  /* A library for one to four images. */
+  const int64_t ranged_sizes[4] = {-1, input_sizes[1], input_sizes[2], input_sizes[3]};
+  FrazilInputSpec ranged = {FRAZIL_DTYPE_FLOAT32, 4, ranged_sizes};
+  FrazilSizeRange batch = {"B", 1, 4};
+  char range_path[4096];
+  snprintf(range_path, sizeof range_path, "%s/libnets.so", folder);
+  ok(frazil_model_write_range_library(frozen, "forward", &ranged, 1, &batch, 1, library, range_path));
+  char header_path[4096], start[4096] = "";
+  snprintf(header_path, sizeof header_path, "%s/libnets.h", folder);
+  FILE *header = fopen(header_path, "r");
+  CHECK(header && fread(start, 1, sizeof start - 1, header) > 0 && strstr(start, "B: 1 to 4"));
+  if (header) fclose(header);
+  CHECK(is_error(frazil_model_write_range_library(frozen, "forward", &ranged, 1, NULL, 0, library, range_path), FRAZIL_ERROR_KIND_ARGUMENT, "the size -1 stands for a range that does not exist"));
+  batch.high = 0;
+  CHECK(is_error(frazil_model_write_range_library(frozen, "forward", &ranged, 1, &batch, 1, library, range_path), FRAZIL_ERROR_KIND_INPUT, "the range 1..0 of B"));
   ok(frazil_options_set_name(library, "no name"));
   frazil_options_free(library);
   FrazilBytes *stage;

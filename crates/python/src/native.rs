@@ -8,52 +8,89 @@ use crate::profile::ProfileTable;
 use crate::script_module::{ScriptModule, join};
 use frazil::ir::DType;
 use frazil::passes::freeze::Freeze;
-use frazil::{CompileOptions, Emit, FreezeOptions, InputSpec, Loaded, NativePlan};
+use frazil::{CompileOptions, Emit, FreezeOptions, InputSize, InputSpec, Loaded, RangedInput, SizeRange};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyMapping, PyTuple};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Returns the dtype and shape of an input: those of an array, a shape (with dtype float32), or a pair of a dtype and a
-/// shape.
-fn input_spec(given: &Bound<'_, PyAny>) -> PyResult<InputSpec> {
+/// Returns the dtype and sizes of an input: those of an array, a shape (with dtype float32), or a pair of a dtype and a shape. A size is a number or the name of
+/// a range.
+fn input_spec(given: &Bound<'_, PyAny>) -> PyResult<RangedInput> {
     let wrong = || {
         type_error(format!(
             "`inputs`: expected an array, a shape such as (1, 3, 224, 224), or a dtype and a shape such as ('int64', (1, 8)), not {}",
             shown(given)
         ))
     };
-    let sizes: (DType, Vec<i64>) = if given.hasattr("shape")? && given.hasattr("dtype")? {
+    let (dtype, sizes): (DType, Vec<Size>) = if given.hasattr("shape")? && given.hasattr("dtype")? {
         (dtype_of(&given.getattr("dtype")?)?, given.getattr("shape")?.extract()?)
-    } else if let Ok(sizes) = given.extract::<Vec<i64>>() {
+    } else if let Ok(sizes) = given.extract() {
         (DType::Float, sizes)
     } else {
-        let (dtype, sizes): (Bound<'_, PyAny>, Vec<i64>) = given.extract().map_err(|_| wrong())?;
+        let (dtype, sizes): (Bound<'_, PyAny>, Vec<Size>) = given.extract().map_err(|_| wrong())?;
         (dtype_of(&dtype)?, sizes)
     };
-    match sizes.1.iter().find(|&&size| size < 0) {
-        Some(size) => Err(value_error(format!(
+    let size = |size: Size| match size {
+        Size::Number(size) if size < 0 => Err(value_error(format!(
             "`inputs`: expected sizes of at least 0, not {size}"
         ))),
-        None => Ok(InputSpec::new(sizes.0, &sizes.1)),
-    }
+        Size::Number(size) => Ok(InputSize::Fixed(size)),
+        Size::Name(name) => Ok(InputSize::Named(name)),
+    };
+    let sizes = sizes.into_iter().map(size).collect::<PyResult<_>>()?;
+    Ok(RangedInput { dtype, sizes })
+}
+
+/// A size in a shape.
+#[derive(FromPyObject)]
+enum Size {
+    Number(i64),
+    Name(String),
+}
+
+/// Returns the inputs, if all of their sizes are numbers.
+fn without_names(inputs: &[RangedInput]) -> Option<Vec<InputSpec>> {
+    let number = |size: &InputSize| match size {
+        InputSize::Fixed(size) => Some(*size),
+        InputSize::Named(_) => None,
+    };
+    let spec = |input: &RangedInput| {
+        let sizes: Vec<i64> = input.sizes.iter().map(number).collect::<Option<_>>()?;
+        Some(InputSpec::new(input.dtype, &sizes))
+    };
+    inputs.iter().map(spec).collect()
+}
+
+/// Returns the ranges of a dict such as `{"B": (1, 8)}`, in its order. Both bounds are included.
+fn size_ranges(given: &Bound<'_, PyMapping>) -> PyResult<Vec<SizeRange>> {
+    let range = |item: Bound<'_, PyAny>| {
+        let (name, (low, high)) = item.extract().map_err(|_| {
+            type_error(format!(
+                "`ranges`: expected names with the smallest and the largest size, such as {{'B': (1, 8)}}, not {}",
+                shown(given)
+            ))
+        })?;
+        Ok(SizeRange { name, low, high })
+    };
+    given.items()?.iter().map(range).collect()
+}
+
+fn input_specs(inputs: &Bound<'_, PyAny>) -> PyResult<Vec<RangedInput>> {
+    inputs.try_iter()?.map(|input| input_spec(&input?)).collect()
 }
 
 impl ScriptModule {
-    fn plan(
+    /// Calls `work` with the frozen module, without the interpreter's lock.
+    fn with_frozen<R: Send>(
         &self,
         py: Python<'_>,
-        inputs: &Bound<'_, PyAny>,
         method: &str,
-        options: &CompileOptions,
-    ) -> PyResult<NativePlan> {
+        work: impl FnOnce(&Loaded) -> Result<R, frazil::Error> + Send,
+    ) -> PyResult<R> {
         let model = self.whole(py, "compile")?;
-        let inputs: Vec<InputSpec> = inputs
-            .try_iter()?
-            .map(|input| input_spec(&input?))
-            .collect::<PyResult<_>>()?;
         let limits = self.instance.options(py)?.limits;
-        let plan = without_gil(py, || {
+        let done = without_gil(py, || {
             let model = model.with_limits(limits);
             // A frozen module has no training flag.
             let frozen = match model.root().has_attribute("training") {
@@ -66,9 +103,9 @@ impl ScriptModule {
                 }
                 false => model,
             };
-            Loaded::Model(frozen).plan(method, &inputs, options)
+            work(&Loaded::Model(frozen))
         })?;
-        plan.or_raise(py)
+        done.or_raise(py)
     }
 
     fn compile_options(
@@ -97,12 +134,13 @@ impl ScriptModule {
     ///
     /// Args:
     ///     path: the library; the header has the same name with ``.h``.
-    ///     inputs: for each input of the method, an array, a shape (of float32), or a pair of a dtype and a shape.
+    ///     inputs: for each input of the method, an array, a shape (of float32), or a pair of a dtype and a shape. Sizes in shapes may be names.
     ///     method: the method. A model that is not frozen is frozen first.
     ///     name: the name of the functions in the library, a C identifier.
     ///     threads: threads that a run may use; that of the options by default.
     ///     target_cpu: the processor; that of the options by default.
-    #[pyo3(signature = (path, inputs, *, method = "forward", name = "model", threads = None, target_cpu = None))]
+    ///     ranges: the smallest and the largest size for each name, both included: ``{"B": (1, 8)}``. Callers of the library choose the sizes.
+    #[pyo3(signature = (path, inputs, *, method = "forward", name = "model", threads = None, target_cpu = None, ranges = None))]
     #[allow(clippy::too_many_arguments, reason = "they are keyword arguments")]
     fn save_library(
         &self,
@@ -113,10 +151,15 @@ impl ScriptModule {
         name: &str,
         threads: Option<usize>,
         target_cpu: Option<&str>,
+        ranges: Option<&Bound<'_, PyMapping>>,
     ) -> PyResult<()> {
         let options = self.compile_options(py, name, threads, target_cpu)?;
-        let plan = self.plan(py, inputs, method, &options)?;
-        without_gil(py, || plan.write_library(&path))?.or_raise(py)
+        let inputs = input_specs(inputs)?;
+        let ranges = ranges.map_or_else(|| Ok(Vec::new()), size_ranges)?;
+        self.with_frozen(py, method, |frozen| match without_names(&inputs) {
+            Some(inputs) if ranges.is_empty() => frozen.plan(method, &inputs, &options)?.write_library(&path),
+            _ => frozen.plan_ranges(method, &inputs, &ranges, &options)?.write(&path),
+        })
     }
 
     /// Returns a stage of the compilation of a method: ``'kernels'``, ``'mlir'``, ``'llvm'`` or ``'asm'`` as a str, ``'obj'`` as bytes.
@@ -145,8 +188,10 @@ impl ScriptModule {
             }
         };
         let options = self.compile_options(py, name, threads, target_cpu)?;
-        let plan = self.plan(py, inputs, method, &options)?;
-        let bytes = without_gil(py, || plan.emit(stage))?.or_raise(py)?;
+        let Some(inputs) = without_names(&input_specs(inputs)?) else {
+            return Err(value_error("`inputs`: only libraries have sizes with names"));
+        };
+        let bytes = self.with_frozen(py, method, |frozen| frozen.plan(method, &inputs, &options)?.emit(stage))?;
         match kind {
             "obj" => Ok(PyBytes::new(py, &bytes).into_any()),
             _ => Ok(String::from_utf8_lossy(&bytes)

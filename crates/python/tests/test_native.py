@@ -64,6 +64,48 @@ def test_a_library(model, tmp_path):
     numpy.testing.assert_allclose(y, model(X), rtol=1e-6)
 
 
+@pytest.mark.parametrize("inputs", [[("B", 8)], [("float32", ["B", 8])]])
+def test_a_library_for_ranges_of_sizes(model, tmp_path, inputs):
+    path = tmp_path / "libnet.so"
+    model.save_library(path, inputs, name="net", ranges={"B": (1, 3)})
+    assert "B: 1 to 3" in path.with_suffix(".h").read_text()
+    library = ctypes.CDLL(str(path))
+    instance = ctypes.c_void_p()
+    assert library.net_create(None, ctypes.byref(instance)) == 0
+    for rows in range(1, 5):
+        x = X[:1].repeat(rows, 0)
+        y = numpy.empty((rows, 4), dtype="float32")
+        addresses = [(ctypes.c_void_p * 1)(array.ctypes.data) for array in (x, y)]
+        status = library.net_run(instance, (ctypes.c_int64 * 1)(rows), *addresses)
+        assert (status == 0) == (rows <= 3)
+        if status == 0:
+            numpy.testing.assert_allclose(y, model(x), rtol=1e-6)
+    library.net_destroy(instance)
+
+
+def test_ranges_have_the_order_of_the_dict(model, tmp_path):
+    header = tmp_path / "libtotal.h"
+    total = frazil.script("def f(x, y): return x.sum() + y.sum()")
+    total.save_library(header.with_suffix(".so"), [("N",), ("B",)], method="f", ranges={"N": (1, 2), "B": (1, 2)})
+    assert "MODEL_INDEX_N 0" in header.read_text() and "MODEL_INDEX_B 1" in header.read_text()
+
+
+def test_wrong_ranges(model, tmp_path):
+    path = tmp_path / "libnet.so"
+    for ranges, error, message in (
+        (None, frazil.Error, "the size B has no range"),
+        ({"B": (3, 1)}, frazil.Error, "the range 3..1 of B is not a range"),
+        ({"B": (1, 3), "N": (1, 3)}, frazil.Error, "no input has the size N"),
+        ({"B": 3}, TypeError, "`ranges`: expected names with the smallest and the largest size"),
+        ([("B", (1, 3))], TypeError, "ranges"),
+    ):
+        with pytest.raises(error, match=message):
+            model.save_library(path, [("B", 8)], ranges=ranges)
+    with pytest.raises(ValueError, match="only libraries have sizes with names"):
+        model.emit("asm", [("B", 8)])
+    assert not path.exists()
+
+
 @pytest.mark.parametrize("inputs", [[X], [(2, 8)], [("float32", (2, 8))], [(numpy.float32, [2, 8])]])
 def test_kinds_of_inputs(model, inputs):
     assert "aten::relu" in model.emit("kernels", inputs)

@@ -119,7 +119,10 @@ fn class_of_range(error: &frazil_codegen::aot::range::RangeError) -> ErrorClass 
     use frazil_codegen::aot::range::RangeError;
     match error {
         RangeError::Lower { source, .. } => class_of_lowering(source),
-        RangeError::Plan { .. } | RangeError::Inconsistent(_) | RangeError::OutOfMemory(_) => ErrorClass::Failed,
+        RangeError::Plan { .. }
+        | RangeError::Inconsistent(_)
+        | RangeError::NotAnArgument(_)
+        | RangeError::OutOfMemory(_) => ErrorClass::Failed,
         RangeError::RuntimeCalls { .. } | RangeError::Changing { .. } => ErrorClass::Unsupported,
         _ => ErrorClass::Input,
     }

@@ -293,6 +293,7 @@ class ScriptModule:
         name: str = "model",
         threads: int | None = None,
         target_cpu: str | None = None,
+        ranges: Mapping[str, tuple[int, int]] | None = None,
     ) -> None: ...
     def emit(
         self,

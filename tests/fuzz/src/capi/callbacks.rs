@@ -4,7 +4,7 @@ use super::arguments::{Argument, Many, Tensor};
 use super::machine::Machine;
 use super::texts::text;
 use frazil_capi::*;
-use std::ffi::{CString, c_void};
+use std::ffi::{CStr, CString, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
 
@@ -56,6 +56,27 @@ impl Argument for Specs {
     }
 
     fn raw(&mut self) -> *const FrazilInputSpec {
+        self.0.as_ptr()
+    }
+}
+
+/// Ranges of sizes.
+pub struct Ranges(Vec<FrazilSizeRange>);
+
+impl Argument for Ranges {
+    type Raw = *const FrazilSizeRange;
+
+    fn choose(machine: &mut Machine<'_>) -> Self {
+        const NAMES: [Option<&CStr>; 4] = [Some(c"B"), Some(c"N"), Some(c"n"), None];
+        let range = |_| FrazilSizeRange {
+            name: NAMES[machine.choices.below(NAMES.len())].map_or(null(), CStr::as_ptr),
+            low: SIZES[machine.choices.below(SIZES.len())],
+            high: SIZES[machine.choices.below(SIZES.len())],
+        };
+        Ranges((0..machine.len).map(range).collect())
+    }
+
+    fn raw(&mut self) -> *const FrazilSizeRange {
         self.0.as_ptr()
     }
 }

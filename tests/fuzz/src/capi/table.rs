@@ -68,6 +68,7 @@ functions! {
     fn frazil_model_compile(model: In<Model>, inputs: Specs, len: Len, options: In<Options>, out: Out<Compiled>) -> Failure;
     fn frazil_model_emit(model: In<Model>, method: Text, inputs: Specs, len: Len, stage: i32, options: In<Options>, out: Out<Bytes>) -> Failure;
     fn frazil_model_write_library(model: In<Model>, method: Text, inputs: Specs, len: Len, options: In<Options>, path: FilePath) -> Failure;
+    fn frazil_model_write_range_library(model: In<Model>, method: Text, inputs: Specs, len: Len, ranges: Ranges, range_len: Len, options: In<Options>, path: FilePath) -> Failure;
     fn frazil_compiled_input_count(compiled: In<Compiled>) -> usize;
     fn frazil_compiled_input_name(compiled: In<Compiled>, index: usize) -> BorrowedText;
     fn frazil_compiled_output_count(compiled: In<Compiled>) -> usize;

@@ -2,6 +2,7 @@
 
 use frazil_executor::LoadError;
 use frazil_planner::LowerError;
+use frazil_planner::kernel::KernelSpec;
 use frazil_runtime::memory::OutOfMemory;
 
 /// Error of making a library for ranges of sizes.
@@ -96,12 +97,25 @@ pub enum RangeError {
     /// A plan refers to a constant or a kernel that it does not have. A bug of the planner.
     #[error("the plan for {0} is inconsistent")]
     Inconsistent(String),
+    /// The code of a kernel has an integer as a constant that varies with the sizes. A bug of the planner.
+    #[error(
+        "the code of the kernel `{0}` does not serve all sizes: an integer that depends on the sizes is a constant"
+    )]
+    NotAnArgument(String),
     /// The system refused memory for constants.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
 }
 
 impl RangeError {
+    /// Returns the error for `kernel` and the kernels of other sizes with the same code.
+    pub(super) fn not_an_argument(kernel: &KernelSpec) -> RangeError {
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = kernel.describe(&mut text);
+        RangeError::NotAnArgument(text.trim().to_owned())
+    }
+
     /// Returns the error for runtime calls of these operators.
     pub(super) fn runtime_calls(sizes: String, operators: &[String]) -> RangeError {
         let operators = operators.iter().map(|o| format!("\n  {o}")).collect();

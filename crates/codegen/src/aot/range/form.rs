@@ -40,7 +40,7 @@ pub struct CallForm {
     /// The memory of each buffer.
     pub places: SmallVec<[Place; 5]>,
     /// Number of the kernel's integers.
-    numbers: usize,
+    pub numbers: usize,
 }
 
 /// The columns of a form that belong to one call.

@@ -96,7 +96,7 @@ impl RangePlan {
     /// which may use the packed constants of earlier plans.
     ///
     /// # Errors
-    /// If the function cannot be planned for some sizes, or the plans have too little in common.
+    /// If the function cannot be planned for some sizes, the plans have too little in common, or a limit is exceeded.
     pub fn new(
         ranges: &[SizeRange],
         inputs: &[Vec<InputSize>],
@@ -129,11 +129,11 @@ impl RangePlan {
             }
             forms.add(point, &plan)?;
         }
-        RangePlan::of(forms, grid.clone(), inputs).map_err(EmitFileError::from)
+        RangePlan::of(forms, grid.clone(), inputs)
     }
 
     /// Returns the function of these forms.
-    fn of(forms: Forms<'_>, grid: Grid, inputs: Vec<Vec<Dimension>>) -> Result<RangePlan, RangeError> {
+    fn of(forms: Forms<'_>, grid: Grid, inputs: Vec<Vec<Dimension>>) -> Result<RangePlan, EmitFileError> {
         let Forms {
             all: forms,
             constants,
@@ -142,13 +142,11 @@ impl RangePlan {
             ..
         } = forms;
         let mut plan = largest.unwrap_or_default();
-        let mut codes = info_span!("codes").in_scope(|| Codes::of(&forms));
+        let mut codes = info_span!("codes").in_scope(|| Codes::of(&forms))?;
         let preparation_kernels = codes.all.len();
         if preparation_kernels > MOST_CODES {
-            return Err(RangeError::TooManyCodes {
-                codes: preparation_kernels,
-                most: MOST_CODES,
-            });
+            let (codes, most) = (preparation_kernels, MOST_CODES);
+            return Err(RangeError::TooManyCodes { codes, most }.into());
         }
         for (kernel, mut call) in preparation {
             let code = KernelCode::constant(kernel);
@@ -166,7 +164,7 @@ impl RangePlan {
         }
         plan.kernels = codes.all.iter().map(|code| code.kernel().clone()).collect();
         plan.preparation.bytes = constants.prepared_bytes;
-        (plan.constants, plan.preparation.sources) = constants.finish()?;
+        (plan.constants, plan.preparation.sources) = constants.finish().map_err(RangeError::from)?;
         let (values, tables) = info_span!("fit").in_scope(|| tables::fit(&forms, &grid))?;
         debug!(
             forms = forms.len(),

@@ -4,6 +4,8 @@ use super::error::RangeError;
 use super::fit::{Expr, Fitter};
 use super::form::{Column, Form};
 use super::grid::Grid;
+use crate::aot::EmitFileError;
+use crate::backend::CompileError;
 use std::collections::HashMap;
 
 /// Most bytes of all tables of a library.
@@ -57,8 +59,8 @@ fn width(value: i64) -> usize {
 /// Returns the integers of `forms`, and the tables for those that no expression was found for.
 ///
 /// # Errors
-/// If the tables are too large.
-pub fn fit(forms: &[Form], grid: &Grid) -> Result<(Vec<FormValues>, Vec<Table>), RangeError> {
+/// If the tables are too large, or a limit is exceeded.
+pub fn fit(forms: &[Form], grid: &Grid) -> Result<(Vec<FormValues>, Vec<Table>), EmitFileError> {
     let mut tables: Vec<Table> = Vec::new();
     let mut all = Vec::with_capacity(forms.len());
     for form in forms {
@@ -74,6 +76,7 @@ pub fn fit(forms: &[Form], grid: &Grid) -> Result<(Vec<FormValues>, Vec<Table>),
             if index < values.len() {
                 continue;
             }
+            frazil_limits::check().map_err(CompileError::from)?;
             values.push(match column {
                 Column::Constant(value) => Value::Expr(Expr::constant(*value)),
                 Column::Values(elements) => fitter.fit(elements).map_or_else(
@@ -106,12 +109,43 @@ pub fn fit(forms: &[Form], grid: &Grid) -> Result<(Vec<FormValues>, Vec<Table>),
         }
         let bytes: usize = tables.iter().map(|t| t.width * t.values.len()).sum();
         if bytes > MOST_BYTES {
-            return Err(RangeError::LargeTables {
-                bytes,
-                most: MOST_BYTES,
-            });
+            let most = MOST_BYTES;
+            return Err(RangeError::LargeTables { bytes, most }.into());
         }
         all.push(FormValues { values, of_columns });
     }
     Ok((all, tables))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::aot::range::grid::SizeRange;
+    use frazil_limits::{Budget, Limits, Phase};
+    use std::time::Duration;
+
+    #[test]
+    fn fitting_ends_at_a_limit() {
+        let range = SizeRange {
+            name: "N".to_owned(),
+            low: 1,
+            high: 2,
+        };
+        let grid = Grid::new(vec![range]).unwrap();
+        let form = Form {
+            calls: Vec::new(),
+            kernels: Vec::new(),
+            points: vec![0, 1],
+            columns: vec![Column::Values(vec![3, 5])],
+        };
+        assert!(fit(std::slice::from_ref(&form), &grid).is_ok());
+        let mut limits = Limits::NONE;
+        limits.compile_time = Some(Duration::ZERO);
+        let _entered = Budget::new(&limits, Phase::Compile).enter();
+        let error = fit(&[form], &grid).unwrap_err();
+        assert!(
+            matches!(error, EmitFileError::Compile(CompileError::Exceeded(_))),
+            "{error}"
+        );
+    }
 }
