@@ -10,6 +10,7 @@ mod precompiled;
 pub(crate) mod ranges;
 mod recent;
 pub(crate) mod record;
+mod rolled;
 pub(crate) mod segments;
 mod shared_code;
 pub(crate) mod signature;
@@ -24,6 +25,7 @@ use crate::engine::native::compiler::Compiler;
 use crate::engine::native::precompiled::{Patience, Precompiled};
 use crate::engine::native::recent::Recent;
 use crate::engine::native::record::Record;
+use crate::engine::native::rolled::RolledMethods;
 use crate::engine::native::segments::{Outcome, SegmentTree, SegmentedMethod, SegmentedRun};
 use crate::engine::native::shared_code::SharedCode;
 use crate::engine::native::signature::{Argument, CallSignature, describe_all, describe_cells};
@@ -42,8 +44,7 @@ use frazil_executor::run::profile::Profile;
 use frazil_ir::{Graph, SymbolId, TypeId, TypeKind, symbols};
 use frazil_limits::{Exceeded, Phase};
 use frazil_planner::LowerError;
-use frazil_planner::kernel::KernelCode;
-use frazil_planner::specialise::{ArgumentSpec, Next, ResultSpec, Segment, SharedPlans, Start, has_loops, segment};
+use frazil_planner::specialise::{ArgumentSpec, ResultSpec};
 use frazil_runtime::value::Value;
 use frazil_syntax::{CacheFolder, FileIdentity};
 use std::collections::{HashMap, HashSet};
@@ -115,12 +116,7 @@ pub(crate) struct NativeCode {
     trees: Mutex<HashMap<Key, Arc<SegmentTree>>>,
     strategy: FusionStrategy,
     shared: SharedCode,
-    /// Plans of composites, which specialisations share.
-    composites: SharedPlans,
-    /// Whether a method has loops, by its name.
-    loops: Mutex<HashMap<String, bool>>,
-    /// The last segment that ends at a rolled loop and was specialised before it is run. It is the first one of a method that has no objects.
-    first_segment: Mutex<Option<(Key, Segment)>>,
+    rolled: RolledMethods,
     /// Persistent cache with compiled methods of earlier processes.
     kept: Option<CodeCache>,
     record: Arc<Record>,
@@ -174,9 +170,7 @@ impl NativeCode {
             specialisations: options.specialisations,
             strategy: options.fusion_strategy,
             shared: SharedCode::default(),
-            composites: SharedPlans::default(),
-            loops: Mutex::default(),
-            first_segment: Mutex::default(),
+            rolled: RolledMethods::default(),
             methods: Mutex::default(),
             trees: Mutex::default(),
             kept,
@@ -427,7 +421,7 @@ impl NativeCode {
         };
         let mut key = (method.to_owned(), signature.keys.clone());
         let first = if rolls {
-            self.take_first_segment(method, &signature)
+            self.rolled.take_first(method, &signature)
         } else {
             None
         };
@@ -441,7 +435,7 @@ impl NativeCode {
             compiler: &self.compiler,
             record: &self.record,
             rolls,
-            composites: &self.composites,
+            composites: &self.rolled.composites,
             first: Mutex::new(first),
             strict: self.strict,
         };
@@ -536,7 +530,7 @@ impl NativeCode {
             return Ok(Made::Compiled(code));
         }
         let model = &instance.running()?.model;
-        let is_rolled = || self.is_rolled(model, method, keys, specs);
+        let is_rolled = || self.rolled.is_rolled(model, method, keys, specs);
         // Measured variants are for the sizes that they were measured with.
         let is_tuned = compiler.options.tune.is_some();
         if is_first
@@ -607,40 +601,6 @@ impl NativeCode {
             }
             Err(error) => self.not_compiled(method, &error.to_string()),
         }
-    }
-
-    /// Returns true if the method has a loop that stays rolled for arguments of these shapes. Keeps the specialised segment for the run that follows.
-    fn is_rolled(&self, model: &Model, method: &str, keys: &[Argument], specs: &[ArgumentSpec]) -> bool {
-        let Ok(graph) = model.graph(method) else { return false };
-        let registry = model.session().registry();
-        let has_loops = *lock(&self.loops)
-            .entry(method.to_owned())
-            .or_insert_with(|| has_loops(graph, registry));
-        if !has_loops {
-            return false;
-        }
-        let start = Start {
-            objects: &[],
-            module: Some(model.module()),
-            rolls: true,
-            composites: Some(&self.composites),
-        };
-        let found = segment(graph, specs, &[], &start, registry);
-        let found = found.ok().filter(|segment| matches!(segment.next, Next::Loop(_)));
-        let is_rolled = found.is_some();
-        *lock(&self.first_segment) = found.map(|segment| ((method.to_owned(), keys.to_vec()), segment));
-        is_rolled
-    }
-
-    /// Takes the first segment of a method, if it was specialised for these arguments, and no object has attributes that it could depend on.
-    fn take_first_segment(&self, method: &str, signature: &CallSignature) -> Option<Segment> {
-        let mut first = lock(&self.first_segment);
-        let ((of, arguments), _) = first.as_ref()?;
-        let count = signature.keys.len().checked_sub(signature.objects.len())?;
-        let is_same = of == method && signature.keys.get(..count) == Some(arguments);
-        let has_attributes = signature.objects.iter().any(|object| !object.slots.is_empty());
-        let found = if is_same && !has_attributes { first.take() } else { None };
-        found.map(|(_, segment)| segment)
     }
 
     /// Returns code for the first calls of a shape, if the library contains the code of at least half of the kernels. The code of the others is compiled with

@@ -1,0 +1,66 @@
+//! Methods with loops that stay rolled.
+
+use crate::engine::native::signature::{Argument, CallSignature};
+use crate::model::Model;
+use crate::support::lock::lock;
+use frazil_planner::specialise::{ArgumentSpec, Next, Segment, SharedPlans, Start, has_loops, segment};
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+/// What is known of the methods of an engine that have loops.
+#[derive(Default)]
+pub(super) struct RolledMethods {
+    /// Plans of composites, which specialisations share.
+    pub(super) composites: SharedPlans,
+    /// Whether a method has loops, by its name.
+    loops: Mutex<HashMap<String, bool>>,
+    /// The first segment of the last method that was found to stay rolled, until it is run.
+    first: Mutex<Option<First>>,
+}
+
+/// The first segment of a method, specialised for arguments.
+struct First {
+    method: String,
+    arguments: Vec<Argument>,
+    segment: Segment,
+}
+
+impl RolledMethods {
+    /// Returns true if the method has a loop that stays rolled for arguments of these shapes. Keeps the specialised segment for the run that follows.
+    pub(super) fn is_rolled(&self, model: &Model, method: &str, keys: &[Argument], specs: &[ArgumentSpec]) -> bool {
+        let Ok(graph) = model.graph(method) else { return false };
+        let registry = model.session().registry();
+        let has_loops = *lock(&self.loops)
+            .entry(method.to_owned())
+            .or_insert_with(|| has_loops(graph, registry));
+        if !has_loops {
+            return false;
+        }
+        let start = Start {
+            objects: &[],
+            module: Some(model.module()),
+            rolls: true,
+            composites: Some(&self.composites),
+        };
+        let found = segment(graph, specs, &[], &start, registry);
+        let found = found.ok().filter(|segment| matches!(segment.next, Next::Loop(_)));
+        let is_rolled = found.is_some();
+        *lock(&self.first) = found.map(|segment| First {
+            method: method.to_owned(),
+            arguments: keys.to_vec(),
+            segment,
+        });
+        is_rolled
+    }
+
+    /// Takes the first segment of a method, if it was specialised for these arguments, and no object has attributes that it could depend on.
+    pub(super) fn take_first(&self, method: &str, signature: &CallSignature) -> Option<Segment> {
+        let mut first = lock(&self.first);
+        let of = first.as_ref()?;
+        let count = signature.keys.len().checked_sub(signature.objects.len())?;
+        let is_same = of.method == method && signature.keys.get(..count) == Some(of.arguments.as_slice());
+        let has_attributes = signature.objects.iter().any(|object| !object.slots.is_empty());
+        let found = if is_same && !has_attributes { first.take() } else { None };
+        found.map(|first| first.segment)
+    }
+}
