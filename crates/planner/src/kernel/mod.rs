@@ -34,7 +34,7 @@ pub use conv::{
 pub use depthwise::Depthwise;
 pub use epilogue::Epilogue;
 pub use frazil_tensor_ir::pattern::{ConvShape, EpilogueOperand};
-pub use gemm::{Gemm, GemmB, GemmBatch, GemmTile, RowTiles};
+pub use gemm::{AnyRows, Gemm, GemmB, GemmBatch, GemmTile, RowTiles};
 pub use host::RuntimeCallKernel;
 pub use loops::{Guard, Indirect, Kept, Local, Loops, Place, Read, Stage, Write};
 pub use pool::{Pool, PoolKind};

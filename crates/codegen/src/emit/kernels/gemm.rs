@@ -334,7 +334,7 @@ fn for_row_tiles<'c>(
 ) {
     let height = gemm.tile.rows;
     let Some(last_rows) = last_rows(gemm) else {
-        return for_any_rows(e, height, task.rows, &body);
+        return for_any_rows(e, gemm, task.rows, &body);
     };
     let last = gemm.tile.row_tiles(last_rows);
     // A task's rows are a multiple of the height, or those of the last task.
@@ -362,21 +362,42 @@ fn for_row_tiles<'c>(
     }
 }
 
-/// Emits the row tiles of a task with any number of rows: tiles of full height in a loop, then tiles whose heights are powers of two.
-fn for_any_rows<'c>(e: &mut Emitter<'c>, height: i64, rows: Int<'c>, body: &impl Fn(&mut Emitter<'c>, Int<'c>, i64)) {
-    let full = e.round_down(rows, height);
-    e.for_each(0, full, height, |e, row| body(e, row, height));
-    let mut row = full;
-    let mut rest = e.sub(rows, full);
-    for power in (0..8).rev().map(|bit| 1 << bit).filter(|&power| power < height) {
-        let fits = e.compare("sge", rest, power);
-        let first = row;
-        e.if_then(fits, |e| body(e, first, power));
-        let done = [power, 0].map(|n| e.int(Int::Const(n)));
-        let done = Int::Dyn(e.select(fits, done[0], done[1]));
-        row = e.add(row, done);
-        rest = e.sub(rest, done);
-    }
+/// Emits the row tiles of a task with any number of rows, as [`AnyRows`](frazil_planner::kernel::AnyRows) divides them: full tiles in a loop, then smaller tiles
+/// in a loop with code for each height.
+fn for_any_rows<'c>(
+    e: &mut Emitter<'c>,
+    gemm: &Gemm<Int<'c>>,
+    rows: Int<'c>,
+    body: &impl Fn(&mut Emitter<'c>, Int<'c>, i64),
+) {
+    let division = gemm.tile.any_rows(e.target.machine);
+    let all_full = e.round_down(rows, division.full);
+    let rest = e.sub(rows, all_full);
+    // Between 1 and `fewest - 1`: 0 becomes the largest unsigned integer.
+    let before = e.sub(rest, 1);
+    let is_few = e.compare("ult", before, division.fewest - 1);
+    let fewer = e.sub(all_full, division.full);
+    let fewer = e.max(fewer, 0);
+    let (fewer, all_full) = (e.int(fewer), e.int(all_full));
+    let full = Int::Dyn(e.select(is_few, fewer, all_full));
+    e.for_each(0, full, division.full, |e, row| body(e, row, division.full));
+    let rest = e.sub(rows, full);
+    let tiles = e.div_ceil(rest, division.smaller);
+    let divisor = e.max(tiles, 1);
+    let (least, larger) = (e.div(rest, divisor), e.rem(rest, divisor));
+    // The first `larger` tiles have one row more than the others.
+    e.for_each(0, tiles, 1, |e, tile| {
+        let more = e.min(tile, larger);
+        let row = e.linear([(least, tile), (Int::Const(1), more), (Int::Const(1), full)], 0);
+        let is_larger = e.compare("slt", tile, larger);
+        let height = [1, 0].map(|n| e.int(Int::Const(n)));
+        let height = Int::Dyn(e.select(is_larger, height[0], height[1]));
+        let height = e.add(height, least);
+        for known in 1..=division.smaller {
+            let is_height = e.compare("eq", height, known);
+            e.if_then(is_height, |e| body(e, row, known));
+        }
+    });
 }
 
 /// Returns the number of rows of the last task of a column, if it is a constant of the code.

@@ -3,7 +3,7 @@
 mod kernel;
 mod tile;
 
-pub use tile::{GemmTile, RowTiles};
+pub use tile::{AnyRows, GemmTile, RowTiles};
 
 use super::Epilogue;
 use super::pack::in_chunks;

@@ -77,9 +77,7 @@ impl GemmTile {
 
     /// Returns the estimated cycles of one step of k for `m` rows, with the columns of one register tile.
     fn time(&self, m: i64, machine: &Machine) -> f64 {
-        let (row, vector) = (machine.gemm.row_cycles, machine.gemm.vector_cycles);
-        let step =
-            |rows: i64| machine.ports.tile_step(rows, self.vectors) + row * rows as f64 + vector * self.vectors as f64;
+        let step = |rows: i64| step(rows, self.vectors, machine);
         let task = |rows: i64| {
             let t = self.row_tiles(rows);
             let rest = if t.rest > 0 { step(t.rest) } else { 0.0 };
@@ -118,6 +116,14 @@ impl GemmTile {
     }
 }
 
+/// Returns the estimated cycles of one step of k of a register tile.
+fn step(rows: i64, vectors: i64, machine: &Machine) -> f64 {
+    let parameters = &machine.gemm;
+    machine.ports.tile_step(rows, vectors)
+        + parameters.row_cycles * rows as f64
+        + parameters.vector_cycles * vectors as f64
+}
+
 impl<N> GemmTile<N> {
     /// Divides `count` rows of a task into tiles. If possible, tiles of [`GemmTile::rows`] rows and then tiles of one row less cover all rows. Otherwise, one
     /// smaller tile follows the full ones.
@@ -136,6 +142,59 @@ impl<N> GemmTile<N> {
                 rest: count % self.rows,
             },
         }
+    }
+}
+
+impl<N> GemmTile<N> {
+    /// Returns how code divides a number of rows that is its argument: into full tiles, and smaller ones for the remaining rows.
+    pub fn any_rows(&self, machine: &Machine) -> AnyRows {
+        /// Largest ratio of the times of several smaller tiles and of one tile. Code for one more height is worth more.
+        const MOST: f64 = 1.15;
+        let step = |rows: i64| step(rows, self.vectors, machine);
+        let time = |heights: Vec<i64>| heights.into_iter().map(step).sum::<f64>();
+        let with = |smaller: i64| AnyRows {
+            full: self.rows,
+            smaller,
+            fewest: 1,
+        };
+        let suffices =
+            |smaller: &i64| (smaller + 1..self.rows).all(|n| time(with(*smaller).smaller_tiles(n)) <= MOST * step(n));
+        // Two tiles of at least half the height compute one row more than a full tile has.
+        let division = with((self.rows / 2 + 1..self.rows).find(suffices).unwrap_or(self.rows));
+        // The latency of multiply-adds makes tiles of few rows slow.
+        let is_few = |rest: &i64| step(self.rows) + step(*rest) > time(division.smaller_tiles(self.rows + rest));
+        AnyRows {
+            fewest: 1 + (1..self.rows).take_while(is_few).count() as i64,
+            ..division
+        }
+    }
+}
+
+/// Division of any number of rows into tiles; see [`GemmTile::any_rows`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnyRows {
+    /// Number of rows of a full tile.
+    pub full: i64,
+    /// Largest number of rows of the tiles after the full ones.
+    pub smaller: i64,
+    /// Fewest rows that smaller tiles compute after all full ones. If fewer remain, smaller tiles compute those of the last full tile, too.
+    pub fewest: i64,
+}
+
+impl AnyRows {
+    /// Returns the number of rows of each tile.
+    pub fn tiles(&self, rows: i64) -> Vec<i64> {
+        let full = rows / self.full;
+        let is_few = (1..self.fewest).contains(&(rows % self.full));
+        let full = (full - i64::from(is_few)).max(0);
+        let smaller = self.smaller_tiles(rows - full * self.full);
+        (0..full).map(|_| self.full).chain(smaller).collect()
+    }
+
+    /// Returns the number of rows of each smaller tile for `rows` rows: as few tiles as possible, with almost the same number of rows.
+    fn smaller_tiles(&self, rows: i64) -> Vec<i64> {
+        let tiles = div_ceil(rows, self.smaller);
+        (0..tiles).map(|i| rows / tiles + i64::from(i < rows % tiles)).collect()
     }
 }
 
@@ -184,6 +243,31 @@ mod tests {
                 let tiles = (0..300).map(|m| GemmTile::for_columns(1, [m, n, 64], machine));
                 let tiles: HashSet<[i64; 2]> = tiles.map(|tile| [tile.rows, tile.vectors]).collect();
                 assert_eq!(tiles.len(), 1, "{n} columns: {tiles:?}");
+            }
+        }
+    }
+
+    /// Any number of rows takes little longer than its part of the time of full tiles, or than one tile of its own.
+    #[test]
+    fn any_number_of_rows_has_suitable_tiles() {
+        for machine in [&SAPPHIRE_RAPIDS, &ZEN4, &AVX2] {
+            for n in [64, 256, 768] {
+                let tile = GemmTile::for_columns(1, [128, n, 256], machine);
+                let division = tile.any_rows(machine);
+                let step = |rows: i64| step(rows, tile.vectors, machine);
+                for rows in 0..4 * tile.rows {
+                    let tiles = division.tiles(rows);
+                    assert_eq!(tiles.iter().sum::<i64>(), rows, "{division:?}");
+                    let fits = |height: i64| height == tile.rows || (1..=division.smaller).contains(&height);
+                    assert!(
+                        tiles.iter().all(|&height| fits(height)),
+                        "{rows}: {tiles:?}, {division:?}"
+                    );
+                    let part = step(tile.rows) * rows as f64 / tile.rows as f64;
+                    let own = if rows <= tile.rows { step(rows) } else { 0.0 };
+                    let time: f64 = tiles.iter().map(|&height| step(height)).sum();
+                    assert!(time <= 1.3 * part.max(own), "{rows}: {tiles:?}, {time}, not {part}");
+                }
             }
         }
     }
