@@ -702,26 +702,26 @@ FrazilError *frazil_ops_call_function(const FrazilOps *ops,
 // Returns the parameter or buffer at a dotted path of a traced method.
 FrazilError *frazil_ops_parameter(const FrazilOps *ops, const char *path, FrazilValue **out);
 
-// Sets the source location of the following calls, for the graph that is being recorded and for warnings: a line of a file of the caller, or none if the
-// file is NULL, as before the first such call.
+// Sets the source location of the following calls, for the graph that is being recorded and for warnings: a file of the caller and a line in it. If `file` is
+// NULL, the calls have no location, as before the first call of this function.
 FrazilError *frazil_ops_set_place(const FrazilOps *ops,
                                   const char *file,
                                   uint32_t line);
 
-// Returns whether calls are recorded: in a traced function.
+// Returns true if calls are recorded, that is, in a traced function.
 FrazilError *frazil_ops_is_tracing(const FrazilOps *ops, bool *out);
 
 // Gives a tensor a name in the graph that is being recorded.
 FrazilError *frazil_ops_name(const FrazilOps *ops, const FrazilValue *tensor, const char *name);
 
-// Returns the size of a dimension, which counts from the end if it is negative, as a 0-d tensor. A graph that is being recorded computes it from its input,
-// whereas the number from `frazil_tensor_size` is a constant in it.
+// Returns the size of dimension `dim` as a 0-d tensor. A negative `dim` counts from the end. A graph that is being recorded computes the size at run time. In
+// contrast, the integer that `frazil_tensor_size` returns becomes a constant of the graph.
 FrazilError *frazil_ops_size(const FrazilOps *ops,
                              const FrazilValue *tensor,
                              int64_t dim,
                              FrazilValue **out);
 
-// Returns the only element of a tensor, as a number or bool. In a graph that is being recorded it is a constant, and a warning says so.
+// Returns the only element of a tensor, as a number or bool. In a graph that is being recorded, the element becomes a constant, and a warning is issued.
 FrazilError *frazil_ops_item(const FrazilOps *ops,
                              const FrazilValue *tensor,
                              FrazilValue **out);

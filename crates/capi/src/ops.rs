@@ -174,8 +174,8 @@ pub unsafe extern "C" fn frazil_ops_parameter(
     })
 }
 
-/// Sets the source location of the following calls, for the graph that is being recorded and for warnings: a line of a file of the caller, or none if the
-/// file is NULL, as before the first such call.
+/// Sets the source location of the following calls, for the graph that is being recorded and for warnings: a file of the caller and a line in it. If `file` is
+/// NULL, the calls have no location, as before the first call of this function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_ops_set_place(
     ops: Option<&FrazilOps>,
@@ -191,7 +191,7 @@ pub unsafe extern "C" fn frazil_ops_set_place(
     })
 }
 
-/// Returns whether calls are recorded: in a traced function.
+/// Returns true if calls are recorded, that is, in a traced function.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_ops_is_tracing(
     ops: Option<&FrazilOps>,
@@ -216,8 +216,8 @@ pub unsafe extern "C" fn frazil_ops_name(
     })
 }
 
-/// Returns the size of a dimension, which counts from the end if it is negative, as a 0-d tensor. A graph that is being recorded computes it from its input,
-/// whereas the number from `frazil_tensor_size` is a constant in it.
+/// Returns the size of dimension `dim` as a 0-d tensor. A negative `dim` counts from the end. A graph that is being recorded computes the size at run time. In
+/// contrast, the integer that `frazil_tensor_size` returns becomes a constant of the graph.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_ops_size(
     ops: Option<&FrazilOps>,
@@ -232,7 +232,7 @@ pub extern "C" fn frazil_ops_size(
     })
 }
 
-/// Returns the only element of a tensor, as a number or bool. In a graph that is being recorded it is a constant, and a warning says so.
+/// Returns the only element of a tensor, as a number or bool. In a graph that is being recorded, the element becomes a constant, and a warning is issued.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_ops_item(
     ops: Option<&FrazilOps>,

@@ -1,4 +1,4 @@
-//! A cache of kernels' objects in a folder. The key consists of everything that an object depends on.
+//! A cache of kernels' object files in a folder. The key of an object file consists of everything that its contents depend on.
 //!
 //! A file's name is a hash of the key: the identity of the kernel's code, the target, and a hash of the sources of planner and code generator. The file
 //! contains the key before the object, so that keys with equal hashes are distinguished. Key and object are [sealed](frazil_syntax::Secret::seal), in a
@@ -17,7 +17,7 @@ const OBJECT: &[u8; 8] = b"FRAZILO2";
 /// Maximum number of bytes of a file: a thousand times the size of the largest kernels.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// A cache of objects in a folder.
+/// A cache of object files in a folder.
 #[derive(Clone, Debug)]
 pub struct ObjectCache {
     folder: CacheFolder,
@@ -61,7 +61,7 @@ impl ObjectCache {
     }
 }
 
-/// Everything that an object depends on.
+/// The cache key of a kernel's object file: the target and the identity of the kernel's code.
 #[derive(Clone, Debug)]
 pub(crate) struct CodeKey {
     target: Arc<TargetKey>,
@@ -84,7 +84,7 @@ impl Hash for CodeKey {
 }
 
 impl CodeKey {
-    /// Returns the key of the code `code` for the target with the key `target`.
+    /// Returns the key of `code` for the target with the key `target`.
     pub(crate) fn of(code: CodeIdentity, target: &Arc<TargetKey>) -> CodeKey {
         CodeKey {
             hash: hashed(target.hash, code.text().as_bytes()),
@@ -93,12 +93,12 @@ impl CodeKey {
         }
     }
 
-    /// Returns the text that a file contains before the object, in parts.
+    /// Returns the parts of the key as a file contains them before the object.
     fn parts(&self) -> [&[u8]; 3] {
         [self.target.text.as_bytes(), self.code.text().as_bytes(), &[0]]
     }
 
-    /// The symbol of the code's first phase.
+    /// Returns the symbol of the code's first phase.
     pub(crate) fn symbol(&self) -> String {
         format!("k{:032x}", self.hash)
     }

@@ -22,7 +22,7 @@ impl CodeLibrary {
         Library::open(bytes, FORMAT).map(CodeLibrary)
     }
 
-    /// Returns the number of objects.
+    /// Returns the number of object files, one for each kernel and level.
     pub fn len(&self) -> usize {
         self.0.len()
     }

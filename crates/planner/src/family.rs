@@ -13,17 +13,17 @@ use std::sync::Arc;
 
 /// A family of kernels that an embedder adds.
 pub trait KernelFamily: Debug + Send + Sync {
-    /// Selects a kernel for the loop nest `id` of `graph`, if the family has one: nests whose only operands are dense row-major tensors and packed
-    /// constants, and whose result is one too. The kernel computes the whole nest.
+    /// Selects a kernel that computes the whole loop nest `id` of `graph`; `None` if the family has none. The operands of the kernel must be dense row-major
+    /// tensors or packed constants, and its result must be a dense row-major tensor.
     fn select(&self, graph: &TensorGraph, id: TensorId, target: &Target) -> Option<Selection>;
 }
 
 /// A kernel for a loop nest.
 #[derive(Clone, Debug)]
 pub struct Selection {
-    /// The kernel. Its last buffer is the nest's result, dense in row-major order; scratch memory follows.
+    /// The kernel. Its buffers are `operands`, the nest's result (dense, row-major), and scratch memory if it needs any.
     pub kernel: KernelSpec,
-    /// The other buffers, in order.
+    /// The kernel's input buffers, in order. They precede the result.
     pub operands: Vec<Operand>,
 }
 
@@ -34,7 +34,7 @@ pub enum Operand {
     Tensor {
         /// The tensor.
         tensor: TensorId,
-        /// The first element that is passed.
+        /// Index of the first element that is passed.
         offset: i64,
     },
     /// A constant in a layout of the family's own.
@@ -46,15 +46,15 @@ pub enum Operand {
 pub struct Packed {
     /// The constant tensor.
     pub constant: TensorId,
-    /// Name of the layout, with everything that `pack` depends on besides the constant. Equal layouts of a constant are stored once.
+    /// Name of the layout. It must identify everything that `pack` depends on besides the constant: a constant is packed once for each name.
     pub layout: String,
     /// Size in bytes.
     pub bytes: usize,
-    /// Writes the packed constant over zeros.
+    /// Packs the constant into a zero-initialised buffer of `bytes` bytes.
     pub pack: Arc<Pack>,
 }
 
-/// Writes a constant, packed, over zeros.
+/// A function that packs a constant into a zero-initialised buffer.
 pub type Pack = dyn Fn(&TensorData, &mut [u8]) + Send + Sync;
 
 impl Debug for Packed {

@@ -13,10 +13,10 @@ pub trait PassContextExt<'a> {
     /// Returns the operators: their schemas and evaluation.
     fn operators(&self) -> &'a dyn Operators;
 
-    /// Returns the alias information for `graph`, computed unless the cached one has the graph's revision.
+    /// Returns the alias information for `graph`. It is cached, and computed again if the graph has changed since.
     fn alias_db(&mut self, graph: &Graph) -> Arc<AliasDb>;
 
-    /// Returns the effect of `node` beside its results, cached for passes that query every node.
+    /// Returns the side effect of `node`. It is cached for passes that query every node.
     fn effect(&mut self, graph: &Graph, node: NodeId) -> Effect;
 }
 

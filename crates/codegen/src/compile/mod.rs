@@ -25,8 +25,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tracing::{debug, warn};
 
-/// Compiles the kernels of `plan` that have code, in parallel. Returns an object file for each of them, in order. The symbols are those of the plan,
-/// [`kernel_name`]; the cache is not used.
+/// Compiles the kernels of `plan` in parallel, except runtime calls, which have no code. Returns an object file for each kernel, in order. [`kernel_name`]
+/// returns the symbol of each kernel. The cache is not used.
 ///
 /// # Errors
 /// If a kernel cannot be compiled.
@@ -40,7 +40,8 @@ pub fn compile_objects(plan: &Plan, options: &BackendOptions) -> Result<Vec<Vec<
     })
 }
 
-/// Compiles `codes` in parallel, without the cache. Returns an object file for each, in order. The symbols are those of the function `name`, [`kernel_name`].
+/// Compiles `codes` in parallel, without the cache. Returns an object file for each, in order. The symbols are those that [`kernel_name`] returns for the
+/// function `name`.
 ///
 /// # Errors
 /// If a kernel cannot be compiled.
@@ -50,7 +51,8 @@ pub fn compile_codes(name: &str, codes: &[KernelCode], options: &BackendOptions)
     compiled(codes, |(i, code)| compile_kernel(&kernel_name(name, i), code, options))
 }
 
-/// Calls `compile` with each kernel of `plan` that has code and its index, in parallel. Returns the results in the order of the kernels.
+/// Calls `compile` with the index and the specification of each kernel of `plan`, in parallel. Skips runtime calls, which have no code. Returns the results in
+/// the order of the kernels.
 fn each_kernel<T: Send>(
     plan: &Plan,
     compile: impl Fn((usize, &KernelSpec)) -> Result<T, CompileError> + Sync + Send,
@@ -85,7 +87,7 @@ pub fn package(plan: &Plan, options: &BackendOptions) -> Result<Package, Compile
 /// As [`package`], with `codes` as the code of the plan's kernels, in the same order.
 ///
 /// # Errors
-/// Also if a code cannot compute its kernel.
+/// The same errors, and an error if an element of `codes` cannot compute its kernel.
 pub fn package_with(plan: &Plan, codes: &[KernelCode], options: &BackendOptions) -> Result<Package, CompileError> {
     // Before the kernels are compiled, which takes long.
     let mut contents = plan.contents();

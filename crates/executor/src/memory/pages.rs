@@ -1,36 +1,36 @@
-//! Memory for what is read from end to end in every run: weights and the workspace.
+//! Memory for weights and workspaces, in huge pages if the system supports them.
 
 use super::align::ALIGNMENT;
 use frazil_runtime::memory::{self, OutOfMemory};
 use memmap2::{Advice, MmapMut};
 
-/// Bytes of a large page.
+/// Size of a huge page, in bytes.
 const LARGE: usize = 2 << 20;
-/// Bytes from which on a large page is worth its memory.
+/// Minimum number of bytes for which a huge page is used.
 const WORTH: usize = LARGE / 2;
 
-/// Zeroed memory at a multiple of [`ALIGNMENT`].
+/// Zero-initialised memory, aligned to [`ALIGNMENT`].
 ///
-/// Where there is much of it, it lies in large pages if the system has them: weights of more than a few megabytes do not fit the
-/// processor's table of small pages, and its prefetchers stop at the end of each.
+/// Large allocations use huge pages if the system supports them. With small pages, weights of more than a few megabytes exceed the reach of the TLB, and the
+/// hardware prefetchers stop at the end of each page.
 #[derive(Debug)]
 pub(crate) enum Pages {
-    /// Straight from the system.
+    /// An anonymous memory mapping.
     Mapped(MmapMut),
-    /// From the allocator.
+    /// Memory of the global allocator.
     Allocated(Vec<Line>),
 }
 
-/// 64 bytes at a 64-byte boundary, so that a vector of these is aligned.
+/// A cache line: 64 bytes, aligned to 64 bytes, so that a `Vec<Line>` is aligned to [`ALIGNMENT`].
 #[derive(Clone, Copy, Debug, PartialEq, bytemuck::Zeroable, bytemuck::Pod)]
 #[repr(C, align(64))]
 pub(crate) struct Line([u64; 8]);
 
 impl Pages {
-    /// At least `bytes` bytes.
+    /// Allocates at least `bytes` bytes.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// If the allocation fails.
     pub fn new(bytes: usize) -> Result<Pages, OutOfMemory> {
         if bytes >= WORTH
             && let Some(whole) = bytes.checked_next_multiple_of(LARGE)
@@ -44,12 +44,12 @@ impl Pages {
         memory::filled(bytes.div_ceil(ALIGNMENT), Line([0; 8])).map(Pages::Allocated)
     }
 
-    /// [`Pages::new`] that ends the process where the system refuses, as vectors do.
+    /// Allocates as [`Pages::new`] does, but aborts the process if the allocation fails, as `Vec` does.
     pub fn infallible(bytes: usize) -> Pages {
         Pages::new(bytes).unwrap_or_else(|_| Pages::Allocated(vec![Line([0; 8]); bytes.div_ceil(ALIGNMENT)]))
     }
 
-    /// All of it.
+    /// Returns the memory.
     pub fn bytes(&self) -> &[u8] {
         match self {
             Pages::Mapped(map) => map,
@@ -57,7 +57,7 @@ impl Pages {
         }
     }
 
-    /// All of it, to be written.
+    /// Returns the memory for writing.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match self {
             Pages::Mapped(map) => map,

@@ -24,9 +24,9 @@ pub struct Package {
     pub(crate) weights: Weights,
     /// Constants that other functions of the process use too.
     pub(crate) shared: Vec<Constants>,
-    /// The code of each kernel that is loaded already, by number; none beyond the last.
+    /// The code of each kernel by index; `None` if it is not loaded yet. May be shorter than the list of kernels.
     pub(crate) linked: Vec<Option<Arc<Code>>>,
-    /// The runtime calls, by number.
+    /// The runtime calls, by [`PackedKernel::runtime_call`].
     pub(crate) runtime_calls: Vec<Arc<RuntimeCall>>,
 }
 
@@ -37,37 +37,38 @@ pub struct Parts {
     pub contents: Contents,
     /// The objects that define the symbols of the kernels, except those of loaded code.
     pub objects: Vec<Vec<u8>>,
-    /// The code of each kernel that is loaded already, by number; none beyond the last. A package with such code cannot be written to a file.
+    /// The code of each kernel by index; `None` if it is not loaded yet. May be shorter than the list of kernels. A package with loaded code cannot be written
+    /// to a file.
     pub linked: Vec<Option<Arc<Code>>>,
     /// Packed weights and other constants.
     pub constants: Constants,
-    /// The inputs of the preparation: weights as they are stored.
+    /// The weights that are prepacked at load time, in the layout in which they are stored.
     pub sources: Constants,
     /// Constants that other functions of the process use too. A package with such constants cannot be written to a file.
     pub shared: Vec<Constants>,
-    /// The runtime calls, by number.
+    /// The runtime calls, by [`PackedKernel::runtime_call`].
     pub runtime_calls: Vec<Arc<RuntimeCall>>,
 }
 
-/// The memory that calls may refer to, apart from that in [`Contents`].
+/// Sizes of the memory that calls may refer to and that [`Contents`] does not describe.
 #[derive(Clone, Debug, Default)]
 pub struct Sizes {
-    /// Bytes of the constants.
+    /// Size of the constants, in bytes.
     pub constants: usize,
-    /// Bytes of the sources of the preparation.
+    /// Size of the constants that are prepacked at load time ([`Parts::sources`]), in bytes.
     pub sources: usize,
-    /// Bytes of each of the shared constants.
+    /// Size of each element of [`Parts::shared`], in bytes.
     pub shared: Vec<usize>,
     /// Number of runtime calls.
     pub runtime_calls: usize,
 }
 
-/// Weights that kernels read in a layout other than the one stored in plans: before or after the conversion.
+/// Weights that kernels read in another layout than the stored one, before or after prepacking.
 #[derive(Clone, Debug)]
 pub(crate) enum Weights {
-    /// The inputs of the preparation: stored weights.
+    /// The weights in the stored layout.
     Sources(Constants),
-    /// The results of the preparation: prepacked weights.
+    /// The prepacked weights.
     Prepared(Constants),
 }
 
@@ -106,14 +107,14 @@ pub struct PackedKernel {
     pub buffers: usize,
     /// The integers that a call passes to the code.
     pub numbers: SmallVec<[i64; 16]>,
-    /// Tasks of each phase; none for runtime calls.
+    /// Number of tasks of each phase. Empty for runtime calls.
     pub phases: SmallVec<[i64; 2]>,
-    /// The number of the runtime call, if it is one.
+    /// Index into [`Parts::runtime_calls`] if the kernel is a runtime call.
     pub runtime_call: Option<u32>,
 }
 
 impl Contents {
-    /// Returns the number of bytes that a run needs besides inputs and outputs.
+    /// Returns the number of bytes that a run needs besides inputs and outputs, given the size of the constants in bytes.
     pub fn bytes_beside_ports(&self, constants: usize) -> usize {
         let sizes = [constants, self.preparation.1, self.workspace_bytes];
         sizes.into_iter().fold(0, usize::saturating_add)

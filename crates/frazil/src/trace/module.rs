@@ -188,10 +188,10 @@ impl Parameters {
         Ok(Model::of(session.clone(), module))
     }
 
-    /// Returns the name as a symbol.
+    /// Returns `name` as a symbol.
     ///
     /// # Errors
-    /// If another attribute of the owner has the name.
+    /// If the name is empty, or the module at the path `owner` already has an attribute of this name.
     fn free_name(
         &self,
         ctx: &Context,

@@ -69,7 +69,7 @@ struct Run<'a, I: Ir> {
     environment: &'a I::Environment,
     fuel: Option<&'a Fuel>,
     pool: Option<&'a Workers>,
-    /// Cached analyses, by the number of the function. The key is [`THIS`] for a run on a single graph.
+    /// Cached analyses, by [`Function::id`](crate::ir::Function::id). The key is [`THIS`] for a run on a single graph.
     known: HashMap<u32, Analyses>,
     statistics: Vec<(String, &'static str, u64)>,
     /// Number of rounds of all `repeat` steps so far.

@@ -26,7 +26,7 @@ pub struct Axis<N = i64> {
 pub struct Tiles {
     /// The outputs of the interior tiles, all of whose taps lie inside the input.
     pub interior: Range<i64>,
-    /// Start and width of each other tile. The last tile may be narrower.
+    /// Start and width of each border tile, that is, of each tile that is not interior. The last tile may be narrower.
     pub border: Vec<(i64, i64)>,
 }
 
@@ -76,7 +76,8 @@ impl Axis {
         }
     }
 
-    /// Divides the outputs into tiles of `width` outputs. Returns `None` if more than `most` tiles are not interior.
+    /// Divides the outputs into tiles of `width` outputs. Returns `None` if the number of border tiles, which have taps outside of the input or are narrower,
+    /// exceeds `most`.
     pub fn tiles(&self, width: i64, most: usize) -> Option<Tiles> {
         let (full, tail) = (self.output / width, self.output % width);
         let inside = self.interior();
@@ -121,7 +122,7 @@ pub struct RowTiling {
 /// The tiles of a [`RowTiling`] that have taps outside of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RowBorder {
-    /// No tile.
+    /// No tile has taps outside of the input.
     Nowhere,
     /// The first tile, before the input, and the last tile, after the input; or the only tile of the row.
     Ends,

@@ -20,16 +20,17 @@ use rows::RowGroup;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// The images in a tensor that is stored in blocked layout. The elements of the tensor in row-major order are those of the images.
+/// The sizes of a tensor in blocked layout, as a batch of images. The tensor has the same elements as the images
+/// `[batch, channels, height, width]` in row-major order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImageShape {
     /// Number of images.
     pub batch: i64,
-    /// Channels.
+    /// Number of channels.
     pub channels: i64,
-    /// Rows.
+    /// Number of rows of pixels.
     pub height: i64,
-    /// Columns.
+    /// Number of columns of pixels.
     pub width: i64,
 }
 

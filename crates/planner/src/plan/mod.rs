@@ -32,7 +32,7 @@ pub struct Preparation {
     pub calls: Vec<Call>,
 }
 
-/// A function ready to be turned into machine code.
+/// A function that is ready for code generation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// Name of the function; a C identifier.
@@ -41,23 +41,23 @@ pub struct Plan {
     pub inputs: Vec<Port>,
     /// The outputs.
     pub outputs: Vec<Port>,
-    /// Size of the workspace that a run needs.
+    /// Size of the workspace that a run needs, in bytes.
     pub workspace_bytes: usize,
     /// Weights and other constants.
     pub constants: Constants,
-    /// Constants that earlier plans have packed, each in use by some [`Buffer::Shared`].
+    /// Constants that earlier plans have packed, and that buffers of this plan refer to ([`Buffer::Shared`]).
     pub shared: Vec<Constants>,
     /// The places of constants that this plan packs, for [`PackedConstants::add`](crate::packed::PackedConstants::add).
     pub packed: Vec<(PackedKey, Buffer)>,
-    /// The kernels, each once.
+    /// The distinct kernels.
     pub kernels: Vec<KernelSpec>,
     /// The calls of a run, in order.
     pub calls: Vec<Call>,
     /// The calls that prepack weights before the first run.
     pub preparation: Preparation,
-    /// The runtime calls; a library cannot have any.
+    /// The runtime calls: operators that the interpreter's kernels execute. A plan for a library must not have any.
     pub runtime_calls: Vec<Arc<RuntimeCall>>,
-    /// Messages of exceptions, one for each of the last outputs, which are bools. A run whose output is true raises the exception.
+    /// Messages of exceptions. The last outputs are one bool for each message; a run raises the exception if the bool is true.
     pub checks: Vec<String>,
     /// The operators that each call computes, for listings; empty, or as long as [`Plan::calls`].
     pub origins: Vec<Vec<Origin>>,
@@ -94,15 +94,15 @@ impl Plan {
         }
     }
 
-    /// Checks what compiled code relies on: counts of buffers, and buffers that exist.
+    /// Checks the invariants that compiled code relies on. For example, a call passes as many buffers as its kernel expects, and all buffers exist.
     ///
     /// # Errors
-    /// If the plan contradicts itself.
+    /// If an invariant does not hold.
     pub fn validate(&self) -> Result<(), LoadError> {
         self.contents().validate(&self.sizes())
     }
 
-    /// Returns the sizes of the memory that calls may refer to.
+    /// Returns the sizes in bytes of the constants that calls may refer to, and the number of runtime calls.
     pub fn sizes(&self) -> Sizes {
         Sizes {
             constants: self.constants.len(),
@@ -143,17 +143,17 @@ impl Plan {
             .unwrap_or_default()
     }
 
-    /// Returns the number of kernel calls of a run, and of distinct kernels among them.
+    /// Returns the number of kernel calls of a run, and the number of distinct kernels that they run.
     pub fn kernel_count(&self) -> (usize, usize) {
         kernel_count(&self.calls)
     }
 
-    /// Returns the outputs that are results: all but those of the checks.
+    /// Returns the outputs without the bools of [`Plan::checks`].
     pub fn results(&self) -> &[Port] {
         &self.outputs[..self.outputs.len().saturating_sub(self.checks.len())]
     }
 
-    /// Returns the operators of the runtime calls, which a library cannot contain.
+    /// Returns the names of the operators of all runtime calls. A library cannot contain runtime calls.
     pub fn runtime_call_operators(&self) -> Vec<String> {
         let origins = self.calls.iter().zip(&self.origins);
         let runtime_calls = origins.filter(|(c, _)| {
@@ -170,7 +170,7 @@ impl Plan {
         }
     }
 
-    /// Adds packed weights and returns their buffer. With a `transformation`, which runs when the code is loaded, returns the buffer of its result.
+    /// Adds packed weights and returns their buffer. If there is a `transformation`, it runs when the code is loaded, and the buffer is that of its result.
     pub fn weights(&mut self, packed: &[f32], transformation: Option<WinogradWeights>) -> Buffer {
         let Some(transformation) = transformation else {
             return self.constant(packed);

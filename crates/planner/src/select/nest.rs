@@ -8,9 +8,9 @@ use frazil_runtime::structured::{Access, Affine, Dims, OutOfBounds, Structured, 
 use frazil_tensor_ir::affine::{linear, stays_within};
 use frazil_tensor_ir::graph::{TensorGraph, accesses};
 
-/// Returns the kernel that computes the nests `members`, which have their first `outer` loops in common. The last of them is the result; the results of the
-/// others are kept in scratch memory, one row at a time. Also returns the tensors that the kernel reads, with the index of their first element: its arguments
-/// except the last, which is the result.
+/// Returns the kernel that computes the nests `members`, whose first `outer` loops are fused. The last nest computes the kernel's result. The results of the
+/// others are kept in scratch memory, one row at a time. Also returns the kernel's arguments except the last, which is the result: each tensor that it reads,
+/// and the index of the first element that is passed.
 pub(super) fn kernel(
     graph: &TensorGraph,
     members: &[TensorId],
@@ -90,8 +90,8 @@ pub(super) fn kernel(
     (loops, tensors.into_iter().zip(starts).collect())
 }
 
-/// Removes from the reads of argument `argument` the elements before the first that is read, and returns their number. So kernels that differ only in this
-/// offset are equal, such as those for the steps of a sequence.
+/// Returns the smallest element offset of all reads of argument `argument`, and subtracts it from their offsets. The caller adds it to the argument's address.
+/// So kernels that differ only in this offset become equal, such as those for the steps of a sequence. The result is 0 if a read has a guard.
 fn take_start(stages: &mut [Stage], argument: usize) -> u64 {
     let place = Place::Argument(argument as u32);
     let reads = stages
@@ -106,7 +106,7 @@ fn take_start(stages: &mut [Stage], argument: usize) -> u64 {
     start.unsigned_abs()
 }
 
-/// Returns a kernel of one stage, whose parallel loops are all in `inner`: joins loops and chooses tasks.
+/// Returns a kernel of the single stage `stage`, whose parallel loops must all be in [`Stage::inner`]. Joins loops and chooses tasks.
 pub(super) fn single(mut stage: Stage, arguments: Vec<frazil_ir::DType>, machine: &Machine) -> Loops {
     join_loops(&mut stage, 0);
     Loops {
@@ -151,7 +151,7 @@ fn read_of(graph: &TensorGraph, access: &Access, domain: &[i64], place: Place) -
     read
 }
 
-/// Returns every affine function of the stage's loops.
+/// Returns all affine functions of the loop indices in `stage`: those of accesses, guards and index expressions.
 fn affines(stage: &mut Stage) -> Vec<&mut Affine> {
     let mut all: Vec<&mut Affine> = Vec::new();
     for read in stage.inputs.iter_mut().chain(&mut stage.finish_inputs) {
@@ -199,7 +199,8 @@ fn join_loops(stage: &mut Stage, outer: usize) {
     stage.reduction = extents[parallel..].into();
 }
 
-/// Moves leading loops out of the stage, as the kernel's tasks. The last of them is split if tasks would become too small.
+/// Removes leading loops from `stage` and returns their extents, whose product is the number of tasks. The last of these loops is split if tasks would become
+/// too small.
 fn choose_tasks(stage: &mut Stage, parameters: &LoopParameters) -> Dims {
     let task = parameters.task;
     let reduction: i64 = stage.reduction.iter().product();
@@ -234,7 +235,7 @@ fn choose_tasks(stage: &mut Stage, parameters: &LoopParameters) -> Dims {
     outer
 }
 
-/// Returns the largest divisor of `n` that is at most `most` and more than 1; a multiple of 16 if there is one.
+/// Returns the largest divisor of `n` in `2..=most` that is a multiple of 16, or, if there is none, the largest divisor in that range.
 fn divisor(n: i64, most: i64) -> Option<i64> {
     let candidates = |step: i64| (1..=most / step).rev().map(move |k| k * step).find(|d| n % d == 0);
     candidates(16).or_else(|| candidates(1)).filter(|&d| d > 1)

@@ -1,5 +1,5 @@
-//! Operations that depend on elements although shapes do not: reads at run-time indices and integer division, both with a check, and calls of operators that
-//! have no program.
+//! Operations whose success depends on elements, although their shapes do not: reads at run-time indices and integer divisions, both with a run-time check,
+//! and runtime calls of operators that have no program.
 
 use super::refusal::Refusal;
 use super::state::Specialiser;
@@ -71,7 +71,10 @@ impl Specialiser<'_> {
         Ok(())
     }
 
-    /// Appends a check that the body of a nest divides no integer by zero.
+    /// Appends a run-time check that the body of a nest divides no integer by zero, unless this is known at compile time.
+    ///
+    /// # Errors
+    /// If the nest divides by the constant 0.
     pub(super) fn check_divisors(&mut self, s: &Structured, origins: &[Origin]) -> Result<(), LowerError> {
         if s.domain.contains(&0) {
             return Ok(());
@@ -130,8 +133,8 @@ impl Specialiser<'_> {
         Ok(given)
     }
 
-    /// Returns the checks from index `first` on that are needed. The check of a call is not needed if the call is executed anyway, because `wanted` or other
-    /// checks depend on its results.
+    /// Removes the checks from index `first` on, and returns those that are needed. The check of a runtime call is not needed if the call is executed anyway,
+    /// because `wanted` or other checks depend on its results.
     pub(super) fn checks_for(&mut self, first: usize, wanted: &[TensorId]) -> Vec<(TensorId, String)> {
         let mut all = self.checks.split_off(first);
         let call_of = |id: TensorId| match self.tensors.node(id).op {
@@ -189,7 +192,8 @@ impl Specialiser<'_> {
     }
 }
 
-/// Returns a value with its tensors numbered; `None` if a runtime call cannot have such an argument.
+/// Appends the tensors in `value` to `inputs`, and returns the value with indices into `inputs` in their place; `None` if a runtime call cannot have such an
+/// argument.
 fn argument(value: &Value, inputs: &mut Vec<TensorCell>) -> Option<ResultSpec> {
     let mut inside = Vec::new();
     tensors_in(value, &mut inside);
@@ -208,13 +212,13 @@ fn argument(value: &Value, inputs: &mut Vec<TensorCell>) -> Option<ResultSpec> {
     }
 }
 
-/// Whether a nest divides integers by zero.
+/// Whether a loop nest divides integers by zero.
 enum Division {
-    /// It divides integers only by constants that are not 0.
+    /// The nest divides integers only by non-zero constants, or not at all.
     Valid,
-    /// It divides by the constant 0.
+    /// The nest divides an integer by the constant 0.
     ByZero,
-    /// It depends on elements. The nest computes whether it does, as one bool.
+    /// The divisors are known only at run time. The payload is a loop nest that computes a 0-d bool: whether a divisor is zero.
     Depends(Box<Structured>),
 }
 

@@ -141,8 +141,8 @@ impl Specialiser<'_> {
         }
     }
 
-    /// Returns the operator to run in place of an in-place operator whose own entry is a kernel: the functional form, if it has a program (`copy_`) or the
-    /// compiled function can call it (`scatter_add_`).
+    /// Returns the functional variant of an in-place operator that the registry implements as a kernel. `None` if the variant neither has a program (as that of
+    /// `copy_` does) nor can be a runtime call (as that of `scatter_add_` can).
     fn functional(&self, op: &Operator) -> Option<Operator> {
         let schema = op.schema();
         let name = self.ctx.name(schema.name).strip_suffix('_')?;
@@ -168,7 +168,7 @@ impl Specialiser<'_> {
         })
     }
 
-    /// Runs an operator on values as the interpreter does. The operator must not read the elements of a tensor that has none.
+    /// Runs an operator on values as the interpreter does. The operator must not read elements that are unknown at compile time.
     fn kernel(
         &mut self,
         graph: &Graph,
@@ -382,8 +382,8 @@ impl Specialiser<'_> {
         Ok(tensors)
     }
 
-    /// Makes a tensor with known elements, and all tensors that share its storage, variables of the store, so that unknown elements can be written to it.
-    /// Only for tensors that the run created and that are not constants of the graph.
+    /// Adds a tensor with known elements, and all tensors that share its storage, to the store's variables. Afterwards, elements that are unknown at compile
+    /// time can be written to them. Does nothing if the tensor is a variable already, or if the run did not create all tensors that share the storage.
     fn track(&mut self, cell: &TensorCell) -> Result<(), Refusal> {
         if self.store.knows(cell) {
             return Ok(());
@@ -562,7 +562,8 @@ impl Specialiser<'_> {
     }
 }
 
-/// Returns the argument that output number `output` of a program is a view of, and the steps from the argument; `None` if it is no view of an argument.
+/// Returns the index of the argument of which the program's output `output` is a view, and the view steps from the argument to the output; `None` if the output
+/// is not a view of an argument.
 fn view_path(program: &Program, output: usize) -> Option<(usize, Vec<PathStep>)> {
     let mut id = program.outputs.get(output)?.index();
     let mut steps = Vec::new();

@@ -97,7 +97,7 @@ pub enum EvalError {
     /// An index is out of range.
     #[error("{0}")]
     OutOfRange(String),
-    /// The program does not fit its arguments, or is inconsistent. This is a bug of the operator's entry.
+    /// The tensor program is inconsistent, or does not match the shapes or dtypes of its arguments. This is a bug in the implementation of the operator.
     #[error("malformed tensor program: {0}")]
     Malformed(&'static str),
     /// A result could not be created.

@@ -87,7 +87,7 @@ fn eval_step(step: &Step, tensors: &[Tensor]) -> Result<Tensor, EvalError> {
     }
 }
 
-/// Returns for each tensor the last step that reads it; `None` for the program's outputs.
+/// Returns for each tensor the index of the last step that reads it; `None` for the program's outputs, and for tensors that no step reads.
 fn last_uses(program: &Program) -> Vec<Option<usize>> {
     let mut last = vec![None; program.arguments.len() + program.steps.len()];
     for (i, step) in program.steps.iter().enumerate() {

@@ -118,7 +118,7 @@ fn slice(graph: &TensorGraph, s: &Structured, access: &Access) -> Option<ConcatC
     })
 }
 
-/// A body that selects one of its inputs by one coordinate.
+/// A loop nest whose body selects one of its inputs by comparing the coordinate along one axis with constants.
 struct Choice<'a> {
     s: &'a Structured,
     axis: usize,
@@ -156,8 +156,8 @@ impl<'a> Choice<'a> {
         })
     }
 
-    /// Returns the reads that are selected, each with the positions in `breaks` at which it is, ascending. A body with many parts is a chain of selections, so
-    /// it is evaluated for ranges of coordinates, not for each coordinate.
+    /// Returns the inputs that are selected, each with the range of positions in `breaks` at which it is selected, in ascending order. The body is evaluated
+    /// for ranges of coordinates rather than for each coordinate, because a body with many parts is a long chain of selections.
     fn selected(&self) -> Option<Vec<(Range<usize>, usize)>> {
         let mut selected = Vec::new();
         let mut pending = vec![(self.root, 0..self.breaks.len())];
@@ -176,7 +176,7 @@ impl<'a> Choice<'a> {
         Some(selected)
     }
 
-    /// Divides the positions `range` in `breaks` into runs in which the condition `id` has the same value, and returns this value for each.
+    /// Divides the positions `range` in `breaks` into runs in which the condition `id` is constant. Returns each run with the value of the condition.
     fn runs(&self, id: ExprId, range: Range<usize>) -> Option<Vec<(Range<usize>, bool)>> {
         let holds = |position: usize| Some(self.value_at(id, *self.breaks.get(position)?)? != 0);
         let mut runs = Vec::new();
@@ -210,7 +210,8 @@ impl<'a> Choice<'a> {
         Some(runs)
     }
 
-    /// Returns true for a comparison of the coordinate with a constant for order: its value changes at most once as the coordinate increases.
+    /// Returns true if `id` is an order comparison (`<`, `<=`, `>`, `>=`) of the coordinate with a constant. Its value changes at most once as the coordinate
+    /// increases.
     fn changes_once(&self, id: ExprId) -> bool {
         let op = |id: ExprId| self.s.body.nodes().get(id as usize).map(|node| node.op);
         let Some(ExprOp::Binary(BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge, a, b)) = op(id) else {

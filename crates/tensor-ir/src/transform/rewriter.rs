@@ -7,8 +7,8 @@ use std::ops::Deref;
 
 /// Observes and bounds the rewrites of a transformation.
 pub trait Listener {
-    /// Counts one rewrite as `statistic` ("nests fused"). Returns false if no further rewrite may be done: the transformation then leaves the graph
-    /// as it is.
+    /// Counts one rewrite under the name `statistic`, such as "nests fused". Returns false if the rewrite is forbidden. The transformation then does
+    /// not change the graph.
     fn rewrite(&mut self, statistic: &'static str) -> bool;
 }
 
@@ -22,20 +22,20 @@ impl Listener for AllowAll {
     }
 }
 
-/// A graph that is rewritten. It dereferences to the graph for reading.
+/// A graph with a [`Listener`] for its rewrites. Dereferences to the graph, for reading.
 pub struct Rewriter<'g> {
     graph: &'g mut TensorGraph,
     listener: &'g mut dyn Listener,
 }
 
 impl<'g> Rewriter<'g> {
-    /// Returns a rewriter of `graph`, whose rewrites `listener` counts.
+    /// Returns a rewriter of `graph`. Each rewrite is reported to `listener`, which can forbid it.
     pub fn new(graph: &'g mut TensorGraph, listener: &'g mut dyn Listener) -> Rewriter<'g> {
         Rewriter { graph, listener }
     }
 
-    /// Returns the graph for one rewrite, which is counted as `statistic`; `None` if it may not be done. A transformation calls this once it is
-    /// certain that it will rewrite.
+    /// Returns the graph for one rewrite, which is counted under the name `statistic`; `None` if the listener forbids it. A transformation calls this function
+    /// only when it is certain to rewrite the graph.
     pub fn rewrite(&mut self, statistic: &'static str) -> Option<&mut TensorGraph> {
         self.listener.rewrite(statistic).then_some(&mut *self.graph)
     }

@@ -18,21 +18,21 @@ type Result<T, E = CodeError> = std::result::Result<T, E>;
 pub(super) enum Step {
     /// Prints the remaining nodes of a block, starting with the given node.
     Nodes(GraphIndex, Option<NodeId>),
-    /// Prints the `else` side of an `if`, after the first side.
+    /// Prints the `else` branch of an `if`, after the first branch.
     Else(GraphIndex, NodeId),
-    /// Ends an `if`, after both sides.
+    /// Ends an `if`, after both branches.
     EndIf(GraphIndex, NodeId),
     /// Ends a loop, after its body.
     EndLoop(GraphIndex, NodeId, LoopForm),
     /// Ends the body of a function: prints its result.
     EndBody(GraphIndex),
-    /// Ends an indented suite that began at the given byte of the text.
+    /// Ends an indented suite that started at the given byte offset of the text.
     EndSuite(usize),
-    /// Ends a nested function. The node uses the function under the given name.
+    /// Ends a nested function, and prints the node that calls it by the given name.
     EndNested(GraphIndex, NodeId, Rc<str>),
 }
 
-/// The statement as which a `prim::Loop` is printed.
+/// The kind of statement that represents a `prim::Loop`.
 #[derive(Clone, Debug)]
 pub(super) enum LoopForm {
     /// `for i in range(n)`, a loop without early exit.
@@ -75,7 +75,7 @@ impl FunctionPrinter<'_> {
         }
     }
 
-    /// Prints the constants of a graph that are too long for an expression, and prepares the rest of the body.
+    /// Starts the body of a function: prints the constants of `graph` that are too long for an expression, and schedules the steps for its nodes and result.
     pub(super) fn open_body(&mut self, graph: GraphIndex) -> Result<()> {
         self.level += 1;
         for constant in self.constants_in_order_of_use(graph) {
@@ -139,7 +139,7 @@ impl FunctionPrinter<'_> {
         found
     }
 
-    /// Schedules the nodes of `block` before all other steps. `goes_on` says that another statement follows in the same suite.
+    /// Schedules the nodes of `block` before all other steps. `goes_on` is true if another statement follows in the same suite.
     fn block(&mut self, graph: GraphIndex, block: BlockId, goes_on: bool) {
         if !goes_on {
             // A block may have nodes and no lines: constants are printed where they are used.

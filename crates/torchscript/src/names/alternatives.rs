@@ -19,15 +19,17 @@ pub(crate) enum Alternatives {
 /// f_with, f_without)`.
 #[derive(Debug, Clone)]
 pub(crate) struct Choice {
-    /// The name and position of the bool argument. If it is missing, the second function is selected.
+    /// Name of the bool argument. If a call does not pass the argument, `when_false` is selected.
     pub(crate) flag: String,
+    /// Index of the bool argument among positional arguments.
     pub(crate) position: usize,
     /// Qualified name of the function for a true argument.
     pub(crate) when_true: String,
+    /// Qualified name of the function for a false or missing argument.
     pub(crate) when_false: String,
 }
 
-/// Returns the choice that `value`, a call of `boolean_dispatch` in the library file of `qualifier`, expresses.
+/// Returns the choice that the expression `value` represents; `None` if it is not a call of `choose`. `qualifier` is the name of the library's module.
 pub(crate) fn choice(qualifier: &str, value: &Expr) -> Option<Choice> {
     let call = value.as_call_expr()?;
     let [

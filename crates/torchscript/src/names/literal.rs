@@ -125,7 +125,7 @@ pub(crate) trait Constants: Annotations {
         })
     }
 
-    /// Returns the value of a NamedTuple such as `Point(1, y=2.)`, where `ty` is the type that is called. `None` if `ty` is no NamedTuple, or the arguments
+    /// Returns the value of a constructor call of the NamedTuple type `ty`, such as `Point(1, y=2.)`. `None` if `ty` is not a NamedTuple type, or the arguments
     /// do not match its fields.
     fn named_tuple(&mut self, file: &SourceFile, call: &ExprCall, ty: TypeId) -> Result<Option<Constant>> {
         let TypeKind::NamedTuple(class, names, types) = self.ctx().type_kind(ty) else {

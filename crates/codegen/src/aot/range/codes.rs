@@ -7,11 +7,12 @@ use frazil_planner::kernel::{KernelCode, KernelSpec};
 /// The code of all forms.
 #[derive(Debug, Default)]
 pub struct Codes {
-    /// The codes, each once.
+    /// The distinct codes.
     pub all: Vec<KernelCode>,
-    /// For each code, the index of its identity with all arguments. Codes with other identities have nothing in common.
+    /// For each element of `all`, the index of the code's identity with all integers as arguments ([`CallForm::code`]). Only codes with the same identity can
+    /// be merged.
     identities: Vec<usize>,
-    /// For each form, the index of the code of each call.
+    /// For each form and each of its calls, the index in `all` of the call's code.
     pub of_calls: Vec<Vec<usize>>,
 }
 
@@ -20,7 +21,7 @@ impl Codes {
     /// calls with the same code need them as arguments.
     ///
     /// # Errors
-    /// If a code does not serve all kernels that it would run for.
+    /// If a call's code cannot compute the call's kernels for all points.
     pub fn of(forms: &[Form]) -> Result<Codes, RangeError> {
         let mut codes = Codes::default();
         for form in forms {

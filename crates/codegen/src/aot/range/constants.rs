@@ -11,17 +11,18 @@ use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 
-/// The constants of all plans, as they are added.
+/// The constants of all plans, built up as plans are added.
 #[derive(Default)]
 pub struct SharedConstants {
     /// Constants that the next plans need not pack again.
     pub packed: PackedConstants,
-    /// The parts of plans' constants that the library contains, with their offsets there, and the hashes of their contents.
+    /// The distinct constants of plans, with their offsets in the library.
     pieces: Vec<Piece>,
+    /// Indices of `pieces`, by the hash of their contents.
     by_hash: HashMap<u64, Vec<usize>>,
     /// Size of all pieces, in bytes.
     len: usize,
-    /// The constants of plans, and the library's offset of each of their pieces.
+    /// The constants of each plan, with a map from the offset of each piece in the plan to its offset in the library, in bytes.
     areas: Vec<(Constants, HashMap<u64, u64>)>,
     /// The results of plans' preparations (which have no contents here), and the library's offset of the first byte.
     prepared: Vec<(Constants, u64)>,
@@ -48,11 +49,11 @@ impl Piece {
 pub struct Relocation<'a> {
     shared: &'a SharedConstants,
     plan: &'a Plan,
-    /// The library's offsets of the plan's own constants, by their offsets in the plan.
+    /// Maps the offset in the plan of each of the plan's own constants to its offset in the library, in bytes.
     own: HashMap<u64, u64>,
-    /// The library's offset of the first result of the plan's own preparation.
+    /// Offset in the library of the first result of the plan's own preparation, in bytes.
     prepared: u64,
-    /// The library's offset of the first constant that the plan's own preparation reads.
+    /// Offset in the library of the first constant that the plan's own preparation reads, in bytes.
     pub sources: u64,
 }
 
@@ -85,7 +86,7 @@ impl SharedConstants {
         })
     }
 
-    /// Adds the constants that `plan` has packed. Returns their offsets in the library by their offsets in the plan.
+    /// Adds the constants that `plan` has packed. Returns a map from their offsets in the plan to their offsets in the library, in bytes.
     fn add_pieces(&mut self, plan: &Plan) -> HashMap<u64, u64> {
         let starts: BTreeSet<u64> = plan.packed.iter().filter_map(|(_, buffer)| start(buffer)).collect();
         let ends = starts.iter().skip(1).copied().chain([plan.constants.len() as u64]);
@@ -147,7 +148,7 @@ fn copy(to: &mut [u8], offset: usize, bytes: &[u8]) {
     }
 }
 
-/// Returns the offset of a constant of the plan's own.
+/// Returns the offset in bytes of a buffer in the plan's own constants; `None` for other buffers.
 fn start(buffer: &Buffer) -> Option<u64> {
     match *buffer {
         Buffer::Constant { offset } => Some(offset),

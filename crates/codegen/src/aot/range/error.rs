@@ -22,13 +22,13 @@ pub enum RangeError {
     /// Two ranges have the same name.
     #[error("{0} has two ranges")]
     TwoRanges(String),
-    /// A size has a name that constants of the header cannot have.
+    /// The name of a size cannot be part of the macro names in the generated C header.
     #[error("`{0}` is not a name of a size: expected capital letters, digits and underscores, a letter first")]
     Name(String),
     /// A size of an input has a name without a range.
     #[error("the size {0} has no range: give one, such as {0}=1..512")]
     NoRange(String),
-    /// A range belongs to no size of an input.
+    /// No input has a size with the name of this range.
     #[error("no input has the size {0}, which has a range")]
     NoInput(String),
     /// There are too many combinations of sizes.
@@ -38,7 +38,7 @@ pub enum RangeError {
     TooManyPoints {
         /// The number of combinations.
         points: usize,
-        /// The largest supported number.
+        /// The largest supported number of combinations.
         most: usize,
     },
     /// The function cannot be planned for some sizes.
@@ -65,7 +65,7 @@ pub enum RangeError {
         /// The operators, each on a line of its own.
         operators: String,
     },
-    /// The inputs or outputs change with the sizes in more than their sizes.
+    /// Something other than the sizes of inputs and outputs differs between two plans, such as a dtype or a rank.
     #[error("{what}, for {first} and {here}: only sizes may change")]
     Changing {
         /// A clause that says what changes.
@@ -75,15 +75,15 @@ pub enum RangeError {
         /// The sizes of the other plan.
         here: String,
     },
-    /// The plans have too little in common.
+    /// There are too many different sequences of kernels, that is, too many forms.
     #[error("the sizes need more than {0} different sequences of kernels: choose smaller ranges")]
     TooManyForms(usize),
-    /// The kernels have too little in common.
+    /// There are too many different kernels.
     #[error("the sizes need {codes} different kernels, more than {most}: choose smaller ranges")]
     TooManyCodes {
         /// The number of kernels.
         codes: usize,
-        /// The largest supported number.
+        /// The largest supported number of kernels.
         most: usize,
     },
     /// The tables of integers are too large.
@@ -94,21 +94,21 @@ pub enum RangeError {
         /// The largest supported size, in bytes.
         most: usize,
     },
-    /// A plan refers to a constant or a kernel that it does not have. A bug of the planner.
+    /// A plan refers to a constant or a kernel that it does not have. This is a bug of the planner.
     #[error("the plan for {0} is inconsistent")]
     Inconsistent(String),
-    /// The code of a kernel has an integer as a constant that varies with the sizes. A bug of the planner.
+    /// An integer that varies with the sizes is a constant in the code of a kernel. This is a bug of the planner.
     #[error(
         "the code of the kernel `{0}` does not serve all sizes: an integer that depends on the sizes is a constant"
     )]
     NotAnArgument(String),
-    /// The system refused memory for constants.
+    /// The allocation of memory for constants failed.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
 }
 
 impl RangeError {
-    /// Returns the error for `kernel` and the kernels of other sizes with the same code.
+    /// Returns [`RangeError::NotAnArgument`] for the code of `kernel`, which also runs for kernels of other sizes.
     pub(super) fn not_an_argument(kernel: &KernelSpec) -> RangeError {
         let mut text = String::new();
         // Writing to a string cannot fail.

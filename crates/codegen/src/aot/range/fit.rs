@@ -7,28 +7,29 @@ use super::grid::Sizes;
 use smallvec::SmallVec;
 use std::fmt::Write;
 
-/// Largest exponent of a size in a polynomial. Attention has squares of lengths.
+/// Largest exponent of a size in a polynomial. Attention needs squares of sequence lengths.
 const MOST_EXPONENT: u8 = 2;
 /// Largest sum of the exponents of a term.
 const MOST_DEGREE: u8 = 3;
-/// Most terms of a polynomial.
+/// Maximum number of terms of a polynomial.
 const MOST_TERMS: usize = 40;
-/// Divisors of quotients are tried up to this number, and the powers of two up to [`MOST_POWER`]: heights of tiles, and alignments in elements.
+/// Largest divisor of quotients that is tried, except for powers of two, which are tried up to [`MOST_POWER`]. Typical divisors are the heights of tiles, and
+/// alignments in elements.
 const MOST_DIVISOR: i64 = 72;
-/// The largest divisor that is tried.
+/// Largest power of two that is tried as a divisor.
 const MOST_POWER: i64 = 4096;
 
-/// A product of powers: the exponent of each size.
+/// A product of powers of the sizes, stored as the exponent of each size.
 type Monomial = SmallVec<[u8; 4]>;
 
-/// A sum of products: coefficients, and the powers of the sizes.
+/// A polynomial in the sizes: the coefficient of each monomial.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Polynomial(Vec<(i64, Monomial)>);
 
 /// An integer as a function of the sizes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Expr {
-    /// A sum of products.
+    /// A polynomial.
     Polynomial(Polynomial),
     /// `scale * ceil(of / divisor) + offset`, where `of` is at least 0.
     Quotient {
@@ -77,7 +78,7 @@ impl Polynomial {
     }
 }
 
-/// Returns the product of `factor` and the powers of `sizes`; `None` on overflow.
+/// Returns `factor` times the monomial `powers` at `sizes`; `None` on overflow.
 fn product(powers: &[u8], sizes: &[i64], factor: i64) -> Option<i64> {
     let factors = powers.iter().zip(sizes);
     let mut factors = factors.flat_map(|(exponent, size)| (0..*exponent).map(move |_| *size));
@@ -85,7 +86,7 @@ fn product(powers: &[u8], sizes: &[i64], factor: i64) -> Option<i64> {
 }
 
 impl Expr {
-    /// Returns the expression with this value at all points.
+    /// Returns the expression that has the value `value` at all points.
     pub fn constant(value: i64) -> Expr {
         let terms = match value {
             0 => Vec::new(),

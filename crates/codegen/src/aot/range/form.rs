@@ -12,10 +12,10 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Most forms of a library.
+/// Maximum number of forms of a library.
 const MOST_FORMS: usize = 1024;
 
-/// The memory of a buffer.
+/// The kind of memory that contains a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
     /// The input of this index.
@@ -24,20 +24,20 @@ pub enum Place {
     Output(u32),
     /// The workspace.
     Workspace,
-    /// The constants.
+    /// The constants that the library contains.
     Constant,
-    /// The results of the preparation.
+    /// The constants that the library prepacks at load time.
     Prepared,
 }
 
 /// The part of a call that is the same for all sizes of a form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CallForm {
-    /// Index of the code's identity with [all arguments](KernelCode::with_all_arguments), among those of all forms.
+    /// Index of the identity that the code has if all its integers are [arguments](KernelCode::with_all_arguments). All forms share these indices.
     pub code: usize,
     /// Number of phases of the kernel.
     pub phases: usize,
-    /// The memory of each buffer.
+    /// The kind of memory of each buffer.
     pub places: SmallVec<[Place; 5]>,
     /// Number of the kernel's integers.
     pub numbers: usize,
@@ -120,23 +120,23 @@ impl Form {
     }
 }
 
-/// The forms of a function, as its plans are added.
+/// The forms of a function, built up as plans are added.
 pub struct Forms<'g> {
     grid: &'g Grid,
     /// All forms, in the order of their first points.
     pub all: Vec<Form>,
     /// The constants of all plans.
     pub constants: SharedConstants,
-    /// The kernels that transform constants, and their calls.
+    /// The kernels that prepack constants at load time, and their calls.
     pub preparation: Vec<(KernelSpec, Call)>,
-    /// A plan without calls, constants and kernels: inputs and outputs have the largest sizes, the workspace and the checks are the largest of all plans.
+    /// A plan without calls, constants and kernels. Its inputs, outputs, workspace and list of checks are as large as the largest of all plans.
     pub largest: Option<Plan>,
     by_calls: HashMap<Vec<CallForm>, usize>,
     codes: HashMap<CodeIdentity, usize>,
 }
 
 impl<'g> Forms<'g> {
-    /// Returns no forms.
+    /// Returns an empty collection of forms for the points of `grid`.
     pub fn new(grid: &'g Grid) -> Forms<'g> {
         Forms {
             grid,
@@ -152,7 +152,7 @@ impl<'g> Forms<'g> {
     /// Adds the plan of `point`. Points are added in increasing order.
     ///
     /// # Errors
-    /// If the plan has other inputs or outputs than those of other points, needs this program at run time, or there are too many forms.
+    /// If the plan has runtime calls, if its inputs or outputs differ from those of other points in more than their sizes, or if there are too many forms.
     pub fn add(&mut self, point: usize, plan: &Plan) -> Result<(), RangeError> {
         match plan.runtime_call_operators() {
             none if none.is_empty() => {}
@@ -242,7 +242,7 @@ impl<'g> Forms<'g> {
         Ok(())
     }
 
-    /// Returns the index of the identity of the kernel's code.
+    /// Returns the value of [`CallForm::code`] for `kernel`.
     fn code(&mut self, kernel: &KernelSpec) -> usize {
         let identity = KernelCode::with_all_arguments(kernel.clone()).identity();
         let next = self.codes.len();
@@ -307,7 +307,7 @@ fn describe(port: &Port) -> String {
     format!("{}-d tensor of {}", port.shape.len(), port.dtype.python_name())
 }
 
-/// Returns the memory of a buffer and its offset in bytes; `None` if the memory is not the library's.
+/// Returns the kind of memory that contains `buffer`, and the offset in bytes; `None` for constants that are shared with other functions.
 fn parts(buffer: Buffer) -> Option<(Place, u64)> {
     Some(match buffer {
         Buffer::Input { index, offset } => (Place::Input(index), offset),

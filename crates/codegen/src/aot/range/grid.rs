@@ -3,10 +3,10 @@
 use super::error::RangeError;
 use smallvec::SmallVec;
 
-/// Most combinations of sizes. Each is planned when the library is made, in a few milliseconds.
+/// Maximum number of combinations of sizes. Each is planned when the library is made, in a few milliseconds.
 pub const MOST_POINTS: usize = 1 << 16;
 
-/// A size that callers choose: its name, and the smallest and the largest value, both included.
+/// A size that callers of the library choose: its name, and its smallest and largest values (inclusive).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SizeRange {
     /// The name: capital letters, digits and underscores, a letter first.
@@ -31,7 +31,7 @@ impl Grid {
     /// Returns the combinations of sizes in `ranges`.
     ///
     /// # Errors
-    /// If a name is not one, a range is empty or has negative sizes, two ranges have one name, or there are more than [`MOST_POINTS`] combinations.
+    /// If a name is invalid, a range is empty or has negative sizes, two ranges have the same name, or there are more than [`MOST_POINTS`] combinations.
     pub fn new(ranges: Vec<SizeRange>) -> Result<Grid, RangeError> {
         let mut points = 1usize;
         for (i, range) in ranges.iter().enumerate() {
@@ -86,7 +86,7 @@ impl Grid {
         sizes
     }
 
-    /// Returns the sizes of `point` for messages: `B=2, N=128`.
+    /// Returns the sizes of `point` as text for messages, such as `B=2, N=128`.
     pub fn describe(&self, point: usize) -> String {
         let sizes = self.sizes(point);
         let named = self.ranges.iter().zip(&sizes).map(|(r, s)| format!("{}={s}", r.name));
@@ -94,7 +94,7 @@ impl Grid {
     }
 }
 
-/// Returns whether constants of a header can contain `name`.
+/// Returns true if `name` can be part of the macro names in the generated C header.
 fn is_name(name: &str) -> bool {
     let is_allowed = |c: char| c == '_' || c.is_ascii_uppercase() || c.is_ascii_digit();
     name.chars().all(is_allowed) && name.starts_with(|c: char| c.is_ascii_uppercase())

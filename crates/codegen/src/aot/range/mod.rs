@@ -31,7 +31,7 @@ use frazil_planner::plan::{Plan, kernel_name};
 use tables::{FormValues, Table};
 use tracing::{debug, info_span};
 
-/// Most different kernels of a library. Each is compiled, in about 50 ms.
+/// Maximum number of different kernels of a library. Each takes about 50 ms to compile.
 const MOST_CODES: usize = 4096;
 
 /// A size of an input of a library for ranges.
@@ -43,7 +43,7 @@ pub enum InputSize {
     Named(String),
 }
 
-/// A size of an input whose range is known.
+/// An [`InputSize`] with its name resolved to the index of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dimension {
     /// The same size in all calls, in elements.
@@ -52,7 +52,10 @@ enum Dimension {
     Ranged(usize),
 }
 
-/// Returns the sizes of the inputs with the indices of their ranges.
+/// Resolves the names of the inputs' sizes to indices of ranges.
+///
+/// # Errors
+/// If a name has no range, or a range has no input.
 fn dimensions(grid: &Grid, inputs: &[Vec<InputSize>]) -> Result<Vec<Vec<Dimension>>, RangeError> {
     let ranges = grid.ranges();
     let dimension = |size: &InputSize| match size {
@@ -77,17 +80,17 @@ fn dimensions(grid: &Grid, inputs: &[Vec<InputSize>]) -> Result<Vec<Vec<Dimensio
 /// A function for ranges of sizes, ready to be compiled.
 #[derive(Debug)]
 pub struct RangePlan {
-    /// The function for the largest sizes, without calls: inputs, outputs, workspace, constants, preparation with its kernels.
+    /// The plan for the largest sizes, without calls of a run: inputs, outputs, workspace, constants, and the kernels and calls that prepack constants.
     plan: Plan,
     grid: Grid,
     /// The sizes of each input.
     inputs: Vec<Vec<Dimension>>,
-    /// The sizes of each result, as text for readers.
+    /// The sizes of each result, as text for descriptions.
     results: Vec<Vec<String>>,
     forms: Vec<Form>,
     values: Vec<FormValues>,
     tables: Vec<Table>,
-    /// The code of all kernels. The kernels of [`RangePlan::plan`] are those for which it was emitted.
+    /// The code of all kernels. It is emitted for the kernels of [`RangePlan::plan`], in the same order.
     codes: Codes,
 }
 
@@ -132,7 +135,7 @@ impl RangePlan {
         RangePlan::of(forms, grid.clone(), inputs)
     }
 
-    /// Returns the function of these forms.
+    /// Returns the function that `forms` describe.
     fn of(forms: Forms<'_>, grid: Grid, inputs: Vec<Vec<Dimension>>) -> Result<RangePlan, EmitFileError> {
         let Forms {
             all: forms,
@@ -195,7 +198,7 @@ impl RangePlan {
         let _ = (self.plan.constants.bytes(), self.plan.preparation.sources.bytes());
     }
 
-    /// Returns the function for the largest sizes, without calls.
+    /// Returns the plan for the largest sizes, without calls of a run.
     pub(super) fn plan(&self) -> &Plan {
         &self.plan
     }

@@ -150,7 +150,7 @@ const INCLUDE_TABLES: &str = r#"__asm__(".pushsection .rodata.frazil_tables,\"a\
 extern const unsigned char frazil_tables[] __attribute__((visibility("hidden")));
 "#;
 
-/// Returns a size as it is in descriptions: -1 if callers choose it.
+/// Returns the size of a dimension as the library describes it: -1 if callers choose it.
 fn shown(dimension: &Dimension) -> i64 {
     match *dimension {
         Dimension::Fixed(size) => size,
@@ -158,7 +158,7 @@ fn shown(dimension: &Dimension) -> i64 {
     }
 }
 
-/// Returns the contents of all tables, and the offset of each.
+/// Returns the contents of all tables, and the offset of each in bytes.
 fn table_bytes(tables: &[Table]) -> (Vec<u8>, Vec<usize>) {
     let mut bytes = Vec::new();
     let starts = tables.iter().map(|table| {
@@ -171,7 +171,7 @@ fn table_bytes(tables: &[Table]) -> (Vec<u8>, Vec<usize>) {
     (bytes, starts)
 }
 
-/// Returns the form of each point, as runs: the first point of each run, and its form.
+/// Returns the form of each point, run-length encoded: for each run of points with the same form, the first point and the index of the form.
 fn form_runs(forms: &[Form], points: usize) -> Vec<(usize, usize)> {
     let mut form_of = vec![0; points];
     for (i, form) in forms.iter().enumerate() {
@@ -218,7 +218,7 @@ fn evaluation(out: &mut String, i: usize, values: &FormValues, tables: &[Table],
     put!(out, "}}");
 }
 
-/// The steps of a form, with indices of integers in place of integers.
+/// The steps of a form. Numbers of tasks, orders, offsets, arguments and sizes are indices into [`FormValues::values`].
 struct FormSteps {
     steps: Vec<FormStep>,
     buffers: Vec<(&'static str, usize, usize)>,
@@ -235,7 +235,7 @@ struct FormStep {
 }
 
 impl RangePlan {
-    /// Returns the names of the functions of all phases of all kernels, and for each code the index of its first phase.
+    /// Returns, for each code, the index of the function of its first phase; and the names of these functions, one for each phase of each code.
     fn kernels(&self) -> (Vec<usize>, Vec<String>) {
         let mut names = Vec::new();
         let first = self.codes.all.iter().enumerate().map(|(i, code)| {
@@ -247,7 +247,7 @@ impl RangePlan {
         (first.collect(), names)
     }
 
-    /// Returns the steps of each form. `first_kernels` are those of [`RangePlan::kernels`].
+    /// Returns the steps of each form. `first_kernels` are the indices that [`RangePlan::kernels`] returns.
     fn steps(&self, first_kernels: &[usize]) -> Vec<FormSteps> {
         let codes = self.codes.of_calls.iter();
         let forms = self.forms.iter().zip(&self.values).zip(codes);
@@ -305,7 +305,7 @@ impl RangePlan {
 }
 
 impl FormSteps {
-    /// Appends the tables of form `i` to `out`. Each has an element more than it needs, because C has no empty arrays.
+    /// Appends the tables of form `i` to `out`. Each has one additional element, because C has no empty arrays.
     fn write(&self, out: &mut String, i: usize) {
         put!(out, "static const form_step form_{i}_steps[] = {{");
         for step in &self.steps {

@@ -8,7 +8,7 @@ use crate::aot::EmitFileError;
 use crate::backend::CompileError;
 use std::collections::HashMap;
 
-/// Most bytes of all tables of a library.
+/// Maximum size of all tables of a library, in bytes.
 const MOST_BYTES: usize = 16 << 20;
 
 /// An integer of a form.
@@ -16,7 +16,7 @@ const MOST_BYTES: usize = 16 << 20;
 pub enum Value {
     /// An expression in the sizes.
     Expr(Expr),
-    /// The element of the table of this index that belongs to the point.
+    /// The element of the current point in the table with this index.
     Table(usize),
 }
 
@@ -25,14 +25,14 @@ pub enum Value {
 pub struct FormValues {
     /// The distinct integers.
     pub values: Vec<Value>,
-    /// For each column of the form, the index of its integer.
+    /// For each column of the form, the index in `values` of its integer.
     pub of_columns: Vec<usize>,
 }
 
-/// A value for each point. Forms share tables, because each point belongs to one form.
+/// A table with one element per point of the grid. Forms can share a table, because each point belongs to exactly one form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// Bytes of an element: 1, 2 and 4 for unsigned integers, 8 for signed ones.
+    /// Size of an element in bytes. Elements of 1, 2 or 4 bytes are unsigned integers, those of 8 bytes are signed.
     pub width: usize,
     values: Vec<i64>,
 }
@@ -46,7 +46,7 @@ impl Table {
     }
 }
 
-/// Returns the bytes that an element with this value needs.
+/// Returns the smallest size of an element that can represent `value`, in bytes.
 fn width(value: i64) -> usize {
     match value {
         0..=0xff => 1,
@@ -56,7 +56,7 @@ fn width(value: i64) -> usize {
     }
 }
 
-/// Returns the integers of `forms`, and the tables for those that no expression was found for.
+/// Returns the integers of `forms`, and the tables for the integers that no expression fits.
 ///
 /// # Errors
 /// If the tables are too large, or a limit is exceeded.

@@ -1,4 +1,4 @@
-//! Depthwise convolution with a tile of output columns of one channel block. Weights and inputs are loaded as vectors.
+//! Depthwise convolution. A register tile consists of adjacent output columns of one channel block; weights and inputs are loaded as vectors of channels.
 
 use crate::emit::builder::{Emitter, Int, Val};
 use crate::emit::epilogue::{self, Position};
@@ -21,11 +21,11 @@ struct Task<'c> {
 /// The kernel, with values that all parts of the emitter use.
 struct Plan<'c> {
     spec: Depthwise<Int<'c>>,
-    /// The width of tiles, and the division of rows whose length is an argument.
+    /// Division of a row of outputs into tiles.
     tiling: RowTiling,
-    /// Distances between rows and between channel blocks of the input, in elements.
+    /// Row stride and channel-block stride of the input, in elements.
     input: [Int<'c>; 2],
-    /// Distances between rows and between channel blocks of the output, in elements.
+    /// Row stride and channel-block stride of the output, in elements.
     output: [Int<'c>; 2],
 }
 
@@ -122,7 +122,7 @@ fn tap_addresses<'c>(
     (e.f32_offset(task.input, offset), e.f32_offset(task.weights, weight))
 }
 
-/// Emits the columns of `tile` in row `y`. Each input vector is loaded once per row, for all taps that read it.
+/// Emits code that computes the output columns of `tile` in row `y`. Each input vector is loaded once per row of taps, for all taps that read it.
 fn tile<'c>(
     e: &mut Emitter<'c>,
     plan: &Plan<'c>,
@@ -165,7 +165,8 @@ fn tile<'c>(
     store(e, plan, task, (y, x), tile.stored, &acc);
 }
 
-/// Applies the epilogue to the columns from `x` on, and stores all but the first `stored` columns.
+/// Applies the epilogue to the accumulators `acc` of the output columns from `x` on, one vector per column, and stores the results. The first `stored` columns
+/// are not stored, because an earlier tile has stored them.
 fn store<'c>(
     e: &mut Emitter<'c>,
     plan: &Plan<'c>,

@@ -3,11 +3,12 @@
 use crate::kernel::pack::in_chunks;
 use std::ops::{Deref, Range};
 
-/// Number of weights of one output channel that are packed at a time: their places in a tile, which are as far apart as a tile is wide, stay in L1 until all
-/// output channels of the tile have been written.
+/// Number of weights of one output channel that are packed at a time. Their places in a tile are `width` elements apart. The cache lines of these places stay
+/// in L1 until all output channels of the tile have been written.
 const PART: usize = 64;
 
-/// Layout of packed weights: tiles of adjacent output channels, in which each weight has one element for each output channel.
+/// Layout of packed weights. Each tile contains the weights of `width` adjacent output channels: for each input channel and tap, a vector with one element per
+/// output channel.
 pub(super) struct TileLayout {
     /// Number of output channels.
     pub(super) out_channels: usize,
@@ -19,15 +20,15 @@ pub(super) struct TileLayout {
     pub(super) width: usize,
     /// Number of elements of a tile.
     pub(super) elements: usize,
-    /// Distance from one tap of a channel to the next, in elements.
+    /// Distance from one tap of an input channel to the next, in elements.
     pub(super) tap_stride: usize,
-    /// Whether the places depend on the output channel.
+    /// Whether the place of a weight in a tile depends on the group of its output channel.
     pub(super) has_groups: bool,
 }
 
 impl TileLayout {
-    /// Packs weights `[out_channels][in_channels][taps]` into `packed`, which must consist of zeros. `place(o, i)` returns the offset in the tile of the weight of
-    /// the first tap, input channel `i`, and the first output channel of the tile. `o` is the output channel that has this input channel.
+    /// Packs weights `[out_channels][in_channels][taps]` into `packed`, which must be zero-initialised. `place(o, i)` returns the offset in the tile, in
+    /// elements, of the vector with the weights of input channel `i` and the first tap. Input channel `i` is relative to the group of output channel `o`.
     ///
     /// `weights` returns a range of the weights. It is called once for each tile, so that weights in a file are read, scaled and packed while they are in a
     /// cache, by several threads.
