@@ -10,6 +10,7 @@
 //! The folder is private to the user, its files are authenticated, and its size is bounded ([`CacheFolder`]). A file that fails verification is ignored ([`Package::read`]).
 
 use crate::engine::native::signature::Argument;
+use crate::engine::options::EngineOptions;
 use frazil_executor::Package;
 use frazil_ir::{Context, TypeId, TypeKind, types};
 use frazil_planner::ResultSpec;
@@ -19,12 +20,29 @@ use frazil_runtime::marks::Marks;
 use frazil_syntax::{CacheFolder, FileIdentity};
 use serde::{Deserialize, Serialize};
 use std::hash::{Hash, Hasher};
+use tracing::warn;
 
 /// A persistent cache of the compiled methods of one model.
 pub(crate) struct CodeCache {
     folder: CacheFolder,
     /// The common prefix of the keys of all methods.
     prefix: String,
+}
+
+/// Returns the folder for stored code, or the reason why it cannot be used. Without a folder, a warning is emitted and everything is compiled. All users
+/// share one folder, so that a later failure is reported only once.
+pub(super) fn usable_folder(options: &EngineOptions) -> (Option<CacheFolder>, Option<String>) {
+    let Some(folder) = options.compile.cache() else {
+        return (None, None);
+    };
+    match folder.prepare() {
+        Ok(()) => (Some(folder), None),
+        Err(e) => {
+            let refusal = format!("no code is kept in {}: {e}", folder.path().display());
+            warn!(target: "frazil::cache", "{refusal}");
+            (None, Some(refusal))
+        }
+    }
 }
 
 /// The structure of a method's result: its parts as outputs of the code, inputs, or constants.

@@ -18,7 +18,7 @@ pub(crate) mod subgraphs;
 pub(crate) mod tensor_function;
 
 use crate::engine::instance::{Instance, MakeDelegate, OwnHooks, kept};
-use crate::engine::native::code_cache::CodeCache;
+use crate::engine::native::code_cache::{CodeCache, usable_folder};
 use crate::engine::native::compiled::{CompiledCode, prepared};
 use crate::engine::native::compiled::{CompiledMethod, NativePlan};
 use crate::engine::native::compiler::Compiler;
@@ -46,11 +46,11 @@ use frazil_limits::{Exceeded, Phase};
 use frazil_planner::LowerError;
 use frazil_planner::specialise::{ArgumentSpec, ResultSpec};
 use frazil_runtime::value::Value;
-use frazil_syntax::{CacheFolder, FileIdentity};
+use frazil_syntax::FileIdentity;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tracing::{debug, warn};
+use tracing::debug;
 
 /// The key of compiled code: a method with its call signature.
 type Key = (String, Vec<Argument>);
@@ -151,7 +151,7 @@ impl NativeCode {
     /// Returns the native code of an engine with `options`. Code is stored for other processes if `origin` identifies the archive of the model.
     #[allow(clippy::unnecessary_wraps, reason = "without code generation there is none")]
     pub(crate) fn new(origin: Option<&FileIdentity>, options: &EngineOptions) -> Result<NativeCode> {
-        let (folder, refusal) = usable_cache(options);
+        let (folder, refusal) = usable_folder(options);
         let compiler = Compiler::keeping_in(folder.clone(), options.compile.clone());
         let record: Arc<Record> = Arc::default();
         let kept = folder.zip(origin).and_then(|(folder, origin)| {
@@ -694,20 +694,4 @@ fn result_types(model: &Model, method: &str) -> Result<Vec<TypeId>> {
 /// Returns whether an engine with these options reads and freezes its model on first use.
 pub(crate) fn reads_late(options: &EngineOptions) -> bool {
     options.kind == EngineKind::Native && options.compile.cache_dir.is_some()
-}
-
-/// Returns the folder for stored code, or the reason why it cannot be used. Without a folder, a warning is emitted and everything is compiled. All users
-/// share one folder, so that a later failure is reported only once.
-fn usable_cache(options: &EngineOptions) -> (Option<CacheFolder>, Option<String>) {
-    let Some(folder) = options.compile.cache() else {
-        return (None, None);
-    };
-    match folder.prepare() {
-        Ok(()) => (Some(folder), None),
-        Err(e) => {
-            let refusal = format!("no code is kept in {}: {e}", folder.path().display());
-            warn!(target: "frazil::cache", "{refusal}");
-            (None, Some(refusal))
-        }
-    }
 }
