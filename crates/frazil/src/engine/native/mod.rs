@@ -259,7 +259,7 @@ impl NativeCode {
         }
     }
 
-    /// Runs the method of `key` in segments with rolled loops. Returns `None` if code of the shape's own pays.
+    /// Runs the method of `key` in segments with rolled loops. Returns `None` if a plan with unrolled loops pays.
     #[allow(
         clippy::option_option,
         reason = "the inner one is the result of a call, as everywhere here"
@@ -277,7 +277,7 @@ impl NativeCode {
         };
         let mut patience = std::mem::take(patience);
         let kernels = handle.rolled_kernels.get(method).copied().unwrap_or(usize::MAX);
-        if patience.is_over(kernels) && self.shared.has_room(method, self.strategy) {
+        if patience.is_over(kernels) {
             return Ok(None);
         }
         let result = patience.during(|| self.run_segments(handle, instance, method, args, true));
@@ -546,7 +546,8 @@ impl NativeCode {
             }
         }
         let is_own = is_tuned || self.shared.is_own(method, specs, self.strategy);
-        if !is_own && is_rolled() {
+        // Unrolled loops run faster; a shape whose calls have taken longer than planning them is unrolled.
+        if is_first && !is_own && is_rolled() {
             return Ok(Made::Rolled);
         }
         let compiler = match (is_own, &self.kept) {
