@@ -40,7 +40,7 @@ pub enum LoopInput {
         /// The first element of each iteration's part. The part is as large as the input of the body.
         offsets: Vec<i64>,
     },
-    /// An integer for each iteration, as a tensor of [`DType::Long`] without dimensions.
+    /// An integer for each iteration, as a tensor of dtype `Long` without dimensions.
     Number(Arc<[i64]>),
 }
 
