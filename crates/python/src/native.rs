@@ -92,17 +92,12 @@ impl ScriptModule {
         let limits = self.instance.options(py)?.limits;
         let done = without_gil(py, || {
             let model = model.with_limits(limits);
-            // A frozen module has no training flag.
-            let frozen = match model.root().has_attribute("training") {
-                true => {
-                    let freeze = Freeze {
-                        preserve: vec![method.to_owned()],
-                        ..Freeze::default()
-                    };
-                    model.freeze(&FreezeOptions::default().freeze(freeze))?
-                }
-                false => model,
+            // A module that is frozen stays as it is; calls of functions are inlined.
+            let freeze = Freeze {
+                preserve: vec![method.to_owned()],
+                ..Freeze::default()
             };
+            let frozen = model.freeze(&FreezeOptions::default().freeze(freeze))?;
             work(&Loaded::Model(frozen))
         })?;
         done.or_raise(py)
