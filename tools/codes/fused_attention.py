@@ -4,7 +4,7 @@
 # size BATCH: 1 2
 # size HEADS: 8
 # size LENGTH: 1 7 100
-# size OTHERS: 9 100
+# size OTHERS: 1 9 100
 # input: BATCH HEADS LENGTH {DEPTH}
 # input: BATCH HEADS OTHERS {DEPTH}
 # input: LENGTH OTHERS

@@ -23,8 +23,9 @@ class Net(nn.Module):
         reglu = self.c(F.relu(self.a(x)) * self.b(x))
         glu = self.c(torch.sigmoid(self.a(x)) * self.b(x))
         gates = swiglu, geglu, reglu, glu, x + swiglu
-        sums = x + self.scale * self.d(x), F.relu(x + self.d(x)), self.d(x) + self.d(F.relu(x))
-        return gates, sums, self.d(x) * x, self.d(x[:, 0])
+        fed = self.c(F.gelu(self.a(x), approximate='tanh')), x + self.c(F.gelu(self.a(x)))
+        sums = x + self.scale * self.d(x), x + self.d(x), F.relu(x + self.d(x)), self.d(x) + self.d(F.relu(x))
+        return gates, fed, sums, self.d(x) * x, self.d(x[:, 0])
 
 
 net = Net()

@@ -3,7 +3,7 @@
 # for CONV: 3, 1 | 3, 2 | 5, 1
 # for ACT: nn.ReLU() | nn.GELU()
 # size BATCH: 1 2
-# size STEPS: 20 50 99 200 400
+# size STEPS: 8 11 14 20 28 50 99 200 400
 # input: BATCH 80 STEPS
 
 

@@ -8,7 +8,7 @@ use crate::emit::kernels;
 use crate::target_keys::{TargetKey, TargetKeys};
 use frazil_executor::link::{LibraryKey, LoadedObjects};
 use frazil_executor::{Pools, RunOptions};
-use frazil_planner::kernel::CodeIdentity;
+use frazil_planner::kernel::{CodeIdentity, KernelCode};
 use frazil_planner::target::Target;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -80,13 +80,29 @@ pub struct CodeCounts(Arc<Counts>);
 #[derive(Debug, Default)]
 struct Counts {
     compiled: AtomicUsize,
+    with_constant_sizes: AtomicUsize,
     from_library: AtomicUsize,
+    /// The counts that include these.
+    whole: Option<CodeCounts>,
 }
 
 impl CodeCounts {
+    /// Returns counts of their own, which these counts include.
+    pub fn part(&self) -> CodeCounts {
+        CodeCounts(Arc::new(Counts {
+            whole: Some(self.clone()),
+            ..Counts::default()
+        }))
+    }
+
     /// Returns the number of kernels that were compiled.
     pub fn compiled(&self) -> usize {
         self.0.compiled.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of compiled kernels whose sizes are constants of the code, though they could be arguments.
+    pub fn with_constant_sizes(&self) -> usize {
+        self.0.with_constant_sizes.load(Ordering::Relaxed)
     }
 
     /// Returns the number of kernels whose code came from the library.
@@ -94,11 +110,20 @@ impl CodeCounts {
         self.0.from_library.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn count_compiled(&self) {
+    pub(crate) fn count_compiled(&self, code: &KernelCode) {
         self.0.compiled.fetch_add(1, Ordering::Relaxed);
+        if code.has_constant_sizes() {
+            self.0.with_constant_sizes.fetch_add(1, Ordering::Relaxed);
+        }
+        if let Some(whole) = &self.0.whole {
+            whole.count_compiled(code);
+        }
     }
 
     pub(crate) fn count_from_library(&self) {
         self.0.from_library.fetch_add(1, Ordering::Relaxed);
+        if let Some(whole) = &self.0.whole {
+            whole.count_from_library();
+        }
     }
 }

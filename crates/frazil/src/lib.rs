@@ -43,6 +43,7 @@ pub use engine::code_library::CodeLibrary;
 #[cfg(feature = "codegen")]
 pub use engine::code_library_builder::CodeLibraryBuilder;
 pub use engine::hooks::{CallArguments, Hook, HookId, HookOptions, PreHook};
+pub use engine::kernel_counts::KernelCounts;
 #[cfg(feature = "codegen")]
 pub use engine::native::compiled::{CompiledMethod, Emit, NativePlan};
 #[cfg(feature = "codegen")]

@@ -231,7 +231,7 @@ fn objects(
         debug!(code = code.identity().text(), "compiling");
         let object = compile_kernel(&key.symbol(), code, options)?;
         compiled.store(true, Ordering::Relaxed);
-        options.counts.count_compiled();
+        options.counts.count_compiled(code);
         key.store(&object, options);
         Ok(Some(object))
     })?;

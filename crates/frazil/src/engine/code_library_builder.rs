@@ -102,7 +102,7 @@ impl CodeLibraryBuilder {
         };
         let levels = &mut self.levels;
         Ok(within(&limits, Phase::Compile, || {
-            let specialised = specialise_aliasing(graph, &specs, registry)?;
+            let specialised = specialise_aliasing(graph, &specs, None, registry)?;
             for (level, codes) in levels {
                 for (target, threads) in level.served().into_iter().flat_map(|t| THREADS.map(|n| (t.clone(), n))) {
                     let compiler = Compiler::of(&CompileOptions::default().threads(threads)).for_any_size();

@@ -6,6 +6,7 @@ pub(crate) mod code_library;
 pub(crate) mod code_library_builder;
 pub(crate) mod hooks;
 mod instance;
+pub(crate) mod kernel_counts;
 mod module_calls;
 #[cfg(feature = "codegen")]
 pub(crate) mod native;
@@ -16,6 +17,7 @@ pub(crate) mod options;
 
 use crate::engine::hooks::Hooks;
 use crate::engine::instance::{CalledModule, Instance, ModelSource, Names, Running};
+use crate::engine::kernel_counts::KernelCounts;
 use crate::engine::native::{Handle, NativeCode};
 use crate::engine::options::{EngineKind, EngineOptions};
 use crate::error::{CallError, Error, Result};
@@ -348,6 +350,22 @@ impl Engine {
     /// ```
     pub fn notes(&self) -> Vec<String> {
         self.shared.native.as_ref().map_or_else(Vec::new, NativeCode::notes)
+    }
+
+    /// Returns the numbers of kernels that all [handles](Self::share) have compiled or taken from the code library so far.
+    ///
+    /// ```
+    /// # use frazil::{EngineOptions, FusionStrategy};
+    /// # let model = frazil::Session::new().script("f.py".as_ref(), "def forward(x): return x + 1", &[])?.to_model("forward")?;
+    /// let strategy = FusionStrategy { static_shapes: 0 }; // all sizes are arguments of the code
+    /// let mut engine = model.engine(&EngineOptions::default().fusion_strategy(strategy))?;
+    /// engine.call("forward", &[frazil::Tensor::from_f32(&[1.0, 2.0], &[2])?.into()])?;
+    /// assert_eq!(engine.kernel_counts().with_constant_sizes, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn kernel_counts(&self) -> KernelCounts {
+        let native = self.shared.native.as_ref();
+        native.map_or_else(KernelCounts::default, NativeCode::kernel_counts)
     }
 
     /// Returns the time that all [handles](Self::share) have spent on compiling so far.

@@ -1,6 +1,7 @@
 //! Replacement for `native` in a build without the feature `codegen`: native engines cannot be created.
 
 use crate::engine::instance::{Instance, MakeDelegate};
+use crate::engine::kernel_counts::KernelCounts;
 use crate::engine::options::EngineOptions;
 use crate::error::{Error, Result};
 use frazil_runtime::Value;
@@ -42,6 +43,10 @@ impl NativeCode {
     }
 
     pub(crate) fn compile_time(&self) -> Duration {
+        match *self {}
+    }
+
+    pub(crate) fn kernel_counts(&self) -> KernelCounts {
         match *self {}
     }
 }

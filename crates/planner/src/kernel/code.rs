@@ -105,6 +105,12 @@ impl KernelCode {
         &self.is_argument
     }
 
+    /// Returns true if all integers are constants, though some of them could be arguments.
+    pub fn has_constant_sizes(&self) -> bool {
+        let mut numbers = self.kernel.shared_numbers().iter();
+        self.argument_count() == 0 && numbers.any(|&n| self.kernel.can_be_argument(n))
+    }
+
     /// Returns the number of arguments.
     pub fn argument_count(&self) -> usize {
         self.is_argument.iter().filter(|is| **is).count()

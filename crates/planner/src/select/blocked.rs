@@ -2,7 +2,7 @@
 
 use super::Builder;
 use super::constants::{Weights, floats};
-use super::divisors;
+use super::counts;
 use super::nest::single;
 use crate::kernel::{
     ActivationLayout, BlockedShape, Conv, CopyChannels, Depthwise, Epilogue, EpilogueOperand, KernelSpec, Place, Pool,
@@ -151,7 +151,7 @@ impl Builder<'_> {
         let kind = match p.combine {
             Combine::Max => PoolKind::Max,
             _ => {
-                let (divisor, rest) = divisors::split(epilogue);
+                let (divisor, rest) = counts::split(epilogue);
                 epilogue = rest;
                 PoolKind::Average {
                     count_include_pad: true,

@@ -203,7 +203,7 @@ pub(crate) fn floats(data: &TensorData) -> Floats<'_> {
     data.to_bytes().into()
 }
 
-/// The weights of a convolution as `[out_channels][in_channels / groups][kh][kw]`.
+/// Weights in a given order: those of a convolution as `[out_channels][in_channels / groups][kh][kw]`, others as [`Weights::in_order`] describes.
 pub(super) enum Weights<'w> {
     /// The tensor has this order. Its elements are read when they are needed.
     Stored(&'w TensorData),
@@ -240,6 +240,14 @@ impl<'w> Weights<'w> {
             }
         }
         Weights::Gathered(out)
+    }
+
+    /// Returns the elements of a tensor in row-major order.
+    pub(super) fn in_order(data: &'w TensorData) -> Weights<'w> {
+        match data.is_contiguous() {
+            true => Weights::Stored(data),
+            false => Weights::Gathered(floats(data).to_vec()),
+        }
     }
 
     /// Returns the weights in `range`.

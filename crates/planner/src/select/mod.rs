@@ -3,7 +3,7 @@
 
 mod blocked;
 mod constants;
-mod divisors;
+mod counts;
 mod indirect;
 mod kept;
 mod nest;
@@ -196,7 +196,7 @@ impl Builder<'_> {
     fn loops(&mut self, id: TensorId, members: &[TensorId], outer: usize) {
         let (mut spec, tensors) = nest::kernel(self.graph, members, outer, self.target.machine);
         if self.options.sizes != PlanSizes::One {
-            divisors::replace(&mut spec);
+            counts::replace(&mut spec);
         }
         let mut buffers: Vec<Slice> = Vec::with_capacity(tensors.len() + 1);
         for (tensor, first) in tensors {

@@ -1,7 +1,7 @@
 //! Kernels on row-major tensors: matmuls, concatenations, copies.
 
 use super::Builder;
-use super::constants::floats;
+use super::constants::Weights;
 use super::nest::single;
 use crate::kernel::{Epilogue, EpilogueOperand, Gemm, GemmB, GemmBatch, Place, Read, Stage, Write};
 use crate::packed::Form;
@@ -9,6 +9,7 @@ use crate::schedule::Slice;
 use frazil_runtime::expr::Expr;
 use frazil_runtime::structured::{Affine, Dims, TensorId, TensorShape};
 use frazil_tensor_ir::pattern::{ConcatClass, EpilogueClass, GemmClass};
+use std::ops::Range;
 
 impl Builder<'_> {
     pub(super) fn gemm(&mut self, id: TensorId, g: &GemmClass) {
@@ -56,9 +57,9 @@ impl Builder<'_> {
                 };
                 let (packing, b) = (spec.clone(), g.b);
                 self.stored_floats(&data, form, spec.packed_elements(), move |data, to| {
-                    let values = floats(data);
-                    let from = values.get(b.offset as usize..).unwrap_or_default();
-                    packing.pack_b_into(from, b.outer, b.inner, to);
+                    let (weights, first) = (Weights::in_order(data), b.offset as usize);
+                    let read = |range: Range<usize>| weights.part(first + range.start..first + range.end);
+                    packing.pack_b_into(read, b.outer, b.inner, to);
                 })
             }
             None => self.plain(g.b.tensor).at(g.b.offset as u64 * element),

@@ -2,6 +2,7 @@
 //! not supported.
 
 use super::loops::not_rolled;
+use super::plans::{Owner, Planned, tells_places};
 use super::state::{Slot, Specialiser};
 use crate::error::LowerError;
 use frazil_ir::{Constant, Graph, SymbolId, TypeId, symbols, types};
@@ -22,45 +23,52 @@ const MAX_STEPS: usize = 1_000_000;
 const STAYS: &str = "stays after freezing: an attribute or call that cannot be folded";
 
 impl Specialiser<'_> {
-    /// Runs `graph` and returns its outputs.
+    /// Runs the graph of the method and returns its outputs.
     pub(super) fn run(&mut self, graph: &Graph, arguments: Vec<Slot>) -> Result<Vec<Slot>, LowerError> {
+        let shared = self.start.shared.as_ref();
+        if let Some(planned) = shared.and_then(|shared| shared.plans.method(graph, shared.module, self.registry)) {
+            return self.run_again(graph, &planned, arguments);
+        }
         let plan = GraphPlan::new(graph, self.registry, &mut self.importer, None);
-        self.run_planned(graph, &plan, arguments)
+        let tells = self.answers.is_some() && tells_places(graph, self.registry);
+        self.run_planned(graph, &plan, tells, arguments)
     }
 
-    /// Runs a graph that may be run again, as [`Specialiser::run`] does.
-    pub(super) fn run_shared(&mut self, graph: &Arc<Graph>, arguments: Vec<Slot>) -> Result<Vec<Slot>, LowerError> {
-        let plan = self.plan(graph);
-        self.run_planned(graph, &plan, arguments)
+    /// Runs a subgraph of the method, which may be run again.
+    pub(super) fn run_subgraph(&mut self, graph: &Arc<Graph>, arguments: Vec<Slot>) -> Result<Vec<Slot>, LowerError> {
+        let planned = self.plan(graph);
+        self.run_again(graph, &planned, arguments)
     }
 
     /// Runs the graph of a composite.
     pub(super) fn run_composite(&mut self, graph: &Arc<Graph>, arguments: Vec<Slot>) -> Result<Vec<Slot>, LowerError> {
-        let plan = self.composite_plan(graph);
-        self.run_planned(graph, &plan, arguments)
-    }
-
-    /// Returns the plan of a composite.
-    fn composite_plan(&mut self, graph: &Arc<Graph>) -> Arc<GraphPlan> {
-        match self.start.composites {
-            Some(shared) => shared.plan(graph, self.registry),
-            None => self.plan(graph),
-        }
+        let shared = self.start.shared.as_ref();
+        let planned = shared.and_then(|shared| shared.plans.composite(graph, self.registry));
+        let planned = planned.unwrap_or_else(|| self.plan(graph));
+        self.run_again(graph, &planned, arguments)
     }
 
     /// Returns the plan of a graph that this specialisation may run again.
-    fn plan(&mut self, graph: &Arc<Graph>) -> Arc<GraphPlan> {
+    fn plan(&mut self, graph: &Arc<Graph>) -> Arc<Planned> {
         let address = Arc::as_ptr(graph) as usize;
-        if let Some((_, plan)) = self.plans.get(&address) {
-            return Arc::clone(plan);
-        }
-        let plan = Arc::new(GraphPlan::new(graph, self.registry, &mut self.importer, None));
-        self.plans.insert(address, (Arc::clone(graph), Arc::clone(&plan)));
-        plan
+        let (registry, importer) = (self.registry, &mut self.importer);
+        let make = || Planned::new(graph, Arc::clone(graph) as Owner, registry, importer);
+        Arc::clone(self.plans.entry(address).or_insert_with(make))
     }
 
-    fn run_planned(&mut self, graph: &Graph, plan: &GraphPlan, arguments: Vec<Slot>) -> Result<Vec<Slot>, LowerError> {
-        let tells = self.answers.is_some() && self.tells_places(graph);
+    fn run_again(&mut self, graph: &Graph, planned: &Planned, arguments: Vec<Slot>) -> Result<Vec<Slot>, LowerError> {
+        let tells = self.answers.is_some() && planned.tells_places(graph, self.registry);
+        self.run_planned(graph, &planned.plan, tells, arguments)
+    }
+
+    /// Runs `graph` as its plan says. `tells` is the result of [`tells_places`] for the graph.
+    fn run_planned(
+        &mut self,
+        graph: &Graph,
+        plan: &GraphPlan,
+        tells: bool,
+        arguments: Vec<Slot>,
+    ) -> Result<Vec<Slot>, LowerError> {
         self.telling += usize::from(tells);
         let results = walk(self, graph, plan, arguments);
         self.telling -= usize::from(tells);
@@ -279,11 +287,11 @@ impl Host for Specialiser<'_> {
     }
 
     fn part(&mut self, _: At<'_>, graph: &Arc<Graph>, operands: Operands<Slot>) -> Result<Vec<Slot>, LowerError> {
-        self.run_shared(graph, operands.into_vec())
+        self.run_subgraph(graph, operands.into_vec())
     }
 
     fn fork(&mut self, _: At<'_>, graph: &Arc<Graph>, operands: Operands<Slot>) -> Result<Slot, LowerError> {
-        let results = self.run_shared(graph, operands.into_vec())?;
+        let results = self.run_subgraph(graph, operands.into_vec())?;
         let results: Option<Vec<Value>> = results.into_iter().collect();
         Ok(results.map(|mut all| {
             let value = if all.len() == 1 {

@@ -39,7 +39,7 @@ pub use loops::{Answer, LoopEnd, LoopInput, LoopOutput, RolledLoop, Source};
 pub use plans::SharedPlans;
 pub use rolled::has_loops;
 pub use segment::{Next, Segment, segment};
-pub use start::{ObjectSpec, Start};
+pub use start::{ObjectSpec, Shared, Start};
 
 /// A graph of tensor programs, and a description of the results of the original graph in terms of its outputs.
 #[derive(Debug)]
@@ -58,20 +58,25 @@ pub struct Specialised {
 /// [`LowerError::Unsupported`] with everything that cannot be compiled; [`LowerError::Raises`] if the program raises an exception for all inputs of these
 /// shapes.
 pub fn specialise(graph: &Graph, inputs: &[ArgumentSpec], registry: &Registry) -> Result<Specialised, LowerError> {
-    specialise_graph(graph, inputs, registry, Returns::New)
+    specialise_graph(graph, inputs, &Start::default(), registry, Returns::New)
 }
 
 /// [`specialise`], for callers that can return inputs and views of inputs. Results that are such in the graph are not copied: [`ResultSpec::Input`],
-/// [`ResultSpec::View`].
+/// [`ResultSpec::View`]. `shared` contains the plans that it shares with other specialisations, if any.
 ///
 /// # Errors
 /// As [`specialise`].
 pub fn specialise_aliasing(
     graph: &Graph,
     inputs: &[ArgumentSpec],
+    shared: Option<Shared<'_>>,
     registry: &Registry,
 ) -> Result<Specialised, LowerError> {
-    specialise_graph(graph, inputs, registry, Returns::Eager)
+    let start = Start {
+        shared,
+        ..Start::default()
+    };
+    specialise_graph(graph, inputs, &start, registry, Returns::Eager)
 }
 
 /// Specialises a part of a method, as [`specialise`] does. Results are new tensors with the strides that the interpreter gives them
@@ -80,18 +85,18 @@ pub fn specialise_aliasing(
 /// # Errors
 /// As [`specialise`].
 pub fn specialise_part(graph: &Graph, inputs: &[ArgumentSpec], registry: &Registry) -> Result<Specialised, LowerError> {
-    specialise_graph(graph, inputs, registry, Returns::Strided)
+    specialise_graph(graph, inputs, &Start::default(), registry, Returns::Strided)
 }
 
 fn specialise_graph(
     graph: &Graph,
     inputs: &[ArgumentSpec],
+    start: &Start<'_>,
     registry: &Registry,
     returns: Returns,
 ) -> Result<Specialised, LowerError> {
     let ctx = graph.ctx().clone();
-    let start = Start::default();
-    let mut s = Specialiser::new(&ctx, registry, &start, None);
+    let mut s = Specialiser::new(&ctx, registry, start, None);
     s.returns = returns;
     let arguments = s.arguments(graph, inputs)?;
     let outputs = s.run(graph, arguments)?;

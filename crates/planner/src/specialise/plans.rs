@@ -1,30 +1,131 @@
-//! Plans of the graphs of composites, which specialisations share.
+//! Plans of the graphs of methods and composites, which specialisations share.
 
-use frazil_ir::Graph;
+use frazil_ir::schema::{AliasInfo, Observes};
+use frazil_ir::{AttributeValue, Constant, Context, Graph, Module, NodeId, TypeId, TypeKind, symbols};
 use frazil_runtime::Registry;
 use frazil_runtime::import::Importer;
 use frazil_runtime::interp::walk::GraphPlan;
+use frazil_runtime::registry::Lookup;
+use std::any::Any;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// A plan with its graph, which is kept alive, so that its address stays unique.
-type Kept = (Arc<Graph>, Arc<GraphPlan>);
+/// The plan of a graph that may run again.
+pub(super) struct Planned {
+    pub(super) plan: GraphPlan,
+    /// See [`tells_places`].
+    tells_places: OnceLock<bool>,
+    /// Keeps the graph alive, so that its address stays unique.
+    _owner: Owner,
+}
 
-/// Plans by the address of their graph.
+/// The graph itself, or the module that contains it.
+pub(super) type Owner = Arc<dyn Any + Send + Sync>;
+
+impl Planned {
+    /// Plans `graph`, which belongs to `owner`. `importer` converts its constants.
+    pub(super) fn new(graph: &Graph, owner: Owner, registry: &Registry, importer: &mut Importer) -> Arc<Planned> {
+        Arc::new(Planned {
+            plan: GraphPlan::new(graph, registry, importer, None),
+            tells_places: OnceLock::new(),
+            _owner: owner,
+        })
+    }
+
+    /// Returns the result of [`tells_places`] for the graph of the plan, which is computed once.
+    pub(super) fn tells_places(&self, graph: &Graph, registry: &Registry) -> bool {
+        *self.tells_places.get_or_init(|| tells_places(graph, registry))
+    }
+}
+
+/// Plans by the address of their graph; `None` for graphs whose plans cannot be shared.
 #[derive(Default)]
 pub struct SharedPlans {
-    plans: Mutex<HashMap<usize, Kept>>,
+    plans: Mutex<HashMap<usize, Option<Arc<Planned>>>>,
 }
 
 impl SharedPlans {
-    /// Returns the plan of a graph without tensors among its constants.
-    pub(super) fn plan(&self, graph: &Arc<Graph>, registry: &Registry) -> Arc<GraphPlan> {
-        let address = Arc::as_ptr(graph) as usize;
+    /// Returns the plan of the graph of a composite.
+    pub(super) fn composite(&self, graph: &Arc<Graph>, registry: &Registry) -> Option<Arc<Planned>> {
+        self.get_or_make(graph, || Some(Arc::clone(graph) as Owner), registry)
+    }
+
+    /// Returns the plan of the graph of a method of `module`. Returns `None` if running it may change a constant.
+    pub(super) fn method(&self, graph: &Graph, module: &Arc<Module>, registry: &Registry) -> Option<Arc<Planned>> {
+        let owner = || (!changes_constants(graph, registry)).then(|| Arc::clone(module) as Owner);
+        self.get_or_make(graph, owner, registry)
+    }
+
+    fn get_or_make(
+        &self,
+        graph: &Graph,
+        owner: impl FnOnce() -> Option<Owner>,
+        registry: &Registry,
+    ) -> Option<Arc<Planned>> {
+        let address = std::ptr::from_ref(graph) as usize;
         let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
-        let make = || {
-            let plan = GraphPlan::new(graph, registry, &mut Importer::new(), None);
-            (Arc::clone(graph), Arc::new(plan))
-        };
-        Arc::clone(&plans.entry(address).or_insert_with(make).1)
+        let make = || Some(Planned::new(graph, owner()?, registry, &mut Importer::new()));
+        plans.entry(address).or_insert_with(make).clone()
+    }
+}
+
+/// Returns whether the graph has constants that are lists or dictionaries, and contains operators that change such. (Tensors that are constants are never
+/// written; see [`super::Specialiser::writes_constant`].)
+fn changes_constants(graph: &Graph, registry: &Registry) -> bool {
+    let nodes = graph.nodes_recursive(graph.root());
+    let has_containers = || {
+        let constants = nodes.iter().filter_map(|&node| graph.constant_of(node));
+        constants.into_iter().any(|constant| is_changeable(&constant))
+    };
+    let changes = |&node: &NodeId| match registry.lookup(graph, node) {
+        Lookup::Found(op) => {
+            let mut arguments = op.schema().arguments.iter();
+            arguments.any(|a| a.alias.as_ref().is_some_and(|x| x.is_write) && is_list(graph.ctx(), a.ty))
+        }
+        _ => !symbols::is_structural(graph.kind(node)) && graph.kind(node) != symbols::PRIM_CONSTANT,
+    };
+    nodes.iter().any(changes) && has_containers()
+}
+
+fn is_changeable(constant: &Constant) -> bool {
+    match constant {
+        Constant::List(_) | Constant::Dict(_) | Constant::Object(_) => true,
+        Constant::Tuple(tuple) => tuple.items.iter().any(is_changeable),
+        _ => false,
+    }
+}
+
+/// Returns whether the graph, or one that it forks, writes tensors or exposes their addresses.
+pub(super) fn tells_places(graph: &Graph, registry: &Registry) -> bool {
+    let ctx = graph.ctx();
+    let tells = |node: NodeId| {
+        if let Some(AttributeValue::Graph(body)) = graph.attribute(node, symbols::ATTR_SUBGRAPH) {
+            return tells_places(body, registry);
+        }
+        registry.catalogue().properties(graph.kind(node)).observes == Observes::Storage
+            || match registry.lookup(graph, node) {
+                Lookup::Found(op) => op.schema().arguments.iter().any(|a| {
+                    let written = |x: &Option<AliasInfo>| x.as_ref().is_some_and(|x| x.is_write);
+                    // A list that is written is no written tensor, unless its elements are.
+                    written(&a.element_alias) || written(&a.alias) && !is_list(ctx, a.ty)
+                }),
+                _ => {
+                    !symbols::is_structural(graph.kind(node))
+                        && graph.operands(node).any(|v| has_tensors(ctx, graph.ty(v)))
+                }
+            }
+    };
+    graph.nodes_recursive(graph.root()).into_iter().any(tells)
+}
+
+fn is_list(ctx: &Context, ty: TypeId) -> bool {
+    matches!(ctx.type_kind(ty), TypeKind::List(_) | TypeKind::Dict(..))
+}
+
+fn has_tensors(ctx: &Context, ty: TypeId) -> bool {
+    match ctx.type_kind(ty) {
+        TypeKind::Tensor(_) => true,
+        TypeKind::Optional(inner) | TypeKind::List(inner) => has_tensors(ctx, inner),
+        _ => false,
     }
 }

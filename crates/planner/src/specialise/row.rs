@@ -8,7 +8,7 @@ use super::state::Specialiser;
 use super::store::address;
 use super::store::tensors_in;
 use frazil_ir::schema::Observes;
-use frazil_ir::{AttributeValue, Graph, NodeId, TypeId, TypeKind, ValueId, symbols, types};
+use frazil_ir::{Graph, NodeId, ValueId, symbols, types};
 use frazil_runtime::entry::Role;
 use frazil_runtime::number::NumberKind;
 use frazil_runtime::op::Operator;
@@ -85,44 +85,6 @@ impl Specialiser<'_> {
             return Some("depends on where an argument is stored");
         }
         (strides && cells.iter().any(is_free)).then_some("depends on the strides of an argument")
-    }
-
-    /// Returns whether the graph, or one that it forks, writes tensors or exposes their addresses.
-    pub(super) fn tells_places(&self, graph: &Graph) -> bool {
-        let tells = |node: NodeId| {
-            if let Some(AttributeValue::Graph(body)) = graph.attribute(node, symbols::ATTR_SUBGRAPH) {
-                return self.tells_places(body);
-            }
-            self.registry.catalogue().properties(graph.kind(node)).observes == Observes::Storage
-                || match self.registry.lookup(graph, node) {
-                    Lookup::Found(op) => {
-                        let mut arguments = op.schema().arguments.iter();
-                        arguments.any(|a| {
-                            let written =
-                                |x: &Option<frazil_ir::schema::AliasInfo>| x.as_ref().is_some_and(|x| x.is_write);
-                            // A list that is written is no written tensor, unless its elements are.
-                            written(&a.element_alias) || written(&a.alias) && !self.is_list(a.ty)
-                        })
-                    }
-                    _ => {
-                        !symbols::is_structural(graph.kind(node))
-                            && graph.operands(node).any(|v| self.has_tensors(graph.ty(v)))
-                    }
-                }
-        };
-        graph.nodes_recursive(graph.root()).into_iter().any(tells)
-    }
-
-    fn is_list(&self, ty: TypeId) -> bool {
-        matches!(self.ctx.type_kind(ty), TypeKind::List(_) | TypeKind::Dict(..))
-    }
-
-    fn has_tensors(&self, ty: TypeId) -> bool {
-        match self.ctx.type_kind(ty) {
-            TypeKind::Tensor(_) => true,
-            TypeKind::Optional(inner) | TypeKind::List(inner) => self.has_tensors(inner),
-            _ => false,
-        }
     }
 
     /// Returns whether the result of `node`, or a view of it, may outlive the graph: it is returned, stored, or given to another graph.

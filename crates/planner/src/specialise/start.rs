@@ -3,6 +3,7 @@
 use super::plans::SharedPlans;
 use frazil_ir::{Module, SymbolId};
 use frazil_tensor_ir::spec::ArgumentSpec;
+use std::sync::Arc;
 
 /// The state at the beginning of a method, besides its arguments.
 #[derive(Default)]
@@ -13,8 +14,17 @@ pub struct Start<'a> {
     pub module: Option<&'a Module>,
     /// Whether segments may end at loops that stay rolled.
     pub rolls: bool,
-    /// Plans of composites that this and other specialisations share.
-    pub composites: Option<&'a SharedPlans>,
+    /// Plans of graphs that this and other specialisations share.
+    pub shared: Option<Shared<'a>>,
+}
+
+/// Plans that the specialisations of a module's methods share.
+#[derive(Clone, Copy)]
+pub struct Shared<'a> {
+    /// The plans. They keep the module alive.
+    pub plans: &'a SharedPlans,
+    /// The module to which the graph belongs.
+    pub module: &'a Arc<Module>,
 }
 
 /// Description of an object.

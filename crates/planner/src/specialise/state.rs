@@ -1,12 +1,13 @@
 //! The state of a specialisation, and the values of arguments and results.
 
 use super::loops::{Answer, LoopKey, RolledLoop, Rolling, Row};
+use super::plans::Planned;
 use super::start::Start;
 use super::store::{Store, address};
 use crate::error::{LowerError, Unsupported};
 use frazil_ir::{Context, Graph, NodeId, TypeId, TypeKind, ValueId};
 use frazil_runtime::import::Importer;
-use frazil_runtime::interp::walk::{GraphPlan, Nesting};
+use frazil_runtime::interp::walk::Nesting;
 use frazil_runtime::number::NumberKind;
 use frazil_runtime::structured::{Affine, TensorId, TensorShape, ViewKind, ViewMap};
 use frazil_runtime::value::{DictValue, Key, ListValue, ObjectValue, TensorCell, Value};
@@ -78,8 +79,8 @@ pub(super) struct Specialiser<'a> {
     /// Number of nodes and iterations run so far.
     pub(super) steps: usize,
     pub(super) nesting: Nesting,
-    /// Plans of composites and forks by the address of their graph. The graph is kept alive, so that its address stays unique.
-    pub(super) plans: HashMap<usize, (Arc<Graph>, Arc<GraphPlan>)>,
+    /// Plans of composites and forks by the address of their graph.
+    pub(super) plans: HashMap<usize, Arc<Planned>>,
     /// Number of graphs on the stack of executing graphs that write tensors or expose their addresses, themselves or in a graph that they fork.
     pub(super) telling: usize,
 }

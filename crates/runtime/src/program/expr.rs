@@ -365,14 +365,14 @@ impl Expr {
         }
     }
 
-    /// Replaces constants by coordinates: a constant of value `c` and dtype `d` by [`ExprOp::Index`] of `replace(c, d)`, converted to `d`. Constants for which
-    /// it returns `None` stay.
-    pub fn replace_constants(&self, mut replace: impl FnMut(Number, DType) -> Option<u32>) -> Expr {
+    /// Replaces constants by coordinates: operation `id`, a constant of value `c` and dtype `d`, by [`ExprOp::Index`] of `replace(id, c, d)`, converted to `d`.
+    /// Constants for which it returns `None` stay.
+    pub fn replace_constants(&self, mut replace: impl FnMut(ExprId, Number, DType) -> Option<u32>) -> Expr {
         let mut out = Expr::new();
         let mut ids = Vec::with_capacity(self.nodes.len());
-        for node in &self.nodes {
+        for (id, node) in (0..).zip(&self.nodes) {
             let index = match node.op {
-                ExprOp::Const(value) => replace(value, node.dtype),
+                ExprOp::Const(value) => replace(id, value, node.dtype),
                 _ => None,
             };
             ids.push(match index {

@@ -209,7 +209,7 @@ impl Writer {
     }
 
     fn statement(&mut self) {
-        match self.below(27) {
+        match self.below(28) {
             0..=3 => self.unary(),
             4..=7 => self.binary(),
             8 => self.with_number(),
@@ -224,6 +224,7 @@ impl Writer {
             24 => self.number(),
             25 if self.depth < 2 => self.branch(),
             26 if self.depth < 2 => self.repeat(),
+            27 if self.depth < 2 => self.recurrence(),
             _ => self.conversion(),
         }
     }
@@ -295,6 +296,52 @@ impl Writer {
         if let Some(block) = self.blocks.last_mut() {
             block.push(Statement::Compound(parts));
         }
+    }
+
+    /// Writes a loop of many iterations, each of which computes a state from the previous one and from a row of a tensor, and keeps it in a list. The function
+    /// of the state is contracting, so that rounding errors do not grow.
+    fn recurrence(&mut self) {
+        let is_float = |v: &Variable| matches!(v.dtype, DType::Float | DType::Double);
+        let Some(x) = self.tensor_that(|_, v| is_float(v)) else { return };
+        let fits = |_: &Writer, v: &Variable| v.dtype == x.dtype && v.sizes == x.sizes;
+        let y = self.tensor_that(fits).unwrap_or_else(|| x.clone());
+        let (rows, states) = (self.name(), self.name());
+        self.line(format!("{rows} = torch.stack([{}] * 7 + [{}] * 7)", x.name, y.name));
+        self.line(format!("{states}: List[Tensor] = []"));
+        let state = self.carried(&x);
+        let times = ["8", "14", "n + 6", "len([n]) + 9"][self.below(4)];
+        let h = &state.name;
+        let step = match self.below(5) {
+            0 => format!("torch.tanh({h})"),
+            1 => format!("torch.relu({h}) - {h}"),
+            2 => format!("torch.where({h} > 0, {h}, 0.5 * {h})"),
+            3 => format!("torch.minimum({h}, -{h})"),
+            _ => format!("{h}.flatten().reshape({h}.shape)"),
+        };
+        let counter = format!("k{}", self.next);
+        self.next += 1;
+        let row = [format!("{rows}[{counter}]"), format!("{rows}[{counter} // 2]"), y.name.clone()][self.below(3)].clone();
+        let body = [
+            format!("{h} = torch.clamp(({step}) * 0.5 + {row}, -4, 4)"),
+            format!("{states}.append({h})"),
+        ];
+        if let Some(block) = self.blocks.last_mut() {
+            let body = body.map(Statement::Line).to_vec();
+            block.push(Statement::Compound(vec![(format!("for {counter} in range({times}):"), body)]));
+        }
+        let (of_state, of_rows) = (self.bounds(&state), self.bounds(&x).error.max(self.bounds(&y).error));
+        let rounding = (4.0 + self.bounds(&x).magnitude.max(self.bounds(&y).magnitude)) * unit(x.dtype) * UNITS;
+        let bounds = Bounds {
+            magnitude: 4.0,
+            error: of_state.error + 2.0 * of_rows + 4.0 * rounding,
+        };
+        self.memories[state.memory] = bounds;
+        let mut sizes = x.sizes;
+        sizes.insert(0, 14);
+        // The number of states is not known here; no other statement depends on it.
+        self.line(format!("{states} = {states}[:8]"));
+        sizes[0] = 8;
+        self.exact(&format!("torch.stack({states})"), x.dtype, sizes, bounds);
     }
 
     fn repeat(&mut self) {

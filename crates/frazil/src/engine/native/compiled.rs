@@ -98,10 +98,11 @@ impl NativePlan {
     pub(crate) fn aliasing(
         graph: &Graph,
         inputs: &[specialise::ArgumentSpec],
+        shared: specialise::Shared<'_>,
         registry: &Registry,
         compiler: &Compiler,
     ) -> Result<Self, LowerError> {
-        NativePlan::of(specialise_aliasing(graph, inputs, registry)?, compiler)
+        NativePlan::of(specialise_aliasing(graph, inputs, Some(shared), registry)?, compiler)
     }
 
     /// Returns a plan for a subgraph of a method. Results have the same strides as in the interpreter.

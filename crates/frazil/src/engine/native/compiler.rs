@@ -1,5 +1,6 @@
 //! The compiler of an engine: options, with caches and threads that its methods share.
 
+use crate::engine::kernel_counts::KernelCounts;
 use crate::engine::options::CompileOptions;
 use crate::error::Error;
 use crate::support::limited::unexceeded;
@@ -74,10 +75,10 @@ impl Compiler {
         }
     }
 
-    /// Returns the same compiler, with `name` as the prefix of function names, and with counts of its own.
+    /// Returns the same compiler, with `name` as the prefix of function names, and with counts of its own, which are a part of these.
     pub(crate) fn named(&self, name: &str) -> Compiler {
         let mut named = self.clone();
-        named.counts = CodeCounts::default();
+        named.counts = self.counts.part();
         name.clone_into(&mut named.options.name);
         named
     }
@@ -128,6 +129,15 @@ impl Compiler {
         Some(format!(
             "{compiled} kernels compiled, {from_library} from the code library"
         ))
+    }
+
+    /// Returns the numbers of kernels that this compiler, and those derived from it, have compiled or taken from the library.
+    pub(crate) fn kernel_counts(&self) -> KernelCounts {
+        KernelCounts {
+            compiled: self.counts.compiled(),
+            with_constant_sizes: self.counts.with_constant_sizes(),
+            from_library: self.counts.from_library(),
+        }
     }
 
     /// Returns the options for lowering, without measurements of kernels.

@@ -18,6 +18,7 @@ pub(crate) mod subgraphs;
 pub(crate) mod tensor_function;
 
 use crate::engine::instance::{Instance, MakeDelegate, OwnHooks, kept};
+use crate::engine::kernel_counts::KernelCounts;
 use crate::engine::native::code_cache::{CodeCache, usable_folder};
 use crate::engine::native::compiled::{CompiledCode, prepared};
 use crate::engine::native::compiled::{CompiledMethod, NativePlan};
@@ -28,7 +29,7 @@ use crate::engine::native::record::Record;
 use crate::engine::native::rolled::RolledMethods;
 use crate::engine::native::segments::{Outcome, SegmentTree, SegmentedMethod, SegmentedRun};
 use crate::engine::native::shared_code::SharedCode;
-use crate::engine::native::signature::{Argument, CallSignature, describe_all, describe_cells};
+use crate::engine::native::signature::{Argument, CallSignature, attributes_set, describe_all, describe_cells};
 use crate::engine::native::subgraphs::Subgraphs;
 use crate::engine::options::{EngineKind, EngineOptions, FusionStrategy};
 use crate::error::{Error, Result};
@@ -41,7 +42,7 @@ use frazil_executor::Package;
 use frazil_executor::RunError;
 use frazil_executor::memory::Workspace;
 use frazil_executor::run::profile::Profile;
-use frazil_ir::{Graph, SymbolId, TypeId, TypeKind, symbols};
+use frazil_ir::{SymbolId, TypeId};
 use frazil_limits::{Exceeded, Phase};
 use frazil_planner::LowerError;
 use frazil_planner::specialise::{ArgumentSpec, ResultSpec};
@@ -195,6 +196,11 @@ impl NativeCode {
     /// Returns the time spent on compiling so far.
     pub(crate) fn compile_time(&self) -> Duration {
         self.record.compile_time()
+    }
+
+    /// Returns the numbers of kernels by the origin of their code.
+    pub(crate) fn kernel_counts(&self) -> KernelCounts {
+        self.compiler.kernel_counts()
     }
 
     /// Returns whether compiled methods of earlier processes can be used, because there is a persistent cache.
@@ -435,7 +441,7 @@ impl NativeCode {
             compiler: &self.compiler,
             record: &self.record,
             rolls,
-            composites: &self.rolled.composites,
+            shared: self.shared.plans(&running.model),
             first: Mutex::new(first),
             strict: self.strict,
         };
@@ -530,7 +536,8 @@ impl NativeCode {
             return Ok(Made::Compiled(code));
         }
         let model = &instance.running()?.model;
-        let is_rolled = || self.rolled.is_rolled(model, method, keys, specs);
+        let shared = self.shared.plans(model);
+        let is_rolled = || self.rolled.is_rolled(model, method, keys, specs, shared);
         // Measured variants are for the sizes that they were measured with.
         let is_tuned = compiler.options.tune.is_some();
         if is_first
@@ -558,7 +565,7 @@ impl NativeCode {
         };
         let graph = model.graph(method)?;
         let plan_of =
-            |specs: &[ArgumentSpec]| NativePlan::aliasing(graph, specs, model.session().registry(), &compiler);
+            |specs: &[ArgumentSpec]| NativePlan::aliasing(graph, specs, shared, model.session().registry(), &compiler);
         let made = plan_of(specs);
         let plan = match made {
             Ok(plan) if plan.warns => return Ok(Made::Segmented),
@@ -616,7 +623,14 @@ impl NativeCode {
         let compiler = self.compiler.named(method).for_any_size();
         let back_end = compiler.back_end(compiler.target().clone());
         let graph = model.graph(method).ok()?;
-        let plan = NativePlan::aliasing(graph, specs, model.session().registry(), &compiler).ok()?;
+        let plan = NativePlan::aliasing(
+            graph,
+            specs,
+            self.shared.plans(model),
+            model.session().registry(),
+            &compiler,
+        )
+        .ok()?;
         let codes = plan.codes_for_any_size();
         let with_code = || codes.iter().filter(|code| !code.kernel().phases().is_empty());
         let lacking: Vec<_> = with_code().filter(|code| !is_compiled(code, &back_end)).collect();
@@ -671,19 +685,6 @@ fn kept_name<'m>(model: &Model, method: &'m str) -> &'m str {
         "forward" if !OwnHooks::of(model, model.module().root, "").is_empty() => "forward without hooks",
         _ => method,
     }
-}
-
-/// Returns the attributes that a graph sets, as pairs of class and name.
-fn attributes_set(graph: &Graph) -> HashSet<(SymbolId, SymbolId)> {
-    let nodes = graph.nodes_recursive(graph.root()).into_iter();
-    let sets = nodes.filter(|&n| graph.kind(n) == symbols::PRIM_SET_ATTR);
-    let attribute = |node| {
-        let TypeKind::Class(class) = graph.ctx().type_kind(graph.ty(graph.operand(node, 0)?)) else {
-            return None;
-        };
-        Some((class, graph.attribute_symbol(node, symbols::ATTR_NAME)?))
-    };
-    sets.filter_map(attribute).collect()
 }
 
 /// Returns the result types of `method`.

@@ -3,15 +3,13 @@
 use crate::engine::native::signature::{Argument, CallSignature};
 use crate::model::Model;
 use crate::support::lock::lock;
-use frazil_planner::specialise::{ArgumentSpec, Next, Segment, SharedPlans, Start, has_loops, segment};
+use frazil_planner::specialise::{ArgumentSpec, Next, Segment, Shared, Start, has_loops, segment};
 use std::collections::HashMap;
 use std::sync::Mutex;
 
 /// What is known of the methods of an engine that have loops.
 #[derive(Default)]
 pub(super) struct RolledMethods {
-    /// Plans of composites, which specialisations share.
-    pub(super) composites: SharedPlans,
     /// Whether a method has loops, by its name.
     loops: Mutex<HashMap<String, bool>>,
     /// The first segment of the last method that was found to stay rolled, until it is run.
@@ -27,7 +25,14 @@ struct First {
 
 impl RolledMethods {
     /// Returns true if the method has a loop that stays rolled for arguments of these shapes. Keeps the specialised segment for the run that follows.
-    pub(super) fn is_rolled(&self, model: &Model, method: &str, keys: &[Argument], specs: &[ArgumentSpec]) -> bool {
+    pub(super) fn is_rolled(
+        &self,
+        model: &Model,
+        method: &str,
+        keys: &[Argument],
+        specs: &[ArgumentSpec],
+        shared: Shared<'_>,
+    ) -> bool {
         let Ok(graph) = model.graph(method) else { return false };
         let registry = model.session().registry();
         let has_loops = *lock(&self.loops)
@@ -40,7 +45,7 @@ impl RolledMethods {
             objects: &[],
             module: Some(model.module()),
             rolls: true,
-            composites: Some(&self.composites),
+            shared: Some(shared),
         };
         let found = segment(graph, specs, &[], &start, registry);
         let found = found.ok().filter(|segment| matches!(segment.next, Next::Loop(_)));

@@ -53,8 +53,8 @@ pub(crate) struct SegmentedMethod<'a> {
     pub record: &'a Record,
     /// Whether loops stay rolled.
     pub rolls: bool,
-    /// Plans of composites, which specialisations share.
-    pub composites: &'a specialise::SharedPlans,
+    /// Plans of graphs, which specialisations share.
+    pub shared: specialise::Shared<'a>,
     /// The first segment, if it has been specialised before.
     pub first: Mutex<Option<specialise::Segment>>,
     /// Whether the interpreter must not run the method when it has more than `PATIENCE` segments.
@@ -365,7 +365,7 @@ impl Segment {
             objects: &signature.objects,
             module: Some(method.module),
             rolls: method.rolls,
-            composites: Some(method.composites),
+            shared: Some(method.shared),
         };
         let compiler = method.compiler.named(method.name);
         let compiler = match any_size {

@@ -8,13 +8,14 @@ use super::compiled::NativePlan;
 use super::compiler::Compiler;
 use crate::engine::options::FusionStrategy;
 use crate::error::Result;
+use crate::model::Model;
 use crate::support::lock::lock;
 use frazil_codegen::is_compiled;
 use frazil_executor::Package;
 use frazil_planner::LowerError;
 use frazil_planner::codes::Codes;
 use frazil_planner::kernel::KernelCode;
-use frazil_planner::specialise::ArgumentSpec;
+use frazil_planner::specialise::{ArgumentSpec, Shared, SharedPlans};
 use std::collections::HashMap;
 use std::sync::Mutex;
 
@@ -22,6 +23,8 @@ use std::sync::Mutex;
 #[derive(Default)]
 pub(crate) struct SharedCode {
     methods: Mutex<HashMap<String, Shapes>>,
+    /// Plans of graphs, which the specialisations for all shapes share.
+    plans: SharedPlans,
 }
 
 /// The shapes of one method.
@@ -35,6 +38,14 @@ struct Shapes {
 }
 
 impl SharedCode {
+    /// Returns the plans that the specialisations of the model's methods share.
+    pub(crate) fn plans<'a>(&'a self, model: &'a Model) -> Shared<'a> {
+        Shared {
+            plans: &self.plans,
+            module: model.module(),
+        }
+    }
+
     /// Returns true if one more shape of a method can get code of its own.
     pub(crate) fn has_room(&self, method: &str, strategy: FusionStrategy) -> bool {
         let own = lock(&self.methods).get(method).map_or(0, |shapes| shapes.own);

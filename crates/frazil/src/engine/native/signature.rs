@@ -2,12 +2,13 @@
 //! their value.
 
 use crate::engine::options::InputSpec;
-use frazil_ir::{Context, Device, SymbolId};
+use frazil_ir::{Context, Device, Graph, SymbolId, TypeKind, symbols};
 use frazil_planner::specialise::{self, NumberKind, ObjectSpec};
 use frazil_runtime::Tensor;
 use frazil_runtime::layout::representative_strides;
 use frazil_runtime::structured::{Dims, TensorShape};
 use frazil_runtime::value::{Key, ObjectValue, TensorCell, Value};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 fn tensor_shape(spec: &InputSpec) -> TensorShape {
@@ -212,4 +213,17 @@ impl CallSignature {
             tensors: found.tensors,
         })
     }
+}
+
+/// Returns the attributes that a graph sets, as pairs of class and name.
+pub(super) fn attributes_set(graph: &Graph) -> HashSet<(SymbolId, SymbolId)> {
+    let nodes = graph.nodes_recursive(graph.root()).into_iter();
+    let sets = nodes.filter(|&n| graph.kind(n) == symbols::PRIM_SET_ATTR);
+    let attribute = |node| {
+        let TypeKind::Class(class) = graph.ctx().type_kind(graph.ty(graph.operand(node, 0)?)) else {
+            return None;
+        };
+        Some((class, graph.attribute_symbol(node, symbols::ATTR_NAME)?))
+    };
+    sets.filter_map(attribute).collect()
 }

@@ -9,6 +9,7 @@ use super::Epilogue;
 use super::pack::in_chunks;
 use super::sizes::div_ceil;
 use crate::target::Machine;
+use std::ops::{Deref, Range};
 
 /// One batch loop of a matmul: its extent, and the strides of the operands in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -179,7 +180,8 @@ impl Gemm {
     /// For the weight `[n, k]` of a linear layer, `k_stride` is 1 and `n_stride` is `k`.
     pub fn pack_b(&self, weights: &[f32], k_stride: i64, n_stride: i64) -> Vec<f32> {
         let mut packed = vec![0.0; self.packed_elements()];
-        self.pack_b_into(weights, k_stride, n_stride, &mut packed);
+        let read = |range| weights.get(range).unwrap_or_default();
+        self.pack_b_into(read, k_stride, n_stride, &mut packed);
         packed
     }
 
@@ -189,19 +191,63 @@ impl Gemm {
         (div_ceil(self.n, nr) * nr * self.k) as usize
     }
 
-    /// Packs B as [`Gemm::pack_b`] does, into `packed`, which must consist of zeros.
-    pub fn pack_b_into(&self, weights: &[f32], k_stride: i64, n_stride: i64, packed: &mut [f32]) {
+    /// Packs B as [`Gemm::pack_b`] does, into `packed`, which must consist of zeros. `read` returns a range of the weights' elements. If the columns of B follow
+    /// each other in the weights, only the elements of a few panels are in memory at a time.
+    pub fn pack_b_into<R: Deref<Target = [f32]> + Sync>(
+        &self,
+        read: impl Fn(Range<usize>) -> R + Sync,
+        k_stride: i64,
+        n_stride: i64,
+        packed: &mut [f32],
+    ) {
         let nr = self.tile_columns();
+        // Elements from the first one of column `first` to the last one of the `columns` columns.
+        let range = |first: i64, columns: i64| {
+            let start = first * n_stride;
+            let end = start + (columns - 1) * n_stride + (self.k - 1) * k_stride + 1;
+            start as usize..end.max(start) as usize
+        };
+        let is_by_column = k_stride == 1 && n_stride >= self.k;
+        let all = (!is_by_column).then(|| read(range(0, self.n)));
         in_chunks(packed, (nr * self.k) as usize, |panel, out| {
             let first = panel as i64 * nr;
-            for column in 0..nr.min(self.n - first) {
-                for k in 0..self.k {
-                    let from = k * k_stride + (first + column) * n_stride;
-                    if let Some(&w) = weights.get(from as usize) {
-                        out[(k * nr + column) as usize] = w;
-                    }
-                }
+            let columns = nr.min(self.n - first);
+            let range = range(first, columns);
+            let mut pack = |weights: &[f32]| self.pack_panel(weights, [k_stride, n_stride], columns, out);
+            match &all {
+                Some(all) => pack(all.get(range).unwrap_or_default()),
+                None => pack(&read(range)),
             }
         });
+    }
+
+    /// Packs `columns` columns of B into one panel. `weights` begins with the first element of the first column. `strides` are those of k and n.
+    fn pack_panel(&self, weights: &[f32], strides: [i64; 2], columns: i64, panel: &mut [f32]) {
+        /// Elements of a column that are packed before those of the next column: one cache line of the weights, and few enough lines of the panel for L1.
+        const BLOCK: usize = 16;
+        let (nr, columns) = (self.tile_columns() as usize, columns as usize);
+        let [k_stride, n_stride] = strides.map(|stride| stride as usize);
+        for (block, out) in panel.chunks_mut(BLOCK * nr).enumerate() {
+            let first = block * BLOCK * k_stride;
+            if n_stride == 1 {
+                for (row, out) in out.chunks_mut(nr).enumerate() {
+                    let from = weights.get(first + row * k_stride..).unwrap_or_default();
+                    out.iter_mut()
+                        .zip(from)
+                        .take(columns)
+                        .for_each(|(out, from)| *out = *from);
+                }
+                continue;
+            }
+            for column in 0..columns {
+                let from = weights.get(first + column * n_stride..).unwrap_or_default();
+                let from = from.iter().step_by(k_stride.max(1));
+                out.iter_mut()
+                    .skip(column)
+                    .step_by(nr)
+                    .zip(from)
+                    .for_each(|(out, from)| *out = *from);
+            }
+        }
     }
 }

@@ -1,37 +1,52 @@
-//! Numbers of elements in expressions, such as the divisor of a mean.
+//! Numbers of elements in expressions, such as the divisor of a mean, or the bound of an index.
 //!
 //! For given shapes, they are constants of the program. In code for any size, they have to be integers of the kernel like the extents of its loops; otherwise
 //! each size would need code of its own.
 
 use crate::kernel::{Epilogue, Loops, Stage};
 use frazil_ir::DType;
-use frazil_runtime::expr::{BinaryOp, ExprOp, Number};
+use frazil_runtime::expr::{BinaryOp, Expr, ExprId, ExprOp, Number};
 use frazil_runtime::structured::Affine;
 
 /// Maximum value of a constant that is replaced: all integers up to it are exact in f32.
 const MOST: f64 = (1 << 24) as f64;
 
-/// Replaces the constants that may be numbers of elements by loop-invariant indices ([`Stage::indices`]), in the expressions that are applied to the results of
-/// reductions. The values stay the same.
+/// Replaces the constants that may be numbers of elements by loop-invariant indices ([`Stage::indices`]): those in the expressions that are applied to the
+/// results of reductions, and the bounds with which integers are compared. The values stay the same.
 pub(super) fn replace(loops: &mut Loops) {
-    for stage in loops.stages.iter_mut().filter(|stage| stage.combine.is_some()) {
+    for stage in &mut loops.stages {
         let Stage {
+            body,
+            combine,
             finish,
             indices,
             output,
             ..
         } = stage;
-        if let Some(finish) = finish {
-            *finish = finish.replace_constants(|value, dtype| {
-                let count = count_of(value, dtype)?;
-                indices.push(Affine {
-                    coefficients: output.index.coefficients.iter().map(|_| 0).collect(),
-                    offset: count,
-                });
-                u32::try_from(indices.len() - 1).ok()
+        let mut index_of = |count: i64| {
+            indices.push(Affine {
+                coefficients: output.index.coefficients.iter().map(|_| 0).collect(),
+                offset: count,
             });
+            u32::try_from(indices.len() - 1).ok()
+        };
+        *body = body.replace_constants(|id, value, dtype| index_of(bound_of(body, id, value, dtype)?));
+        if let (Some(finish), true) = (finish, combine.is_some()) {
+            *finish = finish.replace_constants(|_, value, dtype| index_of(count_of(value, dtype)?));
         }
     }
+}
+
+/// Returns the integer that constant `id` of `expr` is, if it may be an extent that an index is compared with, or that is added to a negative index.
+fn bound_of(expr: &Expr, id: ExprId, value: Number, dtype: DType) -> Option<i64> {
+    let Number::Int(value @ 2..) = value else { return None };
+    let is_limit = |op: ExprOp| match op {
+        ExprOp::Binary(op, ..) => op.is_comparison() || matches!(op, BinaryOp::Add | BinaryOp::Sub),
+        ExprOp::Select(..) => true,
+        _ => false,
+    };
+    let mut readers = expr.nodes().iter().filter(|node| node.op.operands().any(|of| of == id));
+    (dtype == DType::Long && readers.all(|node| is_limit(node.op))).then_some(value)
 }
 
 /// Splits the division from the epilogue of a sum that is first divided by a number of elements. Returns the divisor and the rest of the epilogue. The divisor
@@ -72,7 +87,7 @@ fn count_of(value: Number, dtype: DType) -> Option<i64> {
 mod tests {
     use super::*;
     use crate::kernel::EpilogueOperand;
-    use frazil_runtime::expr::{Expr, ExprNode};
+    use frazil_runtime::expr::ExprNode;
 
     #[test]
     fn counts_are_integers_that_f32_has() {
@@ -83,6 +98,25 @@ mod tests {
         }
         assert_eq!(count_of(Number::Float(7.0), DType::Half), None);
         assert_eq!(count_of(Number::Int(7), DType::Long), None);
+    }
+
+    #[test]
+    fn extents_that_indices_are_compared_with_are_bounds() {
+        let mut e = Expr::new();
+        let (index, rows) = (e.input(0, DType::Long), e.int(50, DType::Long));
+        let (zero, three) = (e.int(0, DType::Long), e.int(3, DType::Long));
+        let (is_low, is_high) = (e.binary(BinaryOp::Lt, index, zero), e.binary(BinaryOp::Ge, index, rows));
+        let scaled = e.binary(BinaryOp::Mul, index, three);
+        let either = e.binary(BinaryOp::Or, is_low, is_high);
+        let result = e.select(either, zero, scaled);
+        let expr = e.finish(result);
+        let bound = |id: ExprId| match expr.node(id).op {
+            ExprOp::Const(value) => bound_of(&expr, id, value, DType::Long),
+            _ => None,
+        };
+        // Divisors and factors stay: instructions with constants are faster.
+        assert_eq!([rows, zero, three].map(bound), [Some(50), None, None]);
+        assert_eq!(bound_of(&expr, rows, Number::Int(50), DType::Int), None);
     }
 
     #[test]
