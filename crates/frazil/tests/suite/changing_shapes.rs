@@ -55,6 +55,17 @@ class Net(nn.Module):
 net = Net()
 ";
 
+const REDUCTIONS: &str = "
+class Net(nn.Module):
+    def forward(self, x):
+        return x.mean((0, 2)), x.amax((0, 2)), x.sum((0, 2), dtype=torch.double), x.softmax(0).mean((0, 1)), (x * x).sum((1, 2))
+
+net = Net()
+";
+
+/// Extents of a reduction: fewer than a vector, some vectors, and many vectors, with and without an incomplete one.
+const EXTENTS: [i64; 18] = [100, 300, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 48, 63, 64, 65, 128, 200];
+
 /// Batch, height and width of images, with repetitions, small ones, odd ones, and wide ones.
 const IMAGE_SHAPES: [[i64; 3]; 16] = [
     [1, 64, 64],
@@ -185,4 +196,23 @@ fn shared_code_of_convolutions_gives_the_bits_of_a_shapes_own_code() {
 #[test]
 fn shared_code_of_convolutions_computes_what_the_interpreter_does() {
     shapes_agree_with_the_interpreter(&model(IMAGES), &images());
+}
+
+#[test]
+fn shared_code_of_reductions_gives_the_bits_of_a_shapes_own_code() {
+    let shapes: Vec<_> = EXTENTS.iter().map(|&extent| vec![3, 4, extent]).collect();
+    shapes_share_code(&model(REDUCTIONS), &shapes);
+}
+
+#[test]
+fn new_extents_of_reductions_compile_nothing() {
+    let mut shared = engine(&model(REDUCTIONS), 2, 1);
+    let mut compiled = Vec::new();
+    for extent in EXTENTS {
+        results(&mut shared, &[3, 4, extent]);
+        compiled.push(shared.kernel_counts().compiled);
+    }
+    // The first two shapes have code of their own. The others share code, of which there are variants for rows of less than a vector.
+    assert!(compiled[2] > compiled[1] && compiled[1] > compiled[0], "{compiled:?}");
+    assert!(compiled[6..].iter().all(|n| *n == compiled[6]), "{compiled:?}");
 }

@@ -302,7 +302,9 @@ impl Writer {
     /// of the state is contracting, so that rounding errors do not grow.
     fn recurrence(&mut self) {
         let is_float = |v: &Variable| matches!(v.dtype, DType::Float | DType::Double);
-        let Some(x) = self.tensor_that(|_, v| is_float(v)) else { return };
+        let Some(x) = self.tensor_that(|_, v| is_float(v)) else {
+            return;
+        };
         let fits = |_: &Writer, v: &Variable| v.dtype == x.dtype && v.sizes == x.sizes;
         let y = self.tensor_that(fits).unwrap_or_else(|| x.clone());
         let (rows, states) = (self.name(), self.name());
@@ -320,14 +322,22 @@ impl Writer {
         };
         let counter = format!("k{}", self.next);
         self.next += 1;
-        let row = [format!("{rows}[{counter}]"), format!("{rows}[{counter} // 2]"), y.name.clone()][self.below(3)].clone();
+        let row = [
+            format!("{rows}[{counter}]"),
+            format!("{rows}[{counter} // 2]"),
+            y.name.clone(),
+        ][self.below(3)]
+        .clone();
         let body = [
             format!("{h} = torch.clamp(({step}) * 0.5 + {row}, -4, 4)"),
             format!("{states}.append({h})"),
         ];
         if let Some(block) = self.blocks.last_mut() {
             let body = body.map(Statement::Line).to_vec();
-            block.push(Statement::Compound(vec![(format!("for {counter} in range({times}):"), body)]));
+            block.push(Statement::Compound(vec![(
+                format!("for {counter} in range({times}):"),
+                body,
+            )]));
         }
         let (of_state, of_rows) = (self.bounds(&state), self.bounds(&x).error.max(self.bounds(&y).error));
         let rounding = (4.0 + self.bounds(&x).magnitude.max(self.bounds(&y).magnitude)) * unit(x.dtype) * UNITS;

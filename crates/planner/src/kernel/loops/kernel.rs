@@ -39,13 +39,10 @@ impl Kernel for Loops {
     fn code_text(&self, is_argument: &[bool]) -> String {
         let mut is_argument = is_argument.iter();
         let constants = self.map(&mut |n| constant(*n, is_argument.next()));
-        // With several reduction loops, the number of accumulators depends on the extent of the last loop.
-        let last = |s: &Stage| s.reduction.last().copied().filter(|_| s.reduction.len() > 1);
-        let extents: Vec<i64> = self.stages.iter().filter_map(last).collect();
         // Stages without a reduction have no other loop to vectorise.
         let reductions = self.stages.iter().filter(|s| s.combine.is_some());
         let long_rows: Vec<bool> = reductions.map(|s| s.has_long_rows(self.lanes)).collect();
-        format!("{constants:?} {extents:?} {long_rows:?}")
+        format!("{constants:?} {long_rows:?}")
     }
 
     fn flops(&self) -> i64 {

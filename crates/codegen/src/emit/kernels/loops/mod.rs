@@ -3,18 +3,18 @@
 mod ahead;
 mod combine;
 mod read;
+mod reduction;
 
 use crate::emit::builder::{Emitter, Int, Val};
 use crate::emit::expr::{self, ExprEmitter, Leaves};
 use crate::emit::family::{EmitKernel, InvalidKernel};
 use crate::emit::function::KernelFunction;
 use crate::emit::math::Floats;
-use combine::{horizontal, identity, join};
+use combine::identity;
 use frazil_ir::DType;
 use frazil_planner::kernel::{Loops, Place, Read, Stage, Write};
 use frazil_runtime::expr::{Expr, ExprNode, ExprOp};
-use frazil_runtime::structured::{Affine, Combine};
-use melior::ir::ValueLike;
+use frazil_runtime::structured::Affine;
 use read::{lane_indices, lanes_agree};
 
 /// Maximum scratch memory of a task, in bytes.
@@ -329,7 +329,7 @@ impl<'a, 'c> Nest<'a, 'c> {
                 let value = self.expr(e, &s.body, &s.inputs, &point, None);
                 self.cast(e, value, s.body.dtype(), s.accumulate, lanes)
             }
-            Some(combine) if v == Vectorised::Reduction => self.reduce_vectors(e, at, 0, combine, None),
+            Some(combine) if v == Vectorised::Reduction => self.reduce_vectors(e, at, combine),
             Some(combine) => {
                 let start = identity(e, combine, s.accumulate, lanes);
                 self.reduce(e, at, 0, s.reduction.len(), (vector, mask), combine, start)
@@ -356,230 +356,6 @@ impl<'a, 'c> Nest<'a, 'c> {
             None => e.store(value, address, out.size() as i64),
             Some(mask) => e.store_masked_at(value, address, mask, out.size() as i64),
         }
-    }
-
-    /// Emits the reduction loops from `depth` to `end` with one accumulator, and returns its final value.
-    #[expect(clippy::too_many_arguments, reason = "recursion over the loops carries them all")]
-    fn reduce(
-        &self,
-        e: &mut Emitter<'c>,
-        at: &mut Vec<Int<'c>>,
-        depth: usize,
-        end: usize,
-        (vector, mask): (Option<(usize, i64)>, Option<Val<'c>>),
-        combine: Combine,
-        acc: Val<'c>,
-    ) -> Val<'c> {
-        if depth < end {
-            return e.for_loop(0, self.stage.reduction[depth], 1, &[acc], |e, i, acc| {
-                at.push(i);
-                let acc = self.reduce(e, at, depth + 1, end, (vector, mask), combine, acc[0]);
-                at.pop();
-                vec![acc]
-            })[0];
-        }
-        let point = Point {
-            at: at.clone(),
-            vector,
-            mask,
-        };
-        let value = self.body(e, &point);
-        join(e, combine, self.stage.accumulate, acc, value, point.lanes())
-    }
-
-    /// Emits the reduction loops with the last one vectorised: several vectors of partial results, which are combined at the end.
-    fn reduce_vectors(
-        &self,
-        e: &mut Emitter<'c>,
-        at: &mut Vec<Int<'c>>,
-        depth: usize,
-        combine: Combine,
-        acc: Option<&[Val<'c>]>,
-    ) -> Val<'c> {
-        let (s, lanes) = (self.stage, self.spec.lanes);
-        let extent = self.last_extent();
-        let Some(extent) = extent.known() else {
-            let sum = self.reduce_any_extent(e, at, combine, extent);
-            return horizontal(e, combine, s.accumulate, sum, lanes);
-        };
-        let count = (extent / lanes).min(e.target.machine.loops.accumulators).max(1);
-        let start = identity(e, combine, s.accumulate, Some(lanes));
-        let start = acc.map_or_else(|| vec![start; count as usize], <[_]>::to_vec);
-        let sums = self.vector_loops(e, at, depth, combine, &start);
-        let mut sum = sums[0];
-        for &other in &sums[1..] {
-            sum = join(e, combine, s.accumulate, sum, other, Some(lanes));
-        }
-        horizontal(e, combine, s.accumulate, sum, lanes)
-    }
-
-    /// Returns the extent of the last reduction loop. Of several loops it is the same for all kernels that the code serves.
-    fn last_extent(&self) -> Int<'c> {
-        let kernel = &self.kernel.stages[self.number].reduction;
-        match (self.stage.reduction.last(), kernel.last()) {
-            (Some(_), Some(&extent)) if kernel.len() > 1 => Int::Const(extent),
-            (Some(&extent), _) => extent,
-            (None, _) => Int::Const(0),
-        }
-    }
-
-    fn vector_loops(
-        &self,
-        e: &mut Emitter<'c>,
-        at: &mut Vec<Int<'c>>,
-        depth: usize,
-        combine: Combine,
-        acc: &[Val<'c>],
-    ) -> Vec<Val<'c>> {
-        let s = self.stage;
-        let lanes = self.spec.lanes;
-        if depth + 1 < s.reduction.len() {
-            return e.for_loop(0, s.reduction[depth], 1, acc, |e, i, acc| {
-                at.push(i);
-                let acc = self.vector_loops(e, at, depth + 1, combine, acc);
-                at.pop();
-                acc
-            });
-        }
-        let step = lanes * acc.len() as i64;
-        // `reduce_vectors` handles extents that are arguments separately.
-        let extent = self.last_extent().known().unwrap_or(0);
-        let full = extent / step * step;
-        let mut acc = self.full_steps(e, at, Int::Const(full), combine, acc);
-        for i in (full..extent).step_by(lanes as usize) {
-            let n = (i - full) as usize / lanes as usize % acc.len();
-            let count = (extent - i < lanes).then_some(Int::Const(extent - i));
-            acc[n] = self.join_vector(e, at, Int::Const(i), count, combine, acc[n]);
-        }
-        acc
-    }
-
-    /// Emits the iterations of the vectorised reduction loop up to `full`. Each of them updates all accumulators.
-    fn full_steps(
-        &self,
-        e: &mut Emitter<'c>,
-        at: &mut Vec<Int<'c>>,
-        full: Int<'c>,
-        combine: Combine,
-        acc: &[Val<'c>],
-    ) -> Vec<Val<'c>> {
-        let (s, lanes, l) = (self.stage, self.spec.lanes, at.len());
-        let step = lanes * acc.len() as i64;
-        let abreast = if acc.len() as i64 % e.target.machine.loops.interleaved.max(1) == 0 {
-            self.abreast(e)
-        } else {
-            1
-        };
-        let width = abreast * lanes;
-        e.for_loop(0, full, step, acc, |e, i, acc| {
-            ahead::fetch(e, &self.ahead, i, step);
-            let mut next = Vec::new();
-            for (n, side) in acc.chunks(abreast as usize).enumerate() {
-                let i = e.add(i, n as i64 * width);
-                at.push(i);
-                let values = self.body(
-                    e,
-                    &Point {
-                        at: at.clone(),
-                        vector: Some((l, width)),
-                        mask: None,
-                    },
-                );
-                at.pop();
-                for (j, &a) in (0..).zip(side) {
-                    let value = match abreast {
-                        1 => values,
-                        _ => e.shuffle(values, values, j * lanes..(j + 1) * lanes),
-                    };
-                    next.push(join(e, combine, s.accumulate, a, value, Some(lanes)));
-                }
-            }
-            next
-        })
-    }
-
-    /// Combines `acc` with the vector at index `i` of the reduction loop, or with the first `count` lanes of the vector.
-    fn join_vector(
-        &self,
-        e: &mut Emitter<'c>,
-        at: &mut Vec<Int<'c>>,
-        i: Int<'c>,
-        count: Option<Int<'c>>,
-        combine: Combine,
-        acc: Val<'c>,
-    ) -> Val<'c> {
-        let (s, lanes, l) = (self.stage, self.spec.lanes, at.len());
-        let mask = count.map(|count| e.mask(count, lanes));
-        at.push(i);
-        let mut value = self.body(
-            e,
-            &Point {
-                at: at.clone(),
-                vector: Some((l, lanes)),
-                mask,
-            },
-        );
-        at.pop();
-        if let Some(mask) = mask {
-            let nothing = identity(e, combine, s.accumulate, Some(lanes));
-            value = e.select(mask, value, nothing);
-        }
-        join(e, combine, s.accumulate, acc, value, Some(lanes))
-    }
-
-    /// Emits the only reduction loop, vectorised, for an extent that is an argument. Values are combined in the same order as for a constant extent.
-    fn reduce_any_extent(&self, e: &mut Emitter<'c>, at: &[Int<'c>], combine: Combine, extent: Int<'c>) -> Val<'c> {
-        let (dtype, lanes) = (self.stage.accumulate, self.spec.lanes);
-        let accumulators = e.target.machine.loops.accumulators.max(1);
-        let start = identity(e, combine, dtype, Some(lanes));
-        let ty = start.r#type();
-        let fills_all = e.compare("sge", extent, accumulators * lanes);
-        let (mut at_many, mut at_few) = (at.to_vec(), at.to_vec());
-        e.if_else(
-            fills_all,
-            &[ty],
-            |e| {
-                let at = &mut at_many;
-                let full = e.round_down(extent, accumulators * lanes);
-                let mut acc = self.full_steps(e, at, full, combine, &vec![start; accumulators as usize]);
-                for (n, acc) in (0..).zip(&mut acc) {
-                    let i = e.add(full, n * lanes);
-                    let left = e.sub(extent, i);
-                    let is_there = e.compare("sgt", left, 0);
-                    let before = *acc;
-                    *acc = e.if_else(
-                        is_there,
-                        &[ty],
-                        |e| vec![self.join_vector(e, at, i, Some(left), combine, before)],
-                        |_| vec![before],
-                    )[0];
-                }
-                let mut sum = acc[0];
-                for &other in &acc[1..] {
-                    sum = join(e, combine, dtype, sum, other, Some(lanes));
-                }
-                vec![sum]
-            },
-            |e| {
-                // Each accumulator has one full vector; the first one also has the last, incomplete vector.
-                let at = &mut at_few;
-                let full = e.round_down(extent, lanes);
-                let mut sum = self.join_vector(e, at, Int::Const(0), Some(extent), combine, start);
-                let rest = e.sub(extent, full);
-                let [some, one] = [e.compare("sgt", rest, 0), e.compare("sgt", full, 0)];
-                let has_tail = e.binary("arith.andi", some, one);
-                sum = e.if_else(
-                    has_tail,
-                    &[ty],
-                    |e| vec![self.join_vector(e, at, full, Some(rest), combine, sum)],
-                    |_| vec![sum],
-                )[0];
-                e.for_loop(lanes, full, lanes, &[sum], |e, i, sum| {
-                    let value = self.join_vector(e, at, i, None, combine, start);
-                    vec![join(e, combine, dtype, sum[0], value, Some(lanes))]
-                })
-            },
-        )[0]
     }
 
     fn body(&self, e: &mut Emitter<'c>, point: &Point<'c>) -> Val<'c> {
