@@ -139,7 +139,9 @@ def test_workers_of_a_torch_data_loader(model):
 
 
 ENDLESS = """
-import frazil, sys
+import frazil, signal
+# A shell's background jobs ignore it, and so do their children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 model = frazil.script("def f(n: int):\\n    x = 0\\n    while n > 0:\\n        x += 1\\n    return x\\n", engine="interpreter")
 print("ready", flush=True)
 try:
