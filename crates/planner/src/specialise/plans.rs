@@ -45,7 +45,7 @@ pub struct SharedPlans {
 }
 
 impl SharedPlans {
-    /// Returns the plan of the graph of a composite.
+    /// Returns the plan of the graph of a composite. Composites change no constants.
     pub(super) fn composite(&self, graph: &Arc<Graph>, registry: &Registry) -> Option<Arc<Planned>> {
         self.get_or_make(graph, || Some(Arc::clone(graph) as Owner), registry)
     }
@@ -69,22 +69,32 @@ impl SharedPlans {
     }
 }
 
-/// Returns whether the graph has constants that are lists or dictionaries, and contains operators that change such. (Tensors that are constants are never
-/// written; see [`super::Specialiser::writes_constant`].)
+/// Returns whether the graph has constants that are lists, dictionaries or objects, and it, or a graph that it forks, contains operators that change such. (Tensors
+/// that are constants are never written; see [`super::Specialiser::writes_constant`].)
 fn changes_constants(graph: &Graph, registry: &Registry) -> bool {
     let nodes = graph.nodes_recursive(graph.root());
-    let has_containers = || {
-        let constants = nodes.iter().filter_map(|&node| graph.constant_of(node));
-        constants.into_iter().any(|constant| is_changeable(&constant))
-    };
-    let changes = |&node: &NodeId| match registry.lookup(graph, node) {
-        Lookup::Found(op) => {
-            let mut arguments = op.schema().arguments.iter();
-            arguments.any(|a| a.alias.as_ref().is_some_and(|x| x.is_write) && is_list(graph.ctx(), a.ty))
+    let mut constants = nodes.iter().filter_map(|&node| graph.constant_of(node));
+    constants.any(|constant| is_changeable(&constant)) && changes_containers(graph, registry)
+}
+
+fn changes_containers(graph: &Graph, registry: &Registry) -> bool {
+    let changes = |node: NodeId| {
+        if let Some(AttributeValue::Graph(body)) = graph.attribute(node, symbols::ATTR_SUBGRAPH) {
+            return changes_containers(body, registry);
         }
-        _ => !symbols::is_structural(graph.kind(node)) && graph.kind(node) != symbols::PRIM_CONSTANT,
+        match registry.lookup(graph, node) {
+            Lookup::Found(op) => {
+                let mut arguments = op.schema().arguments.iter();
+                arguments.any(|a| a.alias.as_ref().is_some_and(|x| x.is_write) && is_list(graph.ctx(), a.ty))
+            }
+            _ => match graph.kind(node) {
+                symbols::PRIM_SET_ATTR => true,
+                symbols::PRIM_CONSTANT => false,
+                kind => !symbols::is_structural(kind),
+            },
+        }
     };
-    nodes.iter().any(changes) && has_containers()
+    graph.nodes_recursive(graph.root()).into_iter().any(changes)
 }
 
 fn is_changeable(constant: &Constant) -> bool {

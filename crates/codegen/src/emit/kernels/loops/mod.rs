@@ -10,7 +10,6 @@ use crate::emit::expr::{self, ExprEmitter, Leaves};
 use crate::emit::family::{EmitKernel, InvalidKernel};
 use crate::emit::function::KernelFunction;
 use crate::emit::math::Floats;
-use combine::identity;
 use frazil_ir::DType;
 use frazil_planner::kernel::{Loops, Place, Read, Stage, Write};
 use frazil_runtime::expr::{Expr, ExprNode, ExprOp};
@@ -330,10 +329,7 @@ impl<'a, 'c> Nest<'a, 'c> {
                 self.cast(e, value, s.body.dtype(), s.accumulate, lanes)
             }
             Some(combine) if v == Vectorised::Reduction => self.reduce_vectors(e, at, combine),
-            Some(combine) => {
-                let start = identity(e, combine, s.accumulate, lanes);
-                self.reduce(e, at, 0, s.reduction.len(), (vector, mask), combine, start)
-            }
+            Some(combine) => self.reduce(e, at, (vector, mask), combine),
         };
         // Outside of the reduction loops, their indices are 0.
         let mut all = at.clone();

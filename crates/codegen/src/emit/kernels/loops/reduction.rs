@@ -10,37 +10,49 @@ use crate::emit::builder::{Emitter, Int, Val};
 use frazil_runtime::structured::Combine;
 use melior::ir::ValueLike;
 
-/// Emits the iterations of the last reduction loop, at the indices of the other loops. It gets and returns the accumulators.
+/// Emits the code at the indices of reduction loops. It gets and returns the accumulators.
 type Row<'r, 'c> = dyn Fn(&mut Emitter<'c>, &mut Vec<Int<'c>>, &[Val<'c>]) -> Vec<Val<'c>> + 'r;
 
+/// Emits nested loops, the outermost first, and `row` inside of them.
+fn rows<'c>(
+    e: &mut Emitter<'c>,
+    at: &mut Vec<Int<'c>>,
+    loops: &[Int<'c>],
+    acc: &[Val<'c>],
+    row: &Row<'_, 'c>,
+) -> Vec<Val<'c>> {
+    let Some((&extent, inner)) = loops.split_first() else {
+        return row(e, at, acc);
+    };
+    e.for_loop(0, extent, 1, acc, |e, i, acc| {
+        at.push(i);
+        let acc = rows(e, at, inner, acc, row);
+        at.pop();
+        acc
+    })
+}
+
 impl<'c> Nest<'_, 'c> {
-    /// Emits the reduction loops from `depth` to `end` with one accumulator, and returns its final value.
-    #[expect(clippy::too_many_arguments, reason = "recursion over the loops carries them all")]
+    /// Emits the reduction loops with one accumulator, and returns its final value.
     pub(super) fn reduce(
         &self,
         e: &mut Emitter<'c>,
         at: &mut Vec<Int<'c>>,
-        depth: usize,
-        end: usize,
         (vector, mask): (Option<(usize, i64)>, Option<Val<'c>>),
         combine: Combine,
-        acc: Val<'c>,
     ) -> Val<'c> {
-        if depth < end {
-            return e.for_loop(0, self.stage.reduction[depth], 1, &[acc], |e, i, acc| {
-                at.push(i);
-                let acc = self.reduce(e, at, depth + 1, end, (vector, mask), combine, acc[0]);
-                at.pop();
-                vec![acc]
-            })[0];
-        }
-        let point = Point {
-            at: at.clone(),
-            vector,
-            mask,
+        let dtype = self.stage.accumulate;
+        let start = identity(e, combine, dtype, vector.map(|(_, lanes)| lanes));
+        let element = |e: &mut Emitter<'c>, at: &mut Vec<Int<'c>>, acc: &[Val<'c>]| {
+            let point = Point {
+                at: at.clone(),
+                vector,
+                mask,
+            };
+            let value = self.body(e, &point);
+            vec![join(e, combine, dtype, acc[0], value, point.lanes())]
         };
-        let value = self.body(e, &point);
-        join(e, combine, self.stage.accumulate, acc, value, point.lanes())
+        rows(e, at, &self.stage.reduction, &[start], &element)[0]
     }
 
     /// Emits the reduction loops with the last one vectorised.
@@ -48,14 +60,17 @@ impl<'c> Nest<'_, 'c> {
         let (dtype, lanes) = (self.stage.accumulate, self.spec.lanes);
         let most = e.target.machine.loops.accumulators.max(1);
         let start = identity(e, combine, dtype, Some(lanes));
-        let extent = self.stage.reduction.last().copied().unwrap_or(Int::Const(0));
+        let (extent, outer) = match self.stage.reduction.split_last() {
+            Some((&extent, outer)) => (extent, outer),
+            None => (Int::Const(0), &[][..]),
+        };
         let sum = match extent.known() {
             Some(extent) => {
                 let count = (extent / lanes).min(most).max(1);
                 let row = |e: &mut Emitter<'c>, at: &mut Vec<Int<'c>>, acc: &[Val<'c>]| {
                     self.row_of_constant_extent(e, at, extent, combine, acc)
                 };
-                let acc = self.rows(e, at, 0, &vec![start; count as usize], &row);
+                let acc = rows(e, at, outer, &vec![start; count as usize], &row);
                 self.joined(e, combine, &acc)
             }
             None => {
@@ -68,38 +83,19 @@ impl<'c> Nest<'_, 'c> {
                         let row = |e: &mut Emitter<'c>, at: &mut Vec<Int<'c>>, acc: &[Val<'c>]| {
                             self.long_row(e, at, extent, combine, acc)
                         };
-                        let acc = self.rows(e, &mut at_many, 0, &vec![start; most as usize], &row);
+                        let acc = rows(e, &mut at_many, outer, &vec![start; most as usize], &row);
                         vec![self.joined(e, combine, &acc)]
                     },
-                    |e| match self.stage.reduction.len() {
-                        0 | 1 => vec![self.only_short_row(e, &mut at_few, extent, combine, start)],
-                        _ => vec![self.short_rows(e, &mut at_few, extent, combine, (start, (most - 1).max(1)))],
+                    |e| match outer {
+                        [] => vec![self.only_short_row(e, &mut at_few, extent, combine, start)],
+                        _ => {
+                            vec![self.short_rows(e, &mut at_few, (extent, outer), combine, (start, (most - 1).max(1)))]
+                        }
                     },
                 )[0]
             }
         };
         horizontal(e, combine, dtype, sum, lanes)
-    }
-
-    /// Emits the reduction loops from `depth` on. `row` emits the last one.
-    fn rows(
-        &self,
-        e: &mut Emitter<'c>,
-        at: &mut Vec<Int<'c>>,
-        depth: usize,
-        acc: &[Val<'c>],
-        row: &Row<'_, 'c>,
-    ) -> Vec<Val<'c>> {
-        let loops = &self.stage.reduction;
-        if depth + 1 >= loops.len() {
-            return row(e, at, acc);
-        }
-        e.for_loop(0, loops[depth], 1, acc, |e, i, acc| {
-            at.push(i);
-            let acc = self.rows(e, at, depth + 1, acc, row);
-            at.pop();
-            acc
-        })
     }
 
     /// Combines accumulators in order.
@@ -181,7 +177,7 @@ impl<'c> Nest<'_, 'c> {
         &self,
         e: &mut Emitter<'c>,
         at: &mut Vec<Int<'c>>,
-        extent: Int<'c>,
+        (extent, outer): (Int<'c>, &[Int<'c>]),
         combine: Combine,
         (start, most): (Val<'c>, i64),
     ) -> Val<'c> {
@@ -200,7 +196,7 @@ impl<'c> Nest<'_, 'c> {
             acc[0] = self.join_vector_if(e, at, has_tail, (full, Some(rest)), combine, acc[0]);
             acc
         };
-        let acc = self.rows(e, at, 0, &vec![start; most as usize], &row);
+        let acc = rows(e, at, outer, &vec![start; most as usize], &row);
         let mut sum = acc[0];
         for (&is_full, &other) in is_full.iter().zip(&acc).skip(1) {
             let before = sum;
