@@ -21,7 +21,7 @@ use frazil_ir::schema::AliasUse;
 use frazil_ir::{AttributeValue, Graph};
 use frazil_planner::plan::Plan;
 use frazil_planner::plan::listing::listing;
-use frazil_planner::specialise::{Next, Start, segment};
+use frazil_planner::specialise::{Next, Start, segments};
 use frazil_planner::target::Target;
 use frazil_planner::tune::Tuning;
 use frazil_planner::{ArgumentSpec, LowerError, LowerOptions, compile_graph, lower};
@@ -199,8 +199,9 @@ fn first_segment(
     options: &LowerOptions,
 ) -> Result<String, LowerError> {
     let start = Start::default();
-    let found = segment(graph, inputs, &[], &start, registry)?;
-    let mut tensors = found.graph;
+    // There are no loops that stay rolled, so there is only one.
+    let found = segments(graph, inputs, &[], &start, registry)?.remove(0);
+    let mut tensors = (*found.graph).clone();
     let next = match &found.next {
         Next::Call(call) => {
             let live = found.live.iter().filter(|&&id| tensors.as_constant(id).is_none());

@@ -119,11 +119,13 @@ pub(super) type LoopKey = (usize, NodeId, i64);
 pub(super) struct Rolling {
     pub(super) key: LoopKey,
     pub(super) trips: i64,
-    /// The number of tensors of the graph before the iteration.
+    /// The number of tensors of the graph before the iteration. Those that the iteration appends are removed when it ends.
     pub(super) begin: usize,
     /// Storages that exist before the iteration, or that stand for parts of such.
     pub(super) storages: HashSet<usize>,
     pub(super) lists: Vec<Tracked>,
+    /// The values of the loop-carried variables before the loop.
+    pub(super) before: Vec<Value>,
     pub(super) carried: Vec<Carried>,
     /// The inputs in place of what differs between iterations.
     pub(super) inputs: HashMap<TensorId, Differing>,
@@ -131,6 +133,15 @@ pub(super) struct Rolling {
     pub(super) numbers: HashMap<usize, (TensorCell, Arc<[i64]>)>,
     pub(super) checks: usize,
     pub(super) warnings: usize,
+}
+
+/// A loop that the specialisation has passed: one segment ends at it, and the next one begins after it.
+pub(super) struct Passed {
+    pub(super) rolled: RolledLoop,
+    /// The number of tensors before the loop.
+    pub(super) settled: usize,
+    /// The number of checks before the segment that ends at the loop.
+    pub(super) first_check: usize,
 }
 
 /// A list that exists before the iteration.

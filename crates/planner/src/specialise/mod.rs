@@ -38,7 +38,7 @@ pub use frazil_tensor_ir::spec::{ArgumentSpec, PathStep, ResultSpec};
 pub use loops::{Answer, LoopEnd, LoopInput, LoopOutput, RolledLoop, Source};
 pub use plans::SharedPlans;
 pub use rolled::has_loops;
-pub use segment::{Next, Segment, segment};
+pub use segment::{Next, Segment, segments};
 pub use start::{ObjectSpec, Shared, Start};
 
 /// A graph of tensor programs, and a description of the results of the original graph in terms of its outputs.

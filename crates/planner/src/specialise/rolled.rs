@@ -15,7 +15,7 @@
 use super::control::Frame;
 use super::first_iteration::is_computed_alike;
 use super::loops::{
-    Carried, CarriedEnd, Differing, LoopEnd, LoopInput, LoopOutput, RolledLoop, Rolling, Row, Source, Tracked,
+    Carried, CarriedEnd, Differing, LoopEnd, LoopInput, LoopOutput, Passed, RolledLoop, Rolling, Row, Source, Tracked,
     not_rolled,
 };
 use super::segment::unchanged;
@@ -90,7 +90,6 @@ impl Specialiser<'_> {
             && (MIN_TRIPS..=MAX_TRIPS).contains(&trips)
             && self.answered < MAX_ROLLED
             && self.unsupported.is_empty()
-            && !self.unrolled.contains(&key)
             && computes_tensors(at);
         if !is_candidate {
             return Ok(LoopEntry::Iterate);
@@ -98,6 +97,15 @@ impl Specialiser<'_> {
         let Some(values) = carried.iter().cloned().collect::<Option<Vec<Value>>>() else {
             return Ok(LoopEntry::Iterate);
         };
+        // Reads may append views. They are appended for unrolled loops and for answered ones too: all segments must number their tensors alike.
+        for value in &values {
+            if !self.can_be_carried(value)? {
+                return Ok(LoopEntry::Iterate);
+            }
+        }
+        if self.unrolled.contains(&key) {
+            return Ok(LoopEntry::Iterate);
+        }
         let lists = self.reachable_lists(frame, &values);
         if self.has_answer() {
             // Loops before the next graph break were unrolled in the segments before.
@@ -113,6 +121,7 @@ impl Specialiser<'_> {
             begin: self.tensors.len(),
             storages: HashSet::new(),
             lists: Vec::new(),
+            before: Vec::new(),
             carried: Vec::new(),
             inputs: HashMap::new(),
             numbers: HashMap::new(),
@@ -121,12 +130,11 @@ impl Specialiser<'_> {
         };
         let mut arguments = Vec::new();
         for value in &values {
-            let Some((value, carried)) = self.loop_carried(value, &mut rolling.inputs)? else {
-                return Ok(LoopEntry::Iterate);
-            };
+            let (value, carried) = self.loop_carried(value, &mut rolling.inputs)?;
             rolling.carried.push(carried);
             arguments.push(Some(value));
         }
+        rolling.before = values;
         rolling.lists = lists
             .into_iter()
             .map(|list| Tracked {
@@ -142,24 +150,36 @@ impl Specialiser<'_> {
         Ok(LoopEntry::Once(arguments))
     }
 
-    /// Ends the segment at a loop of which one iteration has been specialised.
+    /// Ends the segment at a loop of which one iteration has been specialised, and begins the next one. Returns the values of the loop-carried variables after
+    /// the loop. The state is as if the loop had been answered ([`Answer::Loop`](super::Answer::Loop)).
     pub(super) fn leave_rolled(&mut self, results: Vec<Slot>) -> Result<Vec<Slot>, LowerError> {
         let results = results.into_iter().collect::<Option<Vec<Value>>>();
         let found = match results.as_deref() {
             Some([Value::Bool(true), results @ ..]) => self.rolled_loop(results)?,
             _ => None,
         };
-        match found {
-            Some(rolled) => {
-                let begin = self.rolling.take().map_or(0, |rolling| rolling.begin);
-                self.settled = begin;
-                self.rolled = Some(rolled);
-                Err(LowerError::Waits {
-                    operator: "a loop".to_owned(),
-                })
-            }
-            None => Err(not_rolled()),
+        // A loop that cannot stay rolled is recorded in `rolling` until the specialisation begins again.
+        let Some((rolled, rolling)) = found.and_then(|rolled| Some((rolled, self.rolling.take()?))) else {
+            return Err(not_rolled());
+        };
+        let begin = TensorId::new(rolling.begin);
+        self.tensors.truncate(begin);
+        self.store.forget_reads_from(begin);
+        let mut lists = Vec::new();
+        for tracked in rolling.lists {
+            tracked.list.change(|items| items.truncate(tracked.before.len()));
+            lists.push(tracked.list);
         }
+        let end = Arc::clone(&rolled.end);
+        self.passed.push(Passed {
+            rolled,
+            settled: rolling.begin,
+            first_check: self.earlier_checks,
+        });
+        self.answered += 1;
+        self.earlier_checks = self.checks.len();
+        let outputs = self.after_loop(&end, &rolling.before, &lists)?;
+        Ok(outputs.into_iter().map(Some).collect())
     }
 
     /// Returns the values of a loop's variables after the loop, and appends to the lists to which its body appends.
@@ -243,21 +263,47 @@ impl Specialiser<'_> {
         lists
     }
 
-    /// Returns the value of a loop-carried variable in the iteration; `None` if the loop cannot stay rolled.
+    /// Returns false for the initial value of a loop-carried variable with which a loop cannot stay rolled. Reads the value otherwise.
+    fn can_be_carried(&mut self, value: &Value) -> Result<bool, LowerError> {
+        match value {
+            Value::Tensor(cell) => {
+                let is_plain = cell.get().is_contiguous() && cell.get().marks().is_none();
+                if self.number(value).is_some() || !is_plain {
+                    return Ok(false);
+                }
+                if self.store.knows(cell) {
+                    self.read(cell)?;
+                }
+            }
+            Value::Tuple(tuple) => {
+                for item in tuple.items.iter() {
+                    if !self.can_be_carried(item)? {
+                        return Ok(false);
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(true)
+    }
+
+    /// Returns the value of a loop-carried variable in the iteration.
     fn loop_carried(
         &mut self,
         value: &Value,
         inputs: &mut HashMap<TensorId, Differing>,
-    ) -> Result<Option<(Value, Carried)>, LowerError> {
-        Ok(Some(match value {
+    ) -> Result<(Value, Carried), LowerError> {
+        Ok(match value {
             Value::Tensor(cell) => {
                 let tensor = cell.get();
-                if self.number(value).is_some() || !tensor.is_contiguous() || !tensor.marks().is_none() {
-                    return Ok(None);
-                }
                 let initial = match self.store.knows(cell) {
                     true => Source::Computed(self.read(cell)?),
-                    false => Source::Known(tensor.clone()),
+                    false if self.constants.contains(&address(tensor.storage())) => Source::Known(tensor.clone()),
+                    // What follows the loop may write the tensor.
+                    false => {
+                        let sizes = tensor.sizes().to_vec();
+                        Source::Known(tensor.deep_copy().map_err(|_| LowerError::TooLarge { sizes })?)
+                    }
                 };
                 let shape = TensorShape {
                     dtype: tensor.dtype(),
@@ -272,9 +318,7 @@ impl Specialiser<'_> {
                 let mut items = Vec::new();
                 let mut parts = Vec::new();
                 for item in tuple.items.iter() {
-                    let Some((item, part)) = self.loop_carried(item, inputs)? else {
-                        return Ok(None);
-                    };
+                    let (item, part) = self.loop_carried(item, inputs)?;
                     items.push(item);
                     parts.push(part);
                 }
@@ -285,7 +329,7 @@ impl Specialiser<'_> {
                 (Value::Tuple(tuple), Carried::Tuple(parts))
             }
             other => (other.clone(), Carried::Same(other.clone())),
-        }))
+        })
     }
 
     /// Returns the loop whose iteration has the results `results`; `None` if the loop cannot stay rolled.

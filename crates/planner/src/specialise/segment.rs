@@ -6,7 +6,8 @@
 //! again and reaches the next such operator. It appends the same tensors with the same numbers as before. So the next segment compiles only what no earlier
 //! segment has computed. [`Segment::live`] lists the tensors that are worth keeping; others are computed again.
 //!
-//! A segment also ends at a loop that stays rolled ([`RolledLoop`]), if the caller allows it ([`Start::rolls`]). The caller runs its body.
+//! A segment also ends at a loop that stays rolled ([`RolledLoop`]), if the caller allows it ([`Start::rolls`]). The caller runs its body. What a loop leaves
+//! behind depends on shapes only, so specialisation goes on, and returns the segments up to the next call or the end together.
 //!
 //! Attributes that a method changes are state: their values are inputs ([`Start::objects`]) and results ([`Next::Return`]).
 
@@ -27,13 +28,15 @@ use frazil_tensor_ir::call::RuntimeCall;
 use frazil_tensor_ir::graph::TensorGraph;
 use frazil_tensor_ir::spec::{ArgumentSpec, ResultSpec};
 use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
 
 /// A method up to its end or its next graph break.
 #[derive(Debug)]
 pub struct Segment {
     /// All tensors from the beginning of the method on. Those of earlier segments have the same ids in all later segments. The inputs of the graph are the
-    /// tensors in the arguments, in the objects and in the observed values, in this order; its outputs are those of [`Next::Return`].
-    pub graph: TensorGraph,
+    /// tensors in the arguments, in the objects and in the observed values, in this order; its outputs are those of [`Next::Return`]. Segments that are
+    /// specialised together share the graph.
+    pub graph: Arc<TensorGraph>,
     /// The continuation after the segment.
     pub next: Next,
     /// Tensors that later segments may read. All of them have ids below `settled`.
@@ -65,35 +68,46 @@ pub enum Next {
     Loop(Box<RolledLoop>),
 }
 
-/// Specialises `graph` for `inputs` up to the next graph break. `answers` are the observed results of the calls at the earlier graph breaks.
+/// Specialises `graph` for `inputs` up to the next call at a graph break. `answers` are the observed results of the calls at the earlier graph breaks. Returns
+/// at least one segment. All but the last end at a loop, and the next one follows it. The last one ends at a loop if what follows cannot be specialised, for a
+/// reason that specialising it with one more answer tells.
 ///
 /// # Errors
 /// As [`super::specialise`].
-pub fn segment(
+pub fn segments(
     graph: &Graph,
     inputs: &[ArgumentSpec],
     answers: &[Answer],
     start: &Start<'_>,
     registry: &Registry,
-) -> Result<Segment, LowerError> {
+) -> Result<Vec<Segment>, LowerError> {
     let ctx = graph.ctx().clone();
     let mut unrolled = HashSet::new();
     loop {
         let mut s = Specialiser::new(&ctx, registry, start, Some(answers));
         s.unrolled = std::mem::take(&mut unrolled);
-        let found = s.segment(graph, inputs);
+        let found = s.last_segment(graph, inputs);
         match (found, s.rolling.as_ref().map(|rolling| rolling.key)) {
             (Err(error @ (LowerError::Exceeded(_) | LowerError::OutOfMemory(_))), _) => return Err(error),
             // Only an attempt to keep a loop rolled has failed.
             (Err(_), Some(key)) if s.unrolled.insert(key) => unrolled = s.unrolled,
-            (found, _) => return found,
+            (Err(error), _) if s.passed.is_empty() => return Err(error),
+            (Err(_), _) => return Ok(s.with_passed(None)),
+            (Ok(last), _) => return Ok(s.with_passed(Some(last))),
         }
     }
 }
 
+/// The last of the segments that are specialised together.
+struct Last {
+    next: Next,
+    live: BTreeSet<TensorId>,
+    settled: TensorId,
+}
+
 impl Specialiser<'_> {
-    /// Specialises `graph` up to the next graph break, as [`segment`] does.
-    fn segment(&mut self, graph: &Graph, inputs: &[ArgumentSpec]) -> Result<Segment, LowerError> {
+    /// Specialises `graph` up to the next call at a graph break, as [`segments`] does. Returns the last segment.
+    fn last_segment(&mut self, graph: &Graph, inputs: &[ArgumentSpec]) -> Result<Last, LowerError> {
         let s = self;
         let start = s.start;
         let objects = start.objects.iter();
@@ -108,10 +122,9 @@ impl Specialiser<'_> {
         }
         let next = match s.run(graph, arguments) {
             Ok(outputs) => s.returns(outputs, &before)?,
-            Err(LowerError::Waits { operator }) => match (s.waiting.take(), s.rolled.take()) {
-                (Some(call), _) => Next::Call(Box::new(call)),
-                (None, Some(rolled)) => Next::Loop(Box::new(rolled)),
-                (None, None) => return Err(LowerError::Waits { operator }),
+            Err(LowerError::Waits { operator }) => match s.waiting.take() {
+                Some(call) => Next::Call(Box::new(call)),
+                None => return Err(LowerError::Waits { operator }),
             },
             Err(e) => return Err(e),
         };
@@ -119,22 +132,74 @@ impl Specialiser<'_> {
             Next::Return { .. } => s.tensors.len(),
             Next::Call(_) | Next::Loop(_) => s.settled,
         });
-        let live: BTreeSet<TensorId> = std::mem::take(&mut s.live);
-        let live: BTreeSet<TensorId> = live.into_iter().filter(|&id| id < settled).collect();
-        let wanted: Vec<TensorId> = match &next {
-            Next::Return { .. } => s.tensors.outputs().to_vec(),
-            Next::Call(call) => live.iter().chain(&call.inputs).copied().collect(),
-            Next::Loop(rolled) => live.iter().copied().chain(rolled.needs()).collect(),
-        };
-        let checks = s.checks_for(s.earlier_checks, &wanted);
-        Ok(Segment {
-            graph: std::mem::take(&mut s.tensors),
+        let live = std::mem::take(&mut s.live);
+        Ok(Last {
             next,
-            live,
+            live: live.into_iter().filter(|&id| id < settled).collect(),
             settled,
-            checks,
         })
     }
+
+    /// Returns the segments that end at the loops that were passed, and then the segment `last`.
+    fn with_passed(mut self, last: Option<Last>) -> Vec<Segment> {
+        let mut ends = Vec::new();
+        if let Some(last) = last {
+            ends.push((last, self.earlier_checks));
+        }
+        for passed in std::mem::take(&mut self.passed).into_iter().rev() {
+            let settled = TensorId::new(passed.settled);
+            let live = match ends.last() {
+                // Also what comes after the next segment is computed from what this one leaves.
+                Some((next, first_check)) => {
+                    let checks = self.checks.iter().skip(*first_check).map(|(id, _)| *id);
+                    read_from(&self.tensors, &[self.wanted(next), checks.collect()].concat(), settled)
+                }
+                None => BTreeSet::new(),
+            };
+            let next = Next::Loop(Box::new(passed.rolled));
+            ends.push((Last { next, live, settled }, passed.first_check));
+        }
+        let with_checks = |(end, first): (Last, usize)| {
+            let wanted = self.wanted(&end);
+            (self.checks_for(first, &wanted), end)
+        };
+        let ends: Vec<_> = ends.into_iter().map(with_checks).collect();
+        let graph = Arc::new(std::mem::take(&mut self.tensors));
+        let segment = |(checks, end): (Vec<(TensorId, String)>, Last)| Segment {
+            graph: Arc::clone(&graph),
+            next: end.next,
+            live: end.live,
+            settled: end.settled,
+            checks,
+        };
+        ends.into_iter().rev().map(segment).collect()
+    }
+
+    /// Returns the tensors that a segment computes.
+    fn wanted(&self, segment: &Last) -> Vec<TensorId> {
+        let live = segment.live.iter().copied();
+        match &segment.next {
+            Next::Return { .. } => self.tensors.outputs().to_vec(),
+            Next::Call(call) => live.chain(call.inputs.iter().copied()).collect(),
+            Next::Loop(rolled) => live.chain(rolled.needs()).collect(),
+        }
+    }
+}
+
+/// Returns the tensors before `settled` that are worth keeping because `wanted` depends on them: those that views are views of, and no constants.
+fn read_from(graph: &TensorGraph, wanted: &[TensorId], settled: TensorId) -> BTreeSet<TensorId> {
+    let mut is_needed = vec![false; graph.len()];
+    wanted.iter().for_each(|id| is_needed[id.index()] = true);
+    for id in graph.ids().rev().take_while(|&id| id >= settled) {
+        if is_needed[id.index()] {
+            graph.operands(id).iter().for_each(|id| is_needed[id.index()] = true);
+        }
+    }
+    let needed = graph.ids().filter(|&id| id < settled && is_needed[id.index()]);
+    needed
+        .map(|id| graph.viewed(id))
+        .filter(|&id| graph.as_constant(id).is_none())
+        .collect()
 }
 
 impl Specialiser<'_> {

@@ -1,6 +1,6 @@
 //! The state of a specialisation, and the values of arguments and results.
 
-use super::loops::{Answer, LoopKey, RolledLoop, Rolling, Row};
+use super::loops::{Answer, LoopKey, Passed, Rolling, Row};
 use super::plans::Planned;
 use super::start::Start;
 use super::store::{Store, address};
@@ -48,8 +48,8 @@ pub(super) struct Specialiser<'a> {
     pub(super) live: BTreeSet<TensorId>,
     /// The iteration of a loop that is being specialised.
     pub(super) rolling: Option<Rolling>,
-    /// The loop at which the segment ends.
-    pub(super) rolled: Option<RolledLoop>,
+    /// The rolled loops of this specialisation, in order. At each of them, a segment ends.
+    pub(super) passed: Vec<Passed>,
     /// Rows that rolled loops have left behind, by the address of their variable.
     pub(super) rows: HashMap<usize, Row>,
     /// Loops that cannot stay rolled.
@@ -102,7 +102,7 @@ impl<'a> Specialiser<'a> {
             waiting: None,
             live: BTreeSet::new(),
             rolling: None,
-            rolled: None,
+            passed: Vec::new(),
             rows: HashMap::new(),
             unrolled: HashSet::new(),
             inputs: Vec::new(),

@@ -258,6 +258,16 @@ impl Store {
         Ok(())
     }
 
+    /// Forgets reads whose results have ids from `end` on, since they are removed. No variable with such contents may be read again.
+    pub fn forget_reads_from(&mut self, end: TensorId) {
+        for variable in self.variables.values_mut() {
+            variable.seen = variable.seen.filter(|&(_, id)| id < end);
+        }
+        for (_, _, read) in self.constants.values_mut() {
+            *read = read.filter(|&id| id < end);
+        }
+    }
+
     /// Returns the addresses of all storages.
     pub fn storages(&self) -> HashSet<usize> {
         self.contents.keys().copied().collect()

@@ -79,17 +79,27 @@ pub enum Combine {
 
 /// An affine map from loop indices to one coordinate: `offset + Σ coefficients[i] · index[i]`. `N` is `i64`, or the representation of an integer in generated
 /// code.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Affine<N = i64> {
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Affine<N: Copy = i64> {
     /// One factor per loop of the domain.
     pub coefficients: SmallVec<[N; 4]>,
     /// The constant part.
     pub offset: N,
 }
 
-impl<N> Affine<N> {
+impl<N: Copy> Clone for Affine<N> {
+    fn clone(&self) -> Affine<N> {
+        Affine {
+            // Much faster than a clone, which copies the elements one by one.
+            coefficients: SmallVec::from_slice(&self.coefficients),
+            offset: self.offset,
+        }
+    }
+}
+
+impl<N: Copy> Affine<N> {
     /// Returns the map with `f` applied to each coefficient, and then to the offset.
-    pub fn map<M>(&self, f: &mut impl FnMut(&N) -> M) -> Affine<M> {
+    pub fn map<M: Copy>(&self, f: &mut impl FnMut(&N) -> M) -> Affine<M> {
         Affine {
             coefficients: self.coefficients.iter().map(&mut *f).collect(),
             offset: f(&self.offset),

@@ -18,7 +18,6 @@ use cranelift_entity::PrimaryMap;
 use frazil_ir::{DType, TensorData};
 use frazil_runtime::structured::{Structured, TensorId, TensorShape, ViewKind, ViewMap};
 use smallvec::SmallVec;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A straight-line function over tensors.
@@ -225,7 +224,7 @@ impl TensorGraph {
     }
 
     /// Returns the tensors that `id` reads, each once, in the order of their numbers.
-    pub fn operands(&self, id: TensorId) -> BTreeSet<TensorId> {
+    pub fn operands(&self, id: TensorId) -> SmallVec<[TensorId; 4]> {
         self.op(id).operands()
     }
 }
@@ -312,14 +311,14 @@ impl TensorGraph {
         let old = self.nodes[id].op.operands();
         let new = op.operands();
         self.nodes[id].op = op;
-        for &operand in new.difference(&old) {
+        for &operand in new.iter().filter(|operand| !old.contains(operand)) {
             let was_live = self.is_live(operand);
             self.users[operand].push(id);
             if !was_live {
                 self.enter(operand);
             }
         }
-        for &operand in old.difference(&new) {
+        for &operand in old.iter().filter(|operand| !new.contains(operand)) {
             self.users[operand].retain(|user| *user != id);
             if !self.is_live(operand) {
                 self.leave(operand);

@@ -5,7 +5,7 @@ use frazil_ir::TensorData;
 use frazil_runtime::gather::Gather;
 use frazil_runtime::structured::{Access, Structured, TensorId, TensorShape, ViewMap};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use smallvec::{SmallVec, smallvec};
 use std::fmt;
 use std::sync::Arc;
 
@@ -65,15 +65,18 @@ pub struct TensorNode {
 
 impl TensorOp {
     /// Returns the tensors that are read, each once, in the order of their numbers.
-    pub fn operands(&self) -> BTreeSet<TensorId> {
-        match self {
-            TensorOp::Input(_) | TensorOp::Constant(_) => BTreeSet::new(),
+    pub fn operands(&self) -> SmallVec<[TensorId; 4]> {
+        let mut operands: SmallVec<[TensorId; 4]> = match self {
+            TensorOp::Input(_) | TensorOp::Constant(_) => smallvec![],
             TensorOp::Nest(nest) => accesses(nest).map(|access| access.tensor).collect(),
-            TensorOp::View(view) => BTreeSet::from([view.tensor]),
+            TensorOp::View(view) => smallvec![view.tensor],
             TensorOp::Gather(gather) => gather.operands().collect(),
             TensorOp::Call(call) => call.inputs.iter().copied().collect(),
-            TensorOp::CallResult { call, .. } => BTreeSet::from([*call]),
-        }
+            TensorOp::CallResult { call, .. } => smallvec![*call],
+        };
+        operands.sort_unstable();
+        operands.dedup();
+        operands
     }
 
     /// Calls `change` with each operand, to rename it.

@@ -1,8 +1,10 @@
-//! Extraction of subgraphs, and removal of dead tensors.
+//! Extraction of subgraphs, removal of tensors, and comparison of graphs.
 
 use super::{TensorGraph, TensorOp};
+use cranelift_entity::PrimaryMap;
 use frazil_runtime::structured::TensorId;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 impl TensorGraph {
     /// Returns the subgraph with the outputs `wanted`, computed from tensors in `given`, and those of `given` that are its inputs.
@@ -35,6 +37,38 @@ impl TensorGraph {
         (part, taken)
     }
 
+    /// Removes all tensors from `end` on. None of them may be an output, or be read by a tensor that stays.
+    pub fn truncate(&mut self, end: TensorId) {
+        self.revision += 1;
+        shorten(&mut self.nodes, end);
+        shorten(&mut self.users, end);
+        shorten(&mut self.output_uses, end);
+        self.inputs.retain(|&id| id < end);
+        if let Some(symbols) = &mut self.symbols {
+            symbols.forget_from(end);
+        }
+    }
+
+    /// Returns true if both graphs compute the same from the same inputs, tensor by tensor, and share their constants. Origins and texts of checks do not
+    /// matter. Graphs with symbols or runtime calls are never the same.
+    pub fn is_same(&self, other: &TensorGraph) -> bool {
+        let is_same_op = |own: &TensorOp, other: &TensorOp| match (own, other) {
+            (TensorOp::Input(a), TensorOp::Input(b)) => a == b,
+            (TensorOp::Constant(a), TensorOp::Constant(b)) => Arc::ptr_eq(a, b),
+            (TensorOp::Nest(a), TensorOp::Nest(b)) => a == b,
+            (TensorOp::View(a), TensorOp::View(b)) => a == b,
+            (TensorOp::Gather(a), TensorOp::Gather(b)) => a == b,
+            _ => false,
+        };
+        let mut nodes = self.nodes.values().zip(other.nodes.values());
+        self.len() == other.len()
+            && (&self.inputs, &self.outputs) == (&other.inputs, &other.outputs)
+            && self.checks.len() == other.checks.len()
+            && self.symbols.is_none()
+            && other.symbols.is_none()
+            && nodes.all(|(a, b)| a.shape == b.shape && is_same_op(&a.op, &b.op))
+    }
+
     /// Removes dead tensors and renumbers the others. All inputs are kept.
     pub fn compact(&mut self) {
         let mut compacted = TensorGraph::new();
@@ -56,4 +90,11 @@ impl TensorGraph {
         compacted.revision += self.revision;
         *self = compacted;
     }
+}
+
+/// Removes the entries from `end` on.
+fn shorten<V>(map: &mut PrimaryMap<TensorId, V>, end: TensorId) {
+    let mut values = Vec::from(std::mem::take(map));
+    values.truncate(end.index());
+    *map = values.into();
 }

@@ -13,6 +13,13 @@ pub(super) struct Symbols {
 }
 
 /// Symbols and extents. The sizes in [`TensorShape`](frazil_runtime::structured::TensorShape) are those for the representatives of the symbols.
+impl Symbols {
+    /// Removes the extents of the tensors from `end` on.
+    pub(super) fn forget_from(&mut self, end: TensorId) {
+        self.extents.retain(|&id, _| id < end);
+    }
+}
+
 impl TensorGraph {
     /// Returns the symbols; none if all sizes are fixed.
     pub fn symbols(&self) -> &[Symbol] {

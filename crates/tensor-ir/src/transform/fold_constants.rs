@@ -64,10 +64,9 @@ fn folded(graph: &TensorGraph, id: TensorId) -> Option<Arc<TensorData>> {
         return None;
     }
     let node = graph.node(id);
-    let step = match &node.op {
-        TensorOp::Nest(s) if !is_fill(s) => Step::Compute(s.clone()),
-        TensorOp::View(v) => Step::View(v.clone()),
-        TensorOp::Gather(g) => Step::Gather(g.clone()),
+    let iterations = match &node.op {
+        TensorOp::Nest(s) if !is_fill(s) => s.domain.iter().fold(1i64, |product, &n| product.saturating_mul(n)),
+        TensorOp::View(_) | TensorOp::Gather(_) => 0,
         _ => return None,
     };
     let operands: Vec<TensorId> = graph.operands(id).into_iter().collect();
@@ -76,16 +75,17 @@ fn folded(graph: &TensorGraph, id: TensorId) -> Option<Arc<TensorData>> {
     let size = |numel: i64, size: usize| numel.saturating_mul(size as i64);
     let read: i64 = constants.iter().map(|c| size(c.numel(), c.dtype.size())).sum();
     let made = size(node.shape.numel(), node.shape.dtype.size());
-    let iterations = match &step {
-        Step::Compute(nest) => nest.domain.iter().fold(1i64, |product, &n| product.saturating_mul(n)),
-        Step::View(_) | Step::Gather(_) => 0,
-    };
     let elements: i64 = constants.iter().map(|c| c.numel()).sum();
     let is_short = iterations <= node.shape.numel().max(elements.saturating_mul(MAX_ITERATIONS));
     let is_worth_it = is_short && made <= SMALL_BYTES.max(read.saturating_mul(4));
-    is_worth_it
-        .then(|| evaluate(graph, step, &operands, &constants))
-        .flatten()
+    let step = match &node.op {
+        _ if !is_worth_it => return None,
+        TensorOp::Nest(s) => Step::Compute(s.clone()),
+        TensorOp::View(v) => Step::View(v.clone()),
+        TensorOp::Gather(g) => Step::Gather(g.clone()),
+        _ => return None,
+    };
+    evaluate(graph, step, &operands, &constants)
 }
 
 /// Returns whether all elements of the result equal one number. It is cheaper to compute such a tensor where it is read than to store it.

@@ -204,12 +204,15 @@ fn resolve_keeping_windows(graph: &TensorGraph, s: &mut Structured) {
         Class::Pool(p) => p.slides(),
         _ => false,
     };
+    if s.combine.is_none() {
+        return resolve_all(graph, s);
+    }
     let viewed = s.clone();
-    resolve_all(graph, s);
-    if s.combine.is_none() || slides(s) {
+    let views = resolve_up_to(graph, s, usize::MAX);
+    if views == 0 || slides(s) {
         return;
     }
-    let partly = (0..MAX_VIEWS).rev().map(|limit| {
+    let partly = (0..views.min(MAX_VIEWS)).rev().map(|limit| {
         let mut partly = viewed.clone();
         resolve_up_to(graph, &mut partly, limit);
         partly
@@ -224,10 +227,12 @@ const MAX_VIEWS: usize = 4;
 
 /// [`resolve`]s every read of the nest.
 pub fn resolve_all(graph: &TensorGraph, s: &mut Structured) {
-    resolve_up_to(graph, s, usize::MAX);
+    let _ = resolve_up_to(graph, s, usize::MAX);
 }
 
-fn resolve_up_to(graph: &TensorGraph, s: &mut Structured, limit: usize) {
+/// [`resolve`]s every read of the nest. Returns the largest number of views that became part of one read.
+fn resolve_up_to(graph: &TensorGraph, s: &mut Structured, limit: usize) -> usize {
+    let mut views = 0;
     let Structured {
         inputs,
         finish_inputs,
@@ -235,37 +240,34 @@ fn resolve_up_to(graph: &TensorGraph, s: &mut Structured, limit: usize) {
         ..
     } = s;
     for access in inputs.iter_mut().chain(finish_inputs) {
-        *access = resolve(graph, access.clone(), domain, limit);
+        views = views.max(resolve(graph, access, domain, limit));
     }
+    views
 }
 
-/// Rewrites `access` to read the tensor behind at most `limit` views, as long as its coordinates stay affine.
-fn resolve(graph: &TensorGraph, mut access: Access, domain: &[i64], limit: usize) -> Access {
+/// Rewrites `access` to read the tensor behind at most `limit` views, as long as its coordinates stay affine. Returns the number of these views.
+fn resolve(graph: &TensorGraph, access: &mut Access, domain: &[i64], limit: usize) -> usize {
     let mut passed = 0;
     loop {
-        if !can_leave(&access, &graph.shape(access.tensor).sizes, domain) {
+        if !can_leave(access, &graph.shape(access.tensor).sizes, domain) {
             access.out_of_bounds = OutOfBounds::Never;
         }
         let TensorOp::View(v) = graph.op(access.tensor) else {
-            return access;
+            return passed;
         };
         if passed == limit {
-            return access;
+            return passed;
         }
-        passed += 1;
         let base = &graph.shape(v.tensor).sizes;
         let map = match &v.kind {
-            ViewKind::Affine(map) => through_affine(map, &access, &v.output.sizes, base, domain),
-            ViewKind::Reshape => through_reshape(&access, &v.output.sizes, base, domain),
+            ViewKind::Affine(map) => through_affine(map, access, &v.output.sizes, base, domain),
+            ViewKind::Reshape => through_reshape(access, &v.output.sizes, base, domain),
         };
         let Some(map) = map.filter(|map| reach(map, base, domain).is_some()) else {
-            return access;
+            return passed;
         };
-        access = Access {
-            tensor: v.tensor,
-            map,
-            out_of_bounds: access.out_of_bounds,
-        };
+        passed += 1;
+        (access.tensor, access.map) = (v.tensor, map);
     }
 }
 
@@ -445,19 +447,26 @@ pub fn converted(body: &Expr, dtype: frazil_ir::DType) -> Expr {
 
 /// Merges equal reads of the nest, and removes unused ones.
 pub fn merge_equal_reads(s: &mut Structured) {
-    (s.inputs, s.body) = merged(&s.inputs, &s.body, 0);
-    if let Some(finish) = &s.finish {
-        let (inputs, finish) = merged(&s.finish_inputs, finish, 1);
+    if let Some(merged) = merged(&s.inputs, &s.body, 0) {
+        (s.inputs, s.body) = merged;
+    }
+    if let Some(finish) = &s.finish
+        && let Some((inputs, finish)) = merged(&s.finish_inputs, finish, 1)
+    {
         (s.finish_inputs, s.finish) = (inputs, Some(finish));
     }
 }
 
 /// Returns the used reads without duplicates, and `expr` with its inputs renumbered for them. `reads[0]` is input `first` of the expression; inputs before it
-/// are unchanged.
-fn merged<A: smallvec::Array<Item = Access>>(reads: &[Access], expr: &Expr, first: u32) -> (SmallVec<A>, Expr) {
+/// are unchanged. Returns `None` if all reads are used and differ.
+fn merged<A: smallvec::Array<Item = Access>>(reads: &[Access], expr: &Expr, first: u32) -> Option<(SmallVec<A>, Expr)> {
+    let used = |i: usize| expr.nodes().iter().any(|n| n.op == ExprOp::Input(i as u32 + first));
+    let is_first = |i: usize| !reads[..i].contains(&reads[i]);
+    if (0..reads.len()).all(|i| used(i) && is_first(i)) {
+        return None;
+    }
     let mut kept: SmallVec<A> = SmallVec::new();
     let mut renumbered = vec![0; reads.len()];
-    let used = |i: usize| expr.nodes().iter().any(|n| n.op == ExprOp::Input(i as u32 + first));
     for (i, read) in reads.iter().enumerate().filter(|&(i, _)| used(i)) {
         let at = kept.iter().position(|k| k == read).unwrap_or_else(|| {
             kept.push(read.clone());
@@ -471,7 +480,7 @@ fn merged<A: smallvec::Array<Item = Access>>(reads: &[Access], expr: &Expr, firs
         Some(i) => renumbered.get(i as usize).copied().unwrap_or(0),
         None => i,
     };
-    (kept, expr.substitute(absent, &Expr::new(), |i| i, rename))
+    Some((kept, expr.substitute(absent, &Expr::new(), |i| i, rename)))
 }
 
 /// Returns the tensor that the nest copies as a whole, if it does nothing else.

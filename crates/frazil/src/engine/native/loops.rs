@@ -3,37 +3,81 @@
 use crate::engine::native::compiled::{CompiledCode, CompiledMethod, NativePlan};
 use crate::engine::native::compiler::Compiler;
 use crate::error::{Error, Result};
+use crate::support::lock::lock;
 use frazil_ir::contiguous_strides;
 use frazil_planner::specialise::{LoopEnd, LoopInput, LoopOutput, ResultSpec, RolledLoop, Source, Specialised};
 use frazil_runtime::storage::AlignedBytes;
 use frazil_runtime::structured::TensorId;
 use frazil_runtime::{Storage, Tensor, TensorError};
-use std::collections::HashMap;
-use std::sync::Arc;
+use frazil_tensor_ir::graph::TensorGraph;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
+
+/// Maximum number of bodies that [`Bodies`] keeps.
+const MOST_BODIES: usize = 16;
+
+/// The compiled bodies of loops, most recently used first. For another number of iterations, a body is often the same.
+#[derive(Default)]
+pub(crate) struct Bodies(Mutex<VecDeque<Body>>);
+
+#[derive(Clone)]
+struct Body {
+    graph: Arc<TensorGraph>,
+    code: Arc<CompiledCode>,
+    /// Number of calls of kernels.
+    calls: usize,
+}
+
+impl Bodies {
+    /// Returns the code of `graph`, and makes it the most recently used one.
+    fn get(&self, graph: &TensorGraph) -> Option<Body> {
+        let mut bodies = lock(&self.0);
+        let at = bodies.iter().position(|body| body.graph.is_same(graph))?;
+        let body = bodies.remove(at)?;
+        bodies.push_front(body.clone());
+        Some(body)
+    }
+
+    fn add(&self, body: Body) {
+        let mut bodies = lock(&self.0);
+        bodies.push_front(body);
+        bodies.truncate(MOST_BODIES);
+    }
+}
 
 /// A loop whose body is compiled.
 pub(super) struct CompiledLoop {
-    pub(super) code: CompiledCode,
+    pub(super) code: Arc<CompiledCode>,
     inputs: Vec<LoopInput>,
     pub(super) end: Arc<LoopEnd>,
 }
 
 impl CompiledLoop {
-    /// Compiles the body of a loop. Returns it with the number of its calls of kernels.
-    pub(super) fn new(rolled: RolledLoop, compiler: &Compiler) -> Result<(CompiledLoop, usize)> {
-        let specialised = Specialised {
-            results: (0..rolled.end.outputs.len() as u32).map(ResultSpec::Tensor).collect(),
-            graph: rolled.body,
-            warnings: Vec::new(),
+    /// Compiles the body of a loop, unless it is one of `bodies`, which `compiler` has compiled. Returns it with the number of its calls of kernels.
+    pub(super) fn new(rolled: RolledLoop, compiler: &Compiler, bodies: &Bodies) -> Result<(CompiledLoop, usize)> {
+        let body = match bodies.get(&rolled.body) {
+            Some(body) => body,
+            None => {
+                let graph = Arc::new(rolled.body.clone());
+                let specialised = Specialised {
+                    results: (0..rolled.end.outputs.len() as u32).map(ResultSpec::Tensor).collect(),
+                    graph: rolled.body,
+                    warnings: Vec::new(),
+                };
+                let plan = NativePlan::of(specialised, compiler)?;
+                let calls = plan.kernel_count().0;
+                let code = Arc::new(plan.code(compiler)?);
+                let body = Body { graph, code, calls };
+                bodies.add(body.clone());
+                body
+            }
         };
-        let plan = NativePlan::of(specialised, compiler)?;
-        let kernels = plan.kernel_count().0;
         let compiled = CompiledLoop {
-            code: plan.code(compiler)?,
+            code: body.code,
             inputs: rolled.inputs,
             end: rolled.end,
         };
-        Ok((compiled, kernels))
+        Ok((compiled, body.calls))
     }
 
     /// Runs the loop. `body` is an instance of its code, `known` are the tensors that exist before the loop. Returns one tensor for each of the loop's outputs:

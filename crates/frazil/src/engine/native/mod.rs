@@ -441,8 +441,9 @@ impl NativeCode {
             compiler: &self.compiler,
             record: &self.record,
             rolls,
+            bodies: &self.rolled.bodies,
             shared: self.shared.plans(&running.model),
-            first: Mutex::new(first),
+            first: Mutex::new(first.unwrap_or_default()),
             strict: self.strict,
         };
         let run = self.segmented_run(handle, key, rolls);

@@ -9,7 +9,7 @@
 use crate::engine::native::compiled::{CompiledCode, leaf_value};
 use crate::engine::native::compiled::{CompiledMethod, NativePlan};
 use crate::engine::native::compiler::Compiler;
-use crate::engine::native::loops::CompiledLoop;
+use crate::engine::native::loops::{Bodies, CompiledLoop};
 use crate::engine::native::record::Record;
 use crate::engine::native::signature::{Argument, CallSignature, describe_cells};
 use crate::error::{Error, Result};
@@ -20,12 +20,12 @@ use frazil_executor::RunError;
 use frazil_executor::memory::Workspace;
 use frazil_ir::{Graph, Module};
 use frazil_planner::LowerError;
-use frazil_planner::specialise::{self, Answer, Next, ResultSpec, Specialised, Start, segment};
+use frazil_planner::specialise::{self, Answer, Next, ResultSpec, Specialised, Start, segments};
 use frazil_runtime::structured::TensorId;
 use frazil_runtime::value::{TensorCell, Value};
 use frazil_runtime::{Registry, Tensor};
 use frazil_tensor_ir::call::RuntimeCall;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 
@@ -55,8 +55,10 @@ pub(crate) struct SegmentedMethod<'a> {
     pub rolls: bool,
     /// Plans of graphs, which specialisations share.
     pub shared: specialise::Shared<'a>,
-    /// The first segment, if it has been specialised before.
-    pub first: Mutex<Option<specialise::Segment>>,
+    /// The compiled bodies of loops, which call signatures share.
+    pub bodies: &'a Bodies,
+    /// The first segments, if they have been specialised before.
+    pub first: Mutex<VecDeque<specialise::Segment>>,
     /// Whether the interpreter must not run the method when it has more than `PATIENCE` segments.
     pub strict: bool,
 }
@@ -105,6 +107,8 @@ struct Segment {
     /// End of the stable prefix: tensor ids from this one on denote different tensors in later segments.
     settled: TensorId,
     then: Then,
+    /// The segments that follow and were specialised together with this one, until the next one is compiled.
+    rest: Mutex<VecDeque<specialise::Segment>>,
     /// The segments that follow, keyed by the results of the graph break.
     after: Mutex<HashMap<Vec<Argument>, Arc<Once<Found>>>>,
 }
@@ -161,7 +165,8 @@ impl SegmentTree {
         self.segments().len() > MAX_KEPT
     }
 
-    /// Compiles the segment that follows the graph breaks with the results `answers`. The tensors `known` have been computed.
+    /// Compiles the segment that follows the graph breaks with the results `answers`. The tensors `known` have been computed. `specialised` contains the segment
+    /// and those that follow, if they have been specialised.
     ///
     /// # Errors
     /// If a limit is exceeded; the segment may still be compilable.
@@ -171,6 +176,7 @@ impl SegmentTree {
         signature: &CallSignature,
         answers: &[Answer],
         known: &BTreeSet<TensorId>,
+        specialised: &Mutex<VecDeque<specialise::Segment>>,
     ) -> Result<Found> {
         let limit = if method.strict { MAX_SEGMENTS } else { PATIENCE };
         let count = if method.strict {
@@ -186,7 +192,8 @@ impl SegmentTree {
             return Ok(Err(Refusal::Unsupported(why)));
         }
         let begin = Instant::now();
-        let compiled = Segment::new(method, self.any_size, signature, answers, known);
+        let specialised = std::mem::take(&mut *lock(specialised));
+        let compiled = Segment::new(method, self.any_size, signature, answers, known, specialised);
         unexceeded()?;
         let (segment, kernels) = match compiled {
             Ok(compiled) => compiled,
@@ -281,7 +288,7 @@ impl SegmentedRun {
         let mut next = match &self.first {
             Some(found) => found.clone(),
             None => {
-                let make = || tree.add(method, signature, &answers, &BTreeSet::new());
+                let make = || tree.add(method, signature, &answers, &BTreeSet::new(), &method.first);
                 let found = tree.first.get_or_make(make)?;
                 self.first.insert(found.clone()).clone()
             }
@@ -343,7 +350,7 @@ impl SegmentedRun {
                 None => {
                     let after = Arc::clone(lock(&segment.after).entry(keys.clone()).or_default());
                     let given: BTreeSet<TensorId> = known.keys().copied().collect();
-                    let found = after.get_or_make(|| tree.add(method, signature, &answers, &given))?;
+                    let found = after.get_or_make(|| tree.add(method, signature, &answers, &given, &segment.rest))?;
                     instance.after.insert(keys, found.clone());
                     found.clone()
                 }
@@ -360,6 +367,7 @@ impl Segment {
         signature: &CallSignature,
         answers: &[Answer],
         known: &BTreeSet<TensorId>,
+        mut specialised: VecDeque<specialise::Segment>,
     ) -> Result<(Segment, usize)> {
         let start = Start {
             objects: &signature.objects,
@@ -373,15 +381,11 @@ impl Segment {
             false => compiler.in_process(),
         };
         let mut kernels = 0;
-        let first = if answers.is_empty() {
-            lock(&method.first).take()
-        } else {
-            None
-        };
-        let found = match first {
-            Some(found) => found,
-            None => segment(method.graph, &signature.specs, answers, &start, method.registry)?,
-        };
+        if specialised.is_empty() {
+            specialised = segments(method.graph, &signature.specs, answers, &start, method.registry)?.into();
+        }
+        let missing = || Error::Unsupported("a method has no segment".to_owned());
+        let found = specialised.pop_front().ok_or_else(missing)?;
         let graph = found.graph;
         let mut given = known.clone();
         given.extend(graph.inputs());
@@ -394,7 +398,7 @@ impl Segment {
             Next::Loop(rolled) => {
                 let mut wanted: BTreeSet<TensorId> = rolled.needs().collect();
                 wanted.extend(found.live.iter().filter(|&&id| graph.as_constant(id).is_none()));
-                let (rolled, calls) = CompiledLoop::new(*rolled, &compiler)?;
+                let (rolled, calls) = CompiledLoop::new(*rolled, &compiler, method.bodies)?;
                 kernels += calls;
                 (Then::Loop(Box::new(rolled)), wanted)
             }
@@ -442,6 +446,7 @@ impl Segment {
             inputs: graph.inputs().to_vec(),
             settled: found.settled,
             then,
+            rest: Mutex::new(specialised),
             after: Mutex::default(),
         };
         Ok((segment, kernels))

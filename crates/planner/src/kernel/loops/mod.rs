@@ -18,7 +18,7 @@ pub enum Place {
 
 /// Scratch memory of one task for a row of intermediate results, which stays in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Local<N = i64> {
+pub struct Local<N: Copy = i64> {
     /// Element type.
     pub dtype: DType,
     /// Number of elements. All scratch memory of a kernel takes at most 64 KiB.
@@ -27,7 +27,7 @@ pub struct Local<N = i64> {
 
 /// A condition for reading an element: `0 <= index < extent`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Guard<N = i64> {
+pub struct Guard<N: Copy = i64> {
     /// A coordinate, as an affine function of the loop indices.
     pub index: Affine<N>,
     /// Upper bound of the coordinate (exclusive).
@@ -37,7 +37,7 @@ pub struct Guard<N = i64> {
 /// Addressing by the value of another operand, as in `embedding` and `index_select`. The value adds `stride · value` elements to the offset. A negative value
 /// counts from the end, and then the value is clamped to the extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Indirect<N = i64> {
+pub struct Indirect<N: Copy = i64> {
     /// Index of the operand that provides the value: an earlier entry of the same input list, with an integer dtype.
     pub input: u32,
     /// Distance between the elements for neighbouring values, in elements.
@@ -48,7 +48,7 @@ pub struct Indirect<N = i64> {
 
 /// A read of one element.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Read<N = i64> {
+pub struct Read<N: Copy = i64> {
     /// The memory that is read.
     pub place: Place,
     /// Offset of the element in the memory, in elements, as an affine function of the loop indices: outer, inner and reduction loops, in this order.
@@ -76,7 +76,7 @@ impl Read {
 
 /// A write of one element.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Write<N = i64> {
+pub struct Write<N: Copy = i64> {
     /// The memory that is written. An argument that is written must not be read through another argument, except as [`Loops::may_update_in_place`] allows.
     pub place: Place,
     /// Offset of the element in the memory, in elements, as an affine function of the loop indices. The coefficients of reduction loops are 0, except in
@@ -86,7 +86,7 @@ pub struct Write<N = i64> {
 
 /// Values that a reduction stores for each point of its loops, because later stages read them, too.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Kept<N = i64> {
+pub struct Kept<N: Copy = i64> {
     /// The value, as an expression of the stage's inputs. The value is the only input of the stage's own body.
     pub body: Expr,
     /// The write of the value, at an index that depends on all loops of the stage. The value has the stage's `accumulate` dtype.
@@ -106,7 +106,7 @@ pub struct Kept<N = i64> {
 /// Without `combine`, there are no reduction loops, and `acc = body(inputs)`. With `kept`, the reduction stores `value = kept.body(inputs)` and computes `acc =
 /// combine(acc, body(value))`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stage<N = i64> {
+pub struct Stage<N: Copy = i64> {
     /// Parallel loops inside the kernel's outer loops. The last one should be contiguous in memory.
     pub inner: SmallVec<[N; 4]>,
     /// Reduction loops.
@@ -160,7 +160,7 @@ impl Stage {
     }
 }
 
-impl<N> Stage<N> {
+impl<N: Copy> Stage<N> {
     /// Returns the writes of the stage: the kept values if there are any, and the result.
     pub fn writes(&self) -> impl Iterator<Item = &Write<N>> {
         self.kept.iter().map(|k| &k.output).chain([&self.output])
@@ -173,9 +173,9 @@ impl<N> Stage<N> {
     }
 }
 
-impl<N> Read<N> {
+impl<N: Copy> Read<N> {
     /// Returns the read with `f` applied to each of its integers.
-    fn map<M>(&self, f: &mut impl FnMut(&N) -> M) -> Read<M> {
+    fn map<M: Copy>(&self, f: &mut impl FnMut(&N) -> M) -> Read<M> {
         Read {
             place: self.place,
             index: self.index.map(f),
@@ -201,9 +201,9 @@ impl<N> Read<N> {
     }
 }
 
-impl<N> Write<N> {
+impl<N: Copy> Write<N> {
     /// Returns the write with `f` applied to each of its integers.
-    fn map<M>(&self, f: &mut impl FnMut(&N) -> M) -> Write<M> {
+    fn map<M: Copy>(&self, f: &mut impl FnMut(&N) -> M) -> Write<M> {
         Write {
             place: self.place,
             index: self.index.map(f),
@@ -211,9 +211,9 @@ impl<N> Write<N> {
     }
 }
 
-impl<N> Stage<N> {
+impl<N: Copy> Stage<N> {
     /// Returns the stage with `f` applied to each of its integers.
-    fn map<M>(&self, f: &mut impl FnMut(&N) -> M) -> Stage<M> {
+    fn map<M: Copy>(&self, f: &mut impl FnMut(&N) -> M) -> Stage<M> {
         Stage {
             inner: self.inner.iter().map(&mut *f).collect(),
             reduction: self.reduction.iter().map(&mut *f).collect(),
@@ -243,7 +243,7 @@ impl<N> Stage<N> {
 /// Every dtype of `Expr` except complex and quantised ones is supported. In each stage, the last inner loop or the last reduction loop is vectorised, if all
 /// accesses along it are contiguous or uniform; see [`Stage::has_long_rows`]. Otherwise, all loops of the stage are scalar.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Loops<N = i64> {
+pub struct Loops<N: Copy = i64> {
     /// The loops over tasks; empty for a single task.
     pub outer: SmallVec<[N; 4]>,
     /// Element type of each buffer.
@@ -256,14 +256,14 @@ pub struct Loops<N = i64> {
     pub lanes: i64,
 }
 
-impl<N> Loops<N> {
+impl<N: Copy> Loops<N> {
     /// Returns the number of loops for which an [`Affine`] of `stage` has coefficients.
     pub fn rank(&self, stage: &Stage<N>) -> usize {
         self.outer.len() + stage.inner.len() + stage.reduction.len()
     }
 
     /// Returns the loop nests with `f` applied to each of their integers. The order is the same for all loop nests.
-    pub fn map<M>(&self, f: &mut impl FnMut(&N) -> M) -> Loops<M> {
+    pub fn map<M: Copy>(&self, f: &mut impl FnMut(&N) -> M) -> Loops<M> {
         Loops {
             outer: self.outer.iter().map(&mut *f).collect(),
             arguments: self.arguments.clone(),
