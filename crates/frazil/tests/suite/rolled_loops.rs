@@ -105,10 +105,11 @@ const ROLLED: &[(&str, &str)] = &[
         h = x[0]
         y = x[:, 0] * 2.0
         rest = y[2:]
+        flipped = y.t()
         ones = torch.ones(16, 16)
         for t in range(x.size(0)):
-            h = torch.tanh(self.cell(h) + rest[0] + ones[0])
-        return self.cell(h) + ones[1], rest + 1.0
+            h = torch.tanh(self.cell(h) + rest[0] + flipped[:, 1] + ones[0])
+        return self.cell(h) + ones[1], flipped[:, 2:] + rest.t()
 ",
     ),
     (

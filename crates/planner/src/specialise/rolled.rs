@@ -28,6 +28,7 @@ use frazil_runtime::registry::Lookup;
 use frazil_runtime::structured::{Affine, TensorId, TensorShape, ViewKind};
 use frazil_runtime::value::{ListValue, TensorCell, TupleValue, Value};
 use frazil_runtime::{Registry, Semantics};
+use frazil_tensor_ir::graph::TensorOp;
 use frazil_tensor_ir::spec::{ArgumentSpec, PathStep};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
@@ -382,8 +383,9 @@ impl Specialiser<'_> {
         if !is_computed_alike(&self.tensors, rolling.begin, &known) {
             return Ok(None);
         }
-        let exist = (0..rolling.begin).map(TensorId::new);
-        let exist = exist.filter(|&id| self.tensors.as_constant(id).is_none());
+        // Views are part of the body, whose reads then go through them, as those of unrolled iterations do: the kernels and the bits are the same.
+        let is_computed = |&id: &TensorId| !matches!(self.tensors.op(id), TensorOp::Constant(_) | TensorOp::View(_));
+        let exist = (0..rolling.begin).map(TensorId::new).filter(is_computed);
         let given: BTreeSet<TensorId> = exist.chain(rolling.inputs.keys().copied()).collect();
         let (body, takes) = self.tensors.subgraph(&given, &computed.ids);
         let initial = |id: TensorId| rolling.carried.iter().find_map(|carried| carried.initial(id));

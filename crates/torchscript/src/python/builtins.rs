@@ -1,8 +1,6 @@
 //! Evaluation of calls to functions of Python and `torch`, by dotted name.
 
-use std::cell::RefCell;
 use std::cmp::Ordering;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use frazil_ir::{DType, Device};
@@ -335,7 +333,7 @@ impl Maker<'_> {
             }
             ("copy.deepcopy", Some(value)) => deep_copy(value)?,
             ("copy.copy", Some(value @ Py::List(_))) => Py::list(value.items()?),
-            ("copy.copy", Some(Py::Dict(items))) => Py::Dict(Rc::new(RefCell::new(items.borrow().clone()))),
+            ("copy.copy", Some(Py::Dict(items))) => Py::dict(items.borrow().clone()),
             ("abs", Some(Py::Int(i))) => Py::Int(i.checked_abs()?),
             ("abs", Some(Py::Float(f))) => Py::Float(f.abs()),
             ("abs", Some(Py::Complex(number))) => Py::Float(number.norm()),
@@ -420,7 +418,7 @@ impl Maker<'_> {
                 for (key, value) in given.into_iter().chain(by_name) {
                     insert(&mut pairs, key, value);
                 }
-                Py::Dict(Rc::new(RefCell::new(pairs)))
+                Py::dict(pairs)
             }
             ("print", _) => {
                 arguments.positional();

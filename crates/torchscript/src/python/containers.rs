@@ -15,6 +15,7 @@ use super::operators::sliced;
 use super::value::{ObjectRef, Py, PyObject};
 use crate::error::Result;
 use crate::source::SourceFile;
+use crate::source::shared;
 
 /// A kind of container of modules or parameters.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -229,7 +230,7 @@ impl Maker<'_> {
                 return self.fail(file, message, node);
             }
         }
-        Ok(Py::Object(Rc::new(RefCell::new(slice))))
+        Ok(Py::Object(shared(RefCell::new(slice))))
     }
 
     /// Calls `append`, `extend`, `update`, or a method that returns a view of a dictionary. Returns `None` for other methods.

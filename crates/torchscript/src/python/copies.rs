@@ -6,6 +6,7 @@ use std::rc::Rc;
 use super::maker::MAX_DEPTH;
 use super::tensor::{HostTensor, View};
 use super::value::{Attribute, Py, PyObject};
+use crate::source::shared;
 
 /// Maps from originals to their copies so far, by which copies preserve identity.
 #[derive(Default)]
@@ -60,7 +61,7 @@ impl Copies {
                     .iter()
                     .map(|(key, item)| Some((key.clone(), self.copy(item, depth + 1)?)))
                     .collect();
-                Py::Dict(Rc::new(RefCell::new(items?)))
+                Py::dict(items?)
             }
             Py::Object(object) => {
                 let mut copy = PyObject::new(object.borrow().class.clone());
@@ -68,7 +69,7 @@ impl Copies {
                 copy.hooks.clone_from(&object.borrow().hooks);
                 copy.scripted.clone_from(&object.borrow().scripted);
                 copy.is_ready = object.borrow().is_ready;
-                let copy = Rc::new(RefCell::new(copy));
+                let copy = shared(RefCell::new(copy));
                 self.values.push((value.clone(), Py::Object(Rc::clone(&copy))));
                 let attributes = object.borrow().attributes.clone();
                 for (name, attribute) in attributes {
@@ -121,7 +122,7 @@ pub(super) fn detached(value: &Py) -> Py {
             Py::Dict(items) => {
                 let items = items.borrow();
                 let items = items.iter().map(|(key, item)| (key.clone(), copy(item)));
-                Py::Dict(Rc::new(RefCell::new(items.collect())))
+                Py::dict(items.collect())
             }
             other => other.clone(),
         }

@@ -1,6 +1,5 @@
 //! Evaluation of expressions.
 
-use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -71,7 +70,7 @@ impl Maker<'_> {
                     let value = self.expr(scope, &item.value)?;
                     insert(&mut items, key, value);
                 }
-                Py::Dict(Rc::new(RefCell::new(items)))
+                Py::dict(items)
             }
             Expr::Set(set) => {
                 let items = self.sequence(scope, &set.elts)?;
@@ -208,7 +207,7 @@ impl Maker<'_> {
                     insert(&mut out, key, value);
                     Ok(())
                 })?;
-                Py::Dict(Rc::new(RefCell::new(out)))
+                Py::dict(out)
             }
             Expr::FString(string) => {
                 let mut text = String::new();

@@ -1,7 +1,6 @@
 //! Execution of statements, and calls of functions and classes.
 
 use std::cell::RefCell;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use frazil_ir::arguments::{Assignment, AssignmentError};
@@ -17,6 +16,7 @@ use super::value::{FunctionRef, Py, PyObject, insert};
 use crate::error::Result;
 use crate::names::{ClassRef, ancestry};
 use crate::source::parameters::{PythonParameter, assignment_message};
+use crate::source::shared;
 use crate::source::{SourceFile, dotted};
 
 /// Context managers that turn gradients on or off.
@@ -468,7 +468,7 @@ impl Maker<'_> {
             let pairs = rest
                 .map(|(name, value)| (Py::str(name.as_str()), value.clone()))
                 .collect();
-            let dict = Py::Dict(Rc::new(RefCell::new(pairs)));
+            let dict = Py::dict(pairs);
             scope.variables.insert(star.name.to_string(), dict);
         }
         Ok(call.finish(&parameters).map_err(|error| fault(error, ""))?)
@@ -502,7 +502,7 @@ impl Maker<'_> {
         };
         let mut object = PyObject::new(class.clone());
         object.is_ready = init.as_ref().is_none_or(|init| !init.file.rules.is_source());
-        let object = Py::Object(Rc::new(RefCell::new(object)));
+        let object = Py::Object(shared(RefCell::new(object)));
         match init {
             Some(init) => {
                 self.call_function(&init, Some(object.clone()), positional, keywords, node)?;

@@ -15,6 +15,7 @@ use super::mentions::Mentions;
 use super::value::{Attribute, ObjectRef, Py, PyObject};
 use crate::error::Result;
 use crate::names::{Annotations, ClassRef};
+use crate::source::shared;
 use crate::source::{SourceFile, dotted};
 
 /// Special methods that change how a class accesses the attributes of its objects.
@@ -59,7 +60,7 @@ impl Maker<'_> {
         if is_plain(class) != Some(true) {
             return self.beyond(file, "an object of a class that is no module", node);
         }
-        let object = Rc::new(RefCell::new(PyObject {
+        let object = shared(RefCell::new(PyObject {
             attributes: IndexMap::new(),
             ..PyObject::new(class.clone())
         }));

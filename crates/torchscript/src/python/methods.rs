@@ -1,6 +1,5 @@
 //! Evaluation of calls to methods of modules.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -157,7 +156,7 @@ impl Maker<'_> {
                 arguments.keywords();
                 Py::None
             }
-            "state_dict" => Py::Dict(Rc::new(RefCell::new(states::state_dict(object)))),
+            "state_dict" => Py::dict(states::state_dict(object)),
             "load_state_dict" => {
                 let (Some(Py::Dict(items)), Some(strict)) =
                     (arguments.get(0, "state_dict"), arguments.flag(1, "strict", true))

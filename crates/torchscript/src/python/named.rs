@@ -1,6 +1,5 @@
 //! Evaluation of NamedTuples: classes of the source text that derive from `NamedTuple`, and results of `collections.namedtuple`.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -192,7 +191,7 @@ impl Maker<'_> {
             "_asdict" if positional.is_empty() && keywords.is_empty() => {
                 let names = named.class.fields.iter().map(|field| Py::Str(Rc::clone(field)));
                 let pairs = names.zip(named.items.iter().cloned()).collect();
-                return Ok(Py::Dict(Rc::new(RefCell::new(pairs))));
+                return Ok(Py::dict(pairs));
             }
             "_replace" if positional.is_empty() => {
                 let mut items = named.items.to_vec();

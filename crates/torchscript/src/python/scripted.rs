@@ -13,6 +13,7 @@ use super::mentions::Mentions;
 use super::value::{Attribute, FunctionRef, ObjectRef, Py, PyObject, same_function};
 use crate::error::Result;
 use crate::source::SourceFile;
+use crate::source::shared;
 
 impl Maker<'_> {
     /// Evaluates `torch.jit.script(value)`; returns `None` if the result is unknown.
@@ -107,7 +108,7 @@ impl Maker<'_> {
                 let items = items
                     .iter()
                     .map(|(key, item)| Ok((key.clone(), self.copied(file, item, node, depth + 1)?)));
-                Py::Dict(Rc::new(RefCell::new(items.collect::<Result<_>>()?)))
+                Py::dict(items.collect::<Result<_>>()?)
             }
             other => other.clone(),
         })
@@ -131,7 +132,7 @@ impl Maker<'_> {
             let kind = attribute.kind;
             attributes.insert(name.clone(), Attribute { value, kind });
         }
-        Ok(Rc::new(RefCell::new(PyObject {
+        Ok(shared(RefCell::new(PyObject {
             class: before.class.clone(),
             attributes,
             transient: before.transient.clone(),

@@ -13,7 +13,7 @@ use ruff_python_ast::{Stmt, StmtFunctionDef};
 use super::tensor::HostTensor;
 use crate::error::SourceError;
 use crate::names::ClassRef;
-use crate::source::SourceFile;
+use crate::source::{Container, SourceFile, shared};
 
 /// A Python value.
 #[derive(Clone)]
@@ -112,6 +112,31 @@ impl PyObject {
     }
 }
 
+impl Container for RefCell<PyObject> {
+    fn empty(&self) {
+        let mut object = self.borrow_mut();
+        let attributes = std::mem::take(&mut object.attributes);
+        let scripted = object.scripted.take();
+        // Their contents may include the object.
+        drop(object);
+        drop((attributes, scripted));
+    }
+}
+
+impl Container for RefCell<Vec<Py>> {
+    fn empty(&self) {
+        let items = self.take();
+        drop(items);
+    }
+}
+
+impl Container for RefCell<Vec<(Py, Py)>> {
+    fn empty(&self) {
+        let items = self.take();
+        drop(items);
+    }
+}
+
 /// A function that is registered to run before or after `forward`.
 #[derive(Clone)]
 pub(super) struct Hook {
@@ -186,7 +211,11 @@ impl Py {
     }
 
     pub(super) fn list(items: Vec<Py>) -> Py {
-        Py::List(Rc::new(RefCell::new(items)))
+        Py::List(shared(RefCell::new(items)))
+    }
+
+    pub(super) fn dict(items: Vec<(Py, Py)>) -> Py {
+        Py::Dict(shared(RefCell::new(items)))
     }
 
     pub(super) fn tuple(items: Vec<Py>) -> Py {

@@ -7,6 +7,7 @@ use std::hint::black_box;
 
 use frazil_limits::{Budget, Latch};
 
+use super::circles::Circles;
 use super::depth::MAX_DEPTH;
 use frazil_rt::SignalsBlocked;
 
@@ -62,6 +63,10 @@ pub(crate) fn with_stack<T: Send>(work: impl FnOnce(Stack) -> T + Send) -> T {
 }
 
 fn on_first_of<T: Send, W: FnOnce(Stack) -> T + Send>(sizes: &[usize], work: W) -> T {
+    let work = move |stack| {
+        let _circles = Circles::new();
+        work(stack)
+    };
     let mut work = Some(work);
     for &bytes in sizes {
         if let Some(result) = on_thread(bytes, &mut work) {
