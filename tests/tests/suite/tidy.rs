@@ -53,6 +53,10 @@ const STATIC_PLACES: &[(&str, &str)] = &[
         "crates/runtime/src/threads.rs",
         "threads for large loops of the interpreter and the compiler",
     ),
+    (
+        "crates/torchscript/src/source/circles.rs",
+        "the containers that a thread has made while it evaluates source",
+    ),
 ];
 
 /// Files that quote names of operators, how many, and why. Code generation and the facade know operators by their entries; a pass
