@@ -58,7 +58,7 @@ pub enum LowerError {
         /// Index of the result.
         index: usize,
     },
-    /// The control flow depends on elements that the program computes; [`crate::specialise::segment`] compiles the part before.
+    /// The control flow depends on elements that the program computes; [`crate::specialise::segments`] compiles the part before.
     #[error("the control flow depends on the result of {operator}")]
     Waits {
         /// The operator whose result depends on elements.

@@ -152,7 +152,7 @@ impl Specialiser<'_> {
     }
 
     /// Ends the segment at a loop of which one iteration has been specialised, and begins the next one. Returns the values of the loop-carried variables after
-    /// the loop. The state is as if the loop had been answered ([`Answer::Loop`](super::Answer::Loop)).
+    /// the loop. The state is as if the loop had been answered (`Answer::Loop`).
     pub(super) fn leave_rolled(&mut self, results: Vec<Slot>) -> Result<Vec<Slot>, LowerError> {
         let results = results.into_iter().collect::<Option<Vec<Value>>>();
         let found = match results.as_deref() {
