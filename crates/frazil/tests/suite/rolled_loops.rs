@@ -128,6 +128,16 @@ const ROLLED: &[(&str, &str)] = &[
 ",
     ),
     (
+        "a view of a tensor with known elements, whose sizes are those of the state",
+        "
+        h = x[0]
+        w = torch.ones(1, 16) * x.size(0)
+        for t in range(x.size(0)):
+            h = torch.tanh(self.cell(h) + w.expand_as(h) * 0.01 + x[t])
+        return h + w, w * 2.0 + x[0, 0]
+",
+    ),
+    (
         "a condition that always holds",
         "
         h = x[0]

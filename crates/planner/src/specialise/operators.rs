@@ -1,6 +1,7 @@
 //! Running operators: programs are appended to the tensor graph, kernels on known values run at once.
 
 use super::bounds;
+use super::loops::not_rolled;
 use super::refusal::{READS_NEGATIVES, Refusal};
 use super::state::{Slot, Specialiser};
 use super::store::{address, compiled_bytes, tensors_in};
@@ -391,6 +392,13 @@ impl Specialiser<'_> {
         let Some(owner) = self.store.owner(cell) else {
             return Ok(());
         };
+        let storage = address(owner.get().storage());
+        if let Some(rolling) = &self.rolling
+            && rolling.storages.contains(&storage)
+        {
+            // The tensor would stay a variable after the iteration, whose tensors are removed.
+            return Err(Refusal::Fatal(not_rolled()));
+        }
         let id = self.read(&owner)?;
         let shape = self.tensors.shape(id).clone();
         self.store.adopt(&owner, id, &shape)?;

@@ -7,6 +7,7 @@
 //! All iterations must do the same. So a loop is unrolled instead, as all others are, if one of these conditions is not met:
 //! - Loop-carried values are tensors of constant shapes, tuples of such, or values that do not change.
 //! - The body writes only to tensors that it creates, and only appends to lists, which it does not read.
+//! - The body makes no view of a tensor from outside whose elements are known, unless the view's elements are known too.
 //! - No size, condition or other number depends on the iteration, except as above.
 //! - Nothing raises an exception or emits a warning.
 //!
@@ -152,7 +153,7 @@ impl Specialiser<'_> {
     }
 
     /// Ends the segment at a loop of which one iteration has been specialised, and begins the next one. Returns the values of the loop-carried variables after
-    /// the loop. The state is as if the loop had been answered (`Answer::Loop`).
+    /// the loop. The state is the same as if the loop were answered (`Answer::Loop`): the tensors of the iteration are removed.
     pub(super) fn leave_rolled(&mut self, results: Vec<Slot>) -> Result<Vec<Slot>, LowerError> {
         let results = results.into_iter().collect::<Option<Vec<Value>>>();
         let found = match results.as_deref() {
@@ -300,7 +301,7 @@ impl Specialiser<'_> {
                 let initial = match self.store.knows(cell) {
                     true => Source::Computed(self.read(cell)?),
                     false if self.constants.contains(&address(tensor.storage())) => Source::Known(tensor.clone()),
-                    // What follows the loop may write the tensor.
+                    // Code after the loop may write to the tensor.
                     false => {
                         let sizes = tensor.sizes().to_vec();
                         Source::Known(tensor.deep_copy().map_err(|_| LowerError::TooLarge { sizes })?)

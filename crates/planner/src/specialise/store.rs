@@ -268,9 +268,9 @@ impl Store {
         }
     }
 
-    /// Returns the addresses of all storages.
+    /// Returns the addresses of all storages, including those of recorded tensors with known elements.
     pub fn storages(&self) -> HashSet<usize> {
-        self.contents.keys().copied().collect()
+        self.contents.keys().chain(self.made.keys()).copied().collect()
     }
 
     /// Returns the current contents of the storage at this address; `None` if it is no storage of this store.

@@ -67,3 +67,19 @@ proptest! {
         prop_assert_eq!(graph.len(), before);
     }
 }
+
+#[test]
+fn a_truncated_graph_is_the_one_with_fewer_tensors() {
+    let choices = [(0, 0), (1, 0), (2, 1)];
+    let fewer = graph(&choices[..2]);
+    let mut truncated = graph(&choices);
+    truncated.input(truncated.shape(TensorId::new(0)).clone());
+    assert!(!truncated.is_same(&fewer));
+    truncated.truncate(TensorId::new(fewer.len()));
+    check(&truncated);
+    assert!(truncated.is_same(&fewer) && fewer.is_same(&truncated));
+    // Another operation, and another output.
+    assert!(!graph(&[(0, 0), (1, 1)]).is_same(&fewer));
+    truncated.add_output(TensorId::new(1));
+    assert!(!truncated.is_same(&fewer));
+}

@@ -123,20 +123,6 @@ impl Container for RefCell<PyObject> {
     }
 }
 
-impl Container for RefCell<Vec<Py>> {
-    fn empty(&self) {
-        let items = self.take();
-        drop(items);
-    }
-}
-
-impl Container for RefCell<Vec<(Py, Py)>> {
-    fn empty(&self) {
-        let items = self.take();
-        drop(items);
-    }
-}
-
 /// A function that is registered to run before or after `forward`.
 #[derive(Clone)]
 pub(super) struct Hook {

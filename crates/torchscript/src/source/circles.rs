@@ -14,6 +14,14 @@ pub(crate) trait Container {
     fn empty(&self);
 }
 
+impl<T> Container for RefCell<Vec<T>> {
+    fn empty(&self) {
+        // The contents are dropped after the borrow has ended, since they may include the container.
+        let contents = self.take();
+        drop(contents);
+    }
+}
+
 /// The containers of a thread.
 #[derive(Default)]
 struct Containers {
@@ -69,13 +77,6 @@ mod tests {
     use super::*;
 
     type List = RefCell<Vec<Rc<dyn Container>>>;
-
-    impl Container for List {
-        fn empty(&self) {
-            let contents = self.take();
-            drop(contents);
-        }
-    }
 
     fn listed() -> usize {
         CONTAINERS.with_borrow(|containers| containers.all.len())
