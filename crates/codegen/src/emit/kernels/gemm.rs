@@ -328,14 +328,24 @@ fn for_k_blocks<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, body: impl Fn(&mu
     }
 }
 
-/// Returns the number of steps of k in one iteration of the inner loop.
-///
-/// It is one if the distance between rows of A is not known. LLVM then computes the address of each row from that of the row before, to use few registers, and
-/// loads the elements of all steps of a row together. With several steps these take more registers than there are.
+/// Returns the number of steps of k in one iteration of the inner loop: one if the distance between columns of A is not known.
 fn unroll(gemm: &Gemm<Int<'_>>, parameters: &GemmParameters) -> i64 {
-    match gemm.a_row_stride.known() {
+    match gemm.a_col_stride.known() {
         Some(_) => parameters.unroll.max(1),
         None => 1,
+    }
+}
+
+/// Returns the number of rows of A that are addressed by one pointer, which the inner loop increments.
+///
+/// If the distance between rows is not known, a pointer and the distance are the addresses of three rows: x86 multiplies an index by 1 or 2, and the steps of k
+/// are constant displacements. From a pointer to the first row alone, LLVM computes the address of each row from that of the row before: that takes an
+/// instruction and a register for each row.
+fn rows_of_pointer(gemm: &Gemm<Int<'_>>) -> i64 {
+    const WITH_INDEX: i64 = 3;
+    match gemm.a_row_stride.known() {
+        Some(_) => gemm.tile.rows.max(1),
+        None => WITH_INDEX,
     }
 }
 
@@ -362,9 +372,18 @@ fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>, t: Tile<
     let a_k = e.mul(t.k0, gemm.a_col_stride);
     let a = e.add(a, a_k);
     let a = e.f32_offset(task.a, a);
+    let of_pointer = rows_of_pointer(gemm);
+    let mut carried = Vec::new();
+    for first in (0..t.rows).step_by(of_pointer as usize) {
+        let offset = e.mul(gemm.a_row_stride, first);
+        let address = e.f32_offset(a, offset);
+        // Otherwise, LLVM computes this pointer from the one before in each iteration.
+        carried.push(if first > 0 { e.base(address) } else { address });
+    }
+    let pointers = carried.len();
     let zero = e.f32_constant(0.0, Some(lanes));
-    let accumulators = vec![zero; (t.rows * vectors) as usize];
-    let step = |e: &mut Emitter<'c>, a: Val<'c>, b: Val<'c>, k: i64, acc: &mut [Val<'c>]| {
+    carried.resize(pointers + (t.rows * vectors) as usize, zero);
+    let step = |e: &mut Emitter<'c>, b: Val<'c>, k: i64, carried: &mut [Val<'c>]| {
         let mut columns = Vec::new();
         for v in 0..vectors {
             let at = e.linear([(t.b_row, Int::Const(k))], v * lanes);
@@ -374,12 +393,11 @@ fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>, t: Tile<
                 _ => e.load_vector(address, lanes),
             });
         }
+        let (pointers, acc) = carried.split_at_mut(pointers);
         for r in 0..t.rows {
-            let at = e.linear(
-                [(gemm.a_row_stride, Int::Const(r)), (gemm.a_col_stride, Int::Const(k))],
-                0,
-            );
-            let address = e.f32_offset(a, at);
+            let row = (gemm.a_row_stride, Int::Const(r % of_pointer));
+            let at = e.linear([row, (gemm.a_col_stride, Int::Const(k))], 0);
+            let address = e.f32_offset(pointers[(r / of_pointer) as usize], at);
             let x = e.load_broadcast(address, lanes);
             for v in 0..vectors {
                 let i = (r * vectors + v) as usize;
@@ -387,14 +405,26 @@ fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>, t: Tile<
             }
         }
     };
+    // Emits `count` steps, and then increments the pointers.
+    let steps = |e: &mut Emitter<'c>, b: Val<'c>, count: i64, carried: &[Val<'c>]| {
+        let mut carried = carried.to_vec();
+        for k in 0..count {
+            step(e, b, k, &mut carried);
+        }
+        let distance = e.mul(gemm.a_col_stride, count);
+        for pointer in &mut carried[..pointers] {
+            *pointer = e.f32_offset(*pointer, distance);
+        }
+        carried
+    };
     let parameters = &e.target.machine.gemm;
     let (unroll, line_elements) = (unroll(gemm, parameters), e.target.machine.caches.line_elements());
     let full = e.round_down(t.length, unroll);
     let prefetch = wants_prefetch(gemm, parameters);
     let far = next_block(e, gemm, &t);
-    let mut acc = e.for_loop(0, full, unroll, &accumulators, |e, k, acc| {
-        let (ka, kb) = (e.mul(k, gemm.a_col_stride), e.mul(k, t.b_row));
-        let (a, b) = (e.f32_offset(a, ka), e.f32_offset(t.b, kb));
+    let mut carried = e.for_loop(0, full, unroll, &carried, |e, k, carried| {
+        let kb = e.mul(k, t.b_row);
+        let b = e.f32_offset(t.b, kb);
         if prefetch {
             for line in 0..unroll * vectors * lanes / line_elements {
                 let address = e.f32_offset(b, parameters.prefetch + line * line_elements);
@@ -411,25 +441,24 @@ fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>, t: Tile<
                 e.prefetch(address, 2);
             }
         }
-        let mut acc = acc.to_vec();
-        for k in 0..unroll {
-            step(e, a, b, k, &mut acc);
-        }
-        acc
+        steps(e, b, unroll, carried)
     });
     match (full.known(), t.length.known()) {
-        (Some(full), Some(length)) => (full..length).for_each(|k| step(e, a, t.b, k, &mut acc)),
+        (Some(full), Some(length)) => {
+            let b = e.mul(t.b_row, full);
+            let b = e.f32_offset(t.b, b);
+            carried = steps(e, b, length - full, &carried);
+        }
         _ => {
-            acc = e.for_loop(full, t.length, 1, &acc, |e, k, acc| {
-                let (ka, kb) = (e.mul(k, gemm.a_col_stride), e.mul(k, t.b_row));
-                let (a, b) = (e.f32_offset(a, ka), e.f32_offset(t.b, kb));
-                let mut acc = acc.to_vec();
-                step(e, a, b, 0, &mut acc);
-                acc
+            carried = e.for_loop(full, t.length, 1, &carried, |e, k, carried| {
+                let kb = e.mul(k, t.b_row);
+                let b = e.f32_offset(t.b, kb);
+                steps(e, b, 1, carried)
             });
         }
     }
-    finish(e, gemm, task, &t, &acc, &masks);
+    let acc = &carried[pointers..];
+    finish(e, gemm, task, &t, acc, &masks);
 }
 
 /// Returns the part of the next block of B that tile `t` prefetches: its address, and the number of parts. Each tile of a column prefetches one part while it
