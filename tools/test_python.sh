@@ -4,12 +4,15 @@
 #
 #   tools/test_python.sh           with NumPy
 #   tools/test_python.sh --torch   also in the environment of tools/peers.sh, which has PyTorch
+#   tools/test_python.sh --dev     with a development build of the wheel; tools/wheel.sh describes it
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
 
 python=$(tools/wheel.sh --python) || { echo "0 passed, 1 failed"; exit 1; }
-wheel=$(tools/wheel.sh) || { echo "0 passed, 1 failed"; exit 1; }
+build=()
+[[ " $* " != *" --dev "* ]] || build=(--dev)
+wheel=$(tools/wheel.sh "${build[@]}") || { echo "0 passed, 1 failed"; exit 1; }
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 passed=0
@@ -32,7 +35,7 @@ run() {
 
 "$python" -m pip install --quiet --disable-pip-version-check --no-deps --target "$scratch/site" "$wheel" || failed=$((failed + 1))
 run "$python" "${PYTEST_ARGS[@]:-}"
-if [ "${1:-}" = --torch ]; then
+if [[ " $* " == *" --torch "* ]]; then
     peers=$(tools/peers.sh)
     "$peers" -m pip install --quiet --disable-pip-version-check --target "$scratch/pytest" pytest || failed=$((failed + 1))
     mv "$scratch/pytest/"* "$scratch/site/" 2>/dev/null

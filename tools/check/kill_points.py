@@ -17,12 +17,12 @@ A cache directory need not have a certain content. There the run that was killed
 """
 
 import argparse
+import concurrent.futures
 import ctypes
 import os
 import json
 import pathlib
 import re
-import resource
 import shutil
 import subprocess
 import sys
@@ -138,6 +138,21 @@ def check_results(folder):
     sys.exit(header["__metadata__"]["crc32"] != said)
 
 
+def tried(make, step):
+    """The numbers of kills, of failures, and of those among both after which something was wrong."""
+    with tempfile.TemporaryDirectory() as folder:
+        trial = make(pathlib.Path(folder))
+        # Two failures are those of the whole run: writes that are too short, and files that are too large.
+        wrong, killed, failed = trial.short_writes() + trial.large_files(), 0, 2
+        for call, number in trial.points(step):
+            killed += 1
+            wrong += trial.kill(call, number)
+            if call in FAILING.split(","):
+                failed += 1
+                wrong += trial.fail(call, number)
+        return killed, failed, wrong
+
+
 def main():
     if sys.argv[1:2] == ["--pair"]:
         check_pair(pathlib.Path(sys.argv[2]))
@@ -159,20 +174,12 @@ def main():
         trials = [(kind.name, lambda folder, kind=kind: Trial(kind, folder, inputs)) for kind in kinds(tools, inputs)]
         trials.append(("tuning", lambda folder: TuningTrial(tools, folder, inputs)))
         trials.append(("cache", lambda folder: CacheTrial(tools, folder, inputs)))
-        for name, make in trials:
-            if options.kinds and name not in options.kinds:
-                continue
-            with tempfile.TemporaryDirectory() as folder:
-                trial = make(pathlib.Path(folder))
-                for call, number in trial.points(7 if options.quick else 1):
-                    killed += 1
-                    failures += trial.kill(call, number)
-                    if call in FAILING.split(","):
-                        failed += 1
-                        failures += trial.fail(call, number)
-                failed += 2
-                failures += trial.short_writes() + trial.large_files()
-            print(f"{name}: {killed} kills and {failed} failures so far, {failures} wrong", flush=True)
+        trials = [(name, make) for name, make in trials if not options.kinds or name in options.kinds]
+        # A trial waits for one process after the other, so threads suffice.
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as workers:
+            for name, counts in workers.map(lambda trial: (trial[0], tried(trial[1], 7 if options.quick else 1)), trials):
+                killed, failed, failures = (before + of_trial for before, of_trial in zip((killed, failed, failures), counts))
+                print(f"{name}: {killed} kills and {failed} failures so far, {failures} wrong", flush=True)
     # In the form of cargo's, which tools/test.sh counts.
     print(f"test result: {'FAILED' if failures else 'ok'}. {killed + failed - failures} passed; {failures} failed")
     sys.exit(1 if failures else 0)
@@ -189,12 +196,10 @@ class Trial:
         assert self.old != self.new
 
     def run(self, command, *before, environment={}, limit=None):
-        def prepare():
-            if limit:
-                resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-
+        if limit:
+            before = [*before, "prlimit", f"--fsize={limit}"]
         environment = {**os.environ, "TMPDIR": str(self.temporary), **environment}
-        return subprocess.run([*before, *command], cwd=self.folder, env=environment, preexec_fn=prepare, capture_output=True, text=True)
+        return subprocess.run([*before, *command], cwd=self.folder, env=environment, capture_output=True, text=True)
 
     def give(self):
         for name, data in self.kind.given.items():
