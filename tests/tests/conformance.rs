@@ -4,7 +4,7 @@
 //! that passes is a failure too. Cases of the large corpus run unless `FRAZIL_CORPUS` is `none`.
 //!
 //! Arguments: parts of case names to select; `--suite=fixtures|models|ops`, `--engine=interp|native`; `--static-shapes=N` for the number of shapes with code
-//! of their own, 0 for code whose sizes are all arguments.
+//! of their own, 0 for code whose sizes are all arguments; `--strict` for cases that may not run in the interpreter.
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -44,6 +44,7 @@ impl Options {
                 ("--engine", name) => {
                     options.engine = Some(Engine::from_name(name).ok_or(format!("no engine `{name}`"))?);
                 }
+                ("--strict", _) => options.more.push("--strict".to_owned()),
                 ("--static-shapes", count) => options.more.push(format!("--fusion-strategy=static:{count}")),
                 // Arguments that `cargo test` passes to every test.
                 ("-q" | "--quiet" | "--nocapture" | "--no-capture" | "--test-threads", _) => {}

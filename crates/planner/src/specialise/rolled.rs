@@ -36,7 +36,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Minimum trip count. Planning the code of a body and of what follows takes as long as planning some iterations.
-const MIN_TRIPS: i64 = 8;
+const MIN_TRIPS: i64 = 4;
 /// Maximum trip count, which bounds the numbers that are kept for each iteration.
 const MAX_TRIPS: i64 = 1 << 20;
 /// Maximum number of rolled loops in a run. Each ends a segment.

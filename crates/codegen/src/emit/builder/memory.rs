@@ -114,18 +114,13 @@ impl<'c> Emitter<'c> {
         )[0]
     }
 
-    /// Stores the f32 lanes of `mask`.
-    pub fn store_masked(&mut self, value: Val<'c>, address: Val<'c>, mask: Val<'c>) {
-        self.store_masked_at(value, address, mask, 4);
-    }
-
-    /// Stores the lanes of `mask`, of any element type.
+    /// Stores the f32 lanes of `mask`, which often contains all lanes.
     ///
     /// Without AVX-512, a store with a mask is slow: AMD's processors execute `vmaskmovps` as 20 and more instructions, and LLVM emits a branch for each lane where
-    /// there is no such instruction. So the code stores the vector without a mask if all lanes are in it, as in most tiles of a kernel whose sizes are arguments.
-    pub fn store_masked_at(&mut self, value: Val<'c>, address: Val<'c>, mask: Val<'c>, alignment: i64) {
+    /// there is no such instruction. So the code tests whether the mask contains all lanes, as in most tiles of a kernel whose sizes are arguments.
+    pub fn store_masked(&mut self, value: Val<'c>, address: Val<'c>, mask: Val<'c>) {
         if self.target.has_avx512() {
-            self.store_lanes(value, address, mask, alignment);
+            self.store_masked_at(value, address, mask, 4);
             return;
         }
         let i1 = self.ty("i1");
@@ -134,17 +129,18 @@ impl<'c> Emitter<'c> {
             all,
             &[],
             |e| {
-                e.store(value, address, alignment);
+                e.store(value, address, 4);
                 Vec::new()
             },
             |e| {
-                e.store_lanes(value, address, mask, alignment);
+                e.store_masked_at(value, address, mask, 4);
                 Vec::new()
             },
         );
     }
 
-    fn store_lanes(&mut self, value: Val<'c>, address: Val<'c>, mask: Val<'c>, alignment: i64) {
+    /// Stores the lanes of `mask`, of any element type.
+    pub fn store_masked_at(&mut self, value: Val<'c>, address: Val<'c>, mask: Val<'c>, alignment: i64) {
         let alignment = self.attr(&format!("{alignment} : i32"));
         self.op(
             "llvm.intr.masked.store",
