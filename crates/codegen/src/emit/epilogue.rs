@@ -29,14 +29,11 @@ pub fn finish<'c>(
     first: Int<'c>,
     at: impl Fn(&mut Emitter<'c>, Int<'c>, i64) -> Position<'c>,
 ) {
-    let one = |e: &mut Emitter<'c>, r: Int<'c>, v: i64, value: Val<'c>| {
-        let at = at(e, r, v);
-        let value = apply(e, epilogue, operands, value, lanes, &at);
-        store(e, value, output, at.element, at.mask);
-    };
     if !epilogue.is_costly() {
         from_row(e, acc, vectors, first, |e, r, v, value| {
-            one(e, Int::Const(r), v, value);
+            let at = at(e, Int::Const(r), v);
+            let value = apply(e, epilogue, operands, value, lanes, &at);
+            store(e, value, output, at.element, at.mask);
         });
         return;
     }
@@ -51,7 +48,13 @@ pub fn finish<'c>(
         for v in 0..vectors {
             let address = e.f32_offset(row, v * lanes);
             let value = e.load_vector(address, lanes);
-            one(e, r, v, value);
+            let at = at(e, r, v);
+            let value = apply(e, epilogue, operands, value, lanes, &at);
+            let address = e.f32_offset(output, at.element);
+            match at.mask {
+                None => e.store(value, address, 4),
+                Some(mask) => e.store_masked(value, address, mask),
+            }
         }
     });
 }
@@ -118,6 +121,6 @@ pub fn store<'c>(e: &mut Emitter<'c>, value: Val<'c>, base: Val<'c>, index: Int<
     let address = e.f32_offset(base, index);
     match mask {
         None => e.store(value, address, 4),
-        Some(mask) => e.store_masked(value, address, mask),
+        Some(mask) => e.store_masked_at(value, address, mask, 4),
     }
 }

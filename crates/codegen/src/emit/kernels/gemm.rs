@@ -367,7 +367,10 @@ struct Tile<'c> {
 fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>, t: Tile<'c>) {
     let lanes = gemm.lanes;
     let vectors = gemm.tile.vectors;
-    let masks = column_masks(e, gemm, task, t.column);
+    let masks = match t.masked_b {
+        true => column_masks(e, gemm, task, t.column),
+        false => Vec::new(),
+    };
     let a = e.mul(t.row, gemm.a_row_stride);
     let a_k = e.mul(t.k0, gemm.a_col_stride);
     let a = e.add(a, a_k);
@@ -389,8 +392,8 @@ fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>, t: Tile<
             let at = e.linear([(t.b_row, Int::Const(k))], v * lanes);
             let address = e.f32_offset(b, at);
             columns.push(match masks.get(v as usize) {
-                Some(&mask) if t.masked_b => e.load_masked(address, mask, lanes),
-                _ => e.load_vector(address, lanes),
+                Some(&mask) => e.load_masked(address, mask, lanes),
+                None => e.load_vector(address, lanes),
             });
         }
         let (pointers, acc) = carried.split_at_mut(pointers);
@@ -458,7 +461,7 @@ fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>, t: Tile<
         }
     }
     let acc = &carried[pointers..];
-    finish(e, gemm, task, &t, acc, &masks);
+    finish(e, gemm, task, &t, acc);
 }
 
 /// Returns the part of the next block of B that tile `t` prefetches: its address, and the number of parts. Each tile of a column prefetches one part while it
@@ -533,7 +536,36 @@ fn next_block<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, t: &Tile<'c>) -> Op
 }
 
 /// Adds the sums of this block to those of earlier blocks in C. After the last block, applies the epilogue.
-fn finish<'c>(
+///
+/// Without AVX-512, accesses with masks are slow (see [`Emitter::store_masked`]), and masks need registers. So there is code for tiles whose columns all exist.
+/// A costly epilogue is not repeated; its stores test their masks.
+fn finish<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>, t: &Tile<'c>, acc: &[Val<'c>]) {
+    let nr = gemm.tile_columns();
+    let masked = |e: &mut Emitter<'c>| {
+        let masks = column_masks(e, gemm, task, t.column);
+        finish_columns(e, gemm, task, t, acc, &masks);
+        Vec::new()
+    };
+    let column = e.add(task.first_column, t.column);
+    let left = e.sub(gemm.n, column);
+    let is_whole = Int::Const(nr).divides(gemm.n) || left.known().is_some_and(|left| left >= nr);
+    if is_whole {
+        return finish_columns(e, gemm, task, t, acc, &[]);
+    }
+    if left.known().is_some() || e.target.has_avx512() || gemm.epilogue.is_costly() {
+        masked(e);
+        return;
+    }
+    let all = e.compare("sge", left, nr);
+    let whole = |e: &mut Emitter<'c>| {
+        finish_columns(e, gemm, task, t, acc, &[]);
+        Vec::new()
+    };
+    e.if_else(all, &[], whole, masked);
+}
+
+/// Finishes a tile as [`finish`] does; with masks, only the columns in them.
+fn finish_columns<'c>(
     e: &mut Emitter<'c>,
     gemm: &Gemm<Int<'c>>,
     task: &Task<'c>,
