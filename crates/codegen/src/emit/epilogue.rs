@@ -29,10 +29,13 @@ pub fn finish<'c>(
     first: Int<'c>,
     at: impl Fn(&mut Emitter<'c>, Int<'c>, i64) -> Position<'c>,
 ) {
+    let result = |e: &mut Emitter<'c>, r: Int<'c>, v: i64, value: Val<'c>| {
+        let at = at(e, r, v);
+        (apply(e, epilogue, operands, value, lanes, &at), at)
+    };
     if !epilogue.is_costly() {
         from_row(e, acc, vectors, first, |e, r, v, value| {
-            let at = at(e, Int::Const(r), v);
-            let value = apply(e, epilogue, operands, value, lanes, &at);
+            let (value, at) = result(e, Int::Const(r), v, value);
             store(e, value, output, at.element, at.mask);
         });
         return;
@@ -48,8 +51,7 @@ pub fn finish<'c>(
         for v in 0..vectors {
             let address = e.f32_offset(row, v * lanes);
             let value = e.load_vector(address, lanes);
-            let at = at(e, r, v);
-            let value = apply(e, epilogue, operands, value, lanes, &at);
+            let (value, at) = result(e, r, v, value);
             let address = e.f32_offset(output, at.element);
             match at.mask {
                 None => e.store(value, address, 4),

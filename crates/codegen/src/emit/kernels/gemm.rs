@@ -541,11 +541,6 @@ fn next_block<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, t: &Tile<'c>) -> Op
 /// A costly epilogue is not repeated; its stores test their masks.
 fn finish<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>, t: &Tile<'c>, acc: &[Val<'c>]) {
     let nr = gemm.tile_columns();
-    let masked = |e: &mut Emitter<'c>| {
-        let masks = column_masks(e, gemm, task, t.column);
-        finish_columns(e, gemm, task, t, acc, &masks);
-        Vec::new()
-    };
     let column = e.add(task.first_column, t.column);
     let left = e.sub(gemm.n, column);
     let is_whole = Int::Const(nr).divides(gemm.n) || left.known().is_some_and(|left| left >= nr);
@@ -553,12 +548,19 @@ fn finish<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>, t: &Ti
         return finish_columns(e, gemm, task, t, acc, &[]);
     }
     if left.known().is_some() || e.target.has_avx512() || gemm.epilogue.is_costly() {
-        masked(e);
-        return;
+        let masks = masks_of(e, gemm, left);
+        return finish_columns(e, gemm, task, t, acc, &masks);
     }
     let all = e.compare("sge", left, nr);
     let whole = |e: &mut Emitter<'c>| {
         finish_columns(e, gemm, task, t, acc, &[]);
+        Vec::new()
+    };
+    let masked = |e: &mut Emitter<'c>| {
+        // Tiles begin at multiples of their columns, so this is the last one. Constant masks need no registers.
+        let rest = gemm.n.known().map_or(left, |n| Int::Const(n % nr));
+        let masks = masks_of(e, gemm, rest);
+        finish_columns(e, gemm, task, t, acc, &masks);
         Vec::new()
     };
     e.if_else(all, &[], whole, masked);
@@ -674,13 +676,18 @@ fn column_masks<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>, 
         return Vec::new();
     }
     let column = e.add(task.first_column, column);
-    (0..gemm.tile.vectors)
-        .map(|v| {
-            let first = e.add(column, v * gemm.lanes);
-            let left = e.sub(gemm.n, first);
-            e.mask(left, gemm.lanes)
-        })
-        .collect()
+    let left = e.sub(gemm.n, column);
+    masks_of(e, gemm, left)
+}
+
+/// Returns a mask for each vector of a tile of which the first `columns` columns exist.
+fn masks_of<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, columns: Int<'c>) -> Vec<Val<'c>> {
+    let mut masks = Vec::new();
+    for v in 0..gemm.tile.vectors {
+        let left = e.sub(columns, v * gemm.lanes);
+        masks.push(e.mask(left, gemm.lanes));
+    }
+    masks
 }
 
 fn div_ceil(a: i64, b: i64) -> i64 {
