@@ -2,7 +2,7 @@
 # Builds the wheel of the Python package into target/wheels, and prints its path.
 #
 #   tools/wheel.sh                 the wheel for Python 3.10 and newer
-#   tools/wheel.sh --dev           the same from a development build, which checks arithmetic for overflow and needs half the time
+#   tools/wheel.sh --dev           the same from a development build, which checks arithmetic for overflow and is built sooner
 #   tools/wheel.sh --python        prints the Python of the virtual environment with what building and testing need, made where it is missing
 #
 # The environment is ~/.cache/frazil/python, or where FRAZIL_PYTHON_ENV says. Nothing is installed outside that folder.
