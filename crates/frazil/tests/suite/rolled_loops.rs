@@ -138,6 +138,44 @@ const ROLLED: &[(&str, &str)] = &[
 ",
     ),
     (
+        "indices that are affine functions of the number, and others",
+        "
+        n = x.size(0)
+        h = x[0]
+        for t in range(n):
+            before = x[t // 2] - x[t * t % n] + x[t * (n - 1 - t) // n]
+            h = torch.tanh(self.cell(h) + before + x[-1 - t] * x[t - 2] + x[n - 1 - 1 * t] + x.narrow(0, n - t - 1, 1)[0])
+        return h, x
+",
+    ),
+    (
+        "items that become other views after the loop",
+        "
+        h = x[0]
+        outputs: List[Tensor] = []
+        for t in range(x.size(0)):
+            h = torch.tanh(self.cell(h)) + x[t]
+            outputs.append(h)
+        for item in outputs:
+            item.transpose_(0, 1)
+        return torch.stack(outputs), h
+",
+    ),
+    (
+        "items that are written and viewed after the loop",
+        "
+        h = x[0]
+        outputs: List[Tensor] = []
+        for t in range(x.size(0)):
+            h = torch.tanh(self.cell(h)) + x[t]
+            outputs.append(h)
+        outputs[0].mul_(3.0)
+        outputs[1][0].fill_(2.0)
+        outputs[2] += outputs[0]
+        return torch.stack(outputs), h, outputs[1][:, 1:]
+",
+    ),
+    (
         "a condition that always holds",
         "
         h = x[0]
@@ -193,6 +231,15 @@ const ROLLED_AMONG_CONDITIONS: &[(&str, &str)] = &[
 
 /// As `ROLLED`, of loops whose iterations differ.
 const UNROLLED: &[(&str, &str)] = &[
+    (
+        "slices with steps, and ends beyond the tensor, which differ in size",
+        "
+        h = x[0]
+        for t in range(x.size(0)):
+            h = torch.tanh(self.cell(h)) + x[t:2 * t + 1:x.size(0)][0] + x[t:t + 30][0] - x[-1 - t:x.size(0) - t][0]
+        return h, x
+",
+    ),
     (
         "a condition",
         "

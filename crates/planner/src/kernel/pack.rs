@@ -1,4 +1,4 @@
-//! Packing of weights on several threads.
+//! Packing of weights: on several threads, and in blocks that stay in registers.
 
 use frazil_rt::SignalsBlocked;
 use std::sync::{Mutex, PoisonError};
@@ -42,9 +42,83 @@ pub(super) fn in_chunks(packed: &mut [f32], size: usize, pack: impl Fn(usize, &m
     });
 }
 
+/// Number of rows and columns of the blocks that are transposed at once.
+const SIDE: usize = 8;
+/// Number of elements of a column that are copied before those of the next columns: a cache line.
+const LINE: usize = 16;
+
+/// Copies `columns` columns to rows. Element `r` of column `c`, at `from[c * stride + r]`, goes to `to[places[r] + c]`. Elements outside of `from` are not
+/// copied.
+pub(super) fn transpose(from: &[f32], stride: usize, columns: usize, places: &[usize], to: &mut [f32]) {
+    for (line, places) in places.chunks(LINE).enumerate() {
+        for column in (0..columns).step_by(SIDE) {
+            for (part, places) in places.chunks(SIDE).enumerate() {
+                let at = column * stride + line * LINE + part * SIDE;
+                let from = from.get(at..).unwrap_or_default();
+                let columns = SIDE.min(columns - column);
+                if block(from, stride, columns, places, column, to).is_none() {
+                    for (row, place) in places.iter().enumerate() {
+                        let to = to.get_mut(place + column..).unwrap_or_default();
+                        let from = from.get(row..).unwrap_or_default().iter().step_by(stride.max(1));
+                        to.iter_mut().zip(from).take(columns).for_each(|(to, from)| *to = *from);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Copies a whole block as [`transpose`] does, from `column` on; returns `None` if there is no whole block.
+fn block(from: &[f32], stride: usize, columns: usize, places: &[usize], column: usize, to: &mut [f32]) -> Option<()> {
+    let places: &[usize; SIDE] = places.try_into().ok().filter(|_| columns == SIDE)?;
+    let mut block = [[0.0; SIDE]; SIDE];
+    for (c, own) in block.iter_mut().enumerate() {
+        *own = *from.get(c * stride..)?.first_chunk()?;
+    }
+    for (row, place) in places.iter().enumerate() {
+        let to: &mut [f32; SIDE] = to.get_mut(place + column..)?.first_chunk_mut()?;
+        *to = std::array::from_fn(|c| block[c][row]);
+    }
+    Some(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn columns_become_rows() {
+        for (columns, rows, stride, width) in [
+            (8, 16, 16, 8),
+            (11, 21, 30, 16),
+            (1, 3, 3, 1),
+            (24, 40, 41, 24),
+            (9, 8, 8, 12),
+        ] {
+            let from: Vec<f32> = (0..columns * stride).map(|i| i as f32).collect();
+            let places: Vec<usize> = (0..rows).map(|row| (rows - 1 - row) * width).collect();
+            let mut to = vec![-1.0; rows * width];
+            transpose(&from, stride, columns, &places, &mut to);
+            for row in 0..rows {
+                for column in 0..width {
+                    let expected = if column < columns {
+                        from[column * stride + row]
+                    } else {
+                        -1.0
+                    };
+                    assert_eq!(to[places[row] + column], expected, "{columns} {rows} {stride} {width}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_not_copied() {
+        let from = [1.0; 10];
+        let mut to = [0.0; 16];
+        transpose(&from, 8, 2, &[0, 2, 4, 6, 8, 10, 12, 14], &mut to);
+        assert_eq!(to.iter().sum::<f32>(), 10.0);
+    }
 
     #[test]
     fn every_chunk_is_packed_once() {

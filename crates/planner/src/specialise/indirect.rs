@@ -79,14 +79,16 @@ impl Specialiser<'_> {
         if s.domain.contains(&0) {
             return Ok(());
         }
-        let place = origins.first().map(Origin::to_string).unwrap_or_default();
-        let message = format!("{place}: ZeroDivisionError");
+        let message = || {
+            let place = origins.first().map(Origin::to_string).unwrap_or_default();
+            format!("{place}: ZeroDivisionError")
+        };
         match divides_by_zero(s) {
             Division::Valid => {}
-            Division::ByZero => return Err(LowerError::Raises { message }),
+            Division::ByZero => return Err(LowerError::Raises { message: message() }),
             Division::Depends(check) => {
                 let id = self.tensors.nest(*check, origins.to_vec());
-                self.checks.push((id, message));
+                self.checks.push((id, message()));
             }
         }
         Ok(())

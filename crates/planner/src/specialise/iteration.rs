@@ -16,6 +16,55 @@ use frazil_runtime::value::{ListValue, TensorCell, TupleValue, Value};
 use frazil_runtime::{Tensor, Variant};
 use std::sync::Arc;
 
+/// The number of iterations whose results determine those of all others, if the results lie on a line.
+const SAMPLES: usize = 3;
+/// Bound of the integers with which operators are sampled: their products do not overflow.
+const MAX_SAMPLED: i64 = 1 << 31;
+
+/// The results of an operator in all iterations.
+struct Results {
+    /// The results of some iterations, the first among them. What holds for these, apart from the places, holds for all.
+    samples: Vec<Value>,
+    /// In each iteration, the integer, or the offset of the view; `None` for other results.
+    places: Option<Vec<i64>>,
+}
+
+impl Results {
+    /// Returns the results that were computed in each iteration.
+    fn each(results: Vec<Value>) -> Results {
+        let are_tensors = matches!(results.first(), Some(Value::Tensor(_)));
+        let is_alike = |result: &Value| matches!(result, Value::Tensor(_)) == are_tensors;
+        Results {
+            places: results.iter().map(|r| place(r).filter(|_| is_alike(r))).collect(),
+            samples: results,
+        }
+    }
+
+    /// Returns the results of `trips` iterations if those of the first, the second and the last one lie on a line.
+    fn on_line(samples: &[Value], trips: usize) -> Option<Results> {
+        let [first, second, last] = samples else { return None };
+        let (start, end) = (place(first)?, place(last)?);
+        let step = place(second)?.checked_sub(start)?;
+        let at = |trip: usize| start.checked_add(step.checked_mul(trip as i64)?);
+        if at(trips.checked_sub(1)?)? != end {
+            return None;
+        }
+        Some(Results {
+            samples: samples.to_vec(),
+            places: Some((0..trips).map(at).collect::<Option<_>>()?),
+        })
+    }
+}
+
+/// Returns an integer, or the offset of a tensor; `None` for other values.
+fn place(value: &Value) -> Option<i64> {
+    match value {
+        Value::Int(number) => Some(*number),
+        Value::Tensor(cell) => Some(cell.get().offset()),
+        _ => None,
+    }
+}
+
 impl Specialiser<'_> {
     /// Returns an integer that has the value `values[i]` in iteration `i`.
     pub(super) fn differing_number(&mut self, values: Arc<[i64]>) -> Result<Value, LowerError> {
@@ -71,34 +120,48 @@ impl Specialiser<'_> {
         for cell in &cells {
             cell.get().storage().take_touched();
         }
-        let mut results = Vec::new();
-        for trip in 0..rolling.trips as usize {
+        let result_in = |trip: usize| -> Result<Value, LowerError> {
             let values: Vec<Value> = values.iter().map(|v| rolling.in_iteration(v, trip)).collect();
             let given = invoke(self.ctx, op, &values, &output_types, graph.attributes(node));
-            let Ok([result]) = given.as_deref() else {
-                return Err(not_rolled());
-            };
-            results.push(result.clone());
+            match given.as_deref() {
+                Ok([result]) => Ok(result.clone()),
+                _ => Err(not_rolled()),
+            }
+        };
+        let trips = rolling.trips as usize;
+        let is_affine =
+            trips > SAMPLES && op.traits().affine_in_integers && values.iter().all(|v| rolling.is_affine(v));
+        let mut samples = Vec::new();
+        if is_affine {
+            for trip in [0, 1, trips - 1] {
+                samples.push(result_in(trip)?);
+            }
         }
+        let results = match Results::on_line(&samples, trips) {
+            Some(results) => results,
+            None => Results::each((0..trips).map(result_in).collect::<Result<_, _>>()?),
+        };
         // A view that the strides do not allow is a copy.
         if cells.iter().any(|cell| cell.get().storage().take_touched()) {
             return Err(not_rolled());
         }
-        self.of_all_iterations(&results)
+        self.of_all_iterations(results)
     }
 
-    /// Returns the value that has the value `results[i]` in iteration `i`; `None` if code can compute it from integers.
-    fn of_all_iterations(&mut self, results: &[Value]) -> Result<Option<Value>, LowerError> {
-        let Some(first) = results.first() else {
+    /// Returns the value that an operator has in all iterations; `None` if code can compute it from integers.
+    fn of_all_iterations(&mut self, results: Results) -> Result<Option<Value>, LowerError> {
+        let Results { samples, places } = results;
+        let Some(first) = samples.first() else {
             return Err(not_rolled());
         };
-        if results.iter().all(|result| unchanged(first, result)) {
+        if samples.iter().all(|result| unchanged(first, result)) {
             return Ok(Some(first.clone()));
         }
-        if let Some(numbers) = results.iter().map(Value::as_int).collect::<Option<Vec<i64>>>() {
-            return self.differing_number(numbers.into()).map(Some);
+        let Some(places) = places else { return Ok(None) };
+        if let Value::Int(_) = first {
+            return self.differing_number(places.into()).map(Some);
         }
-        let tensors: Option<Vec<Tensor>> = results.iter().map(Value::as_tensor).collect();
+        let tensors: Option<Vec<Tensor>> = samples.iter().map(Value::as_tensor).collect();
         let (Some(tensors), Some(rolling)) = (tensors, &self.rolling) else {
             return Ok(None);
         };
@@ -120,8 +183,7 @@ impl Specialiser<'_> {
                     dtype: like.dtype(),
                     sizes: like.sizes().into(),
                 };
-                let offsets = tensors.iter().map(Tensor::offset).collect();
-                let cell = self.differing(shape, Differing::Slice(whole, offsets))?;
+                let cell = self.differing(shape, Differing::Slice(whole, places))?;
                 Ok(Some(Value::Tensor(cell)))
             }
             _ => Err(not_rolled()),
@@ -182,6 +244,26 @@ impl Rolling {
             Value::List(list) => list.with(|items| items.iter().any(|v| self.differs(v))),
             Value::Tuple(tuple) => tuple.items.iter().any(|v| self.differs(v)),
             _ => false,
+        }
+    }
+
+    /// Returns whether the integers that differ in the value are small affine functions of the iteration's number that keep their signs.
+    fn is_affine(&self, value: &Value) -> bool {
+        match value {
+            Value::Tensor(cell) => self.numbers.get(&cell.address()).is_none_or(|(_, values)| {
+                let (Some(&first), Some(&last)) = (values.first(), values.last()) else {
+                    return false;
+                };
+                let is_small = |n: i64| (-MAX_SAMPLED..MAX_SAMPLED).contains(&n);
+                let is_even = || values.windows(3).all(|w| w[1] - w[0] == w[2] - w[1]);
+                is_small(first)
+                    && is_small(last)
+                    && (first < 0) == (last < 0)
+                    && values.iter().all(|&n| is_small(n))
+                    && is_even()
+            }),
+            Value::Int(number) => (-MAX_SAMPLED..MAX_SAMPLED).contains(number),
+            _ => !self.differs(value),
         }
     }
 

@@ -24,12 +24,12 @@ impl Specialiser<'_> {
         else {
             return Ok(None);
         };
-        if self.rows.is_empty() || !matches!(role, Role::Stack | Role::Concat) {
+        if !self.store.has_rows() || !matches!(role, Role::Stack | Role::Concat) {
             return Ok(None);
         }
         let items = list.items();
         let row = |value: &Value| match value {
-            Value::Tensor(cell) => self.rows.get(&cell.address()).map(|row| (row.whole.clone(), row.index)),
+            Value::Tensor(cell) => self.store.row(cell),
             _ => None,
         };
         let Some(rows) = items.iter().map(row).collect::<Option<Vec<_>>>() else {

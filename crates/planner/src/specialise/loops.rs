@@ -167,14 +167,6 @@ pub(super) enum Differing {
     Number(Arc<[i64]>),
 }
 
-/// A variable that is a row of a tensor: one index along its first dimension.
-pub(super) struct Row {
-    /// Kept alive, because its address identifies it.
-    pub(super) _row: TensorCell,
-    pub(super) whole: TensorCell,
-    pub(super) index: i64,
-}
-
 /// Returns the error that ends the specialisation of an iteration; the loop is unrolled instead.
 pub(super) fn not_rolled() -> LowerError {
     LowerError::Waits {

@@ -115,7 +115,8 @@ impl Specialiser<'_> {
             return Err("writes to a constant of the graph".into());
         }
         match op.semantics() {
-            Semantics::Kernel(_) => match self.functional(op).filter(|_| !known) {
+            Semantics::Kernel(_) if known => self.kernel(graph, node, op, values, &cells),
+            Semantics::Kernel(_) => match self.functional(op) {
                 Some(other) if matches!(other.semantics(), Semantics::Kernel(_)) => {
                     let functional = other.functional();
                     let results = self.kernel(graph, node, &functional, values, &cells)?;
@@ -407,6 +408,9 @@ impl Specialiser<'_> {
 
     /// Records the results of a kernel on known tensors: new tensors, and views of the operands.
     fn note_results(&mut self, op: &Operator, values: &[Value], made: &[TensorCell]) {
+        if made.is_empty() {
+            return;
+        }
         let (args, cells) = args_of(self.ctx, op.schema(), values);
         let program = op.program(&args).ok().flatten();
         for (i, cell) in made.iter().enumerate() {

@@ -16,7 +16,7 @@
 use super::control::Frame;
 use super::first_iteration::is_computed_alike;
 use super::loops::{
-    Carried, CarriedEnd, Differing, LoopEnd, LoopInput, LoopOutput, Passed, RolledLoop, Rolling, Row, Source, Tracked,
+    Carried, CarriedEnd, Differing, LoopEnd, LoopInput, LoopOutput, Passed, RolledLoop, Rolling, Source, Tracked,
     not_rolled,
 };
 use super::segment::unchanged;
@@ -25,12 +25,13 @@ use super::store::address;
 use crate::error::LowerError;
 use frazil_ir::{Graph, ValueId, symbols, types};
 use frazil_runtime::interp::walk::{At, LoopEntry};
+use frazil_runtime::layout::contiguous_strides;
 use frazil_runtime::registry::Lookup;
-use frazil_runtime::structured::{Affine, TensorId, TensorShape, ViewKind};
+use frazil_runtime::structured::{TensorId, TensorShape};
 use frazil_runtime::value::{ListValue, TensorCell, TupleValue, Value};
 use frazil_runtime::{Registry, Semantics};
 use frazil_tensor_ir::graph::TensorOp;
-use frazil_tensor_ir::spec::{ArgumentSpec, PathStep};
+use frazil_tensor_ir::spec::ArgumentSpec;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -47,15 +48,19 @@ pub fn has_loops(graph: &Graph, registry: &Registry) -> bool {
     let mut seen = HashSet::new();
     let mut pending: Vec<Arc<Graph>> = Vec::new();
     let mut search = |graph: &Graph, pending: &mut Vec<Arc<Graph>>| {
-        graph.nodes_recursive(graph.root()).into_iter().any(|node| {
+        let nodes = graph.nodes_recursive(graph.root());
+        if nodes.iter().any(|&node| graph.kind(node) == symbols::PRIM_LOOP) {
+            return true;
+        }
+        for node in nodes {
             if let Lookup::Found(op) = registry.lookup(graph, node)
                 && let Semantics::Composite(body) = op.semantics()
                 && seen.insert(Arc::as_ptr(body) as usize)
             {
                 pending.push(Arc::clone(body));
             }
-            graph.kind(node) == symbols::PRIM_LOOP
-        })
+        }
+        false
     };
     if search(graph, &mut pending) {
         return true;
@@ -216,30 +221,15 @@ impl Specialiser<'_> {
 
     /// Returns the rows of a tensor of sizes `[trips, ...]` as views of it. `shape` is that of a row.
     fn rows(&mut self, whole: &TensorCell, shape: &TensorShape, trips: i64) -> Result<Vec<Value>, LowerError> {
-        let rank = shape.sizes.len();
-        let base = self.read(whole)?;
-        let mut rows = Vec::new();
-        for trip in 0..trips {
-            let mut map = vec![Affine::constant(rank, trip)];
-            map.extend((0..rank).map(|d| Affine::index(rank, d)));
-            let step = PathStep {
-                kind: ViewKind::Affine(map),
-                shape: shape.clone(),
-            };
-            let id = self.tensors.view(step.over(base), Vec::new());
-            let row = step
-                .of(&whole.get())
-                .and_then(|layout| self.store.view(whole, vec![step], layout, id))
-                .ok_or_else(|| LowerError::Malformed("a row that is no view".into()))?;
-            let known = Row {
-                _row: row.clone(),
-                whole: whole.clone(),
-                index: trip,
-            };
-            self.rows.insert(row.address(), known);
-            rows.push(Value::Tensor(row));
-        }
-        Ok(rows)
+        let base = whole.get();
+        let strides = contiguous_strides(&shape.sizes);
+        let numel = shape.numel();
+        let row = |index: i64| {
+            let layout = base.as_strided(&shape.sizes, &strides, index * numel);
+            let layout = layout.map_err(|_| LowerError::Malformed("a row that is no view".into()))?;
+            Ok(Value::Tensor(self.store.add_row(whole, index, layout)))
+        };
+        (0..trips).map(row).collect()
     }
 
     /// Returns all lists that the body of a loop may read, in a fixed order.

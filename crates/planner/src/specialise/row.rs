@@ -68,6 +68,10 @@ impl Specialiser<'_> {
     /// Returns the reason why `op` cannot be run on `values`, if its result depends on the addresses of the caller's arguments, or on their exact strides.
     /// Code is compiled for representative strides, and for any offset.
     pub(super) fn unknown_place(&self, op: &Operator, values: &[Value]) -> Option<&'static str> {
+        let may_hold = |v: &Value| matches!(v, Value::Tensor(_) | Value::List(_) | Value::Tuple(_) | Value::Dict(_));
+        if !values.iter().any(may_hold) {
+            return None;
+        }
         let observes = self.registry.catalogue().properties(op.schema().name).observes;
         let (places, strides) = (observes == Observes::Storage, observes == Observes::Strides);
         if !places && !strides {

@@ -319,7 +319,7 @@ impl Specialiser<'_> {
 
     /// Returns a result that needs no computation: an input or the result of a call, unless it was written since, or a view of one. `None` if the caller
     /// cannot return such tensors.
-    pub(super) fn input_view(&self, cell: &TensorCell) -> Option<ResultSpec> {
+    pub(super) fn input_view(&mut self, cell: &TensorCell) -> Option<ResultSpec> {
         if self.returns != Returns::Eager || self.store.is_written(cell) {
             return None;
         }

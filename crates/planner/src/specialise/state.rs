@@ -1,6 +1,6 @@
 //! The state of a specialisation, and the values of arguments and results.
 
-use super::loops::{Answer, LoopKey, Passed, Rolling, Row};
+use super::loops::{Answer, LoopKey, Passed, Rolling};
 use super::plans::Planned;
 use super::start::Start;
 use super::store::{Store, address};
@@ -50,8 +50,6 @@ pub(super) struct Specialiser<'a> {
     pub(super) rolling: Option<Rolling>,
     /// The rolled loops of this specialisation, in order. At each of them, a segment ends.
     pub(super) passed: Vec<Passed>,
-    /// Rows that rolled loops have left behind, by the address of their variable.
-    pub(super) rows: HashMap<usize, Row>,
     /// Loops that cannot stay rolled.
     pub(super) unrolled: HashSet<LoopKey>,
     /// The variables of the input tensors.
@@ -103,7 +101,6 @@ impl<'a> Specialiser<'a> {
             live: BTreeSet::new(),
             rolling: None,
             passed: Vec::new(),
-            rows: HashMap::new(),
             unrolled: HashSet::new(),
             inputs: Vec::new(),
             strided: HashSet::new(),

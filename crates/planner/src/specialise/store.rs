@@ -36,11 +36,22 @@ pub(super) struct Variable {
     seen: Option<(u32, TensorId)>,
 }
 
+/// A variable that is a row of a tensor: one index along its first dimension.
+struct Row {
+    /// Kept alive so that the address is not reused.
+    _cell: TensorCell,
+    whole: TensorCell,
+    index: i64,
+}
+
 /// All storages and variables of a run whose elements are unknown.
 #[derive(Default)]
 pub(super) struct Store {
     contents: HashMap<usize, Contents>,
     variables: HashMap<usize, Variable>,
+    /// Rows that rolled loops have left behind, by the address of their variable. Most are only joined again, so one is described in `variables` when it is
+    /// first read, written or viewed.
+    rows: HashMap<usize, Row>,
     /// Tensors with known elements that the run created, by storage: all tensors that share it, each as a view of the one that covers the whole storage.
     made: HashMap<usize, Vec<(TensorCell, Vec<PathStep>)>>,
     /// Constants of the graph by the address of their variable, each with its tensor in the tensor graph once it is used.
@@ -130,8 +141,69 @@ impl Store {
     }
 
     /// Returns the path of views from the storage to `cell`; `None` for a tensor that is no variable of this store.
-    pub fn path(&self, cell: &TensorCell) -> Option<&[PathStep]> {
-        Some(&self.variables.get(&cell.address())?.path)
+    pub fn path(&mut self, cell: &TensorCell) -> Option<&[PathStep]> {
+        Some(&self.described(cell)?.path)
+    }
+
+    /// Returns the description of a variable; `None` for a tensor that is no variable of this store.
+    fn described(&mut self, cell: &TensorCell) -> Option<&mut Variable> {
+        let address = cell.address();
+        if !self.variables.contains_key(&address)
+            && let Some(row) = self.rows.get(&address)
+        {
+            let from = self.variables.get(&row.whole.address())?;
+            let tensor = cell.get();
+            let rank = tensor.sizes().len();
+            let mut map = vec![Affine::constant(rank, row.index)];
+            map.extend((0..rank).map(|d| Affine::index(rank, d)));
+            let step = PathStep {
+                kind: ViewKind::Affine(map),
+                shape: TensorShape {
+                    dtype: tensor.dtype(),
+                    sizes: tensor.sizes().into(),
+                },
+            };
+            let variable = Variable {
+                _cell: cell.clone(),
+                storage: from.storage,
+                path: [from.path.as_slice(), &[step]].concat(),
+                seen: None,
+            };
+            self.variables.insert(address, variable);
+        }
+        self.variables.get_mut(&address)
+    }
+
+    /// Returns the contents of the storage of a variable of this store.
+    fn contents_of(&self, cell: &TensorCell) -> Option<&Contents> {
+        match self.variables.get(&cell.address()) {
+            Some(variable) => self.contents.get(&variable.storage),
+            None if self.rows.contains_key(&cell.address()) => self.contents.get(&address(cell.get().storage())),
+            None => None,
+        }
+    }
+
+    /// Returns a new variable that is row `index` of `whole`, a variable. `tensor` has the row's layout.
+    pub fn add_row(&mut self, whole: &TensorCell, index: i64, tensor: Tensor) -> TensorCell {
+        let cell = TensorCell::new(tensor);
+        let row = Row {
+            _cell: cell.clone(),
+            whole: whole.clone(),
+            index,
+        };
+        self.rows.insert(cell.address(), row);
+        cell
+    }
+
+    /// Returns the tensor of which `cell` is a row that a rolled loop has left behind, and the row's index.
+    pub fn row(&self, cell: &TensorCell) -> Option<(TensorCell, i64)> {
+        let row = self.rows.get(&cell.address())?;
+        Some((row.whole.clone(), row.index))
+    }
+
+    /// Returns whether a rolled loop has left rows behind.
+    pub fn has_rows(&self) -> bool {
+        !self.rows.is_empty()
     }
 
     fn stored(
@@ -180,7 +252,7 @@ impl Store {
         tensor: Tensor,
         id: TensorId,
     ) -> Option<TensorCell> {
-        let from = self.variables.get(&base.address())?.clone();
+        let from = self.described(base)?.clone();
         let version = self.contents.get(&from.storage)?.version;
         let mut path = from.path;
         path.extend(steps);
@@ -189,17 +261,18 @@ impl Store {
 
     /// Returns true for a variable of this store.
     pub fn knows(&self, cell: &TensorCell) -> bool {
-        self.variables.contains_key(&cell.address())
+        self.variables.contains_key(&cell.address()) || self.rows.contains_key(&cell.address())
     }
 
     /// Makes `cell`, the result of an operator, the same view as `like`.
     pub fn alias(&mut self, cell: &TensorCell, like: &TensorCell) {
-        if let Some(variable) = self.variables.get(&like.address()).cloned() {
+        if let Some(variable) = self.described(like).cloned() {
             let variable = Variable {
                 _cell: cell.clone(),
                 ..variable
             };
             self.variables.insert(cell.address(), variable);
+            self.rows.remove(&cell.address());
         }
     }
 
@@ -285,20 +358,17 @@ impl Store {
 
     /// Returns true for a variable of an input that has been written.
     pub fn is_written_input(&self, cell: &TensorCell) -> bool {
-        let variable = self.variables.get(&cell.address());
-        let contents = variable.and_then(|v| self.contents.get(&v.storage));
-        contents.is_some_and(|c| c.is_input && c.version > 0)
+        self.contents_of(cell).is_some_and(|c| c.is_input && c.version > 0)
     }
 
     /// Returns true for a variable that was created in this run and has been written since.
     pub fn is_written(&self, cell: &TensorCell) -> bool {
-        let variable = self.variables.get(&cell.address());
-        let contents = variable.and_then(|v| self.contents.get(&v.storage));
-        contents.is_some_and(|c| !c.is_input && c.version > 0)
+        self.contents_of(cell).is_some_and(|c| !c.is_input && c.version > 0)
     }
 
     /// Returns the current contents of a variable.
     pub fn read(&mut self, graph: &mut TensorGraph, cell: &TensorCell) -> Option<TensorId> {
+        self.described(cell)?;
         let variable = self.variables.get_mut(&cell.address())?;
         let contents = self.contents.get(&variable.storage)?;
         if let Some((version, id)) = variable.seen
@@ -323,7 +393,7 @@ impl Store {
         origins: &[Origin],
     ) -> Result<(), &'static str> {
         let unknown = "writes to a tensor of unknown origin";
-        let variable = self.variables.get(&cell.address()).cloned().ok_or(unknown)?;
+        let variable = self.described(cell).cloned().ok_or(unknown)?;
         let contents = self.contents.get_mut(&variable.storage).ok_or(unknown)?;
         // What each step of the path reads, from the whole on.
         let mut bases = vec![contents.whole];

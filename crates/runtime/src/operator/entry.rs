@@ -138,6 +138,8 @@ pub struct Traits {
     pub returns_self: bool,
     /// See [`Entry::holds_elements`].
     pub holds_elements: bool,
+    /// See [`Entry::affine_in_integers`].
+    pub affine_in_integers: bool,
     /// See [`Entry::without_gradients`].
     pub without_gradients: bool,
     /// See [`Entry::constant_in_traces`].
@@ -160,6 +162,7 @@ impl Traits {
         fills: false,
         returns_self: false,
         holds_elements: false,
+        affine_in_integers: false,
         without_gradients: false,
         constant_in_traces: false,
         number_read: None,
@@ -177,6 +180,7 @@ impl Traits {
             fills: self.fills || other.fills,
             returns_self: self.returns_self || other.returns_self,
             holds_elements: self.holds_elements || other.holds_elements,
+            affine_in_integers: self.affine_in_integers || other.affine_in_integers,
             without_gradients: self.without_gradients || other.without_gradients,
             constant_in_traces: self.constant_in_traces || other.constant_in_traces,
             number_read: self.number_read.or(other.number_read),
@@ -301,6 +305,16 @@ impl Entry {
     #[must_use]
     pub const fn holds_elements(mut self) -> Entry {
         self.traits.holds_elements = true;
+        self
+    }
+
+    /// States how results depend on integers. Let the integer arguments be affine functions of `t`, small enough for products of two, and each either
+    /// non-negative for all `t` or negative for all. Then the result if it is an integer, and the offset and the sizes if it is a view, are polynomials in `t` of
+    /// degree at most two, so they are affine if three of their values lie on a line. A view's strides do not depend on `t`. Where the operator does not raise
+    /// for two values of `t`, it does not raise between them.
+    #[must_use]
+    pub const fn affine_in_integers(mut self) -> Entry {
+        self.traits.affine_in_integers = true;
         self
     }
 

@@ -38,7 +38,6 @@ pub struct Registry {
     catalogue: Catalogue,
     /// Entries keyed by operator or overload name.
     entries: IndexMap<String, Definition>,
-    libraries: Vec<Library>,
     /// The name of the operator with each role, as registered.
     roles: HashMap<Role, String>,
 }
@@ -47,43 +46,43 @@ pub struct Registry {
 #[derive(Default)]
 struct Definition {
     entry: Entry,
-    /// Index of the source in [`Registry::libraries`] and name of the function, if the operator is defined in source.
-    source: Option<(usize, String)>,
+    /// The function that defines the operator, if it is defined in source.
+    source: Option<SourceFunction>,
 }
 
-/// The compiled graphs of a source, keyed by function, or the first error in the source.
-pub type CompiledGraphs = Result<IndexMap<String, Arc<Graph>>, String>;
+/// A function that compiles the function of a source with the given name, or returns the first error in what it needs. The source may call the operators of
+/// the catalogue.
+pub type CompileFn = fn(&Catalogue, &str) -> Result<Arc<Graph>, String>;
 
-/// A function that compiles a source, which may call the operators of the catalogue.
-pub type CompileFn = fn(&Catalogue) -> CompiledGraphs;
-
-/// Operators defined in TorchScript source, which is compiled when the first of these operators is looked up.
+/// Operators defined in TorchScript source. The function of an operator is compiled when the operator is first looked up.
 pub struct Composites {
     /// Pairs of operator or overload (`aten::mse_loss`) and the function of the source that defines it.
     pub functions: Vec<(String, String)>,
-    /// Compiles the source.
+    /// Compiles a function of the source.
     pub compile: CompileFn,
 }
 
-struct Library {
+/// A function of a source, which defines an operator.
+struct SourceFunction {
+    name: String,
     compile: CompileFn,
-    graphs: OnceLock<IndexMap<String, Arc<Graph>>>,
-    /// Held while the source is compiled, so that one thread compiles it.
+    graph: OnceLock<Arc<Graph>>,
+    /// Held while the function is compiled, so that one thread compiles it.
     compiling: Mutex<()>,
 }
 
-impl Library {
-    /// Returns the graphs of the source. Failures are not cached, because a later call may have more stack or memory.
-    fn graphs(&self, catalogue: &Catalogue) -> Result<&IndexMap<String, Arc<Graph>>, String> {
-        if let Some(graphs) = self.graphs.get() {
-            return Ok(graphs);
+impl SourceFunction {
+    /// Returns the graph of the function. Failures are not cached, because a later call may have more stack or memory.
+    fn graph(&self, catalogue: &Catalogue) -> Result<&Arc<Graph>, String> {
+        if let Some(graph) = self.graph.get() {
+            return Ok(graph);
         }
         let _one = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(graphs) = self.graphs.get() {
-            return Ok(graphs);
+        if let Some(graph) = self.graph.get() {
+            return Ok(graph);
         }
-        let graphs = (self.compile)(catalogue)?;
-        Ok(self.graphs.get_or_init(|| graphs))
+        let graph = (self.compile)(catalogue, &self.name)?;
+        Ok(self.graph.get_or_init(|| graph))
     }
 }
 
@@ -105,7 +104,6 @@ impl Registry {
         Registry {
             catalogue: Catalogue::new(ctx),
             entries: IndexMap::new(),
-            libraries: Vec::new(),
             roles: HashMap::new(),
         }
     }
@@ -210,14 +208,13 @@ impl Registry {
 
     /// Registers operators that are defined in TorchScript source.
     pub fn composites(&mut self, composites: Composites) {
-        let library = self.libraries.len();
-        self.libraries.push(Library {
-            compile: composites.compile,
-            graphs: OnceLock::new(),
-            compiling: Mutex::new(()),
-        });
         for (name, function) in composites.functions {
-            self.definition(&name).source = Some((library, function));
+            self.definition(&name).source = Some(SourceFunction {
+                name: function,
+                compile: composites.compile,
+                graph: OnceLock::new(),
+                compiling: Mutex::new(()),
+            });
         }
     }
 
@@ -227,14 +224,13 @@ impl Registry {
         from_source.map(|(name, _)| name.as_str())
     }
 
-    /// Compiles all sources now.
+    /// Compiles all operators that are defined in source now.
     ///
     /// # Errors
     /// The first error of a source.
     pub fn check_composites(&self) -> Result<(), String> {
-        self.libraries
-            .iter()
-            .try_for_each(|l| l.graphs(&self.catalogue).map(|_| ()))
+        let mut sources = self.entries.values().filter_map(|d| d.source.as_ref());
+        sources.try_for_each(|source| source.graph(&self.catalogue).map(|_| ()))
     }
 
     /// Returns the semantics registered under `name`: pointwise, program, kernel or composite.
@@ -243,9 +239,8 @@ impl Registry {
         if let Some(semantics) = &definition.entry.semantics {
             return Some(semantics.clone());
         }
-        let (library, function) = definition.source.as_ref()?;
-        let graphs = self.libraries.get(*library)?.graphs(&self.catalogue).ok()?;
-        graphs.get(function).cloned().map(Semantics::Composite)
+        let graph = definition.source.as_ref()?.graph(&self.catalogue).ok()?;
+        Some(Semantics::Composite(Arc::clone(graph)))
     }
 
     /// Returns the entry registered under exactly the operator or overload name `name`.

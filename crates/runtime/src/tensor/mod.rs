@@ -32,7 +32,6 @@ pub use crate::error::TensorError;
 /// A tensor may have conjugate and negative bits ([`Marks`]): its elements are then the conjugates, or the negatives, of the stored values. The methods of a
 /// tensor and programs take account of them. Code that reads [`Tensor::storage`] directly must call [`Tensor::contiguous`] or [`Tensor::resolved`] first, whose
 /// results have no such bits.
-#[derive(Clone)]
 pub struct Tensor {
     storage: Arc<Storage>,
     dtype: DType,
@@ -41,6 +40,21 @@ pub struct Tensor {
     offset: i64,
     marks: Marks,
     pub(crate) requires_grad: bool,
+}
+
+impl Clone for Tensor {
+    fn clone(&self) -> Tensor {
+        Tensor {
+            storage: Arc::clone(&self.storage),
+            dtype: self.dtype,
+            // Copies all at once; a clone of a `SmallVec` appends one after the other.
+            sizes: Dims::from_slice(&self.sizes),
+            strides: Dims::from_slice(&self.strides),
+            offset: self.offset,
+            marks: self.marks,
+            requires_grad: self.requires_grad,
+        }
+    }
 }
 
 impl Tensor {

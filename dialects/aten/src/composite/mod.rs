@@ -6,9 +6,10 @@
 use frazil_ir::schema::{Activation, AliasUse, Catalogue};
 use frazil_ir::{Builder, Constant, CopyMap, Graph, NodeId, SymbolId, ValueId, symbols};
 use frazil_runtime::entry::{Entry, ResultLayout, Row};
-use frazil_runtime::registry::{CompileFn, CompiledGraphs, Composites, Registry};
+use frazil_runtime::registry::{CompileFn, Composites, Registry};
 use frazil_torchscript::{LoadOptions, compile_source};
 use indexmap::IndexMap;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// A file of composite operators: the TorchScript source, and the function that compiles it.
@@ -16,11 +17,11 @@ type Source = (&'static str, CompileFn);
 
 macro_rules! sources {
     ($($file:literal),* $(,)?) => {
-        [$((include_str!($file), |catalogue| compile($file, include_str!($file), catalogue)),)*]
+        [$((include_str!($file), |catalogue, function| compile($file, include_str!($file), function, catalogue)),)*]
     };
 }
 
-/// The files of composite operators, by subject. A file is compiled when one of its operators is first looked up.
+/// The files of composite operators, by subject.
 const SOURCES: [Source; 21] = sources![
     "attention.py",
     "backward.py",
@@ -128,28 +129,51 @@ pub(crate) fn register(registry: &mut Registry) {
     registry.register_all(ENTRIES);
 }
 
-fn compile(file: &str, text: &str, catalogue: &Catalogue) -> CompiledGraphs {
+/// Returns `text` with empty lines in place of the functions that `function` does not need, so that the others keep their places.
+fn needed_by(function: &str, text: &str) -> String {
+    // Helpers stand above their callers, so what a function needs is known when it is reached from below.
+    let mut needed: HashSet<&str> = HashSet::from([function]);
+    let mut kept: Vec<&str> = Vec::new();
+    let mut body: Vec<&str> = Vec::new();
+    for line in text.lines().rev() {
+        body.push(line);
+        let Some(name) = functions(line).next() else { continue };
+        match needed.contains(name) {
+            true => {
+                for line in &body {
+                    let words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
+                    needed.extend(words.filter(|word| word.starts_with(HELPER)));
+                }
+                kept.append(&mut body);
+            }
+            false => kept.extend(body.drain(..).map(|_| "")),
+        }
+    }
+    kept.append(&mut body);
+    kept.reverse();
+    kept.join("\n")
+}
+
+/// Returns the graph of `function` in the file `file`, which contains `text`. Only this function and the helpers that it needs are compiled.
+fn compile(file: &str, text: &str, function: &str, catalogue: &Catalogue) -> Result<Arc<Graph>, String> {
     let options = LoadOptions {
         operators_first: true,
         ..LoadOptions::new(catalogue.ctx(), catalogue)
     };
-    let unit = compile_source(file, text, &options).map_err(|e| e.to_string())?;
-    let mut graphs = IndexMap::new();
+    let unit = compile_source(file, &needed_by(function, text), &options).map_err(|e| e.to_string())?;
     // Helpers stand above their callers: what is copied calls nothing any more.
     let mut helpers: IndexMap<SymbolId, Graph> = IndexMap::new();
-    for (_, function) in unit.functions() {
-        let mut graph = function.graph.clone();
+    for (_, compiled) in unit.functions() {
+        let mut graph = compiled.graph.clone();
         inline_helpers(&mut graph, &helpers);
-        let name = catalogue.ctx().name(function.name);
-        let name = name.strip_prefix("__torch__.").unwrap_or(name);
-        if name.starts_with(HELPER) {
-            helpers.insert(function.name, graph);
-        } else {
+        let name = catalogue.ctx().name(compiled.name);
+        if name.strip_prefix("__torch__.").unwrap_or(name) == function {
             spread_results(&mut graph);
-            graphs.insert(name.to_string(), Arc::new(graph));
+            return Ok(Arc::new(graph));
         }
+        helpers.insert(compiled.name, graph);
     }
-    Ok(graphs)
+    Err(format!("{file} does not define {function}"))
 }
 
 /// Replaces calls of helper functions by copies of their graphs.

@@ -38,120 +38,126 @@ const INT: NumberRead = NumberRead {
 const FLOAT: NumberRead = conversion(NumberKind::Float);
 const BOOL: NumberRead = conversion(NumberKind::Bool);
 
-pub(super) const ENTRIES: &[Row] =
-    &[
-        (
-            "aten::add",
-            Entry::on_values(add).tensor_variant(&by_tensors("aten::add", "Tensor", NumberRule::Arithmetic)),
-        ),
-        (
-            "aten::sub",
-            Entry::on_values(|c| arithmetic(c, i64::wrapping_sub, |a, b| a - b, |a, b| a - b))
-                .tensor_variant(&by_tensors("aten::sub", "Tensor", NumberRule::Arithmetic)),
-        ),
-        (
-            "aten::mul",
-            Entry::on_values(mul).tensor_variant(&by_tensors("aten::mul", "Tensor", NumberRule::Arithmetic)),
-        ),
-        (
-            "aten::div",
-            Entry::on_values(div).tensor_variant(&by_tensors("aten::div", "Tensor", NumberRule::Quotient)),
-        ),
-        (
-            "aten::floordiv",
-            Entry::on_values(floordiv).tensor_variant(&by_tensors("aten::floor_divide", "", NumberRule::Integers)),
-        ),
-        (
-            "aten::remainder",
-            Entry::on_values(remainder).tensor_variant(&by_tensors("aten::remainder", "Tensor", NumberRule::Integers)),
-        ),
-        (
-            "aten::__round_to_zero_floordiv",
-            Entry::on_values(|c| one(nonzero(c)?.wrapping_div_of(c.int(0)?))),
-        ),
-        ("aten::divmod", Entry::on_values(divmod)),
-        ("aten::pow", Entry::on_values(pow)),
-        (
-            "aten::neg",
-            Entry::on_values(neg).tensor_variant(&by_tensors("aten::neg", "", NumberRule::Arithmetic)),
-        ),
-        ("aten::__and__", Entry::on_values(|c| bitwise(c, |a, b| a & b))),
-        ("aten::__or__", Entry::on_values(|c| bitwise(c, |a, b| a | b))),
-        ("aten::__xor__", Entry::on_values(|c| bitwise(c, |a, b| a ^ b))),
-        // The processor's shifts: by the lowest six bits.
-        (
-            "aten::__lshift__",
-            Entry::on_values(|c| one(c.int(0)?.wrapping_shl(c.int(1)? as u32))),
-        ),
-        (
-            "aten::__rshift__",
-            Entry::on_values(|c| one(c.int(0)?.wrapping_shr(c.int(1)? as u32))),
-        ),
-        (
-            "aten::__not__",
-            Entry::on_values(|c| one(!c.flag(0)?))
-                .tensor_variant(&by_tensors("aten::logical_not", "", NumberRule::Logic))
-                .total(),
-        ),
-        (
+pub(super) const ENTRIES: &[Row] = &[
+    (
+        "aten::add",
+        Entry::on_values(add)
+            .tensor_variant(&by_tensors("aten::add", "Tensor", NumberRule::Arithmetic))
+            .affine_in_integers(),
+    ),
+    (
+        "aten::sub",
+        Entry::on_values(|c| arithmetic(c, i64::wrapping_sub, |a, b| a - b, |a, b| a - b))
+            .tensor_variant(&by_tensors("aten::sub", "Tensor", NumberRule::Arithmetic))
+            .affine_in_integers(),
+    ),
+    (
+        "aten::mul",
+        Entry::on_values(mul)
+            .tensor_variant(&by_tensors("aten::mul", "Tensor", NumberRule::Arithmetic))
+            .affine_in_integers(),
+    ),
+    (
+        "aten::div",
+        Entry::on_values(div).tensor_variant(&by_tensors("aten::div", "Tensor", NumberRule::Quotient)),
+    ),
+    (
+        "aten::floordiv",
+        Entry::on_values(floordiv).tensor_variant(&by_tensors("aten::floor_divide", "", NumberRule::Integers)),
+    ),
+    (
+        "aten::remainder",
+        Entry::on_values(remainder).tensor_variant(&by_tensors("aten::remainder", "Tensor", NumberRule::Integers)),
+    ),
+    (
+        "aten::__round_to_zero_floordiv",
+        Entry::on_values(|c| one(nonzero(c)?.wrapping_div_of(c.int(0)?))),
+    ),
+    ("aten::divmod", Entry::on_values(divmod)),
+    ("aten::pow", Entry::on_values(pow)),
+    (
+        "aten::neg",
+        Entry::on_values(neg)
+            .tensor_variant(&by_tensors("aten::neg", "", NumberRule::Arithmetic))
+            .affine_in_integers(),
+    ),
+    ("aten::__and__", Entry::on_values(|c| bitwise(c, |a, b| a & b))),
+    ("aten::__or__", Entry::on_values(|c| bitwise(c, |a, b| a | b))),
+    ("aten::__xor__", Entry::on_values(|c| bitwise(c, |a, b| a ^ b))),
+    // The processor's shifts: by the lowest six bits.
+    (
+        "aten::__lshift__",
+        Entry::on_values(|c| one(c.int(0)?.wrapping_shl(c.int(1)? as u32))),
+    ),
+    (
+        "aten::__rshift__",
+        Entry::on_values(|c| one(c.int(0)?.wrapping_shr(c.int(1)? as u32))),
+    ),
+    (
+        "aten::__not__",
+        Entry::on_values(|c| one(!c.flag(0)?))
+            .tensor_variant(&by_tensors("aten::logical_not", "", NumberRule::Logic))
+            .total(),
+    ),
+    (
+        "aten::eq",
+        Entry::on_values(|c| one(c.arg(0).equals(c.arg(1)).unwrap_or(false))).tensor_variant(&by_tensors(
             "aten::eq",
-            Entry::on_values(|c| one(c.arg(0).equals(c.arg(1)).unwrap_or(false))).tensor_variant(&by_tensors(
-                "aten::eq",
-                "Tensor",
-                NumberRule::Comparison,
-            )),
-        ),
-        (
+            "Tensor",
+            NumberRule::Comparison,
+        )),
+    ),
+    (
+        "aten::ne",
+        Entry::on_values(|c| one(!c.arg(0).equals(c.arg(1)).unwrap_or(false))).tensor_variant(&by_tensors(
             "aten::ne",
-            Entry::on_values(|c| one(!c.arg(0).equals(c.arg(1)).unwrap_or(false))).tensor_variant(&by_tensors(
-                "aten::ne",
-                "Tensor",
-                NumberRule::Comparison,
-            )),
-        ),
-        (
+            "Tensor",
+            NumberRule::Comparison,
+        )),
+    ),
+    (
+        "aten::lt",
+        Entry::on_values(|c| compare(c, |o| o == Ordering::Less)).tensor_variant(&by_tensors(
             "aten::lt",
-            Entry::on_values(|c| compare(c, |o| o == Ordering::Less)).tensor_variant(&by_tensors(
-                "aten::lt",
-                "Tensor",
-                NumberRule::Comparison,
-            )),
-        ),
-        (
+            "Tensor",
+            NumberRule::Comparison,
+        )),
+    ),
+    (
+        "aten::le",
+        Entry::on_values(|c| compare(c, |o| o != Ordering::Greater)).tensor_variant(&by_tensors(
             "aten::le",
-            Entry::on_values(|c| compare(c, |o| o != Ordering::Greater)).tensor_variant(&by_tensors(
-                "aten::le",
-                "Tensor",
-                NumberRule::Comparison,
-            )),
-        ),
-        (
+            "Tensor",
+            NumberRule::Comparison,
+        )),
+    ),
+    (
+        "aten::gt",
+        Entry::on_values(|c| compare(c, |o| o == Ordering::Greater)).tensor_variant(&by_tensors(
             "aten::gt",
-            Entry::on_values(|c| compare(c, |o| o == Ordering::Greater)).tensor_variant(&by_tensors(
-                "aten::gt",
-                "Tensor",
-                NumberRule::Comparison,
-            )),
-        ),
-        (
+            "Tensor",
+            NumberRule::Comparison,
+        )),
+    ),
+    (
+        "aten::ge",
+        Entry::on_values(|c| compare(c, |o| o != Ordering::Less)).tensor_variant(&by_tensors(
             "aten::ge",
-            Entry::on_values(|c| compare(c, |o| o != Ordering::Less)).tensor_variant(&by_tensors(
-                "aten::ge",
-                "Tensor",
-                NumberRule::Comparison,
-            )),
-        ),
-        ("aten::Int", Entry::on_values(int).reads_number(&INT)),
-        ("aten::Float", Entry::on_values(float).reads_number(&FLOAT)),
-        (
-            "aten::Bool",
-            Entry::on_values(|c| one(c.scalar(0)?.as_bool())).reads_number(&BOOL),
-        ),
-        ("aten::Complex", Entry::on_values(complex)),
-        ("prim::abs", Entry::pointwise(crate::numbers::ABS).with_values(abs)),
-        ("prim::min", Entry::on_values(|c| extreme(c, Ordering::Less))),
-        ("prim::max", Entry::on_values(|c| extreme(c, Ordering::Greater))),
-    ];
+            "Tensor",
+            NumberRule::Comparison,
+        )),
+    ),
+    ("aten::Int", Entry::on_values(int).reads_number(&INT)),
+    ("aten::Float", Entry::on_values(float).reads_number(&FLOAT)),
+    (
+        "aten::Bool",
+        Entry::on_values(|c| one(c.scalar(0)?.as_bool())).reads_number(&BOOL),
+    ),
+    ("aten::Complex", Entry::on_values(complex)),
+    ("prim::abs", Entry::pointwise(crate::numbers::ABS).with_values(abs)),
+    ("prim::min", Entry::on_values(|c| extreme(c, Ordering::Less))),
+    ("prim::max", Entry::on_values(|c| extreme(c, Ordering::Greater))),
+];
 
 /// Converts the two operands to their common type and applies the function for that type.
 fn arithmetic(

@@ -1,11 +1,7 @@
 //! Packing of the weights of convolutions in tiles of output channels.
 
-use crate::kernel::pack::in_chunks;
+use crate::kernel::pack::{in_chunks, transpose};
 use std::ops::{Deref, Range};
-
-/// Number of weights of one output channel that are packed at a time. Their places in a tile are `width` elements apart. The cache lines of these places stay
-/// in L1 until all output channels of the tile have been written.
-const PART: usize = 64;
 
 /// Layout of packed weights. Each tile contains the weights of `width` adjacent output channels: for each input channel and tap, a vector with one element per
 /// output channel.
@@ -43,24 +39,16 @@ impl TileLayout {
             let first = tile * self.width;
             let filled = self.out_channels.saturating_sub(first).min(self.width);
             let weights = weights(first * of_channel..(first + filled) * of_channel);
+            // Channels of one group have the same places.
             let distinct = if self.has_groups { filled } else { filled.min(1) };
-            let places = (0..distinct).flat_map(|o| (0..self.in_channels).map(move |i| (first + o, i)));
-            let places: Vec<usize> = places.map(|(o, i)| place(o, i)).collect();
-            let of_part = (PART / self.taps.max(1)).max(1);
-            for start in (0..self.in_channels).step_by(of_part) {
-                let part = start..(start + of_part).min(self.in_channels);
-                for o in 0..filled {
-                    let row = if self.has_groups { o * self.in_channels } else { 0 };
-                    let places = places.get(row + part.start..row + part.end).unwrap_or_default();
-                    let from = o * of_channel + part.start * self.taps;
-                    let weights = weights.get(from..).unwrap_or_default().chunks(self.taps.max(1));
-                    for (place, taps) in places.iter().zip(weights) {
-                        let to = packed.get_mut(place + o..).unwrap_or_default();
-                        for (to, w) in to.iter_mut().step_by(self.tap_stride.max(1)).zip(taps) {
-                            *to = *w;
-                        }
-                    }
-                }
+            let together = filled.div_ceil(distinct.max(1));
+            let taps = |place: usize| (0..self.taps).map(move |tap| place + tap * self.tap_stride);
+            for o in 0..distinct {
+                let places: Vec<usize> = (0..self.in_channels)
+                    .flat_map(|i| taps(place(first + o, i) + o))
+                    .collect();
+                let weights = weights.get(o * of_channel..).unwrap_or_default();
+                transpose(weights, of_channel, together, &places, packed);
             }
         });
     }

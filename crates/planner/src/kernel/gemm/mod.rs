@@ -6,7 +6,7 @@ mod tile;
 pub use tile::{AnyRows, GemmTile, RowTiles};
 
 use super::Epilogue;
-use super::pack::in_chunks;
+use super::pack::{in_chunks, transpose};
 use super::sizes::div_ceil;
 use crate::target::Machine;
 use std::ops::{Deref, Range};
@@ -223,30 +223,27 @@ impl Gemm {
 
     /// Packs `columns` columns of B into one panel. `weights` begins with the first element of the first column. `strides` are those of k and n.
     fn pack_panel(&self, weights: &[f32], strides: [i64; 2], columns: i64, panel: &mut [f32]) {
-        /// Elements of a column that are packed before those of the next column: one cache line of the weights, and few enough lines of the panel for L1.
-        const BLOCK: usize = 16;
         let (nr, columns) = (self.tile_columns() as usize, columns as usize);
         let [k_stride, n_stride] = strides.map(|stride| stride as usize);
-        for (block, out) in panel.chunks_mut(BLOCK * nr).enumerate() {
-            let first = block * BLOCK * k_stride;
-            if n_stride == 1 {
-                for (row, out) in out.chunks_mut(nr).enumerate() {
-                    let from = weights.get(first + row * k_stride..).unwrap_or_default();
+        if k_stride == 1 && n_stride != 1 {
+            let places: Vec<usize> = (0..panel.len()).step_by(nr).collect();
+            return transpose(weights, n_stride, columns, &places, panel);
+        }
+        for (row, out) in panel.chunks_mut(nr).enumerate() {
+            let from = weights.get(row * k_stride..).unwrap_or_default();
+            match n_stride {
+                1 => out
+                    .iter_mut()
+                    .zip(from)
+                    .take(columns)
+                    .for_each(|(out, from)| *out = *from),
+                _ => {
+                    let from = from.iter().step_by(n_stride.max(1));
                     out.iter_mut()
                         .zip(from)
                         .take(columns)
                         .for_each(|(out, from)| *out = *from);
                 }
-                continue;
-            }
-            for column in 0..columns {
-                let from = weights.get(first + column * n_stride..).unwrap_or_default();
-                let from = from.iter().step_by(k_stride.max(1));
-                out.iter_mut()
-                    .skip(column)
-                    .step_by(nr)
-                    .zip(from)
-                    .for_each(|(out, from)| *out = *from);
             }
         }
     }
