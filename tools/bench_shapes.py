@@ -7,7 +7,7 @@ needs a release build of jit-run, and what tools/bench_peers.py needs; `make ben
 which one size, or two, differ in each call.
 
 Each side is one process a round: it makes 40 calls with sizes that it has not seen, and then the same calls again. Loading, exporting and making a session
-are not measured; compilation within a call is. Rounds alternate between the sides. The printed figures are medians over the rounds:
+are not measured; compilation within a call is. The model's files are in the page cache. Rounds alternate between the sides. The printed figures are medians over the rounds:
 
     new ms      the sum of the 40 calls with new sizes
     again ms    the sum of the same calls the second time
@@ -233,6 +233,15 @@ def calls_ms(command: list, threads: int) -> list:
     return answer["calls_ms"]
 
 
+def read_into_cache(files: list) -> None:
+    """Reads files, so that they are in the page cache: Frazil reads weights and code within its first call, and some machines reclaim the memory of files
+    that have been idle for some seconds."""
+    for file in files:
+        with open(file, "rb", buffering=0) as opened:
+            while opened.read(1 << 20):
+                pass
+
+
 def measure(row: str, folder: pathlib.Path, options) -> dict:
     """The figures of each side."""
     frazil = [options.jit_run, folder / "model.pt", "--calls", folder / "case.json", "--time-calls", "--json", f"--threads={options.threads}"]
@@ -244,6 +253,7 @@ def measure(row: str, folder: pathlib.Path, options) -> dict:
     rounds = {name: [] for name in commands}
     for number in range(options.rounds):
         for name in list(commands)[:: -1 if number % 2 else 1]:
+            read_into_cache([options.jit_run, *folder.iterdir()])
             try:
                 rounds[name].append(calls_ms(commands[name], options.threads))
             except NotMeasured as error:
