@@ -255,12 +255,12 @@ impl Rolling {
                     return false;
                 };
                 let is_small = |n: i64| (-MAX_SAMPLED..MAX_SAMPLED).contains(&n);
-                let is_even = || values.windows(3).all(|w| w[1] - w[0] == w[2] - w[1]);
+                let is_spaced = || values.windows(3).all(|w| w[1] - w[0] == w[2] - w[1]);
                 is_small(first)
                     && is_small(last)
                     && (first < 0) == (last < 0)
                     && values.iter().all(|&n| is_small(n))
-                    && is_even()
+                    && is_spaced()
             }),
             Value::Int(number) => (-MAX_SAMPLED..MAX_SAMPLED).contains(number),
             _ => !self.differs(value),

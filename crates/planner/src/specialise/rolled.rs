@@ -2,7 +2,7 @@
 //!
 //! One iteration is specialised, with inputs in place of what differs between iterations: the loop-carried tensors, and views and integers that depend on the
 //! iteration's number. The views are slices of tensors that exist before the loop; for these and for the integers, the operator is evaluated for each
-//! iteration, which involves no elements. Tensors that the body appends to lists are outputs, as are the next values of the loop-carried tensors.
+//! iteration, which involves no elements, or for three iterations if its results are affine functions of integers (`Entry::affine_in_integers`). Tensors that the body appends to lists are outputs, as are the next values of the loop-carried tensors.
 //!
 //! All iterations must do the same. So a loop is unrolled instead, as all others are, if one of these conditions is not met:
 //! - Loop-carried values are tensors of constant shapes, tuples of such, or values that do not change.
