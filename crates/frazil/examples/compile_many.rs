@@ -3,6 +3,9 @@
 
 #![allow(clippy::print_stdout, reason = "this is a program")]
 
+#[path = "../tests/process/status.rs"]
+mod status;
+
 use frazil::ir::DType;
 use frazil::{CompileOptions, FreezeOptions, InputSpec, Session, Tensor};
 
@@ -18,7 +21,7 @@ fn main() -> Result<(), Failure> {
     let (mut first, mut most) = (0, 0);
     for i in 1..=count {
         compile_and_run(&path, &sizes)?;
-        let (kib, threads) = (number_of("VmRSS:")?, number_of("Threads:")?);
+        let (kib, threads) = (status::resident_kib(), status::threads());
         if i == 10 {
             first = kib;
         }
@@ -39,13 +42,4 @@ fn compile_and_run(path: &str, sizes: &[i64]) -> Result<(), Failure> {
     let mut code = frozen.compile(&[InputSpec::new(DType::Float, sizes)], &options)?;
     code.run(&[Tensor::zeros(DType::Float, sizes)?])?;
     Ok(())
-}
-
-fn number_of(name: &str) -> Result<usize, Failure> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix(name));
-    let number = line
-        .and_then(|rest| rest.split_whitespace().next())
-        .ok_or("not known here")?;
-    Ok(number.parse()?)
 }
