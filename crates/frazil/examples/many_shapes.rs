@@ -62,7 +62,11 @@ fn main() -> Result<(), Failure> {
 
 fn range(text: &str) -> Result<RangeInclusive<i64>, Failure> {
     let (first, last) = text.split_once("..").unwrap_or((text, text));
-    Ok(first.parse()?..=last.parse()?)
+    let (first, last) = (first.parse()?, last.parse()?);
+    match 0 <= first && first <= last {
+        true => Ok(first..=last),
+        false => Err(format!("{text} is no size and no range of sizes").into()),
+    }
 }
 
 fn input(sizes: &[i64]) -> Result<Value, Failure> {
