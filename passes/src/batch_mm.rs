@@ -74,13 +74,13 @@ impl GraphPass<TorchScript> for BatchMm {
         if graph.revision() == revision {
             return Ok(());
         }
-        cx.run(&DeadCodeElimination::default(), graph)?;
+        cx.run_part(&DeadCodeElimination::default(), graph)?;
         // Transposing matmuls may have left transposes of transposes.
         let peephole = Peephole {
             disable_shape_peepholes: true,
             like_pytorch: false,
         };
-        cx.run(&peephole, graph)
+        cx.run_part(&peephole, graph)
     }
 }
 

@@ -43,7 +43,8 @@ pub struct ConstantPooling;
 impl GraphPass<TorchScript> for ConstantPooling {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
-        let db = cx.alias_db(graph);
+        // Of the graph before the first merge.
+        let mut db = None;
         let mut known: HashMap<(TypeId, u64), Vec<NodeId>> = HashMap::new();
         let root = graph.root();
         for node in graph.all_nodes() {
@@ -61,10 +62,13 @@ impl GraphPass<TorchScript> for ConstantPooling {
                 let (Some(other), Some(v)) = (graph.output(n), graph.constant_of(n)) else {
                     return false;
                 };
-                equal(&v, &value) && db.safe_to_change_aliasing(other, output)
+                equal(&v, &value) && {
+                    let db = db.get_or_insert_with(|| cx.alias_db(graph));
+                    db.safe_to_change_aliasing(other, output)
+                }
             });
             match same.and_then(|n| graph.output(n)) {
-                Some(_) if !cx.rewrite("constants merged") => break,
+                Some(_) if !cx.rewrite(MERGED) => break,
                 Some(kept) => {
                     graph.replace_all_uses_with(output, kept);
                     graph.erase(node);
@@ -82,6 +86,9 @@ impl GraphPass<TorchScript> for ConstantPooling {
         Ok(())
     }
 }
+
+/// The statistic that counts merged constants.
+pub(crate) const MERGED: &str = "constants merged";
 
 /// Number of elements at each end of a tensor that are hashed. It suffices to distinguish weights, and is fast for large tensors.
 const HASHED_ELEMENTS: usize = 64;

@@ -78,7 +78,7 @@ impl GraphPass<TorchScript> for CreateFunctionalGraphs {
         if runs.is_empty() {
             return Ok(());
         }
-        cx.run(&ConstantPooling, graph)
+        cx.run_part(&ConstantPooling, graph)
     }
 }
 

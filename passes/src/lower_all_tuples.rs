@@ -55,7 +55,7 @@ impl GraphPass<TorchScript> for LowerAllTuples {
                 Step::Leave(node) => flatten_outputs(graph, node, cx),
             }
         }
-        cx.run(&crate::dce::DeadCodeElimination::default(), graph)?;
+        cx.run_part(&crate::dce::DeadCodeElimination::default(), graph)?;
         match left_over(graph) {
             _ if cx.fuel_left() == Some(0) => Ok(()),
             None => Ok(()),

@@ -32,9 +32,9 @@ pub struct OptimizeForInference;
 
 impl GraphPass<TorchScript> for OptimizeForInference {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
-        cx.run(&FuseFrozenConvAddRelu, graph)?;
-        cx.run(&TransposeFrozenLinear, graph)?;
-        cx.run(&DeadCodeElimination::default(), graph)
+        cx.run_part(&FuseFrozenConvAddRelu, graph)?;
+        cx.run_part(&TransposeFrozenLinear, graph)?;
+        cx.run_part(&DeadCodeElimination::default(), graph)
     }
 }
 

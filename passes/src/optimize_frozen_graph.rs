@@ -44,22 +44,22 @@ pub struct OptimizeFrozenGraph {
 
 impl GraphPass<TorchScript> for OptimizeFrozenGraph {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
-        cx.run(&RemoveDropout, graph)?;
+        cx.run_part(&RemoveDropout, graph)?;
         if self.optimize_numerics {
             // Every folding removes a node, so this terminates.
             loop {
                 let revision = graph.revision();
-                cx.run(&FoldFrozenConvBatchNorm, graph)?;
-                cx.run(&FoldFrozenConvAddOrSub, graph)?;
-                cx.run(&FoldFrozenConvMulOrDiv, graph)?;
-                cx.run(&FoldFrozenLinearBatchNorm, graph)?;
+                cx.run_part(&FoldFrozenConvBatchNorm, graph)?;
+                cx.run_part(&FoldFrozenConvAddOrSub, graph)?;
+                cx.run_part(&FoldFrozenConvMulOrDiv, graph)?;
+                cx.run_part(&FoldFrozenLinearBatchNorm, graph)?;
                 if graph.revision() == revision {
                     break;
                 }
             }
             // Last: a batch norm can only be folded into a linear of its own.
-            cx.run(&ConcatFrozenLinear, graph)?;
+            cx.run_part(&ConcatFrozenLinear, graph)?;
         }
-        cx.run(&DeadCodeElimination::default(), graph)
+        cx.run_part(&DeadCodeElimination::default(), graph)
     }
 }

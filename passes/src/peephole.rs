@@ -85,22 +85,22 @@ impl GraphPass<TorchScript> for Peephole {
         let revision = graph.revision();
         let db = cx.alias_db(graph);
         rewrite_nodes(graph, cx, STATISTIC, |g, n| self.rewrite(g, n, &db));
-        cx.run(&PeepholeListIdioms::default(), graph)?;
-        cx.run(&PeepholeDictIdioms, graph)?;
+        cx.run_part(&PeepholeListIdioms::default(), graph)?;
+        cx.run_part(&PeepholeDictIdioms, graph)?;
         let alias_sensitive = PeepholeAliasSensitive {
             disable_shape_peepholes: self.disable_shape_peepholes,
             like_pytorch: self.like_pytorch,
         };
-        cx.run(&alias_sensitive, graph)?;
+        cx.run_part(&alias_sensitive, graph)?;
         let non_tensor = PeepholeNonTensor {
             like_pytorch: self.like_pytorch,
         };
-        cx.run(&non_tensor, graph)?;
-        cx.run(&crate::combine_concats::CombineConcats, graph)?;
+        cx.run_part(&non_tensor, graph)?;
+        cx.run_part(&crate::combine_concats::CombineConcats, graph)?;
         if graph.revision() == revision {
             return Ok(());
         }
-        cx.run(&DeadCodeElimination::default(), graph)
+        cx.run_part(&DeadCodeElimination::default(), graph)
     }
 }
 

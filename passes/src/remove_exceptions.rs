@@ -53,8 +53,8 @@ impl GraphPass<TorchScript> for RemoveExceptions {
             }
         }
         if changed {
-            cx.run(&ConstantPropagation::default(), graph)?;
-            cx.run(&ConstantPooling, graph)?;
+            cx.run_part(&ConstantPropagation::default(), graph)?;
+            cx.run_part(&ConstantPooling, graph)?;
         }
         Ok(())
     }

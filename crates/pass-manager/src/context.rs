@@ -94,13 +94,34 @@ impl<'a, I: Ir> PassContext<'a, I> {
         analysis
     }
 
-    /// Runs another pass on `graph`, without the cached analyses. Statistics and fuel are those of this context.
+    /// Runs another pass on `graph`, which need not be the graph on which this pass runs: without the cached analyses. Statistics and fuel are those of this
+    /// context.
     ///
     /// # Errors
     /// The errors of `pass`, and [`PassError::Exceeded`] if a limit was exceeded before.
     pub fn run(&mut self, pass: &dyn GraphPass<I>, graph: &mut I::Graph) -> Result<(), PassError<I>> {
         frazil_limits::check()?;
         self.elsewhere(|cx| pass.run(graph, cx))
+    }
+
+    /// Runs another pass as a part of this one, on the same graph: it uses and adds to the cached analyses. Statistics and fuel are those of this context.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_part(&mut self, pass: &dyn GraphPass<I>, graph: &mut I::Graph) -> Result<(), PassError<I>> {
+        frazil_limits::check()?;
+        pass.run(graph, self)
+    }
+
+    /// Calls `work` with a context that caches the analyses of one graph, the only one that `work` analyses. A pass over modules uses this to run several passes
+    /// on a graph, each with [`run_part`](Self::run_part).
+    pub fn on_one_graph<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
+        self.elsewhere(|cx| {
+            cx.keeps_analyses = true;
+            let result = work(cx);
+            cx.keeps_analyses = false;
+            result
+        })
     }
 
     /// Calls `work` with a context whose cache of analyses is empty and stays empty. A pass uses this for another graph than the one on which it runs, for example

@@ -38,7 +38,7 @@ mod reclass;
 mod types;
 mod values;
 
-use crate::constant_pooling::ConstantPooling;
+use crate::constant_pooling::{ConstantPooling, MERGED};
 use crate::constant_propagation::ConstantPropagation;
 use crate::cse::CommonSubexpressionElimination;
 use crate::dce::DeadCodeElimination;
@@ -220,7 +220,7 @@ impl ModulePass<TorchScript> for OptimizeFrozenMethods {
             // The foldings insert constants next to their uses.
             for _ in 0..MAX_TURNS {
                 let revision = graph.revision();
-                cx.run(&self.optimize, graph)?;
+                cx.on_one_graph(|cx| cx.run_part(&self.optimize, graph))?;
                 if graph.revision() == revision {
                     break;
                 }
@@ -310,23 +310,30 @@ const MAX_TURNS: usize = 4;
 
 /// Removes branches whose conditions are folded attributes, including writes in branches that never run.
 fn clean_up(graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
-    for _ in 0..MAX_TURNS {
-        let revision = graph.revision();
-        types::settle(graph);
-        cx.run(&Peephole::default(), graph)?;
-        cx.run(&ConstantPropagation::default(), graph)?;
-        cx.run(&EliminateNoOps, graph)?;
-        cx.run(&DeadCodeElimination::default(), graph)?;
-        cx.run(&CommonSubexpressionElimination, graph)?;
-        cx.run(&ConstantPooling, graph)?;
-        if unroll_short_loops(graph, cx)? {
-            cx.run(&RemoveListMutation, graph)?;
+    cx.on_one_graph(|cx| {
+        let mut is_settled = false;
+        for _ in 0..MAX_TURNS {
+            if !is_settled {
+                let before = graph.revision();
+                types::settle(graph);
+                cx.run_part(&Peephole::default(), graph)?;
+                cx.run_part(&ConstantPropagation::default(), graph)?;
+                cx.run_part(&EliminateNoOps, graph)?;
+                cx.run_part(&DeadCodeElimination::default(), graph)?;
+                cx.run_part(&CommonSubexpressionElimination, graph)?;
+                is_settled = graph.revision() == before;
+            }
+            // Each pooling reverses the order of the constants, which no other pass depends on.
+            let merged = cx.counted(MERGED);
+            cx.run_part(&ConstantPooling, graph)?;
+            let is_unrolled = unroll_short_loops(graph, cx)?;
+            if is_unrolled {
+                cx.run_part(&RemoveListMutation, graph)?;
+            }
+            is_settled &= cx.counted(MERGED) == merged && !is_unrolled;
         }
-        if graph.revision() == revision {
-            break;
-        }
-    }
-    cx.run(&DeadCodeElimination::default(), graph)
+        cx.run_part(&DeadCodeElimination::default(), graph)
+    })
 }
 
 /// Maximum number of nodes after unrolling a loop of constant length. (PyTorch has no such limit.)
@@ -335,7 +342,9 @@ const MAX_UNROLLED_NODES: i64 = 4096;
 /// Unrolls loops of constant length if all of the loop is unrolled, so that freezing again finds nothing to unroll. Returns true if there were any.
 fn unroll_short_loops(graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<bool, PassError> {
     let revision = graph.revision();
-    support::for_each_subgraph(graph, |inner| unroll_short_loops(inner, cx).map(drop))?;
+    support::for_each_subgraph(graph, |inner| {
+        cx.elsewhere(|cx| unroll_short_loops(inner, cx)).map(drop)
+    })?;
     loop_unrolling::unroll_all(graph, cx, |graph, body, length| {
         let size = graph.nodes_recursive(body).len() as i64;
         length.is_some_and(|n| n < loop_unrolling::MAX_REPEATS && n.saturating_mul(size) <= MAX_UNROLLED_NODES)

@@ -70,7 +70,7 @@ pub fn clean_up(graph: &mut Graph, cx: &mut PassContext<'_>, statistic: &str, be
     if cx.counted(statistic) == before {
         return Ok(());
     }
-    cx.run(&DeadCodeElimination::default(), graph)
+    cx.run_part(&DeadCodeElimination::default(), graph)
 }
 
 /// Returns the node that defines `value`, if that node is of kind `kind`.
