@@ -4,7 +4,9 @@ use super::{Alias, FunctionSchema, Properties, SchemaError, parse_schema};
 use crate::types::{Bindings, is_subtype, match_formal, substitute};
 use crate::{Context, Graph, NodeId, SymbolId, TypeId, TypeKind, types};
 use indexmap::IndexMap;
-use std::collections::HashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use smallvec::SmallVec;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 /// Schemas by operator name. Dialects and embedders add theirs.
@@ -14,21 +16,56 @@ use std::sync::{Arc, OnceLock};
 #[derive(Debug)]
 pub struct Catalogue {
     ctx: Arc<Context>,
-    operators: IndexMap<SymbolId, Vec<Entry>>,
-    properties: HashMap<SymbolId, Properties>,
-    aliases: IndexMap<SymbolId, Alias>,
+    operators: IndexMap<SymbolId, Entries, FxBuildHasher>,
+    properties: FxHashMap<SymbolId, Properties>,
+    aliases: IndexMap<SymbolId, Alias, FxBuildHasher>,
 }
+
+/// The overloads of an operator, of which most have one.
+type Entries = SmallVec<[Entry; 1]>;
 
 #[derive(Debug)]
 struct Entry {
-    text: Arc<str>,
+    /// The text with the schema, which entries share.
+    source: Arc<str>,
+    range: Range<usize>,
     parsed: OnceLock<Option<Arc<FunctionSchema>>>,
+}
+
+impl Entry {
+    fn parsed(text: &str, schema: &Arc<FunctionSchema>) -> Entry {
+        Entry {
+            source: text.into(),
+            range: 0..text.len(),
+            parsed: OnceLock::from(Some(Arc::clone(schema))),
+        }
+    }
+
+    fn text(&self) -> &str {
+        self.source.get(self.range.clone()).unwrap_or_default()
+    }
 }
 
 /// Returns the lines of `text` that are neither empty nor comments, with their numbers from 0.
 fn schema_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = text.lines().map(str::trim).enumerate();
-    lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+    lines.filter(|(_, line)| !is_blank(line))
+}
+
+/// Returns true for a line without a schema: empty, or a comment.
+fn is_blank(line: &str) -> bool {
+    line.is_empty() || line.starts_with('#')
+}
+
+/// Returns the name of the operator of the schema `line`, without the overload: `aten::add` of `aten::add.Tensor(Tensor self, ...`.
+fn operator_of(line: &str) -> &str {
+    let bytes = line.as_bytes();
+    let head = bytes.iter().position(|&b| b == b'(').unwrap_or(bytes.len());
+    let head = bytes.get(..head).unwrap_or_default();
+    let start = head.windows(2).position(|pair| pair == b"::").map_or(0, |i| i + 2);
+    let rest = head.get(start..).unwrap_or_default();
+    let end = rest.iter().position(|&b| b == b'.').map_or(head.len(), |i| start + i);
+    line.get(..end).unwrap_or_default()
 }
 
 /// The error for a text in which a line is not a valid schema.
@@ -43,7 +80,7 @@ pub struct CatalogueError {
 }
 
 /// The types of a node's outputs, `None` where unknown; see [`Catalogue::return_types`].
-pub type ReturnTypes = smallvec::SmallVec<[Option<TypeId>; 4]>;
+pub type ReturnTypes = SmallVec<[Option<TypeId>; 4]>;
 
 /// The result of [`Catalogue::resolve`].
 #[derive(Clone, Debug)]
@@ -71,9 +108,9 @@ impl Catalogue {
     pub fn new(ctx: Arc<Context>) -> Catalogue {
         Catalogue {
             ctx,
-            operators: IndexMap::new(),
-            properties: HashMap::new(),
-            aliases: IndexMap::new(),
+            operators: IndexMap::default(),
+            properties: FxHashMap::default(),
+            aliases: IndexMap::default(),
         }
     }
 
@@ -93,10 +130,7 @@ impl Catalogue {
             added.push((line, Arc::new(schema)));
         }
         for (line, schema) in added {
-            let entry = Entry {
-                text: line.into(),
-                parsed: OnceLock::from(Some(schema.clone())),
-            };
+            let entry = Entry::parsed(line, &schema);
             self.operators.entry(schema.name).or_default().push(entry);
         }
         Ok(())
@@ -105,16 +139,31 @@ impl Catalogue {
     /// Adds schemas as [`Catalogue::add_schemas`] does, for texts that a test checks with [`Catalogue::check`]. Thousands of lines are only indexed by name; a
     /// line is parsed when its operator is first looked up. A line that does not parse is ignored.
     pub fn add_lines(&mut self, text: &str) {
-        for (_, line) in schema_lines(text) {
-            let head = line.split('(').next().unwrap_or_default();
-            let start = head.find("::").map_or(0, |i| i + 2);
-            let end = head[start..].find('.').map_or(head.len(), |i| start + i);
-            let name = self.ctx.symbol(&head[..end]);
+        let source: Arc<str> = text.into();
+        // The overloads of an operator mostly follow one another: the last operator's name, and its index.
+        let mut last = ("", 0);
+        let mut next = 0;
+        for line in source.split_inclusive('\n') {
+            let start = next + (line.len() - line.trim_start().len());
+            next += line.len();
+            let line = line.trim();
+            if is_blank(line) {
+                continue;
+            }
+            let name = operator_of(line);
+            if name != last.0 {
+                let entry = self.operators.entry(self.ctx.symbol(name));
+                last = (name, entry.index());
+                entry.or_default();
+            }
             let entry = Entry {
-                text: line.into(),
+                source: Arc::clone(&source),
+                range: start..start + line.len(),
                 parsed: OnceLock::new(),
             };
-            self.operators.entry(name).or_default().push(entry);
+            if let Some((_, entries)) = self.operators.get_index_mut(last.1) {
+                entries.push(entry);
+            }
         }
     }
 
@@ -124,10 +173,7 @@ impl Catalogue {
     /// If it does not parse.
     pub fn add(&mut self, text: &str) -> Result<Arc<FunctionSchema>, SchemaError> {
         let schema = Arc::new(parse_schema(&self.ctx, text)?);
-        let entry = Entry {
-            text: text.into(),
-            parsed: OnceLock::from(Some(schema.clone())),
-        };
+        let entry = Entry::parsed(text, &schema);
         self.operators.entry(schema.name).or_default().push(entry);
         Ok(schema)
     }
@@ -138,7 +184,7 @@ impl Catalogue {
     /// The first line (counted in the order of addition) that does not parse.
     pub fn check(&self) -> Result<(), CatalogueError> {
         for (i, entry) in self.operators.values().flatten().enumerate() {
-            parse_schema(&self.ctx, &entry.text).map_err(|source| CatalogueError { line: i + 1, source })?;
+            parse_schema(&self.ctx, entry.text()).map_err(|source| CatalogueError { line: i + 1, source })?;
         }
         Ok(())
     }
@@ -214,10 +260,10 @@ impl Catalogue {
 
     /// Returns the overloads of operator `name`, in the order of addition.
     pub fn overloads(&self, name: SymbolId) -> impl Iterator<Item = Arc<FunctionSchema>> + '_ {
-        let entries = self.operators.get(&name).map_or(&[][..], Vec::as_slice);
+        let entries = self.operators.get(&name).map_or(&[][..], SmallVec::as_slice);
         entries.iter().filter_map(|e| {
             e.parsed
-                .get_or_init(|| parse_schema(&self.ctx, &e.text).ok().map(Arc::new))
+                .get_or_init(|| parse_schema(&self.ctx, e.text()).ok().map(Arc::new))
                 .clone()
         })
     }
@@ -272,7 +318,7 @@ impl Catalogue {
 
     /// Returns the overload of `node`; see [`resolve_types`](Self::resolve_types).
     pub fn resolve(&self, graph: &Graph, node: NodeId) -> Resolution {
-        let operand_types: smallvec::SmallVec<[TypeId; 12]> = graph.operands(node).map(|v| graph.ty(v)).collect();
+        let operand_types: SmallVec<[TypeId; 12]> = graph.operands(node).map(|v| graph.ty(v)).collect();
         self.resolve_types(graph.kind(node), &operand_types)
     }
 
