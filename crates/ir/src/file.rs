@@ -188,6 +188,15 @@ impl Source for FileRecord {
         let is_inside = end <= self.range.end;
         is_inside.then(|| self.file.read(start..end)).flatten().map(Cow::Owned)
     }
+
+    fn read_to(&self, start: usize, to: &mut [u8]) -> Option<()> {
+        let range = start..start.checked_add(to.len())?;
+        if let Some(Some(kept)) = self.kept.get() {
+            to.copy_from_slice(kept.as_ref().get(range)?);
+            return Some(());
+        }
+        (range.end <= self.range.len()).then(|| self.file.fill(to, self.range.start + start))
+    }
 }
 
 #[cfg(all(test, unix))]
@@ -244,6 +253,10 @@ mod tests {
         for _ in 0..2 {
             assert_eq!(record.read(10..20).as_deref(), Some(&all[110..120]));
             assert!(record.read(10..201).is_none() && record.read(usize::MAX..usize::MAX).is_none());
+            let mut to = [0; 10];
+            assert_eq!(record.read_to(10, &mut to), Some(()));
+            assert_eq!(to, all[110..120]);
+            assert!(record.read_to(191, &mut to).is_none() && record.read_to(usize::MAX, &mut to).is_none());
             assert_eq!(record.as_ref(), &all[100..300]);
             assert_eq!(record.as_ref().as_ptr().align_offset(ALIGNMENT), 0);
         }

@@ -3,9 +3,9 @@
 use crate::{Graph, ValueId, ValueName, literal, symbols};
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
-use std::collections::{HashMap, HashSet};
+use rustc_hash::FxHashSet;
+use std::collections::HashMap;
 use std::fmt::Write;
-use std::hash::{BuildHasherDefault, Hasher};
 
 /// Names of values, unique within their graph.
 ///
@@ -109,47 +109,6 @@ pub fn is_plain_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(is_name_byte)
 }
 
-/// A fast hasher for short names. Names can be chosen so that their hashes collide, which only costs time.
-#[derive(Default, Clone, Copy)]
-pub struct NameHasher(u64);
-
-impl NameHasher {
-    #[inline]
-    fn mix(&mut self, word: u64) {
-        const K: u64 = 0x9e37_79b9_7f4a_7c15;
-        self.0 = (self.0 ^ word).wrapping_mul(K).rotate_left(29);
-    }
-}
-
-impl Hasher for NameHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    #[inline]
-    fn write(&mut self, bytes: &[u8]) {
-        let (chunks, rest) = bytes.as_chunks::<8>();
-        for chunk in chunks {
-            self.mix(u64::from_le_bytes(*chunk));
-        }
-        let mut last = bytes.len() as u64;
-        for b in rest {
-            last = (last << 8) | u64::from(*b);
-        }
-        self.mix(last);
-    }
-
-    #[inline]
-    fn write_u8(&mut self, byte: u8) {
-        self.0 ^= u64::from(byte);
-    }
-
-    #[inline]
-    fn write_u32(&mut self, number: u32) {
-        self.mix(u64::from(number));
-    }
-}
-
 /// Returns false for a name that a text cannot contain, which the builder of a graph may have set.
 fn is_readable(graph: &Graph, name: ValueName) -> bool {
     name.word() == symbols::EMPTY && name.number().is_some() || is_plain_name(graph.ctx().name(name.word()))
@@ -160,7 +119,7 @@ fn is_readable(graph: &Graph, name: ValueName) -> bool {
 struct Taken {
     /// A bit for each small number that is an assigned name.
     numbers: Vec<u64>,
-    others: HashSet<ValueName, BuildHasherDefault<NameHasher>>,
+    others: FxHashSet<ValueName>,
     /// Numbers below this limit are in `numbers`.
     limit: u32,
 }

@@ -40,6 +40,12 @@ pub trait Source: AsRef<[u8]> + Send + Sync {
         self.as_ref().get(range).map(Cow::Borrowed)
     }
 
+    /// Copies the bytes from `start` on to `to`, for temporary use as [`Source::read`]. `None` if they exceed the source; `to` is then unspecified.
+    fn read_to(&self, start: usize, to: &mut [u8]) -> Option<()> {
+        let read = self.read(start..start.checked_add(to.len())?)?;
+        (read.len() == to.len()).then(|| to.copy_from_slice(&read))
+    }
+
     /// Hints that the bytes will not be read soon, so that reproducible memory may be released.
     fn release(&self) {}
 }
@@ -83,6 +89,17 @@ impl Storage {
         match &self.source {
             Some(source) => source.read(range),
             None => self.bytes().get(range).map(Cow::Borrowed),
+        }
+    }
+
+    /// Copies the bytes from `start` on to `to`, without other memory if the source can; see [`Source::read_to`].
+    pub fn read_to(&self, start: usize, to: &mut [u8]) -> Option<()> {
+        match &self.source {
+            Some(source) => source.read_to(start, to),
+            None => {
+                to.copy_from_slice(self.bytes().get(start..start.checked_add(to.len())?)?);
+                Some(())
+            }
         }
     }
 
@@ -403,6 +420,14 @@ impl TensorData {
         self.storage.read(range).unwrap_or_default()
     }
 
+    /// Copies the elements from number `first` on, in the order of [`TensorData::dense_bytes`], to `to`; zeros if the storage has fewer.
+    pub fn dense_bytes_to(&self, first: usize, to: &mut [u8]) {
+        let start = (self.offset as usize + first) * self.dtype.size();
+        if self.storage.read_to(start, to).is_none() {
+            to.fill(0);
+        }
+    }
+
     /// Returns true if both tensors are views of storages with the same identity.
     pub fn shares_storage(&self, other: &TensorData) -> bool {
         Arc::ptr_eq(&self.storage, &other.storage)
@@ -468,6 +493,11 @@ mod tests {
         let t = TensorData::new(DType::Byte, [3].as_slice(), [1].as_slice(), 2, storage.clone()).unwrap();
         assert_eq!(*t.to_bytes(), [2, 3, 4]);
         assert_eq!(*t.dense_bytes(1..2), [3]);
+        let mut to = [0; 2];
+        t.dense_bytes_to(1, &mut to);
+        assert_eq!(to, [3, 4]);
+        t.dense_bytes_to(5, &mut to);
+        assert_eq!(to, [0, 0], "beyond the source");
         assert!(storage.read(7..9).is_none() && storage.len() == 8);
         storage.release();
         assert!(source.0.get().is_none(), "nothing has been kept");

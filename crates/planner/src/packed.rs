@@ -6,7 +6,7 @@
 use frazil_executor::memory::Constants;
 use frazil_executor::program::Buffer;
 use frazil_ir::{DType, Shape, Storage, TensorData};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -95,7 +95,7 @@ impl PackedKey {
 /// the plan.
 #[derive(Clone, Debug, Default)]
 pub struct PackedConstants {
-    places: Arc<Mutex<HashMap<PackedKey, (Constants, u64)>>>,
+    places: Arc<Mutex<FxHashMap<PackedKey, (Constants, u64)>>>,
 }
 
 impl PackedConstants {
@@ -121,7 +121,7 @@ impl PackedConstants {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<PackedKey, (Constants, u64)>> {
+    fn lock(&self) -> MutexGuard<'_, FxHashMap<PackedKey, (Constants, u64)>> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

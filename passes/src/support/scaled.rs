@@ -74,55 +74,62 @@ pub fn scaled(channels: Channels, scale: &[f64]) -> Option<Arc<TensorData>> {
 }
 
 impl Scaled {
-    /// Returns the bytes in `range`.
-    fn compute(&self, range: Range<usize>) -> Vec<u8> {
+    /// Writes the elements from number `first` on to `bytes`.
+    fn compute(&self, first: usize, bytes: &mut [u8]) {
         let weight = &self.channels.weight;
-        let bytes = match weight.is_contiguous() {
-            true => weight.dense_bytes(range.clone()),
+        match weight.is_contiguous() {
+            true => weight.dense_bytes_to(first, bytes),
             false => {
-                let size = weight.dtype.size();
+                let start = first * weight.dtype.size();
                 let all = weight.to_bytes();
-                let some = all.get(range.start * size..range.end * size).unwrap_or_default();
-                Cow::Owned(some.to_vec())
+                let elements = all.get(start..).unwrap_or_default();
+                bytes.iter_mut().zip(elements).for_each(|(to, byte)| *to = *byte);
             }
-        };
-        let first = range.start;
+        }
         match weight.dtype {
-            DType::Double => self.each(&bytes, first, |b, s| (f64::from_le_bytes(b) * s).to_le_bytes()),
-            DType::Half => self.each(&bytes, first, |b, s| {
+            DType::Double => self.each(bytes, first, |b, s| (f64::from_le_bytes(b) * s).to_le_bytes()),
+            DType::Half => self.each(bytes, first, |b, s| {
                 f16::from_f64(f16::from_le_bytes(b).to_f64() * s).to_le_bytes()
             }),
-            DType::BFloat16 => self.each(&bytes, first, |b, s| {
+            DType::BFloat16 => self.each(bytes, first, |b, s| {
                 bf16::from_f64(bf16::from_le_bytes(b).to_f64() * s).to_le_bytes()
             }),
-            _ => self.each(&bytes, first, |b, s| {
+            _ => self.each(bytes, first, |b, s| {
                 ((f64::from(f32::from_le_bytes(b)) * s) as f32).to_le_bytes()
             }),
         }
     }
 
-    /// Calls `times` on each element in `bytes` with its channel's factor. The first element has index `first`.
-    fn each<const N: usize>(&self, bytes: &[u8], first: usize, times: impl Fn([u8; N], f64) -> [u8; N]) -> Vec<u8> {
-        let mut out = vec![0; bytes.len()];
+    /// Replaces each element in `bytes` by the result of `times` with its channel's factor. The first element has index `first`.
+    fn each<const N: usize>(&self, bytes: &mut [u8], first: usize, times: impl Fn([u8; N], f64) -> [u8; N]) {
         let run = self.channels.run().max(1);
-        let (mut at, mut rest, mut to) = (first, bytes, out.as_mut_slice());
+        let (mut at, mut rest) = (first, bytes);
         while !rest.is_empty() {
             let here = ((run - at % run) * N).min(rest.len());
-            let ((part, later), (to_part, to_later)) = (rest.split_at(here), to.split_at_mut(here));
+            let (part, later) = rest.split_at_mut(here);
             let scale = self.scale.get(self.channels.channel(at / run)).copied().unwrap_or(1.0);
-            for (to, b) in to_part.as_chunks_mut().0.iter_mut().zip(part.as_chunks().0) {
-                *to = times(*b, scale);
+            for element in part.as_chunks_mut().0 {
+                *element = times(*element, scale);
             }
-            (at, rest, to) = (at + here / N, later, to_later);
+            (at, rest) = (at + here / N, later);
         }
-        out
+    }
+
+    /// Returns the first element of `range`, which is in bytes; `None` if it does not consist of elements of the weights.
+    fn first(&self, range: &Range<usize>) -> Option<usize> {
+        let size = self.channels.weight.dtype.size();
+        let whole = range.start.is_multiple_of(size) && range.end.is_multiple_of(size);
+        (whole && range.start <= range.end && range.end <= self.len()).then_some(range.start / size)
     }
 }
 
 impl AsRef<[u8]> for Scaled {
     fn as_ref(&self) -> &[u8] {
-        let all = 0..self.channels.weight.numel() as usize;
-        self.kept.get_or_init(|| self.compute(all))
+        self.kept.get_or_init(|| {
+            let mut all = vec![0; self.len()];
+            self.compute(0, &mut all);
+            all
+        })
     }
 }
 
@@ -135,12 +142,19 @@ impl Source for Scaled {
         if let Some(kept) = self.kept.get() {
             return kept.get(range).map(Cow::Borrowed);
         }
-        let size = self.channels.weight.dtype.size();
-        let whole = range.start.is_multiple_of(size) && range.end.is_multiple_of(size);
-        if range.start > range.end || range.end > self.len() || !whole {
-            return None;
+        let first = self.first(&range)?;
+        let mut bytes = vec![0; range.len()];
+        self.compute(first, &mut bytes);
+        Some(Cow::Owned(bytes))
+    }
+
+    fn read_to(&self, start: usize, to: &mut [u8]) -> Option<()> {
+        let range = start..start.checked_add(to.len())?;
+        match self.kept.get() {
+            Some(kept) => to.copy_from_slice(kept.get(range)?),
+            None => self.compute(self.first(&range)?, to),
         }
-        Some(Cow::Owned(self.compute(range.start / size..range.end / size)))
+        Some(())
     }
 
     fn release(&self) {
@@ -195,6 +209,10 @@ mod tests {
         let t = scaled(half, &[0.3, 1.0, 7.0]).unwrap();
         let read = t.to_bytes().into_owned();
         assert_eq!(t.storage.read(1..3), None, "half an element");
+        let mut part = [0; 8];
+        t.dense_bytes_to(2, &mut part);
+        assert_eq!(read.get(4..12), Some(part.as_slice()));
+        assert_eq!(t.storage.read_to(read.len() - 4, &mut part), None);
         t.storage.release();
         assert_eq!(t.storage.bytes(), read);
         assert_eq!(t.storage.read(4..12).as_deref(), read.get(4..12));

@@ -4,7 +4,6 @@ use super::expr::{self, UnsupportedExpr};
 use super::function::KernelFunction;
 use frazil_planner::kernel::{Kernel, KernelSpec};
 use std::any::TypeId;
-use std::collections::HashMap;
 
 /// The reason why a kernel has no code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -67,7 +66,7 @@ pub trait EmitKernel: Kernel {
 
 /// The kernel families that code can be emitted for.
 #[derive(Clone, Default)]
-pub struct Emitters(HashMap<TypeId, Cast>);
+pub struct Emitters(Vec<(TypeId, Cast)>);
 
 /// Downcasts a kernel to its own type, and returns it as a kernel with an emitter.
 type Cast = fn(&KernelSpec) -> Option<&dyn EmitKernel>;
@@ -76,10 +75,12 @@ impl Emitters {
     /// Adds the family of `K`.
     #[must_use]
     pub fn with<K: EmitKernel>(mut self) -> Emitters {
-        self.0.insert(TypeId::of::<K>(), |spec| {
+        let own = TypeId::of::<K>();
+        self.0.retain(|(other, _)| *other != own);
+        self.0.push((own, |spec| {
             let kernel: &K = spec.get()?;
             Some(kernel)
-        });
+        }));
         self
     }
 
@@ -101,7 +102,9 @@ impl Emitters {
 
     /// Returns `spec` as a kernel with an emitter, if its family has one.
     pub fn get<'k>(&self, spec: &'k KernelSpec) -> Option<&'k dyn EmitKernel> {
-        self.0.get(&spec.kernel_type())?(spec)
+        let own = spec.kernel_type();
+        let (_, cast) = self.0.iter().find(|(family, _)| *family == own)?;
+        cast(spec)
     }
 }
 

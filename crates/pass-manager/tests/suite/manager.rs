@@ -153,6 +153,18 @@ fn analyses_are_kept_while_the_graph_does_not_change() {
         cx.run(&ReadSum, &mut vec![1]).unwrap();
     }
     assert_eq!(cx.counted("sums computed"), 2);
+    // Of one graph they are, for the passes that are parts of the caller.
+    let graph = &mut vec![1];
+    let parts = |cx: &mut PassContext<'_>, graph: &mut Graph| {
+        cx.run_part(&ReadSum, graph)?;
+        cx.run_part(&ReadSum, graph)?;
+        cx.run(&ReadSum, graph)?;
+        cx.run_part(&ReadSum, graph)
+    };
+    cx.on_one_graph(|cx| parts(cx, graph)).unwrap();
+    assert_eq!(cx.counted("sums computed"), 4);
+    parts(&mut cx, graph).unwrap();
+    assert_eq!(cx.counted("sums computed"), 8, "nothing is kept without a graph");
 }
 
 /// Computes the sum, and changes nothing.

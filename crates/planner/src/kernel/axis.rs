@@ -1,6 +1,7 @@
 //! Sliding windows along one dimension: the taps that lie inside the input, and the tiles of a row of outputs.
 
 use super::ConvShape;
+use smallvec::SmallVec;
 use std::ops::Range;
 
 /// One dimension of a sliding window.
@@ -190,17 +191,16 @@ impl RowTiling {
         // Each width is about five sevenths of the previous one: 14, 10, 7, 5, 4, 3, 2, 1.
         let narrower = |width: &i64| (*width > 1).then_some((10 * width + 7) / 14);
         let widths = std::iter::successors(Some(most.max(1)), narrower);
-        let mut fitting: Vec<i64> = widths.filter(|width| *width <= axis.output).collect();
-        let is_tiled = |width: &i64| RowTiling::of(axis, *width).border != RowBorder::Anywhere;
-        if fitting.iter().any(is_tiled) {
-            fitting.retain(is_tiled);
-        }
-        let time_of_row = |width: &i64| (axis.output.max(0) as f64 / *width as f64).ceil() * time(*width);
-        let least = fitting.iter().map(time_of_row).fold(f64::INFINITY, f64::min);
-        let chosen = fitting
-            .into_iter()
-            .find(|width| time_of_row(width) <= WORTHWHILE * least);
-        chosen.unwrap_or(1)
+        let fitting = widths.filter(|width| *width <= axis.output);
+        let is_tiled = |width: i64| RowTiling::of(axis, width).border != RowBorder::Anywhere;
+        let time_of_row = |width: i64| (axis.output.max(0) as f64 / width as f64).ceil() * time(width);
+        let candidate = |width| (width, is_tiled(width), time_of_row(width));
+        let candidates: SmallVec<[(i64, bool, f64); 8]> = fitting.map(candidate).collect();
+        let is_any_tiled = candidates.iter().any(|(_, is_tiled, _)| *is_tiled);
+        let allowed = || candidates.iter().filter(|(_, is_tiled, _)| *is_tiled || !is_any_tiled);
+        let least = allowed().map(|(.., time)| *time).fold(f64::INFINITY, f64::min);
+        let chosen = allowed().find(|(.., time)| *time <= WORTHWHILE * least);
+        chosen.map_or(1, |(width, ..)| *width)
     }
 
     /// Returns an axis of known extents, and the first output of a tile on it. The tile has the same taps inside the input as the tile at `end` of a row whose

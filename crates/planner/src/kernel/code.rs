@@ -2,7 +2,7 @@
 
 use super::{KernelSpec, Numbers};
 use smallvec::{SmallVec, smallvec};
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 /// Identity of a kernel's machine code: everything that the code depends on except the target. Kernels with the same identity share code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -25,6 +25,15 @@ pub(super) fn constant(number: i64, is_argument: Option<&bool>) -> Option<i64> {
 /// Returns the same as [`constant`] for kernels on images. 0 and 1 can be arguments, too, because the code of these kernels does not treat them specially.
 pub(super) fn image_constant(number: i64, is_argument: Option<&bool>) -> Option<i64> {
     (is_argument != Some(&true)).then_some(number)
+}
+
+/// Formats `kernel` for [`Kernel::code_text`](super::Kernel::code_text). Reserves memory once, because the debug form of a kernel consists of hundreds of
+/// pieces.
+pub(super) fn text(kernel: fmt::Arguments<'_>) -> String {
+    let mut text = String::with_capacity(1024);
+    // Writing to a string cannot fail.
+    let _ = text.write_fmt(kernel);
+    text
 }
 
 /// Code that serves all kernels that differ only in some integers. These integers are the arguments of the code; all other integers are constants.

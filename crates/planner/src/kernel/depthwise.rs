@@ -1,6 +1,6 @@
 //! Depthwise convolution in blocked layout.
 
-use super::code::image_constant;
+use super::code::{image_constant, text};
 use super::cost::images;
 use super::describe::windows;
 use super::sizes::{balanced, div_ceil};
@@ -173,7 +173,7 @@ impl Kernel for Depthwise {
         let mut constants = self.map(&mut |n| image_constant(*n, is_argument.next()));
         // The row tiling contains the columns of a tile, and there are as many groups as channels.
         (constants.columns, constants.shape.groups) = (0, 0);
-        format!("{constants:?} {:?}", self.row_tiling())
+        text(format_args!("{constants:?} {:?}", self.row_tiling()))
     }
 
     fn flops(&self) -> i64 {

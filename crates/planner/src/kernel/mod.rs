@@ -17,7 +17,7 @@ mod epilogue;
 mod gemm;
 mod host;
 mod loops;
-mod pack;
+pub(crate) mod pack;
 mod partition;
 mod pool;
 mod reorder;

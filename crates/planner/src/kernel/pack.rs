@@ -7,11 +7,23 @@ use std::thread;
 /// Minimum number of elements per thread: for fewer, starting the thread is not worthwhile.
 const WORTH: usize = 64 << 10;
 
-/// Calls `pack` with the index and the elements of each chunk of `packed`. Chunks have `size` elements; the last one may have fewer.
+/// Number of elements that a thread reads at a time if it need not have a certain part.
+pub(super) const READ: usize = 256 << 10;
+
+/// Returns a function that copies `weights` from an element on, as far as there are any.
+pub(crate) fn reader(weights: &[f32]) -> impl Fn(usize, &mut [f32]) + Sync {
+    |first, to| {
+        let weights = weights.get(first..).unwrap_or_default();
+        to.iter_mut().zip(weights).for_each(|(to, weight)| *to = *weight);
+    }
+}
+
+/// Calls `pack` with the index and the elements of each chunk of `packed`, and with memory that its thread used for other chunks. Chunks have `size` elements;
+/// the last one may have fewer.
 ///
 /// The function starts threads of its own. Constants are packed when they are first read, and other threads may wait for them. In a shared pool, a thread that
 /// waits for its part could run the task of such a thread, and wait for itself. If the system cannot start a thread, the others pack its part.
-pub(super) fn in_chunks(packed: &mut [f32], size: usize, pack: impl Fn(usize, &mut [f32]) + Sync) {
+pub(crate) fn in_chunks<T: Send>(packed: &mut [T], size: usize, pack: impl Fn(usize, &mut [T], &mut Vec<f32>) + Sync) {
     let size = size.max(1);
     let count = packed.len().div_ceil(size);
     let threads = match (packed.len() / WORTH).min(count) {
@@ -23,9 +35,10 @@ pub(super) fn in_chunks(packed: &mut [f32], size: usize, pack: impl Fn(usize, &m
     let parts = Mutex::new(packed.chunks_mut(share * size).enumerate());
     let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
     let work = || {
+        let mut memory = Vec::new();
         while let Some((number, part)) = next() {
             for (i, chunk) in part.chunks_mut(size).enumerate() {
-                pack(number * share + i, chunk);
+                pack(number * share + i, chunk, &mut memory);
             }
         }
     };
@@ -130,7 +143,7 @@ mod tests {
             (2 * WORTH, 5 * WORTH),
         ] {
             let mut packed = vec![0.0; len];
-            in_chunks(&mut packed, size, |i, chunk| {
+            in_chunks(&mut packed, size, |i, chunk: &mut [f32], _| {
                 chunk.iter_mut().for_each(|x| *x += 1.0 + i as f32)
             });
             let expected = (0..len).map(|at| 1.0 + (at / size.max(1)) as f32);

@@ -1,6 +1,6 @@
 //! Pooling in blocked layout.
 
-use super::code::image_constant;
+use super::code::{image_constant, text};
 use super::cost::operands;
 use super::describe::{blocked, by};
 use super::{BlockedShape, Epilogue, Kernel, Numbers};
@@ -143,7 +143,7 @@ impl Kernel for Pool {
         let mut is_argument = is_argument.iter();
         let constants = self.map(&mut |n| image_constant(*n, is_argument.next()));
         let constants = constants.with_kernel(self.constant_kernel());
-        format!("{constants:?}")
+        text(format_args!("{constants:?}"))
     }
 
     fn flops(&self) -> i64 {

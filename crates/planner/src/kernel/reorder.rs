@@ -1,6 +1,6 @@
 //! Conversions between the plain and the blocked layout, and copies of channel ranges.
 
-use super::code::image_constant;
+use super::code::{image_constant, text};
 use super::describe::blocked;
 use super::{BlockedShape, Kernel, Numbers};
 use smallvec::{SmallVec, smallvec};
@@ -118,7 +118,7 @@ impl Kernel for Reorder {
     fn code_text(&self, is_argument: &[bool]) -> String {
         let mut is_argument = is_argument.iter();
         let constants = self.map(&mut |n| image_constant(*n, is_argument.next()));
-        format!("{constants:?} {}", self.rest())
+        text(format_args!("{constants:?} {}", self.rest()))
     }
 
     fn flops(&self) -> i64 {
@@ -168,7 +168,7 @@ impl Kernel for CopyChannels {
     fn code_text(&self, is_argument: &[bool]) -> String {
         let mut is_argument = is_argument.iter();
         let constants = self.map(&mut |n| image_constant(*n, is_argument.next()));
-        format!("{constants:?}")
+        text(format_args!("{constants:?}"))
     }
 
     fn flops(&self) -> i64 {

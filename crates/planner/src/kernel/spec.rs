@@ -1,5 +1,6 @@
 //! The trait [`Kernel`], and [`KernelSpec`] for kernels of any family.
 
+use super::code::text;
 use super::{Epilogue, WinogradWeights};
 use crate::target::Machine;
 use smallvec::{SmallVec, smallvec};
@@ -67,7 +68,7 @@ pub trait Kernel: Debug + Send + Sync + 'static {
     /// Returns everything that the code depends on if the integers for which `is_argument` is true are arguments. The text is the debug form of the kernel
     /// without the arguments, on one line.
     fn code_text(&self, _is_argument: &[bool]) -> String {
-        format!("{self:?}")
+        text(format_args!("{self:?}"))
     }
 
     /// Returns the number of floating-point operations of a call: two for each multiply-add of a contraction, one for each operation of a scalar body.
@@ -191,7 +192,7 @@ impl KernelSpec {
         self.0.code.get_or_init(|| {
             let numbers = self.numbers();
             let all: SmallVec<[bool; 16]> = smallvec![true; numbers.len()];
-            let skeleton = format!("{} {}", self.family(), self.code_text(&all));
+            let skeleton = [self.family(), " ", &self.code_text(&all)].concat();
             (skeleton.into(), numbers)
         })
     }

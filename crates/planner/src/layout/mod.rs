@@ -17,7 +17,7 @@ use frazil_tensor_ir::affine::{Strided, can_leave};
 use frazil_tensor_ir::graph::{TensorGraph, TensorOp};
 use frazil_tensor_ir::pattern::{Class, ConcatClass, PoolClass, classify};
 use rows::RowGroup;
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// The sizes of a tensor in blocked layout, as a batch of images. The tensor has the same elements as the images
@@ -75,17 +75,17 @@ pub struct Inside {
 #[derive(Debug, Default)]
 pub struct Layouts {
     /// The kernels of added families, by the nest that each computes. The results of these nests have plain layout; the nests are not in `classes`.
-    pub selected: HashMap<TensorId, Selection>,
+    pub selected: FxHashMap<TensorId, Selection>,
     /// The classes of all other live loop nests.
-    pub classes: HashMap<TensorId, Class>,
+    pub classes: FxHashMap<TensorId, Class>,
     /// The tensors in blocked layout.
-    pub blocked: HashMap<TensorId, ImageShape>,
+    pub blocked: FxHashMap<TensorId, ImageShape>,
     /// Parts of concatenations that are written directly into the memory of the concatenation.
-    pub inside: HashMap<TensorId, Inside>,
+    pub inside: FxHashMap<TensorId, Inside>,
     /// Groups of nests that run as one kernel, by the last nest of each.
-    pub rows: HashMap<TensorId, RowGroup>,
+    pub rows: FxHashMap<TensorId, RowGroup>,
     /// Nests whose results no kernel reads, because the kernel reads the operand of the nest instead.
-    pub unread: HashSet<TensorId>,
+    pub unread: FxHashSet<TensorId>,
 }
 
 /// Selects kernels of `families`, and chooses the layouts of all other tensors for `target`.
@@ -157,13 +157,13 @@ impl Layouts {
     }
 
     /// Returns the zero insertions whose results only convolutions read. The kernels of these convolutions skip the inserted zeros.
-    fn spread_for_convolutions(&self, graph: &TensorGraph) -> HashSet<TensorId> {
+    fn spread_for_convolutions(&self, graph: &TensorGraph) -> FxHashSet<TensorId> {
         let spread = |id: TensorId| match self.classes.get(&id) {
             Some(Class::Conv(c)) => c.spread.as_ref().map(|s| s.nest),
             _ => None,
         };
         let live = graph.live_ids();
-        let mut found: HashSet<TensorId> = live.iter().filter_map(|&id| spread(id)).collect();
+        let mut found: FxHashSet<TensorId> = live.iter().filter_map(|&id| spread(id)).collect();
         for &id in &live {
             // A reshape reads nothing by itself.
             let reads = graph.operands(id).into_iter().map(|t| graph.root(t));

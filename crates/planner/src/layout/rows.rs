@@ -6,7 +6,7 @@ use frazil_runtime::structured::{Access, Affine, Structured, TensorId};
 use frazil_tensor_ir::affine::{as_loop, range};
 use frazil_tensor_ir::graph::{TensorGraph, accesses};
 use frazil_tensor_ir::pattern::Class;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// Maximum scratch memory of a task, in bytes.
 const MAX_LOCAL_BYTES: i64 = 32 << 10;
@@ -25,10 +25,10 @@ pub struct RowGroup {
 }
 
 /// Finds the row groups among the plain nests of `graph`, by their last member.
-pub fn find(graph: &TensorGraph, layouts: &Layouts) -> HashMap<TensorId, RowGroup> {
+pub fn find(graph: &TensorGraph, layouts: &Layouts) -> FxHashMap<TensorId, RowGroup> {
     let users = users(graph);
     let mut taken: Vec<bool> = vec![false; graph.len()];
-    let mut groups = HashMap::new();
+    let mut groups = FxHashMap::default();
     for last in graph.live_ids().into_iter().rev() {
         if taken[last.index()] || !may_join(graph, layouts, last) {
             continue;

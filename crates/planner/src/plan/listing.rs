@@ -92,11 +92,22 @@ fn megaflop(flops: i64) -> String {
 
 /// Returns the family and sizes of a kernel, on one line.
 pub fn kernel_line(spec: &KernelSpec) -> String {
-    let mut text = String::new();
-    // Writing to a string cannot fail.
-    let _ = kernel(&mut text, spec);
-    let mut lines = text.lines().map(str::trim);
-    lines.next().unwrap_or_default().to_owned()
+    let mut line = FirstLine::default();
+    // The line ends the description with an error.
+    let _ = spec.describe(&mut line);
+    line.0.trim().to_owned()
+}
+
+/// The text that is written up to the first newline, which is an error: a plan has a line for each kernel, but a description only if it is printed.
+#[derive(Default)]
+struct FirstLine(String);
+
+impl Write for FirstLine {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let line = text.split('\n').next().unwrap_or_default();
+        self.0.push_str(line);
+        (line.len() == text.len()).then_some(()).ok_or(fmt::Error)
+    }
 }
 
 fn kernel(out: &mut String, spec: &KernelSpec) -> fmt::Result {

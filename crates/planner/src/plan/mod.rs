@@ -16,8 +16,8 @@ use frazil_executor::program::kernel_count;
 use frazil_executor::run::profile::CallInfo;
 use frazil_tensor_ir::call::RuntimeCall;
 use frazil_tensor_ir::graph::Origin;
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The computations that run once, when the code is loaded, for all instances. They convert constants to a layout that takes more memory than the stored one.
@@ -203,7 +203,7 @@ impl Plan {
 
     /// Sets the [`Order`] of the calls that stream weights. Calls that stream the same weights alternate between both directions.
     pub(crate) fn order_calls(&mut self) {
-        let mut readers: HashMap<Buffer, Vec<usize>> = HashMap::new();
+        let mut readers: FxHashMap<Buffer, Vec<usize>> = FxHashMap::default();
         for (i, call) in self.calls.iter().enumerate() {
             let spec = self.kernels.get(call.kernel as usize);
             let streamed = spec.and_then(|s| s.streamed_weights());

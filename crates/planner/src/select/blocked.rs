@@ -129,7 +129,7 @@ impl Builder<'_> {
         let (packing, class) = (spec.clone(), c.clone());
         let pack = move |w: &TensorData, to: &mut [f32]| {
             let weights = Weights::of(&class, w);
-            packing.pack_into(&|range| weights.part(range), to);
+            packing.pack_into(&|first, to| weights.copy(first, to), to);
         };
         let weights = match spec.transformation() {
             Some(transformation) => self.transformed(weights, form, transformation, pack),

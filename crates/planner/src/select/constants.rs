@@ -2,6 +2,7 @@
 
 use super::Builder;
 use crate::kernel::WinogradWeights;
+use crate::kernel::pack::{in_chunks, reader};
 use crate::packed::{Form, PackedKey};
 use crate::plan::{Buffer, Constants, align_up};
 use crate::schedule::{Home, Slice};
@@ -9,15 +10,15 @@ use frazil_executor::memory::release;
 use frazil_ir::TensorData;
 use frazil_runtime::memory::OutOfMemory;
 use frazil_tensor_ir::pattern::ConvClass;
+use rustc_hash::FxHashMap;
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// The stored constants, with their places.
 #[derive(Default)]
 pub(super) struct Stored {
-    places: HashMap<PackedKey, Home>,
+    places: FxHashMap<PackedKey, Home>,
     constants: Area,
     /// The constants that are converted when the code is loaded.
     sources: Area,
@@ -203,6 +204,19 @@ pub(crate) fn floats(data: &TensorData) -> Floats<'_> {
     data.to_bytes().into()
 }
 
+/// Copies the elements of a tensor to `to` in row-major order.
+pub(super) fn copy_in_order(data: &TensorData, to: &mut [u8]) {
+    /// Bytes that a thread copies at a time.
+    const COPIED: usize = 1 << 20;
+    if !data.is_contiguous() {
+        return to.copy_from_slice(&data.to_bytes());
+    }
+    // A chunk consists of whole elements, of at most 16 bytes.
+    in_chunks(to, COPIED, |i, to, _| {
+        data.dense_bytes_to(i * (COPIED / data.dtype.size()), to)
+    });
+}
+
 /// Weights in a given order: those of a convolution as `[out_channels][in_channels / groups][kh][kw]`, others as [`Weights::in_order`] describes.
 pub(super) enum Weights<'w> {
     /// The tensor has this order. Its elements are read when they are needed.
@@ -250,14 +264,11 @@ impl<'w> Weights<'w> {
         }
     }
 
-    /// Returns the weights in `range`.
-    pub(super) fn part(&self, range: Range<usize>) -> Floats<'_> {
+    /// Copies the weights from number `first` on to `to`.
+    pub(super) fn copy(&self, first: usize, to: &mut [f32]) {
         match self {
-            Weights::Stored(weight) => weight.dense_bytes(range).into(),
-            Weights::Gathered(weights) => {
-                let weights = weights.get(range).unwrap_or_default();
-                Floats::Bytes(Cow::Borrowed(bytemuck::cast_slice(weights)))
-            }
+            Weights::Stored(weight) => weight.dense_bytes_to(first, bytemuck::cast_slice_mut(to)),
+            Weights::Gathered(weights) => reader(weights)(first, to),
         }
     }
 
@@ -265,7 +276,7 @@ impl<'w> Weights<'w> {
     pub(super) fn all(&self) -> Floats<'_> {
         match self {
             Weights::Stored(weight) => floats(weight),
-            Weights::Gathered(weights) => self.part(0..weights.len()),
+            Weights::Gathered(weights) => Floats::Bytes(Cow::Borrowed(bytemuck::cast_slice(weights))),
         }
     }
 }

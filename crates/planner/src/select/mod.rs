@@ -17,11 +17,11 @@ use crate::options::{LowerOptions, PlanSizes};
 use crate::packed::Form;
 use crate::schedule::{Home, Schedule, Slice};
 use crate::target::Target;
-use constants::Stored;
+use constants::{Stored, copy_in_order};
 use frazil_runtime::structured::{TensorId, TensorShape};
 use frazil_tensor_ir::graph::{Origin, TensorGraph, TensorOp};
 use frazil_tensor_ir::pattern::Class;
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// The buffers of a tensor, one for each layout that a kernel needs.
@@ -39,11 +39,11 @@ pub fn schedule(graph: &TensorGraph, layouts: &Layouts, options: &LowerOptions) 
         target: &options.target,
         options,
         schedule: Schedule::default(),
-        located: HashMap::new(),
-        outputs: HashMap::new(),
-        in_rows: HashSet::new(),
+        located: FxHashMap::default(),
+        outputs: FxHashMap::default(),
+        in_rows: FxHashSet::default(),
         stored: Stored::default(),
-        no_bias: HashMap::new(),
+        no_bias: FxHashMap::default(),
     };
     for group in layouts.rows.values() {
         let inner = &group.members[..group.members.len().saturating_sub(1)];
@@ -72,15 +72,15 @@ struct Builder<'a> {
     target: &'a Target,
     options: &'a LowerOptions,
     schedule: Schedule,
-    located: HashMap<TensorId, Located>,
+    located: FxHashMap<TensorId, Located>,
     /// The output that a tensor is, the first where it is several.
-    outputs: HashMap<TensorId, u32>,
+    outputs: FxHashMap<TensorId, u32>,
     /// Nests that are computed by the kernel of a later nest, or that no kernel reads.
-    in_rows: HashSet<TensorId>,
+    in_rows: FxHashSet<TensorId>,
     /// The constants that have been placed.
     stored: Stored,
     /// Biases of no effect, by their padded number of channels.
-    no_bias: HashMap<usize, Slice>,
+    no_bias: FxHashMap<usize, Slice>,
 }
 
 impl Builder<'_> {
@@ -219,7 +219,7 @@ impl Builder<'_> {
             (TensorOp::Constant(data), _) => {
                 let data = data.clone();
                 let bytes = data.numel() as usize * data.dtype.size();
-                self.stored(&data, Form::Plain, bytes, |d, to| to.copy_from_slice(&d.to_bytes()))
+                self.stored(&data, Form::Plain, bytes, copy_in_order)
             }
             (_, Some((shape, slice))) if is_plain_too(&shape) => slice,
             (_, Some((shape, slice))) => {

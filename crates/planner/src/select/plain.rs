@@ -9,7 +9,6 @@ use crate::schedule::Slice;
 use frazil_runtime::expr::Expr;
 use frazil_runtime::structured::{Affine, Dims, TensorId, TensorShape};
 use frazil_tensor_ir::pattern::{ConcatClass, EpilogueClass, GemmClass};
-use std::ops::Range;
 
 impl Builder<'_> {
     pub(super) fn gemm(&mut self, id: TensorId, g: &GemmClass) {
@@ -58,7 +57,7 @@ impl Builder<'_> {
                 let (packing, b) = (spec.clone(), g.b);
                 self.stored_floats(&data, form, spec.packed_elements(), move |data, to| {
                     let (weights, first) = (Weights::in_order(data), b.offset as usize);
-                    let read = |range: Range<usize>| weights.part(first + range.start..first + range.end);
+                    let read = |at: usize, to: &mut [f32]| weights.copy(first + at, to);
                     packing.pack_b_into(read, b.outer, b.inner, to);
                 })
             }

@@ -7,19 +7,19 @@
 use frazil_runtime::expr::{BinaryOp, Expr, ExprOp, UnaryOp};
 use frazil_runtime::structured::{Combine, Structured, TensorId};
 use frazil_tensor_ir::graph::{TensorGraph, TensorOp};
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Returns whether code computes the same bits as the interpreter from the inputs `known` of an iteration, all of whose tensors have ids from `begin` on. The
 /// values of `known` state which inputs are zeros.
-pub(super) fn is_computed_alike(graph: &TensorGraph, begin: usize, known: &HashMap<TensorId, bool>) -> bool {
+pub(super) fn is_computed_alike(graph: &TensorGraph, begin: usize, known: &FxHashMap<TensorId, bool>) -> bool {
     // Tensors that the first iteration of an unrolled loop computes at compile time, but that depend on `known`.
-    let mut folded: HashSet<TensorId> = known.keys().copied().collect();
-    let mut zeros: HashSet<TensorId> = known
+    let mut folded: FxHashSet<TensorId> = known.keys().copied().collect();
+    let mut zeros: FxHashSet<TensorId> = known
         .iter()
         .filter(|(_, is_zero)| **is_zero)
         .map(|(id, _)| *id)
         .collect();
-    let mut constants: HashSet<TensorId> = HashSet::new();
+    let mut constants: FxHashSet<TensorId> = FxHashSet::default();
     for id in graph.ids() {
         let operands = graph.operands(id);
         let is_constant = |id: &TensorId| constants.contains(id);
@@ -52,7 +52,7 @@ pub(super) fn is_computed_alike(graph: &TensorGraph, begin: usize, known: &HashM
 }
 
 /// Returns whether the result of a nest does not depend on how it is computed.
-fn is_exact(nest: &Structured, zeros: &HashSet<TensorId>) -> bool {
+fn is_exact(nest: &Structured, zeros: &FxHashSet<TensorId>) -> bool {
     let finish = nest.finish.as_ref().is_none_or(is_exact_expression);
     let body = match nest.combine {
         None => is_exact_expression(&nest.body),

@@ -7,7 +7,7 @@ use frazil_runtime::structured::{TensorId, TensorShape};
 use frazil_runtime::value::{ListValue, TensorCell, Value};
 use frazil_tensor_ir::graph::TensorGraph;
 use frazil_tensor_ir::spec::ArgumentSpec;
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// A loop of which one iteration was specialised.
@@ -122,15 +122,15 @@ pub(super) struct Rolling {
     /// The number of tensors of the graph before the iteration. Those that the iteration appends are removed when it ends.
     pub(super) begin: usize,
     /// Storages that exist before the iteration, or that stand for parts of such.
-    pub(super) storages: HashSet<usize>,
+    pub(super) storages: FxHashSet<usize>,
     pub(super) lists: Vec<Tracked>,
     /// The values of the loop-carried variables before the loop.
     pub(super) before: Vec<Value>,
     pub(super) carried: Vec<Carried>,
     /// The inputs in place of what differs between iterations.
-    pub(super) inputs: HashMap<TensorId, Differing>,
+    pub(super) inputs: FxHashMap<TensorId, Differing>,
     /// The values of integers in each iteration, by the address of their variable, which is kept alive.
-    pub(super) numbers: HashMap<usize, (TensorCell, Arc<[i64]>)>,
+    pub(super) numbers: FxHashMap<usize, (TensorCell, Arc<[i64]>)>,
     pub(super) checks: usize,
     pub(super) warnings: usize,
 }

@@ -6,8 +6,8 @@ use frazil_runtime::Registry;
 use frazil_runtime::import::Importer;
 use frazil_runtime::interp::walk::GraphPlan;
 use frazil_runtime::registry::Lookup;
+use rustc_hash::FxHashMap;
 use std::any::Any;
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The plan of a graph that may run again.
@@ -41,7 +41,7 @@ impl Planned {
 /// Plans by the address of their graph; `None` for graphs whose plans cannot be shared.
 #[derive(Default)]
 pub struct SharedPlans {
-    plans: Mutex<HashMap<usize, Option<Arc<Planned>>>>,
+    plans: Mutex<FxHashMap<usize, Option<Arc<Planned>>>>,
 }
 
 impl SharedPlans {

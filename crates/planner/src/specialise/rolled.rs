@@ -32,7 +32,8 @@ use frazil_runtime::value::{ListValue, TensorCell, TupleValue, Value};
 use frazil_runtime::{Registry, Semantics};
 use frazil_tensor_ir::graph::TensorOp;
 use frazil_tensor_ir::spec::ArgumentSpec;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -47,7 +48,7 @@ const MAX_ROLLED: usize = 32;
 
 /// Returns whether running a graph may run a loop, in the graph or in composites.
 pub fn has_loops(graph: &Graph, registry: &Registry) -> bool {
-    let mut seen = HashSet::new();
+    let mut seen = FxHashSet::default();
     let mut pending: Vec<Arc<Graph>> = Vec::new();
     let mut search = |graph: &Graph, pending: &mut Vec<Arc<Graph>>| {
         let nodes = graph.nodes_recursive(graph.root());
@@ -128,12 +129,12 @@ impl Specialiser<'_> {
             key,
             trips,
             begin: self.tensors.len(),
-            storages: HashSet::new(),
+            storages: FxHashSet::default(),
             lists: Vec::new(),
             before: Vec::new(),
             carried: Vec::new(),
-            inputs: HashMap::new(),
-            numbers: HashMap::new(),
+            inputs: FxHashMap::default(),
+            numbers: FxHashMap::default(),
             checks: self.checks.len(),
             warnings: self.warnings.len(),
         };
@@ -240,7 +241,7 @@ impl Specialiser<'_> {
         let objects = self.objects.iter().cloned().map(Value::Object);
         let mut pending: Vec<Value> = held.chain(carried.iter().cloned()).chain(objects).collect();
         pending.reverse();
-        let mut seen = HashSet::new();
+        let mut seen = FxHashSet::default();
         let mut lists = Vec::new();
         while let Some(value) = pending.pop() {
             match &value {
@@ -285,7 +286,7 @@ impl Specialiser<'_> {
     fn loop_carried(
         &mut self,
         value: &Value,
-        inputs: &mut HashMap<TensorId, Differing>,
+        inputs: &mut FxHashMap<TensorId, Differing>,
     ) -> Result<(Value, Carried), LowerError> {
         Ok(match value {
             Value::Tensor(cell) => {
@@ -345,7 +346,7 @@ impl Specialiser<'_> {
             return Ok(None);
         }
         let mut computed = Computed::default();
-        let mut next = HashMap::new();
+        let mut next = FxHashMap::default();
         let mut carried = Vec::new();
         for (before, after) in rolling.carried.iter().zip(results) {
             let Some(end) = self.carried_end(rolling, before, after, &mut computed, &mut next)? else {
@@ -371,7 +372,7 @@ impl Specialiser<'_> {
                 appended.push((number, outputs));
             }
         }
-        let mut known = HashMap::new();
+        let mut known = FxHashMap::default();
         rolling.carried.iter().for_each(|carried| carried.known(&mut known));
         if !is_computed_alike(&self.tensors, rolling.begin, &known) {
             return Ok(None);
@@ -428,7 +429,7 @@ impl Specialiser<'_> {
         before: &Carried,
         after: &Value,
         computed: &mut Computed,
-        next: &mut HashMap<TensorId, usize>,
+        next: &mut FxHashMap<TensorId, usize>,
     ) -> Result<Option<CarriedEnd>, LowerError> {
         Ok(match (before, after) {
             (Carried::Same(before), after) => unchanged(before, after).then_some(CarriedEnd::Same),
@@ -499,7 +500,7 @@ impl Tracked {
 
 impl Carried {
     /// Adds the inputs whose initial elements are known to `known`, each with whether they are zeros.
-    fn known(&self, known: &mut HashMap<TensorId, bool>) {
+    fn known(&self, known: &mut FxHashMap<TensorId, bool>) {
         match self {
             Carried::Tensor(_, id, Source::Known(tensor)) => {
                 known.insert(*id, tensor.storage().bytes().iter().all(|&byte| byte == 0));

@@ -14,7 +14,7 @@ use frazil_runtime::number::NumberKind;
 use frazil_runtime::op::Operator;
 use frazil_runtime::registry::Lookup;
 use frazil_runtime::value::{ListValue, TensorCell, Value};
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 
 impl Specialiser<'_> {
     /// Returns `base[index]` along `dim` for a run-time index; `None` if the result has to be a view.
@@ -94,7 +94,7 @@ impl Specialiser<'_> {
     /// Returns whether the result of `node`, or a view of it, may outlive the graph: it is returned, stored, or given to another graph.
     fn leaves(&self, graph: &Graph, node: NodeId) -> bool {
         let mut reached: Vec<ValueId> = graph.node_outputs(node).to_vec();
-        let mut seen: HashSet<ValueId> = HashSet::new();
+        let mut seen: FxHashSet<ValueId> = FxHashSet::default();
         while let Some(value) = reached.pop() {
             if !seen.insert(value) {
                 continue;

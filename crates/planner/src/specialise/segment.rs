@@ -27,7 +27,8 @@ use frazil_runtime::{Registry, Variant};
 use frazil_tensor_ir::call::RuntimeCall;
 use frazil_tensor_ir::graph::TensorGraph;
 use frazil_tensor_ir::spec::{ArgumentSpec, ResultSpec};
-use std::collections::{BTreeSet, HashSet};
+use rustc_hash::FxHashSet;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A method up to its end or its next graph break.
@@ -82,7 +83,7 @@ pub fn segments(
     registry: &Registry,
 ) -> Result<Vec<Segment>, LowerError> {
     let ctx = graph.ctx().clone();
-    let mut unrolled = HashSet::new();
+    let mut unrolled = FxHashSet::default();
     loop {
         let mut s = Specialiser::new(&ctx, registry, start, Some(answers));
         s.unrolled = std::mem::take(&mut unrolled);
@@ -301,7 +302,7 @@ impl Specialiser<'_> {
                 reached.push(held.clone());
             }
         }
-        let mut objects = HashSet::new();
+        let mut objects = FxHashSet::default();
         while let Some(value) = reached.pop() {
             match &value {
                 Value::Tensor(cell) if self.store.knows(cell) => {

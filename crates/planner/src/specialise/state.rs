@@ -16,7 +16,8 @@ use frazil_tensor_ir::call::RuntimeCall;
 use frazil_tensor_ir::graph::{Origin, TensorGraph};
 use frazil_tensor_ir::spec::{ArgumentSpec, ResultSpec};
 use indexmap::IndexMap;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 /// A value of the run: `None` when it depends on something unsupported.
 pub(super) type Slot = Option<Value>;
@@ -51,24 +52,24 @@ pub(super) struct Specialiser<'a> {
     /// The rolled loops of this specialisation, in order. At each of them, a segment ends.
     pub(super) passed: Vec<Passed>,
     /// Loops that cannot stay rolled.
-    pub(super) unrolled: HashSet<LoopKey>,
+    pub(super) unrolled: FxHashSet<LoopKey>,
     /// The variables of the input tensors.
     pub(super) inputs: Vec<TensorCell>,
     /// Addresses of the storages of inputs that are not row-major.
-    pub(super) strided: HashSet<usize>,
+    pub(super) strided: FxHashSet<usize>,
     /// The objects at the start of the method.
     pub(super) objects: Vec<ObjectValue>,
     /// Lists and dictionaries that the caller can access, and their original items.
     pub(super) shared: Vec<(Value, Vec<Value>)>,
     /// Variables that represent run-time scalars, by address.
-    pub(super) numbers: HashMap<usize, Number>,
+    pub(super) numbers: FxHashMap<usize, Number>,
     pub(super) registry: &'a Registry,
     pub(super) ctx: &'a Arc<Context>,
     pub(super) tensors: TensorGraph,
     pub(super) store: Store,
     pub(super) importer: Importer,
     /// Addresses of the storages of the graph's constants, which must not be written.
-    pub(super) constants: HashSet<usize>,
+    pub(super) constants: FxHashSet<usize>,
     pub(super) unsupported: Vec<Unsupported>,
     /// Bools that the code computes, with the exception that each raises if it is true.
     pub(super) checks: Vec<(TensorId, String)>,
@@ -78,7 +79,7 @@ pub(super) struct Specialiser<'a> {
     pub(super) steps: usize,
     pub(super) nesting: Nesting,
     /// Plans of composites and forks by the address of their graph.
-    pub(super) plans: HashMap<usize, Arc<Planned>>,
+    pub(super) plans: FxHashMap<usize, Arc<Planned>>,
     /// Number of graphs on the stack of executing graphs that write tensors or expose their addresses, themselves or in a graph that they fork.
     pub(super) telling: usize,
 }
@@ -101,24 +102,24 @@ impl<'a> Specialiser<'a> {
             live: BTreeSet::new(),
             rolling: None,
             passed: Vec::new(),
-            unrolled: HashSet::new(),
+            unrolled: FxHashSet::default(),
             inputs: Vec::new(),
-            strided: HashSet::new(),
+            strided: FxHashSet::default(),
             objects: Vec::new(),
             shared: Vec::new(),
-            numbers: HashMap::new(),
+            numbers: FxHashMap::default(),
             registry,
             ctx,
             tensors: TensorGraph::new(),
             store: Store::default(),
             importer: Importer::new(),
-            constants: HashSet::new(),
+            constants: FxHashSet::default(),
             unsupported: Vec::new(),
             checks: Vec::new(),
             warnings: Vec::new(),
             steps: 0,
             nesting: Nesting::default(),
-            plans: HashMap::new(),
+            plans: FxHashMap::default(),
             telling: 0,
         }
     }

@@ -11,8 +11,8 @@ use frazil_runtime::value::{TensorCell, Value};
 use frazil_runtime::{Storage, Tensor};
 use frazil_tensor_ir::graph::{Origin, TensorGraph, TensorOp};
 use frazil_tensor_ir::spec::PathStep;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// The current contents of a storage.
@@ -47,15 +47,15 @@ struct Row {
 /// All storages and variables of a run whose elements are unknown.
 #[derive(Default)]
 pub(super) struct Store {
-    contents: HashMap<usize, Contents>,
-    variables: HashMap<usize, Variable>,
+    contents: FxHashMap<usize, Contents>,
+    variables: FxHashMap<usize, Variable>,
     /// Rows that rolled loops have left behind, by the address of their variable. Most are only joined again, so one is described in `variables` when it is
     /// first read, written or viewed.
-    rows: HashMap<usize, Row>,
+    rows: FxHashMap<usize, Row>,
     /// Tensors with known elements that the run created, by storage: all tensors that share it, each as a view of the one that covers the whole storage.
-    made: HashMap<usize, Vec<(TensorCell, Vec<PathStep>)>>,
+    made: FxHashMap<usize, Vec<(TensorCell, Vec<PathStep>)>>,
     /// Constants of the graph by the address of their variable, each with its tensor in the tensor graph once it is used.
-    pub constants: HashMap<usize, (TensorCell, Arc<TensorData>, Option<TensorId>)>,
+    pub constants: FxHashMap<usize, (TensorCell, Arc<TensorData>, Option<TensorId>)>,
 }
 
 pub(super) fn address(storage: &Arc<Storage>) -> usize {
@@ -342,7 +342,7 @@ impl Store {
     }
 
     /// Returns the addresses of all storages, including those of recorded tensors with known elements.
-    pub fn storages(&self) -> HashSet<usize> {
+    pub fn storages(&self) -> FxHashSet<usize> {
         self.contents.keys().chain(self.made.keys()).copied().collect()
     }
 

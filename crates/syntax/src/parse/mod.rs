@@ -12,4 +12,3 @@ pub(crate) mod value;
 
 pub(crate) use graph::GraphParser;
 pub use graph::{ParseOptions, ParsedGraph, SpanTable, parse_graph, parse_graph_with};
-pub(crate) use scope::NameHasher;

@@ -1,14 +1,12 @@
 //! Scopes of values' names while a graph is parsed: the current meaning of each name, and its meaning outside of the block.
 
 use cranelift_entity::packed_option::PackedOption;
-pub(crate) use frazil_ir::names::NameHasher;
 use frazil_ir::{Context, SymbolId, ValueId, ValueName, symbols};
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 
 /// A map keyed by names that are slices of the text.
-pub(crate) type NameMap<'a, T> = HashMap<&'a str, T, BuildHasherDefault<NameHasher>>;
+pub(crate) type NameMap<'a, T> = FxHashMap<&'a str, T>;
 
 /// The values whose names are a common word and a number, indexed by the number. Printers number the names of a word consecutively.
 #[derive(Default)]
@@ -46,9 +44,9 @@ pub(crate) struct Scopes {
     /// Values whose names consist of a word and a small number; one table for each word.
     tables: Vec<Table>,
     /// Index in `tables` of the table for each word.
-    table_of: HashMap<SymbolId, usize, BuildHasherDefault<NameHasher>>,
+    table_of: FxHashMap<SymbolId, usize>,
     /// The values of all names that are not in tables. A name stays here even if a table could contain it later.
-    others: HashMap<ValueName, ValueId, BuildHasherDefault<NameHasher>>,
+    others: FxHashMap<ValueName, ValueId>,
     /// Hidden values of the names that open blocks define, which are restored when the block ends.
     hidden: Vec<(ValueName, PackedOption<ValueId>)>,
     /// Length of `hidden` at the start of each open block except the outermost.

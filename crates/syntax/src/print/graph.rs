@@ -1,15 +1,13 @@
 //! Printing of graphs.
 
 use super::value::{self, Plain, Style};
-use crate::parse::NameHasher;
 use frazil_ir::literal;
 use frazil_ir::names::Names;
 use frazil_ir::nesting::with_stack;
 use frazil_ir::types::display_type;
 use frazil_ir::{AttributeValue, BlockId, Constant, Graph, NodeId, TypeId, TypeKind, ValueId, symbols};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::fmt::Write;
-use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
 /// Options for printing a graph.
@@ -63,7 +61,7 @@ pub(crate) fn write_graph(graph: &Graph, options: PrintOptions, style: &dyn Styl
     let mut printer = Printer {
         graph,
         names: &names,
-        types: HashMap::default(),
+        types: FxHashMap::default(),
         options,
         style,
         groups: Vec::new(),
@@ -106,7 +104,7 @@ impl<'g> GraphText<'g> {
         let mut printer = Printer {
             graph: self.graph,
             names: &self.names,
-            types: HashMap::default(),
+            types: FxHashMap::default(),
             options: PrintOptions::default(),
             style: &Plain::default(),
             groups: Vec::new(),
@@ -122,7 +120,7 @@ struct Printer<'a> {
     graph: &'a Graph,
     names: &'a Names<'a>,
     /// Cache of printed types. Graphs have few types, which occur often.
-    types: HashMap<TypeId, String, BuildHasherDefault<NameHasher>>,
+    types: FxHashMap<TypeId, String>,
     options: PrintOptions,
     style: &'a dyn Style,
     /// Graphs to be printed after the current graph: bodies of nodes, with the node, and graphs in other attributes.

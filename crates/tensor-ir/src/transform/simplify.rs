@@ -113,7 +113,7 @@ pub fn with_unit_loops(s: &Structured, sizes: &[i64]) -> Option<Structured> {
 
 /// Simplifies one tensor, whose operands are simplified already.
 fn simplify_node(graph: &mut Rewriter<'_>, id: TensorId) {
-    match graph.op(id).clone() {
+    match graph.op(id) {
         TensorOp::Input(_)
         | TensorOp::Constant(_)
         | TensorOp::Gather(_)
@@ -121,7 +121,7 @@ fn simplify_node(graph: &mut Rewriter<'_>, id: TensorId) {
         | TensorOp::CallResult { .. } => {}
         TensorOp::View(v) => {
             let base = v.tensor;
-            let v = through_reshapes(graph, v);
+            let v = through_reshapes(graph, v.clone());
             let constant = graph.as_constant(v.tensor).and_then(|c| view_of_constant(c, &v));
             // A constant has its elements for the representatives only.
             if let Some(constant) = constant.filter(|_| graph.extents(id).is_none()) {
@@ -151,7 +151,7 @@ fn simplify_node(graph: &mut Rewriter<'_>, id: TensorId) {
                         graph.replace_uses(id, source);
                     }
                 }
-                None if s == before => {}
+                None if graph.as_nest(id) == Some(&*s) => {}
                 None => {
                     if let Some(graph) = graph.rewrite("nests simplified") {
                         graph.set_op(id, TensorOp::Nest(s));

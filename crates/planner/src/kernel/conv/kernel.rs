@@ -1,7 +1,7 @@
 //! The implementation of [`Kernel`] for convolutions.
 
 use super::{ActivationLayout, Conv, ConvTile};
-use crate::kernel::code::image_constant;
+use crate::kernel::code::{image_constant, text};
 use crate::kernel::cost::images;
 use crate::kernel::describe::{by, windows};
 use crate::kernel::partition::task_size;
@@ -57,7 +57,7 @@ impl Kernel for Conv {
                 channel_blocks: None,
                 rows: None,
             };
-            return format!("{constants:?} {}", self.shape.in_channels % self.block);
+            return text(format_args!("{constants:?} {}", self.shape.in_channels % self.block));
         }
         // The row tiling contains the columns of a tile.
         constants.tile.columns = 0;
@@ -66,7 +66,7 @@ impl Kernel for Conv {
             Some(_) => self.channel_step(),
             None => self.channel_step_of_arguments(),
         };
-        format!("{constants:?} {:?} {is_joined} {step}", self.row_tiling())
+        text(format_args!("{constants:?} {:?} {is_joined} {step}", self.row_tiling()))
     }
 
     fn flops(&self) -> i64 {

@@ -12,11 +12,11 @@ pub use winograd::{Winograd, WinogradWeights, tiles as winograd_tiles};
 
 use super::sizes::div_ceil;
 use super::{Axis, BlockedShape, Epilogue, RowTiling};
+use crate::kernel::pack::reader;
 use crate::target::Machine;
 use frazil_tensor_ir::pattern::ConvShape;
 use groups::place_of_weight;
 use pack::TileLayout;
-use std::ops::{Deref, Range};
 use tile::{large_images, pointwise_rows};
 
 /// Layout of a convolution's input in memory.
@@ -360,7 +360,7 @@ impl Conv {
     /// weights as [`WinogradWeights`] expects them, not transformed.
     pub fn pack_weights(&self, weights: &[f32]) -> Vec<f32> {
         let mut packed = vec![0.0; self.packed_elements()];
-        self.pack_into(&|range| weights.get(range).unwrap_or_default(), &mut packed);
+        self.pack_into(&reader(weights), &mut packed);
         packed
     }
 
@@ -374,15 +374,11 @@ impl Conv {
         (self.channel_tiles() * tile * self.block * self.tile.vectors) as usize
     }
 
-    /// Packs weights as [`Conv::pack_weights`] does, into `packed`, which must consist of zeros. `weights` returns a range of the weights in row-major order. It is
-    /// called on several threads.
-    pub fn pack_into<W: Deref<Target = [f32]>>(
-        &self,
-        weights: &(impl Fn(Range<usize>) -> W + Sync),
-        packed: &mut [f32],
-    ) {
+    /// Packs weights as [`Conv::pack_weights`] does, into `packed`, which must consist of zeros. `read` copies the weights, in row-major order, from an element
+    /// on. It is called on several threads.
+    pub fn pack_into(&self, read: &(impl Fn(usize, &mut [f32]) + Sync), packed: &mut [f32]) {
         if let Some(w) = self.transformation() {
-            return w.pack_into(weights, packed);
+            return w.pack_into(read, packed);
         }
         let s = &self.shape;
         let taps = s.kernel[0] * s.kernel[1];
@@ -401,6 +397,6 @@ impl Conv {
             let (unit, channel) = place_of_weight(s, grouping, (width, self.input_block()), o as i64, i as i64);
             ((unit * taps * of_unit + channel) * width) as usize
         };
-        layout.pack(weights, place, packed);
+        layout.pack(read, place, packed);
     }
 }

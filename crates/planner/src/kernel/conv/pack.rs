@@ -1,7 +1,6 @@
 //! Packing of the weights of convolutions in tiles of output channels.
 
 use crate::kernel::pack::{in_chunks, transpose};
-use std::ops::{Deref, Range};
 
 /// Layout of packed weights. Each tile contains the weights of `width` adjacent output channels: for each input channel and tap, a vector with one element per
 /// output channel.
@@ -26,19 +25,20 @@ impl TileLayout {
     /// Packs weights `[out_channels][in_channels][taps]` into `packed`, which must be zero-initialised. `place(o, i)` returns the offset in the tile, in
     /// elements, of the vector with the weights of input channel `i` and the first tap. Input channel `i` is relative to the group of output channel `o`.
     ///
-    /// `weights` returns a range of the weights. It is called once for each tile, so that weights in a file are read, scaled and packed while they are in a
+    /// `read` copies the weights from an element on. It is called once for each tile, so that weights in a file are read, scaled and packed while they are in a
     /// cache, by several threads.
-    pub(super) fn pack<W: Deref<Target = [f32]>>(
+    pub(super) fn pack(
         &self,
-        weights: &(impl Fn(Range<usize>) -> W + Sync),
+        read: &(impl Fn(usize, &mut [f32]) + Sync),
         place: impl Fn(usize, usize) -> usize + Sync,
         packed: &mut [f32],
     ) {
         let of_channel = self.in_channels * self.taps;
-        in_chunks(packed, self.elements, |tile, packed| {
+        in_chunks(packed, self.elements, |tile, packed, weights| {
             let first = tile * self.width;
             let filled = self.out_channels.saturating_sub(first).min(self.width);
-            let weights = weights(first * of_channel..(first + filled) * of_channel);
+            weights.resize(filled * of_channel, 0.0);
+            read(first * of_channel, weights);
             // Channels of one group have the same places.
             let distinct = if self.has_groups { filled } else { filled.min(1) };
             let together = filled.div_ceil(distinct.max(1));

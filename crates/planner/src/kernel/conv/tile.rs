@@ -5,6 +5,7 @@ use crate::kernel::sizes::div_ceil;
 use crate::kernel::{Axis, RowTiling};
 use crate::target::Machine;
 use frazil_tensor_ir::pattern::ConvShape;
+use smallvec::SmallVec;
 
 /// Register tile of a convolution, and the rows of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,11 +46,14 @@ impl ConvTile {
         // The sides of the outputs of networks on images, of which the smallest waste most. Images with plain channels are large.
         let sides = if plain_input { &[LARGE][..] } else { &[7, 14, 28, LARGE] };
         let numbers = ConvTile::numbers_of_vectors(shape, machine);
-        let mut totals: Vec<(f64, i64)> = numbers.map(|vectors| (0.0, vectors)).collect();
+        let mut totals: SmallVec<[(f64, i64); 4]> = numbers.map(|vectors| (0.0, vectors)).collect();
+        if let [(_, only)] = totals[..] {
+            return only;
+        }
         for side in sides {
             let shape = with_side(shape, *side);
             let time = |vectors| ConvTile::columns_for_any_size(&shape, plain_input, flat, machine, vectors).1;
-            let times: Vec<f64> = totals.iter().map(|(_, vectors)| time(*vectors)).collect();
+            let times: SmallVec<[f64; 4]> = totals.iter().map(|(_, vectors)| time(*vectors)).collect();
             let least = times.iter().copied().fold(f64::INFINITY, f64::min);
             for ((total, _), time) in totals.iter_mut().zip(times) {
                 *total += time / least;

@@ -1,13 +1,12 @@
 //! Winograd's minimal filtering for 3×3 convolutions: fewer multiplications at the cost of transforms.
 
 use super::pack::TileLayout;
-use crate::kernel::code::image_constant;
+use crate::kernel::code::{image_constant, text};
 use crate::kernel::sizes::div_ceil;
 use crate::kernel::{ConvShape, Kernel, Numbers};
 use crate::target::Machine;
 use smallvec::{SmallVec, smallvec};
 use std::fmt::{self, Write};
-use std::ops::{Deref, Range};
 
 /// Blocking of F(m×m, 3×3): a tile of m × m outputs is computed from (m+2) × (m+2) inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -193,13 +192,9 @@ impl WinogradWeights {
         self.channel_tiles() * self.in_channels
     }
 
-    /// Packs weights `[out][in][3][3]` as plain weights into `packed`, which must consist of zeros. `weights` returns a range of the weights in row-major order. It
-    /// is called on several threads.
-    pub fn pack_into<W: Deref<Target = [f32]>>(
-        &self,
-        weights: &(impl Fn(Range<usize>) -> W + Sync),
-        packed: &mut [f32],
-    ) {
+    /// Packs weights `[out][in][3][3]` as plain weights into `packed`, which must consist of zeros. `read` copies the weights, in row-major order, from an
+    /// element on. It is called on several threads.
+    pub fn pack_into(&self, read: &(impl Fn(usize, &mut [f32]) + Sync), packed: &mut [f32]) {
         let (width, channels) = (self.width() as usize, self.in_channels as usize);
         let layout = TileLayout {
             out_channels: self.out_channels as usize,
@@ -210,7 +205,7 @@ impl WinogradWeights {
             tap_stride: width,
             has_groups: false,
         };
-        layout.pack(weights, |_, i| i * 9 * width, packed);
+        layout.pack(read, |_, i| i * 9 * width, packed);
     }
 
     /// Returns the size of the plain weights in bytes.
@@ -262,7 +257,7 @@ impl Kernel for WinogradWeights {
         let mut constants = self.map(&mut |n| image_constant(*n, is_argument.next()));
         // The transformation does not depend on the number of tiles.
         constants.form.columns = 0;
-        format!("{constants:?}")
+        text(format_args!("{constants:?}"))
     }
 
     fn flops(&self) -> i64 {

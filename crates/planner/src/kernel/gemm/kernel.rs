@@ -1,7 +1,7 @@
 //! The implementation of [`Kernel`] for matmuls.
 
 use super::{Gemm, GemmB, GemmBatch, GemmTile};
-use crate::kernel::code::constant;
+use crate::kernel::code::{constant, text};
 use crate::kernel::cost::operands;
 use crate::kernel::partition::task_size;
 use crate::kernel::{Epilogue, Kernel, KernelSpec, Numbers, Trial, Variants};
@@ -43,7 +43,7 @@ impl Kernel for Gemm {
     fn code_text(&self, is_argument: &[bool]) -> String {
         let mut is_argument = is_argument.iter();
         let constants = self.map(&mut |n| constant(*n, is_argument.next()));
-        format!("{constants:?}")
+        text(format_args!("{constants:?}"))
     }
 
     fn flops(&self) -> i64 {

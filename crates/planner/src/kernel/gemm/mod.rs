@@ -6,10 +6,9 @@ mod tile;
 pub use tile::{AnyRows, GemmTile, RowTiles};
 
 use super::Epilogue;
-use super::pack::{in_chunks, transpose};
+use super::pack::{READ, in_chunks, reader, transpose};
 use super::sizes::div_ceil;
 use crate::target::Machine;
-use std::ops::{Deref, Range};
 
 /// One batch loop of a matmul: its extent, and the strides of the operands in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -180,8 +179,7 @@ impl Gemm {
     /// For the weight `[n, k]` of a linear layer, `k_stride` is 1 and `n_stride` is `k`.
     pub fn pack_b(&self, weights: &[f32], k_stride: i64, n_stride: i64) -> Vec<f32> {
         let mut packed = vec![0.0; self.packed_elements()];
-        let read = |range| weights.get(range).unwrap_or_default();
-        self.pack_b_into(read, k_stride, n_stride, &mut packed);
+        self.pack_b_into(reader(weights), k_stride, n_stride, &mut packed);
         packed
     }
 
@@ -191,11 +189,11 @@ impl Gemm {
         (div_ceil(self.n, nr) * nr * self.k) as usize
     }
 
-    /// Packs B as [`Gemm::pack_b`] does, into `packed`, which must consist of zeros. `read` returns a range of the weights' elements. If the columns of B follow
-    /// each other in the weights, only the elements of a few panels are in memory at a time.
-    pub fn pack_b_into<R: Deref<Target = [f32]> + Sync>(
+    /// Packs B as [`Gemm::pack_b`] does, into `packed`, which must consist of zeros. `read` copies the weights from an element on, and is called on several threads. If
+    /// the columns of B follow each other in the weights, only the elements of a few panels are in memory at a time.
+    pub fn pack_b_into(
         &self,
-        read: impl Fn(Range<usize>) -> R + Sync,
+        read: impl Fn(usize, &mut [f32]) + Sync,
         k_stride: i64,
         n_stride: i64,
         packed: &mut [f32],
@@ -208,15 +206,24 @@ impl Gemm {
             start as usize..end.max(start) as usize
         };
         let is_by_column = k_stride == 1 && n_stride >= self.k;
-        let all = (!is_by_column).then(|| read(range(0, self.n)));
-        in_chunks(packed, (nr * self.k) as usize, |panel, out| {
+        let all = (!is_by_column).then(|| {
+            let range = range(0, self.n);
+            let mut all = vec![0.0; range.len()];
+            in_chunks(&mut all, READ, |i, to, _| read(range.start + i * READ, to));
+            all
+        });
+        in_chunks(packed, (nr * self.k) as usize, |panel, out, memory| {
             let first = panel as i64 * nr;
             let columns = nr.min(self.n - first);
             let range = range(first, columns);
             let mut pack = |weights: &[f32]| self.pack_panel(weights, [k_stride, n_stride], columns, out);
             match &all {
                 Some(all) => pack(all.get(range).unwrap_or_default()),
-                None => pack(&read(range)),
+                None => {
+                    memory.resize(range.len(), 0.0);
+                    read(range.start, memory);
+                    pack(memory);
+                }
             }
         });
     }

@@ -1,7 +1,7 @@
 //! The implementation of [`Kernel`] for loop nests.
 
 use super::{Loops, Place, Read, Stage};
-use crate::kernel::code::constant;
+use crate::kernel::code::{constant, text};
 use crate::kernel::describe::Infix;
 use crate::kernel::{Kernel, Numbers};
 use frazil_runtime::expr::{Expr, ExprOp};
@@ -42,7 +42,7 @@ impl Kernel for Loops {
         // Stages without a reduction have no other loop to vectorise.
         let reductions = self.stages.iter().filter(|s| s.combine.is_some());
         let long_rows: Vec<bool> = reductions.map(|s| s.has_long_rows(self.lanes)).collect();
-        format!("{constants:?} {long_rows:?}")
+        text(format_args!("{constants:?} {long_rows:?}"))
     }
 
     fn flops(&self) -> i64 {
