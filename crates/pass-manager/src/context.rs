@@ -118,9 +118,7 @@ impl<'a, I: Ir> PassContext<'a, I> {
     pub fn on_one_graph<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
         self.elsewhere(|cx| {
             cx.keeps_analyses = true;
-            let result = work(cx);
-            cx.keeps_analyses = false;
-            result
+            work(cx)
         })
     }
 

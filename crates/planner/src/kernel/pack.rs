@@ -7,14 +7,16 @@ use std::thread;
 /// Minimum number of elements per thread: for fewer, starting the thread is not worthwhile.
 const WORTH: usize = 64 << 10;
 
-/// Number of elements that a thread reads at a time if it need not have a certain part.
-pub(super) const READ: usize = 256 << 10;
+/// Number of bytes that a thread reads at a time where it may choose.
+pub(crate) const READ_BYTES: usize = 1 << 20;
 
-/// Returns a function that copies `weights` from an element on, as far as there are any.
+/// Returns a function that copies `weights` from an element on, with zeros after the last one.
 pub(crate) fn reader(weights: &[f32]) -> impl Fn(usize, &mut [f32]) + Sync {
     |first, to| {
         let weights = weights.get(first..).unwrap_or_default();
-        to.iter_mut().zip(weights).for_each(|(to, weight)| *to = *weight);
+        let (copied, missing) = to.split_at_mut(weights.len().min(to.len()));
+        copied.copy_from_slice(&weights[..copied.len()]);
+        missing.fill(0.0);
     }
 }
 
@@ -131,6 +133,15 @@ mod tests {
         let mut to = [0.0; 16];
         transpose(&from, 8, 2, &[0, 2, 4, 6, 8, 10, 12, 14], &mut to);
         assert_eq!(to.iter().sum::<f32>(), 10.0);
+    }
+
+    #[test]
+    fn missing_weights_are_zeros() {
+        let (weights, mut to) = ([1.0, 2.0, 3.0], [9.0; 2]);
+        for (first, expected) in [(0, [1.0, 2.0]), (2, [3.0, 0.0]), (7, [0.0, 0.0])] {
+            reader(&weights)(first, &mut to);
+            assert_eq!(to, expected, "from {first} on");
+        }
     }
 
     #[test]

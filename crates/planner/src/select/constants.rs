@@ -2,7 +2,7 @@
 
 use super::Builder;
 use crate::kernel::WinogradWeights;
-use crate::kernel::pack::{in_chunks, reader};
+use crate::kernel::pack::{READ_BYTES, in_chunks, reader};
 use crate::packed::{Form, PackedKey};
 use crate::plan::{Buffer, Constants, align_up};
 use crate::schedule::{Home, Slice};
@@ -206,14 +206,12 @@ pub(crate) fn floats(data: &TensorData) -> Floats<'_> {
 
 /// Copies the elements of a tensor to `to` in row-major order.
 pub(super) fn copy_in_order(data: &TensorData, to: &mut [u8]) {
-    /// Bytes that a thread copies at a time.
-    const COPIED: usize = 1 << 20;
     if !data.is_contiguous() {
         return to.copy_from_slice(&data.to_bytes());
     }
     // A chunk consists of whole elements, of at most 16 bytes.
-    in_chunks(to, COPIED, |i, to, _| {
-        data.dense_bytes_to(i * (COPIED / data.dtype.size()), to)
+    in_chunks(to, READ_BYTES, |i, to, _| {
+        data.dense_bytes_to(i * (READ_BYTES / data.dtype.size()), to)
     });
 }
 

@@ -6,7 +6,7 @@ mod tile;
 pub use tile::{AnyRows, GemmTile, RowTiles};
 
 use super::Epilogue;
-use super::pack::{READ, in_chunks, reader, transpose};
+use super::pack::{READ_BYTES, in_chunks, reader, transpose};
 use super::sizes::div_ceil;
 use crate::target::Machine;
 
@@ -209,7 +209,8 @@ impl Gemm {
         let all = (!is_by_column).then(|| {
             let range = range(0, self.n);
             let mut all = vec![0.0; range.len()];
-            in_chunks(&mut all, READ, |i, to, _| read(range.start + i * READ, to));
+            let part = READ_BYTES / 4;
+            in_chunks(&mut all, part, |i, to, _| read(range.start + i * part, to));
             all
         });
         in_chunks(packed, (nr * self.k) as usize, |panel, out, memory| {
