@@ -57,9 +57,20 @@ def note(to: List[int], n: int):
 def forgets(to: List[int]):
     torch.jit.fork(note, to, 5)
     return len(to) * 0
+
+def twice(x, n: int):
+    print(n)
+    print(n)
+    return x * n
+
+def meets_the_second(x):
+    a = torch.jit.fork(twice, x, 2)
+    print(0)
+    b = torch.jit.fork(work, x, 3)
+    return torch.jit.wait(a) + torch.jit.wait(b)
 ";
 
-/// Makes each line wait until the expected number of lines are being printed concurrently, or until a timeout.
+/// Makes each line wait until another is being printed concurrently, or until a timeout.
 #[derive(Default)]
 struct Meeting {
     met: Mutex<usize>,
@@ -73,13 +84,14 @@ impl Output for Meet {
     fn print(&self, _: &str) {
         let mut met = self.0.met.lock().unwrap();
         *met += 1;
+        let pairs = met.next_multiple_of(2);
         self.0.changed.notify_all();
         // Long enough for a machine under load.
         let patience = Duration::from_secs(120);
         let (_met, outcome) = self
             .0
             .changed
-            .wait_timeout_while(met, patience, |met| *met < 2)
+            .wait_timeout_while(met, patience, |met| *met < pairs)
             .unwrap();
         self.0.missed.fetch_or(outcome.timed_out(), Ordering::Relaxed);
     }
@@ -105,14 +117,25 @@ fn one() -> Value {
     Tensor::from_i64(&[1, 10], &[2]).unwrap().into()
 }
 
-#[test]
-fn two_forks_run_at_once_on_two_threads() {
+/// Calls `function`, whose lines meet in pairs, on two threads.
+fn meet(function: &str, lines: usize) {
     let meeting = Arc::new(Meeting::default());
     let interpreter = interpreter(2).with_output(Box::new(Meet(meeting.clone())));
-    let result = interpreter.call("both", &[one()]).unwrap();
+    let result = interpreter.call(function, &[one()]).unwrap();
     assert_eq!(result.as_tensor().unwrap().to_i64_vec(), [5, 50]);
-    assert_eq!(*meeting.met.lock().unwrap(), 2);
+    assert_eq!(*meeting.met.lock().unwrap(), lines);
     assert!(!meeting.missed.load(Ordering::Relaxed), "they did not meet");
+}
+
+#[test]
+fn two_forks_run_at_once_on_two_threads() {
+    meet("both", 2);
+}
+
+#[test]
+fn the_calling_thread_runs_other_forks_while_it_waits() {
+    // The other thread has begun the first fork before the calling thread waits for it.
+    meet("meets_the_second", 4);
 }
 
 #[test]

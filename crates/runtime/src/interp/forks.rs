@@ -2,7 +2,7 @@
 //!
 //! A call that may use several threads starts them at its first fork. It ends after all of its forks have ended, so no thread outlives it. A fork is run by an
 //! idle thread or by the thread that waits for it, whichever comes first. So a thread only blocks on a fork that is running, and nested waits cannot exhaust
-//! the threads.
+//! the threads. The calling thread runs other queued forks before it blocks.
 
 use super::run::Run;
 use super::{Interpreter, lock};
@@ -37,6 +37,11 @@ impl Queue {
         self.changed.notify_one();
     }
 
+    /// Returns the next fork; `None` if the queue is empty.
+    fn try_next(&self) -> Option<FutureValue> {
+        lock(&self.state).futures.pop_front()
+    }
+
     /// Returns the next fork; `None` once the queue is empty and closed.
     fn next(&self) -> Option<FutureValue> {
         let mut state = lock(&self.state);
@@ -68,6 +73,8 @@ pub(super) struct Forks<'i> {
     queue: &'i Queue,
     /// Starts the threads that run forks; `None` on such a thread.
     start: Option<&'i dyn Fn()>,
+    /// Whether a fork is running on the current thread.
+    in_fork: bool,
 }
 
 impl Interpreter {
@@ -87,6 +94,7 @@ impl Interpreter {
                     Some(Forks {
                         queue: &queue,
                         start: None,
+                        in_fork: true,
                     }),
                 );
                 while let Some(future) = queue.next() {
@@ -115,6 +123,7 @@ impl Interpreter {
             let forks = Forks {
                 queue: &queue,
                 start: Some(&start),
+                in_fork: false,
             };
             let closing = Closing(&queue);
             let result = work(Run::new(self, Some(forks)));
@@ -147,12 +156,23 @@ pub(super) fn fork(run: Run<'_>, graph: &Arc<Graph>, inputs: Vec<Value>) -> Futu
 /// Returns the result of a future. The calling thread computes it, unless another thread has already started to.
 pub(super) fn wait(run: Run<'_>, future: &FutureValue) -> Result<Value, ExecError> {
     begin(run, future);
+    // Within a fork, this could end in a deadlock: another fork may wait for the one that it interrupts.
+    if let Some(forks) = run.forks.filter(|forks| !forks.in_fork) {
+        while !future.is_done()
+            && let Some(other) = forks.queue.try_next()
+        {
+            begin(run, &other);
+        }
+    }
     future.wait()
 }
 
 /// Runs the work of `future`, unless another thread has started it.
 fn begin(mut run: Run<'_>, future: &FutureValue) {
     let Some((graph, inputs)) = future.claim() else { return };
+    if let Some(forks) = &mut run.forks {
+        forks.in_fork = true;
+    }
     let plan = run.interpreter.plan_shared(&graph);
     // No thread waits for ever, even if this does not end.
     let _unfinished = Unfinished(future);

@@ -344,6 +344,14 @@ impl FutureValue {
         }
     }
 
+    /// Returns true if there is a result.
+    pub(crate) fn is_done(&self) -> bool {
+        matches!(
+            *self.0.progress.lock().unwrap_or_else(PoisonError::into_inner),
+            Progress::Done(_)
+        )
+    }
+
     /// Sets the result if there is none, and wakes waiting threads.
     pub fn complete(&self, result: Result<Value, ExecError>) {
         let mut progress = self.0.progress.lock().unwrap_or_else(PoisonError::into_inner);
