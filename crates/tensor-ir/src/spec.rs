@@ -19,8 +19,8 @@ pub enum ArgumentSpec {
     Strided(TensorShape, Dims),
     /// A value that is fixed when the function is compiled. Tensors in it are constants.
     Value(Value),
-    /// A list.
-    List(Vec<ArgumentSpec>),
+    /// A list, and the type of its elements.
+    List(TypeId, Vec<ArgumentSpec>),
     /// A tuple.
     Tuple(Vec<ArgumentSpec>),
     /// A dictionary, and the types of its keys and values.

@@ -170,7 +170,7 @@ pub(super) fn spec(value: &Value) -> ArgumentSpec {
                 sizes: tensor.sizes().into(),
             })
         }
-        Value::List(list) => ArgumentSpec::List(list.items().iter().map(spec).collect()),
+        Value::List(list) => ArgumentSpec::List(list.element, list.items().iter().map(spec).collect()),
         Value::Tuple(tuple) => ArgumentSpec::Tuple(tuple.items.iter().map(spec).collect()),
         Value::Dict(dict) => {
             let entries = dict.with(|entries| entries.iter().map(|(k, v)| (k.clone(), spec(v))).collect());

@@ -436,3 +436,53 @@ def forward(x, out: List[Tensor], table: Dict[str, Tensor]):
         }
     }
 }
+
+/// Returns the result of `f` on the native engine, which may leave parts to the interpreter.
+fn native(source: &str, arguments: &[Value]) -> String {
+    let mut engine = model(source).engine(&EngineOptions::default()).expect("it can be run");
+    text(&engine.call("f", arguments).expect("it runs"))
+}
+
+#[test]
+fn lists_without_items_have_their_type() {
+    let source = "
+def f(a: List[int], b: List[bool], x: Tensor):
+    return torch.tensor(a), torch.tensor(b), x + 1
+";
+    let list = |element| Value::List(ListValue::new(element, Vec::new()));
+    let result = native(source, &[list(types::INT), list(types::BOOL), floats(&[1.0])]);
+    assert_eq!(
+        result,
+        r#"(torch.int64[0][], torch.bool[0][], torch.float32[1]["2.0000"])"#
+    );
+}
+
+#[test]
+fn loops_whose_count_depends_on_elements_fill_a_list() {
+    let source = "
+def f(x: Tensor, n: Tensor):
+    parts: List[Tensor] = []
+    for i in range(int(n)):
+        parts.append(x * i)
+    return torch.cat(parts)
+";
+    let three = [vec![floats(&[1.0, 2.0]), Tensor::from_i64(&[3], &[]).unwrap().into()]];
+    let (results, counts) = segments(source, "f", &three);
+    assert_eq!(
+        results,
+        [r#"torch.float32[6]["0.0000", "0.0000", "1.0000", "2.0000", "2.0000", "4.0000"]"#]
+    );
+    assert!(counts[0] > 0, "it runs natively: {counts:?}");
+}
+
+#[test]
+fn lists_of_tensors_are_sorted_by_elements() {
+    let source = "
+def f(x: Tensor):
+    parts = [x[2], x[0], x[1]]
+    parts.sort()
+    return torch.stack(parts)
+";
+    let result = native(source, &[floats(&[2.0, 1.0, 3.0])]);
+    assert_eq!(result, r#"torch.float32[3]["1.0000", "2.0000", "3.0000"]"#);
+}

@@ -316,8 +316,11 @@ impl Specialiser<'_> {
         let Some(kinds) = items.iter().map(|v| self.kind(v)).collect::<Option<Vec<_>>>() else {
             return Ok(None);
         };
-        let widest = kinds.into_iter().max();
-        let dtype = match (dtype, widest) {
+        // A list of several kinds is refused when it runs.
+        if kinds.windows(2).any(|pair| pair[0] != pair[1]) {
+            return Ok(None);
+        }
+        let dtype = match (dtype, kinds.first().copied()) {
             (Value::Int(code), _) => DType::from_code(*code),
             (Value::None, Some(NumberKind::Float)) => Some(DType::Float),
             (Value::None, Some(kind)) => Some(kind.dtype()),

@@ -196,7 +196,7 @@ impl Specialiser<'_> {
         if touched {
             let is_called = op.has_fixed_sizes() && op.variant() == Variant::Functional;
             return match results {
-                Ok(like) if is_called && like.iter().all(|v| v.as_tensor().is_some()) => {
+                Ok(like) if is_called && !like.is_empty() && like.iter().all(|v| v.as_tensor().is_some()) => {
                     self.runtime_call(graph, node, op, values, &like)
                 }
                 _ => Err("depends on the elements of a tensor, and has no program".into()),
@@ -563,6 +563,10 @@ impl Specialiser<'_> {
     fn error(&self, graph: &Graph, node: NodeId, e: OpError) -> Refusal {
         if e.is_unsupported() {
             return Refusal::Reason(e.to_string());
+        }
+        if !self.unsupported.is_empty() {
+            // Values may differ from those of a run: a loop whose count is not known has not run.
+            return Refusal::Reason("may raise an exception after what is not supported".into());
         }
         let place = self
             .place(graph, node)

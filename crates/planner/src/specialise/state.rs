@@ -204,10 +204,9 @@ impl Specialiser<'_> {
                 self.note_constants(v);
                 v.clone()
             }
-            ArgumentSpec::List(items) => {
+            ArgumentSpec::List(element, items) => {
                 let items = all(self, items)?;
-                let element = items.first().map_or(frazil_ir::types::TENSOR, |v| v.ty(self.ctx));
-                let list = Value::List(ListValue::new(element, items.clone()));
+                let list = Value::List(ListValue::new(*element, items.clone()));
                 if outer {
                     self.shared.push((list.clone(), items));
                 }

@@ -55,6 +55,11 @@ fn predicate(op: UnaryOp, a: &Lanes, out: &mut Vec<i64>) -> bool {
     true
 }
 
+/// Returns the inverse of the hyperbolic cosine, NaN below 1; libm's function does not check this.
+fn acosh(x: f64) -> f64 {
+    if x < 1.0 { f64::NAN } else { libm::acosh(x) }
+}
+
 /// Implements the functions of both float widths. `$wide` computes in `f64`, for functions without an `f32` version.
 macro_rules! float_functions {
     ($name:ident, $t:ty, erf: $erf:path, erfc: $erfc:path, lgamma: $lgamma:path) => {
@@ -83,7 +88,7 @@ macro_rules! float_functions {
                 UnaryOp::Tanh => map(a, out, <$t>::tanh),
                 // The standard library's inverse hyperbolic functions lose digits; libm's in f64 do not.
                 UnaryOp::Asinh => map(a, out, wide(libm::asinh)),
-                UnaryOp::Acosh => map(a, out, wide(libm::acosh)),
+                UnaryOp::Acosh => map(a, out, wide(acosh)),
                 UnaryOp::Atanh => map(a, out, wide(libm::atanh)),
                 UnaryOp::Erf => map(a, out, $erf),
                 UnaryOp::Erfc => map(a, out, $erfc),

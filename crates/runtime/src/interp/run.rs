@@ -9,6 +9,7 @@ use crate::operator::call::{composite_arguments, invoke, write_results};
 use crate::operator::op::{Operator, Results, Semantics};
 use crate::operator::registry::{Lookup, Registry};
 use crate::value::instance_of::is_instance;
+use crate::value::sorting::sorted_by;
 use crate::value::{ListValue, ObjectValue, Value};
 use frazil_ir::{FunctionId, Graph, Module, SymbolId, TypeId, symbols, types};
 use smallvec::SmallVec;
@@ -132,24 +133,12 @@ impl<'i> Run<'i> {
             let class = ctx.name(first.class());
             return Err(ExecError::malformed(format!("class '{class}' has no method '__lt__'")));
         };
-        let mut less = |a: &Value, b: &Value| -> Result<bool, ExecError> {
+        let less = |a: &Value, b: &Value| -> Result<bool, ExecError> {
             let (a, b) = if reverse { (b, a) } else { (a, b) };
             let result = self.function(method, &[a.clone(), b.clone()])?;
             Ok(matches!(result, Value::Bool(true)))
         };
-        // Insertion by bisection behind what is equal: stable, and an exception of the method ends it.
-        let mut sorted: Vec<Value> = Vec::with_capacity(items.len());
-        for item in items {
-            let (mut low, mut high) = (0, sorted.len());
-            while low < high {
-                let middle = low.midpoint(high);
-                match sorted.get(middle) {
-                    Some(other) if less(&item, other)? => high = middle,
-                    _ => low = middle + 1,
-                }
-            }
-            sorted.insert(low, item);
-        }
+        let sorted = sorted_by(items, less)?;
         if in_place {
             list.change(|all| *all = sorted);
             return Ok(Some(Results::new()));

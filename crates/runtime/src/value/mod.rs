@@ -6,6 +6,7 @@ pub mod import;
 pub(crate) mod instance_of;
 pub mod number;
 pub mod python_repr;
+pub mod sorting;
 
 use crate::error::{ErrorKind, ExecError};
 use crate::scalar::Scalar;

@@ -5,21 +5,21 @@ def _native_multi_head_attention(query: Tensor, key: Tensor, value: Tensor, embe
     width = embed_dim // num_head
     w_q, w_k, w_v = torch.chunk(qkv_weight, 3, 0)
     b_q, b_k, b_v = torch.chunk(qkv_bias, 3, 0)
-    q = torch.linear(query, w_q, b_q).reshape([batch, -1, num_head, width]).transpose(1, 2)
-    k = torch.linear(key, w_k, b_k).reshape([batch, -1, num_head, width]).transpose(1, 2)
-    v = torch.linear(value, w_v, b_v).reshape([batch, -1, num_head, width]).transpose(1, 2)
+    q = torch.linear(query, w_q, b_q).reshape([batch, query.size(1), num_head, width]).transpose(1, 2)
+    k = torch.linear(key, w_k, b_k).reshape([batch, key.size(1), num_head, width]).transpose(1, 2)
+    v = torch.linear(value, w_v, b_v).reshape([batch, value.size(1), num_head, width]).transpose(1, 2)
     scores = torch.matmul(q * (1.0 / float(width) ** 0.5), k.transpose(-2, -1))
     if mask is not None:
         m = mask
         if mask_type is not None:
             if mask_type == 1:
-                m = mask.reshape([batch, 1, 1, -1])
+                m = mask.reshape([batch, 1, 1, mask.size(-1)])
         if m.dtype == torch.bool:
             scores = scores.masked_fill(m, float("-inf"))
         else:
             scores = scores + m
     weights = torch.softmax(scores, -1)
-    out = torch.matmul(weights, v).transpose(1, 2).reshape([batch, -1, embed_dim])
+    out = torch.matmul(weights, v).transpose(1, 2).reshape([batch, query.size(1), embed_dim])
     out = torch.linear(out, proj_weight, proj_bias)
     if need_weights:
         if average_attn_weights:

@@ -11,6 +11,7 @@ use frazil_runtime::structured::Program;
 use frazil_runtime::sym::Formula;
 use frazil_runtime::value::{ListValue, Value};
 use frazil_runtime::{Scalar, Tensor, layout};
+use std::mem::discriminant;
 
 /// Entries of operators that create tensors. `*_like` operators have kernels that keep the strides of their operand.
 pub(super) const ENTRIES: &[Row] = &[
@@ -258,11 +259,12 @@ fn arange(args: &Args<'_>) -> Result<Program, OpError> {
 
 /// Computes `steps` numbers from start to end, both included, or `base` to the power of these numbers. The second half is computed from the end.
 fn spaced(args: &Args<'_>, base: Option<f64>) -> Result<Program, OpError> {
-    let (start, end, steps) = (args.float("start")?, args.float("end")?, args.int("steps")?);
+    let steps = args.int("steps")?;
     if steps < 0 {
         return Err(OpError::raised("number of steps must be non-negative"));
     }
     let dtype = args.opt_dtype("dtype")?.unwrap_or(DType::Float);
+    let (start, end) = (in_dtype(args, "start", dtype)?, in_dtype(args, "end", dtype)?);
     if steps > 0 {
         args.scalar("start")?.checked_to(dtype)?;
     }
@@ -293,6 +295,19 @@ fn spaced(args: &Args<'_>, base: Option<f64>) -> Result<Program, OpError> {
     });
     let out = p.pointwise_to(&[], &[steps], body)?;
     p.finish(&[out])
+}
+
+/// Returns the argument `name` as PyTorch converts it to `dtype` before it computes with it: towards zero and modulo the dtype's range for integers.
+fn in_dtype(args: &Args<'_>, name: &str, dtype: DType) -> Result<f64, OpError> {
+    let number = args.scalar(name)?.as_i64();
+    Ok(match dtype {
+        DType::Byte => f64::from(number as u8),
+        DType::Char => f64::from(number as i8),
+        DType::Short => f64::from(number as i16),
+        DType::Int => f64::from(number as i32),
+        DType::Long => number as f64,
+        _ => args.float(name)?,
+    })
 }
 
 fn eye(args: &Args<'_>) -> Result<Program, OpError> {
@@ -340,6 +355,16 @@ fn tensor(call: &Call<'_>) -> Result<Results, OpError> {
     let mut sizes = Vec::new();
     let mut numbers = Vec::new();
     flatten(call.arg(0), 0, &mut sizes, &mut numbers)?;
+    if let Some(first) = numbers.first()
+        && let Some(other) = numbers.iter().find(|n| discriminant(*n) != discriminant(first))
+    {
+        // The list's type is a union, of which PyTorch makes no tensor.
+        return Err(OpError::raised(format!(
+            "expected numbers of one type, but got {} and {}",
+            first.default_dtype().type_name(),
+            other.default_dtype().type_name()
+        )));
+    }
     let inferred = numbers.first().map_or_else(|| empty_dtype(call), |n| n.default_dtype());
     if let (true, Some(number)) = (sizes.is_empty(), numbers.first()) {
         // It is a tensor of its own dtype first.

@@ -1,10 +1,11 @@
 //! Reductions into the elements that indices select: `scatter_reduce`, `index_reduce`.
 
 use frazil_ir::DType;
-use frazil_runtime::element::DoubleElement;
+use frazil_runtime::element::{ComplexDoubleElement, DoubleElement};
 use frazil_runtime::elements::Join;
 use frazil_runtime::op::OpError;
 use frazil_runtime::{Scalar, Tensor};
+use num_complex::Complex64;
 
 /// Reduces the elements of `src` into the elements of `t` at `positions`, by the reduction `how` (`sum`, `mean`, `prod`, `amax`, `amin`). Without `include_self`,
 /// the previous elements of `t` at these positions do not take part.
@@ -41,6 +42,14 @@ pub(super) fn reduced(
         let mean = if t.dtype().is_floating_point() {
             let each = t.to_f64_vec().into_iter().zip(counts).map(|(x, n)| x / n.max(1) as f64);
             Tensor::from_elements::<DoubleElement>(&each.collect::<Vec<_>>(), t.sizes())?
+        } else if t.dtype().is_complex() {
+            let each = t
+                .to_dtype(DType::ComplexDouble)?
+                .to_vec::<Complex64>()
+                .into_iter()
+                .zip(counts);
+            let each: Vec<Complex64> = each.map(|(x, n)| x / n.max(1) as f64).collect();
+            Tensor::from_elements::<ComplexDoubleElement>(&each, t.sizes())?
         } else {
             let each = t.to_i64_vec().into_iter().zip(counts);
             let each: Vec<i64> = each.map(|(x, n)| floored(x, n.max(1))).collect();

@@ -135,11 +135,19 @@ pub(super) fn resized(args: &Args<'_>, n: usize, kind: Kind) -> Result<Program, 
         let (name, dtype) = (args.ctx().name(args.schema().name), x.dtype().type_name());
         return Err(OpError::raised(format!("\"{name}\" not implemented for '{dtype}'")));
     }
-    let axes = axes(args, &x, n)?;
+    let mut axes = axes(args, &x, n)?;
+    // PyTorch has shortcuts for some sizes, which ignore a given scale.
+    let is_nearest_of_images = kind == Kind::Nearest && n == 2;
+    if is_nearest_of_images {
+        axes.iter_mut()
+            .filter(|axis| axis.output == 2 * axis.input)
+            .for_each(|axis| axis.scale = 0.5);
+    }
     let mut p = ProgramBuilder::new(args);
     let mut t = x.id;
     for (i, axis) in axes.iter().enumerate() {
-        let same = axis.input == axis.output && (axis.scale == 1.0 || axis.align_corners);
+        let ignores_scale = axis.align_corners || kind == Kind::Linear || is_nearest_of_images;
+        let same = axis.input == axis.output && (axis.scale == 1.0 || ignores_scale);
         if !same {
             t = along(&mut p, t, 2 + i, axis, kind, x.dtype())?;
         }
@@ -245,8 +253,8 @@ fn along(
     output.sizes[dim] = axis.output;
     let rank = output.sizes.len();
     let compute = compute_dtype(output.dtype);
-    // PyTorch works out positions in the precision that it computes in.
-    let position = if compute == DType::Double {
+    // PyTorch works out positions in the precision that it computes in, and those of the nearest element in single precision.
+    let position = if compute == DType::Double && !matches!(kind, Kind::Nearest | Kind::NearestExact) {
         DType::Double
     } else {
         DType::Float

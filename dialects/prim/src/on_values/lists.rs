@@ -6,9 +6,11 @@ use frazil_ir::{DType, TypeId, TypeKind, types};
 use frazil_runtime::entry::{Entry, Row};
 use frazil_runtime::format::{general, str_of};
 use frazil_runtime::op::{Call, OpError, Results, one};
+use frazil_runtime::value::sorting::sorted_by;
 use frazil_runtime::value::{ListValue, Value};
 use frazil_runtime::{Scalar, memory};
 use num_complex::Complex64;
+use std::cmp::Ordering;
 
 /// Entries of operators on lists, with elements of any type (tensors included), and on ranges. A row with an overload name (`aten::pop.t`) covers only the
 /// list overload of an operator.
@@ -95,6 +97,7 @@ pub(super) const ENTRIES: &[Row] = &[
     ("aten::remove.Tensor", Entry::kernel(remove)),
     ("aten::index.list_Tensor", Entry::kernel(index)),
     ("aten::sort.Tensor", Entry::kernel(|c| sort(c, true))),
+    ("aten::sorted.Tensor", Entry::kernel(|c| sort(c, false))),
     ("aten::count.Tensor", Entry::kernel(count)),
 ];
 
@@ -287,16 +290,55 @@ fn is_nan(v: &Value) -> bool {
     matches!(v, Value::Float(f) if f.is_nan())
 }
 
+/// Returns Python's `a < b` of two items of a list, where a NaN comes after all numbers. Tuples and lists are compared item by item.
+fn less(a: &Value, b: &Value) -> Result<bool, OpError> {
+    if let (Some(x), Some(y)) = (a.items(), b.items()) {
+        for (x, y) in x.iter().zip(&y) {
+            if less(x, y)? {
+                return Ok(true);
+            }
+            if less(y, x)? {
+                return Ok(false);
+            }
+        }
+        return Ok(x.len() < y.len());
+    }
+    match (a, b) {
+        (Value::Tensor(a), Value::Tensor(b)) => {
+            let (a, b) = (a.get(), b.get());
+            match a.numel().max(b.numel()) {
+                1 => {}
+                0 => return Err(OpError::raised("Boolean value of Tensor with no values is ambiguous")),
+                _ => {
+                    return Err(OpError::raised(
+                        "Boolean value of Tensor with more than one value is ambiguous",
+                    ));
+                }
+            }
+            Ok(order(&a.item()?.into(), &b.item()?.into()) == Some(Ordering::Less))
+        }
+        // Where there are methods to call, the interpreter sorts.
+        (Value::Object(_), _) => Err(OpError::Unsupported("sorting by a method of a class".into())),
+        _ => match order(a, b) {
+            Some(ordering) => Ok(ordering == Ordering::Less),
+            None if a.as_scalar().is_some() && b.as_scalar().is_some() => Ok(!is_nan(a) && is_nan(b)),
+            None => Err(OpError::raised("Only values of same type can be compared")),
+        },
+    }
+}
+
 /// Implements `sort` (in place) and `sorted` (a new list). Both sorts are stable.
 fn sort(call: &Call<'_>, in_place: bool) -> Result<Results, OpError> {
     let reverse = call.args.len() > 1 && call.flag(1)?;
     let l = call.list(0)?;
     let mut items = l.items();
-    let by = |a: &Value, b: &Value| {
-        let o = order(a, b).unwrap_or_else(|| is_nan(a).cmp(&is_nan(b)));
-        if reverse { o.reverse() } else { o }
-    };
-    items.sort_by(by);
+    match call.ctx.type_kind(l.element) {
+        TypeKind::Int | TypeKind::Float | TypeKind::Bool | TypeKind::Str => items.sort_by(|a, b| {
+            let ordering = order(a, b).unwrap_or_else(|| is_nan(a).cmp(&is_nan(b)));
+            if reverse { ordering.reverse() } else { ordering }
+        }),
+        _ => items = sorted_by(items, |a, b| if reverse { less(b, a) } else { less(a, b) })?,
+    }
     if in_place {
         l.change(|all| *all = items);
         return Ok(Results::new());

@@ -104,7 +104,7 @@ fn describe(value: &Value, found: &mut Found) -> Option<(Argument, specialise::A
         }
         Value::List(l) => {
             let (keys, specs) = each(&l.items())?;
-            Some((Argument::List(keys), specialise::ArgumentSpec::List(specs)))
+            Some((Argument::List(keys), specialise::ArgumentSpec::List(l.element, specs)))
         }
         Value::Tuple(t) => {
             let (keys, specs) = each(&t.items)?;
