@@ -280,7 +280,7 @@ fn sum(call: &Call<'_>) -> Result<Results, OpError> {
     let l = call.list(0)?;
     let numbers: Vec<_> = l.items().iter().filter_map(Value::as_scalar).collect();
     one(match call.ctx.type_kind(l.element) {
-        TypeKind::Float => Value::Float(numbers.iter().map(|n| n.as_f64()).sum()),
+        TypeKind::Float => Value::Float(numbers.iter().fold(0.0, |sum, n| sum + n.as_f64())),
         TypeKind::Complex => Value::Complex(numbers.iter().map(|n| n.as_complex()).sum()),
         _ => Value::Int(numbers.iter().map(|n| n.as_i64()).fold(0, i64::wrapping_add)),
     })
