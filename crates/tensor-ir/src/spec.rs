@@ -56,6 +56,19 @@ pub enum ResultSpec {
     /// A view of the input tensor with this index, which is row-major: sizes, strides and offset, and the conjugate and negative bits relative to the
     /// input's.
     View(u32, Vec<i64>, Vec<i64>, i64, Marks),
+    /// A tensor in the memory of an output, which other results share. Only in segments, and in methods that return inputs and views of inputs.
+    Part {
+        /// The index of the output.
+        output: u32,
+        /// The number of the variable: results with the same number are one variable.
+        variable: u32,
+        /// The sizes.
+        sizes: Vec<i64>,
+        /// The strides.
+        strides: Vec<i64>,
+        /// The index of the first element in the memory.
+        offset: i64,
+    },
     /// A view of the input tensor with this index, an [`ArgumentSpec::Strided`]: the views from the input to it, and the conjugate and negative bits relative
     /// to the input's.
     Window(u32, Vec<PathStep>, Marks),
@@ -71,6 +84,17 @@ impl ResultSpec {
                 let layout = output.and_then(|t| t.as_strided(sizes, strides, t.offset()).ok());
                 layout.map(Value::from).unwrap_or_default()
             }
+            ResultSpec::Part {
+                output,
+                sizes,
+                strides,
+                offset,
+                ..
+            } => {
+                let output = tensors.get(*output as usize).and_then(Value::as_tensor);
+                let part = output.and_then(|t| t.as_strided(sizes, strides, t.offset().checked_add(*offset)?).ok());
+                part.map(Value::from).unwrap_or_default()
+            }
             _ => Value::None,
         })
     }
@@ -83,6 +107,7 @@ impl ResultSpec {
             | ResultSpec::Strided(..)
             | ResultSpec::Input(_)
             | ResultSpec::View(..)
+            | ResultSpec::Part { .. }
             | ResultSpec::Window(..) => leaf(self),
             ResultSpec::Number(i) => number_in(&leaf(&ResultSpec::Tensor(*i))).unwrap_or_default(),
             ResultSpec::Value(v) => v.clone(),

@@ -30,20 +30,25 @@ pub(crate) struct Argument {
     pub(crate) sizes: Vec<i64>,
 }
 
-/// A result: a variable, and the tolerance for its elements.
-#[derive(Clone, Debug)]
+/// A variable, and the tolerances for its elements.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Returned {
     pub(crate) name: String,
     pub(crate) tolerance: f64,
+    /// The tolerance after a call of `change`.
+    pub(crate) changed: f64,
 }
 
-/// A program: a function `f` of tensors, an integer `n` and a float `s`. It returns a list of tensors and a list of integers.
+/// A program: a method `f` of tensors, an integer `n` and a float `s`. It returns a list of tensors and a list of integers, and may set attributes. The method
+/// `change` writes to these and returns them; so it also shows with which results and arguments they share memory.
 #[derive(Clone, Debug)]
 pub struct Program {
     pub(crate) seed: u64,
     pub(crate) arguments: Vec<Argument>,
-    /// The tolerances for the arguments after the call, which may write to them.
-    pub(crate) written: Vec<f64>,
+    /// The arguments, to which the call may write.
+    pub(crate) written: Vec<Returned>,
+    /// The attributes.
+    pub(crate) attributes: Vec<Returned>,
     pub(crate) body: Vec<Statement>,
     pub(crate) tensors: Vec<Returned>,
     pub(crate) integers: Vec<String>,
@@ -99,13 +104,31 @@ impl Program {
             }
         }
         let parameters: Vec<String> = (0..self.arguments.len()).map(|i| format!("x{i}: Tensor")).collect();
-        let mut out = format!("def f({}, n: int, s: float):\n", parameters.join(", "));
-        for (i, a) in self.arguments.iter().enumerate() {
-            let _ = writeln!(out, "    # x{i}: {} {:?}", a.dtype, a.sizes);
-        }
-        lines(&self.body, 1, &mut out);
+        let parameters = parameters.join(", ");
         let names: Vec<&str> = self.tensors.iter().map(|r| r.name.as_str()).collect();
-        let _ = writeln!(out, "    return [{}], [{}]", names.join(", "), self.integers.join(", "));
+        let results = format!("[{}], [{}]", names.join(", "), self.integers.join(", "));
+        let attributes: Vec<&str> = self.attributes.iter().map(|a| a.name.as_str()).collect();
+        let mut out = String::from("class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n");
+        for name in &attributes {
+            let _ = writeln!(out, "        {name} = torch.zeros(2)");
+        }
+        let _ = writeln!(
+            out,
+            "\n    @torch.jit.export\n    def f(self, {parameters}, n: int, s: float):"
+        );
+        for (i, a) in self.arguments.iter().enumerate() {
+            let _ = writeln!(out, "        # x{i}: {} {:?}", a.dtype, a.sizes);
+        }
+        lines(&self.body, 2, &mut out);
+        let _ = writeln!(out, "        return {results}");
+        if !attributes.is_empty() {
+            let _ = writeln!(out, "\n    @torch.jit.export\n    def change(self):");
+            for (i, name) in attributes.iter().enumerate() {
+                let _ = writeln!(out, "        {name}.mul_(0.5).add_({i})");
+            }
+            let _ = writeln!(out, "        return [{}]", attributes.join(", "));
+        }
+        let _ = writeln!(out, "\nmodel = Net().eval()");
         out
     }
 }

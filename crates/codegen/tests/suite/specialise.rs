@@ -101,6 +101,7 @@ fn same<'a>(spec: &ResultSpec, value: &Value, tensor: &dyn Fn(u32) -> (&'a frazi
         ResultSpec::Input(_)
         | ResultSpec::View(..)
         | ResultSpec::Window(..)
+        | ResultSpec::Part { .. }
         | ResultSpec::Strided(..)
         | ResultSpec::Number(_) => panic!("results are new"),
         ResultSpec::List(_, items) | ResultSpec::Tuple(_, items) => {

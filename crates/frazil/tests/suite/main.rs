@@ -40,6 +40,7 @@ mod scalars;
 mod script_module;
 mod segments;
 mod shared_cache;
+mod shared_memory;
 mod states;
 mod submodules;
 mod switches;

@@ -17,6 +17,7 @@ mod number;
 mod operators;
 mod plans;
 mod refusal;
+mod results;
 mod rolled;
 mod row;
 mod scalar;
@@ -100,6 +101,7 @@ fn specialise_graph(
     s.returns = returns;
     let arguments = s.arguments(graph, inputs)?;
     let outputs = s.run(graph, arguments)?;
+    s.note_given(outputs.iter().flatten())?;
     let mut results = Vec::new();
     for (index, output) in outputs.into_iter().enumerate() {
         match output {

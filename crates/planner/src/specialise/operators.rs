@@ -270,11 +270,8 @@ impl Specialiser<'_> {
                         Some(e) => Some(e.strides().into()),
                         None => result_strides(op, &operands, &shape.sizes),
                     };
-                    if let Some(strides) = strides
-                        && let Ok(t) = cell.get().as_strided(&shape.sizes, &strides, 0)
-                    {
-                        // Elements are numbered row by row whatever the strides; these only say what is a view and what a copy.
-                        cell.set(t);
+                    if let Some(strides) = strides {
+                        self.store.lay_out(&cell, &strides);
                     }
                     cell
                 }
@@ -387,23 +384,28 @@ impl Specialiser<'_> {
     /// Adds a tensor with known elements, and all tensors that share its storage, to the store's variables. Afterwards, elements that are unknown at compile
     /// time can be written to them. Does nothing if the tensor is a variable already, or if the run did not create all tensors that share the storage.
     fn track(&mut self, cell: &TensorCell) -> Result<(), Refusal> {
+        if let Some(owner) = self.store.owner(cell)
+            && let Some(rolling) = &self.rolling
+            && !self.store.knows(cell)
+            && rolling.storages.contains(&address(owner.get().storage()))
+        {
+            // The tensor would stay a variable after the iteration, whose tensors are removed.
+            return Err(Refusal::Fatal(not_rolled()));
+        }
+        Ok(self.track_owned(cell)?)
+    }
+
+    /// As [`Specialiser::track`], outside of rolled loops.
+    pub(super) fn track_owned(&mut self, cell: &TensorCell) -> Result<(), LowerError> {
         if self.store.knows(cell) {
             return Ok(());
         }
         let Some(owner) = self.store.owner(cell) else {
             return Ok(());
         };
-        let storage = address(owner.get().storage());
-        if let Some(rolling) = &self.rolling
-            && rolling.storages.contains(&storage)
-        {
-            // The tensor would stay a variable after the iteration, whose tensors are removed.
-            return Err(Refusal::Fatal(not_rolled()));
-        }
         let id = self.read(&owner)?;
         let shape = self.tensors.shape(id).clone();
-        self.store.adopt(&owner, id, &shape)?;
-        Ok(())
+        self.store.adopt(&owner, id, &shape)
     }
 
     /// Records the results of a kernel on known tensors: new tensors, and views of the operands.

@@ -206,6 +206,17 @@ fn read_from(graph: &TensorGraph, wanted: &[TensorId], settled: TensorId) -> BTr
 impl Specialiser<'_> {
     /// Returns the continuation of a graph that returns `outputs`. `before` contains the attributes of the objects at its beginning.
     fn returns(&mut self, outputs: Vec<Slot>, before: &[Vec<Value>]) -> Result<Next, LowerError> {
+        let objects = self.objects.clone().into_iter().zip(before);
+        let attributes = (0..).zip(objects).flat_map(|(number, (object, before))| {
+            let slots = (0..).zip(object.slots().into_iter().zip(before));
+            let changed = slots.filter(|(_, (now, old))| !unchanged(old, now));
+            changed
+                .map(move |(slot, (now, _))| (number, slot, now))
+                .collect::<Vec<_>>()
+        });
+        let attributes: Vec<(u32, u32, Value)> = attributes.collect();
+        let changed = attributes.iter().map(|(_, _, value)| value);
+        self.note_given(outputs.iter().flatten().chain(changed))?;
         let mut results = Vec::new();
         for (index, output) in outputs.iter().enumerate() {
             match output {
@@ -223,12 +234,8 @@ impl Specialiser<'_> {
             }
         }
         let mut sets = Vec::new();
-        for (number, (object, before)) in (0..).zip(self.objects.clone().iter().zip(before)) {
-            for (slot, (now, old)) in (0..).zip(object.slots().iter().zip(before)) {
-                if !unchanged(old, now) {
-                    sets.push((number, slot, self.result(now, outputs.len())?));
-                }
-            }
+        for (number, slot, now) in &attributes {
+            sets.push((*number, *slot, self.result(now, outputs.len())?));
         }
         self.refuse_changed_containers();
         if !self.unsupported.is_empty() {

@@ -1,20 +1,21 @@
-//! The state of a specialisation, and the values of arguments and results.
+//! The state of a specialisation, and the values of arguments.
 
 use super::loops::{Answer, LoopKey, Passed, Rolling};
 use super::plans::Planned;
+use super::results::Given;
 use super::start::Start;
 use super::store::{Store, address};
 use crate::error::{LowerError, Unsupported};
-use frazil_ir::{Context, Graph, NodeId, TypeId, TypeKind, ValueId};
+use frazil_ir::{Context, Graph, NodeId, TypeKind, ValueId};
+use frazil_runtime::Registry;
 use frazil_runtime::import::Importer;
 use frazil_runtime::interp::walk::Nesting;
 use frazil_runtime::number::NumberKind;
-use frazil_runtime::structured::{Affine, TensorId, TensorShape, ViewKind, ViewMap};
+use frazil_runtime::structured::{TensorId, TensorShape};
 use frazil_runtime::value::{DictValue, Key, ListValue, ObjectValue, TensorCell, Value};
-use frazil_runtime::{Registry, Tensor, layout};
 use frazil_tensor_ir::call::RuntimeCall;
 use frazil_tensor_ir::graph::{Origin, TensorGraph};
-use frazil_tensor_ir::spec::{ArgumentSpec, ResultSpec};
+use frazil_tensor_ir::spec::ArgumentSpec;
 use indexmap::IndexMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
@@ -61,6 +62,8 @@ pub(super) struct Specialiser<'a> {
     pub(super) objects: Vec<ObjectValue>,
     /// Lists and dictionaries that the caller can access, and their original items.
     pub(super) shared: Vec<(Value, Vec<Value>)>,
+    /// What the method gives to its caller.
+    pub(super) given: Given,
     /// Variables that represent run-time scalars, by address.
     pub(super) numbers: FxHashMap<usize, Number>,
     pub(super) registry: &'a Registry,
@@ -107,6 +110,7 @@ impl<'a> Specialiser<'a> {
             strided: FxHashSet::default(),
             objects: Vec::new(),
             shared: Vec::new(),
+            given: Given::default(),
             numbers: FxHashMap::default(),
             registry,
             ctx,
@@ -227,68 +231,6 @@ impl Specialiser<'_> {
         })
     }
 
-    pub(super) fn result(&mut self, value: &Value, index: usize) -> Result<ResultSpec, LowerError> {
-        let all = |s: &mut Self, items: &[Value]| items.iter().map(|v| s.result(v, index)).collect::<Result<_, _>>();
-        Ok(match value {
-            Value::Tensor(cell) => {
-                if let Some(number) = self.number_result(value)? {
-                    return Ok(number);
-                }
-                if let Some(view) = self.input_view(cell) {
-                    return Ok(view);
-                }
-                let id: TensorId = self.read(cell)?;
-                self.output(id, &cell.get())
-            }
-            Value::List(l) if l.with(|items| items.iter().any(has_parts)) => {
-                ResultSpec::List(l.element, all(self, &l.items())?)
-            }
-            Value::Tuple(t) if t.items.iter().any(has_parts) => {
-                let is_named = |ty: &TypeId| matches!(self.ctx.type_kind(*ty), TypeKind::NamedTuple(..));
-                ResultSpec::Tuple(t.ty.filter(is_named), all(self, &t.items)?)
-            }
-            Value::Dict(d) => {
-                let entries: Vec<(Key, Value)> = d.with(|e| e.iter().map(|(k, v)| (k.clone(), v.clone())).collect());
-                let entry = |(k, v): (Key, Value)| Ok((k, self.result(&v, index)?));
-                let entries: Result<_, LowerError> = entries.into_iter().map(entry).collect();
-                ResultSpec::Dict(d.key, d.value, entries?)
-            }
-            Value::Object(_) | Value::Future(_) => return Err(LowerError::Result { index }),
-            other => ResultSpec::Value(other.clone()),
-        })
-    }
-
-    /// Makes `id`, which has the elements of `tensor`, an output. If callers need the order in which `tensor` stores the elements, and it has no gaps, the
-    /// output has this order.
-    pub(super) fn output(&mut self, id: TensorId, tensor: &Tensor) -> ResultSpec {
-        let number = self.tensors.outputs().len() as u32;
-        let (sizes, strides) = (tensor.sizes(), tensor.strides());
-        let is_permuted = !tensor.is_contiguous() && layout::is_non_overlapping_and_dense(sizes, strides);
-        if self.returns == Returns::New || !is_permuted {
-            self.tensors.add_output(id);
-            return ResultSpec::Tensor(number);
-        }
-        let rank = sizes.len();
-        let mut order: Vec<usize> = (0..rank).collect();
-        order.sort_by_key(|&d| std::cmp::Reverse(strides[d]));
-        let mut map = vec![Affine::constant(rank, 0); rank];
-        for (place, &d) in order.iter().enumerate() {
-            map[d] = Affine::index(rank, place);
-        }
-        let stored = TensorShape {
-            dtype: tensor.dtype(),
-            sizes: order.iter().map(|&d| sizes[d]).collect(),
-        };
-        let view = ViewMap {
-            tensor: id,
-            kind: ViewKind::Affine(map),
-            output: stored,
-        };
-        let id = self.tensors.view(view, Vec::new());
-        self.tensors.add_output(id);
-        ResultSpec::Strided(number, sizes.to_vec(), strides.to_vec())
-    }
-
     pub(super) fn refuse(&mut self, graph: &Graph, node: NodeId, operator: &str, reason: impl Into<String>) {
         let unsupported = Unsupported {
             operator: operator.to_owned(),
@@ -309,17 +251,6 @@ impl Specialiser<'_> {
             operator: graph.kind_name(node).into(),
             source: self.place(graph, node).map(Arc::from),
         }]
-    }
-}
-
-/// Returns true for values that contain other values.
-fn has_parts(value: &Value) -> bool {
-    match value {
-        Value::Tensor(_) | Value::Object(_) | Value::Future(_) => true,
-        Value::List(l) => l.with(|items| items.iter().any(has_parts)),
-        Value::Tuple(t) => t.items.iter().any(has_parts),
-        Value::Dict(d) => d.with(|entries| entries.values().any(has_parts)),
-        _ => false,
     }
 }
 

@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 /// The current contents of a storage.
 struct Contents {
-    /// Kept alive so that the address is not reused.
-    _storage: Arc<Storage>,
+    /// The sizes and strides of the tensor with the contents. Keeps the storage alive, so that the address is not reused.
+    layout: Tensor,
     /// The tensor with the contents of the whole storage.
     whole: TensorId,
     version: u32,
@@ -140,6 +140,18 @@ impl Store {
         self.stored(id, shape, (strides, bytes.max(dense)), is_outer)
     }
 
+    /// Gives `cell`, which covers a storage of this store, other strides if these leave no gaps. Compiled code stores the elements in row-major order whatever
+    /// the strides; these say what is a view and what a copy.
+    pub fn lay_out(&mut self, cell: &TensorCell, strides: &[i64]) {
+        let tensor = cell.get();
+        if let Ok(tensor) = tensor.as_strided(tensor.sizes(), strides, 0)
+            && let Some(contents) = self.contents.get_mut(&address(tensor.storage()))
+        {
+            contents.layout = tensor.clone();
+            cell.set(tensor);
+        }
+    }
+
     /// Returns the path of views from the storage to `cell`; `None` for a tensor that is no variable of this store.
     pub fn path(&mut self, cell: &TensorCell) -> Option<&[PathStep]> {
         Some(&self.described(cell)?.path)
@@ -217,7 +229,7 @@ impl Store {
         let tensor = Tensor::from_storage(storage.clone(), shape.dtype, &shape.sizes, strides, 0)
             .map_err(|_| too_large(shape))?;
         let contents = Contents {
-            _storage: storage.clone(),
+            layout: tensor.clone(),
             whole: id,
             version: 0,
             is_input,
@@ -349,6 +361,12 @@ impl Store {
     /// Returns the current contents of the storage at this address; `None` if it is no storage of this store.
     pub fn whole(&self, storage: usize) -> Option<TensorId> {
         self.contents.get(&storage).map(|contents| contents.whole)
+    }
+
+    /// Returns the current contents of the storage at this address, as [`Store::whole`] does, and the layout in which the storage holds them.
+    pub fn whole_with_layout(&self, storage: usize) -> Option<(TensorId, Tensor)> {
+        let contents = self.contents.get(&storage)?;
+        Some((contents.whole, contents.layout.clone()))
     }
 
     /// Returns true if an input was written.

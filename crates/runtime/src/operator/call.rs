@@ -275,7 +275,12 @@ fn laid_out(op: &Operator, values: &[Value], results: Results) -> Result<Results
     if op.layout() == ResultLayout::AsComputed {
         return Ok(results);
     }
-    let operands: Vec<Tensor> = values.iter().filter_map(Value::as_tensor).collect();
+    let items = |value: &Value| match op.layout() {
+        ResultLayout::Joined => value.items().unwrap_or_default(),
+        _ => Vec::new(),
+    };
+    let in_lists = values.iter().flat_map(items).collect::<Vec<Value>>();
+    let operands: Vec<Tensor> = values.iter().chain(&in_lists).filter_map(Value::as_tensor).collect();
     let each = |result: Value| -> Result<Value, OpError> {
         let Value::Tensor(cell) = &result else {
             return Ok(result);
@@ -296,9 +301,16 @@ pub fn result_strides(op: &Operator, operands: &[Tensor], sizes: &[i64]) -> Opti
         ResultLayout::AsComputed => None,
         ResultLayout::Elementwise => elementwise(operands, sizes),
         ResultLayout::ChannelsLast(rank) => {
-            let innermost = |t: &Tensor| !t.is_contiguous() && layout::has_channels_innermost(t.sizes(), t.strides());
+            let innermost = |t: &Tensor| layout::has_channels_innermost(t.sizes(), t.strides());
             (sizes.len() >= rank && operands.iter().take(2).any(innermost))
                 .then(|| layout::channels_last_strides(sizes))
+        }
+        ResultLayout::LikeFirst => elementwise(operands.get(..1)?, sizes),
+        ResultLayout::Joined => {
+            let is_empty = |t: &&Tensor| t.sizes() == [0];
+            let mut joined = operands.iter().filter(|t| !is_empty(t)).peekable();
+            let innermost = |t: &Tensor| layout::is_like_channels_last(t.sizes(), t.strides());
+            (joined.peek().is_some() && joined.all(innermost)).then(|| layout::channels_last_strides(sizes))
         }
         ResultLayout::ColumnMajor => (sizes.len() >= 2).then(|| layout::column_major_strides(sizes)),
     }

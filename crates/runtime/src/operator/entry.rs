@@ -43,6 +43,10 @@ pub enum ResultLayout {
     Elementwise,
     /// Channels innermost if one of the first two tensors has them innermost, from this rank on: 3 or 4.
     ChannelsLast(usize),
+    /// In the order of the first tensor's dimensions, as of a copy of it.
+    LikeFirst,
+    /// Channels innermost if all tensors have them innermost, as of `cat`.
+    Joined,
     /// Column-major in the last two dimensions, whatever the operands' strides.
     ColumnMajor,
 }

@@ -161,14 +161,27 @@ impl BinaryOp {
     }
 }
 
-/// A numeric constant of an expression. Its dtype is that of the [`ExprOp::Const`] node.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// A numeric constant of an expression. Its dtype is that of the [`ExprOp::Const`] node. Floats are equal if their bits are: 0.0 and -0.0 are two constants, a
+/// NaN is one.
+#[derive(Clone, Copy, Debug)]
 pub enum Number {
     /// An integer or a bool (0 or 1).
     Int(i64),
     /// A floating-point number.
     Float(f64),
 }
+
+impl PartialEq for Number {
+    fn eq(&self, other: &Number) -> bool {
+        match (self, other) {
+            (Number::Int(a), Number::Int(b)) => a == b,
+            (Number::Float(a), Number::Float(b)) => a.to_bits() == b.to_bits(),
+            (Number::Int(_), Number::Float(_)) | (Number::Float(_), Number::Int(_)) => false,
+        }
+    }
+}
+
+impl Eq for Number {}
 
 impl Number {
     /// Returns the nearest `f64`.

@@ -5,8 +5,14 @@ use crate::shape::Dims;
 use smallvec::smallvec;
 use std::cmp::Ordering;
 
+/// PyTorch's code of the memory format `torch.contiguous_format` in graphs.
+pub const CONTIGUOUS_FORMAT: i64 = 0;
 /// PyTorch's code of the memory format `torch.preserve_format` in graphs.
 pub const PRESERVE_FORMAT: i64 = 1;
+/// PyTorch's code of the memory format `torch.channels_last`, for four dimensions, in graphs.
+pub const CHANNELS_LAST: i64 = 2;
+/// PyTorch's code of the memory format `torch.channels_last_3d`, for five dimensions, in graphs.
+pub const CHANNELS_LAST_3D: i64 = 3;
 
 /// Returns the number of elements for `sizes`, or `None` if it overflows or a size is negative.
 pub fn checked_numel(sizes: &[i64]) -> Option<i64> {
@@ -92,11 +98,38 @@ pub fn channels_last_strides(sizes: &[i64]) -> Dims {
     strides
 }
 
-/// Returns the same as [`is_channels_last`], but also accepts rank 3, with one spatial dimension.
+/// Returns whether operators that choose the memory format of their result take the strides for `channels_last` or `channels_last_3d`. The dimensions are in
+/// that order, possibly with gaps; strides that a row-major tensor could have, too, are not. Source: `is_channels_last_strides_2d` of PyTorch's
+/// MemoryFormat.h.
+pub fn is_like_channels_last(sizes: &[i64], strides: &[i64]) -> bool {
+    let rank = sizes.len();
+    if !matches!(rank, 4 | 5) || strides[1] == 0 || sizes.contains(&0) {
+        return false;
+    }
+    let mut least = 0;
+    for d in std::iter::once(1).chain((2..rank).rev()).chain(std::iter::once(0)) {
+        if strides[d] < least || (d == 0 && least == strides[1]) {
+            return false;
+        }
+        least = strides[d].saturating_mul(sizes[d]);
+    }
+    true
+}
+
+/// Returns PyTorch's code of the memory format that operators take the strides for: `torch.contiguous_format`, `channels_last` or `channels_last_3d`.
+pub fn suggested_format(sizes: &[i64], strides: &[i64]) -> i64 {
+    match (is_like_channels_last(sizes, strides), sizes.len()) {
+        (false, _) => CONTIGUOUS_FORMAT,
+        (true, 5) => CHANNELS_LAST_3D,
+        (true, _) => CHANNELS_LAST,
+    }
+}
+
+/// Returns the same as [`is_like_channels_last`], but also accepts rank 3, with one spatial dimension.
 pub fn has_channels_innermost(sizes: &[i64], strides: &[i64]) -> bool {
     match (sizes, strides) {
         ([n, c, l], [s, 1, w]) => *w == *c && (*n == 1 || *s == c * l) && *c > 1,
-        _ => is_channels_last(sizes, strides),
+        _ => is_like_channels_last(sizes, strides),
     }
 }
 

@@ -93,6 +93,10 @@ pub(crate) const ENTRIES: &[Row] = &[
         Entry::new().aliases(&[("aten::orgqr", AliasUse::Everywhere)]),
     ),
     (
+        "aten::native_group_norm",
+        Entry::new().layout(ResultLayout::ChannelsLast(4)),
+    ),
+    (
         "aten::linalg_matrix_power",
         Entry::new().aliases(&[("aten::matrix_power", AliasUse::Everywhere)]),
     ),

@@ -150,7 +150,7 @@ def renorm(self: Tensor, p: number, dim: int, maxnorm: number) -> Tensor:
     else:
         norm = torch.linalg_vector_norm(self, p, dims, True)
     factor = torch.where(norm > maxnorm, torch.reciprocal(norm + 1e-7) * maxnorm, torch.ones_like(norm))
-    return (self * factor).to(self.dtype)
+    return (self * factor).to(self.dtype).contiguous()
 
 # In training the batch's own mean and 1 / standard deviation; otherwise two empty tensors.
 def helper_saved_statistics(input: Tensor, weight: Optional[Tensor], training: bool, eps: float) -> Tuple[Tensor, Tensor]:

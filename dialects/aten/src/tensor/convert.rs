@@ -6,12 +6,11 @@ use frazil_runtime::build::ProgramBuilder;
 use frazil_runtime::call::{laid_out_as, run_as_program};
 use frazil_runtime::element::DoubleElement;
 use frazil_runtime::entry::{Entry, Row};
-use frazil_runtime::layout::PRESERVE_FORMAT;
 use frazil_runtime::op::Form::Pointwise;
 use frazil_runtime::op::{Call, OpError, Results, one};
 use frazil_runtime::structured::Program;
 use frazil_runtime::value::Value;
-use frazil_runtime::{Tensor, TensorError};
+use frazil_runtime::{Tensor, TensorError, layout};
 
 /// Entries of conversions and copies. Some have an additional kernel, which keeps strides that programs cannot express.
 pub(super) const ENTRIES: &[Row] = &[
@@ -88,8 +87,11 @@ fn to_eager(call: &Call<'_>) -> Result<Results, OpError> {
     let names = call.schema.arguments.iter().map(|a| call.ctx.name(a.name));
     let at = names.into_iter().position(|n| n == "memory_format");
     let format = at.map(|i| call.opt_int(i)).transpose()?.flatten();
-    match format.filter(|&f| f != PRESERVE_FORMAT) {
-        _ if out.is(x) && format.is_none() => Ok(results),
+    match format.filter(|&f| f != layout::PRESERVE_FORMAT) {
+        None if out.is(x) => Ok(results),
+        Some(format) if out.is(x) && layout::suggested_format(x.get().sizes(), x.get().strides()) == format => {
+            Ok(results)
+        }
         None => one(laid_out_as(&out.get(), &[x.get()])?),
         Some(format) => one(in_format(&out.get(), format)?),
     }
@@ -156,49 +158,49 @@ fn copy(call: &Call<'_>) -> Result<Results, OpError> {
     one(call.arg(0).clone())
 }
 
-/// Returns true for the codes of `torch.channels_last` and `torch.channels_last_3d`.
-fn is_channels_last(format: i64) -> bool {
-    matches!(format, 2 | 3)
-}
-
 fn contiguous(call: &Call<'_>) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
-    let format = call.opt_int(1)?.unwrap_or(0);
-    let already = if is_channels_last(format) {
-        frazil_runtime::layout::is_channels_last(t.sizes(), t.strides())
-    } else {
-        t.is_contiguous()
+    let format = call.opt_int(1)?.unwrap_or(layout::CONTIGUOUS_FORMAT);
+    let already = match channels_last_rank(format) {
+        Some(rank) => t.dim() == rank && layout::is_channels_last(t.sizes(), t.strides()),
+        None => t.is_contiguous(),
     };
-    if already {
-        one(call.arg(0).clone())
-    } else {
-        one(laid_out(&t, is_channels_last(format))?)
+    match already {
+        true => one(call.arg(0).clone()),
+        false => one(in_format(&t, format)?),
     }
 }
 
 fn clone(call: &Call<'_>) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     match call.opt_int(1)? {
-        Some(0) => one(t.deep_copy()?),
-        Some(format) if is_channels_last(format) => one(laid_out(&t, true)?),
-        _ => one(t.deep_copy_preserving_strides()?),
+        Some(layout::PRESERVE_FORMAT) | None => one(t.deep_copy_preserving_strides()?),
+        Some(format) => one(in_format(&t, format)?),
     }
 }
 
-/// Returns `t` in the memory format with PyTorch's code `format`.
+/// Returns the number of dimensions of tensors in the format `torch.channels_last` or `torch.channels_last_3d`; `None` for the code of another format.
+fn channels_last_rank(format: i64) -> Option<usize> {
+    match format {
+        layout::CHANNELS_LAST => Some(4),
+        layout::CHANNELS_LAST_3D => Some(5),
+        _ => None,
+    }
+}
+
+/// Returns a copy of `t` in the memory format with PyTorch's code `format`.
 pub(super) fn in_format(t: &Tensor, format: i64) -> Result<Tensor, OpError> {
-    laid_out(t, is_channels_last(format))
-}
-
-fn laid_out(t: &Tensor, channels_last: bool) -> Result<Tensor, OpError> {
-    if !channels_last {
+    let Some(rank) = channels_last_rank(format) else {
         return Ok(t.deep_copy()?);
-    }
-    if !matches!(t.dim(), 4 | 5) {
-        return Err(OpError::raised("required rank 4 tensor to use channels_last format"));
+    };
+    if t.dim() != rank {
+        let name = if rank == 4 { "channels_last" } else { "channels_last_3d" };
+        return Err(OpError::raised(format!(
+            "required rank {rank} tensor to use {name} format"
+        )));
     }
     let flat = Tensor::zeros(t.dtype(), &[t.numel()])?;
-    let out = flat.as_strided(t.sizes(), &frazil_runtime::layout::channels_last_strides(t.sizes()), 0)?;
+    let out = flat.as_strided(t.sizes(), &layout::channels_last_strides(t.sizes()), 0)?;
     out.copy_(t)?;
     Ok(out)
 }

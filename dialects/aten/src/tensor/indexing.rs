@@ -16,7 +16,7 @@ pub(super) const ENTRIES: &[Row] = &[
     (
         "aten::index_put",
         Entry::kernel(|c| written(c, index_put))
-            .layout(ResultLayout::Elementwise)
+            .layout(ResultLayout::LikeFirst)
             .fixed_sizes()
             .aliases(&[
                 ("aten::_index_put_impl", AliasUse::Semantics),
@@ -43,7 +43,9 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
     (
         "aten::index_fill",
-        Entry::kernel(|c| written(c, index_fill)).fixed_sizes(),
+        Entry::kernel(|c| written(c, index_fill))
+            .layout(ResultLayout::LikeFirst)
+            .fixed_sizes(),
     ),
     ("aten::index_fill_", Entry::kernel(|c| in_place(c, index_fill))),
     ("aten::scatter", Entry::kernel(|c| written(c, scatter)).fixed_sizes()),
@@ -67,7 +69,7 @@ pub(super) const ENTRIES: &[Row] = &[
     (
         "aten::put",
         Entry::kernel(|c| written(c, put))
-            .layout(ResultLayout::Elementwise)
+            .layout(ResultLayout::LikeFirst)
             .fixed_sizes(),
     ),
     ("aten::put_", Entry::kernel(|c| in_place(c, put))),

@@ -4,7 +4,7 @@ use frazil_ir::DType;
 use frazil_ir::schema::{AliasUse, Observes};
 use frazil_runtime::args::{Arg, Args, TensorArg, wrap_dim};
 use frazil_runtime::build::ProgramBuilder;
-use frazil_runtime::entry::{Entry, Role, Row};
+use frazil_runtime::entry::{Entry, ResultLayout, Role, Row};
 use frazil_runtime::expr::Number;
 use frazil_runtime::op::Form::Pointwise;
 use frazil_runtime::op::OpError;
@@ -18,6 +18,7 @@ pub(super) const ENTRIES: &[Row] = &[
     (
         "aten::cat",
         Entry::program(Pointwise, cat)
+            .layout(ResultLayout::Joined)
             .role(Role::Concat)
             .aliases(&[
                 ("aten::concat", AliasUse::Everywhere),
@@ -31,7 +32,10 @@ pub(super) const ENTRIES: &[Row] = &[
             .role(Role::Stack)
             .aliases(&[("aten::_stack", AliasUse::Semantics)]),
     ),
-    ("prim::VarConcat", Entry::program(Pointwise, variadic_cat)),
+    (
+        "prim::VarConcat",
+        Entry::program(Pointwise, variadic_cat).layout(ResultLayout::Joined),
+    ),
     ("prim::VarStack", Entry::program(Pointwise, variadic_stack)),
 ];
 

@@ -40,14 +40,21 @@ pub(super) const ENTRIES: &[Row] = &[
         "aten::flipud",
         Entry::program(Pointwise, |a| flipped_along(a, 0)).layout(ResultLayout::Elementwise),
     ),
-    ("aten::roll", Entry::program(LoopNests, roll)),
+    // PyTorch joins two parts.
+    (
+        "aten::roll",
+        Entry::program(LoopNests, roll).layout(ResultLayout::Joined),
+    ),
     ("aten::rot90", Entry::program(LoopNests, rot90)),
     ("aten::im2col", Entry::program(LoopNests, im2col)),
     (
         "aten::pixel_shuffle",
         Entry::program(LoopNests, pixel_shuffle).layout(ResultLayout::ChannelsLast(3)),
     ),
-    ("aten::pixel_unshuffle", Entry::program(LoopNests, pixel_unshuffle)),
+    (
+        "aten::pixel_unshuffle",
+        Entry::program(LoopNests, pixel_unshuffle).layout(ResultLayout::ChannelsLast(3)),
+    ),
     (
         "aten::channel_shuffle",
         Entry::program(LoopNests, channel_shuffle)
@@ -61,13 +68,18 @@ pub(super) const ENTRIES: &[Row] = &[
     ),
     (
         "aten::hstack",
-        Entry::program(LoopNests, |a| stacked(a, 1, |rank| i64::from(rank > 1))),
+        Entry::program(LoopNests, |a| stacked(a, 1, |rank| i64::from(rank > 1))).layout(ResultLayout::Joined),
     ),
     (
         "aten::vstack",
-        Entry::program(LoopNests, |a| stacked(a, 2, |_| 0)).aliases(&[("aten::row_stack", AliasUse::Everywhere)]),
+        Entry::program(LoopNests, |a| stacked(a, 2, |_| 0))
+            .layout(ResultLayout::Joined)
+            .aliases(&[("aten::row_stack", AliasUse::Everywhere)]),
     ),
-    ("aten::dstack", Entry::program(LoopNests, |a| stacked(a, 3, |_| 2))),
+    (
+        "aten::dstack",
+        Entry::program(LoopNests, |a| stacked(a, 3, |_| 2)).layout(ResultLayout::Joined),
+    ),
     ("aten::column_stack", Entry::program(LoopNests, column_stack)),
     (
         "aten::repeat_interleave.self_int",

@@ -36,7 +36,10 @@ pub(super) const ENTRIES: &[Row] = &[
         Entry::program(LoopNests, layer_norm).preserves_rank(),
     ),
     ("aten::native_layer_norm", Entry::program(LoopNests, native_layer_norm)),
-    ("aten::group_norm", Entry::program(LoopNests, group_norm)),
+    (
+        "aten::group_norm",
+        Entry::program(LoopNests, group_norm).layout(ResultLayout::ChannelsLast(4)),
+    ),
     (
         "aten::instance_norm",
         Entry::program(LoopNests, |a| instance_norm(a, false))

@@ -13,14 +13,18 @@ use frazil_runtime::op::OpError;
 use frazil_runtime::structured::{Affine, OutOfBounds, Program, TensorId};
 
 pub(super) const ENTRIES: &[Row] = &[
-    ("aten::pad", Entry::program(LoopNests, pad)),
+    (
+        "aten::pad",
+        Entry::program(LoopNests, pad).layout(ResultLayout::ChannelsLast(4)),
+    ),
     (
         "aten::constant_pad_nd",
         Entry::program(LoopNests, |a| {
             let x = a.tensor("self")?;
             let (widths, value) = (a.ints("pad")?, a.scalar("value")?);
             with(a, |p| padded(p, x.id, &widths, Mode::Constant(value)))
-        }),
+        })
+        .layout(ResultLayout::ChannelsLast(4)),
     ),
     (
         "aten::reflection_pad1d",

@@ -8,7 +8,7 @@ use frazil_runtime::format::{general, str_of};
 use frazil_runtime::op::{Call, OpError, Results, one};
 use frazil_runtime::value::sorting::sorted_by;
 use frazil_runtime::value::{ListValue, Value};
-use frazil_runtime::{Scalar, memory};
+use frazil_runtime::{Scalar, Tensor, memory};
 use num_complex::Complex64;
 use std::cmp::Ordering;
 
@@ -96,6 +96,8 @@ pub(super) const ENTRIES: &[Row] = &[
     ("aten::__contains__.str_list", Entry::kernel(contains)),
     ("aten::remove.Tensor", Entry::kernel(remove)),
     ("aten::index.list_Tensor", Entry::kernel(index)),
+    ("aten::eq.Tensor_list", Entry::kernel(|c| one(tensors_equal(c)?))),
+    ("aten::ne.Tensor_list", Entry::kernel(|c| one(!tensors_equal(c)?))),
     ("aten::sort.Tensor", Entry::kernel(|c| sort(c, true))),
     ("aten::sorted.Tensor", Entry::kernel(|c| sort(c, false))),
     ("aten::count.Tensor", Entry::kernel(count)),
@@ -290,6 +292,35 @@ fn is_nan(v: &Value) -> bool {
     matches!(v, Value::Float(f) if f.is_nan())
 }
 
+/// Returns the elements of two tensors, whose comparison has to be one bool.
+fn elements(a: &Tensor, b: &Tensor) -> Result<(Value, Value), OpError> {
+    match (a.numel(), b.numel()) {
+        (1, 1) => Ok((a.item()?.into(), b.item()?.into())),
+        (0, _) | (_, 0) => Err(OpError::raised("Boolean value of Tensor with no values is ambiguous")),
+        _ => Err(OpError::raised(
+            "Boolean value of Tensor with more than one value is ambiguous",
+        )),
+    }
+}
+
+/// Implements `==` of two lists of tensors: up to the first difference, the comparison of each pair has to be one bool.
+fn tensors_equal(call: &Call<'_>) -> Result<bool, OpError> {
+    let (a, b) = (call.list(0)?.items(), call.list(1)?.items());
+    if a.len() != b.len() {
+        return Ok(false);
+    }
+    for pair in a.iter().zip(&b) {
+        let (Value::Tensor(x), Value::Tensor(y)) = pair else {
+            return Err(OpError::raised("expected lists of tensors"));
+        };
+        let (x, y) = elements(&x.get(), &y.get())?;
+        if x.equals(&y) != Some(true) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// Returns Python's `a < b` of two items of a list, where a NaN comes after all numbers. Tuples and lists are compared item by item.
 fn less(a: &Value, b: &Value) -> Result<bool, OpError> {
     if let (Some(x), Some(y)) = (a.items(), b.items()) {
@@ -305,17 +336,8 @@ fn less(a: &Value, b: &Value) -> Result<bool, OpError> {
     }
     match (a, b) {
         (Value::Tensor(a), Value::Tensor(b)) => {
-            let (a, b) = (a.get(), b.get());
-            match a.numel().max(b.numel()) {
-                1 => {}
-                0 => return Err(OpError::raised("Boolean value of Tensor with no values is ambiguous")),
-                _ => {
-                    return Err(OpError::raised(
-                        "Boolean value of Tensor with more than one value is ambiguous",
-                    ));
-                }
-            }
-            Ok(order(&a.item()?.into(), &b.item()?.into()) == Some(Ordering::Less))
+            let (a, b) = elements(&a.get(), &b.get())?;
+            Ok(order(&a, &b) == Some(Ordering::Less))
         }
         // Where there are methods to call, the interpreter sorts.
         (Value::Object(_), _) => Err(OpError::Unsupported("sorting by a method of a class".into())),

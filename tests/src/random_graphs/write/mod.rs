@@ -18,6 +18,8 @@ const SIZES: &[&[i64]] = &[
     &[17],
     &[5, 16],
     &[3, 3],
+    &[2, 3, 2, 2],
+    &[1, 1, 1, 2],
 ];
 const DTYPES: &[DType] = &[
     DType::Float,
@@ -66,6 +68,8 @@ struct Writer {
     variables: Vec<Variable>,
     memories: Vec<Bounds>,
     integers: Vec<String>,
+    /// The tensors that the attributes are.
+    attributes: Vec<Option<Variable>>,
     /// The statements of the open blocks.
     blocks: Vec<Vec<Statement>>,
 }
@@ -85,8 +89,12 @@ pub(super) fn program(seed: u64) -> Program {
         variables: Vec::new(),
         memories: Vec::new(),
         integers: vec!["n".to_owned()],
+        attributes: Vec::new(),
         blocks: vec![Vec::new()],
     };
+    if w.random.chance(40) {
+        w.attributes = vec![None; 2 + w.below(2)];
+    }
     for (i, a) in arguments.iter().enumerate() {
         let exact = Bounds {
             magnitude: 7.0,
@@ -97,21 +105,33 @@ pub(super) fn program(seed: u64) -> Program {
     for _ in 0..6 + w.below(12) {
         w.statement();
     }
-    let returned = |v: &Variable| Returned {
-        name: v.name.clone(),
-        tolerance: w.memories[v.memory].error * 4.0,
+    let returned = |v: &Variable| {
+        let Bounds { magnitude, error } = w.memories[v.memory];
+        // Each attribute that shares the memory may be changed.
+        let rounding = 4.0 * (magnitude + 4.0) * unit(v.dtype) * UNITS;
+        Returned {
+            name: v.name.clone(),
+            tolerance: error * 4.0,
+            changed: error * 4.0 + rounding,
+        }
+    };
+    let attribute = |(i, tensor): (usize, &Option<Variable>)| Returned {
+        name: attribute_name(i),
+        ..tensor.as_ref().map_or_else(Returned::default, returned)
     };
     Program {
         seed,
-        written: w.variables[..arguments.len()]
-            .iter()
-            .map(|v| returned(v).tolerance)
-            .collect(),
+        written: w.variables[..arguments.len()].iter().map(returned).collect(),
         tensors: w.variables.iter().map(returned).collect(),
+        attributes: w.attributes.iter().enumerate().map(attribute).collect(),
         integers: w.integers.clone(),
         body: w.blocks.pop().unwrap_or_default(),
         arguments,
     }
+}
+
+fn attribute_name(i: usize) -> String {
+    format!("self.a{i}")
 }
 
 fn unit(dtype: DType) -> f64 {
@@ -209,7 +229,7 @@ impl Writer {
     }
 
     fn statement(&mut self) {
-        match self.below(28) {
+        match self.below(32) {
             0..=3 => self.unary(),
             4..=7 => self.binary(),
             8 => self.with_number(),
@@ -225,7 +245,21 @@ impl Writer {
             25 if self.depth < 2 => self.branch(),
             26 if self.depth < 2 => self.repeat(),
             27 if self.depth < 2 => self.recurrence(),
+            28 if self.depth == 0 => self.keep(),
+            29 => self.signs(),
             _ => self.conversion(),
+        }
+    }
+
+    /// Sets an attribute.
+    fn keep(&mut self) {
+        let i = self.below(self.attributes.len());
+        let Some(x) = self.tensor_that(|_, v| v.dtype == DType::Float && !v.overlaps) else {
+            return;
+        };
+        if let Some(attribute) = self.attributes.get_mut(i) {
+            *attribute = Some(x.clone());
+            self.line(format!("{} = {}", attribute_name(i), x.name));
         }
     }
 
@@ -313,7 +347,8 @@ impl Writer {
         let state = self.carried(&x);
         let times = ["8", "14", "n + 6", "len([n]) + 9"][self.below(4)];
         let h = &state.name;
-        let step = match self.below(5) {
+        let step = match self.below(6) {
+            5 => format!("torch.copysign({h}, {})", ["0.0", "-0.0"][self.below(2)]),
             0 => format!("torch.tanh({h})"),
             1 => format!("torch.relu({h}) - {h}"),
             2 => format!("torch.where({h} > 0, {h}, 0.5 * {h})"),

@@ -190,6 +190,32 @@ impl Writer {
         self.exact(&text, x.dtype, sizes.to_vec(), most);
     }
 
+    /// Gives a tensor the signs of zeros. Zeros of both signs are equal, so that only this shows which one an engine took.
+    pub(super) fn signs(&mut self) {
+        let Some(x) = self.tensor_that(|_, v| v.dtype == DType::Float) else {
+            return;
+        };
+        let (b, name) = (self.bounds(&x), x.name.clone());
+        let mask = self.tensor_that(|_, v| v.dtype == DType::Bool && v.sizes == x.sizes);
+        let text = match (self.below(4), mask) {
+            (0, _) => format!("torch.copysign({name}, 0.0)"),
+            (1, _) => format!("torch.copysign({name}, -0.0)"),
+            (2, Some(mask)) => format!("torch.copysign({name}, torch.where({}, 0.0, -0.0))", mask.name),
+            (_, Some(mask)) => format!("torch.copysign({name}, torch.where({}, -0.0, 0.0))", mask.name),
+            _ => format!("torch.copysign({name}, torch.full_like({name}, -0.0))"),
+        };
+        // Where the engines disagree on an element, it may lie on the other side of zero, but not further away than before.
+        self.exact(
+            &text,
+            x.dtype,
+            x.sizes,
+            Bounds {
+                error: 2.0 * b.error,
+                ..b
+            },
+        );
+    }
+
     pub(super) fn reduction(&mut self) {
         let x = self.tensor();
         if x.sizes.is_empty() {
@@ -267,7 +293,17 @@ impl Writer {
         }
         let d = self.below(rank);
         let n = sizes[d];
-        match self.below(9) {
+        match self.below(11) {
+            // The same tensor or a copy, as its strides have it.
+            9 => self.view(&x, &format!("{name}.contiguous()"), sizes, false),
+            10 if rank == 4 => {
+                let format = ["channels_last", "contiguous_format"][self.below(2)];
+                self.view(&x, &format!("{name}.to(memory_format=torch.{format})"), sizes, false);
+            }
+            10 => {
+                let numel = sizes.iter().product();
+                self.view(&x, &format!("{name}.reshape([-1])"), vec![numel], false);
+            }
             0 if rank > 1 => {
                 let e = self.below(rank);
                 sizes.swap(d, e);
@@ -450,8 +486,12 @@ impl Writer {
         let to = *self
             .random
             .pick(&[DType::Float, DType::Double, DType::Half, DType::BFloat16]);
+        let text = format!("{}.to({})", x.name, python_name(to));
+        if to == x.dtype {
+            return self.view(&x, &text, x.sizes.clone(), false);
+        }
         let b = self.bounds(&x);
-        self.define(&format!("{}.to({})", x.name, python_name(to)), to, x.sizes, b);
+        self.define(&text, to, x.sizes, b);
     }
 }
 

@@ -62,6 +62,8 @@ enum Shape {
     /// A NamedTuple of the method's declared result type.
     Named(Vec<Shape>),
     Input(u32),
+    /// A tensor in the memory of an output: index of the output, number of the variable, sizes, strides and offset (in elements).
+    Part(u32, u32, Vec<i64>, Vec<i64>, i64),
     /// A view of an input: index of the input, sizes, strides and offset (in elements).
     View(u32, Vec<i64>, Vec<i64>, i64),
     /// A view of an input: index of the input, and the view operations that lead to the result.
@@ -189,6 +191,16 @@ impl Shape {
                 }
             }
             (ResultSpec::Input(n), _) => Shape::Input(*n),
+            (
+                ResultSpec::Part {
+                    output,
+                    variable,
+                    sizes,
+                    strides,
+                    offset,
+                },
+                _,
+            ) => Shape::Part(*output, *variable, sizes.clone(), strides.clone(), *offset),
             (ResultSpec::View(n, sizes, strides, offset, marks), _) if *marks == Marks::default() => {
                 Shape::View(*n, sizes.clone(), strides.clone(), *offset)
             }
@@ -205,6 +217,15 @@ impl Shape {
             Shape::Tensor(i) => ((*i as usize) < counts.outputs).then_some(ResultSpec::Tensor(*i)),
             Shape::Strided(i, sizes, strides) => {
                 ((*i as usize) < counts.outputs).then(|| ResultSpec::Strided(*i, sizes.clone(), strides.clone()))
+            }
+            Shape::Part(output, variable, sizes, strides, offset) => {
+                ((*output as usize) < counts.outputs).then(|| ResultSpec::Part {
+                    output: *output,
+                    variable: *variable,
+                    sizes: sizes.clone(),
+                    strides: strides.clone(),
+                    offset: *offset,
+                })
             }
             Shape::Input(n) => ((*n as usize) < counts.inputs).then_some(ResultSpec::Input(*n)),
             Shape::View(n, sizes, strides, offset) => ((*n as usize) < counts.inputs)

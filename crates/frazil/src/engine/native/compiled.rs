@@ -2,6 +2,7 @@
 
 use crate::engine::instance::OwnHooks;
 use crate::engine::native::compiler::Compiler;
+use crate::engine::native::leaves::Leaves;
 use crate::engine::native::port_names::name_ports;
 use crate::engine::native::signature::tensor_spec;
 use crate::engine::options::{CompileOptions, InputSpec};
@@ -23,13 +24,10 @@ use frazil_limits::{Limits, Phase};
 use frazil_planner::kernel::{KernelCode, KernelSpec};
 use frazil_planner::packed::PackedKey;
 use frazil_planner::plan::{Buffer, Plan, Port};
-use frazil_planner::specialise::{
-    self, PathStep, ResultSpec, Specialised, specialise, specialise_aliasing, specialise_part,
-};
+use frazil_planner::specialise::{self, ResultSpec, Specialised, specialise, specialise_aliasing, specialise_part};
 use frazil_planner::target::Target;
 use frazil_planner::tune::Tuning;
 use frazil_planner::{LowerError, LowerOptions, lower};
-use frazil_runtime::marks::Marks;
 use frazil_runtime::storage::AlignedBytes;
 use frazil_runtime::value::{TensorCell, Value};
 use frazil_runtime::{Registry, Storage, Tensor};
@@ -415,12 +413,8 @@ impl CompiledMethod {
     /// memory with these inputs.
     pub(crate) fn run_aliasing(&mut self, inputs: &[Tensor], cells: &[TensorCell]) -> Result<Value> {
         self.check(inputs)?;
-        let outputs = self.run_outputs(inputs)?;
-        let leaf = |spec: &ResultSpec| {
-            let output = |i: u32| outputs.get(i as usize).cloned();
-            leaf_value(spec, &output, cells)
-        };
-        Ok(single(self.results.iter().map(|r| r.value_with(&leaf)).collect()))
+        let leaves = Leaves::new(self.run_outputs(inputs)?, cells);
+        Ok(single(self.results.iter().map(|r| leaves.value(r)).collect()))
     }
 
     /// Returns an error if an input has another dtype or shape than those for which the method was compiled.
@@ -521,34 +515,6 @@ fn single(mut results: Vec<Value>) -> Value {
     match results.len() {
         1 => results.remove(0),
         _ => Value::tuple(results),
-    }
-}
-
-/// Returns the tensor for one part of a result: an output of the code, an input, or a view of an input.
-pub(crate) fn leaf_value(spec: &ResultSpec, output: &dyn Fn(u32) -> Option<Tensor>, cells: &[TensorCell]) -> Value {
-    let view = |n: u32, sizes: &[i64], strides: &[i64], offset: i64, marks: Marks| {
-        let base = cells.get(n as usize)?.get();
-        let view = base.as_strided(sizes, strides, base.offset() + offset).ok()?;
-        Some(view.with_marks(view.marks().with(marks)))
-    };
-    let window = |n: u32, path: &[PathStep], marks: Marks| {
-        let base = cells.get(n as usize)?.get();
-        let view = path.iter().try_fold(base, |base, step| step.of(&base))?;
-        Some(view.with_marks(view.marks().with(marks)))
-    };
-    let strided = |i: u32, sizes: &[i64], strides: &[i64]| {
-        let output = output(i)?;
-        output.as_strided(sizes, strides, output.offset()).ok()
-    };
-    match spec {
-        ResultSpec::Tensor(i) => output(*i).map(Value::from).unwrap_or_default(),
-        ResultSpec::Input(n) => cells.get(*n as usize).cloned().map(Value::Tensor).unwrap_or_default(),
-        ResultSpec::Strided(i, sizes, strides) => strided(*i, sizes, strides).map(Value::from).unwrap_or_default(),
-        ResultSpec::View(n, sizes, strides, offset, marks) => view(*n, sizes, strides, *offset, *marks)
-            .map(Value::from)
-            .unwrap_or_default(),
-        ResultSpec::Window(n, path, marks) => window(*n, path, *marks).map(Value::from).unwrap_or_default(),
-        _ => Value::None,
     }
 }
 

@@ -3,6 +3,7 @@
 pub(crate) mod code_cache;
 pub(crate) mod compiled;
 pub(crate) mod compiler;
+mod leaves;
 mod loops;
 mod partition;
 mod port_names;

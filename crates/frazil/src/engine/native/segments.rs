@@ -6,9 +6,9 @@
 //! Loops and conditions on elements thus become a tree of compiled segments, and a run follows one path in it. Side effects (on attributes
 //! and on the caller's tensors) are committed at the end of the run, so that the interpreter can run the method instead until then.
 
-use crate::engine::native::compiled::{CompiledCode, leaf_value};
-use crate::engine::native::compiled::{CompiledMethod, NativePlan};
+use crate::engine::native::compiled::{CompiledCode, CompiledMethod, NativePlan};
 use crate::engine::native::compiler::Compiler;
+use crate::engine::native::leaves::Leaves;
 use crate::engine::native::loops::{Bodies, CompiledLoop};
 use crate::engine::native::record::Record;
 use crate::engine::native::signature::{Argument, CallSignature, describe_cells};
@@ -141,10 +141,17 @@ enum Then {
 /// The end of a method: how its results are formed, and its side effects; see [`Next::Return`].
 struct Return {
     results: Vec<ResultSpec>,
-    outputs: Vec<TensorId>,
+    outputs: Vec<Output>,
     writes: Vec<(u32, u32)>,
     sets: Vec<(u32, u32, ResultSpec)>,
     warnings: Vec<String>,
+}
+
+/// An output of the method.
+struct Output {
+    tensor: TensorId,
+    /// Whether the output is a copy, since the tensor is an input or an earlier output, too: the caller may write to either.
+    is_copied: bool,
 }
 
 impl SegmentTree {
@@ -408,8 +415,13 @@ impl Segment {
                 sets,
                 warnings,
             } => {
-                let outputs = graph.outputs().to_vec();
-                let wanted = outputs.iter().copied().collect();
+                let mut others: BTreeSet<TensorId> = graph.inputs().iter().copied().collect();
+                let output = |&tensor| Output {
+                    tensor,
+                    is_copied: !others.insert(tensor),
+                };
+                let outputs = graph.outputs().iter().map(output).collect();
+                let wanted = graph.outputs().iter().copied().collect();
                 let end = Return {
                     results,
                     outputs,
@@ -465,13 +477,21 @@ impl Return {
         if !self.writes.is_empty() && overlap(own) {
             return Ok(Outcome::Interpret);
         }
-        let output = |i: u32| self.outputs.get(i as usize).and_then(|id| known.get(id)).cloned();
-        let leaf = |spec: &ResultSpec| leaf_value(spec, &output, cells);
-        let mut results: Vec<Value> = self.results.iter().map(|r| r.value_with(&leaf)).collect();
-        let set: Vec<Value> = self.sets.iter().map(|(_, _, spec)| spec.value_with(&leaf)).collect();
+        let output = |output: &Output| {
+            let missing = || Error::Unsupported("an output was not computed".to_owned());
+            let tensor = known.get(&output.tensor).ok_or_else(missing)?;
+            Ok(match output.is_copied {
+                true => tensor.deep_copy()?,
+                false => tensor.clone(),
+            })
+        };
+        let outputs: Result<Vec<Tensor>> = self.outputs.iter().map(output).collect();
+        let leaves = Leaves::new(outputs?, cells);
+        let mut results: Vec<Value> = self.results.iter().map(|r| leaves.value(r)).collect();
+        let set: Vec<Value> = self.sets.iter().map(|(_, _, spec)| leaves.value(spec)).collect();
         for (number, index) in &self.writes {
-            if let (Some(cell), Some(value)) = (own.get(*number as usize), output(*index)) {
-                cell.get().copy_(&value)?;
+            if let (Some(cell), Some(value)) = (own.get(*number as usize), leaves.output(*index)) {
+                cell.get().copy_(value)?;
             }
         }
         for ((object, slot, _), value) in self.sets.iter().zip(set) {
