@@ -2,7 +2,7 @@
 
 #![cfg(feature = "codegen")]
 
-use frazil::{Engine, EngineOptions, Session, Tensor, Value};
+use frazil::{Engine, EngineOptions, Model, Session, Tensor, Value};
 use std::path::Path;
 
 const SOURCE: &str = "
@@ -89,7 +89,7 @@ fn fill(value: &Value, number: f32) {
 
 #[test]
 fn copies_of_arguments_are_apart() {
-    let mut engine = engine(None);
+    let mut engine = engine();
     let x = tensor(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0], &[2, 3]);
     let x = Value::from(x.as_strided(&[3, 2], &[1, 3], 0).expect("it fits"));
     let y = Value::from(tensor(&[1.0; 6], &[3, 2]));
@@ -102,7 +102,7 @@ fn copies_of_arguments_are_apart() {
 
 #[test]
 fn attributes_share_memory_from_call_to_call() {
-    let mut engine = engine(None);
+    let mut engine = engine();
     let ones = Value::from(tensor(&[1.0; 3], &[3]));
     let results = call(&mut engine, "keep", std::slice::from_ref(&ones));
     assert!(results[0].is(&results[2]));
@@ -136,12 +136,63 @@ fn check_parts(engine: &mut Engine) {
 
 #[test]
 fn parts_of_a_tensor_share_its_memory() {
-    check_parts(&mut engine(None));
+    check_parts(&mut engine());
+}
+
+#[test]
+fn parts_of_kept_code_share_memory() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let archive = folder.path().join("net.pt");
+    let options = frazil::SaveOptions::default();
+    model(SOURCE).save(&archive, &options).expect("it is saved");
+    // No code is stored for a file that was written within the last tick of the clock.
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    for round in 0..2 {
+        let model = Session::new().load(&archive).expect("it is read");
+        let options = EngineOptions::default().strict(true);
+        let options = options.cache_dir(Some(folder.path().join("cache")));
+        let mut engine = engine_of(&model, &["parts"], options);
+        check_parts(&mut engine);
+        let notes = engine.notes();
+        assert!(
+            round == 0 || notes.iter().any(|note| note.contains("found")),
+            "{notes:?}"
+        );
+    }
+}
+
+#[test]
+fn subgraphs_that_the_interpreter_calls_return_what_they_are_given() {
+    let source = "
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = torch.zeros(2)
+
+    def forward(self, x):
+        y = (x * x).clone()
+        self.a = y
+        z = torch._neg_view(y)
+        return [y, torch.log1p(torch.abs(z)), y[1:]]
+
+    @torch.jit.export
+    def change(self):
+        self.a.mul_(0.5)
+
+model = Net().eval()
+";
+    let mut engine = engine_of(&model(source), &["forward", "change"], EngineOptions::default());
+    let results = call(&mut engine, "forward", &[tensor(&[2.0, 4.0], &[2]).into()]);
+    let notes = engine.notes();
+    assert!(notes.iter().any(|note| note.starts_with("part at")), "{notes:?}");
+    engine.call("change", &[]).expect("it returns");
+    assert_eq!(elements(&results[0]), [2.0, 8.0]);
+    assert_eq!(elements(&results[2]), [8.0]);
 }
 
 #[test]
 fn zeros_of_both_signs_are_two_constants() {
-    let mut engine = engine(None);
+    let mut engine = engine();
     let results = call(&mut engine, "apart", &[tensor(&[1.0, 9.0], &[2]).into()]);
     assert_eq!(elements(&results[0]), [-1.0, -9.0]);
     assert_eq!(elements(&results[1]), [1.0, 9.0]);

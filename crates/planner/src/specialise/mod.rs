@@ -80,15 +80,6 @@ pub fn specialise_aliasing(
     specialise_graph(graph, inputs, &start, registry, Returns::Eager)
 }
 
-/// Specialises a part of a method, as [`specialise`] does. Results are new tensors with the strides that the interpreter gives them
-/// ([`ResultSpec::Strided`]).
-///
-/// # Errors
-/// As [`specialise`].
-pub fn specialise_part(graph: &Graph, inputs: &[ArgumentSpec], registry: &Registry) -> Result<Specialised, LowerError> {
-    specialise_graph(graph, inputs, &Start::default(), registry, Returns::Strided)
-}
-
 fn specialise_graph(
     graph: &Graph,
     inputs: &[ArgumentSpec],

@@ -28,8 +28,6 @@ pub(super) type Slot = Option<Value>;
 pub(super) enum Returns {
     /// New row-major tensors.
     New,
-    /// New tensors with the strides that the interpreter gives them.
-    Strided,
     /// As in the interpreter: inputs and views of inputs too.
     Eager,
 }

@@ -24,7 +24,7 @@ use frazil_limits::{Limits, Phase};
 use frazil_planner::kernel::{KernelCode, KernelSpec};
 use frazil_planner::packed::PackedKey;
 use frazil_planner::plan::{Buffer, Plan, Port};
-use frazil_planner::specialise::{self, ResultSpec, Specialised, specialise, specialise_aliasing, specialise_part};
+use frazil_planner::specialise::{self, ResultSpec, Specialised, specialise, specialise_aliasing};
 use frazil_planner::target::Target;
 use frazil_planner::tune::Tuning;
 use frazil_planner::{LowerError, LowerOptions, lower};
@@ -96,21 +96,11 @@ impl NativePlan {
     pub(crate) fn aliasing(
         graph: &Graph,
         inputs: &[specialise::ArgumentSpec],
-        shared: specialise::Shared<'_>,
+        shared: Option<specialise::Shared<'_>>,
         registry: &Registry,
         compiler: &Compiler,
     ) -> Result<Self, LowerError> {
-        NativePlan::of(specialise_aliasing(graph, inputs, Some(shared), registry)?, compiler)
-    }
-
-    /// Returns a plan for a subgraph of a method. Results have the same strides as in the interpreter.
-    pub(crate) fn part(
-        graph: &Graph,
-        inputs: &[specialise::ArgumentSpec],
-        registry: &Registry,
-        compiler: &Compiler,
-    ) -> Result<Self, LowerError> {
-        NativePlan::of(specialise_part(graph, inputs, registry)?, compiler)
+        NativePlan::of(specialise_aliasing(graph, inputs, shared, registry)?, compiler)
     }
 
     pub(crate) fn of(specialised: Specialised, compiler: &Compiler) -> Result<Self, LowerError> {
@@ -412,9 +402,14 @@ impl CompiledMethod {
     /// Runs the method as [`CompiledMethod::run`] does. `cells` are the variables of the tensors in `inputs`. Results that are inputs or views of inputs share
     /// memory with these inputs.
     pub(crate) fn run_aliasing(&mut self, inputs: &[Tensor], cells: &[TensorCell]) -> Result<Value> {
+        Ok(single(self.results_aliasing(inputs, cells)?))
+    }
+
+    /// Runs the method as [`CompiledMethod::run_aliasing`] does, and returns each result of the graph.
+    pub(crate) fn results_aliasing(&mut self, inputs: &[Tensor], cells: &[TensorCell]) -> Result<Vec<Value>> {
         self.check(inputs)?;
         let leaves = Leaves::new(self.run_outputs(inputs)?, cells);
-        Ok(single(self.results.iter().map(|r| leaves.value(r)).collect()))
+        Ok(self.results.iter().map(|r| leaves.value(r)).collect())
     }
 
     /// Returns an error if an input has another dtype or shape than those for which the method was compiled.

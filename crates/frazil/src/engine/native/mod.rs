@@ -21,8 +21,7 @@ pub(crate) mod tensor_function;
 use crate::engine::instance::{Instance, MakeDelegate, OwnHooks, kept};
 use crate::engine::kernel_counts::KernelCounts;
 use crate::engine::native::code_cache::{CodeCache, usable_folder};
-use crate::engine::native::compiled::{CompiledCode, prepared};
-use crate::engine::native::compiled::{CompiledMethod, NativePlan};
+use crate::engine::native::compiled::{CompiledCode, CompiledMethod, NativePlan, prepared};
 use crate::engine::native::compiler::Compiler;
 use crate::engine::native::precompiled::{Patience, Precompiled};
 use crate::engine::native::recent::Recent;
@@ -39,10 +38,9 @@ use crate::support::limited::{unexceeded, within};
 use crate::support::lock::lock;
 use crate::support::once::Once;
 use frazil_codegen::is_compiled;
-use frazil_executor::Package;
-use frazil_executor::RunError;
 use frazil_executor::memory::Workspace;
 use frazil_executor::run::profile::Profile;
+use frazil_executor::{Package, RunError};
 use frazil_ir::{SymbolId, TypeId};
 use frazil_limits::{Exceeded, Phase};
 use frazil_planner::LowerError;
@@ -566,8 +564,9 @@ impl NativeCode {
             (true, Some(_)) => compiler,
         };
         let graph = model.graph(method)?;
-        let plan_of =
-            |specs: &[ArgumentSpec]| NativePlan::aliasing(graph, specs, shared, model.session().registry(), &compiler);
+        let plan_of = |specs: &[ArgumentSpec]| {
+            NativePlan::aliasing(graph, specs, Some(shared), model.session().registry(), &compiler)
+        };
         let made = plan_of(specs);
         let plan = match made {
             Ok(plan) if plan.warns => return Ok(Made::Segmented),
@@ -628,7 +627,7 @@ impl NativeCode {
         let plan = NativePlan::aliasing(
             graph,
             specs,
-            self.shared.plans(model),
+            Some(self.shared.plans(model)),
             model.session().registry(),
             &compiler,
         )

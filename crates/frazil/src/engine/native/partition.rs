@@ -1,9 +1,9 @@
 //! Subgraph partitioning: finds clusters of neighbouring nodes that can be compiled although the method as a whole cannot. Each
 //! becomes a `prim::TensorExprGroup` node with its nodes as a graph.
 //!
-//! A cluster is not reordered. It contains no node with effects, with data-dependent shapes or types of results, or with a value that is written. So its
-//! outputs may be new tensors in place of views: only operators that observe the memory of a tensor could detect the difference, and the values that these
-//! observe are not outputs of clusters.
+//! A cluster is not reordered. It contains no node with effects, with data-dependent shapes or types of results, or with a value that is written. Its outputs
+//! share memory with its inputs and with one another as the interpreter's results would. But inside it, native code chooses layouts: values whose memory an
+//! operator observes are not outputs of clusters.
 
 use frazil_ir::schema::Observes;
 use frazil_ir::{BlockId, Graph, NodeId, TypeId, TypeKind, ValueId, symbols, types};

@@ -1,11 +1,10 @@
 //! Native code for subgraphs of methods, called by the interpreter at run time.
 
-use crate::engine::native::compiled::CompiledCode;
-use crate::engine::native::compiled::{CompiledMethod, NativePlan};
+use crate::engine::native::compiled::{CompiledCode, CompiledMethod, NativePlan};
 use crate::engine::native::compiler::Compiler;
 use crate::engine::native::partition::partition;
 use crate::engine::native::record::Record;
-use crate::engine::native::signature::{Argument, describe_all};
+use crate::engine::native::signature::{Argument, describe_cells};
 use crate::error::Result;
 use crate::support::limited::unexceeded;
 use crate::support::lock::lock;
@@ -73,7 +72,7 @@ impl Subgraphs {
             })
             .map(|r| format!(" at {}", r.display(graph.ctx())));
         let place = place.unwrap_or_default();
-        let compiled = NativePlan::part(graph, specs, &self.registry, &compiler)
+        let compiled = NativePlan::aliasing(graph, specs, None, &self.registry, &compiler)
             .map_err(|e| e.to_string())
             .and_then(|plan| {
                 let (calls, _) = plan.kernel_count();
@@ -119,12 +118,12 @@ impl Delegate for Subgraphs {
     }
 
     fn run(&self, part: &Arc<Graph>, inputs: &[Value]) -> Option<Vec<Value>> {
-        let (key, specs, tensors) = describe_all(inputs)?;
+        let ((key, specs, tensors), cells) = describe_cells(inputs)?;
         let variant = self.variant(part, key)?;
         let code = variant.code.get_or_make(|| self.compile(part, &specs)).ok()?.as_ref()?;
         let idle = lock(&variant.idle).pop();
         let mut method = idle.map_or_else(|| code.instance(), Ok).ok()?;
-        let results = method.run_all(&tensors);
+        let results = method.results_aliasing(&tensors, &cells);
         lock(&variant.idle).push(method);
         // If the code raises an exception, the interpreter raises it again, with the place in the source.
         results.ok()
