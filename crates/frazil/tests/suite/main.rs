@@ -16,6 +16,7 @@ mod code_library;
 mod common;
 mod composition;
 mod construct;
+mod contexts;
 mod conversions;
 mod damaged_cache;
 mod deep;

@@ -51,20 +51,23 @@ class Net(nn.Module):
 model = Net().eval()
 ";
 
-fn engine(cache: Option<&Path>) -> Engine {
-    let folder = tempfile::tempdir().expect("a folder");
+fn engine_of(model: &Model, methods: &[&str], options: EngineOptions) -> Engine {
+    let methods = methods.iter().map(|&method| method.to_owned()).collect();
+    model.engine(&options.methods(methods)).expect("it compiles")
+}
+
+fn model(source: &str) -> Model {
     let loaded = Session::new()
-        .script(Path::new("net.py"), SOURCE, &[])
+        .script(Path::new("net.py"), source, &[])
         .expect("it compiles");
-    let model = loaded.runnable().expect("it runs");
-    let archive = folder.path().join("net.pt");
+    let mut model = loaded.runnable().expect("it runs");
+    model.eval();
     model
-        .save(&archive, &frazil::SaveOptions::default())
-        .expect("it is saved");
-    let methods = ["forward", "keep", "put", "parts", "apart"].map(str::to_owned).to_vec();
-    let options = EngineOptions::default().methods(methods).strict(true);
-    let options = options.cache_dir(cache.map(Path::to_owned));
-    model.engine(&options).expect("it compiles")
+}
+
+fn engine() -> Engine {
+    let methods = ["forward", "keep", "put", "parts", "apart"];
+    engine_of(&model(SOURCE), &methods, EngineOptions::default().strict(true))
 }
 
 fn tensor(elements: &[f32], sizes: &[i64]) -> Tensor {

@@ -102,6 +102,25 @@ impl Specialiser<'_> {
         self.refuse(at.graph, at.node, &name, reason);
     }
 
+    /// Runs a method of an object of a class of the module. The first argument is the object.
+    fn run_method(&mut self, at: At<'_>, name: SymbolId, arguments: Vec<Slot>) -> Result<Slot, LowerError> {
+        let start = self.start;
+        let function = match (start.module, arguments.first()) {
+            (Some(module), Some(Some(Value::Object(object)))) => {
+                let method = module.unit.method(object.class(), name);
+                method.map(|id| module.unit.function(id))
+            }
+            _ => None,
+        };
+        let Some(function) = function else {
+            return Ok(self.of_object(at, arguments.iter().all(Option::is_some), None));
+        };
+        let plan = GraphPlan::new(&function.graph, self.registry, &mut self.importer, None);
+        let tells = self.answers.is_some() && tells_places(&function.graph, self.registry);
+        let results = self.run_planned(&function.graph, &plan, tells, arguments)?;
+        Ok(results.into_iter().next().unwrap_or(Some(Value::None)))
+    }
+
     /// Returns `result`. If it is `None`, refuses the node, which is on objects. Nodes with an unknown operand are not refused, because the cause has been
     /// reported already.
     fn of_object(&mut self, at: At<'_>, are_known: bool, result: Slot) -> Slot {
@@ -249,21 +268,25 @@ impl Host for Specialiser<'_> {
         Ok(None)
     }
 
-    fn call_method(&mut self, at: At<'_>, _: SymbolId, operands: Operands<Slot>) -> Result<Slot, LowerError> {
-        self.call_function(at, operands)
+    fn call_method(&mut self, at: At<'_>, name: SymbolId, operands: Operands<Slot>) -> Result<Slot, LowerError> {
+        self.run_method(at, name, operands.into_vec())
     }
 
     fn call_function(&mut self, at: At<'_>, operands: Operands<Slot>) -> Result<Slot, LowerError> {
         Ok(self.of_object(at, operands.iter().all(Option::is_some), None))
     }
 
-    fn enter(&mut self, at: At<'_>, _: Slot) -> Result<Slot, LowerError> {
-        self.refuse_unresolved(at, &Lookup::Unknown);
-        Ok(None)
+    fn enter(&mut self, at: At<'_>, object: Slot) -> Result<Slot, LowerError> {
+        self.run_method(at, self.ctx.symbol("__enter__"), vec![object])
     }
 
     fn exit(&mut self, at: At<'_>, object: Slot) -> Result<Slot, LowerError> {
-        self.enter(at, object)
+        if self.waiting.is_some() {
+            // The block goes on after the graph break.
+            return Ok(None);
+        }
+        let none = || Some(Value::None);
+        self.run_method(at, self.ctx.symbol("__exit__"), vec![object, none(), none(), none()])
     }
 
     fn print(&mut self, at: At<'_>, _: Operands<Slot>) -> Result<(), LowerError> {

@@ -29,7 +29,7 @@ mod volume;
 mod widen;
 
 use crate::error::{LowerError, Unsupported};
-use frazil_ir::Graph;
+use frazil_ir::{Graph, Module};
 use frazil_runtime::Registry;
 use frazil_tensor_ir::graph::TensorGraph;
 use state::{Returns, Specialiser};
@@ -62,6 +62,23 @@ pub fn specialise(graph: &Graph, inputs: &[ArgumentSpec], registry: &Registry) -
     specialise_graph(graph, inputs, &Start::default(), registry, Returns::New)
 }
 
+/// [`specialise`], of the graph of a method of `module`: it may create objects of the module's classes and call their methods.
+///
+/// # Errors
+/// As [`specialise`].
+pub fn specialise_method(
+    graph: &Graph,
+    inputs: &[ArgumentSpec],
+    module: &Module,
+    registry: &Registry,
+) -> Result<Specialised, LowerError> {
+    let start = Start {
+        module: Some(module),
+        ..Start::default()
+    };
+    specialise_graph(graph, inputs, &start, registry, Returns::New)
+}
+
 /// [`specialise`], for callers that can return inputs and views of inputs. Results that are such in the graph are not copied: [`ResultSpec::Input`],
 /// [`ResultSpec::View`]. `shared` contains the plans that it shares with other specialisations, if any.
 ///
@@ -74,6 +91,7 @@ pub fn specialise_aliasing(
     registry: &Registry,
 ) -> Result<Specialised, LowerError> {
     let start = Start {
+        module: shared.map(|shared| &**shared.module),
         shared,
         ..Start::default()
     };

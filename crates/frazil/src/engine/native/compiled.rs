@@ -24,7 +24,7 @@ use frazil_limits::{Limits, Phase};
 use frazil_planner::kernel::{KernelCode, KernelSpec};
 use frazil_planner::packed::PackedKey;
 use frazil_planner::plan::{Buffer, Plan, Port};
-use frazil_planner::specialise::{self, ResultSpec, Specialised, specialise, specialise_aliasing};
+use frazil_planner::specialise::{self, ResultSpec, Specialised, specialise, specialise_aliasing, specialise_method};
 use frazil_planner::target::Target;
 use frazil_planner::tune::Tuning;
 use frazil_planner::{LowerError, LowerOptions, lower};
@@ -562,7 +562,11 @@ pub(crate) fn compilable_graph<'l>(loaded: &'l Loaded, method: &str) -> Result<&
 /// Returns the specialised form of `graph`, of a method of `loaded`, for tensor inputs of these shapes.
 pub(crate) fn specialised(loaded: &Loaded, graph: &Graph, inputs: &[InputSpec]) -> Result<Specialised, LowerError> {
     let inputs: Vec<_> = inputs.iter().map(tensor_spec).collect();
-    specialise(graph, &inputs, loaded.session().registry())
+    let registry = loaded.session().registry();
+    match loaded {
+        Loaded::Model(model) => specialise_method(graph, &inputs, model.module(), registry),
+        Loaded::Graphs(_) => specialise(graph, &inputs, registry),
+    }
 }
 
 impl Loaded {
