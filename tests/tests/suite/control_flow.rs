@@ -127,8 +127,6 @@ fn run(name: &str, source: &str, found: &mut BTreeSet<String>, wrong: &mut Vec<S
 
 /// Cases whose method is not compiled as a whole, with the reason. All others are.
 const INTERPRETED: &[(&str, &str)] = &[
-    ("contexts", "nothing compiles Enter and Exit"),
-    ("raise_in_contexts", "nothing compiles Enter and Exit"),
     ("print", "compiled code prints nothing"),
     ("views_of_negatives", "programs do not say how the negatives are viewed"),
 ];
