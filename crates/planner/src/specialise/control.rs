@@ -108,7 +108,8 @@ impl Specialiser<'_> {
         let function = match (start.module, arguments.first()) {
             (Some(module), Some(Some(Value::Object(object)))) => {
                 let method = module.unit.method(object.class(), name);
-                method.map(|id| module.unit.function(id))
+                let function = method.map(|id| module.unit.function(id));
+                function.filter(|function| function.graph.inputs().len() == arguments.len())
             }
             _ => None,
         };
@@ -117,8 +118,12 @@ impl Specialiser<'_> {
         };
         let plan = GraphPlan::new(&function.graph, self.registry, &mut self.importer, None);
         let tells = self.answers.is_some() && tells_places(&function.graph, self.registry);
-        let results = self.run_planned(&function.graph, &plan, tells, arguments)?;
-        Ok(results.into_iter().next().unwrap_or(Some(Value::None)))
+        let mut results = self.run_planned(&function.graph, &plan, tells, arguments)?;
+        Ok(match results.len() {
+            0 => Some(Value::None),
+            1 => results.remove(0),
+            _ => results.into_iter().collect::<Option<Vec<Value>>>().map(Value::tuple),
+        })
     }
 
     /// Returns `result`. If it is `None`, refuses the node, which is on objects. Nodes with an unknown operand are not refused, because the cause has been
