@@ -386,7 +386,11 @@ impl Writer {
         // The number of states is not known here; no other statement depends on it.
         self.line(format!("{states} = {states}[:8]"));
         sizes[0] = 8;
+        let state_sizes = sizes[1..].to_vec();
         self.exact(&format!("torch.stack({states})"), x.dtype, sizes, bounds);
+        for i in [2, 5] {
+            self.exact(&format!("{states}[{i}]"), x.dtype, state_sizes.clone(), bounds);
+        }
     }
 
     fn repeat(&mut self) {
