@@ -11,6 +11,8 @@ use frazil::{Error, Loaded, PassOptions};
 
 /// Most passes of a pipeline.
 const MOST: usize = 10;
+/// Most pipelines within pipelines; a few fewer than the parser reads.
+const NESTED: usize = 8;
 /// Names for options that take some.
 const NAMES: [&str; 8] = ["forward", "f", "x", "training", "fc", "conv.weight", "nothing", "a,b"];
 
@@ -40,7 +42,7 @@ pub fn run(input: &[u8]) {
     };
     let pipeline = match written {
         Some(text) => text.to_owned(),
-        None => chosen(session.passes(), &mut choices, MOST),
+        None => chosen(session.passes(), &mut choices, MOST, NESTED),
     };
     let options = PassOptions::default().verify_each(true);
     match loaded.run_passes(&pipeline, &options) {
@@ -75,15 +77,18 @@ fn reads_back(session: &frazil::Session, loaded: &Loaded, pipeline: &str) {
     );
 }
 
-/// A pipeline of at most `most` passes.
-fn chosen(passes: &PassRegistry, choices: &mut Choices<'_>, most: usize) -> String {
+/// A pipeline of at most `most` steps, with pipelines nested at most `nested` deep.
+fn chosen(passes: &PassRegistry, choices: &mut Choices<'_>, most: usize, nested: usize) -> String {
     let known: Vec<&PassInfo> = passes.passes().map(|p| &**p).collect();
     let mut text = Vec::new();
     while choices.any_left() && text.len() < most {
         // The last numbers are for the steps that run a pipeline.
-        let pass = match choices.below(known.len() + 2) {
-            n if n == known.len() => format!("methods({})", chosen(passes, choices, 2)),
-            n if n > known.len() => format!("repeat{{max={}}}({})", 1 + choices.below(5), chosen(passes, choices, 3)),
+        let pass = match choices.below(known.len() + if nested > 0 { 2 } else { 0 }) {
+            n if n == known.len() => format!("methods({})", chosen(passes, choices, 2, nested - 1)),
+            n if n > known.len() => {
+                let inner = |choices: &mut Choices<'_>| chosen(passes, choices, 3, nested - 1);
+                format!("repeat{{max={}}}({})", 1 + choices.below(5), inner(choices))
+            }
             n => format!("{}{}", known[n].name, options(known[n], choices)),
         };
         text.push(pass);

@@ -17,7 +17,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// What a method gives to its caller: results and new values of attributes.
 #[derive(Default)]
 pub(super) struct Given {
-    /// The memories ([`Specialiser::memory`]) that several of the tensors share, each with the output that holds it once there is one.
+    /// The storages that several of the tensors share, each with the output that holds it once there is one.
     shared: FxHashMap<usize, Option<u32>>,
     /// The variables of such tensors, numbered in the order in which they are given.
     variables: FxHashMap<usize, u32>,
@@ -40,24 +40,15 @@ impl Specialiser<'_> {
         let mut cells: IndexMap<usize, Vec<TensorCell>> = IndexMap::new();
         for cell in seen.tensors {
             if self.number(&Value::Tensor(cell.clone())).is_none() {
-                cells.entry(self.memory(&cell)).or_default().push(cell);
+                cells.entry(storage_of(&cell)).or_default().push(cell);
             }
         }
         for shared in cells.values().filter(|cells| cells.len() > 1) {
             let Some(first) = shared.first() else { continue };
             self.track_owned(first)?;
-            self.given.shared.insert(self.memory(first), None);
+            self.given.shared.insert(storage_of(first), None);
         }
         Ok(())
-    }
-
-    /// Returns what identifies the memory in which the tensor of `cell` is. The tensors that a rolled loop leaves behind are rows of one tensor here, but have
-    /// memories of their own in the interpreter.
-    fn memory(&self, cell: &TensorCell) -> usize {
-        match self.store.row(cell) {
-            Some(_) => cell.address(),
-            None => address(cell.get().storage()),
-        }
     }
 
     /// Returns the part of an output that `cell` is; `None` if no other tensor that is given to the caller shares its memory.
@@ -66,8 +57,8 @@ impl Specialiser<'_> {
     /// [`LowerError::Unsupported`] if strides cannot express which part it is.
     fn part(&mut self, cell: &TensorCell) -> Result<Option<ResultSpec>, LowerError> {
         let tensor = cell.get();
-        let (memory, storage) = (self.memory(cell), address(tensor.storage()));
-        let known = match self.given.shared.get(&memory) {
+        let storage = storage_of(cell);
+        let known = match self.given.shared.get(&storage) {
             Some(known) if self.store.knows(cell) => *known,
             // Constants are returned as copies.
             _ => return Ok(None),
@@ -81,7 +72,7 @@ impl Specialiser<'_> {
                 };
                 let output = self.tensors.outputs().len() as u32;
                 self.output(id, &layout);
-                self.given.shared.insert(memory, Some(output));
+                self.given.shared.insert(storage, Some(output));
                 output
             }
         };
@@ -191,6 +182,12 @@ impl Seen {
             _ => {}
         }
     }
+}
+
+/// Returns the address of the storage of a tensor. The tensors that a rolled loop leaves behind are rows of one tensor here: they share its storage, but no
+/// elements.
+fn storage_of(cell: &TensorCell) -> usize {
+    address(cell.get().storage())
 }
 
 fn unsupported(reason: &str) -> LowerError {
