@@ -7,7 +7,7 @@ LLVM ?= $(or $(LLVM_SYS_221_PREFIX),/usr/lib/llvm-22)
 PEERS = $(or $(PEERS_PYTHON),"$$(tools/peers.sh)")
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full test-python wheel fuzz fuzz-programs miri codes check install lit conformance bench bench-peers bench-text bench-passes bench-eager bench-cost-model bench-shapes
+.PHONY: help setup demo test test-full test-python wheel fuzz fuzz-programs miri codes check install lit conformance bench bench-peers bench-text bench-passes bench-eager bench-cost-model bench-shapes bench-first-calls
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +70,10 @@ bench-peers: setup ## latency next to PyTorch, ONNX Runtime and OpenVINO, side b
 bench-shapes: setup ## calls whose sizes are always new, next to the same peers; ARGS='encoder mlp' for some rows
 	@$(CARGO) build -q --release -p frazil-tools --bins
 	@$(PEERS) tools/bench_shapes.py $(ARGS)
+
+bench-first-calls: setup ## first calls of cold processes, next to PyTorch's; ARGS=model.pt... for models of yours
+	@$(CARGO) build -q --release -p frazil-tools --bins
+	@$(PEERS) tools/bench_first_calls.py $(ARGS)
 
 bench-text: ## reading and writing text and archives next to PyTorch's and mlir-opt's; ARGS='--archive model.pt'
 	@$(CARGO) build -q --release -p frazil --no-default-features --example reading_times

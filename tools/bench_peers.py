@@ -17,6 +17,8 @@ where the sides are a second apart, before the median: what slows the machine fo
              `onnx` for the export)
     openvino OpenVINO, tuned for latency, in f32, on what its own reader makes of the archive, or else of the ONNX export (needs
              `openvino`)
+    shared   Frazil's own code whose sizes are arguments, which shapes share (docs/changing-shapes.md); a ratio of 1.05 means that it
+             takes 5 % longer than code of the shape's own
 
 A model that a peer cannot read has no row of it.
 
@@ -188,6 +190,8 @@ def openvino(model, method: str, arguments: tuple, threads: int):
 
 
 PEERS = {peer.__name__: peer for peer in (frozen, loaded, compiled, onnx, openvino)}
+# Frazil with other options.
+OWN = {"shared": ["--fusion-strategy=static:0"]}
 # What reads an exported function knows one method, of tensors.
 EXPORTED = ("compiled", "onnx", "openvino")
 # The package that runs a peer's model.
@@ -299,9 +303,9 @@ class Peer(Side):
 class Frazil(Side):
     """jit-run."""
 
-    def __init__(self, jit_run: pathlib.Path, archive: pathlib.Path, threads: int, engine: str):
+    def __init__(self, jit_run: pathlib.Path, archive: pathlib.Path, threads: int, engine: str, options: tuple = ()):
         calls = archive.parent / "case.json"
-        self.command = [str(jit_run), str(archive), "--calls", str(calls), f"--engine={engine}", f"--threads={threads}"]
+        self.command = [str(jit_run), str(archive), "--calls", str(calls), f"--engine={engine}", f"--threads={threads}", *options]
         self.flops = None
         self.once = self.first_calls(threads)
         if engine == "native" and (shapes := input_shapes(calls)):
@@ -346,7 +350,8 @@ def compare(archive: pathlib.Path, threads: int, options) -> dict:
     sides = {"frazil": Frazil(options.jit_run, archive, threads, options.engine)}
     for peer in options.peers:
         try:
-            sides[peer] = Peer(peer, archive, threads)
+            own = OWN.get(peer)
+            sides[peer] = Frazil(options.jit_run, archive, threads, options.engine, own) if own else Peer(peer, archive, threads)
         except RuntimeError as error:
             print(f"{archive.parent.name:28} {threads:7} {peer:8} not measured: {error}", flush=True)
     rounds = {name: [] for name in sides}
@@ -415,8 +420,8 @@ def main() -> None:
     parser.add_argument("--plot", type=pathlib.Path, help="write a picture of the latencies, in SVG")
     parser.add_argument("--jit-run", default=ROOT / "target/release/jit-run", type=pathlib.Path)
     options = parser.parse_args()
-    if unknown := set(options.peers) - PEERS.keys():
-        parser.error(f"no such peer: {', '.join(unknown)}; there are {', '.join(PEERS)}")
+    if unknown := set(options.peers) - PEERS.keys() - OWN.keys():
+        parser.error(f"no such peer: {', '.join(unknown)}; there are {', '.join([*PEERS, *OWN])}")
     if not options.jit_run.exists():
         parser.error(f"{options.jit_run} is missing: cargo build --release -p frazil-tools")
     options.models = options.models or bench_models()

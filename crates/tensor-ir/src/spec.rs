@@ -75,26 +75,10 @@ pub enum ResultSpec {
 }
 
 impl ResultSpec {
-    /// Returns the value for the outputs `tensors`. The description must not refer to inputs.
+    /// Returns the value for the outputs `tensors`. All tensors of the value must be whole outputs ([`ResultSpec::Tensor`]).
     pub fn value(&self, tensors: &[Value]) -> Value {
         self.value_with(&|leaf| match leaf {
             ResultSpec::Tensor(i) => tensors.get(*i as usize).cloned().unwrap_or_default(),
-            ResultSpec::Strided(i, sizes, strides) => {
-                let output = tensors.get(*i as usize).and_then(Value::as_tensor);
-                let layout = output.and_then(|t| t.as_strided(sizes, strides, t.offset()).ok());
-                layout.map(Value::from).unwrap_or_default()
-            }
-            ResultSpec::Part {
-                output,
-                sizes,
-                strides,
-                offset,
-                ..
-            } => {
-                let output = tensors.get(*output as usize).and_then(Value::as_tensor);
-                let part = output.and_then(|t| t.as_strided(sizes, strides, t.offset().checked_add(*offset)?).ok());
-                part.map(Value::from).unwrap_or_default()
-            }
             _ => Value::None,
         })
     }

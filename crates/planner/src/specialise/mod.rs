@@ -110,7 +110,7 @@ fn specialise_graph(
     s.returns = returns;
     let arguments = s.arguments(graph, inputs)?;
     let outputs = s.run(graph, arguments)?;
-    s.note_given(outputs.iter().flatten())?;
+    s.note_shared_memory(outputs.iter().flatten())?;
     let mut results = Vec::new();
     for (index, output) in outputs.into_iter().enumerate() {
         match output {

@@ -14,21 +14,21 @@ use frazil_tensor_ir::spec::ResultSpec;
 use indexmap::IndexMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What a method gives to its caller: results and new values of attributes.
+/// The memory that results and new values of attributes share.
 #[derive(Default)]
-pub(super) struct Given {
-    /// The storages that several of the tensors share, each with the output that holds it once there is one.
-    shared: FxHashMap<usize, Option<u32>>,
-    /// The variables of such tensors, numbered in the order in which they are given.
+pub(super) struct SharedMemory {
+    /// The storages that several tensors share, by address, each with the output that holds it once there is one.
+    outputs: FxHashMap<usize, Option<u32>>,
+    /// The variables of such tensors, by address, numbered in the order of the results.
     variables: FxHashMap<usize, u32>,
 }
 
 impl Specialiser<'_> {
-    /// Notes which of `values`, all that the method gives to its caller, share memory.
+    /// Records which of `values`, the results and the new values of attributes, share memory.
     ///
     /// # Errors
     /// [`LowerError::Unsupported`] if a list or dictionary occurs twice: each result would be a new one.
-    pub(super) fn note_given<'v>(&mut self, values: impl Iterator<Item = &'v Value>) -> Result<(), LowerError> {
+    pub(super) fn note_shared_memory<'v>(&mut self, values: impl Iterator<Item = &'v Value>) -> Result<(), LowerError> {
         if self.returns != Returns::Eager {
             return Ok(());
         }
@@ -46,19 +46,19 @@ impl Specialiser<'_> {
         for shared in cells.values().filter(|cells| cells.len() > 1) {
             let Some(first) = shared.first() else { continue };
             self.track_owned(first)?;
-            self.given.shared.insert(storage_of(first), None);
+            self.shared_memory.outputs.insert(storage_of(first), None);
         }
         Ok(())
     }
 
-    /// Returns the part of an output that `cell` is; `None` if no other tensor that is given to the caller shares its memory.
+    /// Returns the part of an output that `cell` is; `None` if it shares its memory with no other result or new value of an attribute.
     ///
     /// # Errors
     /// [`LowerError::Unsupported`] if strides cannot express which part it is.
     fn part(&mut self, cell: &TensorCell) -> Result<Option<ResultSpec>, LowerError> {
         let tensor = cell.get();
         let storage = storage_of(cell);
-        let known = match self.given.shared.get(&storage) {
+        let known = match self.shared_memory.outputs.get(&storage) {
             Some(known) if self.store.knows(cell) => *known,
             // Constants are returned as copies.
             _ => return Ok(None),
@@ -72,15 +72,15 @@ impl Specialiser<'_> {
                 };
                 let output = self.tensors.outputs().len() as u32;
                 self.output(id, &layout);
-                self.given.shared.insert(storage, Some(output));
+                self.shared_memory.outputs.insert(storage, Some(output));
                 output
             }
         };
         if !tensor.marks().is_none() {
             return Err(unsupported("returns a view of negatives"));
         }
-        let next = self.given.variables.len() as u32;
-        let variable = *self.given.variables.entry(cell.address()).or_insert(next);
+        let next = self.shared_memory.variables.len() as u32;
+        let variable = *self.shared_memory.variables.entry(cell.address()).or_insert(next);
         Ok(Some(ResultSpec::Part {
             output,
             variable,

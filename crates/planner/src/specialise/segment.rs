@@ -216,7 +216,7 @@ impl Specialiser<'_> {
         });
         let attributes: Vec<(u32, u32, Value)> = attributes.collect();
         let changed = attributes.iter().map(|(_, _, value)| value);
-        self.note_given(outputs.iter().flatten().chain(changed))?;
+        self.note_shared_memory(outputs.iter().flatten().chain(changed))?;
         let mut results = Vec::new();
         for (index, output) in outputs.iter().enumerate() {
             match output {

@@ -2,7 +2,7 @@
 
 use super::loops::{Answer, LoopKey, Passed, Rolling};
 use super::plans::Planned;
-use super::results::Given;
+use super::results::SharedMemory;
 use super::start::Start;
 use super::store::{Store, address};
 use crate::error::{LowerError, Unsupported};
@@ -60,8 +60,8 @@ pub(super) struct Specialiser<'a> {
     pub(super) objects: Vec<ObjectValue>,
     /// Lists and dictionaries that the caller can access, and their original items.
     pub(super) shared: Vec<(Value, Vec<Value>)>,
-    /// What the method gives to its caller.
-    pub(super) given: Given,
+    /// The memory that results and new values of attributes share.
+    pub(super) shared_memory: SharedMemory,
     /// Variables that represent run-time scalars, by address.
     pub(super) numbers: FxHashMap<usize, Number>,
     pub(super) registry: &'a Registry,
@@ -108,7 +108,7 @@ impl<'a> Specialiser<'a> {
             strided: FxHashSet::default(),
             objects: Vec::new(),
             shared: Vec::new(),
-            given: Given::default(),
+            shared_memory: SharedMemory::default(),
             numbers: FxHashMap::default(),
             registry,
             ctx,

@@ -429,8 +429,8 @@ impl CompiledMethod {
 
     /// Runs the method as [`CompiledMethod::run`] does, and returns the outputs of the graph separately.
     pub(crate) fn run_all(&mut self, inputs: &[Tensor]) -> Result<Vec<Value>> {
-        let outputs: Vec<Value> = self.run_outputs(inputs)?.into_iter().map(Value::from).collect();
-        Ok(self.results.iter().map(|r| r.value(&outputs)).collect())
+        let leaves = Leaves::new(self.run_outputs(inputs)?, &[]);
+        Ok(self.results.iter().map(|r| leaves.value(r)).collect())
     }
 
     /// Runs the method on the bytes of its inputs, which are dense, and writes the bytes of its outputs.
