@@ -6,7 +6,7 @@ use frazil_codegen::BackendOptions;
 use frazil_codegen::compile::{Stage, kernel_text};
 use frazil_ir::DType;
 use frazil_planner::kernel::{
-    Conv, ConvShape, Depthwise, Epilogue, Gemm, GemmB, KernelCode, KernelSpec, StridedOutput,
+    Conv, ConvShape, Depthwise, Epilogue, Gemm, GemmB, GemmTile, KernelCode, KernelSpec, StridedOutput,
 };
 use frazil_planner::target::Target;
 use frazil_runtime::expr::{Expr, UnaryOp};
@@ -152,6 +152,26 @@ fn code_for_images_of_any_size_does_not_spill() {
             assert!(
                 moves * 8 <= fmas,
                 "{cpu}: {moves} spills beside {fmas} multiply-adds in {one:?}"
+            );
+        }
+    }
+}
+
+/// Code that takes all sizes of matmuls as arguments does not spill the sums, whatever the processor's scheduling model.
+#[test]
+fn matmuls_of_any_size_do_not_spill() {
+    for cpu in ["x86-64-v4", "x86-64-v3", "sapphirerapids", "znver5"] {
+        let target = Target::new(cpu, "");
+        let machine = target.machine;
+        for [n, k] in [[768, 256], [256, 1024], [10, 512]] {
+            let mut linear = Gemm::linear(100, n, k, Epilogue::bias(), machine);
+            linear.tile = GemmTile::for_any_size(1, [100, n, k], true, machine);
+            let tile = linear.tile;
+            let code = KernelCode::with_all_arguments(KernelSpec::from(linear));
+            let (moves, fmas) = spills(&code, &target);
+            assert!(
+                moves * 8 <= fmas,
+                "{cpu}: {moves} spills beside {fmas} multiply-adds with {tile:?}"
             );
         }
     }

@@ -417,6 +417,11 @@ fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm<Int<'c>>, task: &Task<'c>, t: Tile<
         let distance = e.mul(gemm.a_col_stride, count);
         for pointer in &mut carried[..pointers] {
             *pointer = e.f32_offset(*pointer, distance);
+            if gemm.a_row_stride.known().is_none() {
+                // Otherwise, LLVM has a register for each row and a common index. Then it loads all of B at once, to have the register of that address, and
+                // spills the sums.
+                *pointer = e.base(*pointer);
+            }
         }
         carried
     };
