@@ -26,20 +26,12 @@ from bench_shapes import encoder, read_into_cache
 def encoder_case() -> pathlib.Path:
     """The encoder's archive, with a case of one call."""
     import torch
-    from safetensors.torch import save_file
+    from bench_models import write
 
     folder = ROOT / "target/bench-first-calls/encoder"
-    case = folder / "case.json"
-    if not case.exists():
-        folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / "case.json").exists():
         torch.manual_seed(0)
-        model, x = encoder(), torch.randn(1, 128, 256)
-        model.save(folder / "model.pt")
-        with torch.no_grad():
-            save_file({"x": x, "y": model(x).contiguous()}, folder / "tensors.safetensors")
-        call = {"args": [{"tensor": "x"}], "result": {"tensor": "y"}}
-        # Last: a folder with a case is whole.
-        case.write_text(json.dumps({"name": "encoder", "method": "forward", "rtol": 1e-3, "atol": 1e-3, "calls": [call]}))
+        write("encoder", folder, encoder(), torch.randn(1, 128, 256))
     return folder / "model.pt"
 
 

@@ -221,11 +221,9 @@ MODELS = {
 }
 
 
-def make(name: str, folder: pathlib.Path) -> None:
-    torch.manual_seed(0)
-    module, argument = (MODELS | kernels() | families())[name]
+def write(name: str, folder: pathlib.Path, model, x: Tensor) -> None:
+    """Writes a model, and a case of one call with `x`."""
     with torch.no_grad():
-        model, x = module(), argument()
         result = model(x)
     tensors = {"call0.arg0": x, "call0.result": result.contiguous()}
     call = {"args": [{"tensor": "call0.arg0"}], "result": {"tensor": "call0.result"}}
@@ -234,6 +232,14 @@ def make(name: str, folder: pathlib.Path) -> None:
     model.save(folder / "model.pt")
     # Last: a folder with a case is whole.
     (folder / "case.json").write_text(json.dumps({"name": name, "method": "forward", "rtol": 1e-3, "atol": 1e-3, "calls": [call]}))
+
+
+def make(name: str, folder: pathlib.Path) -> None:
+    torch.manual_seed(0)
+    module, argument = (MODELS | kernels() | families())[name]
+    with torch.no_grad():
+        model, x = module(), argument()
+    write(name, folder, model, x)
 
 
 def main() -> None:

@@ -377,7 +377,7 @@ def compare(archive: pathlib.Path, threads: int, options) -> dict:
 
 def plot(everything: list) -> str:
     """A picture in SVG: for each model and number of threads a bar a side, as long as its latency relative to the slowest side's."""
-    colours = {"frazil": "#2b6cb0", "frozen": "#dd6b20", "loaded": "#975a16", "compiled": "#b83280", "onnx": "#718096", "openvino": "#38a169"}
+    colours = {"frazil": "#2b6cb0", "frozen": "#dd6b20", "loaded": "#975a16", "compiled": "#b83280", "onnx": "#718096", "openvino": "#38a169", "shared": "#63b3ed"}
     left, width, bar, y, parts = 280, 480, 14, 10, []
     for entry in everything:
         sides = sorted(entry["sides"].items(), key=lambda item: item[1]["median_ms"])
