@@ -21,9 +21,14 @@ mod unique_json;
 pub use failure::{Failure, print_failure};
 pub use leave::leave;
 
+use mimalloc::MiMalloc;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use tracing_subscriber::fmt::format::FmtSpan;
+
+/// A plan consists of some thousands of small objects, which this allocator creates and drops in half the time of the system's.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Returns the path of the file beside `model` in which `--tune` stores its measurements.
 pub(crate) fn tuning_file(model: &Path) -> PathBuf {

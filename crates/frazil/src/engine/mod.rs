@@ -77,6 +77,9 @@ impl Engine {
         let instance = Instance::new(source, options, native.as_ref().map(NativeCode::subgraphs));
         if !is_lazy {
             instance.running()?;
+            if let Some(native) = &native {
+                native.warm_up(&instance, &options.methods)?;
+            }
         }
         Ok(Engine::handle(Arc::new(Shared {
             instance,

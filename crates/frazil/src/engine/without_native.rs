@@ -26,6 +26,10 @@ impl NativeCode {
         match *self {}
     }
 
+    pub(crate) fn warm_up(&self, _: &Instance, _: &[String]) -> Result<()> {
+        match *self {}
+    }
+
     pub(crate) fn subgraphs(&self) -> MakeDelegate {
         match *self {}
     }

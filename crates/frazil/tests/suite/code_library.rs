@@ -188,3 +188,62 @@ fn handles_share_code_of_their_own() {
     assert!(results.iter().all(|result| *result == results[0]));
     assert_eq!(kinds(&engine), [1, 1]);
 }
+
+/// Modules with a megabyte of weights, and an input of each.
+const LARGE: [(&str, &str, &[i64]); 5] = [
+    (
+        "nn.Conv2d(3, 8, 3), nn.Flatten(2), nn.Linear(49284, 8)",
+        "images",
+        &[2, 3, 224, 224],
+    ),
+    (
+        "nn.Conv1d(80, 256, 9), nn.ReLU(), nn.Conv1d(256, 256, 5)",
+        "sequences",
+        &[1, 80, 30],
+    ),
+    ("nn.Linear(400, 900), nn.ReLU()", "matrices", &[5, 400]),
+    (
+        "nn.LayerNorm(300), nn.Linear(300, 1000)",
+        "sequences of features",
+        &[2, 9, 300],
+    ),
+    ("nn.Embedding(1000, 300), nn.Linear(300, 20)", "tokens", &[1, 7]),
+];
+
+#[test]
+fn weights_are_packed_when_an_engine_is_made() {
+    for (layers, what, sizes) in LARGE {
+        let source = format!("net = nn.Sequential({layers})\n");
+        let loaded = Session::new().script("net.py".as_ref(), &source, &[]).unwrap();
+        let mut model = loaded.to_model("net").unwrap();
+        model.eval();
+        let count = sizes.iter().product::<i64>();
+        let input: [Value; 1] = match what {
+            "tokens" => [Tensor::from_i64(&(0..count).collect::<Vec<_>>(), sizes).unwrap().into()],
+            _ => {
+                let values: Vec<f32> = (0..count).map(|i| ((i * 7919) % 113 - 56) as f32 / 40.0).collect();
+                [Tensor::from_f32(&values, sizes).unwrap().into()]
+            }
+        };
+        let mut builder = CodeLibraryBuilder::new();
+        let mut without = model.engine(&EngineOptions::default()).unwrap();
+        builder.add(&mut without, "forward", &input).unwrap();
+        let expected = without.call("forward", &input).unwrap();
+        assert_eq!(without.kernel_counts().from_library, 0, "{what}");
+        let library = CodeLibrary::open(builder.compile().unwrap()).unwrap();
+        let mut with = model
+            .engine(&EngineOptions::default().code_library(Some(library)))
+            .unwrap();
+        let counts = with.kernel_counts();
+        assert!(
+            counts.from_library > 0 && counts.with_constant_sizes == 0,
+            "{what}: {counts:?}"
+        );
+        let result = with.call("forward", &input).unwrap();
+        let elements = |value: &Value| value.as_tensor().unwrap().to_f64_vec();
+        assert_eq!(elements(&result), elements(&expected), "{what}");
+        assert_eq!(kinds(&with), [1, 0], "{what}: {:?}", with.notes());
+    }
+    // What is packed quickly is packed by the first call.
+    assert_eq!(engine("host", Some(library())).kernel_counts().from_library, 0);
+}

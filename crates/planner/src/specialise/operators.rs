@@ -237,13 +237,13 @@ impl Specialiser<'_> {
     /// Appends an operator's program.
     fn program(&mut self, graph: &Graph, node: NodeId, op: &Operator, values: &[Value]) -> Result<Vec<Value>, Refusal> {
         let (args, cells) = args_of(self.ctx, op.schema(), values);
-        let program = match op.program(&args) {
+        let mut program = match op.program(&args) {
             Ok(Some(p)) => p,
             Ok(None) => return Err("has no program".into()),
             Err(e) => return Err(self.error(graph, node, e)),
         };
         let origins = self.origin(graph, node);
-        let tensors = self.append(&program, &cells, &origins)?;
+        let tensors = self.append(&mut program, &cells, &origins)?;
         let copies = |&id: &TensorId| tensors.get(id.index()).is_none_or(|made| made.cell.is_none());
         if op.semantics().form() == Form::View && op.sees_strides() && program.outputs.iter().any(copies) {
             // `view` of strides that allow none raises.
@@ -304,9 +304,14 @@ impl Specialiser<'_> {
         given.iter().filter_map(Value::as_tensor).collect()
     }
 
-    /// Appends the program's steps; `cells` are its arguments.
-    fn append(&mut self, program: &Program, cells: &[TensorCell], origins: &[Origin]) -> Result<Vec<Made>, Refusal> {
-        let mut tensors: Vec<Made> = Vec::new();
+    /// Appends the program's steps, which are moved out of it; `cells` are its arguments.
+    fn append(
+        &mut self,
+        program: &mut Program,
+        cells: &[TensorCell],
+        origins: &[Origin],
+    ) -> Result<Vec<Made>, Refusal> {
+        let mut tensors: Vec<Made> = Vec::with_capacity(cells.len() + program.steps.len());
         let views_only = program.steps.iter().all(|s| matches!(s, Step::View(_)));
         for cell in cells {
             // A view of a tensor that is still to be filled must share its versions.
@@ -324,8 +329,8 @@ impl Specialiser<'_> {
             });
         }
         let malformed = || LowerError::Malformed("a step reads a tensor that is not there".into());
-        for step in &program.steps {
-            let shape = match step {
+        for step in std::mem::take(&mut program.steps) {
+            let shape = match &step {
                 Step::Compute(s) => &s.output,
                 Step::Gather(g) => &g.output,
                 Step::View(v) => &v.output,
@@ -336,10 +341,10 @@ impl Specialiser<'_> {
                 }));
             }
             let shape_of = |t: TensorId| tensors.get(t.index()).map(|made| self.tensors.shape(made.id));
-            bounds::check(step, shape_of)?;
+            bounds::check(&step, shape_of)?;
             let made = match step {
                 Step::Compute(s) => {
-                    let mut s = s.as_ref().clone();
+                    let mut s = *s;
                     for access in s.inputs.iter_mut().chain(&mut s.finish_inputs) {
                         access.tensor = tensors.get(access.tensor.index()).ok_or_else(malformed)?.id;
                     }
@@ -350,7 +355,7 @@ impl Specialiser<'_> {
                     }
                 }
                 Step::Gather(g) => {
-                    let mut g = g.as_ref().clone();
+                    let mut g = *g;
                     for tensor in g.operands_mut() {
                         *tensor = tensors.get(tensor.index()).ok_or_else(malformed)?.id;
                     }
@@ -359,9 +364,8 @@ impl Specialiser<'_> {
                         cell: None,
                     }
                 }
-                Step::View(v) => {
+                Step::View(mut v) => {
                     let base = tensors.get(v.tensor.index()).ok_or_else(malformed)?;
-                    let mut v = v.clone();
                     v.tensor = base.id;
                     let step = PathStep {
                         kind: v.kind.clone(),

@@ -17,6 +17,7 @@ mod shared_code;
 pub(crate) mod signature;
 pub(crate) mod subgraphs;
 pub(crate) mod tensor_function;
+mod warm_up;
 
 use crate::engine::instance::{Instance, MakeDelegate, OwnHooks, kept};
 use crate::engine::kernel_counts::KernelCounts;
@@ -37,7 +38,6 @@ use crate::model::Model;
 use crate::support::limited::{unexceeded, within};
 use crate::support::lock::lock;
 use crate::support::once::Once;
-use frazil_codegen::is_compiled;
 use frazil_executor::memory::Workspace;
 use frazil_executor::run::profile::Profile;
 use frazil_executor::{Package, RunError};
@@ -50,7 +50,6 @@ use frazil_syntax::FileIdentity;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tracing::debug;
 
 /// The key of compiled code: a method with its call signature.
 type Key = (String, Vec<Argument>);
@@ -610,46 +609,6 @@ impl NativeCode {
             }
             Err(error) => self.not_compiled(method, &error.to_string()),
         }
-    }
-
-    /// Returns code for the first calls of a shape, if the library contains the code of at least half of the kernels. The code of the others is compiled with
-    /// all sizes as arguments, so that other shapes can use it.
-    fn library_code(
-        &self,
-        model: &Model,
-        method: &str,
-        specs: &[ArgumentSpec],
-        start: Instant,
-    ) -> Option<CompiledCode> {
-        let compiler = self.compiler.named(method).for_any_size();
-        let back_end = compiler.back_end(compiler.target().clone());
-        let graph = model.graph(method).ok()?;
-        let plan = NativePlan::aliasing(
-            graph,
-            specs,
-            Some(self.shared.plans(model)),
-            model.session().registry(),
-            &compiler,
-        )
-        .ok()?;
-        let codes = plan.codes_for_any_size();
-        let with_code = || codes.iter().filter(|code| !code.kernel().phases().is_empty());
-        let lacking: Vec<_> = with_code().filter(|code| !is_compiled(code, &back_end)).collect();
-        for code in &lacking {
-            debug!(target: "frazil::library", "{method}: the code library lacks {}", code.identity().text());
-        }
-        if plan.warns || 2 * lacking.len() > with_code().count() {
-            return None;
-        }
-        let package = plan.package_with(&compiler, &codes).ok()?;
-        let (results, packed) = plan.into_results();
-        let what = match lacking.len() {
-            0 => "from the code library".to_owned(),
-            lacking => format!("from the code library, {lacking} kernels compiled,"),
-        };
-        let code = self.load(method, package, results, &what, start).ok()?;
-        code.keep_packed(&packed, &compiler);
-        Some(code)
     }
 
     fn not_compiled(&self, method: &str, why: &str) -> Result<Made> {

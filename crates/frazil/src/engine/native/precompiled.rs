@@ -1,11 +1,18 @@
 //! Code for any size, which a shape runs in until code of its own pays.
 
-use super::compiled::{CompiledCode, CompiledMethod};
+use super::NativeCode;
+use super::compiled::{CompiledCode, CompiledMethod, NativePlan};
+use super::compiler::Compiler;
 use crate::error::Result;
+use crate::model::Model;
+use frazil_codegen::is_compiled;
+use frazil_executor::Package;
 use frazil_executor::memory::Workspace;
+use frazil_planner::specialise::ArgumentSpec;
 use frazil_runtime::Tensor;
 use frazil_runtime::value::{TensorCell, Value};
 use std::time::{Duration, Instant};
+use tracing::debug;
 
 /// Estimated time to compile one kernel. Measured on one thread: 10 to 40 ms.
 const COMPILE_TIME: Duration = Duration::from_millis(25);
@@ -62,4 +69,53 @@ impl Precompiled {
         let method = &mut self.method;
         self.patience.during(|| method.run_aliasing(inputs, cells))
     }
+}
+
+impl NativeCode {
+    /// Returns code for the first calls of a shape, if the library contains the code of at least half of the kernels. The code of the others is compiled with
+    /// all sizes as arguments, so that other shapes can use it.
+    pub(super) fn library_code(
+        &self,
+        model: &Model,
+        method: &str,
+        specs: &[ArgumentSpec],
+        start: Instant,
+    ) -> Option<CompiledCode> {
+        let compiler = self.compiler.named(method).for_any_size();
+        let graph = model.graph(method).ok()?;
+        let plan = NativePlan::aliasing(
+            graph,
+            specs,
+            Some(self.shared.plans(model)),
+            model.session().registry(),
+            &compiler,
+        )
+        .ok()?;
+        let (package, lacking) = library_package(&plan, method, &compiler)?;
+        let (results, packed) = plan.into_results();
+        let what = match lacking {
+            0 => "from the code library".to_owned(),
+            lacking => format!("from the code library, {lacking} kernels compiled,"),
+        };
+        let code = self.load(method, package, results, &what, start).ok()?;
+        code.keep_packed(&packed, &compiler);
+        Some(code)
+    }
+}
+
+/// Returns the code of `plan`, a plan of `method` for any size, and the number of its kernels that the library of `compiler` lacks. Returns `None` if it lacks
+/// more than half, or if the method emits warnings, which the code would not emit.
+pub(super) fn library_package(plan: &NativePlan, method: &str, compiler: &Compiler) -> Option<(Package, usize)> {
+    let back_end = compiler.back_end(compiler.target().clone());
+    let codes = plan.codes_for_any_size();
+    let with_code = || codes.iter().filter(|code| !code.kernel().phases().is_empty());
+    let lacking: Vec<_> = with_code().filter(|code| !is_compiled(code, &back_end)).collect();
+    for code in &lacking {
+        debug!(target: "frazil::library", "{method}: the code library lacks {}", code.identity().text());
+    }
+    if plan.warns || 2 * lacking.len() > with_code().count() {
+        return None;
+    }
+    let package = plan.package_with(compiler, &codes).ok()?;
+    Some((package, lacking.len()))
 }

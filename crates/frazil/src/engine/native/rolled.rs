@@ -4,7 +4,9 @@ use crate::engine::native::loops::Bodies;
 use crate::engine::native::signature::{Argument, CallSignature};
 use crate::model::Model;
 use crate::support::lock::lock;
+use frazil_ir::Graph;
 use frazil_planner::specialise::{ArgumentSpec, Next, Segment, Shared, Start, has_loops, segments};
+use frazil_runtime::Registry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
 
@@ -38,10 +40,7 @@ impl RolledMethods {
     ) -> bool {
         let Ok(graph) = model.graph(method) else { return false };
         let registry = model.session().registry();
-        let has_loops = *lock(&self.loops)
-            .entry(method.to_owned())
-            .or_insert_with(|| has_loops(graph, registry));
-        if !has_loops {
+        if !self.has_loops(method, graph, registry) {
             return false;
         }
         let start = Start {
@@ -60,6 +59,13 @@ impl RolledMethods {
             segments: segments.into(),
         });
         is_rolled
+    }
+
+    /// Returns whether `graph`, the graph of `method`, has loops.
+    pub(super) fn has_loops(&self, method: &str, graph: &Graph, registry: &Registry) -> bool {
+        *lock(&self.loops)
+            .entry(method.to_owned())
+            .or_insert_with(|| has_loops(graph, registry))
     }
 
     /// Takes the first segments of a method, if they were specialised for these arguments, and no object has attributes that they could depend on.

@@ -95,7 +95,7 @@ enum Refusal {
 }
 
 /// A compiled segment: the code between two graph breaks, and how the run continues.
-struct Segment {
+pub(super) struct Segment {
     /// The code of the segment; `None` if the segment computes nothing.
     code: Option<CompiledCode>,
     /// The tensors that are the inputs of the code.
@@ -387,12 +387,24 @@ impl Segment {
             true => compiler.for_any_size(),
             false => compiler.in_process(),
         };
-        let mut kernels = 0;
         if specialised.is_empty() {
             specialised = segments(method.graph, &signature.specs, answers, &start, method.registry)?.into();
         }
         let missing = || Error::Unsupported("a method has no segment".to_owned());
         let found = specialised.pop_front().ok_or_else(missing)?;
+        let (mut segment, kernels) = Segment::of(found, known, &compiler, method.bodies)?;
+        segment.rest = Mutex::new(specialised);
+        Ok((segment, kernels))
+    }
+
+    /// Compiles a specialised segment. Returns it with the number of its calls of kernels.
+    pub(super) fn of(
+        found: specialise::Segment,
+        known: &BTreeSet<TensorId>,
+        compiler: &Compiler,
+        bodies: &Bodies,
+    ) -> Result<(Segment, usize)> {
+        let mut kernels = 0;
         let graph = found.graph;
         let mut given = known.clone();
         given.extend(graph.inputs());
@@ -405,7 +417,7 @@ impl Segment {
             Next::Loop(rolled) => {
                 let mut wanted: BTreeSet<TensorId> = rolled.needs().collect();
                 wanted.extend(found.live.iter().filter(|&&id| graph.as_constant(id).is_none()));
-                let (rolled, calls) = CompiledLoop::new(*rolled, &compiler, method.bodies)?;
+                let (rolled, calls) = CompiledLoop::new(*rolled, compiler, bodies)?;
                 kernels += calls;
                 (Then::Loop(Box::new(rolled)), wanted)
             }
@@ -447,9 +459,9 @@ impl Segment {
                 results,
                 warnings: Vec::new(),
             };
-            let plan = NativePlan::of(specialised, &compiler)?;
+            let plan = NativePlan::of(specialised, compiler)?;
             kernels += plan.kernel_count().0;
-            Some(plan.code(&compiler)?)
+            Some(plan.code(compiler)?)
         };
         let segment = Segment {
             code,
@@ -458,10 +470,17 @@ impl Segment {
             inputs: graph.inputs().to_vec(),
             settled: found.settled,
             then,
-            rest: Mutex::new(specialised),
+            rest: Mutex::default(),
             after: Mutex::default(),
         };
         Ok((segment, kernels))
+    }
+
+    /// Returns the tensors that exist after the segment, if the tensors `known` exist before.
+    pub(super) fn leaves(&self, mut known: BTreeSet<TensorId>) -> BTreeSet<TensorId> {
+        known.extend(self.inputs.iter().chain(&self.gives));
+        known.retain(|&id| id < self.settled);
+        known
     }
 }
 
