@@ -230,7 +230,11 @@ impl NativePlan {
     /// Returns executable code in memory, of which instances can be created. If the compiler is for any size, all sizes are arguments of the code.
     pub(crate) fn code(self, compiler: &Compiler) -> Result<CompiledCode> {
         let package = match compiler.is_for_any_size() {
-            true => self.package_with(compiler, &self.codes_for_any_size())?,
+            true => {
+                let codes = self.codes_for_any_size();
+                compiler.check_library(&codes)?;
+                self.package_with(compiler, &codes)?
+            }
             false => self.package(compiler)?,
         };
         let code = CompiledCode::new(package, self.results, compiler)?;

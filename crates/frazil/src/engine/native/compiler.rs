@@ -2,13 +2,14 @@
 
 use crate::engine::kernel_counts::KernelCounts;
 use crate::engine::options::CompileOptions;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::support::limited::unexceeded;
 use frazil_codegen::backend::LlvmCode;
 use frazil_codegen::cache::ObjectCache;
-use frazil_codegen::{BackendOptions, CodeCounts, CodeLibrary, TargetKeys};
+use frazil_codegen::{BackendOptions, CodeCounts, CodeLibrary, TargetKeys, is_compiled};
 use frazil_executor::link::LoadedObjects;
 use frazil_executor::{LoadedCode, Pools, RunOptions};
+use frazil_planner::kernel::KernelCode;
 use frazil_planner::packed::{PackedConstants, PackedKey};
 use frazil_planner::plan::Buffer;
 use frazil_planner::target::Target;
@@ -30,6 +31,8 @@ pub(crate) struct Compiler {
     any_size: bool,
     /// Whether plans share code and constants with other plans of this process. If so, they cannot be written to files.
     in_process: bool,
+    /// Whether plans are refused of which the library lacks a kernel.
+    library_only: bool,
     /// The constants that plans share.
     packed: PackedConstants,
     /// The code that plans share.
@@ -58,6 +61,7 @@ impl Compiler {
             objects: folder.map(ObjectCache::new),
             any_size: false,
             in_process: false,
+            library_only: false,
             packed: PackedConstants::default(),
             loaded: LoadedObjects::default(),
             keys: TargetKeys::default(),
@@ -97,6 +101,29 @@ impl Compiler {
             any_size: true,
             ..self.in_process()
         }
+    }
+
+    /// Returns the same compiler, which refuses plans for any size of which the library lacks a kernel: it compiles nothing.
+    pub(crate) fn library_only(&self) -> Compiler {
+        Compiler {
+            library_only: true,
+            ..self.for_any_size()
+        }
+    }
+
+    /// Returns an error if this compiler must not compile, and the library lacks one of `codes`.
+    pub(crate) fn check_library(&self, codes: &[KernelCode]) -> Result<()> {
+        match self.library_only && self.lacking(codes).next().is_some() {
+            true => Err(Error::Unsupported("the code library lacks a kernel".to_owned())),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns those of `codes` that have to be compiled: neither the library nor this process has them.
+    pub(crate) fn lacking<'c>(&self, codes: &'c [KernelCode]) -> impl Iterator<Item = &'c KernelCode> {
+        let back_end = self.back_end(self.target().clone());
+        let with_code = codes.iter().filter(|code| !code.kernel().phases().is_empty());
+        with_code.filter(move |code| !is_compiled(code, &back_end))
     }
 
     /// Returns true for a compiler of plans that share code with those for other sizes.

@@ -2,11 +2,8 @@
 
 use super::NativeCode;
 use super::compiled::{CompiledCode, CompiledMethod, NativePlan};
-use super::compiler::Compiler;
 use crate::error::Result;
 use crate::model::Model;
-use frazil_codegen::is_compiled;
-use frazil_executor::Package;
 use frazil_executor::memory::Workspace;
 use frazil_planner::specialise::ArgumentSpec;
 use frazil_runtime::Tensor;
@@ -91,9 +88,18 @@ impl NativeCode {
             &compiler,
         )
         .ok()?;
-        let (package, lacking) = library_package(&plan, method, &compiler)?;
+        let codes = plan.codes_for_any_size();
+        let lacking: Vec<_> = compiler.lacking(&codes).collect();
+        for code in &lacking {
+            debug!(target: "frazil::library", "{method}: the code library lacks {}", code.identity().text());
+        }
+        let with_code = codes.iter().filter(|code| !code.kernel().phases().is_empty());
+        if plan.warns || 2 * lacking.len() > with_code.count() {
+            return None;
+        }
+        let package = plan.package_with(&compiler, &codes).ok()?;
         let (results, packed) = plan.into_results();
-        let what = match lacking {
+        let what = match lacking.len() {
             0 => "from the code library".to_owned(),
             lacking => format!("from the code library, {lacking} kernels compiled,"),
         };
@@ -101,21 +107,4 @@ impl NativeCode {
         code.keep_packed(&packed, &compiler);
         Some(code)
     }
-}
-
-/// Returns the code of `plan`, a plan of `method` for any size, and the number of its kernels that the library of `compiler` lacks. Returns `None` if it lacks
-/// more than half, or if the method emits warnings, which the code would not emit.
-pub(super) fn library_package(plan: &NativePlan, method: &str, compiler: &Compiler) -> Option<(Package, usize)> {
-    let back_end = compiler.back_end(compiler.target().clone());
-    let codes = plan.codes_for_any_size();
-    let with_code = || codes.iter().filter(|code| !code.kernel().phases().is_empty());
-    let lacking: Vec<_> = with_code().filter(|code| !is_compiled(code, &back_end)).collect();
-    for code in &lacking {
-        debug!(target: "frazil::library", "{method}: the code library lacks {}", code.identity().text());
-    }
-    if plan.warns || 2 * lacking.len() > with_code().count() {
-        return None;
-    }
-    let package = plan.package_with(compiler, &codes).ok()?;
-    Some((package, lacking.len()))
 }

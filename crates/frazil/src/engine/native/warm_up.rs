@@ -2,21 +2,19 @@
 //!
 //! Weights are packed for a plan, and a plan is for inputs of known shapes, which archives do not state. But the layouts of packed weights hardly depend on the
 //! sizes that differ between calls, such as batch, length, and the sides of images; and the other sizes follow from the weights. So an engine plans its methods
-//! for likely inputs: the first ones that the operators of the method accept. If the guess is wrong, the first call packs what it needs, as it would without
+//! for likely inputs: the first ones that the operators of the method accept, if the code library has all kernels of the plan. If the guess is wrong, the first call packs what it needs, as it would without
 //! one, and the memory of what was packed in advance is wasted. Results do not depend on it.
 
 use super::NativeCode;
-use super::compiled::{CompiledCode, NativePlan};
+use super::compiled::NativePlan;
 use super::compiler::Compiler;
-use super::precompiled::library_package;
 use super::segments::Segment;
 use crate::engine::instance::Instance;
 use crate::error::Result;
 use crate::model::Model;
-use crate::support::limited::within;
+use crate::support::limited::{unexceeded, within};
 use frazil_ir::{Constant, DType, Graph, TensorData, TypeKind};
 use frazil_limits::Phase;
-use frazil_planner::LowerError;
 use frazil_planner::specialise::{self, ArgumentSpec, Next, Start, segments};
 use frazil_runtime::structured::TensorShape;
 use frazil_runtime::value::Value;
@@ -37,11 +35,12 @@ impl NativeCode {
     /// longer than packing, and is left to the calls, whose shapes are known.
     ///
     /// # Errors
-    /// If the model cannot be frozen.
+    /// If the model cannot be frozen, or in a child process whose parent was forked inside a call of the compiler.
     pub(crate) fn warm_up(&self, instance: &Instance, methods: &[String]) -> Result<()> {
         if self.compiler.for_any_size().library().is_none() || self.compiler.options.tune.is_some() {
             return Ok(());
         }
+        let _inside = frazil_rt::gate::enter()?;
         let model = &instance.running()?.model;
         let limits = *instance.source().session().limits();
         let others = methods.iter().map(String::as_str).filter(|name| *name != "forward");
@@ -59,11 +58,11 @@ impl NativeCode {
     /// Plans `method` for the first likely inputs that it accepts.
     fn pack_weights(&self, model: &Model, method: &str) {
         let Ok(graph) = model.graph(method) else { return };
-        let compiler = self.compiler.named(method).for_any_size();
+        let compiler = self.compiler.named(method).library_only();
         for inputs in likely_inputs(graph) {
-            match self.pack_weights_for(model, method, &inputs, &compiler) {
-                Err(LowerError::Exceeded(_) | LowerError::OutOfMemory(_)) | Ok(()) => return,
-                Err(_) => {}
+            let packed = self.pack_weights_for(model, method, &inputs, &compiler);
+            if packed.is_ok() || unexceeded().is_err() {
+                return;
             }
         }
     }
@@ -71,16 +70,16 @@ impl NativeCode {
     /// Packs the weights of the plan of `method` for `inputs`.
     ///
     /// # Errors
-    /// If the method does not accept them, or cannot be specialised.
+    /// If the method does not accept them or cannot be specialised, or the code library lacks a kernel.
     fn pack_weights_for(
         &self,
         model: &Model,
         method: &str,
         inputs: &[ArgumentSpec],
         compiler: &Compiler,
-    ) -> Result<(), LowerError> {
+    ) -> Result<()> {
         let registry = model.session().registry();
-        let Ok(graph) = model.graph(method) else { return Ok(()) };
+        let graph = model.graph(method)?;
         let shared = Some(self.shared.plans(model));
         if self.rolled.has_loops(method, graph, registry) {
             let start = Start {
@@ -91,31 +90,21 @@ impl NativeCode {
             };
             let found = segments(graph, inputs, &[], &start, registry)?;
             if found.iter().any(|segment| matches!(segment.next, Next::Loop(_))) {
-                self.pack_weights_of(found, compiler);
-                return Ok(());
+                return self.pack_weights_of(found, compiler);
             }
         }
-        let plan = NativePlan::aliasing(graph, inputs, shared, registry, compiler)?;
-        let Some((package, _)) = library_package(&plan, method, compiler) else {
-            return Ok(());
-        };
-        let (results, packed) = plan.into_results();
-        // What cannot be loaded is reported by the first call.
-        if let Ok(code) = CompiledCode::new(package, results, compiler) {
-            code.keep_packed(&packed, compiler);
-        }
+        NativePlan::aliasing(graph, inputs, shared, registry, compiler)?.code(compiler)?;
         Ok(())
     }
 
     /// Packs the weights of consecutive segments, and of the loops between them.
-    fn pack_weights_of(&self, segments: Vec<specialise::Segment>, compiler: &Compiler) {
+    fn pack_weights_of(&self, segments: Vec<specialise::Segment>, compiler: &Compiler) -> Result<()> {
         let mut known = BTreeSet::new();
         for segment in segments {
-            match Segment::of(segment, &known, compiler, &self.rolled.bodies) {
-                Ok((segment, _)) => known = segment.leaves(known),
-                Err(_) => return,
-            }
+            let (segment, _) = Segment::of(segment, &known, compiler, &self.rolled.bodies)?;
+            known = segment.leaves(known);
         }
+        Ok(())
     }
 }
 
@@ -157,9 +146,10 @@ fn likely_inputs(graph: &Graph) -> Vec<Vec<ArgumentSpec>> {
 
 /// Returns likely shapes of a tensor with `size` channels or features: images, sequences, matrices, volumes.
 fn features(size: i64) -> impl Iterator<Item = TensorShape> {
-    let all: [&[i64]; 5] = [
+    let all: [&[i64]; 6] = [
         &[1, size, SIDE, SIDE],
         &[1, LENGTH, size],
+        &[LENGTH, 1, size],
         &[1, size, LENGTH],
         &[LENGTH, size],
         &[1, size, LENGTH, LENGTH, LENGTH],
