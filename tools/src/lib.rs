@@ -26,7 +26,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use tracing_subscriber::fmt::format::FmtSpan;
 
-/// A plan consists of some thousands of small objects, which this allocator creates and drops in half the time of the system's.
+/// Planning a new shape creates and drops thousands of small objects. It takes 15 to 25 % less time than with the system's allocator.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

@@ -122,8 +122,7 @@ impl Compiler {
     /// Returns those of `codes` that have to be compiled: neither the library nor this process has them.
     pub(crate) fn lacking<'c>(&self, codes: &'c [KernelCode]) -> impl Iterator<Item = &'c KernelCode> {
         let back_end = self.back_end(self.target().clone());
-        let with_code = codes.iter().filter(|code| !code.kernel().phases().is_empty());
-        with_code.filter(move |code| !is_compiled(code, &back_end))
+        with_phases(codes).filter(move |code| !is_compiled(code, &back_end))
     }
 
     /// Returns true for a compiler of plans that share code with those for other sizes.
@@ -207,6 +206,11 @@ impl Compiler {
             ..BackendOptions::new(target)
         }
     }
+}
+
+/// Returns those of `codes` that consist of machine code. Runtime calls do not.
+pub(crate) fn with_phases(codes: &[KernelCode]) -> impl Iterator<Item = &KernelCode> {
+    codes.iter().filter(|code| !code.kernel().phases().is_empty())
 }
 
 /// Returns `name` with underscores in place of characters that are not allowed in C identifiers.

@@ -2,6 +2,7 @@
 
 use super::NativeCode;
 use super::compiled::{CompiledCode, CompiledMethod, NativePlan};
+use super::compiler::with_phases;
 use crate::error::Result;
 use crate::model::Model;
 use frazil_executor::memory::Workspace;
@@ -93,8 +94,7 @@ impl NativeCode {
         for code in &lacking {
             debug!(target: "frazil::library", "{method}: the code library lacks {}", code.identity().text());
         }
-        let with_code = codes.iter().filter(|code| !code.kernel().phases().is_empty());
-        if plan.warns || 2 * lacking.len() > with_code.count() {
+        if plan.warns || 2 * lacking.len() > with_phases(&codes).count() {
             return None;
         }
         let package = plan.package_with(&compiler, &codes).ok()?;

@@ -4,9 +4,7 @@ use crate::engine::native::loops::Bodies;
 use crate::engine::native::signature::{Argument, CallSignature};
 use crate::model::Model;
 use crate::support::lock::lock;
-use frazil_ir::Graph;
 use frazil_planner::specialise::{ArgumentSpec, Next, Segment, Shared, Start, has_loops, segments};
-use frazil_runtime::Registry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
 
@@ -38,20 +36,7 @@ impl RolledMethods {
         specs: &[ArgumentSpec],
         shared: Shared<'_>,
     ) -> bool {
-        let Ok(graph) = model.graph(method) else { return false };
-        let registry = model.session().registry();
-        if !self.has_loops(method, graph, registry) {
-            return false;
-        }
-        let start = Start {
-            objects: &[],
-            module: Some(model.module()),
-            rolls: true,
-            shared: Some(shared),
-        };
-        let found = segments(graph, specs, &[], &start, registry);
-        let is_loop = |segment: &Segment| matches!(segment.next, Next::Loop(_));
-        let found = found.ok().filter(|segments| segments.first().is_some_and(is_loop));
+        let found = self.first_segments(model, method, specs, shared);
         let is_rolled = found.is_some();
         *lock(&self.first) = found.map(|segments| First {
             method: method.to_owned(),
@@ -61,11 +46,31 @@ impl RolledMethods {
         is_rolled
     }
 
-    /// Returns whether `graph`, the graph of `method`, has loops.
-    pub(super) fn has_loops(&self, method: &str, graph: &Graph, registry: &Registry) -> bool {
-        *lock(&self.loops)
+    /// Returns the first segments of a method for arguments of these shapes. Returns `None` if no loop stays rolled.
+    pub(super) fn first_segments(
+        &self,
+        model: &Model,
+        method: &str,
+        specs: &[ArgumentSpec],
+        shared: Shared<'_>,
+    ) -> Option<Vec<Segment>> {
+        let graph = model.graph(method).ok()?;
+        let registry = model.session().registry();
+        let has_loops = *lock(&self.loops)
             .entry(method.to_owned())
-            .or_insert_with(|| has_loops(graph, registry))
+            .or_insert_with(|| has_loops(graph, registry));
+        if !has_loops {
+            return None;
+        }
+        let start = Start {
+            objects: &[],
+            module: Some(model.module()),
+            rolls: true,
+            shared: Some(shared),
+        };
+        let found = segments(graph, specs, &[], &start, registry);
+        let is_loop = |segment: &Segment| matches!(segment.next, Next::Loop(_));
+        found.ok().filter(|segments| segments.first().is_some_and(is_loop))
     }
 
     /// Takes the first segments of a method, if they were specialised for these arguments, and no object has attributes that they could depend on.

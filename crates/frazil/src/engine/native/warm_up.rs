@@ -2,8 +2,8 @@
 //!
 //! Weights are packed for a plan, and a plan is for inputs of known shapes, which archives do not state. But the layouts of packed weights hardly depend on the
 //! sizes that differ between calls, such as batch, length, and the sides of images; and the other sizes follow from the weights. So an engine plans its methods
-//! for likely inputs: the first ones that the operators of the method accept, if the code library has all kernels of the plan. If the guess is wrong, the first call packs what it needs, as it would without
-//! one, and the memory of what was packed in advance is wasted. Results do not depend on it.
+//! for likely inputs: the first ones that the operators of the method accept and for whose plan the code library has all kernels. If the guess is wrong, the
+//! first call packs what it needs, as it would without one, and the memory of what was packed in advance is wasted. Results do not depend on it.
 
 use super::NativeCode;
 use super::compiled::NativePlan;
@@ -15,7 +15,7 @@ use crate::model::Model;
 use crate::support::limited::{unexceeded, within};
 use frazil_ir::{Constant, DType, Graph, TensorData, TypeKind};
 use frazil_limits::Phase;
-use frazil_planner::specialise::{self, ArgumentSpec, Next, Start, segments};
+use frazil_planner::specialise::{self, ArgumentSpec};
 use frazil_runtime::structured::TensorShape;
 use frazil_runtime::value::Value;
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 const WORTH: usize = 1 << 20;
 /// Maximum number of different sizes of constants that are tried as a size of the inputs. The input meets the first constants first.
 const MOST_SIZES: usize = 8;
-/// Assumed side of an image, in pixels.
+/// Assumed side of an image, in pixels: the most common one. Classifiers that flatten their features accept no other than theirs.
 const SIDE: i64 = 224;
 /// Assumed number of the elements of a sequence, of the rows of a matrix, and of the slices of a volume. Models with learned positions accept few more.
 const LENGTH: i64 = 64;
@@ -78,22 +78,12 @@ impl NativeCode {
         inputs: &[ArgumentSpec],
         compiler: &Compiler,
     ) -> Result<()> {
-        let registry = model.session().registry();
-        let graph = model.graph(method)?;
-        let shared = Some(self.shared.plans(model));
-        if self.rolled.has_loops(method, graph, registry) {
-            let start = Start {
-                module: Some(model.module()),
-                rolls: true,
-                shared,
-                ..Start::default()
-            };
-            let found = segments(graph, inputs, &[], &start, registry)?;
-            if found.iter().any(|segment| matches!(segment.next, Next::Loop(_))) {
-                return self.pack_weights_of(found, compiler);
-            }
+        let shared = self.shared.plans(model);
+        if let Some(segments) = self.rolled.first_segments(model, method, inputs, shared) {
+            return self.pack_weights_of(segments, compiler);
         }
-        NativePlan::aliasing(graph, inputs, shared, registry, compiler)?.code(compiler)?;
+        let (graph, registry) = (model.graph(method)?, model.session().registry());
+        NativePlan::aliasing(graph, inputs, Some(shared), registry, compiler)?.code(compiler)?;
         Ok(())
     }
 
@@ -111,11 +101,13 @@ impl NativeCode {
 /// Returns likely inputs of a method with the graph `graph`, the most likely ones first. Its tensors have all the same sizes, and what may be `None` is `None`.
 /// Returns none if the method has few constants, or inputs of other types.
 fn likely_inputs(graph: &Graph) -> Vec<Vec<ArgumentSpec>> {
-    let (mut sizes, mut bytes) = (Vec::new(), 0);
+    let (mut sizes, mut bytes) = (Vec::new(), 0_usize);
     for node in graph.nodes_recursive(graph.root()) {
         if let Some(constant) = graph.constant_of(node) {
             each_tensor(&constant, &mut |data| {
-                bytes += data.numel() as usize * data.dtype.size();
+                // Expanded constants may have any number of elements.
+                let count = usize::try_from(data.numel()).unwrap_or(usize::MAX);
+                bytes = bytes.saturating_add(count.saturating_mul(data.dtype.size()));
                 for &size in data.sizes.iter().filter(|&&size| size > 0) {
                     if sizes.len() < MOST_SIZES && !sizes.contains(&size) {
                         sizes.push(size);
