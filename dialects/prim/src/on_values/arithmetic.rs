@@ -291,13 +291,13 @@ fn divmod(call: &Call<'_>) -> Result<Results, OpError> {
     if b == 0.0 {
         return Err(OpError::raised("ZeroDivisionError: float divmod()"));
     }
-    let rest = a % b;
-    let quotient = (a - rest) / b;
-    Ok(if rest != 0.0 && (rest < 0.0) != (b < 0.0) {
-        smallvec::smallvec![(quotient - 1.0).into(), (rest + b).into()]
-    } else {
-        smallvec::smallvec![quotient.into(), rest.into()]
-    })
+    let truncated = a % b;
+    let rest = match truncated != 0.0 && (truncated < 0.0) != (b < 0.0) {
+        true => truncated + b,
+        false => truncated,
+    };
+    // PyTorch's formula: unlike Python's, the quotient need not be whole, and is NaN if an infinite divisor has the other sign.
+    Ok(smallvec::smallvec![((a - rest) / b).into(), rest.into()])
 }
 
 fn pow(call: &Call<'_>) -> Result<Results, OpError> {
