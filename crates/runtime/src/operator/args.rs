@@ -321,6 +321,15 @@ impl<'a> Args<'a> {
         self.opt_int(name)?.map(code).transpose()
     }
 
+    /// Returns the dtype that a call asks its result to have: argument `dtype`, or else that of the tensor `out`, in which PyTorch's sums, products and new
+    /// tensors are computed.
+    pub fn result_dtype(&self) -> Result<Option<DType>, OpError> {
+        match self.opt_dtype("dtype")? {
+            Some(dtype) => Ok(Some(dtype)),
+            None => Ok(self.opt_tensor("out")?.map(|out| out.dtype())),
+        }
+    }
+
     /// Returns the dimension in argument `name`, for a tensor of `rank` dimensions, as an index from the front.
     pub fn dim(&self, name: &str, rank: usize) -> Result<usize, OpError> {
         wrap_dim(self.int(name)?, rank)

@@ -95,6 +95,23 @@ impl Call<'_> {
         }
     }
 
+    /// Returns the position of the argument `name` in the schema.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        let mut arguments = self.schema.arguments.iter();
+        arguments.position(|a| self.ctx.name(a.name) == name)
+    }
+
+    /// Returns the dtype that the call asks its result to have, as [`Args::result_dtype`](super::args::Args::result_dtype) does.
+    pub fn result_dtype(&self) -> Result<Option<frazil_ir::DType>, OpError> {
+        if let Some(i) = self.position("dtype")
+            && let Some(dtype) = self.opt_dtype(i)?
+        {
+            return Ok(Some(dtype));
+        }
+        let out = self.position("out").map(|i| self.opt_tensor(i)).transpose()?;
+        Ok(out.flatten().map(|out| out.dtype()))
+    }
+
     /// Returns argument `index`; the value `None` if there are fewer.
     pub fn arg(&self, index: usize) -> &Value {
         self.args.get(index).unwrap_or(&Value::None)

@@ -37,14 +37,22 @@ def helper_range(start: number, end: number, step: number, dtype: Optional[int])
     kind = torch.float32
     if dtype is not None:
         kind = dtype
+    if kind == torch.bool:
+        raise RuntimeError("\"range_cpu\" not implemented for 'Bool'")
     first = float(start)
+    last = float(end)
     by = float(step)
-    distance = float(end) - first
     if by == 0.0:
         raise RuntimeError("step must be nonzero")
-    if distance / by < 0.0:
+    if (last - first) / by < 0.0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    return (torch.arange(int(distance / by) + 1, dtype=torch.float64) * by + first).to(kind)
+    if kind <= torch.int64:
+        # PyTorch converts the bounds and the step first. It divides by a step between -1 and 1.
+        if int(by) == 0:
+            raise RuntimeError("step must be nonzero")
+        count = (int(last) - int(first)) // int(by) + 1
+        return (torch.arange(count) * int(by) + int(first)).to(kind)
+    return (torch.arange(int((last - first) / by) + 1, dtype=torch.float64) * by + first).to(kind)
 
 def range(start: number, end: number, dtype: Optional[int], layout: Optional[int], device: Optional[Device], pin_memory: Optional[bool]) -> Tensor:
     return helper_range(start, end, 1, dtype)

@@ -147,14 +147,14 @@ fn fill(args: &Args<'_>, dtype: DType, sizes: &[i64], value: Scalar) -> Result<P
 }
 
 fn filled(args: &Args<'_>, value: Scalar) -> Result<Program, OpError> {
-    let dtype = args.opt_dtype("dtype")?.unwrap_or(DType::Float);
+    let dtype = args.result_dtype()?.unwrap_or(DType::Float);
     fill(args, dtype, &args.ints("size")?, value)
 }
 
 /// Implements `full`. Without a dtype, the value determines it: `torch.full((2,), 1)` is Long.
 fn full(args: &Args<'_>) -> Result<Program, OpError> {
     let value = args.scalar("fill_value")?;
-    let dtype = args.opt_dtype("dtype")?.unwrap_or(value.default_dtype());
+    let dtype = args.result_dtype()?.unwrap_or(value.default_dtype());
     fill(args, dtype, &args.ints("size")?, value)
 }
 
@@ -162,7 +162,7 @@ fn filled_like(args: &Args<'_>, value: Scalar) -> Result<Program, OpError> {
     let like = args.tensor("self")?;
     fill(
         args,
-        args.opt_dtype("dtype")?.unwrap_or(like.dtype()),
+        args.result_dtype()?.unwrap_or(like.dtype()),
         like.sizes(),
         value,
     )
@@ -172,7 +172,7 @@ fn new_filled(args: &Args<'_>, value: Scalar) -> Result<Program, OpError> {
     let like = args.tensor("self")?;
     fill(
         args,
-        args.opt_dtype("dtype")?.unwrap_or(like.dtype()),
+        args.result_dtype()?.unwrap_or(like.dtype()),
         &args.ints("size")?,
         value,
     )
@@ -208,7 +208,7 @@ fn arange(args: &Args<'_>) -> Result<Program, OpError> {
         .iter()
         .all(|s| matches!(s, Scalar::Int(_) | Scalar::Bool(_)));
     let dtype = args
-        .opt_dtype("dtype")?
+        .result_dtype()?
         .unwrap_or(if integers { DType::Long } else { DType::Float });
     let (low, high, by) = (start.as_f64(), end.as_f64(), step.as_f64());
     let counted_in = match dtype {
@@ -263,7 +263,7 @@ fn spaced(args: &Args<'_>, base: Option<f64>) -> Result<Program, OpError> {
     if steps < 0 {
         return Err(OpError::raised("number of steps must be non-negative"));
     }
-    let dtype = args.opt_dtype("dtype")?.unwrap_or(DType::Float);
+    let dtype = args.result_dtype()?.unwrap_or(DType::Float);
     let (start, end) = (in_dtype(args, "start", dtype)?, in_dtype(args, "end", dtype)?);
     if steps > 0 {
         args.scalar("start")?.checked_to(dtype)?;
@@ -313,7 +313,7 @@ fn in_dtype(args: &Args<'_>, name: &str, dtype: DType) -> Result<f64, OpError> {
 fn eye(args: &Args<'_>) -> Result<Program, OpError> {
     let rows = args.int("n")?;
     let columns = if args.has("m") { args.int("m")? } else { rows };
-    let dtype = args.opt_dtype("dtype")?.unwrap_or(DType::Float);
+    let dtype = args.result_dtype()?.unwrap_or(DType::Float);
     let mut p = ProgramBuilder::new(args);
     if rows < 0 || columns < 0 {
         return Err(OpError::raised("n must be greater or equal to 0"));

@@ -158,18 +158,9 @@ pub(super) const ENTRIES: &[Row] = &[
     ("aten::multinomial", random(multinomial)),
 ];
 
-/// Returns the value of the argument `dtype`, or `default` if it is absent or None.
+/// Returns the dtype that the call asks its result to have, or `default` if it asks for none.
 fn dtype_of(call: &Call<'_>, default: DType) -> Result<DType, OpError> {
-    Ok(named(call, "dtype")
-        .map(|i| call.opt_dtype(i))
-        .transpose()?
-        .flatten()
-        .unwrap_or(default))
-}
-
-/// Returns the position of the argument `name` in the schema.
-fn named(call: &Call<'_>, name: &str) -> Option<usize> {
-    call.schema.arguments.iter().position(|a| call.ctx.name(a.name) == name)
+    Ok(call.result_dtype()?.unwrap_or(default))
 }
 
 fn not_implemented(kernel: &str, dtype: DType) -> OpError {
@@ -243,7 +234,7 @@ fn made(
 fn like(call: &Call<'_>, draw: impl Fn(&[i64], DType) -> Result<Tensor, OpError>) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     let out = draw(t.sizes(), dtype_of(call, t.dtype())?)?;
-    let format = named(call, "memory_format").map(|i| call.opt_int(i)).transpose()?;
+    let format = call.position("memory_format").map(|i| call.opt_int(i)).transpose()?;
     one(create::in_format_of(&out, &t, format.flatten())?)
 }
 

@@ -101,7 +101,7 @@ fn folded(args: &Args<'_>, combine: Combine) -> Result<Program, OpError> {
     } else {
         DType::Long
     };
-    let output = args.opt_dtype("dtype")?.unwrap_or(default);
+    let output = args.result_dtype()?.unwrap_or(default);
     let accumulate = compute_dtype(output);
     let mut p = ProgramBuilder::new(args);
     let accumulation = Accumulation {
@@ -132,7 +132,7 @@ fn nansum(args: &Args<'_>) -> Result<Program, OpError> {
     } else {
         DType::Long
     };
-    let output = args.opt_dtype("dtype")?.unwrap_or(default);
+    let output = args.result_dtype()?.unwrap_or(default);
     let accumulation = Accumulation {
         combine: Combine::Add,
         accumulate: compute_dtype(output),

@@ -79,14 +79,10 @@ fn scan(call: &Call<'_>, how: Scan) -> Result<Results, OpError> {
     } else {
         DType::Long
     };
-    let has_dtype = |i: usize| {
-        call.schema
-            .arguments
-            .get(i)
-            .is_some_and(|a| call.ctx.name(a.name) == "dtype")
+    let dtype = match how {
+        Scan::LogSum => default,
+        Scan::Sum | Scan::Product => call.result_dtype()?.unwrap_or(default),
     };
-    let asked = if has_dtype(2) { call.opt_dtype(2)? } else { None };
-    let dtype = asked.unwrap_or(default);
     if in_place && dtype != t.dtype() {
         return Err(OpError::raised(format!(
             "Bad in-place call: input tensor dtype {} and output tensor dtype {} should match",
