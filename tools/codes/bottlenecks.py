@@ -2,7 +2,7 @@
 #
 # for CHANNELS: 64, 256 | 128, 512 | 256, 1024 | 512, 2048
 # size BATCH: 1 2
-# size SIZE: 7 10 14 28 56
+# size SIZE: 5 7 10 14 28 56
 # input: BATCH 3 SIZE SIZE
 
 

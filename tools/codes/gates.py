@@ -1,9 +1,9 @@
 # Gates of channels, computed from the means of images: two layers, and a product.
 #
-# for CHANNELS: 32, 8 | 96, 4 | 144, 6 | 240, 10 | 480, 20 | 1152, 48
+# for CHANNELS: 32, 8 | 96, 4 | 144, 6 | 240, 10 | 480, 20 | 672, 28 | 1152, 48
 # for ACT: nn.SiLU(), nn.Sigmoid() | nn.ReLU(), nn.Hardsigmoid()
 # size BATCH: 1 2
-# size SIZE: 7 14 56
+# size SIZE: 7 14 28 56
 # input: BATCH 32 SIZE SIZE
 
 

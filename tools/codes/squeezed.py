@@ -1,16 +1,17 @@
 # Pointwise convolutions to few channels, and convolutions of their results that are concatenated.
 #
-# for NARROW: 16 | 32 | 48 | 64
+# for CHANNELS: 16, 64 | 32, 128 | 48, 192 | 64, 256
 # size BATCH: 1 2
-# size SIZE: 7 13 14 27 55
+# size SIZE: 5 7 9 13 14 27 55
 # input: BATCH 64 SIZE SIZE
 
 
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
+        narrow, wide = {CHANNELS}
         self.stem, self.act = nn.Conv2d(64, 128, 1), nn.ReLU()
-        self.squeeze, self.one, self.three = nn.Conv2d(128, {NARROW}, 1), nn.Conv2d({NARROW}, 64, 1), nn.Conv2d({NARROW}, 64, 3, padding=1)
+        self.squeeze, self.one, self.three = nn.Conv2d(128, narrow, 1), nn.Conv2d(narrow, wide, 1), nn.Conv2d(narrow, wide, 3, padding=1)
 
     def forward(self, x):
         x = self.act(self.squeeze(self.act(self.stem(x))))
