@@ -160,12 +160,7 @@ fn full(args: &Args<'_>) -> Result<Program, OpError> {
 
 fn filled_like(args: &Args<'_>, value: Scalar) -> Result<Program, OpError> {
     let like = args.tensor("self")?;
-    fill(
-        args,
-        args.result_dtype()?.unwrap_or(like.dtype()),
-        like.sizes(),
-        value,
-    )
+    fill(args, args.result_dtype()?.unwrap_or(like.dtype()), like.sizes(), value)
 }
 
 fn new_filled(args: &Args<'_>, value: Scalar) -> Result<Program, OpError> {
